@@ -1,0 +1,1 @@
+"""One file a technology, each behind a port of `bisector.ports`."""

@@ -1,0 +1,1 @@
+"""DBOS workflows: bisection, build, trial; recovery after any kill."""

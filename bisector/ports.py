@@ -1,0 +1,272 @@
+"""The doors between the program and the world: small protocols and the values that pass through them.
+
+Each port has a real adapter in `adapters/` and a shipped fake in `adapters/fakes.py`; both pass the same
+contract suite in `tests/contract`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar, Protocol
+
+from bisector.core.model import CommitGraph, Conclusion, Decision, Record, TestbedClock
+from bisector.core.state import State
+
+Progress = Callable[[str], None]
+"""Told, in one short sentence each time, what a long action is doing now."""
+
+
+class Planner(Protocol):
+    """Decides; never acts. The same state always gives the same decision."""
+
+    def next(self, state: State) -> Decision:
+        """Return the next action with its reason, or the conclusion."""
+        ...
+
+
+class Clock(Protocol):
+    """Wall time of this host."""
+
+    def now(self) -> float:
+        """Return seconds since the epoch."""
+        ...
+
+
+# --- source -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CommitInfo:
+    """What people want to read about a commit. `when` is the author date, seconds since the epoch."""
+
+    sha: str
+    subject: str
+    author: str
+    when: float
+    describe: str = ""
+
+
+class Source(Protocol):
+    """A git repository that is only ever read; trees are checked out elsewhere."""
+
+    def resolve(self, rev: str) -> str:
+        """Return the full id of a commit. Raises RequestError naming near misses."""
+        ...
+
+    def graph(
+        self,
+        good: str,
+        bad: str,
+        *,
+        first_parent: bool = False,
+        paths: Sequence[str] = (),
+        skip: Sequence[str] = (),
+    ) -> CommitGraph:
+        """Return the history between two commits. Raises RequestError for ends that cannot be searched."""
+        ...
+
+    def info(self, sha: str) -> CommitInfo:
+        """Return what a person needs to recognise the commit."""
+        ...
+
+    def tags_containing(self, sha: str, names: Sequence[str]) -> frozenset[str]:
+        """Return those of the named tags that are reachable from (ancestors of or equal to) the commit."""
+        ...
+
+
+# --- kernel builds ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOrder:
+    """One commit through one recipe. patches: absolute paths applied on top of it, in order (`--apply`)."""
+
+    sha: str
+    recipe: str
+    layout: int = 0
+    patches: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A built kernel in the cache. Sizes in bytes; `binary` is equal for kernels that are the same code.
+
+    release: what uname -r must say; build_id: GNU build id (hex) that /sys/kernel/notes must show;
+    options: effective .config as NAME -> value ('y', 'm', text), absent options left out;
+    lost: wanted options that were not granted.
+    """
+
+    sha: str
+    recipe: str
+    binary: str
+    image: Path
+    config: Path
+    log: Path
+    release: str
+    build_id: str
+    seconds: float
+    cached: bool
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+    lost: tuple[str, ...] = ()
+    toolchain: str = ""
+    key: str = ""
+
+
+class Builder(Protocol):
+    """Turns commits into kernels; remembers what it has built."""
+
+    def build(self, order: BuildOrder, progress: Progress) -> Kernel:
+        """Build or fetch from the cache. Raises BuildFailed (the commit) or InfrastructureError (we)."""
+        ...
+
+    def cached(self, order: BuildOrder) -> Kernel | None:
+        """Return the kernel if it is in the cache already."""
+        ...
+
+
+# --- testbeds -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSpec:
+    """A metric as the agent reads it: name and unit; the rest belongs to the planner."""
+
+    name: str
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a testbed runs: one workload, ready to execute. Durations in seconds.
+
+    payload: folder whose content is put on the testbed; run: command as a list, relative to that folder,
+    never a shell string; environment: settings for the guest, such as {'autogroup': '0'};
+    checksum: of the payload, recorded with every boot.
+    """
+
+    name: str
+    payload: Path
+    run: tuple[str, ...]
+    metrics: tuple[MetricSpec, ...]
+    warmup: int = 0
+    settle: float = 0.0
+    pause: float = 0.0
+    timeout: float = 300.0
+    environment: Mapping[str, str] = field(default_factory=dict)
+    parse: str = "key-value"
+    checksum: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """One finished run. seconds: host time; guest_seconds: the guest's own clock; raw: its kept output."""
+
+    values: Mapping[str, float]
+    seconds: float
+    guest_seconds: float
+    raw: Path
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BootFacts:
+    """What the running guest says of itself: uname, command line, clocksource, sysctls, mitigations, ..."""
+
+    release: str
+    build_id: str
+    facts: Mapping[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+    overhead_seconds: float = 0.0
+    console: Path | None = None
+
+
+class Session(Protocol):
+    """One live boot with the workload deployed on it."""
+
+    facts: BootFacts
+
+    def run(self, index: int) -> RunResult:
+        """Execute the workload once. Raises WorkloadFailed, BootFailed (it crashed) or TestbedLost."""
+        ...
+
+    def leave(self) -> None:
+        """End the boot and free the testbed. Never raises for a boot that is gone already."""
+        ...
+
+
+class Testbed(Protocol):
+    """A machine that boots kernels, one at a time."""
+
+    __test__: ClassVar[bool] = False  # not a pytest class
+
+    name: str
+    clock: TestbedClock
+
+    def boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> Session:
+        """Boot a kernel and deploy the job; raw output goes into `folder`.
+
+        Raises BootFailed (panic, hang, no SSH, wrong kernel) or InfrastructureError.
+        """
+        ...
+
+
+# --- memory and mail ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """One bisection as the store knows it. request: the spec as JSON text; status: see engine."""
+
+    id: str
+    created: float
+    request: str
+    status: str
+    graph: CommitGraph
+    conclusion: Conclusion | None = None
+
+
+class Store(Protocol):
+    """Durable memory: bisections and their records, append-only."""
+
+    def create(self, stored: Stored) -> None:
+        """Add a bisection. Raises RequestError if the id exists."""
+        ...
+
+    def load(self, bisection: str) -> Stored:
+        """Return one bisection. Raises RequestError naming the ones that exist."""
+        ...
+
+    def list(self) -> Sequence[Stored]:
+        """Return all bisections, newest first."""
+        ...
+
+    def append(self, bisection: str, record: Record, *, note: Mapping[str, str] | None = None) -> int:
+        """Add a record with free facts for the report (paths, raw output); return its sequence number."""
+        ...
+
+    def records(self, bisection: str) -> Sequence[tuple[int, Record, Mapping[str, str]]]:
+        """Return (sequence number, record, note), oldest first."""
+        ...
+
+    def decide(self, bisection: str, decision: Decision) -> int:
+        """Keep what the planner decided, with its reason; return its sequence number."""
+        ...
+
+    def decisions(self, bisection: str) -> Sequence[tuple[int, Decision]]:
+        """Return (sequence number, decision), oldest first; numbers are shared with `records`."""
+        ...
+
+    def set_status(self, bisection: str, status: str, conclusion: Conclusion | None = None) -> None:
+        """Change the status ('running', 'interrupted', 'cancelled', 'failed', 'done')."""
+        ...
+
+
+class Notifier(Protocol):
+    """Tells people that a bisection ended."""
+
+    def notify(self, subject: str, text: str) -> None:
+        """Send one plain-text message."""
+        ...
