@@ -1,0 +1,17 @@
+"""Where the data folders live: beside the package in a checkout, inside it when installed as a wheel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bisector.errors import InfrastructureError
+
+_PACKAGE = Path(__file__).resolve().parent
+
+
+def resource(name: str) -> Path:
+    """Return the folder 'playbooks', 'kernels' or 'workloads'. Raises InfrastructureError if it is gone."""
+    for root in (_PACKAGE.parent, _PACKAGE / "_data"):
+        if (root / name).is_dir():
+            return root / name
+    raise InfrastructureError(f"the folder '{name}' is missing from this installation", cure="install it again")
