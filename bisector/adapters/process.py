@@ -5,20 +5,31 @@ Nothing else in perfbisect imports `subprocess`. Commands are lists, never shell
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+import selectors
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bisector.errors import InfrastructureError
+from bisector.errors import InfrastructureError, Interrupted
 
 log = logging.getLogger(__name__)
 
 _GRACE_SECONDS = 5.0
 """Between SIGTERM and SIGKILL: long enough for make and QEMU to remove their temporary files."""
+
+_MARK = "PERFBISECT_PROCESS"
+"""Environment variable that every descendant inherits, so that those which left the process group (Ansible's
+workers and OpenSSH's connection masters call setsid) are found and ended as well. A list joined by ':'."""
+
+_POLL_SECONDS = 0.2
+"""How soon a request to stop is seen; short enough that Ctrl-C feels immediate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +91,128 @@ def run(
             f"'{argv[0]}' failed with code {done.code}", details=f"{' '.join(argv)}\n{output[-4000:]}"
         )
     return done
+
+
+def stream(
+    command: Sequence[str | Path],
+    on_line: Callable[[str], None],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    timeout: float = 60.0,
+    stop: Callable[[], bool] | None = None,
+) -> int:
+    """Run a command, give each line of its output (stdout and stderr) to `on_line` as it comes.
+
+    stop: asked several times a second; when it says True, Interrupted is raised. Whatever way this ends,
+    nothing that the command started is left behind, not even what moved to a session of its own.
+    Returns the command's code; raises InfrastructureError when the program is missing or overstays
+    `timeout` seconds.
+    """
+    argv = tuple(str(part) for part in command)
+    log.debug("stream %s (cwd=%s)", argv, cwd)
+    mark = uuid.uuid4().hex
+    marks = ":".join(part for part in (os.environ.get(_MARK, ""), mark) if part)
+    try:
+        process = subprocess.Popen(  # noqa: S603 - a list, never a shell
+            argv,
+            cwd=cwd,
+            env={**os.environ, **(env or {}), _MARK: marks},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+    except FileNotFoundError as error:
+        if cwd is not None and not cwd.exists():
+            raise InfrastructureError(f"folder {cwd} does not exist") from error
+        raise InfrastructureError(
+            f"the program '{argv[0]}' is not installed", cure="run 'perfbisect doctor' to see what is missing"
+        ) from error
+    try:
+        _pump(process, on_line, timeout, stop, argv[0])
+    finally:
+        if process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
+        end_marked(mark)
+        with contextlib.suppress(subprocess.TimeoutExpired):  # stuck in the kernel: end_marked has said so
+            process.wait(_GRACE_SECONDS)
+        if process.stdout is not None:
+            process.stdout.close()
+    return process.returncode
+
+
+def end_marked(mark: str, grace: float = _GRACE_SECONDS) -> int:
+    """End every process of this machine that carries `mark`; return how many there were.
+
+    SIGTERM first, SIGKILL after `grace` seconds; looks again until none is left, for a process may fork
+    while the list is read.
+    """
+    seen: set[int] = set()
+    deadline = time.monotonic() + grace
+    while pids := _marked(mark):
+        late = time.monotonic() > deadline
+        for pid in pids:
+            if late or pid not in seen:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL if late else signal.SIGTERM)
+        seen.update(pids)
+        if time.monotonic() > deadline + grace:
+            log.warning("processes %s do not end", sorted(pids))
+            break
+        time.sleep(0.02)
+    return len(seen)
+
+
+def _marked(mark: str) -> set[int]:
+    needle = mark.encode()
+    found: set[int] = set()
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        with contextlib.suppress(OSError):  # gone meanwhile, or another user's
+            if needle in (entry / "environ").read_bytes():  # a zombie's is empty
+                found.add(int(entry.name))
+    return found
+
+
+def _pump(
+    process: subprocess.Popen[str],
+    on_line: Callable[[str], None],
+    timeout: float,
+    stop: Callable[[], bool] | None,
+    name: str,
+) -> None:
+    """Hand out lines until the process has ended; a daemon that keeps the pipe open does not hold us up."""
+    assert process.stdout is not None
+    deadline = time.monotonic() + timeout
+    handle = process.stdout.fileno()
+    os.set_blocking(handle, False)
+    rest = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(handle, selectors.EVENT_READ)
+        while True:
+            ended = process.poll() is not None
+            if selector.select(0.0 if ended else _POLL_SECONDS):
+                data = os.read(handle, 1 << 16)
+                *lines, rest = (rest + data).split(b"\n")
+                for line in lines:
+                    on_line(line.decode(errors="replace"))
+                if not data:
+                    if ended:
+                        break
+                    time.sleep(_POLL_SECONDS / 10)  # the pipe is closed, the process not yet gone
+            elif ended:
+                break
+            if stop is not None and stop():
+                raise Interrupted(f"'{name}' was stopped on request")
+            if time.monotonic() > deadline and not ended:
+                raise InfrastructureError(f"'{name}' did not end within {timeout:.0f} s")
+    if rest:
+        on_line(rest.decode(errors="replace"))
 
 
 def end_group(process: subprocess.Popen[str]) -> None:
