@@ -6,7 +6,7 @@ Resume, web page, report and replay all fold the same records with `fold`; nothi
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from bisector.core.model import (
     Booted,
@@ -162,6 +162,97 @@ def fold(
         untestable=untestable,
         marks=marks,
         costs=Costs(tuple(build_s), tuple(boot_s), tuple(run_s)),
+        pending=pending,
+        idle=idle,
+    )
+
+
+def extend(
+    state: State,
+    records: Iterable[Record],
+    *,
+    pending: tuple[Measure, ...] = (),
+    idle: str | None = None,
+) -> State:
+    """Return fold(graph, goal, state.records + records) in the time of the new records alone.
+
+    A boot's id is used once and its `Booted` comes before its runs, as the engine records them. Where a
+    testbed or a boot was discarded everything is folded again: that reaches back.
+    """
+    new = tuple(records)
+    kept = state.records + new
+    if any(isinstance(r, Discarded) for r in kept):
+        return fold(state.graph, state.goal, kept, pending=pending, idle=idle)
+    visits = list(state.visits)
+    untestable, binaries, marks = dict(state.untestable), dict(state.binaries), dict(state.marks)
+    name = state.goal.metric.name
+    builds: list[float] = []
+    boots: list[float] = []
+    runs: list[float] = []
+
+    def place(boot: str) -> int | None:
+        return next((i for i in range(len(visits) - 1, -1, -1) if visits[i].boot == boot), None)
+
+    for record in new:
+        match record:
+            case Built():
+                if record.ok:
+                    binaries[record.commit, record.layout] = record.binary
+                    if not record.cached:
+                        builds.append(record.seconds)
+                elif record.layout == 0:
+                    untestable[record.commit] = f"does not build: {record.failure}"
+            case Booted() if record.ok:
+                visits.append(
+                    Visit(
+                        boot=record.boot,
+                        commit=record.commit,
+                        testbed=record.testbed,
+                        layout=record.layout,
+                        purpose=record.purpose,
+                        started=record.at,
+                    )
+                )
+                boots.append(record.seconds)
+            case Booted():
+                untestable[record.commit] = f"does not boot: {record.failure}"
+            case Ran():
+                runs.append(record.seconds)
+                i = place(record.boot)
+                if i is None or record.warmup or name not in record.values:
+                    continue
+                sample = (record.index, record.values[name])
+                v = visits[i]
+                if record.flags:
+                    visits[i] = replace(v, flagged=(*v.flagged, sample))
+                else:
+                    visits[i] = replace(v, samples=(*v.samples, sample), at=(*v.at, record.at))
+            case RunFailed():
+                i = place(record.boot)
+                if i is not None:
+                    visits[i] = replace(visits[i], live=False, failed=True)
+                    untestable[visits[i].commit] = f"workload fails: {record.failure}"
+            case Left():
+                i = place(record.boot)
+                if i is not None:
+                    visits[i] = replace(visits[i], live=False)
+            case Marked():
+                if record.verdict == "skip":
+                    untestable[record.commit] = f"skipped by the user: {record.note}".rstrip(": ")
+                else:
+                    marks[record.commit] = record.verdict
+            case Discarded():  # handled above
+                raise AssertionError(record)
+    costs = state.costs
+    return State(
+        graph=state.graph,
+        goal=state.goal,
+        records=kept,
+        visits=tuple(visits),
+        binaries=binaries,
+        untestable=untestable,
+        marks=marks,
+        costs=Costs(costs.builds + tuple(builds), costs.boots + tuple(boots), costs.runs + tuple(runs)),
         pending=pending,
         idle=idle,
     )
