@@ -1,0 +1,11 @@
+"""The simulator: the real planner on synthetic histories, in virtual time.
+
+A user learns from it, before burning lab time, whether an effect can be found under a noise and what it will
+cost; the search benchmark and the calibration tests run on it.
+"""
+
+from bisector.simulation.run import run_trials, simulate
+from bisector.simulation.scenario import Culprit, Scenario
+from bisector.simulation.summary import Report, Summary
+
+__all__ = ["Culprit", "Report", "Scenario", "Summary", "run_trials", "simulate"]

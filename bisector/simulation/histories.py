@@ -1,0 +1,90 @@
+"""Synthetic commit graphs: a straight line, or a kernel-like web of branches and merges."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from bisector.core.model import CommitGraph
+from bisector.errors import RequestError
+
+_BRANCH, _MERGE = 0.06, 0.06
+"""Share of commits that open a branch or are merges: v2.6.18..v2.6.30 has 6,496 merges in 111,556 commits."""
+_OLD_BRANCH = 0.4
+"""Share of branches that forked before good: 44% of v2.6.29..v2.6.30 does not contain v2.6.29."""
+_BOUNDARY = 6
+"""Fork points on the old history: a release cycle is mostly based on a handful of tags."""
+_RECENT = 30
+"""A branch starts from one of so many last commits of the main line."""
+LARGEST = 2_000_000
+"""More commits than any kernel history has."""
+
+
+@functools.lru_cache(maxsize=4)
+def linear(commits: int) -> CommitGraph:
+    """Return good (node 0) and `commits` candidates in a line. Raises RequestError for fewer than 1."""
+    _check(commits)
+    n = commits + 1
+    return CommitGraph(
+        shas=tuple(f"{i:040x}" for i in range(n)),
+        parents=((), *((i,) for i in range(commits))),
+        candidate=(False, *([True] * commits)),
+        good=0,
+        bad=commits,
+    )
+
+
+def branched(commits: int, seed: int) -> CommitGraph:
+    """Return a random graph with merges, and branches that forked before good (they lack it).
+
+    The boundary is a few fork points on older history, then good; `commits` candidates follow, of which the
+    last is bad. Raises RequestError for fewer than 1.
+    """
+    _check(commits)
+    random = np.random.default_rng((seed, 0xDA6))
+    boundary = min(_BOUNDARY, max(1, commits // 50))
+    good = boundary
+    parents: list[tuple[int, ...]] = [()] * (boundary + 1)
+    main_line = [good]
+    branches: list[int] = []
+    while len(parents) - boundary - 1 + -(-len(branches) // 29) < commits:
+        draw, new = random.random(), len(parents)
+        room = commits - (new - boundary - 1)
+        if draw < _BRANCH and room > 2:
+            if random.random() < _OLD_BRANCH:
+                start = int(random.integers(boundary))
+            else:
+                start = main_line[-1 - int(random.integers(min(_RECENT, len(main_line))))]
+            parents.append((start,))
+            branches.append(new)
+        elif draw < _BRANCH + _MERGE and branches:
+            parents.append((main_line[-1], branches.pop(int(random.integers(len(branches))))))
+            main_line.append(new)
+        else:
+            head = int(random.integers(len(branches) + 1))
+            if head == len(branches):
+                parents.append((main_line[-1],))
+                main_line.append(new)
+            else:
+                parents.append((branches[head],))
+                branches[head] = new
+    while branches:  # what is still open comes in by octopus merges, as in Linux (30 parents were seen)
+        parents.append((main_line[-1], *branches[:29]))
+        main_line.append(len(parents) - 1)
+        del branches[:29]
+    n = len(parents)
+    if main_line[-1] != n - 1:
+        raise AssertionError("the last commit must be on the main line")
+    return CommitGraph(
+        shas=tuple(f"{i:040x}" for i in range(n)),
+        parents=tuple(parents),
+        candidate=tuple(i > boundary for i in range(n)),
+        good=good,
+        bad=n - 1,
+    )
+
+
+def _check(commits: int) -> None:
+    if not 1 <= commits <= LARGEST:
+        raise RequestError(f"a history of {commits} commits cannot be", cure=f"1 to {LARGEST}")

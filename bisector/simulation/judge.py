@@ -1,0 +1,147 @@
+"""Was the answer right? The truth of a trial against what the planner concluded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from bisector.adapters.fakes_lab import SyntheticLab, ancestors
+from bisector.core.model import CommitGraph, Conclusion, Ending
+from bisector.simulation.scenario import Scenario
+from bisector.simulation.trial import Spent, Trial
+
+Verdict = Literal[
+    "correct", "set", "incomplete", "wrong", "inconclusive", "not_reproduced", "spread", "fixed"
+]
+"""Of a trial: 'set' holds the culprit and only commits that cannot be told apart; 'incomplete' names true
+culprits but not all of them; the last four are endings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One trial's numbers, small enough to send between processes.
+
+    right: the best answer that the data allow; confident: the planner claimed something (all endings but
+    inconclusive) and claim_wrong: that claim is false. total_right: the stated total's interval holds the
+    truth, None where none was stated. search: what was spent between the ends' verification and the proof.
+    """
+
+    verdict: Verdict
+    right: bool
+    confident: bool
+    claim_wrong: bool
+    set_size: int
+    confidence: float
+    total_right: bool | None
+    spent: Spent
+    search: Spent
+    wall: float
+    decisions: int
+    cpu: float
+    warnings: tuple[str, ...]
+
+
+def judge(scenario: Scenario, trial: Trial) -> Judged:
+    """Compare a trial's conclusion with its truth."""
+    lab, conclusion = trial.lab, trial.conclusion
+    verdict, right, wrong, size = _verdict(scenario, lab, conclusion)
+    total_right = None
+    if conclusion.total is not None:
+        sign = 1.0 if scenario.lab.better == "lower" else -1.0
+        truth = sign * (lab.truth(lab.graph.bad) - lab.truth(lab.graph.good)) / 100.0
+        total_right = conclusion.total.low <= truth <= conclusion.total.high
+    return Judged(
+        verdict=verdict,
+        right=right,
+        confident=conclusion.ending is not Ending.INCONCLUSIVE,
+        claim_wrong=wrong,
+        set_size=size,
+        confidence=conclusion.confidence,
+        total_right=total_right,
+        spent=trial.total(),
+        search=trial.spent.get("search", Spent()),
+        wall=trial.wall,
+        decisions=trial.decisions,
+        cpu=trial.cpu,
+        warnings=conclusion.warnings,
+    )
+
+
+def _verdict(
+    scenario: Scenario, lab: SyntheticLab, conclusion: Conclusion
+) -> tuple[Verdict, bool, bool, int]:
+    """Return (verdict, right, the claim is false, size of the largest set)."""
+    limit = scenario.limit * (1 - 1e-9)
+    truth = set(lab.culprits)
+    wanted = {c for c, effect in lab.culprits.items() if abs(effect) >= limit}
+    total = abs(lab.truth(lab.graph.bad) - lab.truth(lab.graph.good))
+    match conclusion.ending:
+        case Ending.INCONCLUSIVE:
+            return "inconclusive", False, False, 0
+        case Ending.NOT_REPRODUCED:
+            # Improvements are not regressions, and losses that cancel are searched on request only.
+            worse = lab.truth(lab.graph.bad) - lab.truth(lab.graph.good) >= limit
+            missed = worse or (scenario.scan and bool(wanted))
+            return "not_reproduced", not missed, missed, 0
+        case Ending.SPREAD:
+            return "spread", not wanted and total >= limit, bool(wanted), 0
+        case Ending.FIXED_ON_GOOD_SIDE:
+            base = [abs(lab.truth(b) - lab.truth(lab.graph.good)) for b in lab.graph.merge_bases]
+            true = any(x >= limit / 2 for x in base)
+            return "fixed", true, not true, 0
+        case _:
+            pass
+    size = max((len(f.commits) for f in conclusion.findings), default=0)
+    hits: set[int] = set()
+    for finding in conclusion.findings:
+        inside = truth.intersection(finding.commits)
+        if not inside or not all(_same(lab, c, min(inside)) for c in finding.commits):
+            return "wrong", False, True, size
+        hits |= inside
+    if not hits:
+        return "wrong", False, True, size
+    if not wanted <= hits:
+        return "incomplete", False, False, size
+    return ("correct" if size == 1 else "set"), True, False, size
+
+
+def _same(lab: SyntheticLab, one: int, other: int) -> bool:
+    """Return whether no test can tell which of two commits is the culprit.
+
+    That is so where every commit that can be tested contains both or neither; a commit whose binary is its
+    parent's says nothing that the parent does not.
+    """
+    if one == other:
+        return True
+    graph = lab.graph
+    apart = _descendants(graph, one) ^ _descendants(graph, other)
+    for commit in np.flatnonzero(apart):
+        c = int(commit)
+        if c not in lab.untestable and not _replaced(lab, c, apart):
+            return False
+    return True
+
+
+def _replaced(lab: SyntheticLab, commit: int, apart: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> bool:
+    """Return whether a commit's binary is also that of a commit outside of the set in question."""
+    binary = lab.binary(commit)
+    while len(lab.graph.parents[commit]) == 1:
+        commit = lab.graph.parents[commit][0]
+        if lab.binary(commit) != binary:
+            return False
+        if not apart[commit]:
+            return True
+    return False
+
+
+def _descendants(graph: CommitGraph, commit: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Return who contains a commit, itself included."""
+    mask = np.zeros(len(graph.shas), dtype=bool)
+    mask[commit] = True
+    for i in range(commit + 1, len(graph.shas)):
+        parents = graph.parents[i]
+        if parents and any(mask[p] for p in parents):
+            mask[i] = True
+    return mask & ancestors(graph, graph.bad)

@@ -1,0 +1,173 @@
+"""What to simulate: a history, its culprits, a lab, and what the user would tell perfbisect."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from bisector.adapters.fakes_lab import LabModel, SyntheticLab
+from bisector.core.model import Budget, CommitGraph, Goal, Metric, Threshold
+from bisector.errors import RequestError
+from bisector.simulation import histories
+
+History = Literal["linear", "branched"]
+
+
+@dataclass(frozen=True, slots=True)
+class Culprit:
+    """A culprit's place and effect (percent, positive is worse). None: a random place in every trial.
+
+    place: 1 is the first commit after good; negative counts from bad, -1 being bad itself.
+    """
+
+    effect: float
+    place: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One simulated setting. threshold is in percent of good's level; None means half the largest effect.
+
+    graph: a real history, instead of `history` with `commits` candidates.
+    """
+
+    commits: int = 128
+    history: History = "linear"
+    graph: CommitGraph | None = None
+    culprits: tuple[Culprit, ...] = (Culprit(2.0),)
+    threshold: float | None = None
+    alpha: float = 0.05
+    lab: LabModel = field(default_factory=LabModel)
+    testbeds: int = 1
+    scan: bool = False
+    budget: Budget = field(default_factory=Budget)
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be simulated."""
+        if not 0 < self.alpha < 0.5:
+            raise RequestError(
+                f"alpha is {self.alpha:g}", cure="a probability between 0 and 0.5, such as 0.05"
+            )
+        if not 1 <= self.testbeds <= 1000:
+            raise RequestError(f"{self.testbeds} testbeds cannot be simulated", cure="1 to 1000")
+        if not all(math.isfinite(c.effect) and -99 < c.effect < 1e6 for c in self.culprits):
+            raise RequestError("an effect is in percent, above -99 and finite")
+        if self.threshold is None and not any(c.effect for c in self.culprits):
+            raise RequestError(
+                "a history without a culprit needs a threshold", cure="--threshold PERCENT, such as 1"
+            )
+        if not 0 < self.limit < 1e6:
+            raise RequestError(f"threshold is {self.limit:g}", cure="a percentage above 0")
+        count = self.commits if self.graph is None else sum(self.graph.candidate)
+        for culprit in self.culprits:
+            if culprit.place is not None and not 1 <= abs(culprit.place) <= count:
+                raise RequestError(
+                    f"there is no commit {culprit.place} in a range of {count}", cure=f"1 to {count}"
+                )
+        if len(self.culprits) > count:
+            raise RequestError(f"{len(self.culprits)} culprits do not fit into {count} commits")
+
+    @property
+    def limit(self) -> float:
+        """Return the threshold in percent."""
+        if self.threshold is not None:
+            return self.threshold
+        return max(abs(c.effect) for c in self.culprits) / 2
+
+    @property
+    def goal(self) -> Goal:
+        """Return what the user tells: metric, direction, threshold, alpha, limits; no truth."""
+        metric = Metric("simulated", "s", self.lab.better, Threshold(self.limit / 100))
+        return Goal(metric, self.alpha, self.budget, self.lab.clock, self.scan)
+
+    def draw(self, seed: int) -> tuple[CommitGraph, SyntheticLab]:
+        """Draw one history and its lab. The same seed always gives the same world."""
+        graph = self.graph
+        if graph is None:
+            if self.history == "linear":
+                graph = histories.linear(self.commits)
+            else:
+                graph = histories.branched(self.commits, seed)
+        candidates = np.flatnonzero(np.array(graph.candidate))
+        random = np.random.default_rng((seed, 0xC0))
+        placed: dict[int, float] = {}
+        for culprit in self.culprits:
+            if not culprit.effect:
+                continue
+            if culprit.place is None:
+                free = [int(c) for c in random.permutation(candidates)[: len(placed) + 1]]
+                commit = next(c for c in free if c not in placed)
+            else:
+                place = culprit.place if culprit.place < 0 else culprit.place - 1
+                commit = int(candidates[place])
+            placed[commit] = placed.get(commit, 0.0) + culprit.effect
+        return graph, SyntheticLab(graph, self.lab, placed, seed)
+
+
+def parse_culprits(text: str) -> tuple[Culprit, ...]:
+    """Read 'POS:EFFECT,...' with POS a number from 1, 'first', 'last' or 'random'. Raises RequestError."""
+    culprits = []
+    for part in text.split(","):
+        place, _, effect = part.strip().rpartition(":")
+        names = {"first": 1, "last": -1, "random": None}
+        try:
+            where = names[place] if place in names else int(place)
+            culprits.append(Culprit(float(effect), where))
+        except ValueError as error:
+            raise RequestError(
+                f"culprit '{part.strip()}' is not POS:EFFECT",
+                cure="such as 'random:2' or '100:1.5,700:1.5' (percent)",
+            ) from error
+        if where is not None and where == 0:
+            raise RequestError("commits are counted from 1: the first after good")
+    return tuple(culprits)
+
+
+def parse_costs(text: str) -> dict[str, float]:
+    """Read 'build=20,boot=5,run=1' into LabModel's names. Raises RequestError."""
+    costs = {}
+    for part in text.split(","):
+        name, _, value = part.strip().partition("=")
+        try:
+            if name not in ("build", "boot", "run"):
+                raise ValueError
+            costs[f"{name}_seconds"] = float(value)
+        except ValueError as error:
+            raise RequestError(
+                f"cost '{part.strip()}' is not understood", cure="such as build=20,boot=5,run=1"
+            ) from error
+    return costs
+
+
+def parse_probability(text: str) -> float:
+    """Read '0.1' or '10%'. Raises RequestError."""
+    try:
+        return float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError as error:
+        raise RequestError(f"'{text}' is not a probability", cure="such as 0.1 or 10%") from error
+
+
+def read_samples(path: Path) -> tuple[tuple[float, ...], ...]:
+    """Read `{"boots": [[run, run, ...], ...]}`. Raises RequestError naming what is wrong."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RequestError(f"{path}: cannot be read", details=str(error)) from error
+    except ValueError as error:
+        raise RequestError(f"{path}: not valid JSON", details=str(error)) from error
+    shape = 'expected {"boots": [[run, run, ...], ...]}'
+    boots = data.get("boots") if isinstance(data, dict) else None
+    if not isinstance(boots, list) or not boots:
+        raise RequestError(f"{path}: {shape}")
+    result = []
+    for number, runs in enumerate(boots):
+        good = isinstance(runs, list) and runs and all(type(x) in (int, float) for x in runs)
+        if not good or not all(math.isfinite(x) for x in runs):
+            raise RequestError(f"{path}: boot {number} is not a list of finite numbers", cure=shape)
+        result.append(tuple(float(x) for x in runs))
+    return tuple(result)

@@ -1,0 +1,137 @@
+"""What `perfbisect simulate` reports over all trials; the pydantic model is the published JSON schema."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+from scipy.stats import beta
+
+from bisector.simulation.judge import Judged, Verdict
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Share(_Model):
+    """A share of trials with its exact (Clopper-Pearson) 95% interval."""
+
+    count: int
+    of: int
+    share: float = Field(description="count / of; 0 where of is 0")
+    low: float
+    high: float
+
+
+class Spread(_Model):
+    """A quantity over all trials."""
+
+    mean: float
+    p50: float
+    p90: float
+    p99: float
+
+
+class Sets(_Model):
+    """Answers that are a set of commits that no test can tell apart, the culprit among them."""
+
+    count: int
+    mean_size: float
+    largest: int
+
+
+class Summary(_Model):
+    """The whole call. correct + wrong + inconclusive + not_reproduced + sets + incomplete + spread + fixed
+    is trials; costs are in the caller's unit."""
+
+    trials: int
+    correct: int = Field(description="exactly the culprit, or all culprits of at least the threshold")
+    wrong: int = Field(description="a commit, or a set, that is not the culprit or could have been split")
+    inconclusive: int
+    not_reproduced: int = Field(description="says that the ends do not differ by the threshold")
+    sets: Sets
+    incomplete: int = Field(description="true culprits, but not all of them")
+    spread: int = Field(description="says that no single commit reaches the threshold")
+    fixed: int = Field(description="says that the change was fixed on good's side")
+    success: Share = Field(
+        description="right answers: correct, and not_reproduced where there is no culprit; sets are not in it"
+    )
+    success_with_sets: Share = Field(description="the same with sets counted as right")
+    wrong_claims: Share = Field(description="false claims among all endings but inconclusive; goal: alpha")
+    total_within_interval: Share = Field(description="the stated interval of the total holds the truth")
+    runs: Spread
+    boots: Spread
+    builds: Spread
+    cost: Spread = Field(description="sum of all builds, boots and runs")
+    wall_time: Spread = Field(description="virtual time to the answer with the given testbeds")
+    search_cost: Spread = Field(description="cost without the verification of the ends and the proof")
+    search_runs: Spread
+    mean_confidence: float = Field(description="mean stated confidence of the answers that claim something")
+    decisions: Spread
+    planner_cpu_seconds_per_decision: float
+    warnings: dict[str, int] = Field(default_factory=dict, description="how many trials gave each warning")
+
+
+class Report(Summary):
+    """The summary, with what was asked (every default filled in, percent and cost units)."""
+
+    schema_version: int = 1
+    seed: int
+    scenario: dict[str, object]
+
+
+def summarise(trials: Sequence[Judged]) -> Summary:
+    """Fold judged trials (at least one) into the summary."""
+    n = len(trials)
+
+    def count(verdict: Verdict) -> int:
+        return sum(t.verdict == verdict for t in trials)
+
+    sizes = [t.set_size for t in trials if t.verdict == "set"]
+    right = sum(t.right for t in trials)
+    confident = [t for t in trials if t.confident]
+    totals = [t.total_right for t in trials if t.total_right is not None]
+    warnings: dict[str, int] = {}
+    for trial in trials:
+        for text in set(trial.warnings):
+            warnings[text] = warnings.get(text, 0) + 1
+    return Summary(
+        trials=n,
+        correct=count("correct"),
+        wrong=count("wrong"),
+        inconclusive=count("inconclusive"),
+        not_reproduced=count("not_reproduced"),
+        sets=Sets(count=len(sizes), mean_size=float(np.mean(sizes or [0])), largest=max(sizes, default=0)),
+        incomplete=count("incomplete"),
+        spread=count("spread"),
+        fixed=count("fixed"),
+        success=share(right - len(sizes), n),
+        success_with_sets=share(right, n),
+        wrong_claims=share(sum(t.claim_wrong for t in confident), len(confident)),
+        total_within_interval=share(sum(totals), len(totals)),
+        runs=_spread([t.spent.runs for t in trials]),
+        boots=_spread([t.spent.boots for t in trials]),
+        builds=_spread([t.spent.builds for t in trials]),
+        cost=_spread([t.spent.cost for t in trials]),
+        wall_time=_spread([t.wall for t in trials]),
+        search_cost=_spread([t.search.cost for t in trials]),
+        search_runs=_spread([t.search.runs for t in trials]),
+        mean_confidence=float(np.mean([t.confidence for t in confident])) if confident else 0.0,
+        decisions=_spread([t.decisions for t in trials]),
+        planner_cpu_seconds_per_decision=sum(t.cpu for t in trials) / sum(t.decisions for t in trials),
+        warnings=warnings,
+    )
+
+
+def share(count: int, of: int) -> Share:
+    """Return count / of with the Clopper-Pearson interval (Biometrika 26, 1934)."""
+    low = float(beta.ppf(0.025, count, of - count + 1)) if count else 0.0
+    high = float(beta.ppf(0.975, count + 1, of - count)) if count < of else 1.0
+    return Share(count=count, of=of, share=count / of if of else 0.0, low=low, high=high)
+
+
+def _spread(values: Sequence[float]) -> Spread:
+    p50, p90, p99 = np.percentile(values, (50, 90, 99))
+    return Spread(mean=float(np.mean(values)), p50=float(p50), p90=float(p90), p99=float(p99))
