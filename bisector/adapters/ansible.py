@@ -1,0 +1,324 @@
+"""The only door to `playbooks/`: ansible-runner as a subprocess, its events as progress and as results.
+
+`Ansible.play` runs one playbook and returns what its tasks said. A subprocess, because ansible-runner in this
+process would fork from a program with threads and change its signal handlers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import logging
+import os
+import shutil
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from bisector.adapters import process
+from bisector.adapters.endpoint import SSHHost
+from bisector.errors import InfrastructureError
+from bisector.ports import Progress
+
+log = logging.getLogger(__name__)
+
+Status = Literal["ok", "failed", "unreachable", "skipped"]
+
+_EVENTS: Mapping[str, Status] = {
+    "runner_on_ok": "ok",
+    "runner_on_failed": "failed",
+    "runner_on_unreachable": "unreachable",
+    "runner_on_skipped": "skipped",
+}
+
+_REAP_SECONDS = 30.0
+"""For the play that ends what an interrupted one left on a remote host: one connection and one task."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One task on one host. `result` is what the module returned (stdout, rc, msg, ansible_facts, ...)."""
+
+    name: str
+    host: str
+    status: Status
+    seconds: float
+    result: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A finished playbook. seconds: all of it; log: Ansible's own output as text."""
+
+    playbook: str
+    tasks: tuple[Task, ...]
+    seconds: float
+    log: Path
+
+    @property
+    def failed(self) -> Task | None:
+        """The first task that failed, if `check` was off and one did."""
+        return next((task for task in self.tasks if task.status == "failed"), None)
+
+    def result(self, task: str) -> Mapping[str, Any]:
+        """Return what the (last) task of this name returned. Raises InfrastructureError if it never ran."""
+        for candidate in reversed(self.tasks):
+            if candidate.name == task and candidate.status in ("ok", "failed"):
+                return candidate.result
+        ran = ", ".join(sorted({t.name for t in self.tasks if t.status != "skipped"}))
+        raise InfrastructureError(
+            f"the playbook '{self.playbook}' ran no task '{task}'", details=f"it ran: {ran}\nlog: {self.log}"
+        )
+
+
+@dataclass(slots=True)
+class Ansible:
+    """Playbooks and an inventory. Several plays may run at once; each has its own folder.
+
+    stop: asked while a play runs; when it says True, the play is ended and Interrupted is raised.
+    """
+
+    playbooks: Path
+    inventory: Path
+    stop: Callable[[], bool] | None = None
+
+    def play(
+        self,
+        playbook: str,
+        *,
+        limit: str,
+        variables: Mapping[str, Any],
+        folder: Path,
+        timeout: float,
+        progress: Progress,
+        connection: SSHHost | None = None,
+        check: bool = True,
+    ) -> Played:
+        """Run `playbooks/<playbook>.yml` on the hosts that match `limit` and return what the tasks said.
+
+        variables: extra variables, any JSON value. folder: private data and the log go below it. timeout:
+        seconds for all of it. progress: told each task's name as it starts. connection: how to reach the
+        (single) host of `limit`, when only this process knows, as with a guest's forwarded port.
+
+        Raises InfrastructureError when Ansible itself, the connection or (with `check`) a task fails, and
+        when the deadline passes; Interrupted on request. With check off a failed task is in `Played.failed`.
+        """
+        private = _private_folder(folder, playbook)
+        events = _Events(playbook, private.with_suffix(".log"), progress)
+        mark = uuid.uuid4().hex
+        with tempfile.TemporaryDirectory(prefix="pb-") as short:  # OpenSSH's socket paths end at 104 bytes
+            _write_variables(private, {**variables, "perfbisect_play": mark})
+            command = self._command(playbook, limit, private, connection)
+            started = time.monotonic()
+            try:
+                code = process.stream(
+                    command,
+                    events.line,
+                    env=_environment(self.playbooks, Path(short)),
+                    timeout=timeout,
+                    stop=self.stop,
+                )
+            except BaseException:
+                events.close()
+                if playbook != "reap":
+                    self._reap(limit, mark, folder, connection)
+                raise
+            seconds = time.monotonic() - started
+        events.close()
+        played = Played(playbook, tuple(events.tasks), seconds, events.log)
+        _judge(played, code, events, check)
+        shutil.rmtree(private, ignore_errors=True)  # thousands of event files; the log has it all
+        return played
+
+    def _command(self, playbook: str, limit: str, private: Path, connection: SSHHost | None) -> list[str]:
+        inventories = f"-i {_quoted(self.inventory.absolute())}"
+        if connection is not None:
+            overlay = private / "connection.json"
+            overlay.write_text(json.dumps(_overlay(limit, connection)), encoding="utf-8")
+            inventories += f" -i {_quoted(overlay)}"
+        if not (Path(sys.executable).parent / "ansible-playbook").exists():
+            raise InfrastructureError(
+                f"Ansible is not installed beside {sys.executable}",
+                cure="run 'make setup', or install perfbisect again",
+            )
+        return [
+            sys.executable,
+            "-m",
+            "ansible_runner",
+            "run",
+            str(private),
+            "--json",
+            "--project-dir",
+            str(self.playbooks),
+            "--playbook",
+            f"{playbook}.yml",
+            "--limit",
+            limit,
+            f"--cmdline={inventories}",  # one word, for it starts with a dash
+        ]
+
+    def _reap(self, limit: str, mark: str, folder: Path, connection: SSHHost | None) -> None:
+        """End what an interrupted play left on a remote host: modules go on when their connection dies."""
+        if not (self.playbooks / "reap.yml").exists():
+            return
+        try:
+            Ansible(self.playbooks, self.inventory).play(
+                "reap",
+                limit=limit,
+                variables={"perfbisect_reap": mark},
+                folder=folder / "reap",
+                timeout=_REAP_SECONDS,
+                progress=lambda _: None,
+                connection=connection,
+            )
+        except InfrastructureError as error:
+            log.warning("could not look for leftovers of an interrupted play on '%s': %s", limit, error)
+
+
+class _Events:
+    """Reads ansible-runner's JSON lines; keeps the tasks and the text."""
+
+    def __init__(self, playbook: str, log_path: Path, progress: Progress) -> None:
+        self.playbook = playbook
+        self.log = log_path
+        self.tasks: list[Task] = []
+        self.noise: list[str] = []
+        self._progress = progress
+        self._file = log_path.open("w", encoding="utf-8")
+
+    def line(self, text: str) -> None:
+        try:
+            event = json.loads(text)
+        except ValueError:
+            event = None
+        if not isinstance(event, dict) or "event" not in event:
+            if text.strip():
+                self.noise.append(text)
+                self._file.write(text + "\n")
+            return
+        if event.get("stdout"):
+            self._file.write(event["stdout"].replace("\r\n", "\n") + "\n")
+            self._file.flush()
+        data = event.get("event_data") or {}
+        if event["event"] == "playbook_on_task_start":
+            self._progress(str(data.get("task", "")))
+        status = _EVENTS.get(event["event"])
+        if status is not None:
+            if status == "failed" and data.get("ignore_errors"):
+                status = "ok"
+            self.tasks.append(
+                Task(
+                    name=str(data.get("task", "")),
+                    host=str(data.get("host", "")),
+                    status=status,
+                    seconds=float(data.get("duration") or 0.0),
+                    result=data.get("res") or {},
+                )
+            )
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _judge(played: Played, code: int, events: _Events, check: bool) -> None:
+    """Raise for what is not a result: no connection, Ansible's own errors, and (with check) a failed task."""
+    where = f"log: {played.log}"
+    lost = next((task for task in played.tasks if task.status == "unreachable"), None)
+    if lost is not None:
+        raise InfrastructureError(
+            f"Ansible cannot reach '{lost.host}'",
+            details=f"{lost.result.get('msg', '')}\n{where}",
+            cure="run 'perfbisect lab check'",
+        )
+    failed = played.failed
+    if failed is not None:
+        if check:
+            raise InfrastructureError(
+                f"the task '{failed.name}' failed on '{failed.host}'",
+                details=f"{explain(failed)}\n{where}",
+            )
+        return
+    if code != 0:
+        text = played.log.read_text(encoding="utf-8", errors="replace")
+        raise InfrastructureError(
+            f"the playbook '{played.playbook}' could not be run (code {code})",
+            details=f"{text[-2000:]}\n{where}",
+        )
+    if not played.tasks:
+        raise InfrastructureError(
+            f"the playbook '{played.playbook}' had no host to run on",
+            details="\n".join(events.noise[-5:]) + f"\n{where}",
+            cure="look at the groups in the lab's inventory: 'perfbisect lab list'",
+        )
+
+
+def explain(task: Task) -> str:
+    """Return the words a failed task left, as few as say it: message, standard error, end of the output."""
+    parts = [str(task.result.get("msg", ""))]
+    parts += [str(task.result.get(key, ""))[-2000:] for key in ("module_stderr", "stderr", "stdout")]
+    return "\n".join(part for part in parts if part.strip())
+
+
+def _overlay(host: str, connection: SSHHost) -> Mapping[str, Any]:
+    options = (
+        f"-o UserKnownHostsFile={_quoted(connection.known_hosts)} -o GlobalKnownHostsFile=/dev/null"
+        " -o StrictHostKeyChecking=yes -o IdentitiesOnly=yes"
+    )
+    variables = {
+        "ansible_connection": "ssh",
+        "ansible_host": connection.address,
+        "ansible_port": connection.port,
+        "ansible_user": connection.user,
+        "ansible_ssh_private_key_file": str(connection.key),
+        "ansible_ssh_common_args": options,
+    }
+    return {"all": {"hosts": {host: variables}}}
+
+
+def _private_folder(folder: Path, playbook: str) -> Path:
+    """Make the next free `<playbook>-<number>` below folder; a killed process may have left some."""
+    for number in itertools.count():
+        private = folder.absolute() / f"{playbook}-{number}"
+        if private.with_suffix(".log").exists():
+            continue
+        try:
+            private.mkdir(parents=True)
+            return private
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise InfrastructureError(f"cannot write below {folder}: {error.strerror}") from error
+    raise AssertionError("itertools.count never ends")
+
+
+def _write_variables(private: Path, variables: Mapping[str, Any]) -> None:
+    try:
+        (private / "env").mkdir()
+        (private / "env" / "extravars").write_text(json.dumps(variables), encoding="utf-8")
+    except OSError as error:
+        raise InfrastructureError(f"cannot write below {private}: {error.strerror}") from error
+
+
+def _environment(playbooks: Path, short: Path) -> Mapping[str, str]:
+    """Settings that must hold whatever the user's own ansible.cfg or locale says."""
+    return {
+        "ANSIBLE_CONFIG": str(playbooks / "ansible.cfg"),
+        "ANSIBLE_HOME": str(short / "home"),
+        "ANSIBLE_LOCAL_TEMP": str(short / "tmp"),
+        "ANSIBLE_SSH_CONTROL_PATH_DIR": str(short / "cp"),
+        "ANSIBLE_NOCOLOR": "1",
+        "LC_ALL": "C.UTF-8",
+        # ansible-runner starts 'ansible-playbook' by name; ours is beside the interpreter, seldom in PATH.
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+    }
+
+
+def _quoted(path: Path) -> str:
+    """Quote for ansible-runner and OpenSSH, which both split their option strings as a shell would."""
+    text = str(path)
+    return "'" + text.replace("'", "'\\''") + "'" if any(c in text for c in " '\"\\") else text
