@@ -132,10 +132,14 @@ class Builder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MetricSpec:
-    """A metric as the agent reads it: name and unit; the rest belongs to the planner."""
+    """A metric as it is read from a run's output; the rest belongs to the planner.
+
+    at: where it stands if not under its name (JSON path, regular expression, key; see spec/workload.py).
+    """
 
     name: str
     unit: str
+    at: str = ""
 
 
 @dataclass(frozen=True, slots=True)

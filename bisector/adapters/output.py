@@ -1,0 +1,134 @@
+"""From what a workload printed to its numbers; pure, one parser a format.
+
+Every parser raises `OutputError` with words a user can act on: no such metric, not a number, not finite.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from bisector.ports import MetricSpec
+
+_NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
+_KEY_VALUE = re.compile(
+    rf"^\s*(?P<key>[A-Za-z][\w.\- ]*?)\s*(?:[:=]|\s)\s*(?P<value>{_NUMBER}|\S+)(?:\s+(?P<unit>\S+))?\s*$"
+)
+_MINUTES = re.compile(rf"(?:(?P<hours>[0-9]+)h)?(?P<minutes>[0-9]+)m(?P<seconds>{_NUMBER})s")
+
+
+class OutputError(ValueError):
+    """The output does not hold what the manifest promises."""
+
+
+def parse(kind: str, text: str, metrics: Sequence[MetricSpec]) -> dict[str, float]:
+    """Return every metric's value, in its own unit. kind: as in the manifest.
+
+    Raises OutputError when one is missing, is no number or is not finite, or has another unit.
+    """
+    try:
+        parser = _PARSERS[kind]
+    except KeyError as error:
+        raise OutputError(f"unknown kind of output '{kind}' (known: {', '.join(_PARSERS)})") from error
+    found = parser(text, metrics)
+    values = {}
+    for metric in metrics:
+        if metric.name not in found:
+            raise OutputError(f"the output has no metric '{metric.name}'")
+        values[metric.name] = _finite(metric.name, found[metric.name])
+    return values
+
+
+def _finite(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise OutputError(f"the metric '{name}' is not a number: {value!r}")
+    try:
+        number = float(value)
+    except ValueError as error:
+        raise OutputError(f"the metric '{name}' is not a number: {value!r}") from error
+    if not math.isfinite(number):
+        raise OutputError(f"the metric '{name}' is not a finite number: {value}")
+    return number
+
+
+def _key_value(text: str, metrics: Sequence[MetricSpec]) -> Mapping[str, object]:
+    """Lines 'key: value', 'key = value' or 'key value', each with or without a unit; the last one counts."""
+    wanted = {metric.at or metric.name: metric for metric in metrics}
+    found: dict[str, object] = {}
+    for line in text.splitlines():
+        match = _KEY_VALUE.match(line)
+        if match is None or match["key"] not in wanted:
+            continue
+        metric = wanted[match["key"]]
+        if match["unit"] not in (None, metric.unit):
+            raise OutputError(
+                f"the metric '{metric.name}' is in '{match['unit']}', its manifest says '{metric.unit}'"
+            )
+        found[metric.name] = match["value"]
+    return found
+
+
+def _time(text: str, metrics: Sequence[MetricSpec]) -> Mapping[str, object]:
+    """What `time` prints: 'real 0m1.234s' (bash, ksh) or 'real 1.23' (POSIX, time -p); in seconds."""
+    wanted = {metric.at or metric.name: metric for metric in metrics}
+    found: dict[str, object] = {}
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) != 2 or words[0] not in wanted:
+            continue
+        match = _MINUTES.fullmatch(words[1])
+        value: object = words[1]
+        if match is not None:
+            value = 3600 * int(match["hours"] or 0) + 60 * int(match["minutes"]) + float(match["seconds"])
+        found[wanted[words[0]].name] = value
+    return found
+
+
+def _json(text: str, metrics: Sequence[MetricSpec]) -> Mapping[str, object]:
+    """One JSON document, or the last line that is one; `at` is a dotted path, numbers index lists."""
+    document = _last_document(text)
+    found: dict[str, object] = {}
+    for metric in metrics:
+        here: object = document
+        for part in (metric.at or metric.name).split("."):
+            if isinstance(here, dict) and part in here:
+                here = here[part]
+            elif isinstance(here, list) and part.isdigit() and int(part) < len(here):
+                here = here[int(part)]
+            else:
+                raise OutputError(
+                    f"the output has no metric '{metric.name}': nothing at '{metric.at or metric.name}'"
+                )
+        found[metric.name] = here
+    return found
+
+
+def _last_document(text: str) -> object:
+    for candidate in (text, *reversed(text.splitlines())):
+        try:
+            document = json.loads(candidate)
+        except ValueError:
+            continue
+        if isinstance(document, dict | list):
+            return document
+    raise OutputError("the output holds no JSON document")
+
+
+def _regex(text: str, metrics: Sequence[MetricSpec]) -> Mapping[str, object]:
+    """The one group of each metric's expression, its last match; lines are matched as a whole text."""
+    found: dict[str, object] = {}
+    for metric in metrics:
+        matches = re.findall(metric.at, text, re.MULTILINE)
+        if matches:
+            found[metric.name] = matches[-1]
+    return found
+
+
+_PARSERS: Mapping[str, Callable[[str, Sequence[MetricSpec]], Mapping[str, object]]] = {
+    "key-value": _key_value,
+    "time": _time,
+    "json": _json,
+    "regex": _regex,
+}
