@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from bisector.adapters.fakes_lab import SyntheticLab, ancestors
-from bisector.core.model import CommitGraph, Conclusion, Ending
+from bisector.core.model import CommitGraph, Conclusion, Ending, Purpose
 from bisector.simulation.scenario import Scenario
 from bisector.simulation.trial import Spent, Trial
 
@@ -25,7 +25,7 @@ class Judged:
 
     right: the best answer that the data allow; confident: the planner claimed something (all endings but
     inconclusive) and claim_wrong: that claim is false. total_right: the stated total's interval holds the
-    truth, None where none was stated. search: what was spent between the ends' verification and the proof.
+    truth, None where none was stated. parts: what was spent, by purpose.
     """
 
     verdict: Verdict
@@ -36,7 +36,7 @@ class Judged:
     confidence: float
     total_right: bool | None
     spent: Spent
-    search: Spent
+    parts: dict[Purpose, Spent]
     wall: float
     decisions: int
     cpu: float
@@ -61,7 +61,7 @@ def judge(scenario: Scenario, trial: Trial) -> Judged:
         confidence=conclusion.confidence,
         total_right=total_right,
         spent=trial.total(),
-        search=trial.spent.get("search", Spent()),
+        parts=trial.spent,
         wall=trial.wall,
         decisions=trial.decisions,
         cpu=trial.cpu,

@@ -36,7 +36,7 @@ def run_trials(
         raise RequestError(f"{trials} trials say nothing", cure="1 or more; 100 give a first idea")
     if seed < 0 or jobs < 1:
         raise RequestError("the seed cannot be negative, and at least one job is needed")
-    seeds = [int(s) for s in np.random.SeedSequence(seed).generate_state(trials, np.uint64) >> 1]
+    seeds = seeds_of(trials, seed)
     tell = progress or (lambda done, of: None)
     if jobs == 1 or trials <= _SERIAL:
         result = []
@@ -45,6 +45,12 @@ def run_trials(
             tell(len(result), trials)
         return result
     return list(_parallel(scenario, seeds, jobs, tell))
+
+
+def seeds_of(trials: int, seed: int) -> list[int]:
+    """Return every trial's own seed; the first k are the same however many trials follow."""
+    state = np.random.SeedSequence(seed).generate_state(trials, np.uint64)
+    return [int(s >> np.uint64(1)) for s in state]
 
 
 def one(scenario: Scenario, seed: int) -> Judged:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import get_args
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 from scipy.stats import beta
 
+from bisector.core.model import Purpose
 from bisector.simulation.judge import Judged, Verdict
+from bisector.simulation.trial import Spent
+
+_PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
 
 
 class _Model(BaseModel):
@@ -42,6 +47,15 @@ class Sets(_Model):
     largest: int
 
 
+class Part(_Model):
+    """What one purpose used on average."""
+
+    runs: float
+    boots: float
+    builds: float
+    cost: float
+
+
 class Summary(_Model):
     """The whole call. correct + wrong + inconclusive + not_reproduced + sets + incomplete + spread + fixed
     is trials; costs are in the caller's unit."""
@@ -66,8 +80,9 @@ class Summary(_Model):
     builds: Spread
     cost: Spread = Field(description="sum of all builds, boots and runs")
     wall_time: Spread = Field(description="virtual time to the answer with the given testbeds")
-    search_cost: Spread = Field(description="cost without the verification of the ends and the proof")
-    search_runs: Spread
+    by_purpose: dict[str, Part] = Field(
+        description="means for: verify the ends, search, certify the culprit, attribute the total"
+    )
     mean_confidence: float = Field(description="mean stated confidence of the answers that claim something")
     decisions: Spread
     planner_cpu_seconds_per_decision: float
@@ -116,12 +131,21 @@ def summarise(trials: Sequence[Judged]) -> Summary:
         builds=_spread([t.spent.builds for t in trials]),
         cost=_spread([t.spent.cost for t in trials]),
         wall_time=_spread([t.wall for t in trials]),
-        search_cost=_spread([t.search.cost for t in trials]),
-        search_runs=_spread([t.search.runs for t in trials]),
+        by_purpose={purpose: _part([t.parts.get(purpose, Spent()) for t in trials]) for purpose in _PURPOSES},
         mean_confidence=float(np.mean([t.confidence for t in confident])) if confident else 0.0,
         decisions=_spread([t.decisions for t in trials]),
         planner_cpu_seconds_per_decision=sum(t.cpu for t in trials) / sum(t.decisions for t in trials),
         warnings=warnings,
+    )
+
+
+def _part(parts: Sequence[Spent]) -> Part:
+    n = len(parts)
+    return Part(
+        runs=sum(p.runs for p in parts) / n,
+        boots=sum(p.boots for p in parts) / n,
+        builds=sum(p.builds for p in parts) / n,
+        cost=sum(p.cost for p in parts) / n,
     )
 
 

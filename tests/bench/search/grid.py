@@ -1,0 +1,98 @@
+"""The cells of the benchmark: one factor at a time around a centre, and the goals that numbers must meet.
+
+Centre: linear, n = 1024, effect / run deviation d = 1, cost (build 20, boot 5, run 1), Gauss, threshold half
+the effect. Effects are 2% throughout, so d says how noisy the runs are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from bisector.adapters.fakes_lab import LabModel
+from bisector.core.model import CommitGraph
+from bisector.simulation import Culprit, Scenario
+
+EFFECT = 2.0
+Rivals = Literal["both", "bisect", "none"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One setting. rivals: who can be compared there; weight: trials relative to the ordinary number."""
+
+    factor: str
+    value: str
+    scenario: Scenario
+    rivals: Rivals = "both"
+    weight: float = 1.0
+    d: float = 1.0
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return f"{self.factor} {self.value}"
+
+
+def scenario(
+    *,
+    d: float = 1.0,
+    n: int = 1024,
+    costs: tuple[float, float, float] = (20, 5, 1),
+    ratio: float = 0.5,
+    culprits: tuple[Culprit, ...] = (Culprit(EFFECT),),
+    lab: Mapping[str, Any] | None = None,
+    **rest: Any,
+) -> Scenario:
+    """Return the centre with changes. ratio: threshold / effect."""
+    build, boot, run = costs
+    model = dict(run_noise=EFFECT / d, build_seconds=build, boot_seconds=boot, run_seconds=run, **(lab or {}))
+    return Scenario(commits=n, culprits=culprits, threshold=ratio * EFFECT, lab=LabModel(**model), **rest)
+
+
+def cells(real: CommitGraph | None = None) -> list[Cell]:
+    """Return the grid; `real` adds the real DAG."""
+    result = [Cell("centre", "d=1", scenario())]
+    add = result.append
+    for d, weight in ((0.25, 0.2), (0.5, 0.5), (2.0, 1.0), (4.0, 1.0)):
+        add(Cell("d", f"{d:g}", scenario(d=d), weight=weight, d=d))
+    for d, weight in ((0.5, 0.5), (1.0, 1.0), (2.0, 1.0), (4.0, 1.0)):
+        add(Cell("costs 0,0,1", f"d={d:g}", scenario(d=d, costs=(0, 0, 1)), weight=weight, d=d))
+    for d, weight in ((0.5, 0.5), (1.0, 1.0), (2.0, 1.0)):
+        add(Cell("costs 60,5,1", f"d={d:g}", scenario(d=d, costs=(60, 5, 1)), weight=weight, d=d))
+    add(Cell("costs 5,20,1", "d=1", scenario(costs=(5, 20, 1))))
+    for n, weight in ((16, 1.0), (128, 1.0), (16384, 0.2)):
+        add(Cell("n", str(n), scenario(n=n), weight=weight))
+    for ratio in (0.1, 0.25, 1.0):
+        add(Cell("threshold/effect", f"{ratio:g}", scenario(ratio=ratio), rivals="none"))
+    for part in (0.5, 1.0, 2.0):
+        add(Cell("boot/run noise", f"{part:g}", scenario(lab={"boot_noise": part * EFFECT}), weight=0.5))
+    for part in (0.25, 0.5):
+        add(Cell("build effect", f"{part:g}", scenario(lab={"build_noise": part * EFFECT}), weight=0.5))
+    for kind in ("t3", "lognormal", "bimodal", "ar1", "outliers"):
+        add(Cell("noise", kind, scenario(lab={"noise": kind})))
+    add(Cell("noise", "none", scenario(d=1e9), d=1e9))
+    for part in (0.5, 2.0):
+        add(Cell("background", f"{part:g}", scenario(lab={"background": part * EFFECT}), weight=0.5))
+    for kind in ("linear", "walk", "step"):
+        add(Cell("drift", kind, scenario(lab={"drift": kind, "drift_size": EFFECT})))
+    for share in (0.1, 0.3):
+        add(Cell("untestable", f"{share:.0%}", scenario(lab={"untestable": share})))
+    add(Cell("untestable", "stretch of 10", scenario(lab={"broken": 10})))
+    add(Cell("history", "branched", scenario(history="branched", lab={"fork_offset": EFFECT / 2})))
+    if real is not None:
+        model = {"fork_offset": EFFECT / 2}
+        add(Cell("history", "real DAG", scenario(graph=real, lab=model), weight=0.2))
+    none = (Culprit(0.0),)
+    add(Cell("culprits", "0", scenario(culprits=none), rivals="none"))
+    add(Cell("culprits", "2 same sign", scenario(culprits=(Culprit(EFFECT),) * 2), rivals="none"))
+    opposite = (Culprit(2 * EFFECT), Culprit(-EFFECT))
+    add(Cell("culprits", "2 opposite", scenario(culprits=opposite), rivals="none"))
+    transient = (Culprit(EFFECT, 300), Culprit(-EFFECT, 700))
+    add(Cell("culprits", "transient", scenario(culprits=transient, scan=True), rivals="none", weight=0.5))
+    add(Cell("place", "first", scenario(culprits=(Culprit(EFFECT, 1),))))
+    add(Cell("place", "last", scenario(culprits=(Culprit(EFFECT, -1),))))
+    add(Cell("ends", "swapped", scenario(culprits=(Culprit(-EFFECT),)), rivals="none"))
+    add(Cell("testbeds", "4", scenario(testbeds=4, lab={"testbed_spread": 1.0}), rivals="none"))
+    return result
