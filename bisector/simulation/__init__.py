@@ -4,8 +4,38 @@ A user learns from it, before burning lab time, whether an effect can be found u
 cost; the search benchmark and the calibration tests run on it.
 """
 
+from bisector.adapters.fakes_lab import LabModel
+from bisector.core.model import Budget
+from bisector.core.model import TestbedClock as Clock
+from bisector.simulation.real import real_graph
 from bisector.simulation.run import run_trials, simulate
-from bisector.simulation.scenario import Culprit, Scenario
-from bisector.simulation.summary import Report, Summary
+from bisector.simulation.scenario import (
+    Culprit,
+    History,
+    Scenario,
+    parse_costs,
+    parse_culprits,
+    parse_probability,
+    read_samples,
+)
+from bisector.simulation.summary import Report, Share, Spread, Summary
 
-__all__ = ["Culprit", "Report", "Scenario", "Summary", "run_trials", "simulate"]
+__all__ = [
+    "Budget",
+    "Clock",
+    "Culprit",
+    "History",
+    "LabModel",
+    "Report",
+    "Scenario",
+    "Share",
+    "Spread",
+    "Summary",
+    "parse_costs",
+    "parse_culprits",
+    "parse_probability",
+    "read_samples",
+    "real_graph",
+    "run_trials",
+    "simulate",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from dataclasses import dataclass, field
@@ -84,6 +85,23 @@ class Scenario:
         """Return what the user tells: metric, direction, threshold, alpha, limits; no truth."""
         metric = Metric("simulated", "s", self.lab.better, Threshold(self.limit / 100))
         return Goal(metric, self.alpha, self.budget, self.lab.clock, self.scan)
+
+    def describe(self) -> dict[str, object]:
+        """Return every setting with its value, as JSON can hold it; a real graph as its size."""
+        size = self.commits if self.graph is None else sum(self.graph.candidate)
+        lab = dataclasses.asdict(self.lab)
+        lab["samples"] = sum(len(b) for b in self.lab.samples)
+        return {
+            "commits": size,
+            "history": self.history if self.graph is None else "real",
+            "culprits": [dataclasses.asdict(c) for c in self.culprits],
+            "threshold": self.limit,
+            "alpha": self.alpha,
+            "testbeds": self.testbeds,
+            "scan": self.scan,
+            "budget": dataclasses.asdict(self.budget),
+            "lab": lab,
+        }
 
     def draw(self, seed: int) -> tuple[CommitGraph, SyntheticLab]:
         """Draw one history and its lab. The same seed always gives the same world."""

@@ -7,7 +7,7 @@ from typing import get_args
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
-from scipy.stats import beta
+from scipy.special import betaincinv
 
 from bisector.core.model import Purpose
 from bisector.simulation.judge import Judged, Verdict
@@ -151,8 +151,8 @@ def _part(parts: Sequence[Spent]) -> Part:
 
 def share(count: int, of: int) -> Share:
     """Return count / of with the Clopper-Pearson interval (Biometrika 26, 1934)."""
-    low = float(beta.ppf(0.025, count, of - count + 1)) if count else 0.0
-    high = float(beta.ppf(0.975, count + 1, of - count)) if count < of else 1.0
+    low = float(betaincinv(count, of - count + 1, 0.025)) if count else 0.0
+    high = float(betaincinv(count + 1, of - count, 0.975)) if count < of else 1.0
     return Share(count=count, of=of, share=count / of if of else 0.0, low=low, high=high)
 
 

@@ -1,0 +1,235 @@
+"""`perfbisect simulate`: can this effect be found under this noise, and what will it cost?"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bisector.errors import RequestError
+from bisector.spec.kinds import DRIFT_KINDS, NOISE_KINDS
+
+if TYPE_CHECKING:
+    from bisector.simulation import Report, Share, Spread
+
+_QUIET_SECONDS = 2.0
+"""Shorter waits need no progress."""
+_LINE_SECONDS = 10.0
+"""Between two progress lines where the output is not a terminal."""
+
+_KINDS = "\n".join(
+    ["Kinds of --noise (default gauss):\n"]
+    + [f"* {name}: {text}.\n" for name, text in NOISE_KINDS.items()]
+    + ["\nKinds of --drift (default none; KIND or KIND:SIZE, SIZE defaults to the threshold):\n"]
+    + [f"* {name}: {text}.\n" for name, text in DRIFT_KINDS.items()]
+)
+HELP = f"""Run the real planner on synthetic histories: what will a bisection cost, and will it be right?
+
+Effects and noises are in percent of the metric's level at the good end; noises are standard deviations.
+A positive effect is worse. Costs are in one unit of your choice. The same seed gives the same result.
+
+{_KINDS}
+Examples:
+
+  perfbisect simulate --commits 1024 --effect 2 --run-noise 2 --trials 100
+
+  perfbisect simulate --commits 200 --culprits '50:2,150:1.5' --boot-noise 0.5 --json
+
+  perfbisect simulate --effect 0 --threshold 1   (no culprit: how often is one accused?)
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command(name="simulate", help=HELP)(command)
+
+
+def command(
+    commits: Annotated[int, typer.Option(help="Candidates in the history.")] = 128,
+    history: Annotated[
+        str, typer.Option(help="linear, or branched: merges, and branches without good.")
+    ] = "linear",
+    repo: Annotated[Path | None, typer.Option(help="Use the graph of this repository.")] = None,
+    good: Annotated[str, typer.Option(help="With --repo: the good end.")] = "",
+    bad: Annotated[str, typer.Option(help="With --repo: the bad end.")] = "",
+    culprits: Annotated[
+        str,
+        typer.Option(help="POS:EFFECT,... with POS from 1 (first after good), 'first', 'last', 'random'."),
+    ] = "",
+    effect: Annotated[float | None, typer.Option(help="One culprit at a random place. [default: 2]")] = None,
+    threshold: Annotated[
+        float | None, typer.Option(help="Smallest change to blame. [default: half the effect]")
+    ] = None,
+    run_noise: Annotated[float, typer.Option(help="Spread of the runs of one boot.")] = 1.0,
+    boot_noise: Annotated[float, typer.Option(help="Spread between boots of one build.")] = 0.0,
+    build_noise: Annotated[float, typer.Option(help="Spread between binaries: code and data layout.")] = 0.0,
+    noise: Annotated[str, typer.Option(help="Kind of run noise, see above.")] = "gauss",
+    drift: Annotated[str, typer.Option(help="KIND or KIND:SIZE, see above.")] = "none",
+    background: Annotated[
+        float,
+        typer.Option(help="Every commit shifts the level a little: spread of their sum over the range."),
+    ] = 0.0,
+    fork_offset: Annotated[
+        float | None, typer.Option(help="Spread of the offsets of commits without good. [default: threshold]")
+    ] = None,
+    untestable: Annotated[str, typer.Option(help="Probability that a commit does not build or boot.")] = "0",
+    broken_stretch: Annotated[int, typer.Option(help="Untestable commits in a row around the culprit.")] = 0,
+    same_binary: Annotated[str, typer.Option(help="Probability that a commit changes no binary.")] = "0",
+    cost: Annotated[str, typer.Option(help="Cost of a build, a boot and a run.")] = "build=20,boot=5,run=1",
+    alpha: Annotated[float, typer.Option(help="Accepted share of wrong answers.")] = 0.05,
+    testbeds: Annotated[
+        int, typer.Option(help="Machines that measure at once (one builder serves them).")
+    ] = 1,
+    testbed_spread: Annotated[float, typer.Option(help="Spread of the levels of the testbeds.")] = 1.0,
+    better: Annotated[str, typer.Option(help="Which way the metric is better: lower or higher.")] = "lower",
+    clock: Annotated[
+        str, typer.Option(help="wall, or instructions: repetition k against repetition k.")
+    ] = "wall",
+    scan: Annotated[bool, typer.Option("--scan", help="Search even where the ends do not differ.")] = False,
+    max_cost: Annotated[
+        float | None, typer.Option(help="Budget: cost of all builds, boots and runs.")
+    ] = None,
+    max_builds: Annotated[int | None, typer.Option(help="Budget: builds.")] = None,
+    max_runs: Annotated[int | None, typer.Option(help="Budget: runs.")] = None,
+    samples: Annotated[
+        Path | None,
+        typer.Option(
+            help='Resample real noise: JSON {"boots": [[run, run, ...], ...]}; replaces run and boot noise.'
+        ),
+    ] = None,
+    trials: Annotated[int, typer.Option(help="Histories to draw.")] = 100,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same result.")] = 1,
+    jobs: Annotated[int, typer.Option(help="Processes. [default: all cores]")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON; its schema: --schema.")] = False,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON schema of --json and stop.")
+    ] = False,
+) -> None:
+    """Build the scenario, run it, print it. Raises RequestError for what cannot be simulated."""
+    from bisector import simulation as sim  # numpy and scipy: half a second that other commands need not pay
+
+    if schema:
+        print(json.dumps(sim.Report.model_json_schema(mode="serialization"), indent=2))
+        return
+    if effect is not None and culprits:
+        raise RequestError("--effect and --culprits both say what the culprits are", cure="give one of them")
+    if bool(repo) != bool(good and bad):
+        raise RequestError("a real history needs --repo, --good and --bad together")
+    who = sim.parse_culprits(culprits) if culprits else (sim.Culprit(2.0 if effect is None else effect),)
+    graph = sim.real_graph(repo, good, bad) if repo else None
+    # the scenario without a lab knows the threshold, which is the default size of drift and fork offsets
+    limit = sim.Scenario(commits=commits, graph=graph, culprits=who, threshold=threshold).limit
+    kind, _, size = drift.partition(":")
+    lab = sim.LabModel(
+        run_noise=run_noise,
+        boot_noise=boot_noise,
+        build_noise=build_noise,
+        noise=_choice("--noise", noise, tuple(NOISE_KINDS)),
+        drift=_choice("--drift", kind, tuple(DRIFT_KINDS)),
+        drift_size=_number("--drift", size) if size else limit,
+        background=background,
+        fork_offset=limit if fork_offset is None else fork_offset,
+        untestable=sim.parse_probability(untestable),
+        broken=broken_stretch,
+        inert=sim.parse_probability(same_binary),
+        testbed_spread=testbed_spread,
+        better=_choice("--better", better, ("lower", "higher")),
+        clock=_choice("--clock", clock, ("wall", "instructions")),
+        samples=sim.read_samples(samples) if samples else (),
+        **sim.parse_costs(cost),
+    )
+    scenario = sim.Scenario(
+        commits=commits,
+        history=_choice("--history", history, ("linear", "branched")),
+        graph=graph,
+        culprits=who,
+        threshold=threshold,
+        alpha=alpha,
+        lab=lab,
+        testbeds=testbeds,
+        scan=scan,
+        budget=sim.Budget(max_cost, max_builds, max_runs),
+    )
+    summary = sim.simulate(scenario, trials, seed, jobs=jobs or os.cpu_count() or 1, progress=_progress())
+    report = sim.Report(seed=seed, scenario=scenario.describe(), **summary.model_dump())
+    print(report.model_dump_json(indent=2) if as_json else text(report))
+
+
+def text(report: Report) -> str:
+    """Return the report for people: what came out, what it cost, and what that means."""
+    n = report.trials
+    rows = [
+        ("right answers", _share(report.success)),
+        ("  with sets that cannot be split", _share(report.success_with_sets)),
+        ("wrong among the claims", _share(report.wrong_claims)),
+        ("inconclusive", f"{report.inconclusive} of {n}"),
+        ("'not reproduced'", f"{report.not_reproduced} of {n}"),
+        ("mean stated confidence", f"{report.mean_confidence:.3f}"),
+    ]
+    if report.sets.count:
+        rows.append(("sets", f"{report.sets.count}, of {report.sets.mean_size:.1f} commits on average"))
+    lines = [f"{n} simulated bisections, seed {report.seed}", ""]
+    lines += [f"  {name:<34}{value}" for name, value in rows]
+    lines += ["", f"  {'':<12}{'mean':>10}{'half':>10}{'90%':>10}{'99%':>10}   need at most"]
+    spreads: tuple[tuple[str, Spread], ...] = (
+        ("builds", report.builds),
+        ("boots", report.boots),
+        ("runs", report.runs),
+        ("cost", report.cost),
+        ("wall time", report.wall_time),
+    )
+    for name, s in spreads:
+        lines.append(f"  {name:<12}{s.mean:>10.1f}{s.p50:>10.1f}{s.p90:>10.1f}{s.p99:>10.1f}")
+    spent = [f"{name} {part.cost:.0f}" for name, part in report.by_purpose.items() if part.cost]
+    if spent:
+        lines += ["", f"  mean cost by purpose: {', '.join(spent)}"]
+    return "\n".join(lines)
+
+
+def _share(share: Share) -> str:
+    if not share.of:
+        return "none were made"
+    percent = [f"{100 * x:.1f}%" for x in (share.share, share.low, share.high)]
+    return f"{percent[0]}  (95% interval {percent[1]} to {percent[2]})"
+
+
+def _choice(option: str, value: str, known: tuple[str, ...]) -> Any:  # noqa: ANN401 - a Literal of its caller
+    if value not in known:
+        raise RequestError(f"{option} '{value}' is not known", cure=f"one of {', '.join(known)}")
+    return value
+
+
+def _number(option: str, value: str) -> float:
+    try:
+        return float(value)
+    except ValueError as error:
+        raise RequestError(f"{option}: '{value}' is not a number", cure="such as linear:0.5") from error
+
+
+def _progress() -> Callable[[int, int], None]:
+    """Return a callback that tells on stderr how long it will take, once that is worth telling."""
+    started, told = time.monotonic(), [0.0]
+    terminal = sys.stderr.isatty()
+
+    def tell(done: int, of: int) -> None:
+        spent = time.monotonic() - started
+        if done == of:
+            if told[0] and terminal:
+                print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        elif spent > _QUIET_SECONDS and (terminal or spent - told[0] > _LINE_SECONDS):
+            told[0] = spent
+            line = f"simulated {done} of {of} trials, about {spent / done * (of - done):.0f} s to go"
+            print(
+                f"\r\x1b[K{line}" if terminal else line,
+                end="" if terminal else "\n",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    return tell

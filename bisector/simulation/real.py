@@ -1,0 +1,14 @@
+"""A real history for the simulator: only its shape is used, nothing is built."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bisector.core.model import CommitGraph
+
+
+def real_graph(repo: Path, good: str, bad: str) -> CommitGraph:
+    """Return the graph between two commits of a repository. Raises RequestError for ends that cannot be."""
+    from bisector.adapters.git_source import GitSource  # slow to import, and seldom needed
+
+    return GitSource(repo).graph(good, bad)

@@ -1,0 +1,28 @@
+"""The kinds of noise and drift that the simulator knows, with their meaning: the words of its options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+NoiseKind = Literal["gauss", "t3", "lognormal", "bimodal", "ar1", "outliers"]
+DriftKind = Literal["none", "linear", "walk", "step"]
+
+NOISE_KINDS: Mapping[NoiseKind, str] = {
+    "gauss": "normal",
+    "t3": "Student t with 3 degrees of freedom, scaled to the stated deviation: heavy tails on both sides",
+    "lognormal": "lognormal of shape 0.6 (skewness 2.3), centred, scaled to the stated deviation: slow tail",
+    "bimodal": "each boot is in a fast (70%) or a slow (30%) mode, 1.75 deviations of the whole apart; runs "
+    "spread 0.6 of the stated deviation around their mode; the total is the stated deviation",
+    "ar1": "neighbouring runs of a boot correlate by 0.5, stationary with the stated deviation",
+    "outliers": "normal with the stated deviation, and 5% of the runs slower by 10 deviations on top",
+}
+"""What each kind of run noise means."""
+
+DRIFT_KINDS: Mapping[DriftKind, str] = {
+    "none": "testbeds never change",
+    "linear": "every testbed moves at a steady pace, by SIZE in the time of 100 visits (build, boot and run)",
+    "walk": "every testbed does a random walk of deviation SIZE over the time of 100 visits",
+    "step": "every testbed jumps once by SIZE, up or down, at a random time within the first 50 visits",
+}
+"""What each kind of drift means; SIZE is in percent."""
