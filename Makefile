@@ -1,0 +1,87 @@
+# Everything a newcomer needs. `make` lists the targets; each does what it needs first and nothing twice.
+
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check --no-input
+WHEELS := $(PIP) install --quiet --require-hashes --only-binary :all:
+DONE   := $(VENV)/.done
+ARGS   ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup deps lab demo test test-fast check bench-search lock clean
+.DELETE_ON_ERROR:
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# --- what is installed, each with a stamp so that the second call costs nothing ---
+
+$(DONE)/venv: .setup/venv
+	@echo "Making $(VENV)"
+	@.setup/venv $(VENV)
+	@mkdir -p $(DONE) && touch $@
+
+$(DONE)/setup: $(DONE)/venv .setup/runtime.txt pyproject.toml
+	@echo "Installing perfbisect into $(VENV) (locked versions, nothing is compiled)"
+	@$(WHEELS) -r .setup/runtime.txt
+	@$(PIP) install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(DONE)/dev: $(DONE)/setup .setup/dev.txt
+	@echo "Installing the tools of tests and benchmarks"
+	@$(WHEELS) -r .setup/dev.txt
+	@touch $@
+
+$(DONE)/deps: .setup/debian-packages
+	@.setup/debian-install @.setup/debian-packages
+	@mkdir -p $(DONE) && touch $@
+
+$(DONE)/libvirt: $(DONE)/setup .setup/libvirt.txt | $(DONE)/deps
+	@echo "Compiling libvirt-python"
+	@$(PIP) install --quiet --require-hashes --only-binary setuptools,wheel,packaging \
+		--no-build-isolation -r .setup/libvirt-build.txt
+	@$(PIP) install --quiet --require-hashes --no-deps --no-build-isolation -r .setup/libvirt.txt
+	@touch $@
+
+setup: $(DONE)/setup  ## .venv with .venv/bin/perfbisect; enough for plan, simulate, compare, --help
+
+deps: $(DONE)/setup $(DONE)/deps $(DONE)/libvirt  ## the Debian packages of .setup/debian-packages, and libvirt-python
+
+lab: deps  ## libvirt running, guest image built: what a bisection in guests needs
+	@$(BIN)/perfbisect doctor --fix
+
+# --- what is done with it ---
+
+demo: lab  ## find a real culprit in a real kernel history (first time about an hour, later minutes)
+	@kernels/demo/run $(BIN)/perfbisect $(ARGS)
+
+test: $(DONE)/dev lab  ## all tests, with real kernels in real guests; ARGS='-k name' for some
+	@$(BIN)/python -m pytest $(ARGS)
+
+test-fast: $(DONE)/dev  ## the tests that need neither libvirt nor a compiler, in a minute or two
+	@$(BIN)/python -m pytest tests/unit tests/contract tests/golden $(ARGS)
+
+check: $(DONE)/dev  ## format, lint, types and import rules
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/python -m pytest -q tests/unit/test_import_rules.py
+
+bench-search: $(DONE)/dev  ## the planner beside git-bayesect and git bisect (about 10 minutes)
+	@$(BIN)/python -m tests.bench.search.run $(ARGS)
+
+# --- for maintainers ---
+
+UV      ?= uv
+COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--no-header --no-annotate
+
+lock:  ## write the lock files of .setup anew (needs uv); LOCK=--upgrade for the newest versions
+	$(COMPILE) $(LOCK) --group editable pyproject.toml -o .setup/runtime.txt
+	$(COMPILE) $(LOCK) --extra dev --extra bench -c .setup/runtime.txt pyproject.toml -o .setup/dev.txt
+	$(COMPILE) $(LOCK) --group pyproject.toml:libvirt-build -o .setup/libvirt-build.txt
+	$(COMPILE) $(LOCK) --no-deps --group pyproject.toml:libvirt -o .setup/libvirt.txt
+
+clean:  ## remove .venv and what the tools left; builds, images and bisections stay (perfbisect doctor shows where)
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	find bisector tests -name __pycache__ -type d -prune -exec rm -rf {} +
