@@ -1,0 +1,194 @@
+"""From a workload's folder to what a testbed needs: built once a bisection, checksummed, one archive."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import shutil
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from bisector.adapters import process
+from bisector.errors import InfrastructureError, RequestError
+from bisector.ports import Job, MetricSpec
+from bisector.resources import resource
+from bisector.spec.workload import MANIFEST, Workload
+
+AGENT = "perfbisect-agent"
+FACTS = "perfbisect-facts"
+SETTINGS = "perfbisect-settings"
+
+_BUILD_SECONDS = 600.0
+"""A workload is a small program; ten minutes are for a slow machine, not for a kernel."""
+
+_STATIC_MUSL = ("musl-gcc", "-static", "-no-pie", "-fno-pie")
+_STATIC_GLIBC = ("gcc", "-static")
+
+_PATHS: Mapping[str, str] = {
+    "autogroup": "/proc/sys/kernel/sched_autogroup_enabled",
+    "aslr": "/proc/sys/kernel/randomize_va_space",
+}
+"""Settings that are one file on the testbed; sysctl.* follows from its name, the rest is the agent's."""
+
+_HEADER = """#!/bin/sh
+# Made by perfbisect: unpacks the archive behind this script's last line, then tells facts, applies settings.
+set -eu
+rm -rf "$1"
+mkdir -p "$1"
+tail -n +{lines} "$0" | tar -xf - -C "$1"
+cd "$1"
+exec ./{agent} prepare {facts} {settings}
+"""
+
+
+def compiler() -> tuple[str, ...]:
+    """Return the C compiler and flags for static programs: musl first, for it runs on kernels since 2.6.18.
+
+    Raises InfrastructureError if there is none.
+    """
+    for candidate in (_STATIC_MUSL, _STATIC_GLIBC):
+        if shutil.which(candidate[0]):
+            return candidate
+    raise InfrastructureError("no C compiler is installed", cure="apt-get install musl-tools gcc")
+
+
+def workload_job(workload: Workload, out_dir: Path) -> Job:
+    """Build the workload and the measuring agent below out_dir, or take what was built there before.
+
+    Raises RequestError when the workload's own build fails, InfrastructureError for a missing compiler and
+    when what lies in out_dir is no longer what was built: measurements before and after cannot be compared.
+    """
+    payload = out_dir / "payload"
+    note = out_dir / "payload.json"
+    if note.exists():
+        recorded = json.loads(note.read_text(encoding="utf-8"))["checksum"]
+        found = checksum(payload)
+        if found != recorded:
+            raise InfrastructureError(
+                f"the workload in {payload} has changed since this bisection began",
+                details=f"checksum then: {recorded}\nchecksum now:  {found}",
+                cure="its measurements cannot be compared: start a new bisection",
+            )
+    else:
+        _build(workload, out_dir / "build", payload)
+        recorded = checksum(payload)
+        partial = note.with_suffix(".partial")
+        partial.write_text(json.dumps({"workload": workload.name, "checksum": recorded}), encoding="utf-8")
+        partial.replace(note)
+    manifest = workload.manifest
+    return Job(
+        name=workload.name,
+        payload=payload,
+        run=manifest.run,
+        metrics=tuple(MetricSpec(metric.name, metric.unit, metric.at) for metric in manifest.metrics),
+        warmup=manifest.warmup,
+        settle=manifest.settle,
+        pause=manifest.pause,
+        timeout=manifest.timeout,
+        environment=manifest.environment.settings(),
+        parse=manifest.parse,
+        checksum=recorded,
+    )
+
+
+def checksum(folder: Path) -> str:
+    """Return the SHA-256 over names, execute bits and contents of all files below a folder."""
+    digest = hashlib.sha256()
+    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+        data = path.read_bytes()
+        executable = "x" if os.access(path, os.X_OK) else "-"
+        digest.update(f"{path.relative_to(folder)} {executable} {len(data)}\n".encode())
+        digest.update(data)
+    return digest.hexdigest()
+
+
+def write_archive(job: Job, path: Path) -> None:
+    """Write the self-extracting archive that the deploy role runs on a testbed: `<path> WORKDIR`."""
+    header = _HEADER.format(
+        lines=_HEADER.count("\n") + 1, agent=AGENT, facts=FACTS, settings=SETTINGS
+    ).encode()
+    body = io.BytesIO()
+    with tarfile.open(fileobj=body, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for entry in sorted(job.payload.rglob("*")):
+            archive.add(
+                entry, arcname=str(entry.relative_to(job.payload)), recursive=False, filter=_owned_by_root
+            )
+        settings = settings_text(job.environment).encode()
+        info = tarfile.TarInfo(SETTINGS)
+        info.size = len(settings)
+        archive.addfile(info, io.BytesIO(settings))
+    path.write_bytes(header + body.getvalue())
+    path.chmod(0o755)
+
+
+def settings_text(environment: Mapping[str, str]) -> str:
+    """Return the agent's settings file: 'NAME PATH VALUE' a line, for every setting that is a file."""
+    lines = []
+    for name, value in sorted(environment.items()):
+        if name.startswith("sysctl."):
+            path = "/proc/sys/" + name.removeprefix("sysctl.").replace(".", "/")
+        elif name in _PATHS:
+            path = _PATHS[name]
+        else:
+            continue
+        lines.append(f"{name} {path} {value}\n")
+    return "".join(lines)
+
+
+def agent_command(job: Job) -> list[str]:
+    """Return the command that serves runs of this job, to be started in the work folder."""
+    command = [f"./{AGENT}", "serve"]
+    for name, value in sorted(job.environment.items()):
+        if name in ("cpus", "nice"):
+            command += [f"--{name}", value]
+        elif name.startswith("env."):
+            command += ["--env", f"{name.removeprefix('env.')}={value}"]
+    return [*command, "--", f"./{job.run[0]}", *job.run[1:]]
+
+
+def _build(workload: Workload, build: Path, payload: Path) -> None:
+    for folder in (build, payload):
+        shutil.rmtree(folder, ignore_errors=True)  # half of an interrupted build
+    shutil.copytree(workload.folder, build)
+    payload.mkdir(parents=True)
+    cc = compiler()
+    for step in workload.manifest.build:
+        command = [word for part in step for word in (cc if part == "{cc}" else (part,))]
+        done = process.run(command, cwd=build, timeout=_BUILD_SECONDS, check=False)
+        if done.code != 0:
+            raise RequestError(
+                f"the workload '{workload.name}' does not build ('{step[0]}' ended with code {done.code})",
+                details=f"{' '.join(command)}\n{done.output[-4000:]}",
+                cure=f"mend 'build' in {workload.folder / MANIFEST}",
+            )
+    for name in workload.manifest.files:
+        source, target = build / name, payload / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, target)
+        elif source.is_file():
+            shutil.copy2(source, target)
+        else:
+            raise RequestError(
+                f"{workload.folder / MANIFEST}: 'files': there is no '{name}' after the build",
+                cure="name it as the build step writes it",
+            )
+    _add_agent(cc, payload)
+
+
+def _add_agent(cc: tuple[str, ...], payload: Path) -> None:
+    sources = resource("playbooks") / "roles" / "measure" / "files" / "agent"
+    names = sorted(path.name for path in sources.glob("*.c"))
+    process.run([*cc, "-O2", "-o", (payload / AGENT).absolute(), *names], cwd=sources, timeout=_BUILD_SECONDS)
+    shutil.copyfile(sources / "facts.txt", payload / FACTS)
+
+
+def _owned_by_root(info: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Times and owners of this machine are no part of a payload."""
+    info.uid = info.gid = 0
+    info.uname = info.gname = "root"
+    info.mtime = 0
+    return info

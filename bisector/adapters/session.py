@@ -1,0 +1,373 @@
+"""One live boot with the workload on it: deployed by Ansible, then run after run through the agent.
+
+`open_session` does all that a trial needs after SSH answers: one short play that puts the workload there
+and brings the boot's facts, a connection, the agent. A testbed supplies how to see a crash and how to end
+the boot.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+import json
+import logging
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bisector.adapters.ansible import Ansible
+from bisector.adapters.endpoint import SSHHost
+from bisector.adapters.line import Line, LineClosed, LineSilent
+from bisector.adapters.output import OutputError, parse
+from bisector.adapters.payload import agent_command, write_archive
+from bisector.adapters.ssh import SSH
+from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, TestbedLost, WorkloadFailed
+from bisector.ports import BootFacts, Job, Kernel, Progress, RunResult
+
+log = logging.getLogger(__name__)
+
+Crashed = Callable[[], str | None]
+"""Says how the kernel died, with the end of its console, or None while it lives."""
+
+_SLICE_SECONDS = 0.25
+"""Between two looks at the console while a run lasts: a look is one read of a file on this host."""
+
+_CONSOLE_SECONDS = 3.0
+"""A connection can die before the panic's last words reach the console: so long is waited for them."""
+
+_ANSWER_SECONDS = 20.0
+"""For what the agent does at once (greet, end a run); an emulated guest on a busy host takes seconds."""
+
+_DEPLOY_SECONDS = 120.0
+"""For the deploying play, which takes 2 to 4 s: a guest that needs more does not work."""
+
+_CLOCK_TOLERANCE = 0.02
+"""Relative disagreement of two clocks that is flagged: crystals differ by 1e-4, broken clocks by more."""
+
+_CLOCK_SLACK_SECONDS = 0.5
+"""Host time of a run that is not the workload's: two SSH messages on a busy host."""
+
+_FLAGS: Mapping[str, re.Pattern[str]] = {
+    "warn": re.compile(r"WARNING: |BUG: |\bOops\b|cut here"),
+    "stall": re.compile(r"stall(s|ed)? |soft lockup|hard LOCKUP|blocked for more than"),
+    "oom": re.compile(r"Out of memory|oom-kill|invoked oom-killer"),
+}
+"""What the kernel says, and how the run is flagged for it."""
+
+
+@dataclass(slots=True)
+class AgentSession:
+    """A session over any line to an agent that has greeted. See `ports.Session`.
+
+    crashed: see `Crashed`. on_leave: ends the boot; called once. ticks_per_second: rate of the time stamp
+    counter where it is a clock that the kernel cannot change (emulation with -icount: 1e9), else None.
+    wall: host time and guest time must agree (hardware, KVM); not so under emulation.
+    """
+
+    facts: BootFacts
+    job: Job
+    line: Line
+    folder: Path
+    crashed: Crashed
+    on_leave: Callable[[], None]
+    ticks_per_second: float | None = None
+    wall: bool = True
+    _broken: PerfbisectError | None = None
+    _rested: bool = False
+    _left: bool = False
+
+    def run(self, index: int) -> RunResult:
+        """Execute the workload once and keep its raw output as `run-<index>.*` in the folder.
+
+        Raises WorkloadFailed (error, timeout, no or no finite metric), BootFailed (the kernel died) or
+        TestbedLost (the machine did). After the last two the session refuses further runs with that cause.
+        """
+        if self._broken is not None:
+            raise self._broken
+        try:
+            self._rest()
+            started = time.monotonic()
+            self.line.send("run")
+            answer = self._await(self.job.timeout)
+            seconds = time.monotonic() - started
+        except LineClosed as error:
+            self._broken = self._cause_of_death(error)
+            raise self._broken from error
+        except BootFailed as error:
+            self._broken = error
+            raise
+        return self._result(index, answer, seconds)
+
+    def leave(self) -> None:
+        """End the boot. Never raises, and does nothing the second time."""
+        if self._left:
+            return
+        self._left = True
+        with contextlib.suppress(InfrastructureError):
+            if self._broken is None:
+                self.line.send("quit")
+        self.line.close()
+        try:
+            self.on_leave()
+        except Exception as error:
+            log.warning("could not end the boot cleanly: %s", error)
+
+    def _rest(self) -> None:
+        """Settle before the first run, pause before each other; in the testbed's own time."""
+        seconds = self.job.pause if self._rested else self.job.settle
+        self._rested = True
+        if seconds > 0:
+            self.line.send(f"pause {round(seconds * 1000)}")
+            self._await(seconds + _ANSWER_SECONDS)
+
+    def _await(self, timeout: float) -> Mapping[str, Any]:
+        """Wait for the agent's answer, watching for a crash; at the deadline end the run."""
+        deadline = time.monotonic() + timeout
+        while (left := deadline - time.monotonic()) > 0:
+            try:
+                return _decoded(self.line.receive(min(_SLICE_SECONDS, left)))
+            except LineSilent:
+                death = self.crashed()
+                if death is not None:
+                    raise BootFailed("the kernel died while the workload ran", details=death) from None
+        self.line.send("kill")
+        try:
+            answer = _decoded(self.line.receive(_ANSWER_SECONDS))
+        except LineSilent:
+            raise BootFailed(
+                f"the kernel hangs: no end of the workload within {timeout:.0f} s, no answer since",
+                details=self.crashed() or "",
+            ) from None
+        return {**answer, "overdue": timeout}
+
+    def _cause_of_death(self, error: LineClosed) -> PerfbisectError:
+        deadline = time.monotonic() + _CONSOLE_SECONDS
+        while True:
+            death = self.crashed()
+            if death is not None:
+                return BootFailed("the kernel died while the workload ran", details=death)
+            if time.monotonic() > deadline:
+                return TestbedLost("the testbed was lost during a run", details=f"{error}\n{error.details}")
+            time.sleep(_SLICE_SECONDS)
+
+    def _result(self, index: int, answer: Mapping[str, Any], seconds: float) -> RunResult:
+        raw = self.folder / f"run-{index:03d}.out"
+        out = _keep(raw, answer.get("out", ""))
+        err = _keep(raw.with_suffix(".err"), answer.get("err", ""))
+        about = {key: value for key, value in answer.items() if key not in ("out", "err")}
+        _write(raw.with_suffix(".json"), json.dumps({**about, "host_seconds": seconds}).encode())
+        _check_ended_well(self.job, answer, out, err)
+        try:
+            values = parse(self.job.parse, out, self.job.metrics)
+        except OutputError as error:
+            raise WorkloadFailed(
+                f"the workload '{self.job.name}': {error}", details=f"it printed:\n{_tail(out)}{_tail(err)}"
+            ) from error
+        guest_seconds = float(answer["seconds"])
+        return RunResult(values, seconds, guest_seconds, raw, self._flags(answer, seconds, guest_seconds))
+
+    def _flags(self, answer: Mapping[str, Any], seconds: float, guest_seconds: float) -> tuple[str, ...]:
+        said = "\n".join(str(line) for line in answer.get("kernel", ()))
+        flags = [flag for flag, pattern in _FLAGS.items() if pattern.search(said)]
+        if int(answer.get("tainted", 0)) != int(self.facts.facts.get("tainted") or 0):
+            flags.append("taint")
+        if self.ticks_per_second and answer.get("ticks"):
+            free = answer["ticks"] / self.ticks_per_second
+            agree = abs(free - guest_seconds) <= _CLOCK_TOLERANCE * free
+        elif self.wall:
+            agree = abs(seconds - guest_seconds) <= _CLOCK_TOLERANCE * seconds + _CLOCK_SLACK_SECONDS
+        else:
+            agree = True
+        return (*flags, *(() if agree else ("clock",)))
+
+
+def open_session(
+    *,
+    ansible: Ansible,
+    testbed: str,
+    host: SSHHost,
+    kernel: Kernel | None,
+    job: Job,
+    folder: Path,
+    progress: Progress,
+    crashed: Crashed,
+    on_leave: Callable[[], None],
+    boot_seconds: float,
+    workdir: str = "/work/perfbisect",
+    ticks_per_second: float | None = None,
+    wall: bool = True,
+    console: Path | None = None,
+) -> AgentSession:
+    """Deploy the job on a testbed that answers SSH, prove which kernel it runs, start the agent.
+
+    testbed: its name in the inventory. kernel: what must be running, None to accept any. boot_seconds: what
+    the boot took until SSH answered. The rest as in `AgentSession`; `BootFacts.overhead_seconds` is the time
+    this function took. Raises BootFailed (wrong kernel, died meanwhile) or InfrastructureError; the caller
+    then ends the boot itself.
+    """
+    started = time.monotonic()
+    try:
+        facts = deploy(ansible, testbed, host, job, folder, progress, workdir)
+        if kernel is not None:
+            prove(kernel, facts)
+        progress("starting the measuring agent")
+        line = start_agent(host, job, workdir)
+    except (InfrastructureError, WorkloadFailed) as error:
+        death = crashed()
+        if death is not None:
+            raise BootFailed("the kernel died while the workload was put on it", details=death) from error
+        raise
+    return AgentSession(
+        facts=BootFacts(
+            release=facts.get("uname.release", ""),
+            build_id=facts.get("build_id", ""),
+            facts=facts,
+            seconds=boot_seconds,
+            overhead_seconds=time.monotonic() - started,
+            console=console,
+        ),
+        job=job,
+        line=line,
+        folder=folder,
+        crashed=crashed,
+        on_leave=on_leave,
+        ticks_per_second=ticks_per_second,
+        wall=wall,
+    )
+
+
+def deploy(
+    ansible: Ansible, testbed: str, host: SSHHost, job: Job, folder: Path, progress: Progress, workdir: str
+) -> dict[str, str]:
+    """Put the job on the testbed with one play; return the facts of the boot."""
+    folder.mkdir(parents=True, exist_ok=True)
+    archive = folder / "deploy.run"
+    try:
+        write_archive(job, archive)
+        played = ansible.play(
+            "deploy",
+            limit=testbed,
+            variables={"perfbisect_archive": str(archive.absolute()), "perfbisect_workdir": workdir},
+            folder=folder / "ansible",
+            timeout=_DEPLOY_SECONDS,
+            progress=progress,
+            connection=host,
+        )
+    except OSError as error:
+        raise InfrastructureError(f"cannot write {archive}: {error.strerror}") from error
+    finally:
+        archive.unlink(missing_ok=True)  # the payload is kept once a bisection, not once a boot
+    text = str(played.result("putting the workload on the testbed").get("stdout", ""))
+    return read_facts(text)
+
+
+def read_facts(text: str) -> dict[str, str]:
+    """Return the facts in what `agent prepare` printed: the last line that is a JSON object."""
+    for line in reversed(text.splitlines()):
+        with contextlib.suppress(ValueError):
+            facts = json.loads(line)
+            if isinstance(facts, dict):
+                return {str(name): str(value) for name, value in facts.items()}
+    raise InfrastructureError("the testbed told no facts after the deployment", details=text[-2000:])
+
+
+def prove(kernel: Kernel, facts: Mapping[str, str]) -> None:
+    """Raise BootFailed unless the facts are those of this very build."""
+    wanted = {"uname.release": kernel.release, "build_id": kernel.build_id}
+    for name, value in wanted.items():
+        if value and facts.get(name, "") and facts[name] != value:
+            raise BootFailed(
+                "the testbed runs another kernel than the one under test",
+                details=f"{name}: expected {value}, found {facts[name]}",
+            )
+    if not any(value and facts.get(name) == value for name, value in wanted.items()):
+        raise BootFailed(
+            "the testbed does not tell which kernel it runs",
+            details=f"expected release {kernel.release}, build id {kernel.build_id}",
+        )
+
+
+def start_agent(host: SSHHost, job: Job, workdir: str) -> Line:
+    """Connect and start the agent in its own connection, which ends with the line."""
+    ssh = SSH(host, timeout=_ANSWER_SECONDS)
+    try:
+        script = 'cd "$1" && shift && exec "$@"'
+        line = ssh.talk(["sh", "-c", script, "sh", workdir, *agent_command(job)])
+        greet(line)
+    except BaseException:
+        ssh.close()
+        raise
+    return _Owned(line, ssh)
+
+
+def greet(line: Line) -> None:
+    """Wait for the agent's first line. Raises InfrastructureError if something else comes."""
+    hello = _decoded(line.receive(_ANSWER_SECONDS))
+    if hello.get("protocol") != 1:
+        raise InfrastructureError("the measuring agent speaks another protocol", details=str(hello))
+
+
+@dataclass(slots=True)
+class _Owned:
+    """A line that closes its connection with itself."""
+
+    line: Line
+    ssh: SSH
+
+    def send(self, text: str) -> None:
+        self.line.send(text)
+
+    def receive(self, timeout: float) -> str:
+        return self.line.receive(timeout)
+
+    def close(self) -> None:
+        self.line.close()
+        self.ssh.close()
+
+
+def _decoded(text: str) -> Mapping[str, Any]:
+    try:
+        answer = json.loads(text)
+    except ValueError:
+        answer = None
+    if not isinstance(answer, dict):
+        raise InfrastructureError("the measuring agent's answer is garbled", details=text[:500])
+    return answer
+
+
+def _check_ended_well(job: Job, answer: Mapping[str, Any], out: str, err: str) -> None:
+    said = f"{_tail(err)}{_tail(out)}"
+    name = f"the workload '{job.name}'"
+    if "error" in answer:
+        raise WorkloadFailed(f"{name} cannot be started: {answer['error']}: {answer.get('reason')}")
+    if "overdue" in answer:
+        raise WorkloadFailed(f"{name} did not end within {answer['overdue']:.0f} s", details=said)
+    if answer.get("signal"):
+        raise WorkloadFailed(f"{name} was ended by signal {answer['signal']}", details=said)
+    if answer.get("code") != 0:
+        raise WorkloadFailed(f"{name} ended with code {answer.get('code')}", details=said)
+
+
+def _keep(path: Path, encoded: str) -> str:
+    try:
+        data = base64.b64decode(encoded, validate=True)
+    except (binascii.Error, TypeError) as error:
+        raise InfrastructureError("the measuring agent's answer is garbled", details=str(error)) from error
+    _write(path, data)
+    return data.decode(errors="replace")
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    except OSError as error:
+        raise InfrastructureError(f"cannot keep the output in {path}: {error.strerror}") from error
+
+
+def _tail(text: str) -> str:
+    return text if len(text) <= 2000 else "...\n" + text[-2000:]
