@@ -1,0 +1,67 @@
+"""The command line: `perfbisect COMMAND`, a function of its arguments that returns an exit code.
+
+Exit codes: 0 culprit (or culprits) proven, or the command did what it says; 1 wrong request; 2 not
+reproduced; 3 infrastructure; 4 a set that cannot be told apart; 5 inconclusive, spread, or budget spent;
+130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from bisector.errors import PerfbisectError
+from bisector.interfaces.cli import output
+from bisector.interfaces.cli.app import application, settings_of_call
+
+__all__ = ["main", "run"]
+
+INTERRUPTED = 130
+WRONG_REQUEST = 1
+OUR_FAULT = 3
+
+
+def main() -> None:
+    """Run the command of this process and end it with the command's code."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Execute one command line and return its exit code; errors are told on stderr, never raised."""
+    try:
+        result = application()(
+            args=list(arguments) or ["--help"], prog_name="perfbisect", standalone_mode=False
+        )
+    except PerfbisectError as error:
+        if settings_of_call().debug:
+            raise
+        output.error(error.message, error.details, error.cure)
+        return error.exit_code
+    except typer.TyperException as error:  # Click's usage errors, whose own code is 2
+        output.error(error.format_message(), "", _usage(error))
+        return WRONG_REQUEST
+    except (KeyboardInterrupt, typer.Abort):
+        output.error("interrupted", "", "")
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        if settings_of_call().debug:
+            raise
+        output.error(
+            f"perfbisect itself failed: {type(error).__name__}: {error}",
+            "This is a mistake in perfbisect, not in what you asked for.",
+            "the same command with 'perfbisect --debug ...' shows where; please report that",
+        )
+        return OUR_FAULT
+    return result if isinstance(result, int) else 0
+
+
+def _usage(error: typer.TyperException) -> str:
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "perfbisect"
+    return f"'{path} --help' says what it understands"

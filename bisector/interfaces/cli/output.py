@@ -1,0 +1,95 @@
+"""What every command prints with: colour only on a terminal, errors with their cure, JSON, plain tables."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TextIO
+
+_RED, _GREEN, _YELLOW, _BOLD, _RESET = "31", "32", "33", "1", "\x1b[0m"
+
+
+def coloured(stream: TextIO) -> bool:
+    """Return whether escape sequences may be written: a terminal, and nobody said NO_COLOR."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _paint(text: str, code: str, stream: TextIO) -> str:
+    return f"\x1b[{code}m{text}{_RESET}" if coloured(stream) else text
+
+
+def good(text: str) -> str:
+    """Return the text for stdout, green where colours are shown."""
+    return _paint(text, _GREEN, sys.stdout)
+
+
+def bad(text: str) -> str:
+    """Return the text for stdout, red where colours are shown."""
+    return _paint(text, _RED, sys.stdout)
+
+
+def doubtful(text: str) -> str:
+    """Return the text for stdout, yellow where colours are shown."""
+    return _paint(text, _YELLOW, sys.stdout)
+
+
+def strong(text: str) -> str:
+    """Return the text for stdout, bold where that is shown."""
+    return _paint(text, _BOLD, sys.stdout)
+
+
+def error(message: str, details: str, cure: str) -> None:
+    """Tell on stderr what happened, why, and what to do about it."""
+    lines = [f"{_paint('error:', _RED, sys.stderr)} {message}"]
+    lines += [f"  {line}" for line in details.rstrip().splitlines()]
+    if cure:
+        lines.append(f"{_paint('cure:', _GREEN, sys.stderr)} {cure}")
+    sys.stdout.flush()
+    print("\n".join(lines), file=sys.stderr, flush=True)
+
+
+def note(text: str) -> None:
+    """Tell something beside the result, on stderr."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def facts(value: Any) -> None:  # noqa: ANN401 - anything that JSON holds
+    """Print a value as JSON on stdout."""
+    print(json.dumps(value, indent=2, sort_keys=False, ensure_ascii=False))
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return aligned columns, two spaces apart; the last one is not padded."""
+    everything = [tuple(header), *(tuple(row) for row in rows)]
+    widths = [max(len(row[i]) for row in everything) for i in range(len(header))]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in everything
+    ]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def pairs(values: Mapping[str, str], indent: str = "") -> str:
+    """Return 'name  value' lines, aligned; values of several lines are indented."""
+    if not values:
+        return ""
+    width = max(len(name) for name in values)
+    lines = []
+    for name, value in values.items():
+        first, *rest = value.splitlines() or [""]
+        lines.append(f"{indent}{name.ljust(width)}  {first}".rstrip())
+        lines += [f"{indent}{'':{width}}  {line}" for line in rest]
+    return "\n".join(lines)
+
+
+def duration(seconds: float) -> str:
+    """Return seconds as people say them: '48 s', '12 min', '3 h 10 min'."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 100:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60:02d} min"
