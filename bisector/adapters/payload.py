@@ -33,15 +33,8 @@ _PATHS: Mapping[str, str] = {
 }
 """Settings that are one file on the testbed; sysctl.* follows from its name, the rest is the agent's."""
 
-_HEADER = """#!/bin/sh
-# Made by perfbisect: unpacks the archive behind this script's last line, then tells facts, applies settings.
-set -eu
-rm -rf "$1"
-mkdir -p "$1"
-tail -n +{lines} "$0" | tar -xf - -C "$1"
-cd "$1"
-exec ./{agent} prepare {facts} {settings}
-"""
+PREPARE = f"./{AGENT} prepare {FACTS} {SETTINGS}"
+"""What the deploy role runs where the archive was unpacked: facts are told, settings applied."""
 
 
 def compiler() -> tuple[str, ...]:
@@ -106,22 +99,15 @@ def checksum(folder: Path) -> str:
 
 
 def write_archive(job: Job, path: Path) -> None:
-    """Write the self-extracting archive that the deploy role runs on a testbed: `<path> WORKDIR`."""
-    header = _HEADER.format(
-        lines=_HEADER.count("\n") + 1, agent=AGENT, facts=FACTS, settings=SETTINGS
-    ).encode()
-    body = io.BytesIO()
-    with tarfile.open(fileobj=body, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+    """Write what the deploy role unpacks on a testbed: payload and settings, as one tar file."""
+    with tarfile.open(path, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         for entry in sorted(job.payload.rglob("*")):
-            archive.add(
-                entry, arcname=str(entry.relative_to(job.payload)), recursive=False, filter=_owned_by_root
-            )
+            name = str(entry.relative_to(job.payload))
+            archive.add(entry, arcname=name, recursive=False, filter=_owned_by_root)
         settings = settings_text(job.environment).encode()
         info = tarfile.TarInfo(SETTINGS)
         info.size = len(settings)
         archive.addfile(info, io.BytesIO(settings))
-    path.write_bytes(header + body.getvalue())
-    path.chmod(0o755)
 
 
 def settings_text(environment: Mapping[str, str]) -> str:

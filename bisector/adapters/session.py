@@ -1,8 +1,7 @@
-"""One live boot with the workload on it: deployed by Ansible, then run after run through the agent.
+"""One live boot with the workload on it: run after run through the measuring agent.
 
-`open_session` does all that a trial needs after SSH answers: one short play that puts the workload there
-and brings the boot's facts, a connection, the agent. A testbed supplies how to see a crash and how to end
-the boot.
+`adapters/opening.py` makes a session once a boot answers. A testbed supplies how to see a crash and how to
+end the boot.
 """
 
 from __future__ import annotations
@@ -19,14 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bisector.adapters.ansible import Ansible
-from bisector.adapters.endpoint import SSHHost
 from bisector.adapters.line import Line, LineClosed, LineSilent
 from bisector.adapters.output import OutputError, parse
-from bisector.adapters.payload import agent_command, write_archive
-from bisector.adapters.ssh import SSH
 from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, TestbedLost, WorkloadFailed
-from bisector.ports import BootFacts, Job, Kernel, Progress, RunResult
+from bisector.ports import BootFacts, Job, RunResult
 
 log = logging.getLogger(__name__)
 
@@ -41,9 +36,6 @@ _CONSOLE_SECONDS = 3.0
 
 _ANSWER_SECONDS = 20.0
 """For what the agent does at once (greet, end a run); an emulated guest on a busy host takes seconds."""
-
-_DEPLOY_SECONDS = 120.0
-"""For the deploying play, which takes 2 to 4 s: a guest that needs more does not work."""
 
 _CLOCK_TOLERANCE = 0.02
 """Relative disagreement of two clocks that is flagged: crystals differ by 1e-4, broken clocks by more."""
@@ -185,148 +177,11 @@ class AgentSession:
         return (*flags, *(() if agree else ("clock",)))
 
 
-def open_session(
-    *,
-    ansible: Ansible,
-    testbed: str,
-    host: SSHHost,
-    kernel: Kernel | None,
-    job: Job,
-    folder: Path,
-    progress: Progress,
-    crashed: Crashed,
-    on_leave: Callable[[], None],
-    boot_seconds: float,
-    workdir: str = "/work/perfbisect",
-    ticks_per_second: float | None = None,
-    wall: bool = True,
-    console: Path | None = None,
-) -> AgentSession:
-    """Deploy the job on a testbed that answers SSH, prove which kernel it runs, start the agent.
-
-    testbed: its name in the inventory. kernel: what must be running, None to accept any. boot_seconds: what
-    the boot took until SSH answered. The rest as in `AgentSession`; `BootFacts.overhead_seconds` is the time
-    this function took. Raises BootFailed (wrong kernel, died meanwhile) or InfrastructureError; the caller
-    then ends the boot itself.
-    """
-    started = time.monotonic()
-    try:
-        facts = deploy(ansible, testbed, host, job, folder, progress, workdir)
-        if kernel is not None:
-            prove(kernel, facts)
-        progress("starting the measuring agent")
-        line = start_agent(host, job, workdir)
-    except (InfrastructureError, WorkloadFailed) as error:
-        death = crashed()
-        if death is not None:
-            raise BootFailed("the kernel died while the workload was put on it", details=death) from error
-        raise
-    return AgentSession(
-        facts=BootFacts(
-            release=facts.get("uname.release", ""),
-            build_id=facts.get("build_id", ""),
-            facts=facts,
-            seconds=boot_seconds,
-            overhead_seconds=time.monotonic() - started,
-            console=console,
-        ),
-        job=job,
-        line=line,
-        folder=folder,
-        crashed=crashed,
-        on_leave=on_leave,
-        ticks_per_second=ticks_per_second,
-        wall=wall,
-    )
-
-
-def deploy(
-    ansible: Ansible, testbed: str, host: SSHHost, job: Job, folder: Path, progress: Progress, workdir: str
-) -> dict[str, str]:
-    """Put the job on the testbed with one play; return the facts of the boot."""
-    folder.mkdir(parents=True, exist_ok=True)
-    archive = folder / "deploy.run"
-    try:
-        write_archive(job, archive)
-        played = ansible.play(
-            "deploy",
-            limit=testbed,
-            variables={"perfbisect_archive": str(archive.absolute()), "perfbisect_workdir": workdir},
-            folder=folder / "ansible",
-            timeout=_DEPLOY_SECONDS,
-            progress=progress,
-            connection=host,
-        )
-    except OSError as error:
-        raise InfrastructureError(f"cannot write {archive}: {error.strerror}") from error
-    finally:
-        archive.unlink(missing_ok=True)  # the payload is kept once a bisection, not once a boot
-    text = str(played.result("putting the workload on the testbed").get("stdout", ""))
-    return read_facts(text)
-
-
-def read_facts(text: str) -> dict[str, str]:
-    """Return the facts in what `agent prepare` printed: the last line that is a JSON object."""
-    for line in reversed(text.splitlines()):
-        with contextlib.suppress(ValueError):
-            facts = json.loads(line)
-            if isinstance(facts, dict):
-                return {str(name): str(value) for name, value in facts.items()}
-    raise InfrastructureError("the testbed told no facts after the deployment", details=text[-2000:])
-
-
-def prove(kernel: Kernel, facts: Mapping[str, str]) -> None:
-    """Raise BootFailed unless the facts are those of this very build."""
-    wanted = {"uname.release": kernel.release, "build_id": kernel.build_id}
-    for name, value in wanted.items():
-        if value and facts.get(name, "") and facts[name] != value:
-            raise BootFailed(
-                "the testbed runs another kernel than the one under test",
-                details=f"{name}: expected {value}, found {facts[name]}",
-            )
-    if not any(value and facts.get(name) == value for name, value in wanted.items()):
-        raise BootFailed(
-            "the testbed does not tell which kernel it runs",
-            details=f"expected release {kernel.release}, build id {kernel.build_id}",
-        )
-
-
-def start_agent(host: SSHHost, job: Job, workdir: str) -> Line:
-    """Connect and start the agent in its own connection, which ends with the line."""
-    ssh = SSH(host, timeout=_ANSWER_SECONDS)
-    try:
-        script = 'cd "$1" && shift && exec "$@"'
-        line = ssh.talk(["sh", "-c", script, "sh", workdir, *agent_command(job)])
-        greet(line)
-    except BaseException:
-        ssh.close()
-        raise
-    return _Owned(line, ssh)
-
-
 def greet(line: Line) -> None:
     """Wait for the agent's first line. Raises InfrastructureError if something else comes."""
     hello = _decoded(line.receive(_ANSWER_SECONDS))
     if hello.get("protocol") != 1:
         raise InfrastructureError("the measuring agent speaks another protocol", details=str(hello))
-
-
-@dataclass(slots=True)
-class _Owned:
-    """A line that closes its connection with itself."""
-
-    line: Line
-    ssh: SSH
-
-    def send(self, text: str) -> None:
-        self.line.send(text)
-
-    def receive(self, timeout: float) -> str:
-        return self.line.receive(timeout)
-
-    def close(self) -> None:
-        self.line.close()
-        self.ssh.close()
 
 
 def _decoded(text: str) -> Mapping[str, Any]:
