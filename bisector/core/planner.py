@@ -1,241 +1,209 @@
-"""State -> the next action with its reason, or the conclusion. Pure: the same state, the same answer."""
+"""State -> the next action with its reason, or the conclusion. Pure: the same state, the same answer.
+
+The order of a search: verify that the ends differ; look for the culprit where a trial brings most information
+per second; prove it against its parents with fresh boots; then see whether something is left to explain, and
+search that. Every step looks only at the state; what is remembered between calls are results for parts of it.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
 
-from bisector.core.model import Conclusion, Decision, Ending, Finding, Interval, Measure, Purpose
-from bisector.core.state import State, Visit
+from bisector.core import ending, proof, search
+from bisector.core.certify import Evidence
+from bisector.core.memory import Memory, Proven
+from bisector.core.model import Conclusion, Decision, Measure
+from bisector.core.noise import Library
+from bisector.core.posterior import Belief
+from bisector.core.proof import Proof
+from bisector.core.search import Suspect
+from bisector.core.state import State
+from bisector.core.view import View
 
-FLOOR = 0.02
-"""Noise floor as a part of the threshold: smaller differences never matter to the user."""
-Z = 3.0
-"""A verdict at three standard errors: wrong once in 700 for Gauss, and confirmed afresh at the end."""
-MAX_BOOTS = 8
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
+GOOD_ENOUGH = 0.9
+"""A class this probable goes to the certificate: its boots are needed anyway and tell more than a search."""
+LOST = 0.4
+"""A suspect less probable than this during its certificate is searched for again."""
+MORE = 0.5
+"""The rest is searched while it is more probable than not that it holds another culprit."""
+LEAST_BITS = 2e-4
+"""A trial that brings less than this is not worth a boot: thousands would be needed for an answer."""
 
 
 class Planner:
-    """Verify the ends, halve the candidates by ancestor counting, confirm the culprit with fresh boots."""
+    """Decides; never acts. library: noise known from an A/A measurement on this testbed and workload."""
 
-    def __init__(self) -> None:
-        self._ancestors: dict[tuple[int, int], frozenset[int]] = {}
+    def __init__(self, library: Library | None = None) -> None:
+        self.library = library
+        self._memory: Memory | None = None
 
     def next(self, state: State) -> Decision:
         """Return the next action with its reason, or the conclusion."""
-        return _Turn(self, state).decide()
+        if self._memory is None or self._memory.graph is not state.graph:
+            self._memory = Memory(state.graph, self.library)
+        turn = _Turn(self._memory, self._memory.view(state))
+        decision = turn.decide()
+        if isinstance(decision, Measure):
+            spent = ending.over_budget(turn.view, decision)
+            if spent:
+                return turn.give_up(spent)
+        return decision
 
 
 class _Turn:
     """One decision."""
 
-    def __init__(self, planner: Planner, state: State) -> None:
-        self.s = state
-        self.g = state.graph
-        metric = state.goal.metric
-        self.sign = 1.0 if metric.better == "lower" else -1.0
-        values = [v for x in state.visits for _, v in x.samples]
-        self.log = bool(values) and min(values) > 0 and metric.threshold.relative
-        t = metric.threshold.value
-        self.threshold = math.log1p(t) if metric.threshold.relative else t
-        if metric.threshold.relative and not self.log and values:
-            self.threshold = t * abs(_mean(values))
-        self.runs = 3 if state.goal.clock == "instructions" else 6
-        self.runs = min(self.runs, state.goal.max_runs_per_boot)
-
-    # --- statistics ---
-
-    def level(self, x: Visit) -> float:
-        return _mean([self.sign * (math.log(v) if self.log else v) for _, v in x.samples])
-
-    def boots(self, commit: int, purpose: Iterable[Purpose] | None = None) -> list[float]:
-        twins = {
-            c
-            for (c, layout), b in self.s.binaries.items()
-            if b and layout == 0 and b == self.s.binaries.get((commit, 0))
-        } | {commit}
-        return [
-            self.level(x)
-            for x in self.s.visits
-            if x.samples
-            and x.layout == 0
-            and (x.commit == commit if purpose else x.commit in twins)
-            and (purpose is None or x.purpose in purpose)
-        ]
-
-    def spread(self) -> float:
-        """Return the pooled standard deviation between boots of one commit, never below the floor."""
-        ss, df = 0.0, 0
-        for c in {x.commit for x in self.s.visits}:
-            b = self.boots(c)
-            if len(b) > 1:
-                ss += sum((v - _mean(b)) ** 2 for v in b)
-                df += len(b) - 1
-        pooled = math.sqrt(ss / df) * (1 + 2 / df) if df else 0.0
-        return max(pooled, FLOOR * self.threshold)
-
-    def compare(self, a: int, b: int, purpose: tuple[Purpose, ...]) -> Interval | None:
-        """Return b - a with its interval, None while a side has fewer than two boots."""
-        left, right = self.boots(a, purpose), self.boots(b, purpose)
-        if len(left) < 2 or len(right) < 2:
-            return None
-        half = Z * self.spread() * math.sqrt(1 / len(left) + 1 / len(right))
-        d = _mean(right) - _mean(left)
-        return Interval(d - half, d, d + half)
-
-    def relative(self, i: Interval) -> Interval:
-        """Return the interval as a relative change of the number that the user reads."""
-        if self.log:
-            ends = sorted(math.expm1(self.sign * v) for v in (i.low, i.high))
-            return Interval(ends[0], math.expm1(self.sign * i.estimate), ends[1])
-        base = abs(_mean(self.boots(self.g.good)) or 1.0)
-        ends = sorted(self.sign * v / base for v in (i.low, i.high))
-        return Interval(ends[0], self.sign * i.estimate / base, ends[1])
-
-    # --- the graph ---
-
-    def ancestors(self, c: int) -> set[int]:
-        seen, todo = {c}, [c]
-        while todo:
-            for p in self.g.parents[todo.pop()]:
-                if p not in seen:
-                    seen.add(p)
-                    todo.append(p)
-        return seen
-
-    # --- the turn ---
-
-    def measure(self, commit: int, purpose: Purpose, reason: str) -> Decision:
-        budget = self.s.goal.budget
-        spent = sum(self.s.costs.builds) + sum(self.s.costs.boots) + sum(self.s.costs.runs)
-        if (
-            (budget.seconds is not None and spent >= budget.seconds)
-            or (budget.runs is not None and len(self.s.costs.runs) >= budget.runs)
-            or (
-                budget.builds is not None
-                and len(self.s.costs.builds) >= budget.builds
-                and (commit, 0) not in self.s.binaries
-            )
-        ):
-            return Conclusion(Ending.INCONCLUSIVE, "The budget is spent before the culprit was proven.")
-        return Measure(commit, self.runs, purpose, reason)
-
-    def interleave(self, sides: Sequence[int], purpose: Purpose, boots: int, why: str) -> Decision | None:
-        """Return the next boot of a comparison in the order ABBA, None when all sides have enough."""
-        counts = {c: len(self.boots(c, (purpose,))) for c in sides}
-        fewest = min(counts.values())
-        if fewest >= boots:
-            return None
-        order = list(sides) if fewest % 2 == 0 else list(reversed(sides))
-        commit = next(c for c in order if counts[c] == fewest)
-        return self.measure(commit, purpose, f"{why}: fresh boot {fewest + 1} of this side")
+    def __init__(self, memory: Memory, view: View) -> None:
+        self.memory = memory
+        self.view = view
+        self.ends: Evidence | None = None
+        self.proofs: list[Proof] = []
+        self.belief: Belief | None = None
+        self.found: Suspect | None = None
 
     def decide(self) -> Decision:
-        g = self.g
-        for end, name in ((g.good, "good"), (g.bad, "bad")):
-            if end in self.s.untestable:
-                return Conclusion(
-                    Ending.INCONCLUSIVE, f"The {name} end cannot be tested: {self.s.untestable[end]}."
-                )
-        ends = self.interleave((g.good, g.bad), "verify", 2, "verify that the ends differ")
-        total = self.compare(g.good, g.bad, ("verify",))
-        if ends is not None or total is None:
-            assert ends is not None
-            return ends
-        if total.high < self.threshold and not self.s.goal.scan:
-            return Conclusion(
-                Ending.NOT_REPRODUCED,
-                "The ends do not differ by the threshold.",
-                total=self.relative(total),
-                confidence=1 - self.s.goal.alpha,
-            )
-        if total.low <= 0:
-            more = self.interleave((g.good, g.bad), "verify", MAX_BOOTS, "the ends are not clear yet")
-            return more or Conclusion(
-                Ending.INCONCLUSIVE, "The ends cannot be told apart.", total=self.relative(total)
-            )
-        for base in g.merge_bases:
-            if not self.boots(base):
-                return self.measure(base, "verify", "test the merge base: it may itself be bad")
-            if _mean(self.boots(base)) - _mean(self.boots(g.good)) > total.estimate / 2:
-                return Conclusion(
-                    Ending.FIXED_ON_GOOD_SIDE,
-                    "The merge base is as slow as bad: the loss was fixed on good's side.",
-                    total=self.relative(total),
-                )
-        return self.search(total)
+        view = self.view
+        refused = ending.impossible(view)
+        if refused is not None:
+            return refused
+        self.ends = proof.ends(view)
+        answer = proof.decided(view, self.ends)
+        if answer == "no" and not view.goal.scan:
+            assert self.ends is not None
+            return ending.not_reproduced(view, self.ends)
+        if not answer:
+            if self.ends is not None and self._stuck("verify"):
+                return self.give_up("The ends cannot be told apart with any reasonable number of boots.")
+            return proof.verify(view, self.ends)
+        base = self._merge_base()
+        return base if base is not None else self._search()
 
-    def search(self, total: Interval) -> Decision:
-        g = self.g
-        candidates = {c for c in self.ancestors(g.bad) if g.candidate[c]}
-        middle = _mean(self.boots(g.good)) + total.estimate / 2
-        unclear: set[int] = set()
-        marks = dict(self.s.marks)
-        for c in {x.commit for x in self.s.visits if x.samples} | set(marks):
-            if c in (g.good, g.bad) or c not in candidates and not g.candidate[c]:
-                continue
-            b = self.boots(c)
-            slow = marks.get(c) == "bad" if c in marks else _mean(b) > middle
-            half = 0.0 if c in marks else Z * self.spread() / math.sqrt(len(b))
-            if c not in marks and abs(_mean(b) - middle) < half and len(b) < MAX_BOOTS:
-                unclear.add(c)
-                continue
-            above = self.ancestors(c)
-            candidates = candidates & above if slow else candidates - above
-        for c in sorted(unclear & candidates):
-            return self.measure(c, "search", "this commit is not clear yet: one more boot")
-        if not candidates:
-            return Conclusion(
-                Ending.INCONCLUSIVE, "The verdicts contradict each other.", total=self.relative(total)
-            )
-        best, score = None, 0
-        for c in sorted(candidates):
-            if c in self.s.untestable or c in unclear or self.boots(c):
-                continue
-            k = len(self.ancestors(c) & candidates)
-            if min(k, len(candidates) - k) > score:
-                best, score = c, min(k, len(candidates) - k)
-        if best is not None:
-            return self.measure(
-                best,
-                "search",
-                f"splits the remaining {len(candidates)} commits {score} to {len(candidates) - score}",
-            )
-        return self.certify(tuple(sorted(candidates)), total)
+    # --- merge bases ---
 
-    def certify(self, culprits: tuple[int, ...], total: Interval) -> Decision:
-        if len(culprits) > 1:
-            return Conclusion(
-                Ending.CULPRIT_SET,
-                f"One of {len(culprits)} commits that cannot be told apart.",
-                (Finding(culprits, self.relative(total), 1 - self.s.goal.alpha),),
-                self.relative(total),
-                confidence=1 - self.s.goal.alpha,
-            )
-        culprit = culprits[0]
-        parents = tuple(p for p in self.g.parents[culprit] if p not in self.s.untestable)
-        more = self.interleave((*parents, culprit), "certify", 3, "prove it against its parents")
-        if more is not None:
-            return more
-        effects = [e for p in parents if (e := self.compare(p, culprit, ("certify",)))]
-        effect = min(effects, key=lambda e: e.estimate, default=total)
-        proven = bool(effects) and all(e.low > 0 for e in effects)
-        finding = Finding(
-            (culprit,), self.relative(effect), 1 - self.s.goal.alpha if proven else 0.5, parents, proven
+    def _merge_base(self) -> Decision | None:
+        """Test the merge bases where good is no ancestor of bad, as git bisect does."""
+        view, ends = self.view, self.ends
+        assert ends is not None
+        for base in view.graph.merge_bases:
+            if base == view.graph.good or not view.testable(base):
+                continue
+            boots = view.boots((base,), "verify")
+            if len(boots) < proof.fewest_boots(view, "verify"):
+                runs = max(2, proof.PILOT)
+                return Measure(base, runs, "verify", "test the merge base: it may itself be bad")
+            if ending.base_is_bad(view, base, ends):
+                return ending.fixed(view, base, ends)
+        return None
+
+    # --- search ---
+
+    def _search(self) -> Decision:
+        view = self.view
+        assert self.ends is not None
+        total = self.ends.estimate
+        for _ in range(len(view.state.visits) + 1):
+            proven: Proven = tuple(p.commits for p in self.proofs)
+            rest = total - sum(p.evidence.estimate for p in self.proofs)
+            effect = max(abs(rest), view.threshold)
+            new = self._new_proof(proven, effect)
+            if new is None:
+                return self._step(proven, effect)
+            self.proofs.append(new)
+        raise AssertionError("more proofs than visits")
+
+    def _new_proof(self, proven: Proven, effect: float) -> Proof | None:
+        """Return the first suspect, not proven yet, that its fresh boots prove."""
+        view = self.view
+        known = {c for p in self.proofs for c in p.commits}
+        for after in proof.suspects(view):
+            if after in known or not view.history.candidate[after]:
+                continue
+            commits = self._set_of(after)
+            if known.intersection(commits):
+                continue
+            evidence = self._evidence(commits, after, proven, effect)
+            share = proof.share(view, after)
+            if evidence and all(self._holds(e, share) for e in evidence):
+                weakest = min(evidence, key=lambda e: e.change)
+                return Proof(commits, after, proof.parents_of(view, commits, after), weakest, share)
+        return None
+
+    def _holds(self, e: Evidence, share: float) -> bool:
+        return e.change >= math.log(1 / share) and e.above > self.view.alpha
+
+    def _set_of(self, after: int) -> tuple[int, ...]:
+        """Return the commit with the untestable ones below it that no test can tell from it."""
+        view = self.view
+        found, todo = {after}, list(view.graph.parents[after])
+        while todo:
+            commit = todo.pop()
+            if commit in found or view.testable(commit) or not view.history.candidate[commit]:
+                continue
+            found.add(commit)
+            todo.extend(view.graph.parents[commit])
+        return tuple(sorted(found))
+
+    def _evidence(
+        self, commits: tuple[int, ...], after: int, proven: Proven, effect: float
+    ) -> list[Evidence] | None:
+        view = self.view
+        parents = proof.parents_of(view, commits, after)
+        if not parents or not proof.enough(view, (after, *parents)):
+            return None
+        result = []
+        for parent in parents:
+            e = proof.certificate(view, self.memory, parent, after, proven, effect)
+            if e is None:
+                return None
+            result.append(e)
+        return result
+
+    def _step(self, proven: Proven, effect: float) -> Decision:
+        """Search on, prove a suspect, or end."""
+        view = self.view
+        belief = self.belief = self.memory.belief(view, proven, effect)
+        if proven and 1 - belief.none < MORE:
+            return ending.culprits(view, self.memory, belief, self.proofs, self._total())
+        if belief.none >= 1 - view.alpha and not proven:
+            return ending.spread(view, belief, self._total())
+        if not belief.problem.prior.any():
+            return self.give_up("The marks and measurements leave no candidate.")
+        found = self.found = search.suspect(belief, view)
+        if found.atomic and found.after is not None:
+            begun = bool(view.boots((found.after,), "certify"))
+            if found.probability >= (LOST if begun else GOOD_ENOUGH):
+                return self._certify(found, belief)
+        purpose = "attribute" if proven else "search"
+        trial = search.next_trial(belief, view, proven, found, "attribute" if proven else "search")
+        if trial is None or trial[1].bits < LEAST_BITS or self._stuck(purpose):
+            if proven:
+                return ending.culprits(view, self.memory, belief, self.proofs, self._total())
+            return self.give_up("No trial brings information that is worth its cost.")
+        return trial[0]
+
+    def _certify(self, found: Suspect, belief: Belief) -> Decision:
+        view = self.view
+        assert found.after is not None
+        parents = proof.parents_of(view, found.commits, found.after)
+        if not parents:
+            return self.give_up("The suspect has no parent that can be tested.")
+        if self._stuck("certify"):
+            return self.give_up("The suspect cannot be proven with any reasonable number of boots.")
+        target = proof.runs_wanted(view, belief.noise_mean("boot"))
+        share = found.probability
+        why = f"prove the suspect ({share:.0%}) against its parents with fresh boots"
+        return proof.interleave(
+            view, (found.after, *parents), "certify", target, proof.layouts_wanted(belief), why
         )
-        left = total.estimate - effect.estimate
-        slack = max(total.high - total.estimate, effect.high - effect.estimate) * math.sqrt(2)
-        return Conclusion(
-            Ending.CULPRIT if proven else Ending.INCONCLUSIVE,
-            "The culprit differs from every parent in fresh boots."
-            if proven
-            else "The fresh comparison did not confirm the suspected commit.",
-            (finding,),
-            self.relative(total),
-            self.relative(Interval(left - slack, left, left + slack)),
-            finding.confidence,
-        )
+
+    def _stuck(self, purpose: str) -> bool:
+        boots = sum(v.purpose == purpose for v in self.view.state.visits)
+        return boots > 4 * proof.MOST_BOOTS
+
+    def _total(self) -> Evidence:
+        assert self.ends is not None
+        return self.ends
+
+    def give_up(self, why: str) -> Conclusion:
+        """Return the best statement that can be made now."""
+        return ending.unfinished(self.view, self.belief, self.found, self.proofs, self.ends, why)

@@ -1,0 +1,175 @@
+"""Sequential comparison of two sides: has it changed, by how much, and how sure is that at any moment.
+
+The evidence for a change is a ratio of marginal likelihoods with a prior for the effect that is fixed before
+the data (a mixture sequential test: Robbins 1970; an e-process, Ramdas et al. 2023). It may be looked at
+after every run: under 'no change' it exceeds 1/alpha with probability at most alpha. The unknown spreads
+between boots and between binaries are integrated over the same grid under both hypotheses.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp, ndtr
+
+Floats = NDArray[np.float64]
+
+RUN_STEPS = (-1.5, -0.75, 0.0, 0.75, 1.5)
+"""Run noise is known up to sqrt(1 / (2 df)) on the log scale; these many standard deviations are tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Boots of one side, arrays (B,): location and precision as in noise.Readings; binary: which build."""
+
+    location: Floats
+    precision: Floats
+    binary: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """One possible pair of standard deviations between boots and between binaries, with its weight."""
+
+    boot: float
+    unit: float
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """A discrete prior for the effect in worse units: points (E,), weights (E,) that sum to one."""
+
+    points: Floats
+    weights: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a comparison says.
+
+    change, less: log e-values against 'no change' and against 'the threshold or more'; low, estimate, high:
+    the effect in worse units with its 1 - alpha interval; above: P(effect >= threshold).
+    """
+
+    change: float
+    less: float
+    low: float
+    estimate: float
+    high: float
+    sd: float
+    above: float
+
+
+def unknown(threshold: float) -> Effects:
+    """Return the prior for an effect of which only the threshold is known.
+
+    Log-uniform from one to sixteen thresholds, with a tenth beyond up to a thousand: a user's threshold says
+    little about how large the loss is.
+    """
+    near = np.array([2.0 ** (k / 2) for k in range(9)])
+    far = np.array([2.0**k for k in range(5, 11)])
+    weights = np.concatenate([np.full(len(near), 0.9 / len(near)), np.full(len(far), 0.1 / len(far))])
+    return Effects(np.concatenate([near, far]) * threshold, weights)
+
+
+def around(mean: float, sd: float, threshold: float) -> Effects:
+    """Return a prior for an effect that the search has estimated: normal with twice the variance, and heavier
+    tails from `unknown` with a tenth of the weight."""
+    z = np.linspace(-2.0, 2.0, 9)
+    points = mean + z * max(sd, 0.02 * abs(mean)) * math.sqrt(2.0)
+    weights = np.exp(-0.5 * z**2) * (np.sign(points) == np.sign(mean))
+    wide = unknown(threshold)
+    return Effects(
+        np.concatenate([points, wide.points * math.copysign(1.0, mean)]),
+        np.concatenate([0.9 * weights / weights.sum(), 0.1 * wide.weights]),
+    )
+
+
+def _summary(
+    side: Side, boot: float, unit: float, stretch: float, floor: float
+) -> tuple[float, float, float]:
+    """Return (mean, variance, log likelihood of the scatter) of one side for given spreads."""
+    v = boot**2 + stretch**2 / side.precision
+    a = 1.0 / v
+    count = int(side.binary.max()) + 1
+    total = np.bincount(side.binary, a, count)
+    y = np.bincount(side.binary, a * side.location, count) / total
+    rest = float((a * (side.location - y[side.binary]) ** 2).sum())
+    log = -0.5 * (rest - float(np.log(a).sum()) + float(np.log(total).sum()))
+    w = 1.0 / (1.0 / total + unit**2 + floor**2)
+    mean = float((w * y).sum() / w.sum())
+    log += 0.5 * (float(np.log(w).sum()) - math.log(w.sum())) - 0.5 * float((w * (y - mean) ** 2).sum())
+    return mean, float(1.0 / w.sum()), log
+
+
+def compare_sides(
+    before: Side,
+    after: Side,
+    spreads: Sequence[Spread],
+    run_df: float,
+    effects: Effects,
+    *,
+    threshold: float,
+    floor: float,
+    alpha: float,
+) -> Evidence:
+    """Compare two sides that both have at least one boot."""
+    width = 1.0 / math.sqrt(2.0 * max(run_df, 1.0))
+    weights, means, variances = [], [], []
+    for spread in spreads:
+        for z in RUN_STEPS:
+            stretch = math.exp(z * width)
+            m0, v0, l0 = _summary(before, spread.boot, spread.unit, stretch, floor)
+            m1, v1, l1 = _summary(after, spread.boot, spread.unit, stretch, floor)
+            weights.append(math.log(max(spread.weight, 1e-12)) - 0.5 * z * z + l0 + l1)
+            means.append(m1 - m0)
+            variances.append(v0 + v1)
+    d, v, w = np.array(means), np.array(variances), np.array(weights)
+    w -= logsumexp(w)
+
+    def likelihood(points: Floats, share: Floats) -> float:
+        density = -0.5 * (d[:, None] - points) ** 2 / v[:, None] - 0.5 * np.log(v)[:, None]
+        return float(logsumexp(w[:, None] + density + np.log(np.maximum(share, 1e-300))))
+
+    one = np.ones(1)
+    none = likelihood(np.zeros(1), one)
+    at_threshold = likelihood(np.array([threshold]), one)
+    small = likelihood(
+        np.array([-2.0, -1.0, -0.3, 0.0, 0.3]) * threshold, np.array([0.1, 0.2, 0.2, 0.4, 0.1])
+    )
+    belief = np.exp(w)
+    estimate = float(belief @ d)
+    sd = math.sqrt(float(belief @ (v + (d - estimate) ** 2)))
+    grid = estimate + sd * np.linspace(-8, 8, 401)
+    cdf = ndtr((grid[:, None] - d) / np.sqrt(v)) @ belief
+    low, high = np.interp([alpha / 2, 1 - alpha / 2], cdf, grid)
+    above = float((1 - ndtr((threshold - d) / np.sqrt(v))) @ belief)
+    return Evidence(
+        change=likelihood(effects.points, effects.weights) - none,
+        less=small - at_threshold,
+        low=float(low),
+        estimate=estimate,
+        high=float(high),
+        sd=sd,
+        above=above,
+    )
+
+
+def runs_per_boot(boot_cost: float, run_cost: float, boot_sd: float, run_sd: float, most: int) -> int:
+    """Return the runs in each boot that give the most precision per cost.
+
+    sqrt(b sr^2 / (r sb^2)), the minimum of (b + m r)(sb^2 + sr^2 / m) over m.
+    """
+    if boot_sd <= 0 or run_cost <= 0:
+        return most
+    return max(1, min(most, round(math.sqrt(boot_cost / run_cost) * run_sd / boot_sd)))
+
+
+def budget(alpha: float, attempt: int) -> float:
+    """Return the share of alpha that certificate number `attempt` (from 0) may spend: all sum to alpha."""
+    return alpha * 0.6 * 0.4**attempt

@@ -1,0 +1,225 @@
+"""Conclusions: every way a search can end, with its numbers and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bisector.core.attribution import Part, shares
+from bisector.core.certify import Evidence
+from bisector.core.memory import Memory
+from bisector.core.model import Conclusion, Ending, Finding, Interval, Measure
+from bisector.core.posterior import Belief
+from bisector.core.proof import Proof
+from bisector.core.search import Suspect, member_weights
+from bisector.core.view import View
+
+
+def over_budget(view: View, measure: Measure) -> str:
+    """Return why this action no longer fits into the budget, '' if it does."""
+    budget, costs = view.goal.budget, view.state.costs
+    new = (measure.commit, measure.layout) not in view.state.binaries
+    more = measure.runs * view.run_cost
+    if measure.boot is None:
+        more += view.boot_cost + (view.build_cost if new else 0.0)
+    spent = sum(costs.builds) + sum(costs.boots) + sum(costs.runs)
+    if budget.seconds is not None and spent + more > budget.seconds:
+        return f"The budget of {budget.seconds:.0f} s of lab time is spent ({spent:.0f} s)."
+    if budget.builds is not None and new and len(costs.builds) >= budget.builds:
+        return f"The budget of {budget.builds} builds is spent."
+    if budget.runs is not None and len(costs.runs) + measure.runs > budget.runs:
+        return f"The budget of {budget.runs} runs is spent."
+    return ""
+
+
+def impossible(view: View) -> Conclusion | None:
+    """Return the conclusion for a search that cannot begin."""
+    graph = view.graph
+    if not any(graph.candidate):
+        return Conclusion(Ending.INCONCLUSIVE, "There is no commit between good and bad.")
+    for end, name in ((graph.good, "good"), (graph.bad, "bad")):
+        if not view.testable(end):
+            why = view.state.untestable[end]
+            return Conclusion(Ending.INCONCLUSIVE, f"The {name} end cannot be tested: {why}.")
+    return None
+
+
+def _interval(view: View, p: Part | Evidence) -> Interval:
+    assert view.readings is not None
+    return view.readings.scale.relative(p.low, p.estimate, p.high)
+
+
+def _percent(i: Interval) -> str:
+    return (
+        f"{i.estimate:+.3g} ({i.low:+.3g} to {i.high:+.3g})".replace("(", "(", 1)
+        if False
+        else (f"{100 * i.estimate:+.2f}% ({100 * i.low:+.2f}% to {100 * i.high:+.2f}%)")
+    )
+
+
+def warnings(view: View, belief: Belief | None) -> tuple[str, ...]:
+    """Return what a reader must know about the data, in words."""
+    found = []
+    r = view.readings
+    flagged = sum(len(v.flagged) for v in view.state.visits)
+    if flagged:
+        found.append(f"{flagged} runs were flagged as suspicious and are not samples.")
+    if r is not None and not view.exact and r.nu <= 3:
+        found.append("Runs have heavy tails: outliers were given little weight, none was deleted.")
+    if belief is not None:
+        effect = belief.problem.effect
+        if belief.noise_mean("drift") > 0.3 * effect:
+            found.append("A testbed drifted by an amount comparable to the effect during the search.")
+        if belief.noise_mean("unit") > 0.2 * effect:
+            found.append("Builds differ beyond what their commits explain: code layout matters here.")
+        if belief.noise_mean("walk") > 0.5 * effect:
+            found.append("Levels wander along history: many commits shift the metric a little.")
+    return tuple(found)
+
+
+def not_reproduced(view: View, ends: Evidence) -> Conclusion:
+    """Return the ending for ends that do not differ by the threshold."""
+    total = _interval(view, ends)
+    if ends.high < 0:
+        text = f"Bad is better than good by {_percent(total)}: are the ends swapped?"
+    else:
+        text = f"Bad differs from good by {_percent(total)}, less than the threshold."
+    return Conclusion(
+        Ending.NOT_REPRODUCED,
+        text,
+        total=total,
+        confidence=1 - view.alpha,
+        warnings=warnings(view, None),
+    )
+
+
+def base_is_bad(view: View, base: int, ends: Evidence) -> bool:
+    """Return whether a merge base is nearer to bad than to good."""
+    r = view.readings
+    assert r is not None
+    level = [float(np.median(r.location[r.commit == c])) for c in (view.graph.good, base)]
+    return level[1] - level[0] > ends.estimate / 2
+
+
+def fixed(view: View, base: int, ends: Evidence) -> Conclusion:
+    """Return the ending for a merge base that is itself bad."""
+    return Conclusion(
+        Ending.FIXED_ON_GOOD_SIDE,
+        "The merge base is as bad as the bad end: the loss was fixed on good's side.",
+        (Finding((base,), _interval(view, ends), 1 - view.alpha, note="the merge base"),),
+        _interval(view, ends),
+        confidence=1 - view.alpha,
+        warnings=warnings(view, None),
+    )
+
+
+def levels(view: View, belief: Belief) -> tuple[tuple[int, Interval], ...]:
+    """Return the measured commits with their levels relative to good's, in the order of history."""
+    r, p = view.readings, belief.problem
+    assert r is not None
+    f = belief.fits[0]
+    good = [i for i, c in enumerate(p.commit) if p.tested[c] == view.graph.good]
+    zero = float(np.mean(f.y[good])) if good else 0.0
+    result = []
+    for i, commit in enumerate(p.tested):
+        cells = np.flatnonzero(p.commit == i)
+        if not len(cells):
+            continue
+        visits = np.isin(p.cell, cells)
+        variance = f.noise.boot**2 + 1 / r.precision[visits]
+        sd = 1 / np.sqrt((1 / variance).sum())
+        level = float((r.location[visits] / variance).sum() / (1 / variance).sum()) - zero
+        result.append((commit, r.scale.relative(level - 2 * sd, level, level + 2 * sd)))
+    return tuple(result)
+
+
+def culprits(
+    view: View, memory: Memory, belief: Belief, proofs: Sequence[Proof], ends: Evidence
+) -> Conclusion:
+    """Return the ending with everything proven and what is left."""
+    split = shares(ends, [p.evidence for p in proofs], view.alpha)
+    findings = []
+    for proven, explained in zip(proofs, split.parts, strict=True):
+        single = len(proven.commits) == 1
+        findings.append(
+            Finding(
+                proven.commits,
+                _interval(view, explained),
+                1 - proven.share,
+                proven.parents,
+                True,
+                "" if single else "no test tells these commits apart",
+            )
+        )
+    sets = any(len(p.commits) > 1 for p in proofs)
+    kind = Ending.CULPRIT_SET if sets else (Ending.CULPRIT if len(proofs) == 1 else Ending.CULPRITS)
+    total, rest = _interval(view, split.total), _interval(view, split.rest)
+    parts = " + ".join(f"{100 * f.effect.estimate:+.2f}%" for f in findings)
+    text = (
+        f"Proven with fresh boots: total {_percent(total)} = {parts} + rest {_percent(rest)}."
+        if len(findings) > 1
+        else f"Proven with fresh boots: it explains {_percent(findings[0].effect)} of {_percent(total)}; "
+        f"the rest is {_percent(rest)}."
+    )
+    if sets:
+        text += " Commits that cannot be tested hide which one of a set it is."
+    return Conclusion(
+        kind,
+        text,
+        tuple(findings),
+        total,
+        rest,
+        confidence=max(0.0, 1 - sum(p.share for p in proofs)),
+        warnings=warnings(view, belief),
+        levels=levels(view, belief),
+    )
+
+
+def spread(view: View, belief: Belief, ends: Evidence) -> Conclusion:
+    """Return the ending for a loss that no single commit explains."""
+    total = _interval(view, ends)
+    return Conclusion(
+        Ending.SPREAD,
+        f"Bad differs from good by {_percent(total)}, but no commit reaches the threshold.",
+        total=total,
+        rest=total,
+        confidence=1 - belief.none if belief.none < 0.5 else belief.none,
+        warnings=warnings(view, belief),
+        levels=levels(view, belief),
+    )
+
+
+def unfinished(
+    view: View,
+    belief: Belief | None,
+    found: Suspect | None,
+    proofs: Sequence[Proof],
+    ends: Evidence | None,
+    why: str,
+) -> Conclusion:
+    """Return the best statement so far, when the budget is spent or nothing more can be learnt."""
+    total = _interval(view, ends) if ends is not None else None
+    findings = [Finding(p.commits, _interval(view, p.evidence), 1 - p.share, p.parents, True) for p in proofs]
+    confidence = 0.0
+    if belief is not None and found is not None:
+        weight = member_weights(belief, view)
+        order = np.argsort(-weight, kind="stable")
+        count = int(np.searchsorted(np.cumsum(weight[order]) / max(weight.sum(), 1e-12), 1 - view.alpha)) + 1
+        commits = tuple(sorted(int(c) for c in order[: min(count, len(order))]))
+        confidence = found.probability
+        if len(commits) <= max(64, view.history.n // 4):
+            mean, sd = belief.effect(found.index)
+            effect = _interval(view, Part(mean - 2 * sd, mean, mean + 2 * sd, sd))
+            note = f"the most probable commits so far, with {1 - view.alpha:.0%} together; not proven"
+            findings.append(Finding(commits, effect, 1 - view.alpha, note=note))
+    return Conclusion(
+        Ending.INCONCLUSIVE,
+        why,
+        tuple(findings),
+        total,
+        total,
+        confidence,
+        warnings(view, belief),
+        levels(view, belief) if belief is not None else (),
+    )

@@ -1,0 +1,264 @@
+"""Interleaved comparisons with fresh boots: the verification of the ends, the certificate of a culprit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bisector.core import certify
+from bisector.core.certify import Evidence
+from bisector.core.memory import Memory
+from bisector.core.model import Measure, Purpose
+from bisector.core.posterior import Belief
+from bisector.core.view import View
+
+PILOT = 3
+"""Runs in the first boots: with both ends they give four degrees of freedom for the run noise."""
+CHUNKS = 3
+"""A boot's runs are asked for in so many parts, so that it can be left early."""
+MOST_BOOTS = 200
+"""Boots on each side after which a comparison is given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A culprit (or a set that cannot be split) that fresh boots have proven.
+
+    commits: the set; after: the commit that was measured for it; parents: those it was measured against;
+    evidence: the weakest of the comparisons; share: the alpha it was allowed to spend.
+    """
+
+    commits: tuple[int, ...]
+    after: int
+    parents: tuple[int, ...]
+    evidence: Evidence
+    share: float
+
+
+def ends(view: View) -> Evidence | None:
+    """Return what the boots for the verification say about the two ends; None before both have one."""
+    r = view.readings
+    if r is None:
+        return None
+    chosen = np.array([p == "verify" for p in r.purpose])
+    sides = view.sides(view.graph.good, view.graph.bad, chosen)
+    if sides is None:
+        return None
+    return certify.compare_sides(
+        *sides,
+        view.spreads(None),
+        r.run_df,
+        certify.unknown(r.scale.threshold),
+        threshold=r.scale.threshold,
+        floor=view.floor,
+        alpha=view.alpha,
+    )
+
+
+def fewest_boots(view: View, purpose: Purpose) -> int:
+    """Return how many boots each side needs at least: one cannot tell a boot's offset from a commit's."""
+    return 1 if view.exact and purpose == "verify" else 2
+
+
+def interleave(
+    view: View,
+    sides: Sequence[int],
+    purpose: Purpose,
+    target: int,
+    layouts: int,
+    why: str,
+    *,
+    after: int = 0,
+) -> Measure:
+    """Return the next step of a comparison: go on in the live boot, or boot the side whose turn it is.
+
+    The order is ABBA, so that a steady drift cancels. target: runs wanted in a boot; layouts: code layouts to
+    go through; after: number of this purpose's visits that belong to earlier comparisons.
+    """
+    most = view.goal.max_runs_per_boot
+    target = max(1, min(target, most))
+    live = view.live((purpose,))
+    if live is not None and live.commit in sides and len(live.samples) < target:
+        runs = min(max(1, math.ceil(target / CHUNKS)), target - len(live.samples))
+        return Measure(live.commit, runs, purpose, f"{why}: {runs} more runs in this boot", live.boot)
+    done = [v for v in view.state.visits[after:] if v.purpose == purpose and v.commit in sides]
+    here = [v for v in done if view.state.idle is None or v.testbed == view.state.idle]
+    counts = [sum(v.commit == s for v in here) for s in sides]
+    fewest = min(counts)
+    order = list(range(len(sides)))
+    if fewest % 2 and len(sides) > 1:
+        order.reverse()
+    side = next(i for i in order if counts[i] == fewest)
+    total = sum(v.commit == sides[side] for v in done)
+    first = max(1, math.ceil(target / CHUNKS)) if total >= fewest_boots(view, purpose) else min(PILOT, target)
+    if view.exact:
+        first = min(target, 2)
+    return Measure(
+        sides[side],
+        first,
+        purpose,
+        f"{why}: fresh boot {total + 1} of this side, {first} runs",
+        layout=total % layouts,
+    )
+
+
+def runs_wanted(view: View, boot_sd: float) -> int:
+    """Return how many runs a boot should have for most precision per second."""
+    r = view.readings
+    if r is None or view.exact:
+        return PILOT if r is None else 2
+    best = certify.runs_per_boot(
+        view.boot_cost, view.run_cost, boot_sd, r.run_sd, view.goal.max_runs_per_boot
+    )
+    return max(best, 1)
+
+
+def verify(view: View, evidence: Evidence | None) -> Measure:
+    """Return the next step of the verification of the ends."""
+    spread = view.readings.run_sd if view.readings is not None else 0.0
+    target = runs_wanted(view, 0.6 * spread)
+    if evidence is None or view.readings is None or view.readings.run_df < 4:
+        target = max(target, PILOT)
+    why = "verify that the ends differ"
+    if evidence is not None:
+        odds = math.exp(min(evidence.change, 50))
+        why = f"verify that the ends differ (odds {odds:.3g} to 1 so far, {1 / view.alpha:.3g} wanted)"
+    return interleave(view, (view.graph.good, view.graph.bad), "verify", target, 1, why)
+
+
+def decided(view: View, evidence: Evidence | None) -> str:
+    """Return 'yes' (reproduced), 'no', or '' while the ends need more boots."""
+    if evidence is None:
+        return ""
+    need = math.log(1 / view.alpha)
+    for end in (view.graph.good, view.graph.bad):
+        if len(view.boots((end,), "verify")) < fewest_boots(view, "verify"):
+            return ""
+    assert view.readings is not None
+    if view.readings.run_df < 3 and not view.exact:
+        return ""
+    if evidence.less >= need or evidence.high < 0:
+        return "no"
+    if evidence.change >= need and evidence.estimate > 0:
+        return "yes" if evidence.above > view.alpha else "no"
+    return ""
+
+
+# --- the certificate ----------------------------------------------------------------------------------------
+
+
+def before(view: View, commits: Sequence[int]) -> tuple[int, ...]:
+    """Return the nearest testable commits below a set: its parents, or theirs where they cannot be tested."""
+    found: set[int] = set()
+    seen = set(commits)
+    todo = [p for c in commits for p in view.graph.parents[c]]
+    while todo:
+        commit = todo.pop()
+        if commit in seen:
+            continue
+        seen.add(commit)
+        if view.testable(commit):
+            found.add(commit)
+        else:
+            todo.extend(view.graph.parents[commit])
+    return tuple(sorted(found))
+
+
+def layouts_wanted(belief: Belief) -> int:
+    """Return over how many code layouts a certificate goes: more where binaries scatter (search.md)."""
+    problem = belief.problem
+    large = sum(
+        float(w)
+        for f, w in zip(belief.fits, belief.weights, strict=True)
+        if f.noise.unit >= 0.2 * problem.effect
+    )
+    if large < 0.25:
+        return 1
+    return 6 if belief.noise_mean("unit") > 0.35 * problem.effect else 3
+
+
+def suspects(view: View) -> list[int]:
+    """Return the commits with boots for a certificate, oldest first."""
+    order: dict[int, int] = {}
+    for i, v in enumerate(view.state.visits):
+        if v.purpose == "certify" and v.samples:
+            order.setdefault(v.commit, i)
+    return list(order)
+
+
+def parents_of(view: View, commits: Sequence[int], after: int) -> tuple[int, ...]:
+    """Return the commits to compare a suspect with.
+
+    A parent that lacks part of good's history has an offset of its own, which the comparison would mistake
+    for the effect; it is left out where another parent has the same base as the suspect.
+    """
+    found = before(view, commits)
+    base = view.history.base(after)
+    level = tuple(c for c in found if view.history.base(c) == base)
+    return level or found
+
+
+def certificate(
+    view: View, memory: Memory, parent: int, after: int, proven: tuple[tuple[int, ...], ...], effect: float
+) -> Evidence | None:
+    """Return what fresh boots say about a suspect against one parent, None before both have one.
+
+    The prior for the effect and the spreads come from the visits before the suspect's first fresh boot.
+    """
+    r = view.readings
+    visits = view.state.visits
+    start = next((i for i, v in enumerate(visits) if v.purpose == "certify" and v.commit == after), None)
+    if r is None or start is None:
+        return None
+    earlier = memory.part(view, visits[:start])
+    belief = memory.belief(earlier, proven, effect)
+    mean, sd = _prior_effect(belief, after, parent)
+    chosen = np.array([p == "certify" for p in r.purpose])
+    sign = math.copysign(1.0, mean)
+    sides = view.sides(parent, after, chosen)
+    if sides is None:
+        return None
+    a, b = sides
+    flipped = (
+        certify.Side(sign * a.location, a.precision, a.binary),
+        certify.Side(sign * b.location, b.precision, b.binary),
+    )
+    e = certify.compare_sides(
+        *flipped,
+        view.spreads(belief),
+        r.run_df,
+        certify.around(abs(mean), sd, r.scale.threshold),
+        threshold=r.scale.threshold,
+        floor=view.floor,
+        alpha=view.alpha,
+    )
+    low, high = (e.low, e.high) if sign > 0 else (-e.high, -e.low)
+    return Evidence(e.change, e.less, low, sign * e.estimate, high, e.sd, e.above)
+
+
+def _prior_effect(belief: Belief, after: int, parent: int) -> tuple[float, float]:
+    """Return mean and deviation of the effect that the search expects between two commits."""
+    p = belief.problem
+    index = {c: i for i, c in enumerate(p.tested)}
+    if after in index and parent in index:
+        inside = p.classes.contains[:, index[after]] & ~p.classes.contains[:, index[parent]]
+        if inside.any():
+            k = int(np.argmax(np.where(inside, belief.marginal, -1.0)))
+            return belief.effect(k)
+    k = int(np.argmax(belief.marginal))
+    return belief.effect(k)
+
+
+def share(view: View, after: int) -> float:
+    """Return the part of alpha that this suspect's certificate may spend: 6 / (pi j)^2, summing to one."""
+    order = suspects(view)
+    j = order.index(after) + 1 if after in order else len(order) + 1
+    return view.alpha * 6 / (math.pi * j) ** 2
+
+
+def enough(view: View, commits: Sequence[int]) -> bool:
+    """Return whether all sides have the fewest boots that a certificate needs."""
+    return all(len(view.boots((c,), "certify")) >= fewest_boots(view, "certify") for c in commits)

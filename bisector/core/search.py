@@ -1,0 +1,195 @@
+"""Where to look next: the trials that could be done, and the best of them, with its reason in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bisector.core.choose import Choice, Chooser, Option
+from bisector.core.memory import Proven
+from bisector.core.model import Measure, Purpose
+from bisector.core.posterior import Belief
+from bisector.core.view import View
+
+QUANTILES = (0.5, 0.33, 0.67, 0.15, 0.85)
+"""Where new commits are looked for: the middle of the mass, and beside it where two culprits are likely."""
+NEAR = 4
+"""Built commits near the middle that are rated as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """The most probable class. atomic: no testable commit splits it."""
+
+    index: int
+    commits: tuple[int, ...]
+    probability: float
+    atomic: bool
+    after: int | None
+
+
+def member_weights(belief: Belief, view: View) -> NDArray[np.float64]:
+    """Return for every commit (n,) the probability that it is a culprit."""
+    classes, weights = belief.problem.classes, view.history.weights
+    chosen = classes.label >= 0
+    label = classes.label[chosen]
+    whole = np.bincount(label, weights[chosen], minlength=len(classes.prior))
+    result = np.zeros(view.history.n)
+    result[chosen] = belief.marginal[label] * weights[chosen] / np.maximum(whole[label], 1e-300)
+    return result
+
+
+def testable_mask(view: View) -> NDArray[np.bool_]:
+    """Return the commits (n,) that can be tested as far as is known."""
+    mask = np.ones(view.history.n, dtype=bool)
+    for commit in view.state.untestable:
+        mask[commit] = False
+    return mask
+
+
+def suspect(belief: Belief, view: View) -> Suspect:
+    """Return the most probable class and whether it can still be split."""
+    p = belief.problem
+    k = int(np.argmax(belief.marginal))
+    members = np.flatnonzero(p.classes.label == k)
+    probability = float(belief.marginal[k])
+    testable = [int(c) for c in members if view.testable(int(c))]
+    after = None
+    if len(members) == 1:
+        commit = int(members[0])
+        atomic, after = True, commit if view.testable(commit) else None
+    else:
+        inside = np.zeros(view.history.n)
+        inside[members] = 1.0
+        mass = view.history.mass(inside)
+        splits = testable_mask(view) & (mass > 0) & (mass < len(members)) & ~_known(belief, view)
+        atomic = not splits.any()
+        if atomic:
+            after = next((c for c in testable if mass[c] == len(members)), None)
+    if atomic and after is None:  # the set ends in commits that cannot be tested: the nearest above it
+        holding = p.classes.contains[k]
+        above = [c for c, held in zip(p.tested, holding, strict=True) if held and view.testable(c)]
+        after = min(above, default=None)
+    return Suspect(k, tuple(int(c) for c in members), probability, atomic, after)
+
+
+def _known(belief: Belief, view: View) -> NDArray[np.bool_]:
+    """Return the commits (n,) that have been measured, or whose binary has."""
+    mask = np.zeros(view.history.n, dtype=bool)
+    mask[list(belief.problem.tested)] = True
+    return mask
+
+
+def next_trial(
+    belief: Belief, view: View, proven: Proven, found: Suspect, purpose: Purpose
+) -> tuple[Measure, Choice] | None:
+    """Return the best trial and its rating, None when nothing can be measured."""
+    chooser = Chooser(belief, view.history, view.run_cost, proven)
+    options = _options(belief, view, found, purpose)
+    if not options:
+        return None
+    most = view.goal.max_runs_per_boot
+    rated = chooser.best(options, min(most, 2) if view.exact else most, _overlap(chooser, view))
+    best = rated[0]
+    runs = best.runs
+    if best.option.live is None and runs > 2:
+        runs = -(-runs // 2)  # the boot is judged half-way: it may have said enough
+    measure = Measure(
+        best.option.commit,
+        max(1, runs),
+        purpose,
+        _reason(best, runs),
+        best.option.boot,
+        layout=best.option.layout,
+    )
+    return measure, best
+
+
+def _reason(best: Choice, runs: int) -> str:
+    where = "in this boot" if best.option.boot else ("already built" if best.option.built else "a new build")
+    if 0.02 < best.chance < 0.98:
+        what = f"splits what remains {best.chance:.0%} to {1 - best.chance:.0%}"
+    else:
+        what = "measures a known level again, as a reference"
+    return f"{what}; {where}; {best.runs} runs bring {best.bits:.2g} bit for {best.cost:.3g} s"
+
+
+def _overlap(chooser: Chooser, view: View) -> Callable[[int], float] | None:
+    """Return how much of a commit's information is left once the trials under way are known."""
+    under_way = sorted({m.commit for m in view.state.pending})
+    if not under_way:
+        return None
+    marginal = chooser.belief.marginal
+    total = max(float(marginal.sum()), 1e-12)
+
+    def factor(commit: int) -> float:
+        share = chooser.shares(commit)
+        p = float((marginal * share).sum()) / total
+        alone = p * (1 - p)
+        if alone <= 1e-9:
+            return 1.0 / (1 + len(under_way))
+        groups: dict[tuple[bool, ...], list[float]] = {}
+        sides = np.stack([chooser.shares(c) > 0.5 for c in under_way])
+        for k, m in enumerate(marginal):
+            g = groups.setdefault(tuple(sides[:, k].tolist()), [0.0, 0.0])
+            g[0] += m / total
+            g[1] += m * share[k] / total
+        left = sum(g[1] * (g[0] - g[1]) / g[0] for g in groups.values() if g[0] > 1e-12)
+        return float(left / alone)
+
+    return factor
+
+
+def _options(belief: Belief, view: View, found: Suspect, purpose: Purpose) -> list[Option]:
+    """Return the trials worth rating: the live boot, the ends, built commits near the middle, new commits."""
+    state = view.state
+    options: list[Option] = []
+    live = view.live((purpose,))
+    r = view.readings
+    assert r is not None
+    if live is not None and live.samples and len(live.samples) < view.goal.max_runs_per_boot:
+        at = r.boot.index(live.boot) if live.boot in r.boot else None
+        precision = float(r.precision[at]) if at is not None else 1e-9
+        options.append(Option(live.commit, live.layout, live.boot, 0.0, True, precision))
+    weight = member_weights(belief, view)
+    total = float(weight.sum())
+    mass = view.history.mass(weight) / max(total, 1e-12)
+    testable = testable_mask(view)
+    built = {c for c, layout in state.binaries if layout == 0 and view.testable(c)}
+    near = sorted(built, key=lambda c: (abs(mass[c] - 0.5), c))[:NEAR]
+    for commit in dict.fromkeys([*near, view.graph.good, view.graph.bad]):
+        if view.testable(commit):
+            options.append(Option(commit, 0, None, view.boot_cost, True))
+    fresh = testable & ~_known(belief, view)
+    fresh[list(built)] = False
+    if fresh.any():
+        whole = view.history.whole()
+        # A commit that lacks part of good's history has an unknown offset: it must split better to be taken.
+        penalty = np.where(whole, 0.0, 0.25)
+        fixed = view.build_cost + view.boot_cost
+        for quantile in QUANTILES if total else ():
+            gap = np.abs(mass - quantile) + penalty
+            gap[~fresh] = np.inf
+            commit = int(np.argmin(gap))
+            if 1e-6 < mass[commit] < 1 - 1e-6 and all(o.commit != commit for o in options):
+                options.append(Option(commit, 0, None, fixed, False))
+    if belief.noise_mean("unit") > 0.05 * belief.problem.effect:
+        options += _layouts(view, found)
+    return options
+
+
+def _layouts(view: View, found: Suspect) -> list[Option]:
+    """Return other code layouts of the commits around the suspect, where binaries scatter."""
+    result = []
+    around = {c for c in (found.after,) if c is not None}
+    for c in found.commits:
+        around |= {p for p in view.graph.parents[c] if view.testable(p)}
+    for commit in sorted(around)[:4]:
+        used = [layout for c, layout in view.state.binaries if c == commit]
+        if used:
+            fixed = view.build_cost + view.boot_cost
+            result.append(Option(commit, max(used) + 1, None, fixed, False))
+    return result

@@ -1,0 +1,128 @@
+"""What a planner looks at: the state with everything that is derived from it, for one decision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+
+import numpy as np
+
+from bisector.core.certify import Side, Spread
+from bisector.core.history import History
+from bisector.core.model import Purpose
+from bisector.core.noise import FLOOR, Library, Readings, readings
+from bisector.core.posterior import BOOT, Belief, twins
+from bisector.core.state import State, Visit
+
+UNMEASURED_BUILD, UNMEASURED_BOOT, UNMEASURED_RUN = 60.0, 10.0, 1.0
+"""Seconds assumed before the first build, boot or run was timed: ratios of an emulated guest."""
+
+
+def _mean(values: tuple[float, ...], default: float) -> float:
+    return sum(values) / len(values) if values else default
+
+
+class View:
+    """One state, ready to decide from. Costs are expected seconds."""
+
+    def __init__(self, state: State, history: History, library: Library | None = None) -> None:
+        self.state = state
+        self.history = history
+        self.library = library
+        self.graph = state.graph
+        self.goal = state.goal
+        self.alpha = state.goal.alpha
+        self.exact = state.goal.clock == "instructions"
+        costs = state.costs
+        built = UNMEASURED_BUILD if not state.binaries else 0.0
+        self.build_cost = _mean(costs.builds, built)
+        self.boot_cost = _mean(costs.boots, UNMEASURED_BOOT)
+        self.run_cost = max(_mean(costs.runs, UNMEASURED_RUN), 1e-6)
+
+    @cached_property
+    def readings(self) -> Readings | None:
+        """Return the summarised visits."""
+        return readings(self.state, self.library)
+
+    @cached_property
+    def same(self) -> dict[int, int]:
+        """Return the first commit with the same binary for each built commit."""
+        return twins(self.state.binaries)
+
+    @property
+    def threshold(self) -> float:
+        """Return the threshold in worse units."""
+        assert self.readings is not None
+        return self.readings.scale.threshold
+
+    def testable(self, commit: int) -> bool:
+        """Return whether nothing is known to prevent a test of this commit."""
+        return commit not in self.state.untestable
+
+    def live(self, purpose: Iterable[Purpose]) -> Visit | None:
+        """Return the boot that now lives on the asking testbed, if it was made for one of these purposes."""
+        busy = {m.boot for m in self.state.pending}
+        for visit in reversed(self.state.visits):
+            if visit.live and self._here(visit) and visit.boot not in busy:
+                return visit if visit.purpose in purpose and self.testable(visit.commit) else None
+        return None
+
+    def _here(self, visit: Visit) -> bool:
+        return self.state.idle is None or visit.testbed == self.state.idle
+
+    def boots(self, commits: Iterable[int], purpose: Purpose, *, here: bool = False) -> list[Visit]:
+        """Return the visits of some commits for a purpose, oldest first. here: on the asking testbed."""
+        wanted = set(commits)
+        return [
+            v
+            for v in self.state.visits
+            if v.commit in wanted and v.purpose == purpose and v.samples and (not here or self._here(v))
+        ]
+
+    def sides(self, before: int, after: int, chosen: np.ndarray) -> tuple[Side, Side] | None:
+        """Return the two sides of a comparison, None while one is empty.
+
+        chosen: mask (V,) over the readings. Levels of testbeds are taken out where both sides were seen.
+        """
+        r = self.readings
+        if r is None:
+            return None
+        masks = [chosen & (r.commit == c) for c in (before, after)]
+        common = set(r.testbed[masks[0]].tolist()) & set(r.testbed[masks[1]].tolist())
+        if not common:
+            return None
+        location = r.location.copy()
+        inside = np.isin(r.testbed, sorted(common))
+        if len(common) > 1:
+            for t in common:
+                both = [r.location[m & (r.testbed == t)].mean() for m in masks]
+                location[r.testbed == t] -= sum(both) / 2
+        result = []
+        for m in masks:
+            m &= inside
+            _, binary = np.unique(r.layout[m], return_inverse=True)
+            result.append(Side(location[m], r.precision[m], binary))
+        return result[0], result[1]
+
+    def spreads(self, belief: Belief | None) -> list[Spread]:
+        """Return the possible spreads between boots and binaries: the belief's, and a fifth of the prior."""
+        r = self.readings
+        assert r is not None
+        prior = [(b * r.run_sd, p) for b, p in BOOT]
+        if self.library is not None and self.library.boot_df >= 1:
+            ratio = self.library.boot_sd / max(self.library.run_sd, 1e-12)
+            near = [(f * ratio * r.run_sd, p) for f, p in ((0.6, 0.25), (1.0, 0.5), (1.6, 0.25))]
+            prior = [(b, 0.2 * p) for b, p in prior] + [(b, 0.8 * p) for b, p in near]
+        if belief is None:
+            return [Spread(b, 0.0, p) for b, p in prior]
+        found = [
+            Spread(f.noise.boot, f.noise.unit, 0.8 * float(w))
+            for f, w in zip(belief.fits, belief.weights, strict=True)
+        ]
+        unit = belief.noise_mean("unit")
+        return found + [Spread(b, unit, 0.2 * p) for b, p in prior]
+
+    @property
+    def floor(self) -> float:
+        """Return the standard deviation below which nothing is resolved."""
+        return FLOOR * self.threshold
