@@ -6,8 +6,9 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,18 +24,26 @@ _QUIET_SECONDS = 2.0
 _LINE_SECONDS = 10.0
 """Between two progress lines where the output is not a terminal."""
 
-_KINDS = "\n".join(
-    ["Kinds of --noise (default gauss):\n"]
-    + [f"* {name}: {text}.\n" for name, text in NOISE_KINDS.items()]
-    + ["\nKinds of --drift (default none; KIND or KIND:SIZE, SIZE defaults to the threshold):\n"]
-    + [f"* {name}: {text}.\n" for name, text in DRIFT_KINDS.items()]
-)
+
+def _listed(kinds: Mapping[str, str]) -> str:
+    """Return a list of kinds and what they mean, wrapped for a help text."""
+    items = (fill(f"* {name}: {meaning}.", 78, subsequent_indent="  ") for name, meaning in kinds.items())
+    return "\n".join(items)
+
+
 HELP = f"""Run the real planner on synthetic histories: what will a bisection cost, and will it be right?
 
 Effects and noises are in percent of the metric's level at the good end; noises are standard deviations.
 A positive effect is worse. Costs are in one unit of your choice. The same seed gives the same result.
 
-{_KINDS}
+Kinds of --noise (default gauss):
+
+{_listed(NOISE_KINDS)}
+
+Kinds of --drift (default none; KIND or KIND:SIZE, SIZE defaults to the threshold):
+
+{_listed(DRIFT_KINDS)}
+
 Examples:
 
   perfbisect simulate --commits 1024 --effect 2 --run-noise 2 --trials 100

@@ -107,6 +107,7 @@ def main() -> int:
     parser.add_argument("--range", default="v2.6.30-rc3..v2.6.30", help="tags in --history")
     parser.add_argument("--rivals-from", type=Path, help="results.json whose rivals' numbers are used again")
     parser.add_argument("--rivals-only", action="store_true", help="for a later --rivals-from")
+    parser.add_argument("--no-rivals", action="store_true", help="only perfbisect's own numbers")
     options = parser.parse_args()
     graph = None
     if options.history:
@@ -128,7 +129,7 @@ def main() -> int:
     for i in wanted:
         cell = _grid[i]
         count = max(10, round(trials * cell.weight))
-        need = cell.rivals != "none" and cell.name not in known
+        need = cell.rivals != "none" and cell.name not in known and not options.no_rivals
         jobs += [(i, s, not options.rivals_only, need) for s in seeds_of(count, options.seed)]
     rows: dict[int, dict[int, dict[str, Any]]] = {i: {} for i in wanted}
     started = time.monotonic()
