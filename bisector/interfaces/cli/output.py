@@ -81,15 +81,3 @@ def pairs(values: Mapping[str, str], indent: str = "") -> str:
         lines.append(f"{indent}{name.ljust(width)}  {first}".rstrip())
         lines += [f"{indent}{'':{width}}  {line}" for line in rest]
     return "\n".join(lines)
-
-
-def duration(seconds: float) -> str:
-    """Return seconds as people say them: '48 s', '12 min', '3 h 10 min'."""
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    if minutes < 100:
-        return f"{minutes} min"
-    return f"{minutes // 60} h {minutes % 60:02d} min"

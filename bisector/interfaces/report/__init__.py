@@ -1,0 +1,1 @@
+"""What a bisection found, for people and machines: `text` and `data` of the same `Material`."""

@@ -1,0 +1,149 @@
+"""What differs between two kernels besides code: configuration, preemption, clock, mitigations, sysctls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Change = tuple[str, str, str]
+"""(name, before, after); 'absent' stands for what is not there."""
+
+ABSENT = "absent"
+
+_SAME = 0.01
+"""Sizes and limits that the kernel derives from the memory left to it move by a few pages with every build
+(memory.total, fs.file-max, vm.min_free_kbytes); below 1% they are no setting that anybody changed."""
+
+_OF_THE_BUILD = ("build_id", "version", "uname.", "tainted", "setting.")
+"""Facts that differ between any two builds, or that perfbisect sets itself."""
+
+_TOOLCHAIN = ("CC_VERSION_TEXT", "BUILD_SALT", "LOCALVERSION")
+
+
+@dataclass(frozen=True)
+class Differences:
+    """What changed from `before` to `after`. preemption: the two models, in the kernel's own words.
+
+    granted: options that the recipe wants and that became selectable; withdrawn: the other way round.
+    settings, mitigations, sysctls: facts of the running guests. known: False where one was never booted.
+    """
+
+    options: tuple[Change, ...] = ()
+    granted: tuple[str, ...] = ()
+    withdrawn: tuple[str, ...] = ()
+    preemption: tuple[str, str] | None = None
+    settings: tuple[Change, ...] = ()
+    mitigations: tuple[Change, ...] = ()
+    sysctls: tuple[Change, ...] = ()
+    sizes: tuple[Change, ...] = ()
+    known: bool = True
+
+    def sentences(self, culprit: str) -> list[str]:
+        """Return what a reader must not miss, in sentences; `culprit` names the later commit."""
+        out: list[str] = []
+        for name in self.granted:
+            value = next((after for option, _, after in self.options if option == name), "y")
+            out.append(
+                f"CONFIG_{name} becomes selectable with {culprit}: the recipe asks for it, the parent's "
+                f"Kconfig did not grant it, from here on it is {value}. The commit acts through the "
+                f"configuration: a kernel that does not ask for CONFIG_{name} may see nothing of the change."
+            )
+        for name in self.withdrawn:
+            out.append(
+                f"CONFIG_{name} is no longer granted with {culprit}, though the recipe asks for it: "
+                "the commit acts through the configuration."
+            )
+        if self.preemption is not None and self.preemption[0] != self.preemption[1]:
+            out.append(
+                f"The preemption model changes from {self.preemption[0]} to {self.preemption[1]}, "
+                "and with it how locks, interrupts and wake-ups work everywhere."
+            )
+        others = len(self.options) - len(self.granted) - len(self.withdrawn)
+        if others > 0 and not out:
+            out.append(
+                f"The effective configuration differs in {others} option{'s' if others > 1 else ''}: "
+                "part of the effect may come from there."
+            )
+        for name, before, after in self.settings:
+            if name == "clocksource":
+                out.append(
+                    f"The clocksource changes from {before} to {after}: the guest's own clock reads "
+                    "differently, so the change may be one of the clock and not of speed."
+                )
+        return out
+
+
+def compare(
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    facts_before: Mapping[str, str],
+    facts_after: Mapping[str, str],
+) -> Differences:
+    """Compare two kernels (see `material.Material.kernel`) and what their guests said of themselves."""
+    old, new = dict(before.get("options", {})), dict(after.get("options", {}))
+    options = tuple(c for c in _changes(old, new) if not c[0].startswith(_TOOLCHAIN))
+    lost_before = {name.removeprefix("CONFIG_") for name in before.get("lost", ())}
+    lost_after = {name.removeprefix("CONFIG_") for name in after.get("lost", ())}
+    facts = [
+        c
+        for c in _changes(dict(facts_before), dict(facts_after))
+        if not c[0].startswith(_OF_THE_BUILD) and not _nearly(c[1], c[2])
+    ]
+    booted = bool(facts_before) and bool(facts_after)
+    sizes = _changes(_texts(before.get("sizes", {})), _texts(after.get("sizes", {})))
+    return Differences(
+        options=options,
+        granted=tuple(sorted(n for n in lost_before - lost_after if n in new)),
+        withdrawn=tuple(sorted(n for n in lost_after - lost_before if n in old)),
+        preemption=(preemption(old), preemption(new)) if old and new else None,
+        settings=tuple(c for c in facts if not c[0].startswith(("mitigation.", "sysctl."))) if booted else (),
+        mitigations=tuple(c for c in facts if c[0].startswith("mitigation.")) if booted else (),
+        sysctls=tuple(c for c in facts if c[0].startswith("sysctl.")) if booted else (),
+        sizes=sizes,
+        known=bool(old) and bool(new),
+    )
+
+
+def preemption(options: Mapping[str, str]) -> str:
+    """Return the preemption model that a configuration selects."""
+    for option, words in (
+        ("PREEMPT_RT", "fully preemptible (PREEMPT_RT)"),
+        ("PREEMPT_LAZY", "lazy (PREEMPT_LAZY)"),
+        ("PREEMPT_VOLUNTARY", "voluntary (PREEMPT_VOLUNTARY)"),
+        ("PREEMPT", "preemptible (PREEMPT)"),
+        ("PREEMPT_NONE", "none (PREEMPT_NONE)"),
+    ):
+        if options.get(option) == "y":
+            dynamic = ", switchable at boot" if options.get("PREEMPT_DYNAMIC") == "y" else ""
+            return words + dynamic
+    return "none"
+
+
+def _changes(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[Change, ...]:
+    return tuple(
+        (name, old.get(name, ABSENT), new.get(name, ABSENT))
+        for name in sorted({*old, *new})
+        if old.get(name) != new.get(name)
+    )
+
+
+def _texts(values: Mapping[str, Any]) -> dict[str, str]:
+    return {name: str(value) for name, value in values.items()}
+
+
+def _nearly(a: str, b: str) -> bool:
+    """Return whether two texts hold the same words and numbers that are equal within 1%."""
+    left, right = a.split(), b.split()
+    if len(left) != len(right):
+        return False
+    for x, y in zip(left, right, strict=True):
+        if x == y:
+            continue
+        try:
+            p, q = float(x), float(y)
+        except ValueError:
+            return False
+        if abs(p - q) > _SAME * max(abs(p), abs(q)):
+            return False
+    return True

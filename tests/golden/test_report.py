@@ -1,0 +1,102 @@
+"""The report, word for word: a change of its text is a change that somebody looked at.
+
+`PERFBISECT_GOLDEN=write pytest tests/golden` writes the expected texts anew.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from bisector.core.model import Conclusion, Ending, Finding, Interval
+from bisector.interfaces.report import data, text
+from bisector.interfaces.report.differences import compare
+from tests.golden.expected import check
+from tests.golden.report_material import demo
+
+HERE = Path(__file__).parent
+
+
+def test_the_whole_text_of_a_proven_culprit() -> None:
+    check("report-culprit.txt", text.render(demo()))
+
+
+def test_the_json_of_a_proven_culprit() -> None:
+    check("report-culprit.json", json.dumps(data.render(demo()), indent=2) + "\n")
+
+
+@pytest.mark.parametrize(
+    "conclusion",
+    [
+        Conclusion(
+            Ending.CULPRIT_SET,
+            "One of two neighbouring commits; the first does not build.",
+            findings=(Finding((1, 2), Interval(0.18, 0.194, 0.21), 0.96),),
+            total=Interval(0.18, 0.195, 0.21),
+        ),
+        Conclusion(
+            Ending.NOT_REPRODUCED,
+            "The ends do not differ by the threshold.",
+            total=Interval(-0.004, 0.001, 0.006),
+            confidence=0.97,
+        ),
+        Conclusion(
+            Ending.CULPRITS,
+            "Two commits together explain the change.",
+            findings=(
+                Finding((2,), Interval(0.06, 0.07, 0.08), 0.97, parents=(1,), certified=True),
+                Finding((4,), Interval(0.10, 0.11, 0.12), 0.96, parents=(3,), certified=True),
+            ),
+            total=Interval(0.28, 0.30, 0.32),
+            rest=Interval(0.05, 0.11, 0.17),
+            warnings=("7 of 31 runs were flagged 'stall'.",),
+        ),
+        Conclusion(Ending.INCONCLUSIVE, "The budget of 2 runs does not reach for the ends."),
+    ],
+    ids=lambda c: c.ending.name.lower(),
+)
+def test_the_first_part_of_other_endings(conclusion: Conclusion) -> None:
+    material = dataclasses.replace(demo(), conclusion=conclusion)
+    rendered = text.render(material)
+    head = rendered[: rendered.index("Every trial")]
+    check(f"report-{conclusion.ending.name.lower()}.txt", head)
+
+
+def test_no_conclusion_yet() -> None:
+    material = dataclasses.replace(demo(), conclusion=None, status="running")
+    assert "No conclusion yet: running." in text.render(material)
+
+
+def test_lines_fit_a_mail_except_for_commands() -> None:
+    for line in text.render(demo()).splitlines():
+        assert len(line) <= 78 or line.startswith(("  perfbisect", "  git")), line
+
+
+def test_a_culprit_that_acts_through_kconfig_is_said_so() -> None:
+    found = compare(
+        {"options": {"PREEMPT_NONE": "y"}, "lost": ["PREEMPT_RT"]},
+        {"options": {"PREEMPT_RT": "y"}, "lost": []},
+        {},
+        {},
+    )
+    said = " ".join(found.sentences("commit abc"))
+    assert "CONFIG_PREEMPT_RT becomes selectable with commit abc" in said
+    assert "acts through the configuration" in said
+    assert "from none (PREEMPT_NONE) to fully preemptible (PREEMPT_RT)" in said
+
+
+def test_facts_that_follow_the_size_of_the_kernel_are_no_difference() -> None:
+    one = {"options": {"SMP": "y"}}
+    found = compare(
+        one,
+        one,
+        {"sysctl.fs.file-max": "49000", "clocksource": "tsc", "mitigation.mds": "Vulnerable"},
+        {"sysctl.fs.file-max": "48990", "clocksource": "hpet", "mitigation.mds": "Mitigation: clear"},
+    )
+    assert found.sysctls == ()
+    assert found.settings == (("clocksource", "tsc", "hpet"),)
+    assert found.mitigations == (("mitigation.mds", "Vulnerable", "Mitigation: clear"),)
+    assert "clocksource changes from tsc to hpet" in found.sentences("commit abc")[0]
