@@ -114,14 +114,17 @@ def settings_text(environment: Mapping[str, str]) -> str:
     """Return the agent's settings file: 'NAME PATH VALUE' a line, for every setting that is a file."""
     lines = []
     for name, value in sorted(environment.items()):
-        if name.startswith("sysctl."):
-            path = "/proc/sys/" + name.removeprefix("sysctl.").replace(".", "/")
-        elif name in _PATHS:
-            path = _PATHS[name]
-        else:
-            continue
-        lines.append(f"{name} {path} {value}\n")
+        path = settings_path(name)
+        if path is not None:
+            lines.append(f"{name} {path} {value}\n")
     return "".join(lines)
+
+
+def settings_path(name: str) -> str | None:
+    """Return the file on the testbed that a setting is written to; None for those that are the agent's."""
+    if name.startswith("sysctl."):
+        return "/proc/sys/" + name.removeprefix("sysctl.").replace(".", "/")
+    return _PATHS.get(name)
 
 
 def agent_command(job: Job) -> list[str]:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bisector.adapters.line import LineClosed, LineSilent
 from bisector.errors import InfrastructureError, Interrupted
 
 log = logging.getLogger(__name__)
@@ -143,6 +144,77 @@ def stream(
         if process.stdout is not None:
             process.stdout.close()
     return process.returncode
+
+
+class Conversation:
+    """A program of this machine that is talked with in lines; see `adapters.line.Line`.
+
+    Raises InfrastructureError when the program cannot be started.
+    """
+
+    def __init__(self, command: Sequence[str | Path], *, cwd: Path | None = None) -> None:
+        argv = tuple(str(part) for part in command)
+        log.debug("talk with %s (cwd=%s)", argv, cwd)
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - a list, never a shell
+                argv,
+                cwd=cwd,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise InfrastructureError(f"'{argv[0]}' cannot be started: {error.strerror}") from error
+        self._name = argv[0]
+        self._buffer = b""
+
+    def send(self, text: str) -> None:
+        """Send one line. Raises LineClosed."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(text + "\n")
+            self._process.stdin.flush()
+        except (OSError, ValueError) as error:
+            raise LineClosed(f"'{self._name}' has ended") from error
+
+    def receive(self, timeout: float) -> str:
+        """Return the next line. Raises LineSilent after `timeout` seconds, LineClosed at the end."""
+        assert self._process.stdout is not None
+        handle = self._process.stdout.fileno()
+        deadline = time.monotonic() + timeout
+        with selectors.DefaultSelector() as selector:
+            try:
+                selector.register(handle, selectors.EVENT_READ)
+            except ValueError as error:
+                raise LineClosed(f"'{self._name}' has ended") from error
+            while b"\n" not in self._buffer:
+                if not selector.select(max(0.0, deadline - time.monotonic())):
+                    raise LineSilent(f"'{self._name}' said nothing for {timeout:.1f} s")
+                data = os.read(handle, 1 << 16)
+                if not data:
+                    raise LineClosed(
+                        f"'{self._name}' has ended", details=self._buffer.decode(errors="replace")
+                    )
+                self._buffer += data
+        line, self._buffer = self._buffer.split(b"\n", 1)
+        return line.decode(errors="replace")
+
+    def close(self) -> None:
+        """End the program and its group. Never raises."""
+        if self._process.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._process.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_GRACE_SECONDS)  # the end of its input ends a well-behaved program
+        if self._process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
 
 
 def end_marked(mark: str, grace: float = _GRACE_SECONDS) -> int:

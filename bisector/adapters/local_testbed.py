@@ -1,0 +1,98 @@
+"""This machine as a testbed: it cannot boot kernels, but runs a workload under the one it has.
+
+For `perfbisect workload run`, for A/A trials, and for writing a workload before there is a lab.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from bisector.adapters import process
+from bisector.adapters.opening import read_facts
+from bisector.adapters.payload import AGENT, FACTS, SETTINGS, agent_command, settings_path, settings_text
+from bisector.adapters.session import AgentSession, greet
+from bisector.core.model import TestbedClock
+from bisector.errors import InfrastructureError, RequestError
+from bisector.ports import BootFacts, Job, Kernel, Progress, Session
+
+_PREPARE_SECONDS = 30.0
+"""For reading some hundred files of /proc and /sys; milliseconds."""
+
+
+def running_kernel() -> Kernel:
+    """Return the kernel this machine runs, as far as it can be known from inside: its release."""
+    nowhere = Path("/nonexistent")
+    return Kernel(
+        sha="",
+        recipe="running",
+        binary="",
+        image=nowhere,
+        config=nowhere,
+        log=nowhere,
+        release=os.uname().release,
+        build_id="",
+        seconds=0.0,
+        cached=True,
+    )
+
+
+class LocalTestbed:
+    """See `ports.Testbed`. Settings that a job asks for are undone when its session is left."""
+
+    __test__ = False
+
+    clock: TestbedClock = "wall"
+
+    def __init__(self, name: str = "local") -> None:
+        self.name = name
+
+    def boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> Session:
+        """Deploy the job under the running kernel. Raises RequestError if `kernel` is another one."""
+        if kernel.release != os.uname().release:
+            raise RequestError(
+                f"the testbed '{self.name}' is this machine and cannot boot the kernel {kernel.release}",
+                details=f"it runs {os.uname().release}",
+                cure="use a libvirt guest (perfbisect_kind: libvirt) or a machine over SSH as testbed",
+            )
+        started = time.monotonic()
+        work = folder.absolute() / "work"
+        progress("putting the workload on this machine")
+        try:
+            shutil.rmtree(work, ignore_errors=True)
+            shutil.copytree(job.payload, work)
+            (work / SETTINGS).write_text(settings_text(job.environment), encoding="utf-8")
+        except OSError as error:
+            raise InfrastructureError(f"cannot write {work}: {error.strerror}") from error
+        done = process.run([work / AGENT, "prepare", FACTS, SETTINGS], cwd=work, timeout=_PREPARE_SECONDS)
+        facts = read_facts(done.output)
+        progress("starting the measuring agent")
+        try:
+            line = process.Conversation(agent_command(job), cwd=work)
+            greet(line)
+        except BaseException:
+            _restore(facts)
+            raise
+        overhead = time.monotonic() - started
+        return AgentSession(
+            facts=BootFacts(facts["uname.release"], facts.get("build_id", ""), facts, 0.0, overhead),
+            job=job,
+            line=line,
+            folder=folder,
+            crashed=lambda: None,
+            on_leave=lambda: _restore(facts),
+        )
+
+
+def _restore(facts: Mapping[str, str]) -> None:
+    """Put settings back as they were before. What we were not allowed to change needs no undoing."""
+    for name, before in facts.items():
+        if not (name.startswith("setting.") and name.endswith(".before")) or before == "absent":
+            continue
+        setting = name.removeprefix("setting.").removesuffix(".before")
+        path = settings_path(setting)
+        if path is not None and facts.get(f"setting.{setting}.after") != before:
+            Path(path).write_text(before, encoding="utf-8")
