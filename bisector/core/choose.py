@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bisector.core.history import Floats, History
-from bisector.core.posterior import Belief, Fit, class_shares
+from bisector.core.posterior import Belief, class_shares, fork_sd
 
 RUNS = (1, 2, 4, 8, 16, 32, 64)
 """Numbers of runs that are tried for a visit."""
@@ -65,26 +65,25 @@ class _Hypotheses:
     covariance: Floats
 
 
-def _hypotheses(belief: Belief, f: Fit) -> _Hypotheses:
-    tau2 = belief.problem.effect**2
+def _hypotheses(belief: Belief) -> _Hypotheses:
+    tau2, f, g = belief.problem.effect**2, belief.fits, belief.best
+    gram, slope = f.gram[g], f.slope[g]
     count = len(belief.single)
-    i, j = np.nonzero(belief.pair > 1e-4)
-    first = np.concatenate([np.arange(count), i, [-1]])
-    second = np.concatenate([np.full(count, -1), j, [-1]])
-    weight = np.concatenate([belief.single, belief.pair[i, j], [belief.none]])
+    first = np.concatenate([np.arange(count), f.first, [-1]])
+    second = np.concatenate([np.full(count, -1), f.second, [-1]])
+    weight = np.concatenate([belief.single, belief.pair, [belief.none]])
     order = np.argsort(-weight, kind="stable")[:MOST]
     order = order[weight[order] > 1e-4]
     first, second, weight = first[order], second[order], weight[order]
-    weight = weight / weight.sum()
     has1, has2 = first >= 0, second >= 0
-    a = np.where(has1, np.diag(f.gram)[first] + 1 / tau2, 1.0)
-    b = np.where(has2, np.diag(f.gram)[second] + 1 / tau2, 1.0)
-    c = np.where(has2, f.gram[first, second], 0.0)
+    a = np.where(has1, gram[first, first] + 1 / tau2, 1.0)
+    b = np.where(has2, gram[second, second] + 1 / tau2, 1.0)
+    c = np.where(has2, gram[first, second], 0.0)
     det = np.maximum(a * b - c * c, 1e-300)
     v1, v2, v12 = b / det * has1, a / det * has2, -c / det * has2
-    s1, s2 = f.slope[first] * has1, f.slope[second] * has2
+    s1, s2 = slope[first] * has1, slope[second] * has2
     effect = np.stack([v1 * s1 + v12 * s2, v12 * s1 + v2 * s2], axis=1)
-    return _Hypotheses(first, second, weight, effect, np.stack([v1, v2, v12], axis=1))
+    return _Hypotheses(first, second, weight / weight.sum(), effect, np.stack([v1, v2, v12], axis=1))
 
 
 class Chooser:
@@ -100,9 +99,8 @@ class Chooser:
         self.belief = belief
         self.proven = proven
         self.history = history
-        self.fit = belief.fits[0]
         self.run_cost = run_cost
-        self.hypotheses = _hypotheses(belief, self.fit)
+        self.hypotheses = _hypotheses(belief)
         self.boot = belief.noise_mean("boot")
         self._shares: dict[int, Floats] = {}
 
@@ -120,7 +118,7 @@ class Chooser:
 
     def _prior_part(self, option: Option) -> tuple[Floats, float]:
         """Return the covariance (T,) of the option's level with the cells, and its own variance."""
-        p, noise = self.belief.problem, self.fit.noise
+        p, noise = self.belief.problem, self.belief.fits.noises[self.belief.best]
         k = np.zeros(len(p.commit))
         own = noise.unit**2
         if noise.unit and option.commit in p.tested:
@@ -139,7 +137,7 @@ class Chooser:
             own += noise.drift**2
         base = self.history.base(option.commit)
         if base:
-            offset = max(p.threshold, p.effect / 2) ** 2
+            offset = fork_sd(p) ** 2
             own += offset
             same = [t for t, c in enumerate(p.tested) if self.history.base(c) == base]
             k += offset * np.isin(p.commit, same)
@@ -147,15 +145,16 @@ class Chooser:
 
     def _predict(self, option: Option) -> tuple[Floats, Floats, Floats]:
         """Return (weight, mean, variance), each (J',), of the option's level under the hypotheses."""
-        p, f, h = self.belief.problem, self.fit, self.hypotheses
+        p, f, g, h = self.belief.problem, self.belief.fits, self.belief.best, self.hypotheses
         share = self.shares(option.commit)
         k, own = self._prior_part(option)
-        ak = f.weight * k if f.weight.ndim == 1 else f.weight @ k
+        weight = f.weight[g]
+        ak = weight * k if weight.ndim == 1 else weight @ k
         row = self._fixed_row(option.commit)
         e = row - p.fixed.T @ ak
-        base = float(ak @ f.y) + float(e @ f.beta)
-        spread = max(own - float(k @ ak), 0.0) + float(e @ f.covariance @ e)
-        lower = p.design @ ak + f.cross @ (f.covariance @ e)  # what g loses through the fixed columns
+        base = float(ak @ f.y[g]) + float(e @ f.beta[g])
+        spread = max(own - float(k @ ak), 0.0) + float(e @ f.covariance[g] @ e)
+        lower = p.design @ ak + f.cross[g] @ (f.covariance[g] @ e)  # what g loses through the fixed columns
         s1 = np.where(h.first >= 0, share[h.first], 0.0)
         s2 = np.where(h.second >= 0, share[h.second], 0.0)
         l1 = np.where(h.first >= 0, lower[h.first], 0.0)
@@ -172,8 +171,8 @@ class Chooser:
                 weights.append(w[keep])
                 means.append(base + g1 * h.effect[keep, 0] + g2 * h.effect[keep, 1])
                 variances.append(spread + g1**2 * c[:, 0] + g2**2 * c[:, 1] + 2 * g1 * g2 * c[:, 2])
-        weight = np.concatenate(weights)
-        return weight / weight.sum(), np.concatenate(means), np.concatenate(variances)
+        chance = np.concatenate(weights)
+        return chance / chance.sum(), np.concatenate(means), np.concatenate(variances)
 
     def _fixed_row(self, commit: int) -> Floats:
         p = self.belief.problem

@@ -118,16 +118,16 @@ def levels(view: View, belief: Belief) -> tuple[tuple[int, Interval], ...]:
     """Return the measured commits with their levels relative to good's, in the order of history."""
     r, p = view.readings, belief.problem
     assert r is not None
-    f = belief.fits[0]
+    y, boot = belief.fits.y[belief.best], belief.fits.noises[belief.best].boot
     good = [i for i, c in enumerate(p.commit) if p.tested[c] == view.graph.good]
-    zero = float(np.mean(f.y[good])) if good else 0.0
+    zero = float(np.mean(y[good])) if good else 0.0
     result = []
     for i, commit in enumerate(p.tested):
         cells = np.flatnonzero(p.commit == i)
         if not len(cells):
             continue
         visits = np.isin(p.cell, cells)
-        variance = f.noise.boot**2 + 1 / r.precision[visits]
+        variance = boot**2 + 1 / r.precision[visits]
         sd = 1 / np.sqrt((1 / variance).sum())
         level = float((r.location[visits] / variance).sum() / (1 / variance).sum()) - zero
         result.append((commit, r.scale.relative(level - 2 * sd, level, level + 2 * sd)))

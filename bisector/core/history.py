@@ -84,6 +84,8 @@ class History:
         self._masks: dict[int, Mask] = {}
         self._common: dict[tuple[int, int], float] = {}
         self._partitions: dict[tuple[int, ...], Partition] = {}
+        self._relations: dict[tuple[int, ...], tuple[Ints, Floats]] = {}
+        self._bases: dict[int, bytes] = {}
         self._reach: NDArray[np.uint8] | None = None
         self.roots = (graph.good,) if not graph.merge_bases else graph.merge_bases
         self._boundary = np.flatnonzero(~self.candidate)
@@ -139,6 +141,20 @@ class History:
             value = self._common[key] = float(np.count_nonzero(both))
         return value
 
+    def relations(self, tested: tuple[int, ...]) -> tuple[Ints, Floats]:
+        """Return the fork base of each commit as a number (T,), 0 for good's, and the part of the range that
+        two commits share (T, T)."""
+        known = self._relations.get(tested)
+        if known is None:
+            bases: dict[bytes, int] = {b"": 0}
+            forks = np.array([bases.setdefault(self.base(c), len(bases)) for c in tested])
+            whole = max(1.0, float(np.count_nonzero(self.candidate)))
+            shared = np.array([[self.common(a, b) for b in tested] for a in tested]) / whole
+            if len(self._relations) > 64:
+                self._relations.clear()
+            known = self._relations[tested] = (forks, shared)
+        return known
+
     # --- fork points ---
 
     def base(self, commit: int) -> bytes:
@@ -147,10 +163,13 @@ class History:
         Commits of one base share their unknown offset from good (a branch that forked before good lacks part
         of good's history).
         """
-        mask = self.ancestors(commit)
-        if commit == self.graph.good or all(mask[r] for r in self.roots):
-            return b""
-        return np.packbits(mask[self._boundary]).tobytes() or b"\0"
+        base = self._bases.get(commit)
+        if base is None:
+            mask = self.ancestors(commit)
+            inside = commit == self.graph.good or all(mask[r] for r in self.roots)
+            base = b"" if inside else np.packbits(mask[self._boundary]).tobytes()
+            self._bases[commit] = base
+        return base
 
     def whole(self) -> Mask:
         """Return the mask (n,) of the commits whose base is that of good."""

@@ -3,6 +3,9 @@ how the state was reached: a resumed search decides exactly as one that was neve
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 from bisector.core import posterior
 from bisector.core.history import History
 from bisector.core.model import CommitGraph
@@ -15,6 +18,7 @@ GROWTH = 1.3
 """Noise hypotheses are screened anew each time the visits have grown by this factor."""
 KEEP = 128
 
+T = TypeVar("T")
 Proven = tuple[tuple[int, ...], ...]
 
 
@@ -25,8 +29,7 @@ class Memory:
         self.graph = graph
         self.history = History(graph)
         self.library = library
-        self._noises: dict[object, tuple[Noise, ...]] = {}
-        self._beliefs: dict[object, Belief] = {}
+        self._known: dict[object, Any] = {}
 
     def view(self, state: State) -> View:
         """Return the state ready to decide from."""
@@ -47,18 +50,23 @@ class Memory:
             )
         )
 
+    def remember(self, key: object, work: Callable[[], T]) -> T:
+        """Return the result of work for this key, done once. key: says everything that work looks at."""
+        if key not in self._known:
+            if len(self._known) > KEEP:
+                self._known.clear()
+            self._known[key] = work()
+        result: T = self._known[key]
+        return result
+
     def belief(self, view: View, proven: Proven, effect: float) -> Belief:
         """Return the posterior given all visits of the view. effect: scale of effects in worse units."""
-        key = (_key(view.state.visits), proven, effect, len(view.same), len(view.state.marks))
-        known = self._beliefs.get(key)
-        if known is None:
-            noises = self._screened(view, proven, effect)
-            blocks = _blocks(view) if any(n.drift for n in noises) else 1
-            known = posterior.believe(_problem(view, proven, effect, blocks), noises)
-            if len(self._beliefs) > KEEP:
-                self._beliefs.clear()
-            self._beliefs[key] = known
-        return known
+        return self.remember(("belief", view.key, proven, effect), lambda: self._belief(view, proven, effect))
+
+    def _belief(self, view: View, proven: Proven, effect: float) -> Belief:
+        noises = self._screened(view, proven, effect)
+        blocks = _blocks(view) if any(n.drift for n in noises) else 1
+        return posterior.believe(_problem(view, proven, effect, blocks), noises)
 
     def _screened(self, view: View, proven: Proven, effect: float) -> tuple[Noise, ...]:
         """Return the noise hypotheses worth carrying, screened on the visits up to the last checkpoint."""
@@ -66,22 +74,12 @@ class Memory:
         checkpoint = 2
         while (following := max(checkpoint + 1, int(checkpoint * GROWTH))) <= len(visits):
             checkpoint = following
-        first = tuple(visits[:checkpoint])
-        key = (_key(first), proven, effect, len(view.same), len(view.state.marks))
-        known = self._noises.get(key)
-        if known is None:
-            part = self.part(view, first)
-            known = posterior.screen(
-                _problem(part, proven, effect, _blocks(part)), len({v.testbed for v in first})
-            )
-            if len(self._noises) > KEEP:
-                self._noises.clear()
-            self._noises[key] = known
-        return known
-
-
-def _key(visits: tuple[Visit, ...]) -> tuple[tuple[str, int], ...]:
-    return tuple((v.boot, len(v.samples)) for v in visits if v.samples)
+        part = self.part(view, tuple(visits[:checkpoint]))
+        testbeds = len({v.testbed for v in part.state.visits})
+        return self.remember(
+            ("noises", part.key, proven, effect),
+            lambda: posterior.screen(_problem(part, proven, effect, _blocks(part)), testbeds),
+        )
 
 
 def _blocks(view: View) -> int:

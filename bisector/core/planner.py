@@ -66,7 +66,7 @@ class _Turn:
         refused = ending.impossible(view)
         if refused is not None:
             return refused
-        self.ends = proof.ends(view)
+        self.ends = proof.ends(view, self.memory)
         answer = proof.decided(view, self.ends)
         if answer == "no" and not view.goal.scan:
             assert self.ends is not None

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr
+from scipy.special import log_ndtr, ndtr
 
 from bisector.core.history import History, Ints, Mask, Partition
 from bisector.core.noise import FLOOR, Readings
@@ -33,8 +33,10 @@ MORE = (math.log(0.7), math.log(0.25), math.log(0.05))
 """No, one, two more culprits when some are proven."""
 CUT = 0.7
 """A culprit's effect is at least the threshold; 0.7 leaves room for a noisy estimate of one that just is."""
-PAIRS = 72
-"""Pairs are formed among so many classes, the most probable ones: 2,556 pairs, under a millisecond."""
+PAIRS = 40
+"""Pairs are formed among so many classes, the most probable ones: 780 pairs."""
+SCREENED_PAIRS = 16
+"""The same while noise hypotheses are screened, where only their sum matters."""
 BOOT = ((0.0, 0.35), (0.35, 0.15), (0.75, 0.2), (1.5, 0.2), (3.0, 0.1))
 """(boot spread / run spread, prior): the grid of search.md reaches 2; real kernels reach higher."""
 UNIT = ((0.0, 0.6), (0.1, 0.2), (0.25, 0.12), (0.5, 0.08))
@@ -92,16 +94,16 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
-    """One noise hypothesis fitted: weighted least squares pieces, after the fixed columns are projected out.
+class Fits:
+    """All noise hypotheses fitted at once; the fixed columns are projected out. G hypotheses.
 
-    weight: (T,) or (T, T) inverse covariance; y: (T,) cell locations; gram: (C, C); slope: (C,);
-    beta: (p,) fixed effects without culprits, with covariance (p, p); cross: (C, p);
-    evidence: log marginal likelihood without culprit; single: (C,) log Bayes factors against it with the
-    cut prior; pair: (P, P) the same for pairs among `pairs` (upper triangle), -inf elsewhere.
+    weight: (G, T) diagonal or (G, T, T) inverse covariances; y: (G, T) cell locations; gram: (G, C, C);
+    slope: (G, C); beta: (G, p) fixed effects without culprits, with covariance (G, p, p); cross: (G, C, p);
+    evidence: (G,) log marginal likelihood without culprit; single: (G, C) log Bayes factors against it with
+    the cut prior; first, second: (M,) classes of the pairs considered, pair: (G, M) their log Bayes factors.
     """
 
-    noise: Noise
+    noises: tuple[Noise, ...]
     weight: Floats
     y: Floats
     gram: Floats
@@ -109,23 +111,25 @@ class Fit:
     beta: Floats
     covariance: Floats
     cross: Floats
-    evidence: float
+    evidence: Floats
     single: Floats
-    pairs: Ints
+    first: Ints
+    second: Ints
     pair: Floats
 
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """The posterior. fits and weights: noise hypotheses, most probable first.
+    """The posterior. weights: (G,) of the noise hypotheses; best: index of the most probable.
 
-    none: probability of no culprit; single: (C,) of exactly one, in that class; pair: (C, C) upper triangle;
-    marginal: (C,) probability that a class holds a culprit.
+    none: probability of no culprit; single: (C,) of exactly one, in that class; pair: (M,) of two, in the
+    classes fits.first and fits.second; marginal: (C,) probability that a class holds a culprit.
     """
 
     problem: Problem
-    fits: tuple[Fit, ...]
+    fits: Fits
     weights: Floats
+    best: int
     none: float
     single: Floats
     pair: Floats
@@ -133,21 +137,15 @@ class Belief:
 
     def effect(self, k: int) -> tuple[float, float]:
         """Return mean and standard deviation of the effect of class k, given that it holds a culprit."""
-        problem, total, mean, square = self.problem, 0.0, 0.0, 0.0
-        tau2 = problem.effect**2
-        for fit, w in zip(self.fits, self.weights, strict=True):
-            v = 1 / (1 / tau2 + fit.gram[k, k])
-            m = v * fit.slope[k]
-            total += w
-            mean += w * m
-            square += w * (v + m * m)
-        mean /= total
-        return mean, math.sqrt(max(square / total - mean * mean, 0.0))
+        v = 1 / (1 / self.problem.effect**2 + self.fits.gram[:, k, k])
+        m = v * self.fits.slope[:, k]
+        mean = float(self.weights @ m)
+        return mean, math.sqrt(max(float(self.weights @ (v + m * m)) - mean * mean, 0.0))
 
     def noise_mean(self, name: str) -> float:
         """Return the posterior root mean square of one noise component."""
-        values = [getattr(f.noise, name) ** 2 for f in self.fits]
-        return math.sqrt(float(np.dot(self.weights, values)))
+        values = np.array([getattr(n, name) ** 2 for n in self.fits.noises])
+        return math.sqrt(float(self.weights @ values))
 
 
 def twins(binaries: Mapping[tuple[int, int], str]) -> dict[int, int]:
@@ -196,14 +194,11 @@ def problem(
     total = prior.sum()
     if total > 0:
         prior /= total
-    bases: dict[bytes, int] = {b"": 0}
-    forks = np.array([bases.setdefault(history.base(c), len(bases)) for c in tested])
+    forks, common = history.relations(tested)
     columns = [np.ones(len(commit))]
     for commits_of in proven:
         share = np.mean([[history.is_ancestor(p, c) for c in tested] for p in commits_of], axis=0)
         columns.append(share[commit])
-    everything = max(1.0, float(history.candidate.sum()))
-    common = np.array([[history.common(a, b) for b in tested] for a in tested]) / everything
     return Problem(
         readings=readings,
         tested=tested,
@@ -226,165 +221,162 @@ def problem(
     )
 
 
-def _covariance(p: Problem, noise: Noise, diagonal: Floats) -> Floats | None:
-    """Return the full covariance of the cells (T, T), None where it is diagonal."""
+def _covariances(p: Problem, noises: tuple[Noise, ...], diagonal: Floats) -> Floats | None:
+    """Return the full covariances of the cells (G, T, T), None where all are diagonal.
+
+    diagonal: (G, T) boot and run noise of the cells.
+    """
     forked = bool(p.fork.any())
-    repeated = noise.unit > 0 and len(set(p.binary.tolist())) < len(p.binary)
-    if not (noise.walk or noise.drift or noise.testbed or forked or repeated):
+    repeated = len(set(p.binary.tolist())) < len(p.binary)
+    if not forked and not any(n.walk or n.drift or n.testbed or (repeated and n.unit) for n in noises):
         return None
-    k = np.diag(diagonal)
-    if noise.unit:
-        k += noise.unit**2 * (p.binary[:, None] == p.binary)
-    if noise.walk:
-        k += noise.walk**2 * p.common
-    if noise.drift:
-        k += noise.drift**2 * np.minimum(p.time[:, None], p.time)
-    if noise.testbed:
-        k += noise.testbed**2 * (p.testbed[:, None] == p.testbed)
+    unit, walk, drift, testbed = (
+        np.array([getattr(n, name) for n in noises])[:, None, None] ** 2
+        for name in ("unit", "walk", "drift", "testbed")
+    )
+    k = diagonal[:, :, None] * np.eye(len(p.commit))
+    k += unit * (p.binary[:, None] == p.binary)
+    k += walk * p.common
+    if drift.any():
+        k += drift * np.minimum(p.time[:, None], p.time)
+    if testbed.any():
+        k += testbed * (p.testbed[:, None] == p.testbed)
     if forked:
-        offset = max(p.threshold, p.effect / 2)
-        k += offset**2 * ((p.fork[:, None] == p.fork) & (p.fork > 0))
-    return k
+        k += fork_sd(p) ** 2 * ((p.fork[:, None] == p.fork) & (p.fork > 0))
+    result: Floats = k
+    return result
 
 
-def fit(p: Problem, noise: Noise) -> Fit:
-    """Fit one noise hypothesis; see the module's text for the model."""
+def fork_sd(p: Problem) -> float:
+    """Return the scale of the unknown offset of a fork point."""
+    return max(p.threshold, p.effect / 2)
+
+
+def fit(p: Problem, noises: tuple[Noise, ...], pairs: int = PAIRS) -> Fits:
+    """Fit noise hypotheses; see the module's text for the model. pairs: classes that pairs are made of."""
     r, count = p.readings, len(p.commit)
-    variance = noise.boot**2 + 1.0 / r.precision
-    a = 1.0 / variance
-    total = np.bincount(p.cell, a, count)
-    y = np.bincount(p.cell, a * r.location, count) / total
-    within = float((a * (r.location - y[p.cell]) ** 2).sum())
-    evidence = -0.5 * (within - float(np.log(a).sum()) + float(np.log(total).sum()))
-    floor = (FLOOR * p.threshold) ** 2
-    diagonal = 1.0 / total + floor
-    k = _covariance(p, noise, diagonal)
+    boot = np.array([n.boot for n in noises])[:, None]
+    a = 1.0 / (boot**2 + 1.0 / r.precision)  # (G, V)
+    member = np.zeros((len(p.cell), count))
+    member[np.arange(len(p.cell)), p.cell] = 1.0
+    total = a @ member
+    y = (a * r.location) @ member / total
+    within = (a * (r.location - y[:, p.cell]) ** 2).sum(axis=1)
+    evidence = -0.5 * (within - np.log(a).sum(axis=1) + np.log(total).sum(axis=1))
+    diagonal = 1.0 / total + (FLOOR * p.threshold) ** 2
+    k = _covariances(p, noises, diagonal)
     x, h = p.fixed, p.design
     if k is None:
-        w = 1.0 / (diagonal + noise.unit**2)
-        evidence += 0.5 * float(np.log(w).sum())
-        hw, xw, yw = h * w, x.T * w, y * w
+        w = 1.0 / (diagonal + np.array([n.unit for n in noises])[:, None] ** 2)
+        evidence += 0.5 * np.log(w).sum(axis=1)
+        hw, xw, yw = h * w[:, None, :], x.T * w[:, None, :], y * w
     else:
-        lower = np.linalg.cholesky(k)
-        evidence -= float(np.log(np.diag(lower)).sum())
-        w = np.asarray(np.linalg.inv(k), dtype=np.float64)
-        hw, xw, yw = h @ w, x.T @ w, w @ y
-    info = xw @ x
-    covariance: Floats = np.asarray(np.linalg.pinv(info), dtype=np.float64)
-    beta: Floats = np.asarray(covariance @ (xw @ y), dtype=np.float64)
+        evidence -= 0.5 * np.linalg.slogdet(k)[1]
+        w = np.linalg.inv(k)
+        hw, xw, yw = h @ w, x.T @ w, (w @ y[:, :, None])[:, :, 0]
+    info = xw @ x + 1e-12 * np.eye(x.shape[1])
+    covariance = np.linalg.inv(info)
+    beta = (covariance @ (x.T @ yw[:, :, None]))[:, :, 0]
     cross = hw @ x
-    gram = hw @ h.T - cross @ covariance @ cross.T
-    slope = h @ yw - cross @ beta
-    residual = float(y @ yw) - float(beta @ info @ beta)
-    evidence -= 0.5 * (residual + float(np.linalg.slogdet(info + 1e-12 * np.eye(len(info)))[1]))
+    gram = hw @ h.T - cross @ covariance @ cross.transpose(0, 2, 1)
+    slope = yw @ h.T - (cross @ beta[:, :, None])[:, :, 0]
+    residual = (y * yw).sum(axis=1) - (beta[:, None, :] @ info @ beta[:, :, None])[:, 0, 0]
+    evidence -= 0.5 * (residual + np.linalg.slogdet(info)[1])
     single = _single(p, gram, slope)
-    usable = np.flatnonzero(p.prior > 0)
-    if len(usable) > PAIRS:
-        usable = np.sort(usable[np.argsort(-single[usable], kind="stable")[:PAIRS]])
-    pair = _pairs(p, gram[np.ix_(usable, usable)], slope[usable])
-    return Fit(noise, w, y, gram, slope, beta, covariance, cross, evidence, single, usable, pair)
+    first, second, pair = _pairs(p, gram, slope, single, evidence, pairs)
+    return Fits(noises, w, y, gram, slope, beta, covariance, cross, evidence, single, first, second, pair)
 
 
-def _beyond(mean: Floats, sd: Floats, cut: float) -> Floats:
+def _beyond(mean: Floats, variance: Floats, cut: float) -> Floats:
     """Return log P(|effect| >= cut) for normal effects."""
-    sd = np.maximum(sd, 1e-300)
-    up, down = log_ndtr((mean - cut) / sd), log_ndtr((-mean - cut) / sd)
-    result: Floats = np.logaddexp(up, down)
+    sd = np.sqrt(np.maximum(variance, 1e-300))
+    result: Floats = np.logaddexp(log_ndtr((mean - cut) / sd), log_ndtr((-mean - cut) / sd))
     return result
+
+
+def _prior_beyond(p: Problem) -> float:
+    return math.log(2 * ndtr(-CUT * p.threshold / p.effect))
 
 
 def _single(p: Problem, gram: Floats, slope: Floats) -> Floats:
-    """Return log Bayes factors (C,) of one culprit in each class."""
-    tau2, cut = p.effect**2, CUT * p.threshold
-    a = np.maximum(np.diag(gram), 0.0)
+    """Return log Bayes factors (G, C) of one culprit in each class."""
+    tau2 = p.effect**2
+    a = np.maximum(np.diagonal(gram, axis1=1, axis2=2), 0.0)
     v = 1.0 / (1.0 / tau2 + a)
     bf = -0.5 * np.log1p(tau2 * a) + 0.5 * slope**2 * v
-    prior = _beyond(np.zeros(1), np.array([p.effect]), cut)[0]
-    result: Floats = bf + _beyond(slope * v, np.sqrt(v), cut) - prior
+    result: Floats = bf + _beyond(slope * v, v, CUT * p.threshold) - _prior_beyond(p)
     return result
 
 
-def _pairs(p: Problem, gram: Floats, slope: Floats) -> Floats:
-    """Return log Bayes factors (P, P) of two culprits in two classes, upper triangle, -inf elsewhere."""
-    size = len(slope)
-    result = np.full((size, size), -np.inf)
-    i, j = np.triu_indices(size, 1)
-    if not len(i):
-        return result
+def _pairs(
+    p: Problem, gram: Floats, slope: Floats, single: Floats, evidence: Floats, most: int
+) -> tuple[Ints, Ints, Floats]:
+    """Return classes (M,), (M,) and log Bayes factors (G, M) of pairs of culprits in two classes."""
+    usable = np.flatnonzero(p.prior > 0)
+    if len(usable) > most:
+        worth = (single[:, usable] + (evidence - evidence.max())[:, None]).max(axis=0)
+        usable = np.sort(usable[np.argsort(-worth, kind="stable")[:most]])
+    i, j = np.triu_indices(len(usable), 1)
+    first, second = usable[i], usable[j]
+    if not len(first):
+        return first, second, np.zeros((len(gram), 0))
     tau2, cut = p.effect**2, CUT * p.threshold
-    m = np.diag(gram) + 1.0 / tau2
-    off = gram[i, j]
-    det = np.maximum(m[i] * m[j] - off**2, 1e-300)
-    vi, vj, c = m[j] / det, m[i] / det, -off / det
-    ei, ej = vi * slope[i] + c * slope[j], c * slope[i] + vj * slope[j]
-    bf = -0.5 * np.log(det * tau2**2) + 0.5 * (slope[i] * ei + slope[j] * ej)
-    prior = _beyond(np.zeros(1), np.array([p.effect]), cut)[0]
-    bf += _beyond(ei, np.sqrt(vi), cut) + _beyond(ej, np.sqrt(vj), cut) - 2 * prior
-    result[i, j] = bf
-    return result
+    m = np.diagonal(gram, axis1=1, axis2=2) + 1.0 / tau2
+    mi, mj, si, sj = m[:, first], m[:, second], slope[:, first], slope[:, second]
+    off = gram[:, first, second]
+    det = np.maximum(mi * mj - off**2, 1e-300)
+    ei, ej = (mj * si - off * sj) / det, (mi * sj - off * si) / det
+    bf = -0.5 * np.log(det * tau2**2) + 0.5 * (si * ei + sj * ej)
+    # The cut is worked out only where it can matter: e^-14 of the best pair will never be named.
+    worth = (bf + evidence[:, None] + np.log(p.prior[first] * p.prior[second])).max(axis=0)
+    kept = worth > worth.max() - 14
+    first, second = first[kept], second[kept]
+    ei, ej, det = ei[:, kept], ej[:, kept], det[:, kept]
+    bf = bf[:, kept] + _beyond(ei, mj[:, kept] / det, cut) + _beyond(ej, mi[:, kept] / det, cut)
+    return first, second, bf - 2 * _prior_beyond(p)
 
 
-def _joint(p: Problem, f: Fit) -> tuple[float, Floats, Floats, float]:
-    """Return unnormalised (none, single (C,), pair (P, P)) for one fit and the log of their scale."""
-    with np.errstate(divide="ignore"):
-        one = np.log(p.prior) + f.single + p.counts[1]
-        share = np.log(p.prior[f.pairs])
-    two = f.pair + share[:, None] + share + math.log(2) + p.counts[2]
-    none = p.counts[0]
-    top = max(none, float(one.max(initial=-np.inf)), float(two.max(initial=-np.inf)))
-    return math.exp(none - top), np.exp(one - top), np.exp(two - top), top
-
-
-def believe(p: Problem, noises: tuple[Noise, ...]) -> Belief:
+def believe(p: Problem, noises: tuple[Noise, ...], pairs: int = PAIRS) -> Belief:
     """Weigh noise hypotheses and culprits together."""
-    fits = [fit(p, noise) for noise in noises]
-    parts = [_joint(p, f) for f in fits]
-    sums = [n + float(s.sum()) + float(q.sum()) for n, s, q, _ in parts]
-    log_weight = np.array(
-        [
-            f.noise.log_prior + f.evidence + top + math.log(t)
-            for f, (*_, top), t in zip(fits, parts, sums, strict=True)
-        ]
-    )
-    weights = np.exp(log_weight - log_weight.max())
-    weights /= weights.sum()
-    order = np.argsort(-weights, kind="stable")
-    none, single = 0.0, np.zeros(len(p.prior))
-    pair = np.zeros((len(p.prior), len(p.prior)))
-    for g in order:
-        n, s, q, _ = parts[g]
-        share = weights[g] / sums[g]
-        none += share * n
-        single += share * s
-        pair[np.ix_(fits[g].pairs, fits[g].pairs)] += share * q
-    marginal = single + pair.sum(axis=0) + pair.sum(axis=1)
-    return Belief(p, tuple(fits[g] for g in order), weights[order], none, single, pair, marginal)
+    f = fit(p, noises, pairs)
+    with np.errstate(divide="ignore"):
+        prior = np.log(p.prior)
+    outer = (f.evidence + np.array([n.log_prior for n in noises]))[:, None]
+    none = outer + p.counts[0]
+    single = outer + p.counts[1] + prior + f.single
+    pair = outer + p.counts[2] + math.log(2) + prior[f.first] + prior[f.second] + f.pair
+    everything = np.concatenate([none, single, pair], axis=1)
+    everything = np.exp(everything - everything.max())
+    everything /= everything.sum()
+    weights = everything.sum(axis=1)
+    together = everything.sum(axis=0)
+    count = len(p.prior)
+    one, two = together[1 : count + 1], together[count + 1 :]
+    marginal = one + np.bincount(f.first, two, count) + np.bincount(f.second, two, count)
+    return Belief(p, f, weights, int(np.argmax(weights)), float(together[0]), one, two, marginal)
 
 
 def screen(p: Problem, testbeds: int, boot: tuple[tuple[float, float], ...] = BOOT) -> tuple[Noise, ...]:
     """Return the noise hypotheses worth carrying: first boots and binaries, then walk, drift and testbeds."""
     sd, effect = p.readings.run_sd, p.effect
     first = tuple(Noise(b * sd, u * effect, log_prior=math.log(pb * pu)) for b, pb in boot for u, pu in UNIT)
-    belief = believe(p, first)
-    kept = [f.noise for f, w in zip(belief.fits, belief.weights, strict=True) if w > 0.02][:4]
+    belief = believe(p, first, SCREENED_PAIRS)
+    kept = _best(belief, 0.02)[:4]
+    others = [n for n in first if n not in kept and belief.weights[first.index(n)] > 0.005]
     second = [
-        Noise(
-            n.boot,
-            n.unit,
-            w * effect,
-            d * effect,
-            t * effect,
-            n.log_prior + math.log(pw * pd * pt),
-        )
+        Noise(n.boot, n.unit, w * effect, d * effect, t * effect, n.log_prior + math.log(pw * pd * pt))
         for n in kept
         for w, pw in WALK
         for d, pd in DRIFT
         for t, pt in (((0.0, 0.6), (0.7, 0.4)) if testbeds > 1 else ((0.0, 1.0),))
     ]
-    second += [f.noise for f in belief.fits[len(kept) :]]
-    belief = believe(p, tuple(second))
-    chosen = [f.noise for f, w in zip(belief.fits, belief.weights, strict=True) if w > 0.01][:KEPT]
-    return tuple(chosen)
+    return tuple(_best(believe(p, (*second, *others), SCREENED_PAIRS), 0.01)[:KEPT])
+
+
+def _best(belief: Belief, least: float) -> list[Noise]:
+    """Return the noise hypotheses of at least some weight, most probable first."""
+    order = np.argsort(-belief.weights, kind="stable")
+    return [belief.fits.noises[g] for g in order if belief.weights[g] > least]
 
 
 def class_shares(history: History, classes: Partition, commit: int) -> Floats:

@@ -10,7 +10,7 @@ import numpy as np
 
 from bisector.core import certify
 from bisector.core.certify import Evidence
-from bisector.core.memory import Memory
+from bisector.core.memory import Memory, Proven
 from bisector.core.model import Measure, Purpose
 from bisector.core.posterior import Belief
 from bisector.core.view import View
@@ -38,12 +38,20 @@ class Proof:
     share: float
 
 
-def ends(view: View) -> Evidence | None:
-    """Return what the boots for the verification say about the two ends; None before both have one."""
+def ends(whole: View, memory: Memory) -> Evidence | None:
+    """Return what the boots for the verification say about the two ends; None before both have one.
+
+    Only those boots are looked at, so that the answer stays once it is given.
+    """
+    view = memory.part(whole, tuple(v for v in whole.state.visits if v.purpose == "verify"))
+    return memory.remember(("ends", view.key), lambda: _ends(view))
+
+
+def _ends(view: View) -> Evidence | None:
     r = view.readings
     if r is None:
         return None
-    chosen = np.array([p == "verify" for p in r.purpose])
+    chosen = np.ones(len(r.commit), dtype=bool)
     sides = view.sides(view.graph.good, view.graph.bad, chosen)
     if sides is None:
         return None
@@ -172,8 +180,8 @@ def layouts_wanted(belief: Belief) -> int:
     problem = belief.problem
     large = sum(
         float(w)
-        for f, w in zip(belief.fits, belief.weights, strict=True)
-        if f.noise.unit >= 0.2 * problem.effect
+        for n, w in zip(belief.fits.noises, belief.weights, strict=True)
+        if n.unit >= 0.2 * problem.effect
     )
     if large < 0.25:
         return 1
@@ -202,18 +210,32 @@ def parents_of(view: View, commits: Sequence[int], after: int) -> tuple[int, ...
 
 
 def certificate(
-    view: View, memory: Memory, parent: int, after: int, proven: tuple[tuple[int, ...], ...], effect: float
+    whole: View, memory: Memory, parent: int, after: int, proven: Proven, effect: float
 ) -> Evidence | None:
     """Return what fresh boots say about a suspect against one parent, None before both have one.
 
-    The prior for the effect and the spreads come from the visits before the suspect's first fresh boot.
+    The prior for the effect and the spreads come from the visits before the suspect's first fresh boot;
+    visits after the last fresh boot of the two change nothing, so that the answer stays once it is given.
     """
-    r = view.readings
-    visits = view.state.visits
-    start = next((i for i, v in enumerate(visits) if v.purpose == "certify" and v.commit == after), None)
-    if r is None or start is None:
+    visits = whole.state.visits
+    fresh = [i for i, v in enumerate(visits) if v.purpose == "certify" and v.samples]
+    begun = [i for i in fresh if visits[i].commit == after]
+    if not begun or not any(visits[i].commit == parent for i in fresh):
         return None
-    earlier = memory.part(view, visits[:start])
+    end = max(i for i in fresh if visits[i].commit in (after, parent)) + 1
+    view = memory.part(whole, visits[:end])
+    return memory.remember(
+        ("certificate", parent, after, proven, effect, view.key),
+        lambda: _certificate(view, memory, parent, after, begun[0], proven, effect),
+    )
+
+
+def _certificate(
+    view: View, memory: Memory, parent: int, after: int, start: int, proven: Proven, effect: float
+) -> Evidence | None:
+    r = view.readings
+    assert r is not None
+    earlier = memory.part(view, view.state.visits[:start])
     belief = memory.belief(earlier, proven, effect)
     mean, sd = _prior_effect(belief, after, parent)
     chosen = np.array([p == "certify" for p in r.purpose])

@@ -45,6 +45,13 @@ class View:
         return readings(self.state, self.library)
 
     @cached_property
+    def key(self) -> tuple[object, ...]:
+        """Return what tells this view's data from that of another of the same graph and goal."""
+        s = self.state
+        visits = tuple((v.boot, len(v.samples)) for v in s.visits if v.samples)
+        return visits, len(s.binaries), tuple(sorted(s.marks.items()))
+
+    @cached_property
     def same(self) -> dict[int, int]:
         """Return the first commit with the same binary for each built commit."""
         return twins(self.state.binaries)
@@ -116,8 +123,8 @@ class View:
         if belief is None:
             return [Spread(b, 0.0, p) for b, p in prior]
         found = [
-            Spread(f.noise.boot, f.noise.unit, 0.8 * float(w))
-            for f, w in zip(belief.fits, belief.weights, strict=True)
+            Spread(n.boot, n.unit, 0.8 * float(w))
+            for n, w in zip(belief.fits.noises, belief.weights, strict=True)
         ]
         unit = belief.noise_mean("unit")
         return found + [Spread(b, unit, 0.2 * p) for b, p in prior]
