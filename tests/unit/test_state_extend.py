@@ -20,6 +20,7 @@ from bisector.simulation.histories import linear
 
 GOAL = Goal(Metric("m", "s", "lower", Threshold(0.05)))
 GRAPH = linear(5)
+KINDS = ("build", "boot", "run", "run", "run", "fail", "left", "mark", "discard")
 
 
 @st.composite
