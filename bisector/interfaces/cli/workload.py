@@ -1,0 +1,91 @@
+"""`perfbisect workload`: what can be measured, and measuring it without searching anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bisector.interfaces.cli import output
+
+if TYPE_CHECKING:
+    from bisector.spec.workload import Workload
+
+Folder = Annotated[Path | None, typer.Option("--workloads", help="Folder of workloads. [default: our own]")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group to the application."""
+    group = typer.Typer(help="What can be measured.", rich_markup_mode=None)
+    group.command(name="list")(list_)
+    group.command()(show)
+    app.add_typer(group, name="workload")
+
+
+def list_(folder: Folder = None, as_json: Json = False) -> None:
+    """List the workloads.
+
+    Example:
+
+      perfbisect workload list
+    """
+    from bisector.spec.workload import list_workloads
+
+    found = list_workloads(folder)
+    if as_json:
+        output.facts([_data(w) for w in found])
+        return
+    rows = [
+        (w.name, f"{w.metric().name} ({w.metric().unit})", w.manifest.description.split("\n")[0])
+        for w in found
+    ]
+    print(output.table(("NAME", "DECIDED BY", "DESCRIPTION"), rows))
+
+
+def show(
+    name: Annotated[str, typer.Argument(help="Its name, or the path of a folder with a workload.yaml.")],
+    folder: Folder = None,
+    as_json: Json = False,
+) -> None:
+    """Check a workload's manifest and show what it means.
+
+    Examples:
+
+      perfbisect workload show pipe-test
+
+      perfbisect workload show ./my-workload
+    """
+    from bisector.spec.workload import load_workload
+
+    workload = load_workload(name, folder)
+    if as_json:
+        output.facts(_data(workload))
+        return
+    manifest = workload.manifest
+    print(output.strong(workload.name))
+    print(
+        output.pairs(
+            {
+                "description": manifest.description.strip(),
+                "folder": str(workload.folder),
+                "command": " ".join(manifest.run),
+                "metrics": "\n".join(_metric(m) for m in manifest.metrics),
+                "runs": f"{manifest.runs} to begin with, after {manifest.warmup} for warming up",
+                "timeout": f"{manifest.timeout:g} s",
+                "clocks": " or ".join(manifest.clocks),
+                "pinned": ", ".join(f"{k}={v}" for k, v in manifest.environment.settings().items()),
+            },
+            indent="  ",
+        )
+    )
+
+
+def _metric(metric: Any) -> str:  # noqa: ANN401 - MetricManifest; pydantic is imported late
+    decides = ", decides" if metric.decides else ""
+    return f"{metric.name} in {metric.unit}, {metric.better} is better, threshold {metric.threshold}{decides}"
+
+
+def _data(workload: Workload) -> dict[str, Any]:
+    return {"folder": str(workload.folder), **workload.manifest.model_dump(mode="json")}

@@ -1,0 +1,48 @@
+"""`perfbisect log`: word for word, and accepted by git's own replay in a real repository."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+from pathlib import Path
+
+from bisector.core.model import CommitGraph
+from bisector.interfaces.report import bisect_log
+from bisector.interfaces.report.material import Commit
+from tests.golden.expected import check
+from tests.golden.report_material import SUBJECTS, demo
+
+
+def test_the_log_word_for_word() -> None:
+    check("bisect.log", bisect_log.render(demo()))
+
+
+def test_git_replays_the_log_and_stops_at_the_same_commit(tmp_path: Path) -> None:
+    def git(*arguments: str) -> str:
+        done = subprocess.run(
+            ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", *arguments],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout.strip()
+
+    git("init", "-q")
+    shas = []
+    for subject in SUBJECTS:
+        git("commit", "-q", "--allow-empty", "-m", subject)
+        shas.append(git("rev-parse", "HEAD"))
+    material = demo()
+    graph = CommitGraph(
+        shas=tuple(shas),
+        parents=material.graph.parents,
+        candidate=material.graph.candidate,
+        good=0,
+        bad=4,
+    )
+    commits = {i: Commit(sha, subject) for i, (sha, subject) in enumerate(zip(shas, SUBJECTS, strict=True))}
+    (tmp_path / "log").write_text(
+        bisect_log.render(dataclasses.replace(material, graph=graph, commits=commits))
+    )
+    assert f"{shas[3]} is the first bad commit" in git("bisect", "replay", "log")
