@@ -7,6 +7,9 @@ WHEELS := $(PIP) install --quiet --require-hashes --only-binary :all:
 DONE   := $(VENV)/.done
 ARGS   ?=
 
+# Where the demo's kernel history goes: 2 GiB, beside perfbisect's own builds.
+DEMO   := $(or $(PERFBISECT_CACHE_DIR),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/perfbisect)/demo/linux
+
 .DEFAULT_GOAL := help
 .PHONY: help setup deps lab demo test test-fast check bench-search lock clean
 .DELETE_ON_ERROR:
@@ -48,12 +51,14 @@ setup: $(DONE)/setup  ## .venv with .venv/bin/perfbisect; enough for plan, simul
 deps: $(DONE)/setup $(DONE)/deps $(DONE)/libvirt  ## the Debian packages of .setup/debian-packages, and libvirt-python
 
 lab: deps  ## libvirt running, guest image built: what a bisection in guests needs
-	@$(BIN)/perfbisect doctor --fix
+	@$(BIN)/perfbisect doctor --fix --quiet
 
 # --- what is done with it ---
 
-demo: lab  ## find a real culprit in a real kernel history (first time about an hour, later minutes)
-	@kernels/demo/run $(BIN)/perfbisect $(ARGS)
+demo: deps  ## find a real culprit in a real kernel history (first time about an hour, later minutes)
+	@kernels/demo/prepare-history $(DEMO)
+	@$(BIN)/perfbisect doctor --fix --quiet
+	$(BIN)/perfbisect start --repo $(DEMO) --good rt-00 --bad rt-16 --workload pipe-test $(ARGS)
 
 test: $(DONE)/dev lab  ## all tests, with real kernels in real guests; ARGS='-k name' for some
 	@$(BIN)/python -m pytest $(ARGS)
