@@ -7,6 +7,7 @@ cost; the search benchmark and the calibration tests run on it.
 from bisector.adapters.fakes_lab import LabModel
 from bisector.core.model import Budget
 from bisector.core.model import TestbedClock as Clock
+from bisector.simulation.estimate import Estimate, estimate
 from bisector.simulation.real import real_graph
 from bisector.simulation.run import run_trials, simulate
 from bisector.simulation.scenario import (
@@ -24,6 +25,7 @@ __all__ = [
     "Budget",
     "Clock",
     "Culprit",
+    "Estimate",
     "History",
     "LabModel",
     "Report",
@@ -31,6 +33,7 @@ __all__ = [
     "Share",
     "Spread",
     "Summary",
+    "estimate",
     "parse_costs",
     "parse_culprits",
     "parse_probability",
