@@ -45,6 +45,12 @@ class BuildFailed(KernelError):
     kind = "build"
 
 
+class SourceFailed(BuildFailed):
+    """There is nothing to build: the commit's tree is no Linux, or a patch (`--apply`) does not apply to it."""
+
+    kind = "source"
+
+
 class BootFailed(KernelError):
     """The kernel panics, hangs or never answers; `details` holds the end of the serial console."""
 

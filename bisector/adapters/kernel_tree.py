@@ -1,0 +1,110 @@
+"""Trees of kernels as git objects: which tree a commit with its patches is, and how it gets to a builder.
+
+Everything is plumbing on objects: no checkout, no index of the user's, nothing is written to the user's
+repository. Patched trees live in an object folder of our own that borrows the user's objects.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bisector.adapters import process
+from bisector.errors import InfrastructureError, RequestError, SourceFailed
+
+_GIT_SECONDS = 600.0
+"""Packing a whole kernel tree for a remote builder takes a minute or two."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelTrees:
+    """The user's repository (only read) and a bare repository of ours beside the cache."""
+
+    repository: Path
+    own: Path
+
+    def tree(self, sha: str, patches: Sequence[Path] = ()) -> str:
+        """Return the id of the tree to build: the commit's own, or with patches applied in order.
+
+        Raises RequestError for a commit or patch file that is not there, SourceFailed if a patch does not
+        apply to this commit.
+        """
+        done = self._git(["rev-parse", "--verify", "--quiet", f"{sha}^{{tree}}"])
+        if done.code != 0:
+            raise RequestError(
+                f"'{sha}' is not a commit of {self.repository}",
+                details=done.output.strip(),
+                cure="give the git tree of the kernel with --repo",
+            )
+        tree = done.output.strip()
+        return self._patched(sha, tree, patches) if patches else tree
+
+    def object_folders(self) -> tuple[Path, ...]:
+        """Return the folders in which git finds the objects of all trees, the user's first."""
+        done = self._git(["rev-parse", "--path-format=absolute", "--git-path", "objects"], check=True)
+        folders = [Path(done.output.strip())]
+        if (self.own / "objects").is_dir():
+            folders.append(self.own / "objects")
+        return tuple(folders)
+
+    def pack(self, tree: str, have: Sequence[str], target: Path) -> None:
+        """Write a pack of the tree's objects without those of the trees in `have` (for a remote builder)."""
+        self._open_own()
+        known = [other for other in have if self._git(["cat-file", "-e", other], own=True).code == 0]
+        wanted = "".join(f"{line}\n" for line in (tree, *(f"^{other}" for other in known)))
+        stem = target.with_suffix("")
+        done = self._git(
+            ["pack-objects", "--revs", "--quiet", "--delta-base-offset", str(stem)],
+            own=True,
+            check=True,
+            stdin=wanted,
+        )
+        made = Path(f"{stem}-{done.output.strip().splitlines()[-1]}.pack")
+        try:
+            made.replace(target)
+            for rest in (".idx", ".rev"):
+                made.with_suffix(rest).unlink(missing_ok=True)
+        except OSError as error:
+            raise InfrastructureError(f"cannot write {target}: {error.strerror}") from error
+
+    def _patched(self, sha: str, tree: str, patches: Sequence[Path]) -> str:
+        self._open_own()
+        with tempfile.TemporaryDirectory(prefix="pb-index-") as folder:
+            env = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
+            self._git(["read-tree", tree], own=True, env=env, check=True)
+            for patch in patches:
+                if not patch.is_file():
+                    raise RequestError(f"{patch}: no such patch")
+                done = self._git(["apply", "--cached", str(patch)], own=True, env=env)
+                if done.code != 0:
+                    raise SourceFailed(
+                        f"the patch {patch.name} does not apply to {sha[:12]}", details=done.output.strip()
+                    )
+            return self._git(["write-tree"], own=True, env=env, check=True).output.strip()
+
+    def _open_own(self) -> None:
+        if not (self.own / "objects").is_dir():
+            process.run(["git", "init", "--quiet", "--bare", self.own])
+        theirs = self._git(["rev-parse", "--path-format=absolute", "--git-path", "objects"], check=True)
+        try:
+            (self.own / "objects" / "info" / "alternates").write_text(theirs.output, encoding="utf-8")
+        except OSError as error:
+            raise InfrastructureError(f"cannot write below {self.own}: {error.strerror}") from error
+
+    def _git(
+        self,
+        arguments: Sequence[str],
+        *,
+        own: bool = False,
+        env: dict[str, str] | None = None,
+        check: bool = False,
+        stdin: str | None = None,
+    ) -> process.Done:
+        where = ["--git-dir", str(self.own)] if own else ["-C", str(self.repository)]
+        # Another user's repository may be read; ours needs no such word.
+        command = ["git", "-c", f"safe.directory={self.repository}", *where, *arguments]
+        return process.run(
+            command, env={"LC_ALL": "C.UTF-8", **(env or {})}, timeout=_GIT_SECONDS, check=check, stdin=stdin
+        )

@@ -1,0 +1,199 @@
+"""How a commit becomes a kernel: `kernels/recipes/<name>.toml` and the config fragments it names.
+
+A recipe is data. `load_recipe` reads it with its fragments and refuses contradictions; `Recipe.digest` is
+what the cache of kernels is keyed by, so it covers everything that can change a kernel and no comment.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from bisector.errors import RequestError
+from bisector.resources import resource
+from bisector.spec.base import Spec, load_toml, nearest
+
+DEFAULT_RECIPE = "x86_64-guest"
+
+Status = Literal["required", "wanted"]
+
+_SET = re.compile(r"CONFIG_(?P<name>[A-Za-z0-9_]+)=(?P<value>\S.*)")
+_UNSET = re.compile(r"# CONFIG_(?P<name>[A-Za-z0-9_]+) is not set")
+
+
+class RecipeManifest(Spec):
+    """The TOML file."""
+
+    summary: str = Field(min_length=1)
+    arch: Literal["x86_64"] = Field(description="as tuxmake calls it")
+    toolchain: Literal["gcc", "clang"] = "gcc"
+    base: str = Field(
+        default="tinyconfig", pattern=r"^[a-z0-9_]+config$", description="make target to start from"
+    )
+    image: str = Field(default="arch/x86/boot/bzImage", description="what boots, below the output folder")
+    required: tuple[str, ...] = Field(
+        min_length=1, description="fragments of which every option must be granted, or the build fails"
+    )
+    wanted: tuple[str, ...] = Field(
+        default=(), description="fragments whose refused options are told as lost"
+    )
+    layouts: tuple[str, ...] = Field(
+        default=(),
+        description="compiler flags of layout 1, 2, ...: the same code placed differently in memory",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One line of a fragment. value: 'y', a number or a quoted text; '' for an option that must be off."""
+
+    name: str
+    value: str
+    status: Status
+    fragment: str
+    why: str
+
+    @property
+    def line(self) -> str:
+        """The option as .config and the kernel's own merge script write it."""
+        return f"CONFIG_{self.name}={self.value}" if self.value else f"# CONFIG_{self.name} is not set"
+
+    def granted(self, options: Mapping[str, str]) -> bool:
+        """Whether an effective configuration (NAME -> value, absent means off) has it."""
+        return options.get(self.name, "") == self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A loaded recipe. options: in the order of the fragments, required ones first."""
+
+    name: str
+    path: Path
+    manifest: RecipeManifest
+    options: tuple[Option, ...]
+
+    @property
+    def config(self) -> str:
+        """The fragments as one, for the kernel's merge script."""
+        return "".join(option.line + "\n" for option in self.options)
+
+    @property
+    def required(self) -> tuple[Option, ...]:
+        """The options without which the build fails."""
+        return tuple(option for option in self.options if option.status == "required")
+
+    def flags(self, layout: int) -> str:
+        """Return the extra compiler flags of a layout; 0 is the plain one. Raises RequestError if unknown."""
+        if layout == 0:
+            return ""
+        if not 0 < layout <= len(self.manifest.layouts):
+            raise RequestError(
+                f"the recipe '{self.name}' has no layout {layout} (it has {len(self.manifest.layouts)})",
+                cure=f"add compiler flags to 'layouts' in {self.path}",
+            )
+        return self.manifest.layouts[layout - 1]
+
+    def lost(self, options: Mapping[str, str]) -> tuple[str, ...]:
+        """Return the names of the wanted options that an effective configuration lacks."""
+        return tuple(o.name for o in self.options if o.status == "wanted" and not o.granted(options))
+
+    def digest(self, layout: int = 0) -> str:
+        """Return a SHA-256 (hex) over everything in it that can change a kernel."""
+        content = {
+            "arch": self.manifest.arch,
+            "toolchain": self.manifest.toolchain,
+            "base": self.manifest.base,
+            "image": self.manifest.image,
+            "options": [[option.line, option.status == "required"] for option in self.options],
+            "flags": self.flags(layout),
+        }
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def list_recipes(kernels: Path | None = None) -> tuple[str, ...]:
+    """Return the names of the recipes in a `kernels` folder (default: the shipped one)."""
+    folder = (kernels or resource("kernels")) / "recipes"
+    return tuple(sorted(path.stem for path in folder.glob("*.toml")))
+
+
+def load_recipe(name: str, kernels: Path | None = None) -> Recipe:
+    """Read a recipe and its fragments.
+
+    Raises RequestError for an unknown recipe or fragment, a line that is no option, or an option to which two
+    lines give different values.
+    """
+    kernels = kernels or resource("kernels")
+    known = list_recipes(kernels)
+    if name not in known:
+        raise RequestError(
+            f"unknown recipe '{name}'{nearest(name, known)}", details=f"known recipes: {', '.join(known)}"
+        )
+    path = kernels / "recipes" / f"{name}.toml"
+    manifest = load_toml(path, RecipeManifest)
+    options: list[Option] = []
+    for status, fragments in (("required", manifest.required), ("wanted", manifest.wanted)):
+        for fragment in fragments:
+            file = kernels / "configs" / f"{fragment}.config"
+            if not file.exists():
+                there = sorted(f.stem for f in file.parent.glob("*.config"))
+                raise RequestError(
+                    f"{path}: there is no fragment '{fragment}'{nearest(fragment, there)}",
+                    details=f"fragments in {file.parent}: {', '.join(there)}",
+                )
+            text = file.read_text(encoding="utf-8")
+            options += parse_fragment(text, fragment, "required" if status == "required" else "wanted", file)
+    _no_contradiction(options, path)
+    return Recipe(name, path, manifest, tuple(options))
+
+
+def parse_fragment(text: str, fragment: str, status: Status, file: Path) -> list[Option]:
+    """Read a config fragment; the comment above an option (up to an empty line) says why it is there.
+
+    Raises RequestError naming file and line.
+    """
+    options: list[Option] = []
+    why: list[str] = []
+    used = False
+    for number, raw in enumerate(text.splitlines(), start=1):
+        line = raw.strip()
+        on, off = _SET.fullmatch(line), _UNSET.fullmatch(line)
+        if on is not None or off is not None:
+            value = on["value"] if on is not None else ""
+            name = (on or off)["name"]  # type: ignore[index]  # one of them matched
+            options.append(Option(name, "" if value == "n" else value, status, fragment, " ".join(why)))
+            used = True
+        elif not line:
+            why, used = [], False
+        elif line.startswith("#"):
+            if used:
+                why, used = [], False
+            why.append(line.lstrip("# ").strip())
+        else:
+            raise RequestError(
+                f"{file}:{number}: '{line}' is not an option",
+                cure="write 'CONFIG_NAME=y', '# CONFIG_NAME is not set', or a comment",
+            )
+    return options
+
+
+def effective_options(config: str) -> dict[str, str]:
+    """Read a .config: NAME -> value; options that are off are left out."""
+    return {m["name"]: m["value"] for m in map(_SET.fullmatch, config.splitlines()) if m is not None}
+
+
+def _no_contradiction(options: Sequence[Option], path: Path) -> None:
+    seen: dict[str, Option] = {}
+    for option in options:
+        first = seen.setdefault(option.name, option)
+        if first.value != option.value:
+            raise RequestError(
+                f"{path}: the fragments '{first.fragment}' and '{option.fragment}' contradict each other",
+                details=f"{first.line} ({first.fragment})\n{option.line} ({option.fragment})",
+            )

@@ -1,0 +1,31 @@
+# Tells what a builder has, as 'key=value' lines; installs nothing but tuxmake, into its own folder, if it is missing.
+#   PB_FOLDER  where everything will live ('~' allowed);  PB_TOOLCHAIN  gcc or clang;  PB_TUXMAKE  version wanted
+set -eu
+{ # read as a whole before anything runs: the script comes on stdin
+exec </dev/null
+export LC_ALL=C.UTF-8
+folder=${PB_FOLDER/#\~/$HOME}
+mkdir -p "$folder/builder"
+tools=$folder/builder/tools
+PATH=$PATH:$tools/bin
+
+missing=
+for tool in git make "$PB_TOOLCHAIN" ld flex bison bc perl ccache tar readelf size gzip; do
+    command -v "$tool" >/dev/null || missing="$missing $tool"
+done
+if ! command -v tuxmake >/dev/null; then
+    if ! { python3 -m venv "$tools" && "$tools/bin/pip" install --quiet "tuxmake==$PB_TUXMAKE"; } >"$folder/builder/tools.log" 2>&1; then
+        missing="$missing tuxmake"
+    fi
+fi
+echo "folder=$folder"
+echo "here=$PB_HERE"
+echo "missing=${missing# }"
+echo "cpus=$(nproc)"
+echo "memory_kb=$(awk '/^MemTotal:/ { print $2 }' /proc/meminfo)"
+echo "free_kb=$(df -Pk "$folder" | awk 'END { print $4 }')"
+if command -v "$PB_TOOLCHAIN" >/dev/null; then
+    echo "toolchain=$("$PB_TOOLCHAIN" --version | head -n 1); $(ld --version | head -n 1)"
+fi
+echo "trees=$(tail -n 20 "$folder/builder/trees" 2>/dev/null | tr '\n' ' ')"
+}
