@@ -42,7 +42,7 @@ RUNS_A_STEP = (
     172,
     206,
 )
-MOST_RUNS = 6000
+MOST_RUNS = 4000
 
 
 @dataclass
