@@ -70,7 +70,9 @@ def validate(
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        problems = [_problem(e, model, path, lines or {}, flat_lines) for e in error.errors()]
+        # A misspelt key explains the missing one beside it, so it is told first.
+        errors = sorted(error.errors(), key=lambda e: e["type"] != "extra_forbidden")
+        problems = [_problem(e, model, path, lines or {}, flat_lines) for e in errors]
         raise RequestError(problems[0], details="\n".join(problems[1:])) from error
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
 from bisector.core.model import Direction, Metric, TestbedClock, Threshold
 from bisector.errors import RequestError
@@ -47,10 +47,12 @@ class MetricManifest(Spec):
             raise ValueError("a threshold needs a unit: '5%' of the good level, or an amount such as '0.1 s'")
         return value
 
-    @model_validator(mode="after")
-    def _understood(self) -> MetricManifest:
-        parse_threshold(self.threshold, self.unit)
-        return self
+    @field_validator("threshold", mode="after")
+    @classmethod
+    def _understood(cls, value: str, info: ValidationInfo) -> str:
+        if "unit" in info.data:  # else the unit itself is wrong, which is told already
+            parse_threshold(value, info.data["unit"])
+        return value
 
     def metric(self) -> Metric:
         """Return it as the core knows it."""

@@ -1,0 +1,136 @@
+"""Manifests: what is accepted, and that each mistake is named with file, line, key and the cure."""
+
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.output import parse
+from bisector.core.model import Threshold
+from bisector.errors import RequestError
+from bisector.ports import MetricSpec
+from bisector.spec.workload import list_workloads, load_workload, parse_threshold
+
+GOOD = """\
+name: toy
+description: A toy.
+metrics:
+  - name: real
+    unit: s
+    better: lower
+    threshold: 5%
+    decides: true
+files: [toy.sh]
+run: [toy.sh]
+"""
+
+
+def write(folder: Path, text: str) -> Path:
+    place = folder / "toy"
+    place.mkdir()
+    (place / "workload.yaml").write_text(text)
+    (place / "toy.sh").write_text("#!/bin/sh\necho real: 1 s\n")
+    return place
+
+
+def refuse(folder: Path, text: str) -> RequestError:
+    with pytest.raises(RequestError) as caught:
+        load_workload(str(write(folder, text)))
+    return caught.value
+
+
+def test_minimal_manifest_has_defaults(tmp_path):
+    workload = load_workload(str(write(tmp_path, GOOD)))
+    assert workload.name == "toy"
+    assert workload.metric().threshold == Threshold(0.05, relative=True)
+    assert workload.manifest.environment.settings() == {"autogroup": "0", "nice": "0"}
+    assert workload.manifest.clocks == ("wall", "instructions")
+
+
+def test_environment_becomes_flat_settings(tmp_path):
+    text = GOOD + (
+        "environment:\n  autogroup: on\n  aslr: off\n  cpus: 0-1\n  sysctl: {vm.swappiness: 10}\n"
+        "  variables: {A: b}\n"
+    )
+    settings = load_workload(str(write(tmp_path, text))).manifest.environment.settings()
+    assert settings == {
+        "autogroup": "1",
+        "aslr": "0",
+        "nice": "0",
+        "cpus": "0-1",
+        "sysctl.vm.swappiness": "10",
+        "env.A": "b",
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "place", "words"),
+    [
+        (("better: lower", "beter: lower"), ":6", "unknown key 'metrics.0.beter'; did you mean 'better'?"),
+        (("threshold: 5%", "threshold: 5"), ":7", "a threshold needs a unit: '5%'"),
+        (("threshold: 5%", "threshold: '5'"), ":7", "the threshold '5' has no unit; write '5%'"),
+        (("threshold: 5%", "threshold: 5 ms"), ":7", "not in the metric's unit 's'; write '5%'"),
+        (("threshold: 5%", "threshold: 0%"), ":7", "must be above zero"),
+        (("threshold: 5%", "threshold: much"), ":7", "not a number with a unit"),
+        (("better: lower", "better: faster"), ":6", "'lower' or 'higher'"),
+        (("    decides: true\n", ""), "", "exactly one metric must have 'decides: true' (none has)"),
+        (("run: [toy.sh]", ""), "", "the key 'run' is missing"),
+        (("run: [toy.sh]", "run: [/bin/sh]"), ":10", "must lie inside the workload's folder"),
+        (("run: [toy.sh]", "run: toy.sh"), ":10", "'run'"),
+        (("files: [toy.sh]", "files: [tyo.sh]"), "", "'tyo.sh' does not exist"),
+        (("files:", "warmpu: 1\nfiles:"), ":9", "unknown key 'warmpu'; did you mean 'warmup'?"),
+        (("files:", "warmup: -1\nfiles:"), ":9", "'warmup'"),
+        (("files:", "environment: {autogrup: off}\nfiles:"), ":9", "did you mean 'autogroup'?"),
+        (("files:", "parse: regex\nfiles:"), "", "'at' needs exactly one group"),
+        (("name: toy", "name: [toy"), ":", "not valid YAML"),
+    ],
+)
+def test_mistakes_are_named(tmp_path, change, place, words):
+    error = refuse(tmp_path, GOOD.replace(*change))
+    assert f"workload.yaml{place}" in error.message
+    assert words in error.message
+
+
+def test_unknown_workload_names_the_nearest():
+    with pytest.raises(RequestError) as caught:
+        load_workload("pipetest")
+    assert "did you mean 'pipe-test'?" in caught.value.message
+
+
+def test_unknown_metric_names_the_nearest():
+    with pytest.raises(RequestError) as caught:
+        load_workload("pipe-test").metric("rael")
+    assert "did you mean 'real'?" in caught.value.message
+
+
+def test_clock_that_cannot_decide_is_refused(tmp_path):
+    workload = load_workload(str(write(tmp_path, GOOD + "clocks: [wall]\n")))
+    workload.check_clock("wall")
+    with pytest.raises(RequestError, match="cannot be decided by the clock 'instructions'"):
+        workload.check_clock("instructions")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("5%", Threshold(0.05)),
+        (" 2.5 % ", Threshold(0.025)),
+        ("0.1 s", Threshold(0.1, relative=False)),
+        ("1e-3 s", Threshold(0.001, relative=False)),
+    ],
+)
+def test_thresholds(text, expected):
+    assert parse_threshold(text, "s") == expected
+
+
+def test_shipped_workloads_load_and_their_samples_parse():
+    workloads = list_workloads()
+    assert "pipe-test" in [workload.name for workload in workloads]
+    for workload in workloads:
+        metrics = [MetricSpec(m.name, m.unit, m.at) for m in workload.manifest.metrics]
+        samples = list((workload.folder / "samples").glob("*.txt"))
+        assert samples, f"{workload.name} has no sample output"
+        assert (workload.folder / "README.md").is_file()
+        for sample in samples:
+            assert set(parse(workload.manifest.parse, sample.read_text(), metrics)) == {
+                m.name for m in metrics
+            }
