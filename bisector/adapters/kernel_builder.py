@@ -147,7 +147,8 @@ class KernelBuilder:
                 "PB_NICE": str(self.nice),
                 "PB_CCACHE_SIZE": _CCACHE_SIZE,
             }
-            watch = _Watch(Path(builder.folder) if builder.here else None, progress, self.ansible.stop)
+            folder = Path(builder.folder) if builder.here else None
+            watch = _Watch(folder, self._store.most_compiled(), progress, self.ansible.stop)
             artefacts = work / "artefacts.tar"
             played = replace(self.ansible, stop=watch).play(
                 "build",
@@ -316,27 +317,37 @@ class KernelBuilder:
 class _Watch:
     """Asked by the running play whether to stop; uses the occasion to tell how far the compiler is.
 
-    folder: the builder's, when its files can be read from here.
+    folder: the builder's, when its files can be read from here; whole: files of a build from nothing, 0 if
+    no build has told yet.
     """
 
-    def __init__(self, folder: Path | None, progress: Progress, stop: Callable[[], bool] | None) -> None:
+    def __init__(
+        self, folder: Path | None, whole: int, progress: Progress, stop: Callable[[], bool] | None
+    ) -> None:
         self._log = folder / "builder" / "work" / "tuxmake" / "build.log" if folder else None
+        self._whole = f" (a whole kernel has {whole:,})" if whole else ""
         self._progress = progress
         self._stop = stop
-        self._told_at = time.monotonic()
+        self._since = time.time()
+        self._tell_at = time.monotonic() + _TELL_SECONDS
         self._told = 0
 
     def __call__(self) -> bool:
-        if self._log is not None and time.monotonic() - self._told_at >= _TELL_SECONDS:
-            self._told_at = time.monotonic()
-            try:
-                compiled = self._log.read_bytes().count(b"\n  CC ")
-            except OSError:
-                compiled = 0
+        if self._log is not None and time.monotonic() >= self._tell_at:
+            self._tell_at = time.monotonic() + _TELL_SECONDS
+            compiled = self._compiled(self._log)
             if compiled > self._told:
                 self._told = compiled
-                self._progress(f"compiling: {compiled} files so far")
+                self._progress(f"compiling: {compiled:,} files so far{self._whole}")
         return self._stop is not None and self._stop()
+
+    def _compiled(self, path: Path) -> int:
+        try:
+            if path.stat().st_mtime < self._since:  # the build before this one
+                return 0
+            return path.read_bytes().count(b"\n  CC ")
+        except OSError:
+            return 0
 
 
 def _unpack(artefacts: Path, folder: Path) -> None:

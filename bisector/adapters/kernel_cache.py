@@ -109,6 +109,10 @@ class KernelCache:
         found = [(path.stat().st_mtime, path.name) for path in self.folder.glob("*") if _is_key(path.name)]
         return [entry for _, name in sorted(found) if (entry := self._read(name)) is not None]
 
+    def most_compiled(self) -> int:
+        """Return how many files the largest build compiled: what a build from nothing takes; 0 if unknown."""
+        return max((int(entry.facts.get("compiled") or 0) for entry in self.entries()), default=0)
+
     def shrink(self, limit_bytes: int, keep: frozenset[str] = frozenset()) -> int:
         """Remove the least recently used entries, none in `keep`, until at most `limit_bytes` are taken.
 

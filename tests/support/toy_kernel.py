@@ -1,0 +1,136 @@
+"""A toy kernel tree with the build interface of the real one, and a small git history of it.
+
+It answers to `make O=... tinyconfig | allnoconfig | olddefconfig | bzImage`, honours KCONFIG_ALLCONFIG, has
+a merge_config.sh, and really compiles and links a few C files, so that what compilers say is real too. It is
+not Linux and boots nowhere.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+MAKEFILE = r"""VERSION = 6
+srctree := $(CURDIR)
+O ?= $(CURDIR)
+CC ?= gcc
+objects := $(O)/init/main.o $(O)/kernel/work.o
+
+tinyconfig:
+	@mkdir -p $(O)
+	@KCONFIG_ALLCONFIG= $(srctree)/scripts/conf $(srctree)/Kconfig >$(O)/.config
+allnoconfig:
+	@$(srctree)/scripts/conf $(srctree)/Kconfig >$(O)/.config.new
+	@mv $(O)/.config.new $(O)/.config
+olddefconfig:
+	@test -e $(O)/.config
+
+$(O)/include/config/kernel.release:
+	@mkdir -p $(@D)
+	@echo "6.1.0-toy$(LOCALVERSION)" >$@
+
+$(O)/%.o: %.c $(O)/.config
+	@mkdir -p $(@D)
+	@echo "  CC      $*.o"
+	@$(CC) -O2 -ffreestanding -fno-pie $(KCFLAGS) -c -o $@ $<
+
+$(O)/vmlinux: $(objects)
+	@echo "  LD      vmlinux"
+	@echo link >>$(O)/links
+	@$(CC) -nostdlib -static -no-pie -Wl,--build-id=sha1 -o $@ $(objects)
+
+bzImage: $(O)/vmlinux $(O)/include/config/kernel.release
+	@mkdir -p $(O)/arch/x86/boot
+	@objcopy -S $(O)/vmlinux $(O)/arch/x86/boot/bzImage
+.PHONY: tinyconfig allnoconfig olddefconfig bzImage
+"""
+
+CONF = r"""#!/bin/sh
+# Grants what the file KCONFIG_ALLCONFIG asks for and this tree's Kconfig knows.
+for name in $(sed -n 's/^config //p' "$1"); do
+    line=$(grep -E "^(CONFIG_$name=|# CONFIG_$name is )" "${KCONFIG_ALLCONFIG:-/dev/null}" | tail -n 1)
+    echo "${line:-# CONFIG_$name is not set}"
+done
+"""
+
+MERGE = r"""#!/bin/sh
+# -m -O folder base fragment: the last word on an option counts.
+[ "$1" = -m ] && [ "$2" = -O ] || exit 1
+cat "$4" "$5" >"$3/.config"
+"""
+
+MAIN = "extern int work(int); void _start(void) { for (;;) work(1); }\n"
+WORK = "int work(int x) { return x * 3; }\n"
+KCONFIG = "config TOY\nconfig SPEED\n"
+
+BASE: Mapping[str, str] = {
+    "Makefile": MAKEFILE,
+    "Kconfig": KCONFIG,
+    "Kbuild": "# objects are listed in the Makefile\n",
+    "scripts/conf": CONF,
+    "scripts/kconfig/merge_config.sh": MERGE,
+    "init/main.c": MAIN,
+    "kernel/work.c": WORK,
+    "Documentation/toy.rst": "A toy.\n",
+}
+
+RECIPE = """summary = "the toy kernel of the tests"
+arch = "x86_64"
+required = ["toy"]
+wanted = ["speed"]
+layouts = ["-falign-functions=64"]
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ToyHistory:
+    """A git repository of toy kernels. Every commit changes some files of the one before."""
+
+    path: Path
+
+    @classmethod
+    def create(cls, path: Path) -> ToyHistory:
+        path.mkdir(parents=True)
+        history = cls(path)
+        history.git("init", "--quiet", "--initial-branch=main")
+        history.commit(BASE, "base")
+        return history
+
+    def commit(self, files: Mapping[str, str | None], message: str) -> str:
+        """Write (or with None remove) files, commit all, return the commit's id."""
+        for name, text in files.items():
+            target = self.path / name
+            if text is None:
+                target.unlink()
+                continue
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text)
+            if text.startswith("#!"):
+                target.chmod(0o755)
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--allow-empty", "-m", message)
+        return self.git("rev-parse", "HEAD").strip()
+
+    def git(self, *arguments: str) -> str:
+        identity = ["-c", "user.name=T", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"]
+        command = ["git", "-C", str(self.path), *identity, *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def write_recipes(folder: Path, required: str = "CONFIG_TOY=y\n", wanted: str = "CONFIG_SPEED=y\n") -> Path:
+    """Make a `kernels` folder with one recipe, 'toy'."""
+    (folder / "recipes").mkdir(parents=True)
+    (folder / "configs").mkdir()
+    (folder / "recipes" / "toy.toml").write_text(RECIPE)
+    (folder / "configs" / "toy.config").write_text(f"# What makes it a toy.\n{required}")
+    (folder / "configs" / "speed.config").write_text(f"# Nice to have.\n{wanted}")
+    return folder
+
+
+def tools_missing() -> str:
+    """Name what a toy build needs and this machine lacks, or an empty string."""
+    needed = ("git", "make", "gcc", "ld", "ccache", "bc", "flex", "bison", "perl", "objcopy")
+    return " ".join(tool for tool in needed if shutil.which(tool) is None)

@@ -1,0 +1,59 @@
+"""Whose fault a failed build is. The lines are what GNU make, gcc, ld, kconfig and tuxmake really print."""
+
+from __future__ import annotations
+
+import pytest
+
+from bisector.adapters.build_log import excerpt, judge
+
+COMPILE = (
+    "  CC      kernel/work.o\n"
+    "kernel/work.c: In function 'work':\n"
+    "kernel/work.c:1:26: error: 'y' undeclared (first use in this function)\n"
+    "    1 | int work(int x) { return y; }\n"
+    "make[1]: *** [scripts/Makefile.build:250: kernel/work.o] Error 1\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("log", "blame", "what"),
+    [
+        (COMPILE, "kernel", "it does not compile"),
+        ("foo.S:3: Error: no such instruction: `frob'\n", "kernel", "it does not compile"),
+        ("main.c:(.text+0x1): undefined reference to `work'\n", "kernel", "it does not link"),
+        ("make: *** No rule to make target 'bzImage'.  Stop.\n", "kernel", "its makefiles are broken"),
+        ("Makefile:442: *** mixed implicit and normal rules.  Stop.\n", "kernel", "its makefiles are broken"),
+        ("init/Kconfig:5: syntax error\n", "kernel", "its configuration is broken"),
+        ("E: expected artifact /x/bzImage does not exist!\n", "kernel", "a step of its build fails"),
+        ("foo.c: internal compiler error: in expand_expr\n", "kernel", "the compiler breaks on it"),
+        ("", "kernel", "its build fails"),
+        (COMPILE + "as: /tmp/x.o: No space left on device\n", "infrastructure", "the disk is full"),
+        (
+            "gcc: fatal error: Killed signal terminated program cc1\ncompilation terminated.\n" + COMPILE,
+            "infrastructure",
+            "a compiler was killed or ran out of memory",
+        ),
+        ("cc1: out of memory allocating 65536 bytes\n", "infrastructure", "out of memory"),
+        ("/bin/sh: 1: flex: not found\n", "infrastructure", "a tool is missing"),
+        ("/bin/sh: line 1: bison: command not found\n", "infrastructure", "a tool is missing"),
+        ("make[2]: bison: No such file or directory\n", "infrastructure", "a tool is missing"),
+        ("a.h:1: fatal error: gelf.h: No such file\n", "infrastructure", "a library to build with is missing"),
+        ("make[1]: *** [Makefile:1: x.o] Terminated\n", "infrastructure", "the build was ended"),
+    ],
+)  # fmt: skip
+def test_blame(log: str, blame: str, what: str) -> None:
+    failure = judge(log)
+    assert (failure.blame, failure.what) == (blame, what)
+
+
+def test_a_missing_header_of_the_kernel_is_the_kernels_fault() -> None:
+    log = (
+        "init/main.c:1:10: fatal error: linux/nothing.h: No such file or directory\ncompilation terminated.\n"
+    )
+    assert judge(log).blame == "kernel"
+
+
+def test_the_first_error_is_shown_with_what_follows() -> None:
+    failure = judge(COMPILE)
+    assert failure.line.startswith("kernel/work.c:1:26: error:")
+    assert excerpt(COMPILE, failure.line, after=1).splitlines()[1].strip().startswith("1 | int work")
