@@ -37,7 +37,7 @@ COMPILE = (
         ("/bin/sh: 1: flex: not found\n", "infrastructure", "a tool is missing"),
         ("/bin/sh: line 1: bison: command not found\n", "infrastructure", "a tool is missing"),
         ("make[2]: bison: No such file or directory\n", "infrastructure", "a tool is missing"),
-        ("a.h:1: fatal error: gelf.h: No such file\n", "infrastructure", "a library to build with is missing"),
+        ("fatal error: gelf.h: No such file\n", "infrastructure", "a library to build with is missing"),
         ("make[1]: *** [Makefile:1: x.o] Terminated\n", "infrastructure", "the build was ended"),
     ],
 )  # fmt: skip
