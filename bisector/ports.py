@@ -251,8 +251,8 @@ class Store(Protocol):
         """Add a record with free facts for the report (paths, raw output); return its sequence number."""
         ...
 
-    def records(self, bisection: str) -> Sequence[tuple[int, Record, Mapping[str, str]]]:
-        """Return (sequence number, record, note), oldest first."""
+    def records(self, bisection: str, *, after: int = 0) -> Sequence[tuple[int, Record, Mapping[str, str]]]:
+        """Return (sequence number, record, note), oldest first; only those with a number above `after`."""
         ...
 
     def decide(self, bisection: str, decision: Decision) -> int:

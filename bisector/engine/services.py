@@ -1,0 +1,36 @@
+"""What a bisection works with: one adapter for every port, put together by `bisector.bootstrap`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bisector.ports import Builder, Clock, Job, Planner, Source, Store, Testbed
+
+MakeJob = Callable[[Path], Job]
+"""Builds the workload below a folder, once; raises RequestError when its own build fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """testbeds: name -> testbed, the ones this bisection uses. patches: on top of every commit tested.
+
+    state_dir holds `bisections/<id>/` with everything a bisection keeps. boot_notes: facts recorded with
+    every boot, such as the checksum of the guest image.
+    """
+
+    source: Source
+    builder: Builder
+    testbeds: Mapping[str, Testbed]
+    store: Store
+    planner: Planner
+    clock: Clock
+    make_job: MakeJob
+    state_dir: Path
+    patches: tuple[Path, ...] = ()
+    boot_notes: Mapping[str, str] = field(default_factory=dict)
+
+    def folder(self, bisection: str) -> Path:
+        """Return the folder of a bisection."""
+        return self.state_dir / "bisections" / bisection

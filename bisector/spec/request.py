@@ -1,0 +1,78 @@
+"""What the user asks for, and what it became once it was accepted."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from pydantic import Field, field_validator
+
+from bisector.core.model import Budget, Goal
+from bisector.spec import serial
+from bisector.spec.base import Spec
+
+
+class Request(Spec):
+    """One bisection as asked for on the command line. Paths are absolute; hours are hours of lab time."""
+
+    repo: str
+    good: str
+    bad: str
+    workload: str = Field(description="a name, or a folder with a workload.yaml")
+    metric: str | None = Field(default=None, description="decide by this one instead of the manifest's own")
+    threshold: str | None = Field(default=None, description="'5%' or '0.1 s', instead of the manifest's")
+    alpha: float = Field(default=0.05, gt=0, lt=0.5)
+    recipe: str = "x86_64-guest"
+    testbeds: tuple[str, ...] = Field(default=(), description="names from the lab; empty: the lab's first")
+    skip: tuple[str, ...] = ()
+    first_parent: bool = False
+    paths: tuple[str, ...] = ()
+    apply: tuple[str, ...] = Field(default=(), description="patch files put on top of every commit tested")
+    max_hours: float | None = Field(default=None, gt=0)
+    max_builds: int | None = Field(default=None, gt=0)
+    max_runs: int | None = Field(default=None, gt=0)
+    scan: bool = False
+
+    @field_validator("alpha")
+    @classmethod
+    def _finite(cls, value: float) -> float:
+        if value != value:  # NaN passes every comparison
+            raise ValueError("alpha must be a number between 0 and 0.5")
+        return value
+
+    @property
+    def budget(self) -> Budget:
+        """The limits in the core's units (seconds)."""
+        hours = self.max_hours
+        return Budget(None if hours is None else hours * 3600.0, self.max_builds, self.max_runs)
+
+
+class Accepted(Spec):
+    """A request with everything in it resolved; kept with the bisection and never changed.
+
+    good, bad: full commit ids; goal: as `serial.goal_to_json` writes it; workload_sum: checksum of the
+    payload; patch_sums: of the patch files; version: of the perfbisect that accepted it.
+    """
+
+    request: Request
+    good: str
+    bad: str
+    goal: dict[str, Any]
+    testbeds: tuple[str, ...]
+    clock: str
+    workload: str
+    workload_sum: str
+    patch_sums: tuple[str, ...] = ()
+    version: str = ""
+
+    def the_goal(self) -> Goal:
+        """Return the goal as the core knows it."""
+        return serial.goal_from(self.goal)
+
+    def identity(self) -> str:
+        """Return 8 hex digits that are equal for the same request: same commits, settings and payload."""
+        same = self.model_dump(exclude={"version"})
+        same["request"] = {k: v for k, v in same["request"].items() if k not in ("good", "bad")}
+        text = json.dumps(same, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:8]
