@@ -1,0 +1,72 @@
+"""Comparing sets of samples: effects, intervals, and warnings in words."""
+
+import numpy as np
+import pytest
+
+from bisector.core.compare import compare, hodges_lehmann, summarise
+
+POUND = [6.9, 6.95, 6.88, 6.91, 9.269, 6.93, 6.9]
+
+
+def boots(level, count, runs, seed, run=0.01, boot=0.005):
+    random = np.random.default_rng(seed)
+    return [
+        [level * (1 + b) * (1 + run * z) for z in random.standard_normal(runs)]
+        for b in boot * random.standard_normal(count)
+    ]
+
+
+def test_shift_of_known_sets():
+    assert hodges_lehmann(np.array([1.0, 2.0, 3.0]), np.array([3.0, 4.0, 5.0])) == 2.0
+
+
+def test_outlier_moves_neither_effect_nor_verdict_and_is_named():
+    base = [[6.9, 6.95, 6.88, 6.91], [6.92, 6.93, 6.9], [6.91, 6.9]]
+    result = compare("real", base, [POUND[:4], POUND[4:], POUND[:2]], unit="s", threshold=0.05)
+    assert abs(result.effect.estimate) < 0.01
+    assert result.verdict != "worse"
+    assert any("outlier" in w for w in result.warnings)
+
+
+@pytest.mark.parametrize(
+    ("better", "level", "verdict"),
+    [("lower", 110, "worse"), ("lower", 90, "better"), ("higher", 110, "better"), ("higher", 90, "worse")],
+)
+def test_direction(better, level, verdict):
+    result = compare("m", boots(100, 5, 5, 1), boots(level, 5, 5, 2), better=better, threshold=0.05)
+    assert result.verdict == verdict
+    assert result.significant
+    assert result.effect.low <= level / 100 - 1 <= result.effect.high
+
+
+def test_same_and_unclear():
+    assert compare("m", boots(100, 8, 8, 3), boots(100, 8, 8, 4), threshold=0.05).verdict == "same"
+    wide = compare("m", boots(100, 2, 2, 5, 0.2, 0.2), boots(101, 2, 2, 6, 0.2, 0.2), threshold=0.01)
+    assert wide.verdict == "unclear"
+    assert "~" in wide.text
+
+
+def test_thin_data_warns_instead_of_raising():
+    result = compare("m", [[1.0]], [[2.0]])
+    assert any("needs 6" in w for w in result.warnings)
+    assert any("boots" in w for w in result.warnings)
+
+
+def test_equal_values_and_negative_values():
+    same = compare("m", [[5.0] * 4] * 3, [[5.0] * 4] * 3, threshold=0.01)
+    assert (same.verdict, same.effect.estimate) == ("same", 0.0)
+    negative = compare("m", [[-1.0, -1.1], [-0.9]], [[-2.0, -2.1], [-1.9]])
+    assert negative.plain.estimate == pytest.approx(-1.0)
+
+
+def test_no_finite_value():
+    with pytest.raises(ValueError, match="no finite value"):
+        summarise("a", [[float("nan")]])
+
+
+def test_coverage_of_the_interval():
+    inside = 0
+    for seed in range(80):
+        r = compare("m", boots(100, 6, 4, 2 * seed), boots(103, 6, 4, 2 * seed + 1), seed=seed)
+        inside += r.effect.low <= 0.03 <= r.effect.high
+    assert inside >= 70  # 95% nominal; the bootstrap of six boots is known to run a little short
