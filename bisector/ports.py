@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 from bisector.core.model import CommitGraph, Conclusion, Decision, Record, TestbedClock
 from bisector.core.state import State
@@ -204,8 +204,6 @@ class Session(Protocol):
 class Testbed(Protocol):
     """A machine that boots kernels, one at a time."""
 
-    __test__: ClassVar[bool] = False  # not a pytest class
-
     name: str
     clock: TestbedClock
 
@@ -261,6 +259,10 @@ class Store(Protocol):
 
     def decisions(self, bisection: str) -> Sequence[tuple[int, Decision]]:
         """Return (sequence number, decision), oldest first; numbers are shared with `records`."""
+        ...
+
+    def status(self, bisection: str) -> str:
+        """Return the status alone, quickly. Raises RequestError for an unknown id."""
         ...
 
     def set_status(self, bisection: str, status: str, conclusion: Conclusion | None = None) -> None:

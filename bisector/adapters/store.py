@@ -135,6 +135,14 @@ class SqlStore:
             for row in self._rows(bisection, "decision")
         ]
 
+    def status(self, bisection: str) -> str:
+        """Return the status alone, quickly. Raises RequestError for an unknown id."""
+        with self._engine.connect() as connection:
+            found = connection.scalar(sa.select(_bisections.c.status).where(_bisections.c.id == bisection))
+        if found is None:
+            raise RequestError(f"there is no bisection '{bisection}'")
+        return str(found)
+
     def set_status(self, bisection: str, status: str, conclusion: Conclusion | None = None) -> None:
         """Change the status and, if given, the conclusion."""
         values: dict[str, Any] = {"status": status}

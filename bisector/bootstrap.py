@@ -1,0 +1,208 @@
+"""The composition root: settings and a request become real adapters. Tests pass their own `Services`.
+
+Adapters are imported where they are made: `perfbisect --help` must not wait for libvirt or SQLAlchemy.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import bisector
+from bisector.core.model import CommitGraph, Goal
+from bisector.errors import InfrastructureError, RequestError
+from bisector.resources import resource
+from bisector.spec import serial
+from bisector.spec.request import Accepted, Request
+from bisector.spec.settings import Settings
+from bisector.spec.workload import Workload, load_workload, parse_threshold
+
+if TYPE_CHECKING:
+    from bisector.engine.services import Services
+    from bisector.ports import Builder, Planner, Source, Store, Testbed
+    from bisector.spec.lab import Lab, TestbedSpec
+
+Stop = Callable[[], bool]
+"""Asked while something long runs; True ends it and raises Interrupted."""
+
+
+class SystemClock:
+    """ports.Clock: this host's."""
+
+    def now(self) -> float:
+        """Return seconds since the epoch."""
+        return time.time()
+
+
+def store(settings: Settings) -> Store:
+    """Open the store of the state folder."""
+    from bisector.adapters.store import SqlStore
+
+    return SqlStore(settings.state_dir / "perfbisect.sqlite")
+
+
+def source(settings: Settings, repo: str | Path) -> Source:
+    """Open a kernel repository. Raises RequestError if it is none."""
+    from bisector.adapters.git_source import GitSource
+
+    return GitSource(Path(repo).expanduser(), cache_dir=settings.cache_dir / "graphs")
+
+
+def lab(settings: Settings) -> Lab:
+    """Read the lab's inventory. Raises RequestError naming the host and variable that is wrong."""
+    from bisector.adapters.inventory import default_inventory, read_lab
+
+    return read_lab(settings.lab or default_inventory(), settings.cache_dir)
+
+
+def builder(settings: Settings, repo: str | Path, the_lab: Lab, stop: Stop | None = None) -> Builder:
+    """Return the lab's first builder for a repository."""
+    from bisector.adapters.ansible import Ansible
+    from bisector.adapters.kernel_builder import KernelBuilder
+
+    if not the_lab.builders:
+        raise RequestError(f"the inventory {the_lab.inventory} has no host in the group 'builders'")
+    host = the_lab.builders[0]
+    return KernelBuilder(
+        repository=Path(repo),
+        cache=settings.cache_dir,
+        ansible=Ansible(resource("playbooks"), the_lab.inventory, stop),
+        host=host.name,
+        jobs=settings.jobs or host.variables.jobs,
+    )
+
+
+def testbed(settings: Settings, the_lab: Lab, spec: TestbedSpec, stop: Stop | None = None) -> Testbed:
+    """Return one testbed of the lab, ready to boot kernels."""
+    from bisector.adapters.ansible import Ansible
+
+    ansible = Ansible(resource("playbooks"), the_lab.inventory, stop)
+    match spec.variables.kind:
+        case "libvirt":
+            from bisector.adapters.libvirt_testbed import LibvirtTestbed
+
+            return LibvirtTestbed(spec, ansible, settings.cache_dir, settings.state_dir)
+        case "ssh":
+            from bisector.adapters.ssh_testbed import SSHTestbed
+
+            return SSHTestbed(spec, ansible)
+        case "local":
+            from bisector.adapters.local_testbed import LocalTestbed
+
+            return LocalTestbed(spec.name)
+
+
+def planner(settings: Settings, workload: str, testbeds: Sequence[str], metric: str) -> Planner:
+    """Return the planner, with the noise of the first testbed that was calibrated as its prior."""
+    from bisector.adapters.calibrations import library
+    from bisector.core.planner import Planner as CorePlanner
+
+    for name in testbeds:
+        prior = library(settings.state_dir, workload, name, metric)
+        if prior is not None:
+            return CorePlanner(library=prior)
+    return CorePlanner()
+
+
+def goal_of(request: Request, workload: Workload, clock: str) -> Goal:
+    """Return what the planner is told: the deciding metric with its threshold, alpha, budget and clock."""
+    metric = workload.metric(request.metric)
+    if request.threshold is not None:
+        try:
+            metric = dataclasses.replace(metric, threshold=parse_threshold(request.threshold, metric.unit))
+        except ValueError as error:
+            raise RequestError(f"--threshold: {error}") from error
+    if clock not in ("wall", "instructions"):
+        raise InfrastructureError(f"a testbed has the unknown clock '{clock}'")
+    return Goal(
+        metric=metric,
+        alpha=request.alpha,
+        budget=request.budget,
+        clock="instructions" if clock == "instructions" else "wall",
+        scan=request.scan,
+    )
+
+
+def accept(settings: Settings, request: Request) -> tuple[Accepted, CommitGraph]:
+    """Resolve everything in a request, or refuse it: RequestError, and nothing was changed."""
+    from bisector.adapters.payload import checksum
+    from bisector.spec.recipe import load_recipe
+
+    workload = load_workload(request.workload)
+    workload.metric(request.metric)
+    load_recipe(request.recipe)
+    repository = source(settings, request.repo)
+    good, bad = repository.resolve(request.good), repository.resolve(request.bad)
+    graph = repository.graph(
+        good, bad, first_parent=request.first_parent, paths=request.paths, skip=request.skip
+    )
+    the_lab = lab(settings)
+    names = request.testbeds or (the_lab.testbeds[0].name,)
+    testbeds = [testbed(settings, the_lab, the_lab.testbed(name)) for name in names]
+    clocks = {bed.clock for bed in testbeds}
+    if len(clocks) > 1:
+        raise RequestError(
+            "testbeds with different clocks cannot be compared",
+            details="\n".join(f"{bed.name}: {bed.clock}" for bed in testbeds),
+            cure="name testbeds of one clock with --testbed",
+        )
+    clock = clocks.pop()
+    workload.check_clock(clock)
+    accepted = Accepted(
+        request=request,
+        good=good,
+        bad=bad,
+        goal=serial.goal_to_json(goal_of(request, workload, clock)),
+        testbeds=tuple(names),
+        clock=clock,
+        workload=workload.name,
+        workload_sum=checksum(workload.folder),
+        patch_sums=tuple(_digest(Path(path)) for path in request.apply),
+        version=bisector.__version__,
+    )
+    return accepted, graph
+
+
+def services(settings: Settings, accepted: Accepted, stop: Stop | None = None) -> Services:
+    """Return real adapters for an accepted request.
+
+    Raises RequestError when a patch file has changed since, so that tested kernels would not be the same.
+    """
+    from bisector.adapters.payload import workload_job
+    from bisector.engine.services import Services
+
+    request = accepted.request
+    for path, known in zip(request.apply, accepted.patch_sums, strict=True):
+        if _digest(Path(path)) != known:
+            raise RequestError(
+                f"the patch {path} has changed since the bisection began", cure="start a new one"
+            )
+    workload = load_workload(request.workload)
+    the_lab = lab(settings)
+    testbeds: Mapping[str, Testbed] = {
+        name: testbed(settings, the_lab, the_lab.testbed(name), stop) for name in accepted.testbeds
+    }
+    goal = accepted.the_goal()
+    return Services(
+        source=source(settings, request.repo),
+        builder=builder(settings, request.repo, the_lab, stop),
+        testbeds=testbeds,
+        store=store(settings),
+        planner=planner(settings, accepted.workload, accepted.testbeds, goal.metric.name),
+        clock=SystemClock(),
+        make_job=lambda folder: workload_job(workload, folder),
+        state_dir=settings.state_dir,
+        patches=tuple(Path(path) for path in request.apply),
+    )
+
+
+def _digest(path: Path) -> str:
+    import hashlib
+
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise RequestError(f"the patch {path} cannot be read", details=str(error)) from error
