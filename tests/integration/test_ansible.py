@@ -1,0 +1,136 @@
+"""Ansible for real, on this machine and over SSH: results, failures, deadlines, and nothing left behind."""
+
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from loopback_sshd import free_port, sshd  # noqa: F401
+
+from bisector.adapters.ansible import Ansible
+from bisector.adapters.inventory import read_lab
+from bisector.errors import InfrastructureError, Interrupted, RequestError
+from bisector.resources import resource
+
+PLAYBOOK = """\
+- hosts: all
+  gather_facts: false
+  environment:
+    PERFBISECT_PLAY: "{{ perfbisect_play }}"
+  tasks:
+    - name: saying a word
+      ansible.builtin.raw: "echo {{ word }}"
+    - name: napping
+      ansible.builtin.raw: "sleep {{ nap }}; exit {{ code }}"
+"""
+
+INVENTORY = """\
+all:
+  children:
+    testbeds: {hosts: {bed: {perfbisect_kind: local}}}
+    builders: {hosts: {here: {ansible_connection: local}}}
+"""
+
+
+@pytest.fixture(scope="module")
+def ansible(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("play books")  # a blank in the path must not matter
+    for name in ("ansible.cfg", "reap.yml"):
+        (folder / name).write_text((resource("playbooks") / name).read_text())
+    (folder / "nap.yml").write_text(PLAYBOOK)
+    (folder / "broken.yml").write_text("- hosts: all\n  tasks: [nonsense\n")
+    (folder / "lab.yml").write_text(INVENTORY)
+    return Ansible(folder, folder / "lab.yml")
+
+
+def play(ansible, folder, name="nap", **options):
+    variables = {"word": "hi", "nap": 0, "code": 0, **options.pop("variables", {})}
+    settings = {"limit": "here", "timeout": 60, "progress": lambda _: None, **options}
+    return ansible.play(name, variables=variables, folder=folder, **settings)
+
+
+def asleep(seconds: str) -> bool:
+    return subprocess.run(["pgrep", "-f", f"^sleep {seconds}$"], stdout=subprocess.DEVNULL).returncode == 0
+
+
+def test_tasks_become_progress_and_results(ansible, tmp_path):
+    said = []
+    played = play(ansible, tmp_path / "a b", progress=said.append)
+    assert said == ["saying a word", "napping"]
+    assert played.result("saying a word")["stdout"].strip() == "hi"
+    assert [task.status for task in played.tasks] == ["ok", "ok"]
+    assert "saying a word" in played.log.read_text()
+    assert list((tmp_path / "a b").iterdir()) == [played.log]
+    with pytest.raises(InfrastructureError, match="ran no task 'singing'"):
+        played.result("singing")
+
+
+def test_a_failed_task_is_an_error_or_data(ansible, tmp_path):
+    with pytest.raises(InfrastructureError, match="the task 'napping' failed on 'here'"):
+        play(ansible, tmp_path, variables={"code": 3})
+    played = play(ansible, tmp_path, variables={"code": 3}, check=False)
+    assert played.failed is not None
+    assert played.failed.result["rc"] == 3
+
+
+def test_what_ansible_cannot_run_is_infrastructure(ansible, tmp_path):
+    with pytest.raises(InfrastructureError, match="could not be run"):
+        play(ansible, tmp_path, name="broken")
+    with pytest.raises(InfrastructureError):
+        play(ansible, tmp_path, limit="nobody")
+
+
+def test_the_deadline_ends_everything(ansible, tmp_path):
+    started = time.monotonic()
+    with pytest.raises(InfrastructureError, match="did not end within 8 s"):
+        play(ansible, tmp_path, variables={"nap": 98761}, timeout=8)
+    assert not asleep("98761")
+    assert time.monotonic() - started < 60
+
+
+def test_a_request_to_stop_ends_everything_here_and_there(sshd, ansible, tmp_path):  # noqa: F811
+    begun = []
+    stopping = Ansible(ansible.playbooks, ansible.inventory, stop=lambda: asleep("98762"))
+    with pytest.raises(Interrupted):
+        play(
+            stopping,
+            tmp_path,
+            limit="bed",
+            connection=sshd.host,
+            variables={"nap": 98762},
+            progress=begun.append,
+        )
+    assert begun[-1] == "napping"
+    assert not asleep("98762")
+
+
+def test_an_unreachable_host_is_infrastructure(sshd, ansible, tmp_path):  # noqa: F811
+    with pytest.raises(InfrastructureError, match="cannot reach 'bed'"):
+        play(ansible, tmp_path, limit="bed", connection=sshd.with_(port=free_port()))
+
+
+def test_the_labs_inventory_is_read_and_remembered(ansible, tmp_path):
+    lab = read_lab(ansible.inventory, tmp_path)
+    assert [bed.name for bed in lab.testbeds] == ["bed"]
+    assert lab.builder("here").reach.local
+    started = time.monotonic()
+    assert read_lab(ansible.inventory, tmp_path) == lab
+    assert time.monotonic() - started < 0.2
+
+
+def test_a_broken_inventory_names_its_line(tmp_path):
+    (tmp_path / "lab.yml").write_text("all:\n  hosts: [\n")
+    with pytest.raises(RequestError, match=r"lab\.yml:\d+: not valid YAML"):
+        read_lab(tmp_path / "lab.yml")
+
+
+@pytest.mark.parametrize("path", sorted(resource("playbooks").glob("*.yml")), ids=lambda p: Path(p).stem)
+def test_every_shipped_playbook_is_accepted_by_ansible(path, tmp_path):
+    import sys
+
+    subprocess.run(
+        [Path(sys.executable).parent / "ansible-playbook", "--syntax-check", "-i", "x,", str(path)],
+        check=True,
+        cwd=path.parent,
+        env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": str(tmp_path)},
+    )

@@ -1,0 +1,189 @@
+"""Deploying and measuring over a real SSH server with real Ansible, and what breaks on the way."""
+
+import threading
+import time
+from dataclasses import replace
+
+import pytest
+from loopback_sshd import free_port, sshd  # noqa: F401
+from workload_jobs import shell_job
+
+from bisector.adapters.ansible import Ansible
+from bisector.adapters.inventory import default_inventory
+from bisector.adapters.local_testbed import running_kernel
+from bisector.adapters.opening import Opening
+from bisector.adapters.payload import workload_job
+from bisector.adapters.ssh_testbed import SSHTestbed
+from bisector.errors import BootFailed, InfrastructureError, RequestError, TestbedLost
+from bisector.resources import resource
+from bisector.spec.lab import lab_from_inventory
+from bisector.spec.workload import load_workload
+
+ALIVE = {"crashed": lambda: None, "on_leave": lambda: None, "boot_seconds": 0.0}
+
+
+def quiet(_):
+    pass
+
+
+def opening(sshd, job, folder, progress=quiet, **changes):  # noqa: F811
+    ansible = Ansible(resource("playbooks"), default_inventory())
+    workdir = str(folder / "remote")
+    return Opening(ansible, "bed", sshd.with_(**changes), job, folder, progress, workdir=workdir)
+
+
+def test_pipe_test_is_deployed_and_measured(sshd, tmp_path):  # noqa: F811
+    job = replace(
+        workload_job(load_workload("pipe-test"), tmp_path / "job"), run=("pipe-test", "2000"), settle=0
+    )
+    said = []
+    session = opening(sshd, job, tmp_path / "boot", said.append).ready(running_kernel(), **ALIVE)
+    try:
+        assert said == ["putting the workload on the testbed", "starting the measuring agent"]
+        assert session.facts.release == running_kernel().release
+        assert session.facts.overhead_seconds > 0
+        result = session.run(0)
+        assert set(result.values) == {"real", "user", "sys"}
+        assert 0 < result.values["real"] < result.guest_seconds
+        assert not list((tmp_path / "boot").glob("deploy.*"))
+    finally:
+        session.leave()
+
+
+def test_the_payload_is_built_once_and_guarded(tmp_path):
+    workload = load_workload("pipe-test")
+    first = workload_job(workload, tmp_path)
+    assert workload_job(workload, tmp_path) == first
+    assert workload_job(workload, tmp_path / "again").checksum == first.checksum
+    with (first.payload / "pipe-test").open("ab") as file:
+        file.write(b"x")
+    with pytest.raises(InfrastructureError, match="has changed since this bisection began"):
+        workload_job(workload, tmp_path)
+
+
+def test_another_kernel_than_the_one_under_test_voids_the_boot(sshd, tmp_path):  # noqa: F811
+    job = shell_job(tmp_path, "echo real: 1")
+    with pytest.raises(BootFailed, match="another kernel") as caught:
+        opening(sshd, job, tmp_path / "boot").ready(replace(running_kernel(), build_id="feed"), **ALIVE)
+    assert "expected feed" in caught.value.details
+
+
+def test_a_cut_connection_is_a_lost_testbed(sshd, tmp_path):  # noqa: F811
+    session = opening(sshd, shell_job(tmp_path, "sleep 30; echo real: 1"), tmp_path / "boot").ready(
+        None, **ALIVE
+    )
+    threading.Timer(1.0, sshd.cut).start()
+    with pytest.raises(TestbedLost):
+        session.run(0)
+    session.leave()
+
+
+def test_a_cut_connection_after_a_panic_is_the_kernels(sshd, tmp_path):  # noqa: F811
+    session = opening(sshd, shell_job(tmp_path, "sleep 30; echo real: 1"), tmp_path / "boot").ready(
+        None, **ALIVE
+    )
+    cut = threading.Event()
+    session.crashed = lambda: "Kernel panic" if cut.is_set() else None
+    threading.Timer(0.5, sshd.cut).start()
+    threading.Timer(1.5, cut.set).start()  # the console's last words arrive late
+    with pytest.raises(BootFailed):
+        session.run(0)
+    session.leave()
+
+
+def test_a_testbed_that_does_not_answer_is_infrastructure_and_a_panic_the_kernels(sshd, tmp_path):  # noqa: F811
+    job = shell_job(tmp_path, "echo real: 1")
+    with pytest.raises(InfrastructureError, match="cannot reach 'bed'"):
+        opening(sshd, job, tmp_path / "one", port=free_port()).ready(None, **ALIVE)
+    dead = ALIVE | {"crashed": lambda: "Kernel panic - not syncing"}
+    with pytest.raises(BootFailed, match="died while the workload was put on it"):
+        opening(sshd, job, tmp_path / "two", port=free_port()).ready(None, **dead)
+
+
+def test_an_abandoned_opening_ends_quickly(sshd, tmp_path):  # noqa: F811
+    waiting = opening(sshd, shell_job(tmp_path, "echo real: 1"), tmp_path / "boot")
+    time.sleep(1.0)
+    started = time.monotonic()
+    waiting.abandon()
+    assert time.monotonic() - started < 5
+    assert not list((tmp_path / "boot").glob("deploy.*"))
+
+
+# --- machines that are booted over SSH; this one must not be, so its boot playbook does nothing here --------
+
+
+def machine(sshd, tmp_path, **variables):  # noqa: F811
+    (tmp_path / "playbooks").mkdir()
+    for name in ("ansible.cfg", "deploy.yml", "reap.yml", "action_plugins", "roles"):
+        (tmp_path / "playbooks" / name).symlink_to(resource("playbooks") / name)
+    (tmp_path / "playbooks" / "boot.yml").write_text(
+        "- hosts: testbeds\n  gather_facts: false\n  tasks:\n"
+        "    - name: pretending to boot\n      ansible.builtin.raw: 'true'\n"
+    )
+    listing = {
+        "_meta": {
+            "hostvars": {
+                "metal": {
+                    "ansible_host": sshd.host.address,
+                    "ansible_port": sshd.host.port,
+                    "ansible_ssh_private_key_file": str(sshd.host.key),
+                    "perfbisect_known_hosts": str(sshd.host.known_hosts),
+                    "perfbisect_boot_method": "kexec",
+                    "perfbisect_boot_timeout": 3,
+                    "perfbisect_workdir": str(tmp_path / "remote"),
+                    **variables,
+                }
+            }
+        },
+        "testbeds": {"hosts": ["metal"]},
+    }
+    spec = lab_from_inventory(listing, tmp_path / "lab.yml").testbed("metal")
+    return SSHTestbed(spec, Ansible(tmp_path / "playbooks", tmp_path / "lab.yml"))
+
+
+def test_a_machine_that_does_not_reboot_is_infrastructure(sshd, tmp_path):  # noqa: F811
+    job = shell_job(tmp_path, "echo real: 1")
+    with pytest.raises(InfrastructureError, match="'metal' did not reboot within 3 s"):
+        machine(sshd, tmp_path).boot(running_kernel(), job, tmp_path / "boot", quiet)
+
+
+def test_a_machine_that_reboots_is_measured(sshd, tmp_path, monkeypatch):  # noqa: F811
+    ids = iter(["before", "before", "after"])
+    monkeypatch.setattr(SSHTestbed, "_boot_id", lambda self: next(ids))
+    job = shell_job(tmp_path, "echo real: 1")
+    session = machine(sshd, tmp_path).boot(running_kernel(), job, tmp_path / "boot", quiet)
+    assert session.run(0).values == {"real": 1.0}
+    assert session.facts.seconds > 1
+    session.leave()
+
+
+def test_a_panic_on_the_machines_console_is_the_kernels(sshd, tmp_path):  # noqa: F811
+    bed = machine(
+        sshd, tmp_path, perfbisect_console=["sh", "-c", "sleep 1; echo Kernel panic - not syncing: no"]
+    )
+    job = shell_job(tmp_path, "echo real: 1")
+    with pytest.raises(BootFailed, match="died while it booted") as caught:
+        bed.boot(running_kernel(), job, tmp_path / "boot", quiet)
+    assert "not syncing: no" in caught.value.details
+    assert "not syncing: no" in (tmp_path / "boot" / "console.log").read_text()
+
+
+def test_a_dead_machine_without_power_switch_stays_refused(sshd, tmp_path):  # noqa: F811
+    bed = machine(sshd, tmp_path, ansible_port=free_port())
+    job = shell_job(tmp_path, "echo real: 1")
+    for _ in range(2):
+        with pytest.raises(InfrastructureError, match="cannot be switched from here"):
+            bed.boot(running_kernel(), job, tmp_path / "boot", quiet)
+
+
+def test_a_dead_machine_is_switched_before_it_is_given_up(sshd, tmp_path):  # noqa: F811
+    cycle = ["touch", str(tmp_path / "cycled")]
+    bed = machine(sshd, tmp_path, ansible_port=free_port(), perfbisect_power={"cycle": cycle})
+    with pytest.raises(InfrastructureError, match="does not come back after a power cycle"):
+        bed.boot(running_kernel(), shell_job(tmp_path, "echo real: 1"), tmp_path / "boot", quiet)
+    assert (tmp_path / "cycled").exists()
+
+
+def test_a_machine_needs_a_boot_method_and_a_key(sshd, tmp_path):  # noqa: F811
+    with pytest.raises(RequestError, match="has no boot method"):
+        machine(sshd, tmp_path, perfbisect_boot_method=None)

@@ -1,0 +1,165 @@
+"""Runs on this machine through the real agent: what works, and every way a workload can fail."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from workload_jobs import shell_job
+
+from bisector.adapters.local_testbed import LocalTestbed, running_kernel
+from bisector.errors import BootFailed, RequestError, TestbedLost, WorkloadFailed
+
+AUTOGROUP = Path("/proc/sys/kernel/sched_autogroup_enabled")
+
+
+def quiet(_):
+    pass
+
+
+@pytest.fixture
+def boot(tmp_path):
+    sessions = []
+
+    def start(script, **options):
+        job = shell_job(tmp_path, script, **options)
+        session = LocalTestbed().boot(running_kernel(), job, tmp_path / "boot", quiet)
+        sessions.append(session)
+        return session
+
+    yield start
+    for session in sessions:
+        session.leave()
+
+
+def test_a_run_gives_values_and_keeps_its_output(boot, tmp_path):
+    session = boot("echo real: 1.5 s; echo note >&2")
+    result = session.run(0)
+    assert result.values == {"real": 1.5}
+    assert result.flags == ()
+    assert result.raw == tmp_path / "boot" / "run-000.out"
+    assert result.raw.read_text() == "real: 1.5 s\n"
+    assert result.raw.with_suffix(".err").read_text() == "note\n"
+    assert json.loads(result.raw.with_suffix(".json").read_text())["ticks"] > 0
+    assert 0 < result.guest_seconds < result.seconds + 0.01
+    assert session.run(1).raw.name == "run-001.out"
+
+
+def test_the_session_is_pinned(boot):
+    session = boot(
+        "echo real: 1; env | sort; pwd; ps -o sid=,pgid=,pid= -p $$; cat; exec 2>/dev/null; tty; true"
+    )
+    lines = session.run(0).raw.read_text().splitlines()
+    variables = [line for line in lines if "=" in line]
+    assert variables == [
+        "HOME=/",
+        "LC_ALL=C",
+        "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
+        "PWD=" + os.path.realpath(lines[-3]),
+        "TZ=UTC",
+        "WORD=hello",
+    ]
+    sid, group, pid = lines[-2].split()
+    assert sid == group == pid
+    assert lines[-1] == "not a tty"
+
+
+def test_facts_and_settings_are_told_and_undone(boot):
+    before = AUTOGROUP.read_text().strip() if AUTOGROUP.exists() else "absent"
+    session = boot("echo real: 1")
+    facts = session.facts.facts
+    assert session.facts.release == os.uname().release
+    assert facts["setting.autogroup.before"] == before
+    assert facts["setting.autogroup.after"] in ("0", "absent")
+    assert "cmdline" in facts
+    assert any(name.startswith("sysctl.vm.") for name in facts)
+    session.leave()
+    session.leave()
+    assert not AUTOGROUP.exists() or AUTOGROUP.read_text().strip() == before
+
+
+def test_a_settling_time_comes_before_the_first_run_only(boot):
+    session = boot("echo real: 1", settle=0.6)
+    started = time.monotonic()
+    session.run(0)
+    assert time.monotonic() - started >= 0.6
+    started = time.monotonic()
+    session.run(1)
+    assert time.monotonic() - started < 0.6
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("echo oh no >&2; exit 3", "ended with code 3"),
+        ("kill -SEGV $$", "ended by signal 11"),
+        ("echo done", "the output has no metric 'real'"),
+        ("echo real: nan s", "not a finite number: nan"),
+        ("echo real: -inf s", "not a finite number: -inf"),
+        ("echo real: quick", "not a number: 'quick'"),
+        ("echo real: 5 ms", "in 'ms', its manifest says 's'"),
+    ],
+)
+def test_a_failing_workload_says_how(boot, script, words):
+    with pytest.raises(WorkloadFailed) as caught:
+        boot(script).run(0)
+    assert words in caught.value.message
+    if "oh no" in script:
+        assert "oh no" in caught.value.details
+
+
+def test_a_program_that_cannot_be_started(tmp_path, boot):
+    session = boot("echo real: 1")
+    (tmp_path / "boot" / "work" / "toy.sh").chmod(0o644)
+    with pytest.raises(WorkloadFailed, match=r"cannot be started: \./toy\.sh: Permission denied"):
+        session.run(0)
+
+
+def test_a_hanging_workload_is_ended_with_all_it_started(boot):
+    session = boot("sleep 98763 & sleep 98763", timeout=1)
+    started = time.monotonic()
+    with pytest.raises(WorkloadFailed, match="did not end within 1 s"):
+        session.run(0)
+    assert time.monotonic() - started < 10
+    assert subprocess.run(["pgrep", "-f", "^sleep 98763$"], stdout=subprocess.DEVNULL).returncode == 1
+
+
+def test_what_a_workload_leaves_behind_is_ended(boot):
+    boot("sleep 98764 & echo real: 1").run(0)
+    assert subprocess.run(["pgrep", "-f", "^sleep 98764$"], stdout=subprocess.DEVNULL).returncode == 1
+
+
+def test_large_output_keeps_its_end(boot):
+    result = boot("head -c 3000000 /dev/zero | tr '\\0' x; echo; echo real: 7").run(0)
+    assert result.values == {"real": 7.0}
+    assert result.raw.stat().st_size == 1 << 20
+
+
+def test_a_killed_agent_is_a_lost_testbed_and_stays_one(boot):
+    session = boot("sleep 5; echo real: 1")
+    os.kill(session.line._process.pid, signal.SIGKILL)
+    with pytest.raises(TestbedLost):
+        session.run(0)
+    with pytest.raises(TestbedLost):
+        session.run(1)
+
+
+def test_a_crash_on_the_console_during_a_run_is_the_kernels(boot):
+    session = boot("sleep 20; echo real: 1")
+    session.crashed = lambda: "Kernel panic - not syncing: of course"
+    with pytest.raises(BootFailed) as caught:
+        session.run(0)
+    assert "of course" in caught.value.details
+    with pytest.raises(BootFailed):
+        session.run(1)
+
+
+def test_this_machine_boots_no_other_kernel(tmp_path):
+    from dataclasses import replace
+
+    job = shell_job(tmp_path, "echo real: 1")
+    with pytest.raises(RequestError, match=r"cannot boot the kernel 2\.6\.18"):
+        LocalTestbed().boot(replace(running_kernel(), release="2.6.18"), job, tmp_path / "boot", quiet)

@@ -1,0 +1,90 @@
+"""SSH against a real server: commands, deadlines, and every way a connection can fail."""
+
+import socket
+import threading
+
+import pytest
+from loopback_sshd import free_port, keygen, known, sshd  # noqa: F401
+
+from bisector.adapters.line import LineClosed, LineSilent
+from bisector.adapters.ssh import SSH, SSHRefused
+from bisector.errors import InfrastructureError
+
+
+def test_runs_commands_with_their_output_and_code(sshd):  # noqa: F811
+    with SSH(sshd.host) as ssh:
+        lines = []
+        ran = ssh.run(["sh", "-c", "echo out; echo more; printf end"], on_line=lines.append)
+        assert lines == ["out", "more", "end"]
+        assert ran.code == 0
+        assert ssh.run(["sh", "-c", "echo err >&2"]).output == "err\n"
+        assert ssh.run(["echo", "a b", "$HOME"]).output == "a b $HOME\n"
+        with pytest.raises(InfrastructureError, match=r"'false' on .* failed with code 1"):
+            ssh.run(["false"])
+        assert ssh.run(["sh", "-c", "exit 7"], check=False).code == 7
+
+
+def test_a_command_that_overstays_is_left(sshd):  # noqa: F811
+    with SSH(sshd.host) as ssh, pytest.raises(InfrastructureError, match="did not end within 1 s"):
+        ssh.run(["sleep", "30"], timeout=1)
+
+
+def test_a_conversation(sshd):  # noqa: F811
+    with SSH(sshd.host) as ssh:
+        line = ssh.talk(["cat"])
+        line.send("hello")
+        assert line.receive(5) == "hello"
+        with pytest.raises(LineSilent):
+            line.receive(0.1)
+        sshd.cut()
+        with pytest.raises(LineClosed):
+            line.receive(5)
+
+
+def test_nobody_listens(sshd):  # noqa: F811
+    with pytest.raises(SSHRefused, match="does not answer"):
+        SSH(sshd.with_(port=free_port()))
+
+
+def test_somebody_else_listens(sshd):  # noqa: F811
+    """QEMU's forwarded port accepts before the guest does, and closes again."""
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        threading.Thread(target=lambda: server.accept()[0].close(), daemon=True).start()
+        with pytest.raises(SSHRefused):
+            SSH(sshd.with_(port=server.getsockname()[1]), timeout=2)
+
+
+def test_a_silent_port_is_left_in_time(sshd):  # noqa: F811
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        with pytest.raises(SSHRefused):
+            SSH(sshd.with_(port=server.getsockname()[1]), timeout=1)
+
+
+def test_an_unknown_host_key_is_not_accepted(sshd, tmp_path):  # noqa: F811
+    (tmp_path / "known_hosts").write_text("")
+    with pytest.raises(InfrastructureError, match=r"host key of .* is not known") as caught:
+        SSH(sshd.with_(known_hosts=tmp_path / "known_hosts"))
+    assert "ssh-keyscan" in caught.value.cure
+
+
+def test_another_host_key_is_not_accepted(sshd, tmp_path):  # noqa: F811
+    keygen(tmp_path / "other")
+    known(tmp_path / "known_hosts", sshd.host.port, tmp_path / "other.pub")
+    with pytest.raises(InfrastructureError, match="shows another host key"):
+        SSH(sshd.with_(known_hosts=tmp_path / "known_hosts"))
+
+
+def test_a_key_that_is_not_accepted(sshd, tmp_path):  # noqa: F811
+    keygen(tmp_path / "stranger")
+    with pytest.raises(InfrastructureError, match="does not accept the key") as caught:
+        SSH(sshd.with_(key=tmp_path / "stranger"))
+    assert "authorized_keys" in caught.value.cure
+
+
+def test_a_missing_key_file(sshd, tmp_path):  # noqa: F811
+    with pytest.raises(InfrastructureError, match="does not exist"):
+        SSH(sshd.with_(key=tmp_path / "none"))
