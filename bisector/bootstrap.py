@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,8 +21,9 @@ from bisector.spec.settings import Settings
 from bisector.spec.workload import Workload, load_workload, parse_threshold
 
 if TYPE_CHECKING:
+    from bisector.adapters.host import Check
     from bisector.engine.services import Services
-    from bisector.ports import Builder, Planner, Source, Store, Testbed
+    from bisector.ports import Builder, BuildOrder, Planner, Source, Store, Testbed
     from bisector.spec.lab import Lab, TestbedSpec
 
 Stop = Callable[[], bool]
@@ -197,6 +198,34 @@ def services(settings: Settings, accepted: Accepted, stop: Stop | None = None) -
         state_dir=settings.state_dir,
         patches=tuple(Path(path) for path in request.apply),
     )
+
+
+def order(sha: str, recipe: str, layout: int = 0, patches: Sequence[Path] = ()) -> BuildOrder:
+    """Return the order for one build by hand."""
+    from bisector.ports import BuildOrder
+
+    return BuildOrder(sha, recipe, layout, tuple(patches))
+
+
+def host_checks(settings: Settings) -> list[Check]:
+    """Return what this machine needs for building and measuring, and whether it has it."""
+    from bisector.adapters.host import checks
+
+    return checks(settings.cache_dir)
+
+
+def host_description() -> dict[str, str]:
+    """Return what a report says of this machine."""
+    from bisector.adapters.host import description
+
+    return description()
+
+
+def lab_checks(settings: Settings, the_lab: Lab) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Return (machine, check); a check raises what is wrong with the machine."""
+    from bisector.adapters.lab_check import lab_checks as checks
+
+    return checks(the_lab, settings.cache_dir)
 
 
 def _digest(path: Path) -> str:

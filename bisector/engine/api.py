@@ -15,7 +15,7 @@ from bisector.errors import InfrastructureError, RequestError
 from bisector.ports import Store, Stored
 from bisector.spec.request import Accepted
 
-__all__ = ["Busy", "begin", "cancel", "discard", "exit_code", "follow", "mark", "run", "runner"]
+__all__ = ["Busy", "Stored", "begin", "cancel", "discard", "exit_code", "follow", "mark", "run", "runner"]
 
 _FOLLOW_SECONDS = 0.5
 

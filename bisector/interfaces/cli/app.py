@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import logging
 import sys
 from dataclasses import dataclass
@@ -120,7 +121,7 @@ def _keep_lines(app: typer.Typer) -> None:
 
 def kept(text: str) -> str:
     """Return help text whose lists and indented paragraphs Click leaves as they are."""
-    paragraphs = text.strip("\n").split("\n\n")
+    paragraphs = inspect.cleandoc(text).split("\n\n")
     return "\n\n".join(
-        f"\b\n{part}" if part.lstrip("\b\n").startswith(("* ", "  ")) else part for part in paragraphs
+        f"\b\n{part}" if part.startswith(("* ", "  ")) else part for part in paragraphs
     )

@@ -42,6 +42,16 @@ def render(material: Material) -> str:
     return "\n".join(line.rstrip() for line in out) + "\n"
 
 
+def short(material: Material) -> str:
+    """Return what the terminal shows at the end: the result, what differs besides code, how it adds up."""
+    out = summary(material)
+    if material.conclusion is not None:
+        for finding in material.conclusion.findings:
+            out += _differences(material, finding)
+        out += _rest(material, material.conclusion)
+    return "\n".join(line.rstrip() for line in out) + "\n"
+
+
 def summary(material: Material) -> list[str]:
     """Return the first part: what was found, how sure, how large; it stands alone on a terminal."""
     conclusion = material.conclusion
@@ -232,9 +242,10 @@ def start_command(request: Mapping[str, Any]) -> list[str]:
 
 def _selection(request: Mapping[str, Any]) -> list[str]:
     out: list[str] = []
-    for name in ("recipe", "testbed"):
-        if request.get(name):
-            out += [f"--{name}", str(request[name])]
+    if request.get("recipe"):
+        out += ["--recipe", str(request["recipe"])]
+    for testbed in request.get("testbeds") or ():
+        out += ["--testbed", str(testbed)]
     for patch in request.get("apply") or ():
         out += ["--apply", str(patch)]
     return out

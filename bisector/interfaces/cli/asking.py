@@ -1,0 +1,142 @@
+"""From command line options to a request: shared by `start` and `plan`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bisector.errors import RequestError
+from bisector.interfaces.cli.app import settings_of_call
+
+if TYPE_CHECKING:
+    from bisector.spec.request import Request
+    from bisector.spec.settings import Settings
+
+# The options of a request, as Typer reads them from signatures.
+Repo = Annotated[
+    Path | None, typer.Option(help="The kernel's git repository. [default: settings, else this folder's]")
+]
+Good = Annotated[str, typer.Option(help="A commit without the regression.", show_default=False)]
+Bad = Annotated[str, typer.Option(help="A commit with it.", show_default=False)]
+WorkloadName = Annotated[
+    str | None, typer.Option("--workload", help="A name, or a folder with a workload.yaml.")
+]
+Metric = Annotated[str | None, typer.Option(help="Decide by this metric instead of the manifest's own.")]
+Threshold = Annotated[
+    str | None, typer.Option(help="Smallest change worth blaming: '5%' or '0.1 s'. [default: the manifest's]")
+]
+Alpha = Annotated[
+    float | None, typer.Option(help="How often a proven culprit may be wrong. [default: settings, 0.05]")
+]
+RecipeName = Annotated[str | None, typer.Option("--recipe", help="How a commit becomes a kernel.")]
+Testbeds = Annotated[
+    list[str] | None,
+    typer.Option("--testbed", help="A testbed of the lab; repeat for several. [default: first]"),
+]
+Lab = Annotated[Path | None, typer.Option(help="An Ansible inventory. [default: one guest on this machine]")]
+Skip = Annotated[
+    list[str] | None, typer.Option(help="A commit or range A..B that cannot be tested; repeatable.")
+]
+FirstParent = Annotated[bool, typer.Option("--first-parent", help="Follow only the first parent of merges.")]
+Apply = Annotated[
+    list[Path] | None, typer.Option(help="A patch put on top of every commit tested; repeatable.")
+]
+MaxHours = Annotated[float | None, typer.Option(help="Stop after so many hours of lab time.")]
+MaxBuilds = Annotated[int | None, typer.Option(help="Stop after so many builds.")]
+MaxRuns = Annotated[int | None, typer.Option(help="Stop after so many runs.")]
+Scan = Annotated[bool, typer.Option("--scan", help="Search even where the ends do not differ.")]
+Paths = Annotated[
+    list[str] | None,
+    typer.Argument(help="After --: only commits that touch these paths.", show_default=False),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Id = Annotated[str | None, typer.Argument(help="A bisection's id, or its beginning. [default: the latest]")]
+
+
+def settings(*, lab: Path | None = None, repo: Path | None = None) -> Settings:
+    """Return the settings of this command line: file, then environment, then options."""
+    from bisector.spec.settings import load_settings
+
+    return load_settings(settings_of_call().config, {"lab": lab, "repo": repo})
+
+
+def request(
+    settings: Settings,
+    *,
+    good: str,
+    bad: str,
+    workload: str | None,
+    metric: str | None,
+    threshold: str | None,
+    alpha: float | None,
+    recipe: str | None,
+    testbeds: Sequence[str] | None,
+    skip: Sequence[str] | None,
+    first_parent: bool,
+    apply: Sequence[Path] | None,
+    max_hours: float | None,
+    max_builds: int | None,
+    max_runs: int | None,
+    scan: bool,
+    paths: Sequence[str] | None,
+) -> Request:
+    """Return the request; settings fill in what is not said. Raises RequestError for what is missing."""
+    from pydantic import ValidationError
+
+    from bisector.spec.request import Request
+
+    for name, value in (("good", good), ("bad", bad)):
+        if not value:
+            raise RequestError(
+                f"--{name} is missing",
+                cure="name both ends: perfbisect start --good v6.1 --bad v6.2 --workload pipe-test",
+            )
+    wanted = workload or settings.workload
+    if not wanted:
+        raise RequestError(
+            "--workload is missing", cure="'perfbisect workload list' shows what can be measured; name one"
+        )
+    repo = (settings.repo or Path.cwd()).expanduser().absolute()
+    try:
+        return Request(
+            repo=str(repo),
+            good=good,
+            bad=bad,
+            workload=_workload(wanted),
+            metric=metric,
+            threshold=threshold,
+            alpha=settings.alpha if alpha is None else alpha,
+            recipe=recipe or settings.recipe,
+            testbeds=tuple(testbeds or ()),
+            skip=tuple(skip or ()),
+            first_parent=first_parent,
+            paths=tuple(paths or ()),
+            apply=tuple(map(str, patches(apply))),
+            max_hours=max_hours,
+            max_builds=max_builds,
+            max_runs=max_runs,
+            scan=scan,
+        )
+    except ValidationError as error:
+        first = error.errors()[0]
+        option = "--" + str(first["loc"][0]).replace("_", "-")
+        message = str(first["msg"]).removeprefix("Value error, ")
+        raise RequestError(f"{option}: {message} (got {first.get('input')!r})") from error
+
+
+def patches(apply: Sequence[Path] | None) -> tuple[Path, ...]:
+    """Return the patch files as absolute paths. Raises RequestError for one that is not there."""
+    found = tuple(Path(p).expanduser().absolute() for p in apply or ())
+    for patch in found:
+        if not patch.is_file():
+            raise RequestError(f"--apply {patch}: no such file")
+    return found
+
+
+def _workload(name: str) -> str:
+    """A folder is kept as an absolute path, for a resumed bisection starts somewhere else."""
+    path = Path(name).expanduser()
+    return str(path.absolute()) if "/" in name or (path / "workload.yaml").is_file() else name

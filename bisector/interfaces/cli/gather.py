@@ -1,0 +1,91 @@
+"""From the store and the repository to the material of a report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from bisector.core.model import Booted, Built, Marked, Measure
+from bisector.errors import PerfbisectError, RequestError
+from bisector.interfaces.cli import services
+from bisector.interfaces.report.material import Commit, Material
+
+if TYPE_CHECKING:
+    from bisector.interfaces.cli.services import Stored
+    from bisector.spec.settings import Settings
+
+
+def find(settings: Settings, wanted: str | None) -> Stored:
+    """Return a bisection by id or the unique beginning of one; the latest without a name.
+
+    Raises RequestError if there is none, or more than one.
+    """
+    store = services.store(settings)
+    if wanted is None:
+        everything = store.list()
+        if not everything:
+            raise RequestError(
+                "there is no bisection yet", cure="perfbisect start --good A --bad B --workload W makes one"
+            )
+        return everything[0]
+    matching = [s for s in store.list() if s.id.startswith(wanted)]
+    exact = [s for s in matching if s.id == wanted]
+    if len(exact or matching) > 1:
+        raise RequestError(
+            f"'{wanted}' is the beginning of several bisections", details="\n".join(s.id for s in matching)
+        )
+    return (exact or matching or [store.load(wanted)])[0]
+
+
+def material(settings: Settings, stored: Stored) -> Material:
+    """Return all that a report of this bisection needs; a repository that is gone costs only the names."""
+    from bisector.spec.request import Accepted
+
+    store = services.store(settings)
+    accepted = Accepted.model_validate_json(stored.request)
+    records, decisions = store.records(stored.id), store.decisions(stored.id)
+    wanted = {stored.graph.good, stored.graph.bad}
+    for _, record, _ in records:
+        if isinstance(record, Built | Booted | Marked):
+            wanted.add(record.commit)
+    for _, decision in decisions:
+        if isinstance(decision, Measure):
+            wanted.add(decision.commit)
+    for finding in stored.conclusion.findings if stored.conclusion else ():
+        wanted |= {*finding.commits, *finding.parents}
+    folder = settings.state_dir / "bisections" / stored.id
+    return Material(
+        id=stored.id,
+        created=stored.created,
+        status=stored.status,
+        request=_request(accepted.request.model_dump(mode="json")),
+        graph=stored.graph,
+        goal=accepted.the_goal(),
+        conclusion=stored.conclusion,
+        records=records,
+        decisions=decisions,
+        commits=_names(settings, accepted.request.repo, stored.graph.shas, sorted(wanted)),
+        host=_host(folder, accepted.version),
+        files={"raw output": str(folder)},
+    )
+
+
+def _request(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in data.items() if value not in (None, [], False)}
+
+
+def _names(settings: Settings, repo: str, shas: Sequence[str], wanted: Sequence[int]) -> dict[int, Commit]:
+    try:
+        source = services.source(settings, repo)
+        infos = {index: source.info(shas[index]) for index in wanted}
+    except PerfbisectError:
+        return {}
+    return {i: Commit(x.sha, x.subject, x.author, x.when, x.describe) for i, x in infos.items()}
+
+
+def _host(folder: Any, version: str) -> dict[str, str]:  # noqa: ANN401 - a Path
+    """What the engine kept about the machine when the bisection began, beside the version of perfbisect."""
+    kept = folder / "host.json"
+    about = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
+    return {"perfbisect": version, **{str(k): str(v) for k, v in about.items()}}

@@ -1,0 +1,75 @@
+"""`perfbisect lab`: the machines that build and measure."""
+
+from __future__ import annotations
+
+import typer
+
+from bisector.interfaces.cli import asking, output
+from bisector.interfaces.report.words import duration
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group to the application."""
+    group = typer.Typer(help="The machines that build and measure.", rich_markup_mode=None)
+    group.command(name="list")(list_)
+    group.command()(check)
+    app.add_typer(group, name="lab")
+
+
+def list_(lab: asking.Lab = None, as_json: asking.Json = False) -> None:
+    """List testbeds and builders.
+
+    Examples:
+
+      perfbisect lab list
+
+      perfbisect lab list --lab my-lab.yml --json
+    """
+    from bisector.interfaces.cli import services
+
+    found = services.lab(asking.settings(lab=lab))
+    rows = [
+        {
+            "name": t.name,
+            "role": "testbed",
+            "kind": t.variables.kind,
+            "clock": t.variables.clock,
+            "address": "this machine" if t.variables.kind != "ssh" else t.reach.address,
+        }
+        for t in found.testbeds
+    ] + [
+        {
+            "name": b.name,
+            "role": "builder",
+            "kind": "local" if b.reach.local else "ssh",
+            "clock": "",
+            "address": "this machine" if b.reach.local else b.reach.address,
+        }
+        for b in found.builders
+    ]
+    if as_json:
+        output.facts({"inventory": str(found.inventory), "machines": rows})
+        return
+    header = ("NAME", "ROLE", "KIND", "CLOCK", "ADDRESS")
+    print(output.table(header, [tuple(row[name.lower()] for name in header) for row in rows]))
+    print(f"from {found.inventory}")
+
+
+def check(lab: asking.Lab = None, as_json: asking.Json = False) -> None:
+    """Check that every machine of the lab answers; boots and changes nothing.
+
+    Example:
+
+      perfbisect lab check
+    """
+    from bisector.interfaces.cli import services
+
+    results = services.check_lab(asking.settings(lab=lab))
+    if as_json:
+        output.facts([{"name": r.name, "ok": r.ok, "wrong": r.wrong, "seconds": r.seconds} for r in results])
+    else:
+        for r in results:
+            said = output.good("answers") if r.ok else output.bad(r.wrong)
+            print(f"{r.name}: {said} ({duration(r.seconds)})")
+    if not all(r.ok for r in results):
+        raise typer.Exit(3)

@@ -1,0 +1,243 @@
+"""Looking at bisections: list, status, show, report, log. None of them changes anything."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bisector.core.model import EXIT_CODES, Conclusion, Measure
+from bisector.interfaces.cli import asking, output
+
+if TYPE_CHECKING:
+    from bisector.interfaces.cli.services import Stored
+    from bisector.interfaces.report.material import Material
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    app.command(name="list")(list_)
+    app.command()(status)
+    app.command()(show)
+    app.command()(report)
+    app.command()(log)
+
+
+def list_(as_json: asking.Json = False) -> None:
+    """List all bisections, the latest first.
+
+    Example:
+
+      perfbisect list
+    """
+    from bisector.interfaces.cli import services
+
+    found = services.store(asking.settings()).list()
+    rows = [_row(s) for s in found]
+    if as_json:
+        output.facts(rows)
+        return
+    if not rows:
+        print("No bisection yet.")
+        return
+    header = ("ID", "STATUS", "STARTED", "WORKLOAD", "GOOD", "BAD", "RESULT")
+    print(output.table(header, [tuple(str(row[name.lower()] or "") for name in header) for row in rows]))
+
+
+def status(identity: asking.Id = None, as_json: asking.Json = False) -> None:
+    """Say where a bisection stands: what it does and why, what it has spent, what it believes.
+
+    Examples:
+
+      perfbisect status
+
+      perfbisect status --json
+    """
+    from bisector.interfaces.cli import gather
+
+    settings = asking.settings()
+    stored = gather.find(settings, identity)
+    material = gather.material(settings, stored)
+    data = _status(material)
+    if as_json:
+        output.facts(data)
+        return
+    rows = {
+        "bisection": f"{stored.id}, {stored.status}",
+        "range": f"{data['candidates']} candidates, {data['tested']} commits tested",
+        "spent": ", ".join(f"{name}: {text}" for name, text in data["costs"].items() if name != "overhead"),
+    }
+    if data["doing"]:
+        rows["now"] = f"{data['doing']}\n{data['reason']}"
+    if data["result"]:
+        rows["result"] = data["result"]
+    print(output.pairs(rows))
+
+
+def show(
+    identity: asking.Id = None,
+    rev: Annotated[str | None, typer.Option("--commit", help="Only this commit: a name or an id.")] = None,
+    as_json: asking.Json = False,
+) -> None:
+    """Show every trial with its samples, verdict and reason; with --commit all that is known of one.
+
+    Examples:
+
+      perfbisect show
+
+      perfbisect show --commit rt-10
+    """
+    from bisector.interfaces.cli import gather
+    from bisector.interfaces.report import data, trials
+
+    settings = asking.settings()
+    material = gather.material(settings, gather.find(settings, identity))
+    if rev is None:
+        if as_json:
+            output.facts(data.render(material)["trials"])
+        else:
+            print("\n".join(trials.lines(material)).strip("\n"))
+        return
+    index = _index(material, rev)
+    known: dict[str, Any] = {
+        "commit": material.graph.shas[index],
+        "subject": material.commit(index).subject,
+        "untestable": material.state.untestable.get(index),
+        "mark": material.state.marks.get(index),
+        "kernel": dict(material.kernel(index)),
+        "trials": [t for t in data.render(material)["trials"] if t["commit"] == material.graph.shas[index]],
+        "facts": dict(material.facts(index)),
+    }
+    if as_json:
+        output.facts(known)
+        return
+    kernel = known["kernel"]
+    print(
+        output.pairs(
+            {
+                "commit": material.label(index),
+                **({"untestable": known["untestable"]} if known["untestable"] else {}),
+                **({"mark": known["mark"]} if known["mark"] else {}),
+                **{k: str(kernel[k]) for k in ("release", "config", "image", "log") if kernel.get(k)},
+            }
+        )
+    )
+    for trial in known["trials"]:
+        values = " ".join(str(run["value"]) for run in trial["runs"])
+        print(f"{trial['boot']}  {trial['purpose']}  {values}\n    {trial['verdict']}")
+
+
+def report(
+    identity: asking.Id = None,
+    as_json: asking.Json = False,
+    to: Annotated[
+        Path | None, typer.Option("--output", help="Write to this file instead of the terminal.")
+    ] = None,
+) -> None:
+    """Print the report of a bisection, finished or not.
+
+    Examples:
+
+      perfbisect report
+
+      perfbisect report --json --output report.json
+    """
+    from bisector.interfaces.cli import gather
+    from bisector.interfaces.report import data, text
+
+    settings = asking.settings()
+    material = gather.material(settings, gather.find(settings, identity))
+    content = json.dumps(data.render(material), indent=2) + "\n" if as_json else text.render(material)
+    if to is not None:
+        to.write_text(content, encoding="utf-8")
+        output.note(f"report written to {to}")
+    else:
+        print(content, end="")
+
+
+def log(identity: asking.Id = None) -> None:
+    """Print a bisection as `git bisect log` does; `git bisect replay` accepts it.
+
+    Examples:
+
+      perfbisect log
+
+      perfbisect log > log; git bisect replay log
+    """
+    from bisector.interfaces.cli import gather
+    from bisector.interfaces.report import bisect_log
+
+    settings = asking.settings()
+    print(bisect_log.render(gather.material(settings, gather.find(settings, identity))), end="")
+
+
+def result(material: Material) -> str:
+    """Return the conclusion in one line; empty while there is none."""
+    from bisector.interfaces.report import words
+
+    conclusion = material.conclusion
+    if conclusion is None:
+        return ""
+    names = "; ".join(
+        ", ".join(material.label(i) for i in f.commits[:3]) + (" ..." if len(f.commits) > 3 else "")
+        for f in conclusion.findings
+    )
+    return f"{words.ending(conclusion.ending).lower()}{': ' if names else ''}{names}"
+
+
+def _row(stored: Stored) -> dict[str, Any]:
+    accepted = json.loads(stored.request)
+    asked = accepted.get("request", accepted)
+    started = datetime.datetime.fromtimestamp(stored.created, datetime.UTC)
+    ended: Conclusion | None = stored.conclusion
+    found = ""
+    if ended is not None:
+        shas = [stored.graph.shas[i][:12] for f in ended.findings for i in f.commits]
+        found = f"{ended.ending.value} {' '.join(shas[:3])}{' ...' if len(shas) > 3 else ''}".strip()
+    return {
+        "id": stored.id,
+        "status": stored.status,
+        "started": started.strftime("%Y-%m-%d %H:%M"),
+        "workload": Path(str(asked.get("workload", ""))).name,
+        "good": asked.get("good"),
+        "bad": asked.get("bad"),
+        "result": found,
+        "exit_code": EXIT_CODES[ended.ending] if ended is not None else None,
+    }
+
+
+def _status(material: Material) -> dict[str, Any]:
+    from bisector.interfaces.report import trials
+
+    last = material.decisions[-1][1] if material.decisions else None
+    running = material.status == "running" and isinstance(last, Measure)
+    return {
+        "id": material.id,
+        "status": material.status,
+        "candidates": sum(material.graph.candidate),
+        "tested": len({t.booted.commit for t in material.trials}),
+        "untestable": len(material.state.untestable),
+        "costs": trials.costs(material),
+        "doing": f"{last.purpose}: {material.label(last.commit)}"
+        if running and isinstance(last, Measure)
+        else "",
+        "reason": last.reason if running and isinstance(last, Measure) else "",
+        "result": result(material),
+        "exit_code": EXIT_CODES[material.conclusion.ending] if material.conclusion else None,
+    }
+
+
+def _index(material: Material, rev: str) -> int:
+    from bisector.errors import RequestError
+    from bisector.interfaces.cli import services
+
+    matching = [i for i, sha in enumerate(material.graph.shas) if sha.startswith(rev)]
+    if len(matching) == 1:
+        return matching[0]
+    sha = services.source(asking.settings(), str(material.request["repo"])).resolve(rev)
+    if sha not in material.graph.shas:
+        raise RequestError(f"{rev} ({sha[:12]}) is not part of the bisection {material.id}")
+    return material.graph.shas.index(sha)

@@ -1,0 +1,188 @@
+"""`perfbisect plan`: what would be done, and what it would probably cost. Changes nothing."""
+
+from __future__ import annotations
+
+import math
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from bisector.core.model import Booted, Built, Ran
+from bisector.interfaces.cli import asking, output
+from bisector.interfaces.report.words import duration
+
+if TYPE_CHECKING:
+    from bisector.core.model import CommitGraph
+    from bisector.interfaces.cli.live import Expected
+    from bisector.simulation.estimate import Estimate
+    from bisector.spec.request import Accepted
+    from bisector.spec.settings import Settings
+
+# Before anything was measured here: seconds on two cores, as the first demo runs showed them. The first
+# build of a tree is cold, those after it find most objects in ccache or in the output folder.
+_BUILD_SECONDS, _BOOT_SECONDS, _RUN_SECONDS = 150.0, 10.0, 3.0
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command()(plan)
+
+
+def plan(
+    good: asking.Good = "",
+    bad: asking.Bad = "",
+    workload: asking.WorkloadName = None,
+    repo: asking.Repo = None,
+    metric: asking.Metric = None,
+    threshold: asking.Threshold = None,
+    alpha: asking.Alpha = None,
+    recipe: asking.RecipeName = None,
+    testbeds: asking.Testbeds = None,
+    lab: asking.Lab = None,
+    skip: asking.Skip = None,
+    first_parent: asking.FirstParent = False,
+    apply: asking.Apply = None,
+    max_hours: asking.MaxHours = None,
+    max_builds: asking.MaxBuilds = None,
+    max_runs: asking.MaxRuns = None,
+    scan: asking.Scan = False,
+    paths: asking.Paths = None,
+    as_json: asking.Json = False,
+) -> None:
+    """Say what `start` would do: candidates, first steps, expected builds, boots, runs and time.
+
+    Nothing is built, booted or written; the numbers come from a few simulated searches.
+
+    Example:
+
+      perfbisect plan --repo ~/linux --good v6.1 --bad v6.2 --workload pipe-test
+    """
+    from bisector import bootstrap
+
+    settings = asking.settings(lab=lab, repo=repo)
+    request = asking.request(
+        settings,
+        good=good,
+        bad=bad,
+        workload=workload,
+        metric=metric,
+        threshold=threshold,
+        alpha=alpha,
+        recipe=recipe,
+        testbeds=testbeds,
+        skip=skip,
+        first_parent=first_parent,
+        apply=apply,
+        max_hours=max_hours,
+        max_builds=max_builds,
+        max_runs=max_runs,
+        scan=scan,
+        paths=paths,
+    )
+    accepted, graph = bootstrap.accept(settings, request)
+    tell(settings, accepted, graph, as_json=as_json)
+
+
+def tell(settings: Settings, accepted: Accepted, graph: CommitGraph, *, as_json: bool) -> None:
+    """Print the plan of an accepted request."""
+    from bisector import bootstrap
+    from bisector.core.model import Measure
+    from bisector.core.state import fold
+
+    goal = accepted.the_goal()
+    estimate, costs = _estimate(settings, accepted, graph)
+    first = bootstrap.planner(settings, accepted.workload, accepted.testbeds, goal.metric.name).next(
+        fold(graph, goal, ())
+    )
+    step = f"{graph.shas[first.commit][:12]}: {first.reason}" if isinstance(first, Measure) else first.summary
+    candidates = sum(graph.candidate)
+    data: dict[str, Any] = {
+        "good": accepted.good,
+        "bad": accepted.bad,
+        "candidates": candidates,
+        "halvings": math.ceil(math.log2(max(candidates, 1))),
+        "untestable": len(graph.untestable),
+        "merge_bases": [graph.shas[i] for i in graph.merge_bases],
+        "workload": accepted.workload,
+        "metric": goal.metric.name,
+        "threshold": goal.metric.threshold.value,
+        "clock": accepted.clock,
+        "testbeds": list(accepted.testbeds),
+        "first": step,
+        "expected": {
+            name: getattr(estimate, name).model_dump()
+            for name in ("builds", "boots", "runs", "seconds", "wall")
+        },
+        "seconds_each": costs,
+        "assumptions": list(estimate.assumptions),
+    }
+    if as_json:
+        output.facts(data)
+        return
+    e = estimate
+    source = "measured here before" if costs["measured"] else "guessed, nothing was measured here yet"
+    print(
+        output.pairs(
+            {
+                "range": f"{accepted.good[:12]}..{accepted.bad[:12]}: {candidates} candidates"
+                + (f", {len(graph.untestable)} of them untestable" if graph.untestable else ""),
+                "measures": f"{goal.metric.name} of {accepted.workload}, on {', '.join(accepted.testbeds)} "
+                f"(clock: {accepted.clock})",
+                "first step": step,
+                "builds": f"{e.builds.mean:.0f} expected, {e.builds.p90:.0f} in one search of ten",
+                "boots": f"{e.boots.mean:.0f} expected, {e.boots.p90:.0f} in one search of ten",
+                "runs": f"{e.runs.mean:.0f} expected, {e.runs.p90:.0f} in one search of ten",
+                "time": f"about {duration(e.wall.mean)}, {duration(e.wall.p90)} in one search of ten",
+                "seconds each": f"build {costs['build']:.0f}, boot {costs['boot']:.1f}, "
+                f"run {costs['run']:.1f} ({source})",
+                "assumed": "\n".join(estimate.assumptions),
+            }
+        )
+    )
+
+
+def expected(settings: Settings, accepted: Accepted, graph: CommitGraph) -> Expected:
+    """Return what the live display counts down from."""
+    from bisector.interfaces.cli.live import Expected
+
+    estimate, costs = _estimate(settings, accepted, graph)
+    return Expected(
+        estimate.builds.mean,
+        estimate.boots.mean,
+        estimate.runs.mean,
+        costs["build"],
+        costs["boot"],
+        costs["run"],
+    )
+
+
+def _estimate(settings: Settings, accepted: Accepted, graph: CommitGraph) -> tuple[Estimate, dict[str, Any]]:
+    from bisector.simulation.estimate import estimate
+
+    costs = _costs(settings)
+    found = estimate(
+        max(sum(graph.candidate) - len(graph.untestable), 1),
+        accepted.the_goal(),
+        build_seconds=costs["build"],
+        boot_seconds=costs["boot"],
+        run_seconds=costs["run"],
+        testbeds=len(accepted.testbeds),
+    )
+    return found, costs
+
+
+def _costs(settings: Settings) -> dict[str, Any]:
+    """Return the mean seconds of a build, boot and run of the latest bisection that has all three."""
+    from bisector import bootstrap
+
+    if (settings.state_dir / "perfbisect.sqlite").exists():
+        store = bootstrap.store(settings)
+        for stored in store.list()[:5]:
+            records = [record for _, record, _ in store.records(stored.id)]
+            builds = [r.seconds for r in records if isinstance(r, Built) and r.ok and not r.cached]
+            boots = [r.seconds for r in records if isinstance(r, Booted) and r.ok]
+            runs = [r.seconds for r in records if isinstance(r, Ran)]
+            if builds and boots and runs:
+                return {"build": fmean(builds), "boot": fmean(boots), "run": fmean(runs), "measured": True}
+    return {"build": _BUILD_SECONDS, "boot": _BOOT_SECONDS, "run": _RUN_SECONDS, "measured": False}

@@ -1,0 +1,82 @@
+"""What commands ask of the composition root. Imported inside commands only: it pulls in the adapters."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bisector import bootstrap
+from bisector.engine.api import Stored as Stored
+
+if TYPE_CHECKING:
+    from bisector.spec.settings import Settings
+
+store = bootstrap.store
+source = bootstrap.source
+lab = bootstrap.lab
+
+
+def build(
+    settings: Settings,
+    rev: str,
+    recipe: str,
+    layout: int,
+    patches: tuple[Path, ...],
+    progress: Callable[[str], None],
+) -> Any:  # noqa: ANN401 - ports.Kernel, which interfaces may not name
+    """Build one commit, or take it from the cache."""
+    repo = settings.repo or Path.cwd()
+    sha = source(settings, repo).resolve(rev)
+    order = bootstrap.order(sha, recipe, layout, patches)
+    return bootstrap.builder(settings, repo, lab(settings)).build(order, progress)
+
+
+def cached_kernel(settings: Settings, rev: str, recipe: str) -> Any:  # noqa: ANN401 - the same, or None
+    """Return the kernel of a commit if it was built before."""
+    repo = settings.repo or Path.cwd()
+    sha = source(settings, repo).resolve(rev)
+    return bootstrap.builder(settings, repo, lab(settings)).cached(bootstrap.order(sha, recipe))
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a machine of the lab said. wrong: why it is not usable, empty if it is."""
+
+    name: str
+    wrong: str
+    details: str
+    seconds: float
+
+    @property
+    def ok(self) -> bool:
+        """Whether it can be used."""
+        return not self.wrong
+
+
+def check_lab(settings: Settings) -> list[Answer]:
+    """Ask every machine of the lab whether it is usable."""
+    from bisector.errors import PerfbisectError
+
+    found = []
+    the_lab = lab(settings)
+    for name, check in bootstrap.lab_checks(settings, the_lab):
+        started = time.monotonic()
+        try:
+            check()
+            wrong, details = "", ""
+        except PerfbisectError as error:
+            wrong, details = error.message, "\n".join(filter(None, (error.details, error.cure)))
+        found.append(Answer(name, wrong, details, time.monotonic() - started))
+    return found
+
+
+def keep_host(settings: Settings, bisection: str) -> None:
+    """Write down what this machine is, once a bisection: the report must not describe a later one."""
+    path = settings.state_dir / "bisections" / bisection / "host.json"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(bootstrap.host_description(), indent=2) + "\n", encoding="utf-8")
