@@ -22,6 +22,7 @@ from bisector.spec.workload import Workload, load_workload, parse_threshold
 
 if TYPE_CHECKING:
     from bisector.adapters.host import Check
+    from bisector.core.calibration import Calibration
     from bisector.engine.services import Services
     from bisector.ports import Builder, BuildOrder, Planner, Source, Store, Testbed
     from bisector.spec.lab import Lab, TestbedSpec
@@ -226,6 +227,80 @@ def lab_checks(settings: Settings, the_lab: Lab) -> Iterator[tuple[str, Callable
     from bisector.adapters.lab_check import lab_checks as checks
 
     return checks(the_lab, settings.cache_dir)
+
+
+def calibration(
+    settings: Settings,
+    rev: str,
+    *,
+    workload: str,
+    testbed_name: str | None,
+    recipe: str,
+    metric: str | None,
+    boots: int,
+    runs: int,
+    fresh: bool,
+    progress: Callable[[str], None],
+) -> tuple[Calibration, Path]:
+    """Measure one commit again and again on one testbed; return what that says, and where it is kept.
+
+    Boots of the very same setup that were kept before count, unless `fresh`; each boot is kept when it ends.
+    Raises RequestError, KernelError (the commit), InfrastructureError, or Busy while a bisection runs here.
+    """
+    from bisector.adapters import calibrations
+    from bisector.adapters.payload import workload_job
+    from bisector.engine import executor
+    from bisector.engine.calibrate import Measured, measure
+    from bisector.spec.recipe import load_recipe
+
+    if boots < 2 or runs < 2:
+        raise RequestError("an A/A measurement needs at least two boots with two runs each")
+    manifest = load_workload(workload)
+    unit = manifest.metric(metric)
+    the_lab = lab(settings)
+    spec = the_lab.testbed(testbed_name or the_lab.testbeds[0].name)
+    repo = settings.repo or Path.cwd()
+    sha = source(settings, repo).resolve(rev)
+    machine = testbed(settings, the_lab, spec)
+    manifest.check_clock(machine.clock)
+    path = calibrations.path_of(settings.state_dir, manifest.name, spec.name, unit.name)
+    folder = path.with_suffix("")
+    with executor.lock(settings.state_dir, f"calibration of {manifest.name} on {spec.name}"):
+        job = workload_job(manifest, folder / "workload")
+        wanted = order(sha, load_recipe(recipe).name)
+        facts = {
+            "commit": sha,
+            "recipe": wanted.recipe,
+            "payload": job.checksum,
+            "clock": machine.clock,
+            "unit": unit.unit,
+        }
+        kept = calibrations.load(path)
+        if kept is None or fresh or kept.facts != facts:
+            kept = calibrations.Kept(facts)
+
+        def keep(one: Measured) -> None:
+            nonlocal kept
+            assert kept is not None
+            kept = kept.plus(one.boot, one.boot_seconds, one.run_seconds)
+            calibrations.save(path, kept)
+
+        todo = range(len(kept.boots), boots)
+        if todo:
+            kernel = builder(settings, repo, the_lab).build(wanted, progress)
+            measure(
+                kernel,
+                [machine],
+                job,
+                unit.name,
+                boots=todo,
+                runs=runs,
+                folder=folder,
+                clock=SystemClock(),
+                progress=progress,
+                on_boot=keep,
+            )
+    return kept.analyse(settings.alpha), path
 
 
 def _digest(path: Path) -> str:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from bisector.core.calibration import Boot, Calibration, calibrate
 from bisector.core.noise import Library
-from bisector.errors import InfrastructureError
+from bisector.errors import InfrastructureError, RequestError
 
 VERSION = 1
 
@@ -27,43 +27,71 @@ def path_of(state: Path, workload: str, testbed: str, metric: str) -> Path:
     return state / "calibrations" / f"{name}.json"
 
 
-def save(path: Path, boots: list[Boot], facts: dict[str, Any]) -> None:
-    """Write the boots measured so far, whole or not at all. facts: commit, recipe, costs, for people."""
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is on disk. facts: commit, recipe, payload, clock, unit; boots with other facts do not compare.
+
+    boot_seconds, run_seconds: what each boot and its average run took, parallel to boots.
+    """
+
+    facts: Mapping[str, str]
+    boots: tuple[Boot, ...] = ()
+    boot_seconds: tuple[float, ...] = ()
+    run_seconds: tuple[float, ...] = ()
+
+    def plus(self, boot: Boot, boot_seconds: float, run_seconds: float) -> Kept:
+        """Return this with one boot more."""
+        return Kept(
+            self.facts,
+            (*self.boots, boot),
+            (*self.boot_seconds, boot_seconds),
+            (*self.run_seconds, run_seconds),
+        )
+
+    def analyse(self, alpha: float = 0.05) -> Calibration:
+        """Return what the boots say; the same boots always say the same. Raises RequestError if too few."""
+        return calibrate(
+            self.boots,
+            np.random.default_rng(0),
+            alpha=alpha,
+            boot_cost=float(np.mean(self.boot_seconds or (0.0,))),
+            run_cost=float(np.mean(self.run_seconds or (1.0,))),
+            by_repetition=self.facts.get("clock") == "instructions",
+        )
+
+
+def save(path: Path, kept: Kept) -> None:
+    """Write a calibration, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    data = {"version": VERSION, **facts, "boots": [asdict(b) for b in boots]}
     partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(data, indent=1), encoding="utf-8")
+    partial.write_text(json.dumps({"version": VERSION, **asdict(kept)}, indent=1), encoding="utf-8")
     partial.replace(path)
 
 
-def load(path: Path) -> tuple[list[Boot], dict[str, Any]] | None:
-    """Return (boots, facts), None if nothing was ever measured. Raises InfrastructureError if unreadable."""
+def load(path: Path) -> Kept | None:
+    """Return a calibration, None if nothing was measured. Raises InfrastructureError if it is unreadable."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         if data["version"] != VERSION:
             raise ValueError(f"version {data['version']}")
-        boots = [Boot(b["testbed"], tuple(b["values"]), tuple(b["at"])) for b in data["boots"]]
+        return Kept(
+            facts=data["facts"],
+            boots=tuple(Boot(b["testbed"], tuple(b["values"]), tuple(b["at"])) for b in data["boots"]),
+            boot_seconds=tuple(data["boot_seconds"]),
+            run_seconds=tuple(data["run_seconds"]),
+        )
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InfrastructureError(
             f"{path}: not a calibration", details=str(error), cure="calibrate again, or remove the file"
         ) from error
-    return boots, {k: v for k, v in data.items() if k not in ("version", "boots")}
-
-
-def analyse(
-    boots: list[Boot], *, boot_seconds: float, run_seconds: float, alpha: float = 0.05
-) -> Calibration:
-    """Return the calibration of these boots; the same boots always give the same result."""
-    return calibrate(
-        boots, np.random.default_rng(0), alpha=alpha, boot_cost=boot_seconds, run_cost=run_seconds
-    )
 
 
 def library(state: Path, workload: str, testbed: str, metric: str) -> Library | None:
     """Return the planner's prior for a workload on a testbed, None where it was not calibrated."""
-    found = load(path_of(state, workload, testbed, metric))
-    if found is None or len(found[0]) < 2:
+    kept = load(path_of(state, workload, testbed, metric))
+    try:
+        return kept.analyse().library() if kept else None
+    except RequestError:  # interrupted before there were two boots
         return None
-    return analyse(found[0], boot_seconds=0.0, run_seconds=1.0).library()

@@ -111,8 +111,12 @@ def calibrate(
     alpha: float = 0.05,
     boot_cost: float = 0.0,
     run_cost: float = 1.0,
+    by_repetition: bool = False,
 ) -> Calibration:
     """Analyse an A/A measurement of at least two boots with two runs. Costs are seconds.
+
+    by_repetition: compare repetition k with repetition k only (the instruction clock, where the repetitions
+    of a boot differ by a pattern that every boot repeats).
 
     Raises RequestError for too little data or values that are not finite.
     """
@@ -122,6 +126,10 @@ def calibrate(
     if not all(math.isfinite(v) for b in kept for v in b.values):
         raise RequestError("an A/A measurement holds a value that is not a finite number")
     groups, level = _relative(kept)
+    if by_repetition:
+        longest = max(len(g) for g in groups)
+        pattern = [float(np.median([g[k] for g in groups if len(g) > k])) for k in range(longest)]
+        groups = [g - np.array(pattern[: len(g)]) for g in groups]
     drift = _drift(kept, groups)
     drifts = drift is not None and not drift.low <= 0.0 <= drift.high
     if drift is not None and drifts:  # what moves steadily is followed by references; it is no boot effect

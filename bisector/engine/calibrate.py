@@ -4,46 +4,49 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from bisector.core.calibration import Boot
-from bisector.errors import RequestError, WorkloadFailed
-from bisector.ports import Builder, BuildOrder, Clock, Job, Kernel, Progress, Testbed
+from bisector.errors import WorkloadFailed
+from bisector.ports import Clock, Job, Kernel, Progress, Testbed
 
-OnBoot = Callable[[Boot], None]
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One finished boot and what it took: seconds to boot, seconds of a run on average (warm-up included)."""
+
+    boot: Boot
+    boot_seconds: float
+    run_seconds: float
+
+
+OnBoot = Callable[[Measured], None]
 """Told every finished boot, so that an interruption loses one boot at most."""
 
 
 def measure(
-    builder: Builder,
+    kernel: Kernel,
     testbeds: Sequence[Testbed],
-    order: BuildOrder,
     job: Job,
     metric: str,
     *,
-    boots: int,
+    boots: range,
     runs: int,
     folder: Path,
     clock: Clock,
     progress: Progress,
     on_boot: OnBoot,
-) -> list[Boot]:
-    """Measure `boots` boots of one commit with `runs` samples each, after the job's warm-up runs.
+) -> None:
+    """Measure the boots with these numbers, each with `runs` runs after the job's warm-up.
 
     Raw output goes into `folder`, one folder a boot. A run that is flagged as suspicious is no sample. Raises
-    RequestError for counts that show nothing, KernelError if the commit fails, InfrastructureError otherwise.
+    KernelError if the commit fails, InfrastructureError if something else does.
     """
-    if boots < 2 or runs < 2:
-        raise RequestError("an A/A measurement needs at least two boots with two runs each")
-    kernel = builder.build(order, progress)
-    result: list[Boot] = []
-    for number in range(boots):
+    for number in boots:
         testbed = testbeds[number % len(testbeds)]
-        progress(f"boot {number + 1} of {boots} on {testbed.name}")
-        boot = _boot(testbed, kernel, job, metric, runs, folder / f"boot-{number}", clock, progress)
-        result.append(boot)
-        on_boot(boot)
-    return result
+        progress(f"boot {number + 1} of {boots.stop} on {testbed.name}")
+        on_boot(_boot(testbed, kernel, job, metric, runs, folder / f"boot-{number}", clock, progress))
 
 
 def _boot(
@@ -55,9 +58,11 @@ def _boot(
     folder: Path,
     clock: Clock,
     progress: Progress,
-) -> Boot:
+) -> Measured:
     folder.mkdir(parents=True, exist_ok=True)
+    started = clock.now()
     session = testbed.boot(kernel, job, folder, progress)
+    booted = clock.now()
     values: list[float] = []
     at: list[float] = []
     try:
@@ -71,6 +76,7 @@ def _boot(
             values.append(value)
             at.append(clock.now())
             progress(f"run {len(values)} of {runs}: {value:g}")
+        per_run = (clock.now() - booted) / (job.warmup + runs)
     finally:
         session.leave()
-    return Boot(testbed.name, tuple(values), tuple(at))
+    return Measured(Boot(testbed.name, tuple(values), tuple(at)), booted - started, per_run)

@@ -118,6 +118,12 @@ def test_equal_values_and_negative_values_are_no_trouble():
     assert c.run_sd.estimate == pytest.approx(0.02, rel=0.2)
 
 
+def test_the_pattern_of_repetitions_is_no_noise_under_the_instruction_clock():
+    data = boots(run_noise=0.0, clock="instructions")
+    assert analysed(data).run_sd.estimate > 0.01
+    assert analysed(data, by_repetition=True).run_sd.estimate == pytest.approx(0.0, abs=1e-12)
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -135,9 +141,11 @@ def test_too_little_or_broken_data_is_refused(data):
 def test_what_is_stored_comes_back_as_the_planners_prior(tmp_path):
     path = calibrations.path_of(tmp_path, "pipe-test", "guest 1/a", "time")
     assert calibrations.library(tmp_path, "pipe-test", "guest 1/a", "time") is None
-    data = boots()
-    calibrations.save(path, data, {"commit": "abc"})
-    assert calibrations.load(path) == (data, {"commit": "abc"})
+    kept = calibrations.Kept({"commit": "abc"})
+    for boot in boots():
+        kept = kept.plus(boot, 5.0, 1.0)
+    calibrations.save(path, kept)
+    assert calibrations.load(path) == kept
     prior = calibrations.library(tmp_path, "pipe-test", "guest 1/a", "time")
     assert prior.run_sd == pytest.approx(0.01, rel=0.2)
     assert (prior.run_df, prior.boot_df) == (108, 11)

@@ -42,7 +42,6 @@ RUNS_A_STEP = (
     172,
     206,
 )
-MOST_RUNS = 4000
 
 
 @dataclass
@@ -110,8 +109,11 @@ def first_parent_line(graph: CommitGraph) -> list[int]:
     return line
 
 
-def bayesect(lab: SyntheticLab) -> list[Outcome]:
-    """Run `git bayesect run` once; what it would have answered at each confidence as it passes it."""
+def bayesect(lab: SyntheticLab, most: int) -> list[Outcome]:
+    """Run `git bayesect run` once; what it would have answered at each confidence as it passes it.
+
+    most: runs after which it is given up (where boots or layouts differ it may never be sure).
+    """
     line = first_parent_line(lab.graph)
     bench = Bench(lab)
     bisector = Bisector(np.ones(len(line)))
@@ -121,7 +123,7 @@ def bayesect(lab: SyntheticLab) -> list[Outcome]:
         while len(outcomes) < len(CONFIDENCES) and bench.runs and top >= CONFIDENCES[len(outcomes)]:
             answer = line[int(np.argmax(bisector.distribution))]
             outcomes.append(bench.outcome(answer in lab.culprits))
-        if len(outcomes) == len(CONFIDENCES) or bench.runs >= MOST_RUNS or not np.isfinite(top):
+        if len(outcomes) == len(CONFIDENCES) or bench.runs >= most or not np.isfinite(top):
             break
         index = bisector.select()
         if not bench.visit(line[index]):

@@ -14,6 +14,7 @@ import multiprocessing
 import os
 import sys
 import time
+from collections import Counter
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict
 from pathlib import Path
@@ -54,8 +55,9 @@ def task(job: tuple[int, int, bool, bool]) -> tuple[int, int, dict[str, Any]]:
         lab = cell.scenario.draw(seed)[1]
         linear = cell.scenario.history == "linear" and cell.scenario.graph is None
         result["git bisect"] = [asdict(o) for o in rivals.git_bisect(lab)]
+        most = round(1000 + 250 / cell.d**2)  # five times what it needs at the centre
         if cell.rivals == "both":
-            result["git-bayesect"] = [asdict(o) for o in rivals.bayesect(lab)]
+            result["git-bayesect"] = [asdict(o) for o in rivals.bayesect(lab, most)]
         plain = cell.factor in ("centre", "d", "n") or cell.factor.startswith("costs")
         if linear and plain:
             result["oracle"] = [asdict(bounds.oracle(lab, EFFECT, EFFECT / cell.d))]
@@ -80,6 +82,18 @@ def rival_table(rows: list[dict[str, Any]]) -> dict[str, Any]:
         best = min((c for c in curve if c["success"] >= 0.95), key=lambda c: c["cost"], default=None)
         table[name] = {"trials": len(trials), "curve": curve, "best": best}
     return table
+
+
+def short(rows: dict[int, dict[str, Any]]) -> str:
+    """Return our result in a cell in a few words."""
+    ours = [r["ours"] for r in rows.values() if "ours" in r]
+    if not ours:
+        return f"{len(rows)} trials"
+    s = summarise(ours)
+    parts = ", ".join(f"{name} {part.cost:.0f}" for name, part in s.by_purpose.items() if part.cost)
+    words = f"{s.success_with_sets.count}/{s.trials} right, {s.wrong} wrong, {s.inconclusive} inconclusive"
+    speed = 1000 * s.planner_cpu_seconds_per_decision
+    return f"{words}, cost {s.cost.mean:.0f} ({parts}), {s.runs.mean:.0f} runs, {speed:.1f} ms a decision"
 
 
 def bound_table(cell: Cell) -> dict[str, float]:
@@ -132,6 +146,7 @@ def main() -> int:
         need = cell.rivals != "none" and cell.name not in known and not options.no_rivals
         jobs += [(i, s, not options.rivals_only, need) for s in seeds_of(count, options.seed)]
     rows: dict[int, dict[int, dict[str, Any]]] = {i: {} for i in wanted}
+    counts = Counter(job[0] for job in jobs)
     started = time.monotonic()
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(options.jobs, context, load, (graph,)) as pool:
@@ -139,15 +154,11 @@ def main() -> int:
         for done, future in enumerate(as_completed(futures), start=1):
             index, seed, result = future.result()
             rows[index][seed] = result
-            if done % 50 == 0 or done == len(jobs):
+            if len(rows[index]) == counts[index]:
                 spent = time.monotonic() - started
                 left = spent / done * (len(jobs) - done)
-                print(
-                    f"\r{done}/{len(jobs)} trials, {spent:.0f} s, about {left:.0f} s to go ",
-                    end="",
-                    file=sys.stderr,
-                )
-    print(file=sys.stderr)
+                line = f"{_grid[index].name}: {short(rows[index])}; {spent:.0f} s, about {left:.0f} s to go"
+                print(line, file=sys.stderr, flush=True)
     report: dict[str, Any] = {"seed": options.seed, "trials": trials, "seconds": time.monotonic() - started}
     report["cells"] = []
     for i in wanted:

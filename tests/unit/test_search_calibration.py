@@ -1,0 +1,39 @@
+"""A small, seeded calibration of the real planner: is it wrong as seldom as it says, and right often enough?
+
+The full grid is `make bench-search`; this guards its result on every change, in under a minute.
+"""
+
+import pytest
+from scipy.stats import binom
+
+from bisector.simulation import Culprit, LabModel, Scenario, simulate
+
+ALPHA = 0.05
+TRIALS = 40
+LAB = {"run_noise": 0.7, "boot_noise": 0.3, "noise": "t3"}
+
+
+def most(count, share):
+    """Return how many of `count` events of that probability are seen except once in a thousand times."""
+    return int(binom.ppf(0.999, count, share))
+
+
+@pytest.mark.parametrize(
+    ("name", "scenario"),
+    [
+        ("heavy tails and boot noise", Scenario(commits=48, lab=LabModel(**LAB))),
+        ("untestable commits", Scenario(commits=48, lab=LabModel(untestable=0.2, **LAB))),
+        ("drift", Scenario(commits=48, lab=LabModel(drift="walk", drift_size=1.0, **LAB))),
+        ("branches", Scenario(commits=48, history="branched", lab=LabModel(fork_offset=1.0, **LAB))),
+    ],
+)
+def test_wrong_among_the_claims_is_at_most_alpha(name, scenario):
+    result = simulate(scenario, TRIALS, seed=11)
+    assert result.wrong_claims.count <= most(result.wrong_claims.of, ALPHA), result
+    assert TRIALS - result.success_with_sets.count <= most(TRIALS, 0.1), result
+
+
+def test_a_history_without_a_culprit_is_not_accused():
+    scenario = Scenario(commits=48, culprits=(Culprit(0.0),), threshold=2.0, lab=LabModel(**LAB))
+    result = simulate(scenario, TRIALS, seed=11)
+    assert TRIALS - result.not_reproduced <= most(TRIALS, ALPHA), result
