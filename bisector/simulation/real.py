@@ -11,4 +11,5 @@ def real_graph(repo: Path, good: str, bad: str) -> CommitGraph:
     """Return the graph between two commits of a repository. Raises RequestError for ends that cannot be."""
     from bisector.adapters.git_source import GitSource  # slow to import, and seldom needed
 
-    return GitSource(repo).graph(good, bad)
+    source = GitSource(repo.expanduser())
+    return source.graph(source.resolve(good), source.resolve(bad))

@@ -94,18 +94,13 @@ def request(
                 f"--{name} is missing",
                 cure="name both ends: perfbisect start --good v6.1 --bad v6.2 --workload pipe-test",
             )
-    wanted = workload or settings.workload
-    if not wanted:
-        raise RequestError(
-            "--workload is missing", cure="'perfbisect workload list' shows what can be measured; name one"
-        )
     repo = (settings.repo or Path.cwd()).expanduser().absolute()
     try:
         return Request(
             repo=str(repo),
             good=good,
             bad=bad,
-            workload=_workload(wanted),
+            workload=workload_name(settings, workload),
             metric=metric,
             threshold=threshold,
             alpha=settings.alpha if alpha is None else alpha,
@@ -136,7 +131,15 @@ def patches(apply: Sequence[Path] | None) -> tuple[Path, ...]:
     return found
 
 
-def _workload(name: str) -> str:
-    """A folder is kept as an absolute path, for a resumed bisection starts somewhere else."""
+def workload_name(settings: Settings, said: str | None) -> str:
+    """Return the workload to use; a folder as an absolute path, for a resumed bisection starts elsewhere.
+
+    Raises RequestError where neither the command line nor the settings name one.
+    """
+    name = said or settings.workload
+    if not name:
+        raise RequestError(
+            "--workload is missing", cure="'perfbisect workload list' shows what can be measured; name one"
+        )
     path = Path(name).expanduser()
     return str(path.absolute()) if "/" in name or (path / "workload.yaml").is_file() else name

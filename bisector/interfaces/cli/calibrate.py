@@ -1,0 +1,125 @@
+"""`perfbisect calibrate`: how noisy is this testbed under this workload, and what can it show?"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bisector.interfaces.cli import asking, output
+
+if TYPE_CHECKING:
+    from bisector.core.calibration import Calibration
+    from bisector.core.model import Interval
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command(name="calibrate")(command)
+
+
+def command(
+    rev: Annotated[str, typer.Argument(metavar="[REV]", help="The commit to measure.")] = "HEAD",
+    workload: asking.WorkloadName = None,
+    testbed: Annotated[str | None, typer.Option(help="A testbed of the lab. [default: the first]")] = None,
+    boots: Annotated[int, typer.Option(help="Boots in all; those kept from before count.")] = 8,
+    runs: Annotated[int, typer.Option(help="Runs in each boot.")] = 10,
+    metric: asking.Metric = None,
+    recipe: asking.RecipeName = None,
+    repo: asking.Repo = None,
+    lab: asking.Lab = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Forget what was measured before.")] = False,
+    as_json: asking.Json = False,
+) -> None:
+    """Measure one commit again and again (A/A): noise, drift, false alarms, and what can be shown.
+
+    The result is kept for the workload on this testbed; later bisections and 'perfbisect plan' start from
+    it. Every boot is kept as it ends: after Ctrl-C the same command goes on.
+
+    Examples:
+
+      perfbisect calibrate v6.1 --repo ~/linux --workload pipe-test
+
+      perfbisect calibrate v6.1 --workload pipe-test --boots 20 --json
+    """
+    from bisector import bootstrap
+
+    settings = asking.settings(lab=lab, repo=repo)
+    result, path = bootstrap.calibration(
+        settings,
+        rev,
+        workload=asking.workload_name(settings, workload),
+        testbed_name=testbed,
+        recipe=recipe or settings.recipe,
+        metric=metric,
+        boots=boots,
+        runs=runs,
+        fresh=fresh,
+        progress=output.note,
+    )
+    if as_json:
+        output.facts({**data(result), "kept": str(path)})
+        return
+    print(text(result, path))
+
+
+def data(result: Calibration) -> dict[str, Any]:
+    """Return the calibration as JSON holds it; deviations, drift and effects relative to the level."""
+    smallest = [{"boots": b, "runs": k, "effect": effect} for b, k, effect in result.smallest]
+    return {**dataclasses.asdict(result), "smallest": smallest}
+
+
+def text(result: Calibration, path: Path) -> str:
+    """Return the calibration for people."""
+    rows = {
+        "level": f"{result.level:g}, from {result.runs} runs in {result.boots} boots",
+        "runs of a boot spread": _spread(result.run_sd),
+        "boots spread": _spread(result.boot_sd),
+        "drift": _drift(result),
+        "neighbouring runs": f"correlate by {result.correlation:+.2f}",
+        "outliers": f"{result.outliers} of {result.runs} runs",
+        "modes": _modes(result),
+        "false alarms": _alarms(result),
+        "best use of the time": f"{result.runs_per_boot} runs a boot",
+    }
+    lines = [output.pairs(rows, indent="  "), "", "The smallest effect that is shown 19 times in 20:", ""]
+    runs = sorted({k for _, k, _ in result.smallest})
+    table = [
+        [f"{b} boots a side", *(f"{100 * result.smallest_effect(b, k):.2g}%" for k in runs)]
+        for b in sorted({b for b, _, _ in result.smallest})
+    ]
+    lines.append(output.table(["", *(f"{k} run{'s' * (k > 1)} a boot" for k in runs)], table))
+    lines += [f"warning: {warning}" for warning in result.warnings]
+    lines += ["", f"kept in {path}; bisections with this workload on this testbed start from it"]
+    return "\n".join(lines)
+
+
+def _spread(sd: Interval) -> str:
+    return f"{100 * sd.estimate:.2g}% (95% interval {100 * sd.low:.2g}% to {100 * sd.high:.2g}%)"
+
+
+def _drift(result: Calibration) -> str:
+    if result.drift is None:
+        return "not known; it takes four boots"
+    d = result.drift
+    size = f"{100 * d.estimate:+.2g}% an hour ({100 * d.low:+.2g}% to {100 * d.high:+.2g}%)"
+    return size if result.drifts else f"none to be seen: {size}"
+
+
+def _modes(result: Calibration) -> str:
+    if result.modes is None:
+        return "one"
+    modes = result.modes
+    owner = "a boot keeps its mode" if modes.by_boot else "runs change between them"
+    return f"two, {100 * (modes.high - modes.low):.2g}% apart, {100 * modes.share:.0f}% high; {owner}"
+
+
+def _alarms(result: Calibration) -> str:
+    if result.alarms is None or result.naive_alarms is None:
+        return "not known; it takes four boots"
+    return (
+        f"{100 * result.alarms:.0f}% at alpha {result.alpha:g} comparing boots; "
+        f"{100 * result.naive_alarms:.0f}% if runs counted as independent"
+    )
