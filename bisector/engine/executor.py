@@ -183,8 +183,9 @@ def _retire_others(url: str, bisection: str, version: str, serializer: Any) -> s
     Launching DBOS takes up everything that is pending; a bisection that the user did not name must not
     start by itself. It loses nothing: its records are in the store, and resuming it starts a new workflow.
     """
-    from dbos import DBOSClient
+    from dbos import DBOS, DBOSClient
 
+    DBOS.migrate(url)
     client = DBOSClient(system_database_url=url, serializer=serializer)
     try:
         found = None
