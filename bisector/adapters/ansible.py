@@ -323,6 +323,7 @@ def _environment(playbooks: Path, short: Path) -> Mapping[str, str]:
         "ANSIBLE_LOCAL_TEMP": str(short / "tmp"),
         "ANSIBLE_SSH_CONTROL_PATH_DIR": str(short / "cp"),
         "ANSIBLE_NOCOLOR": "1",
+        "TMPDIR": str(short),  # a module that is killed leaves its temporary files
         "LC_ALL": "C.UTF-8",
         # ansible-runner starts 'ansible-playbook' by name; ours is beside the interpreter, seldom in PATH.
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",

@@ -171,7 +171,9 @@ def _build(workload: Workload, build: Path, payload: Path) -> None:
 def _add_agent(cc: tuple[str, ...], payload: Path) -> None:
     sources = resource("playbooks") / "roles" / "measure" / "files" / "agent"
     names = sorted(path.name for path in sources.glob("*.c"))
-    process.run([*cc, "-O2", "-o", (payload / AGENT).absolute(), *names], cwd=sources, timeout=_BUILD_SECONDS)
+    process.run(
+        [*cc, "-O2", "-s", "-o", (payload / AGENT).absolute(), *names], cwd=sources, timeout=_BUILD_SECONDS
+    )
     shutil.copyfile(sources / "facts.txt", payload / FACTS)
 
 

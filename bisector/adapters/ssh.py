@@ -209,6 +209,13 @@ def _connect(host: SSHHost, timeout: float) -> paramiko.SSHClient:
             details=str(error),
             cure=f"add {host.key}.pub to ~{host.user}/.ssh/authorized_keys there",
         ) from error
+    except paramiko.ssh_exception.IncompatiblePeer as error:
+        client.close()
+        raise InfrastructureError(
+            f"{host} and paramiko have no algorithm in common",
+            details=str(error),
+            cure="let its sshd_config offer KexAlgorithms curve25519-sha256@libssh.org",
+        ) from error
     except (TimeoutError, socket.gaierror, paramiko.ssh_exception.NoValidConnectionsError) as error:
         client.close()
         raise SSHRefused(f"{host} does not answer", details=str(error)) from error
