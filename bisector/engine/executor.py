@@ -5,9 +5,12 @@ Two processes that launch DBOS on one SQLite file take over each other's work, h
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
+import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,13 +19,18 @@ from typing import IO, Any
 from bisector.engine.driver import Driver
 from bisector.engine.events import OnEvent
 from bisector.engine.services import Services
-from bisector.errors import InfrastructureError, Interrupted, PerfbisectError
+from bisector.errors import InfrastructureError, Interrupted, PerfbisectError, RequestError
 from bisector.ports import Stored
 
 _POLL_SECONDS = 0.2
 """How soon Ctrl-C and the end of a bisection are noticed."""
 _FAREWELL_SECONDS = 30.0
 """For a build or a boot to end after its guest and children were ended, before the process goes anyway."""
+
+_PROBE_SECONDS = 1.0
+"""For a process that merely looks at the lock to be gone again."""
+_LOCK = "executor.lock"
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Busy(PerfbisectError):
@@ -41,51 +49,86 @@ class Busy(PerfbisectError):
 
 @contextmanager
 def lock(state_dir: Path, bisection: str) -> Iterator[None]:
-    """Hold the state folder's lock. Raises Busy."""
+    """Hold the state folder's lock; the kernel frees it when we die. Raises Busy."""
     state_dir.mkdir(parents=True, exist_ok=True)
-    with (state_dir / "executor.lock").open("a+", encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise _busy(file) from None
-        file.seek(0)
-        file.truncate()
+    with (state_dir / _LOCK).open("a+", encoding="utf-8") as file:
+        deadline = time.monotonic() + _PROBE_SECONDS
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                holder = _holder(file)
+                if holder is not None:
+                    raise Busy(*holder) from None
+                if time.monotonic() > deadline:
+                    raise Busy("unknown", "unknown") from None
+                time.sleep(_PROBE_SECONDS / 20)  # a `runner` looks, or the holder has not signed yet
+        file.truncate(0)
         file.write(f"{os.getpid()} {bisection}\n")
         file.flush()
         try:
             yield
         finally:
-            file.seek(0)
-            file.truncate()
+            file.truncate(0)
 
 
 def runner(state_dir: Path) -> str | None:
     """Return the bisection that some process is running in this state folder, if any."""
     try:
-        with lock(state_dir, ""):
-            return None
-    except Busy as busy:
-        return busy.bisection
+        with (state_dir / _LOCK).open("r", encoding="utf-8") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                holder = _holder(file)
+                return holder[1] if holder is not None else None
+    except FileNotFoundError:
+        pass
+    return None
+
+
+@contextmanager
+def _signals(stop: threading.Event) -> Iterator[None]:
+    """Let the first Ctrl-C, SIGTERM or closed terminal set `stop`; a second Ctrl-C ends at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def handle(number: int, _: object) -> None:
+        if number == signal.SIGINT and stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    before = {number: signal.signal(number, handle) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, action in before.items():
+            signal.signal(number, action)
 
 
 def execute(stored: Stored, services: Services, on_event: OnEvent, stop: threading.Event) -> None:
     """Run a bisection to its end; the conclusion is then in the store.
 
-    Raises Busy, Interrupted (stop was set, or Ctrl-C; resumable) or InfrastructureError (resumable).
+    Raises Busy, Interrupted (stop was set, Ctrl-C or SIGTERM), RequestError (something it was begun with has
+    changed) or InfrastructureError; it can be resumed after each.
     """
-    with lock(services.state_dir, stored.id):
+    with lock(services.state_dir, stored.id), _signals(stop):
         driver = Driver(stored, services, on_event, stop)
         services.store.set_status(stored.id, "running")
         try:
             result = _run(driver, services, stop)
         except KeyboardInterrupt:
-            result = {"interrupted": True, "error": "interrupted"}
+            result = {"error": "interrupted"}
+            stop.set()
         except BaseException:
             services.store.set_status(stored.id, "failed")
             raise
         finally:
             driver.close()
-        if result.get("interrupted"):
+        if "ended" in result:
+            return
+        if stop.is_set():
             if services.store.status(stored.id) == "cancelled":
                 raise Interrupted(f"the bisection '{stored.id}' was cancelled")
             services.store.set_status(stored.id, "interrupted")
@@ -93,13 +136,13 @@ def execute(stored: Stored, services: Services, on_event: OnEvent, stop: threadi
                 f"the bisection '{stored.id}' is interrupted; nothing is lost",
                 cure=f"perfbisect resume {stored.id}",
             )
-        if "error" in result:
-            services.store.set_status(stored.id, "failed")
-            raise InfrastructureError(
-                result["error"],
-                details=result.get("details", ""),
-                cure=result.get("cure") or f"mend the cause, then: perfbisect resume {stored.id}",
-            )
+        services.store.set_status(stored.id, "failed")
+        kind = RequestError if result.get("exit_code") == RequestError.exit_code else InfrastructureError
+        raise kind(
+            result.get("error", "the workflow engine stopped"),
+            details=result.get("details", ""),
+            cure=result.get("cure") or f"mend the cause, then: perfbisect resume {stored.id}",
+        )
 
 
 def _run(driver: Driver, services: Services, stop: threading.Event) -> dict[str, Any]:
@@ -137,7 +180,9 @@ def _run(driver: Driver, services: Services, stop: threading.Event) -> dict[str,
             attempts = len(DBOS.list_workflows(workflow_id_prefix=f"{driver.id}.", name="bisection"))
             with SetWorkflowID(f"{driver.id}.{attempts + 1}"):
                 handle = DBOS.start_workflow(workflow.bisection, driver.id, testbeds)
-        return _wait(handle, driver, services, stop)
+        result = _wait(handle, driver, services, stop)
+        _prune(driver.id)
+        return result
     finally:
         DBOS.destroy(workflow_completion_timeout_sec=0)
         workflow.detach(driver.id)
@@ -164,17 +209,24 @@ def _wait(
         done.set()
 
     threading.Thread(target=collect, daemon=True, name="result").start()
-    try:
-        while not stop.is_set() and not done.wait(_POLL_SECONDS):
-            if stop.is_set() or services.store.status(driver.id) == "cancelled":
-                stop.set()
-    except KeyboardInterrupt:
-        stop.set()
-    if stop.is_set() and not done.is_set():
-        driver.close()
-        done.wait(_FAREWELL_SECONDS)
-        result.setdefault("interrupted", True)
-    return result
+    while not stop.is_set() and not done.wait(_POLL_SECONDS):
+        if services.store.status(driver.id) == "cancelled":
+            stop.set()
+    deadline = time.monotonic() + _FAREWELL_SECONDS
+    while not done.is_set() and time.monotonic() < deadline:
+        driver.close()  # again and again: a boot may come up while we say farewell
+        done.wait(_POLL_SECONDS)
+    return dict(result)
+
+
+def _prune(bisection: str) -> None:
+    """Forget the workflows of a bisection that have ended: all that matters is in the store."""
+    from dbos import DBOS
+
+    with contextlib.suppress(Exception):  # tidying must not turn a good end into a bad one
+        known = DBOS.list_workflows(workflow_id_prefix=f"{bisection}.")
+        if all(w.status not in ("PENDING", "ENQUEUED") for w in known):
+            DBOS.delete_workflows([w.workflow_id for w in known])
 
 
 def _retire_others(url: str, bisection: str, version: str, serializer: Any) -> str | None:  # noqa: ANN401
@@ -201,7 +253,8 @@ def _retire_others(url: str, bisection: str, version: str, serializer: Any) -> s
         client.destroy()
 
 
-def _busy(file: IO[str]) -> Busy:
+def _holder(file: IO[str]) -> tuple[str, str] | None:
+    """Return the process and the bisection that are written in a lock file, if they are."""
     file.seek(0)
     pid, _, bisection = file.read().strip().partition(" ")
-    return Busy(pid or "unknown", bisection or "unknown")
+    return (pid, bisection) if bisection else None

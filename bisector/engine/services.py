@@ -17,7 +17,8 @@ class Services:
     """testbeds: name -> testbed, the ones this bisection uses. patches: on top of every commit tested.
 
     state_dir holds `bisections/<id>/` with everything a bisection keeps. boot_notes: facts recorded with
-    every boot, such as the checksum of the guest image.
+    every boot, such as the checksum of the guest image. one_host: kernels are built on the machine that also
+    measures, so on wall clocks only one of both may happen at a time.
     """
 
     source: Source
@@ -30,6 +31,7 @@ class Services:
     state_dir: Path
     patches: tuple[Path, ...] = ()
     boot_notes: Mapping[str, str] = field(default_factory=dict)
+    one_host: bool = True
 
     def folder(self, bisection: str) -> Path:
         """Return the folder of a bisection."""

@@ -10,15 +10,15 @@ Imported by `executor` alone, and late: DBOS takes 0.4 s to import.
 from __future__ import annotations
 
 import json
+import traceback
 from collections.abc import Mapping
 from typing import Any
 
-from dbos import DBOS, SetWorkflowID
-from dbos._serialization import Serializer
+from dbos import DBOS, Serializer, SetWorkflowID
 
 from bisector.core.model import Conclusion, Measure
 from bisector.engine.driver import Driver
-from bisector.errors import Interrupted, PerfbisectError
+from bisector.errors import PerfbisectError
 from bisector.spec import serial
 
 APPLICATION_VERSION = "1"
@@ -64,7 +64,8 @@ def detach(bisection: str) -> None:
     _drivers.pop(bisection, None)
 
 
-@DBOS.workflow(name="bisection")
+# No limit of attempts: every resume after a kill is one, and a person asked for it.
+@DBOS.workflow(name="bisection", max_recovery_attempts=None)
 def bisection(name: str, testbeds: list[str]) -> dict[str, Any]:
     """Decide and carry out until there is a conclusion; return {'ended': how, ...}."""
     busy: dict[str, Any] = {}
@@ -89,7 +90,7 @@ def bisection(name: str, testbeds: list[str]) -> dict[str, Any]:
             return dict(result)
 
 
-@DBOS.workflow(name="trial")
+@DBOS.workflow(name="trial", max_recovery_attempts=None)
 def trial(name: str, testbed: str, answer: Mapping[str, Any]) -> dict[str, Any]:
     """Carry out one decision on one testbed."""
     return DBOS.run_step({"name": "carry out"}, _carry_out, name, testbed, dict(answer))
@@ -98,7 +99,7 @@ def trial(name: str, testbed: str, answer: Mapping[str, Any]) -> dict[str, Any]:
 def _decide(name: str, testbed: str) -> dict[str, Any]:
     try:
         number, decision = _drivers[name].decide(testbed)
-    except PerfbisectError as error:
+    except Exception as error:
         return _error(error)
     key = "measure" if isinstance(decision, Measure) else "conclusion"
     return {"number": number, key: serial.to_json(decision)}
@@ -106,7 +107,10 @@ def _decide(name: str, testbed: str) -> dict[str, Any]:
 
 def _conclude(name: str, conclusion: Mapping[str, Any]) -> dict[str, Any]:
     value = serial.conclusion_from(conclusion)
-    _drivers[name].conclude(value)
+    try:
+        _drivers[name].conclude(value)
+    except Exception as error:
+        return _error(error)
     return {"ended": value.ending.value}
 
 
@@ -116,16 +120,22 @@ def _carry_out(name: str, testbed: str, answer: Mapping[str, Any]) -> dict[str, 
         return {}
     try:
         _drivers[name].carry_out(answer["number"], measure, testbed)
-    except PerfbisectError as error:
+    except Exception as error:
         return _error(error)
     return {}
 
 
-def _error(error: PerfbisectError) -> dict[str, Any]:
+def _error(error: Exception) -> dict[str, Any]:
+    """Return an error as values. One that is not ours is a defect: it is told with its traceback."""
+    if isinstance(error, PerfbisectError):
+        return {
+            "error": error.message,
+            "details": error.details,
+            "cure": error.cure,
+            "exit_code": error.exit_code,
+        }
     return {
-        "error": error.message,
-        "details": error.details,
-        "cure": error.cure,
-        "exit_code": error.exit_code,
-        "interrupted": isinstance(error, Interrupted),
+        "error": f"internal error: {type(error).__name__}: {error}",
+        "details": "".join(traceback.format_exception(error)),
+        "cure": "this is a defect of perfbisect: please report it; 'perfbisect resume' tries again",
     }

@@ -1,0 +1,383 @@
+"""A seeded fake of every port: for tests, for the documentation, and to try a planner without a kernel.
+
+Builds, boots and runs come from the one synthetic world of `fakes_lab.SyntheticLab`, whose draws depend on
+its seed and on what is drawn alone; so a process that is killed and started again meets the same world.
+Faults are asked for with `Faults`. Nothing here waits unless `Pace` says so.
+
+    lab = SyntheticLab(graph, LabModel(run_noise=1.0), {40: 8.0}, seed=1)
+    builder = FakeBuilder(lab, folder)
+    testbed = FakeTestbed("fake", lab)
+    kernel = builder.build(BuildOrder(graph.shas[3], "fake"), print)
+    session = testbed.boot(kernel, job(folder), folder, print)
+    session.run(0).values  # {'simulated': 99.3...}
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from bisector.adapters.fakes_lab import SyntheticBoot, SyntheticLab, ancestors
+from bisector.core.model import CommitGraph, Conclusion, Decision, Record, TestbedClock
+from bisector.errors import BootFailed, BuildFailed, RequestError, TestbedLost, WorkloadFailed
+from bisector.ports import (
+    BootFacts,
+    BuildOrder,
+    CommitInfo,
+    Job,
+    Kernel,
+    MetricSpec,
+    Progress,
+    RunResult,
+    Stored,
+)
+from bisector.spec.base import nearest
+
+METRIC = "simulated"
+"""The one metric that fake runs give, in the unit 's'."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Real seconds that each action takes, so that a test can kill a process in the middle of one."""
+
+    build: float = 0.0
+    boot: float = 0.0
+    run: float = 0.0
+
+
+class Faults:
+    """What goes wrong, on request.
+
+    build, boot, run: number of a call (from 1, over all fakes that share this object) -> the error it raises.
+    no_workload: commits whose workload fails in every run; no_metric: commits whose runs print another metric
+    only; nan: commits whose runs print NaN, refused as a real testbed refuses it.
+    """
+
+    def __init__(
+        self,
+        *,
+        build: Mapping[int, Exception] | None = None,
+        boot: Mapping[int, Exception] | None = None,
+        run: Mapping[int, Exception] | None = None,
+        no_workload: Sequence[int] = (),
+        no_metric: Sequence[int] = (),
+        nan: Sequence[int] = (),
+    ) -> None:
+        self._planned = {"build": dict(build or {}), "boot": dict(boot or {}), "run": dict(run or {})}
+        self._calls = {"build": itertools.count(1), "boot": itertools.count(1), "run": itertools.count(1)}
+        self._lock = threading.Lock()
+        self.no_workload, self.no_metric, self.nan = set(no_workload), set(no_metric), set(nan)
+
+    def strike(self, door: str) -> None:
+        """Count a call at 'build', 'boot' or 'run'; raise what is planned for it."""
+        with self._lock:
+            error = self._planned[door].pop(next(self._calls[door]), None)
+        if error is not None:
+            raise error
+
+
+class FakeClock:
+    """ports.Clock that moves by `step` seconds each time it is read; `advance` moves it further."""
+
+    def __init__(self, start: float = 1.0e9, step: float = 1.0) -> None:
+        self._now, self._step = start, step
+        self._lock = threading.Lock()
+
+    def now(self) -> float:
+        """Return seconds since the epoch."""
+        with self._lock:
+            self._now += self._step
+            return self._now
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass."""
+        with self._lock:
+            self._now += seconds
+
+
+class FakeSource:
+    """ports.Source over a graph; names: what people call some commits -> index."""
+
+    def __init__(self, graph: CommitGraph, names: Mapping[str, int] | None = None) -> None:
+        self._graph = graph
+        self._names = dict(names or {"good": graph.good, "bad": graph.bad})
+
+    def resolve(self, rev: str) -> str:
+        """Return the full id of a name or of the unique beginning of an id. Raises RequestError."""
+        if rev in self._names:
+            return self._graph.shas[self._names[rev]]
+        matching = [sha for sha in self._graph.shas if rev and sha.startswith(rev)]
+        if len(matching) != 1:
+            raise RequestError(f"unknown commit '{rev}'{nearest(rev, self._names)}")
+        return matching[0]
+
+    def graph(
+        self,
+        good: str,
+        bad: str,
+        *,
+        first_parent: bool = False,
+        paths: Sequence[str] = (),
+        skip: Sequence[str] = (),
+    ) -> CommitGraph:
+        """Return the graph with the skipped commits marked; only its own ends can be asked for.
+
+        Its commits touch no paths, and first_parent is refused: a fake history has one shape.
+        """
+        if good == bad:
+            raise RequestError("good and bad are the same commit")
+        if (good, bad) != (self._graph.shas[self._graph.good], self._graph.shas[self._graph.bad]):
+            raise RequestError("a fake history has only its own two ends")
+        if first_parent or paths:
+            raise RequestError("a fake history knows neither --first-parent nor paths")
+        index = {sha: i for i, sha in enumerate(self._graph.shas)}
+        skipped = {index[self.resolve(rev)]: "skipped by the user" for rev in skip}
+        return replace(self._graph, untestable={**self._graph.untestable, **skipped})
+
+    def info(self, sha: str) -> CommitInfo:
+        """Return an invented subject and author."""
+        number = self._graph.shas.index(self.resolve(sha))
+        return CommitInfo(
+            sha, f"fake: change number {number}", "Fake Author <fake@example.org>", 1e9 + number
+        )
+
+    def tags_containing(self, sha: str, names: Sequence[str]) -> frozenset[str]:
+        """Return those of the names that are reachable from the commit."""
+        mask = ancestors(self._graph, self._graph.shas.index(sha))
+        return frozenset(n for n in names if n in self._names and mask[self._names[n]])
+
+
+class FakeBuilder:
+    """ports.Builder: a kernel is a small file in `folder`, which also is the cache of the next process.
+
+    `folder`/builds.log gets one line for every build that ended well.
+    """
+
+    def __init__(
+        self, lab: SyntheticLab, folder: Path, *, faults: Faults | None = None, pace: Pace | None = None
+    ) -> None:
+        self._lab, self._folder = lab, folder
+        self._faults, self._pace = faults or Faults(), pace or Pace()
+        self._index = {sha: i for i, sha in enumerate(lab.graph.shas)}
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def build(self, order: BuildOrder, progress: Progress) -> Kernel:
+        """Build or fetch from the cache. Raises BuildFailed where the lab or the faults say so."""
+        known = self.cached(order)
+        if known is not None:
+            return known
+        self._faults.strike("build")
+        commit = self._index[order.sha]
+        progress("compiling")
+        time.sleep(self._pace.build)
+        if self._lab.untestable.get(commit) == "build":
+            raise BuildFailed("a fake compiler error", details="fake.c:1: error: expected ';'")
+        image, draft = self._image(order), self._folder / f".{threading.get_ident()}"
+        draft.write_text(json.dumps({"commit": commit, "layout": order.layout}), encoding="utf-8")
+        with (self._folder / "builds.log").open("a", encoding="utf-8") as log:
+            log.write(f"{image.name}\n")
+        draft.replace(image)  # at once or not at all: a half-written kernel is none
+        return self._kernel(order, cached=False)
+
+    def cached(self, order: BuildOrder) -> Kernel | None:
+        """Return the kernel if it is in the cache already."""
+        return self._kernel(order, cached=True) if self._image(order).exists() else None
+
+    def _image(self, order: BuildOrder) -> Path:
+        text = "\0".join((order.sha, order.recipe, str(order.layout), *map(str, order.patches)))
+        return self._folder / hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def _kernel(self, order: BuildOrder, *, cached: bool) -> Kernel:
+        image, binary = self._image(order), self._lab.binary(self._index[order.sha], order.layout)
+        return Kernel(
+            sha=order.sha,
+            recipe=order.recipe,
+            binary=binary,
+            image=image,
+            config=image,
+            log=image,
+            release=f"0.0.0-{binary}",
+            build_id=hashlib.sha256(binary.encode()).hexdigest()[:40],
+            seconds=self._lab.model.build_seconds,
+            cached=cached,
+            options={"FAKE": "y"},
+            toolchain="none",
+            key=image.name,
+        )
+
+
+class FakeTestbed:
+    """ports.Testbed that measures in the synthetic lab; one boot at a time, as on a machine."""
+
+    __test__ = False
+
+    def __init__(
+        self, name: str, lab: SyntheticLab, *, faults: Faults | None = None, pace: Pace | None = None
+    ) -> None:
+        self.name = name
+        self.clock: TestbedClock = lab.model.clock
+        self._lab = lab
+        self.faults, self.pace = faults or Faults(), pace or Pace()
+        self.boots = 0
+        self._index = {sha: i for i, sha in enumerate(lab.graph.shas)}
+        self._live: FakeSession | None = None
+
+    def boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> FakeSession:
+        """Boot a kernel; what it measures depends on the folder's name, so equal boots repeat.
+
+        Raises BootFailed where the lab or the faults say so; RequestError while another boot is live.
+        """
+        if self._live is not None:
+            raise RequestError(f"the testbed {self.name} runs a boot already")
+        self.faults.strike("boot")
+        commit = self._index[kernel.sha]
+        progress("booting")
+        time.sleep(self.pace.boot)
+        if self._lab.untestable.get(commit) == "boot":
+            raise BootFailed("a fake panic", details="Kernel panic - not syncing: fake")
+        self.boots += 1
+        layout = int(json.loads(kernel.image.read_text(encoding="utf-8"))["layout"])
+        boot = self._lab.boot(commit, layout, self.name, folder.name)
+        facts = BootFacts(
+            kernel.release, kernel.build_id, {"clocksource": "fake"}, self._lab.model.boot_seconds
+        )
+        self._live = FakeSession(self, boot, facts, folder)
+        return self._live
+
+    def free(self) -> None:
+        """Forget the live boot."""
+        self._live = None
+
+
+class FakeSession:
+    """ports.Session of a FakeTestbed."""
+
+    def __init__(self, testbed: FakeTestbed, boot: SyntheticBoot, facts: BootFacts, folder: Path) -> None:
+        self.facts = facts
+        self._testbed, self._boot, self._folder = testbed, boot, folder
+        self._gone = False
+
+    def run(self, index: int) -> RunResult:
+        """Measure once; keeps the raw output in the boot's folder. Raises what the faults say."""
+        testbed, commit = self._testbed, self._boot.commit
+        if self._gone:
+            raise TestbedLost(f"the boot on {testbed.name} is gone")
+        testbed.faults.strike("run")
+        time.sleep(testbed.pace.run)
+        if self._gone:  # it was left while it ran, by another thread
+            raise TestbedLost(f"the boot on {testbed.name} is gone")
+        if commit in testbed.faults.no_workload:
+            raise WorkloadFailed("the fake workload ended with code 1")
+        if commit in testbed.faults.nan:
+            raise WorkloadFailed(f"the workload printed nan for {METRIC}")
+        seconds = self._boot.lab.model.run_seconds
+        name = "another" if commit in testbed.faults.no_metric else METRIC
+        value = self._boot.run(index, seconds * index)
+        raw = self._folder / f"run-{index}.txt"
+        raw.write_text(f"{name}: {value!r}\n", encoding="utf-8")
+        if name != METRIC:
+            raise WorkloadFailed(f"the workload printed no {METRIC}")
+        return RunResult({METRIC: value}, seconds, seconds, raw)
+
+    def leave(self) -> None:
+        """End the boot and free the testbed."""
+        if not self._gone:
+            self._gone = True
+            self._testbed.free()
+
+
+def job(folder: Path, *, warmup: int = 0) -> Job:
+    """Return a job for fake testbeds: nothing of it is ever executed."""
+    return Job("fake", folder, ("./fake",), (MetricSpec(METRIC, "s"),), warmup=warmup, checksum="fake")
+
+
+@dataclass
+class _Kept:
+    """One bisection in a MemoryStore."""
+
+    stored: Stored
+    records: list[tuple[int, Record, Mapping[str, str]]] = field(default_factory=list)
+    decisions: list[tuple[int, Decision]] = field(default_factory=list)
+
+
+class MemoryStore:
+    """ports.Store that forgets everything with its process."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, _Kept] = {}
+        self._numbers = itertools.count(1)
+        self._lock = threading.Lock()
+
+    def create(self, stored: Stored) -> None:
+        """Add a bisection. Raises RequestError if the id exists."""
+        with self._lock:
+            if stored.id in self._kept:
+                raise RequestError(f"the bisection '{stored.id}' exists already")
+            self._kept[stored.id] = _Kept(stored)
+
+    def load(self, bisection: str) -> Stored:
+        """Return one bisection. Raises RequestError naming the nearest one that exists."""
+        return self._one(bisection).stored
+
+    def list(self) -> Sequence[Stored]:
+        """Return all bisections, newest first."""
+        return sorted((k.stored for k in self._kept.values()), key=lambda s: -s.created)
+
+    def append(self, bisection: str, record: Record, *, note: Mapping[str, str] | None = None) -> int:
+        """Add a record with free facts for the report; return its sequence number."""
+        with self._lock:
+            number = next(self._numbers)
+            self._one(bisection).records.append((number, record, dict(note or {})))
+            return number
+
+    def records(self, bisection: str, *, after: int = 0) -> Sequence[tuple[int, Record, Mapping[str, str]]]:
+        """Return (sequence number, record, note), oldest first; only those with a number above `after`."""
+        with self._lock:
+            return [row for row in self._one(bisection).records if row[0] > after]
+
+    def decide(self, bisection: str, decision: Decision) -> int:
+        """Keep what the planner decided, with its reason; return its sequence number."""
+        with self._lock:
+            number = next(self._numbers)
+            self._one(bisection).decisions.append((number, decision))
+            return number
+
+    def decisions(self, bisection: str) -> Sequence[tuple[int, Decision]]:
+        """Return (sequence number, decision), oldest first; numbers are shared with `records`."""
+        return list(self._one(bisection).decisions)
+
+    def status(self, bisection: str) -> str:
+        """Return the status alone. Raises RequestError for an unknown id."""
+        return self._one(bisection).stored.status
+
+    def set_status(self, bisection: str, status: str, conclusion: Conclusion | None = None) -> None:
+        """Change the status and, if given, the conclusion. Raises RequestError for an unknown id."""
+        kept = self._one(bisection)
+        kept.stored = replace(
+            kept.stored,
+            status=status,
+            conclusion=conclusion if conclusion is not None else kept.stored.conclusion,
+        )
+
+    def _one(self, bisection: str) -> _Kept:
+        if bisection not in self._kept:
+            raise RequestError(f"there is no bisection '{bisection}'{nearest(bisection, self._kept)}")
+        return self._kept[bisection]
+
+
+class FakeNotifier:
+    """ports.Notifier that keeps what it was told."""
+
+    def __init__(self) -> None:
+        self.messages: list[tuple[str, str]] = []
+
+    def notify(self, subject: str, text: str) -> None:
+        """Keep one message."""
+        self.messages.append((subject, text))
