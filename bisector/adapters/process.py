@@ -27,7 +27,8 @@ _GRACE_SECONDS = 5.0
 
 _MARK = "PERFBISECT_PROCESS"
 """Environment variable that every descendant inherits, so that those which left the process group (Ansible's
-workers and OpenSSH's connection masters call setsid) are found and ended as well. A list joined by ':'."""
+workers and OpenSSH's connection masters call setsid) are found and ended as well. A list joined by ':', each
+'<our pid>-<its start time>.<random>', so that what a killed perfbisect left can be told from what lives."""
 
 _POLL_SECONDS = 0.2
 """How soon a request to stop is seen; short enough that Ctrl-C feels immediate."""
@@ -112,7 +113,7 @@ def stream(
     """
     argv = tuple(str(part) for part in command)
     log.debug("stream %s (cwd=%s)", argv, cwd)
-    mark = uuid.uuid4().hex
+    mark = f"{_identity(os.getpid())}.{uuid.uuid4().hex}"
     marks = ":".join(part for part in (os.environ.get(_MARK, ""), mark) if part)
     try:
         process = subprocess.Popen(  # noqa: S603 - a list, never a shell
@@ -183,13 +184,12 @@ class Conversation:
     def receive(self, timeout: float) -> str:
         """Return the next line. Raises LineSilent after `timeout` seconds, LineClosed at the end."""
         assert self._process.stdout is not None
+        if self._process.stdout.closed:
+            raise LineClosed(f"'{self._name}' has ended")
         handle = self._process.stdout.fileno()
         deadline = time.monotonic() + timeout
         with selectors.DefaultSelector() as selector:
-            try:
-                selector.register(handle, selectors.EVENT_READ)
-            except ValueError as error:
-                raise LineClosed(f"'{self._name}' has ended") from error
+            selector.register(handle, selectors.EVENT_READ)
             while b"\n" not in self._buffer:
                 if not selector.select(max(0.0, deadline - time.monotonic())):
                     raise LineSilent(f"'{self._name}' said nothing for {timeout:.1f} s")
@@ -239,15 +239,47 @@ def end_marked(mark: str, grace: float = _GRACE_SECONDS) -> int:
     return len(seen)
 
 
+def end_orphans() -> int:
+    """End what `stream` of a perfbisect that was killed (-9, out of memory) left running; return how many.
+
+    To be called before work is taken up again: an orphaned build would race with its second attempt.
+    """
+    marks: set[str] = set()
+    for environment in _environments().values():
+        for variable in environment.split(b"\0"):
+            name, _, value = variable.partition(b"=")
+            if name.decode(errors="replace") == _MARK:
+                marks.update(value.decode(errors="replace").split(":"))
+    ended = 0
+    for mark in marks:
+        owner = mark.split(".", 1)[0]
+        pid = owner.split("-", 1)[0]
+        if pid.isdigit() and _identity(int(pid)) != owner:
+            ended += end_marked(mark)
+    return ended
+
+
+def _identity(pid: int) -> str:
+    """Return '<pid>-<start time>' of a process, which is never used twice; without a time if it is gone."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return f"{pid}-"
+    return f"{pid}-{stat.rsplit(')', 1)[1].split()[19]}"  # field 22 of proc(5); the name may hold blanks
+
+
 def _marked(mark: str) -> set[int]:
     needle = mark.encode()
-    found: set[int] = set()
+    return {pid for pid, environment in _environments().items() if needle in environment}
+
+
+def _environments() -> dict[int, bytes]:
+    """Return the environment of every other process that we may look into; a zombie's is empty."""
+    found = {}
     for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
-            continue
-        with contextlib.suppress(OSError):  # gone meanwhile, or another user's
-            if needle in (entry / "environ").read_bytes():  # a zombie's is empty
-                found.add(int(entry.name))
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            with contextlib.suppress(OSError):  # gone meanwhile, or another user's
+                found[int(entry.name)] = (entry / "environ").read_bytes()
     return found
 
 

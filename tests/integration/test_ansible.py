@@ -21,7 +21,7 @@ PLAYBOOK = """\
     - name: saying a word
       ansible.builtin.raw: "echo {{ word }}"
     - name: napping
-      ansible.builtin.raw: "sleep {{ nap }}; exit {{ code }}"
+      ansible.builtin.shell: "sleep {{ nap }}; exit {{ code }}"
 """
 
 INVENTORY = """\
