@@ -83,7 +83,10 @@ class BuilderVariables(Spec):
     """The host variables of a builder, without their prefix."""
 
     jobs: int | None = Field(default=None, ge=1, description="parallel compilers; unset: as many as CPUs")
-    cache: str = Field(default="", description="folder for trees and ccache on a remote builder")
+    folder: str = Field(default="~/.cache/perfbisect", description="for trees and ccache on a remote builder")
+    shares_files: bool | None = Field(
+        default=None, description="whether it sees this machine's files; unset: if its connection is local"
+    )
 
 
 @dataclass(frozen=True, slots=True)
