@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from bisector.adapters.host import Check
     from bisector.core.calibration import Calibration
     from bisector.engine.services import Services
-    from bisector.ports import Builder, BuildOrder, Planner, Source, Store, Testbed
+    from bisector.ports import Builder, BuildOrder, Planner, Progress, RunResult, Source, Store, Testbed
     from bisector.spec.lab import Lab, TestbedSpec
 
 Stop = Callable[[], bool]
@@ -95,6 +95,23 @@ def testbed(settings: Settings, the_lab: Lab, spec: TestbedSpec, stop: Stop | No
             from bisector.adapters.local_testbed import LocalTestbed
 
             return LocalTestbed(spec.name)
+
+
+def try_workload(workload: Workload, runs: int, folder: Path, progress: Progress) -> Iterator[RunResult]:
+    """Run a workload on this machine, under the kernel it has; warm-up runs come first and are given as well.
+
+    folder: where its program is built and its output kept. Raises as `ports.Session.run` does.
+    """
+    from bisector.adapters.local_testbed import LocalTestbed, running_kernel
+    from bisector.adapters.payload import workload_job
+
+    job = workload_job(workload, folder)
+    session = LocalTestbed().boot(running_kernel(), job, folder, progress)
+    try:
+        for index in range(job.warmup + runs):
+            yield session.run(index)
+    finally:
+        session.leave()
 
 
 def planner(settings: Settings, workload: str, testbeds: Sequence[str], metric: str) -> Planner:

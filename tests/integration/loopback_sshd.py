@@ -82,6 +82,10 @@ def sshd(tmp_path_factory):
             if probe.connect_ex(("127.0.0.1", port)) == 0:
                 break
         time.sleep(0.05)
+    autogroup = Path("/proc/sys/kernel/sched_autogroup_enabled")
+    before = autogroup.read_text() if autogroup.exists() else ""
     yield Server(host, process)
     process.terminate()
     process.wait(10)
+    if before:
+        autogroup.write_text(before)  # a deployed workload has switched it off, as it should on a testbed

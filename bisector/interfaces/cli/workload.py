@@ -21,6 +21,7 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(help="What can be measured.", rich_markup_mode=None)
     group.command(name="list")(list_)
     group.command()(show)
+    group.command()(run)
     app.add_typer(group, name="workload")
 
 
@@ -80,6 +81,48 @@ def show(
             indent="  ",
         )
     )
+
+
+def run(
+    name: Annotated[str, typer.Argument(help="Its name, or the path of a folder with a workload.yaml.")],
+    runs: Annotated[
+        int | None, typer.Option(min=1, help="How often. [default: as its manifest says]")
+    ] = None,
+    keep: Annotated[Path | None, typer.Option(help="Folder for its output. [default: none is kept]")] = None,
+    folder: Folder = None,
+    as_json: Json = False,
+) -> None:
+    """Run a workload on this machine, under the kernel it has: to try a manifest, or a change to one.
+
+    Settings that it asks for are undone afterwards; without root they are not made.
+
+    Examples:
+
+      perfbisect workload run pipe-test
+
+      perfbisect workload run ./my-workload --runs 10 --keep out
+    """
+    import tempfile
+
+    from bisector.bootstrap import try_workload
+    from bisector.spec.workload import load_workload
+
+    workload = load_workload(name, folder)
+    warmup, wanted = workload.manifest.warmup, runs or workload.manifest.runs
+    done: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory(prefix="perfbisect-") as scratch:
+        results = try_workload(workload, wanted, keep or Path(scratch), output.note)
+        for index, result in enumerate(results):
+            done.append(
+                {"warmup": index < warmup, "values": dict(result.values), "flags": list(result.flags)}
+            )
+            if not as_json:
+                units = {metric.name: metric.unit for metric in workload.manifest.metrics}
+                said = ", ".join(f"{key} {value:.6g} {units[key]}" for key, value in result.values.items())
+                marks = [*(["warm-up"] if index < warmup else []), *result.flags]
+                print(f"run {index}: {said}" + (f" ({', '.join(marks)})" if marks else ""))
+    if as_json:
+        output.facts({"workload": workload.name, "runs": done})
 
 
 def _metric(metric: Any) -> str:  # noqa: ANN401 - MetricManifest; pydantic is imported late
