@@ -1,0 +1,327 @@
+"""A guest of this machine as a testbed: libvirt boots the kernel directly, SSH comes in by a forwarded port.
+
+Each boot is a new transient domain on the same read-only disk. What goes wrong is told apart here: a kernel
+that panics, hangs or never answers is a `BootFailed`; a guest that somebody killed, or a libvirt that does
+not work, is infrastructure.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import re
+import socket
+import time
+import uuid
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bisector.adapters.ansible import Ansible
+from bisector.adapters.console import clean, death, stage, tail
+from bisector.adapters.domain_xml import TICKS_PER_SECOND, Guest, domain_xml
+from bisector.adapters.endpoint import SSHHost
+from bisector.adapters.guest_image import GuestImage, GuestImages
+from bisector.adapters.kvm_probe import KvmProbe
+from bisector.adapters.libvirt_host import Domain, Hypervisor, PortTaken
+from bisector.adapters.opening import Opening
+from bisector.core.model import TestbedClock
+from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, TestbedLost
+from bisector.ports import BootFacts, Job, Kernel, Progress, RunResult, Session
+from bisector.spec.lab import TestbedSpec
+
+log = logging.getLogger(__name__)
+
+_LOOPBACK = "127.0.0.1"
+_POLL_SECONDS = 0.03
+"""Between two looks at the console; what a boot can lose by it."""
+
+_PROBE_SECONDS = 1.0
+"""Between two looks whether QEMU still runs, which reads all of /proc."""
+
+_BANNER_SECONDS = 10.0
+"""For sshd's first line after a connection; emulated, it forks for 0.1 s."""
+
+_PORT_TRIES = 5
+_CONSOLE_BYTES = 1 << 18
+"""More than a boot and many WARNs say; only the end of a longer console is looked at."""
+
+
+class LibvirtTestbed:
+    """See `ports.Testbed`. One guest at a time; a leftover of a killed process is ended by the next boot."""
+
+    __test__ = False
+
+    def __init__(
+        self,
+        spec: TestbedSpec,
+        ansible: Ansible,
+        cache_dir: Path,
+        state_dir: Path,
+        *,
+        uri: str | None = None,
+    ) -> None:
+        """Decide the clock ('auto': KVM and wall time where a boot proved KVM, else instructions).
+
+        uri: of libvirt; by default the system daemon for root, else the user's own.
+        """
+        self.name = spec.name
+        self._spec = spec
+        self._ansible = ansible
+        self._cache = cache_dir
+        self._uri = uri
+        self._prefix = f"{domain_prefix(state_dir)}{_plain(spec.name)}-"
+        choice = spec.variables.clock
+        self._kvm = choice != "instructions" and KvmProbe(cache_dir).ask(lambda _: None).works
+        self.clock: TestbedClock = choice if choice != "auto" else "wall" if self._kvm else "instructions"
+
+    def boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> Session:
+        """Boot the kernel in a new guest and deploy the job. See `ports.Testbed.boot`."""
+        folder = folder.absolute()
+        image = GuestImages(self._cache).ensure(progress)
+        hypervisor = Hypervisor(self._uri)
+        try:
+            for name in hypervisor.sweep(self._prefix):
+                log.warning("ended the guest %s, a leftover of a process that was killed", name)
+            return self._boot(hypervisor, image, kernel, job, folder, progress)
+        except BaseException:
+            hypervisor.close()
+            raise
+
+    def _boot(
+        self,
+        hypervisor: Hypervisor,
+        image: GuestImage,
+        kernel: Kernel,
+        job: Job,
+        folder: Path,
+        progress: Progress,
+    ) -> Session:
+        started = time.monotonic()
+        progress(f"booting {kernel.release or kernel.sha[:12]} in a guest")
+        console = _fresh_console(folder)
+        domain, port = self._start(hypervisor, image, kernel, console)
+        look = _Look(console, domain)
+        opening: Opening | None = None
+        try:
+            timeout = self._spec.variables.boot_timeout
+            opening = Opening(
+                self._ansible,
+                self.name,
+                _ssh_host(image, port, folder),
+                job,
+                folder,
+                progress,
+                boot_timeout=timeout,
+                workdir=self._spec.workdir,
+            )
+            _wait_for_ssh(look, port, started + timeout, timeout)
+            session = opening.ready(
+                kernel,
+                crashed=look.crashed,
+                on_leave=lambda: _end(domain, hypervisor),
+                boot_seconds=time.monotonic() - started,
+                ticks_per_second=TICKS_PER_SECOND if self.clock == "instructions" else None,
+                wall=self.clock == "wall",
+                console=console,
+            )
+        except BaseException as error:
+            if opening is not None:
+                opening.abandon()
+            lost = look.lost() if isinstance(error, InfrastructureError) else None
+            _end(domain, hypervisor)
+            if lost is not None and not isinstance(error, TestbedLost):
+                raise lost from error
+            raise
+        own = {"guest.disk": image.checksum, "guest.kvm": str(self._kvm).lower()}
+        facts = replace(session.facts, facts={**session.facts.facts, **own})
+        return GuestSession(facts, session, domain, racing=self.clock == "instructions")
+
+    def _start(
+        self, hypervisor: Hypervisor, image: GuestImage, kernel: Kernel, console: Path
+    ) -> tuple[Domain, int]:
+        variables = self._spec.variables
+        for attempt in range(1, _PORT_TRIES + 1):
+            port = _free_port()
+            guest = Guest(
+                name=f"{self._prefix}{uuid.uuid4().hex[:8]}",
+                kernel=kernel.image.absolute(),
+                disk=image.disk.absolute(),
+                console=console,
+                port=port,
+                clock=self.clock,
+                kvm=self._kvm,
+                memory_mb=variables.memory_mb,
+                cpus=variables.cpus,
+                cmdline=variables.cmdline,
+                label=(os.getuid(), os.getgid()) if hypervisor.uri == "qemu:///system" else None,
+            )
+            try:
+                return hypervisor.start(guest.name, domain_xml(guest)), port
+            except PortTaken:
+                if attempt == _PORT_TRIES:
+                    raise
+                log.info("port %d was taken by another program; trying the next one", port)
+        raise AssertionError("the loop returns or raises")
+
+
+@dataclass(slots=True)
+class GuestSession:
+    """A session that keeps its guest suspended between runs: see domain_xml about sleep=off."""
+
+    facts: BootFacts
+    inner: Session
+    domain: Domain
+    racing: bool
+    _suspended: bool = False
+
+    def run(self, index: int) -> RunResult:
+        """Resume the guest for one run. Raises as `ports.Session.run`."""
+        if self._suspended:
+            try:
+                self.domain.resume()
+            except InfrastructureError as error:
+                raise TestbedLost("the suspended guest cannot be resumed", details=error.details) from error
+            self._suspended = False
+        result = self.inner.run(index)
+        if self.racing:
+            try:
+                self.domain.suspend()
+                self._suspended = True
+            except InfrastructureError as error:  # it costs host time, no more
+                log.warning("%s: %s", error.message, error.details)
+        return result
+
+    def leave(self) -> None:
+        """End the guest. Never raises."""
+        self.inner.leave()
+
+
+@dataclass(slots=True)
+class _Look:
+    """At a guest from outside: its console, and whether its QEMU runs."""
+
+    console: Path
+    domain: Domain
+    _next_probe: float = 0.0
+
+    def text(self) -> str:
+        """Return the console so far (its end)."""
+        try:
+            with self.console.open("rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                file.seek(max(0, size - _CONSOLE_BYTES))
+                return clean(file.read())
+        except OSError:
+            return ""
+
+    def crashed(self) -> str | None:
+        """Return how the kernel died with the end of its console, or None."""
+        text = self.text()
+        died = death(text)
+        return None if died is None else f"{died}\n{tail(text)}"
+
+    def lost(self) -> PerfbisectError | None:
+        """Return why the guest is gone although its kernel did not die by its console, or None if it runs."""
+        if time.monotonic() < self._next_probe:
+            return None
+        self._next_probe = time.monotonic() + _PROBE_SECONDS
+        end = self.domain.ended()
+        if end is None or self.crashed() is not None:
+            return None
+        if end == "shutdown":  # a triple fault resets the machine, and nothing is left to say so
+            return BootFailed("the kernel reset the guest without a word", details=tail(self.text()))
+        words = {
+            "destroyed": "was destroyed from outside",
+            "crashed": "its QEMU was killed",
+            "failed": "its QEMU gave up",
+            "lost": "its QEMU is gone",
+        }
+        return TestbedLost(f"the guest was lost while it booted: {words[end]}", details=tail(self.text()))
+
+
+def _wait_for_ssh(look: _Look, port: int, deadline: float, timeout: float) -> None:
+    """Return when sshd in the guest answers. Raises BootFailed (the kernel) or TestbedLost (not it)."""
+    while True:
+        text = look.text()
+        died = death(text)
+        if died is not None:
+            raise BootFailed(f"the kernel died while it booted: {died}", details=tail(text))
+        reached = stage(text)
+        if reached == "ready" and _banner(port):
+            return
+        if reached == "no-ssh":
+            raise BootFailed("the kernel boots, but sshd cannot run on it", details=tail(text))
+        lost = look.lost()
+        if lost is not None:
+            raise lost
+        if time.monotonic() > deadline:
+            where = {
+                "silent": "it never said a word",
+                "kernel": "it hangs before its first process speaks",
+                "init": "its first process runs, but sshd never listens",
+                "ready": "sshd listens, but cannot be reached over the network",
+                "no-ssh": "",
+            }[reached]
+            raise BootFailed(
+                f"the kernel did not boot within {timeout:.0f} s: {where}",
+                details=tail(text),
+                cure="if this machine is just slow, raise the host variable perfbisect_boot_timeout",
+            )
+        time.sleep(_POLL_SECONDS)
+
+
+def _banner(port: int) -> bool:
+    """Say whether an SSH server greets at the forwarded port; QEMU itself accepts long before."""
+    with contextlib.suppress(OSError), socket.create_connection((_LOOPBACK, port), _BANNER_SECONDS) as client:
+        client.settimeout(_BANNER_SECONDS)
+        return client.recv(64).startswith(b"SSH-")
+    return False
+
+
+def _end(domain: Domain, hypervisor: Hypervisor) -> None:
+    domain.destroy()
+    hypervisor.close()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((_LOOPBACK, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _ssh_host(image: GuestImage, port: int, folder: Path) -> SSHHost:
+    """Pin the image's host key to the port of this boot."""
+    known_hosts = folder / "known_hosts"
+    try:
+        known_hosts.write_text(f"[{_LOOPBACK}]:{port} {image.host_key}\n", encoding="ascii")
+    except OSError as error:
+        raise InfrastructureError(f"cannot write {known_hosts}: {error.strerror}") from error
+    return SSHHost(_LOOPBACK, port, "root", image.key.absolute(), known_hosts)
+
+
+def _fresh_console(folder: Path) -> Path:
+    """Return the path of this boot's console; one of an earlier try in the same folder is put aside."""
+    console = folder / "console.log"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if console.exists():
+            number = 1 + sum(1 for _ in folder.glob("console.log.*"))
+            console.rename(folder / f"console.log.{number}")
+        console.touch()
+    except OSError as error:
+        raise InfrastructureError(f"cannot write below {folder}: {error.strerror}") from error
+    return console
+
+
+def domain_prefix(state_dir: Path) -> str:
+    """Return what the names of all guests of a state folder begin with."""
+    digest = hashlib.sha256(str(state_dir.absolute()).encode()).hexdigest()[:8]
+    return f"perfbisect-{digest}-"
+
+
+def _plain(name: str) -> str:
+    """Return a testbed's name with nothing that QEMU's or libvirt's syntax could take for its own."""
+    return re.sub(r"[^A-Za-z0-9_.]", "_", name)

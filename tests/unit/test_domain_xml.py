@@ -1,0 +1,75 @@
+"""The guest as libvirt gets it: well-formed whatever the names, and each clock with what it needs."""
+
+from __future__ import annotations
+
+import dataclasses
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+from bisector.adapters.domain_xml import Guest, command_line, domain_xml
+from bisector.adapters.libvirt_testbed import domain_prefix
+
+GUEST = Guest(
+    name="perfbisect-0-guest-1",
+    kernel=Path("/cache/k&1/image"),
+    disk=Path("/cache/it's <here>/root.ext2"),
+    console=Path('/state/"b"/console.log'),
+    port=2201,
+    clock="instructions",
+    kvm=False,
+)
+QEMU = "{http://libvirt.org/schemas/domain/qemu/1.0}"
+
+
+def _arguments(guest: Guest) -> list[str]:
+    return [arg.get("value", "") for arg in ET.fromstring(domain_xml(guest)).iter(f"{QEMU}arg")]
+
+
+def test_paths_survive_quoting() -> None:
+    root = ET.fromstring(domain_xml(GUEST))
+    assert root.findtext("os/kernel") == str(GUEST.kernel)
+    assert root.find("devices/disk/source").get("file") == str(GUEST.disk)
+    assert root.find("devices/serial/source").get("path") == str(GUEST.console)
+
+
+def test_the_instruction_clock_has_nothing_of_the_hosts_time() -> None:
+    root = ET.fromstring(domain_xml(GUEST))
+    assert root.get("type") == "qemu"
+    assert root.find("clock").get("offset") == "absolute"
+    assert root.find("clock/timer").get("track") == "guest"
+    arguments = _arguments(GUEST)
+    assert arguments[arguments.index("-icount") + 1] == "shift=0,sleep=off,align=off"
+    assert "-seed" in arguments
+
+
+def test_the_wall_clock_has_no_tricks() -> None:
+    guest = dataclasses.replace(GUEST, clock="wall", kvm=True)
+    root = ET.fromstring(domain_xml(guest))
+    assert root.get("type") == "kvm"
+    assert root.find("cpu").get("mode") == "host-passthrough"
+    assert not {"-icount", "-seed"} & set(_arguments(guest))
+    assert "tsc_early_khz" not in command_line(guest)
+
+
+def test_the_disk_is_read_only_and_the_port_only_on_loopback() -> None:
+    assert ET.fromstring(domain_xml(GUEST)).find("devices/disk/readonly") is not None
+    network = next(value for value in _arguments(GUEST) if value.startswith("user,"))
+    assert "hostfwd=tcp:127.0.0.1:2201-:22" in network
+    assert "restrict=on" in network
+
+
+def test_the_labs_command_line_comes_last() -> None:
+    assert command_line(dataclasses.replace(GUEST, cmdline="init=/bin/sleep 9")).endswith(
+        " init=/bin/sleep 9"
+    )
+
+
+def test_the_label_is_only_for_the_system_daemon() -> None:
+    assert ET.fromstring(domain_xml(GUEST)).find("seclabel") is None
+    labelled = ET.fromstring(domain_xml(dataclasses.replace(GUEST, label=(0, 0))))
+    assert labelled.findtext("seclabel/label") == "+0:+0"
+
+
+def test_two_state_folders_never_share_a_prefix() -> None:
+    assert domain_prefix(Path("/a")) != domain_prefix(Path("/b"))
+    assert domain_prefix(Path("/a")) == domain_prefix(Path("/a"))

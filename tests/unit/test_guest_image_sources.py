@@ -1,0 +1,40 @@
+"""Where the guest's packages come from: this machine's own archives, whatever else it has."""
+
+from __future__ import annotations
+
+import pytest
+
+from bisector.adapters.guest_image import apt_options, apt_sources
+from bisector.errors import InfrastructureError
+
+TARGETS = """\
+Debian|oldstable|bookworm|http://archive.example/debian/|main|$(SIGNED_BY)
+Debian|oldstable|bookworm|http://archive.example/debian/|contrib|$(SIGNED_BY)
+Debian|oldstable-security|bookworm-security|http://archive.example/security/|main|/usr/share/keyrings/d.gpg
+Debian Backports|oldstable-backports|bookworm-backports|http://archive.example/debian/|main|
+Somebody|stable|stable|https://packages.example/|main|
+broken line
+"""
+
+
+def test_only_the_distribution_is_taken() -> None:
+    suite, lines = apt_sources(TARGETS)
+    assert suite == "bookworm"
+    assert lines == [
+        "deb http://archive.example/debian/ bookworm main contrib",
+        "deb [signed-by=/usr/share/keyrings/d.gpg] http://archive.example/security/ bookworm-security main",
+    ]
+
+
+def test_no_archive_is_said_with_its_cure() -> None:
+    with pytest.raises(InfrastructureError) as caught:
+        apt_sources("Somebody|stable|stable|https://packages.example/|main|\n")
+    assert "apt-get update" in caught.value.cure
+
+
+def test_only_how_archives_are_reached_is_inherited() -> None:
+    dump = (
+        'Acquire "";\nAcquire::http "";\nAcquire::http::Proxy "http://proxy.example:3142";\n'
+        'Acquire::IndexTargets::deb::Packages::Optional "0";\nAcquire::Retries "3";\n'
+    )
+    assert apt_options(dump) == 'Acquire::http::Proxy "http://proxy.example:3142";\nAcquire::Retries "3";\n'
