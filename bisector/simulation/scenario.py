@@ -32,7 +32,7 @@ class Culprit:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One simulated setting. threshold is in percent of good's level; None means half the largest effect.
+    """One simulated setting. threshold is in percent of good's level; None means half the smallest effect.
 
     graph: a real history, instead of `history` with `commits` candidates.
     """
@@ -78,7 +78,7 @@ class Scenario:
         """Return the threshold in percent."""
         if self.threshold is not None:
             return self.threshold
-        return max(abs(c.effect) for c in self.culprits) / 2
+        return min(abs(c.effect) for c in self.culprits if c.effect) / 2
 
     @property
     def goal(self) -> Goal:

@@ -156,11 +156,11 @@ def test_branched_histories_are_topological_connected_and_of_the_size_asked_for(
     assert any(len(p) > 1 for p in branched(300, 1).parents)
 
 
-def test_threshold_defaults_to_half_the_largest_effect_and_places_count_from_either_end():
+def test_threshold_defaults_to_half_the_smallest_effect_and_places_count_from_either_end():
     scenario = Scenario(commits=10, culprits=parse_culprits("first:2,last:-3,4:1"))
-    assert scenario.limit == 1.5
+    assert scenario.limit == 0.5
     assert scenario.draw(1)[1].culprits == {1: 2.0, 10: -3.0, 4: 1.0}
-    assert scenario.goal.metric.threshold.value == 0.015
+    assert scenario.goal.metric.threshold.value == 0.005
 
 
 def test_the_report_matches_its_published_schema(tmp_path):

@@ -73,7 +73,7 @@ def command(
     ] = "",
     effect: Annotated[float | None, typer.Option(help="One culprit at a random place. [default: 2]")] = None,
     threshold: Annotated[
-        float | None, typer.Option(help="Smallest change to blame. [default: half the effect]")
+        float | None, typer.Option(help="Smallest change to blame. [default: half the smallest effect]")
     ] = None,
     run_noise: Annotated[float, typer.Option(help="Spread of the runs of one boot.")] = 1.0,
     boot_noise: Annotated[float, typer.Option(help="Spread between boots of one build.")] = 0.0,
