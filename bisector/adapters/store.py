@@ -1,7 +1,8 @@
 """The store: bisections and their records in one SQLite file, append-only, through SQLAlchemy.
 
 Every record is its own transaction, so that a killed process loses nothing that had ended. The schema's
-version is kept in the file: an older file is brought up to date, a younger one is refused.
+version is kept in the file: a newer file is refused and left alone. Records written before a field existed
+are read with the field's default.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import sqlite
 
 from bisector.core.model import Conclusion, Decision, Record
 from bisector.errors import InfrastructureError, RequestError
@@ -55,8 +57,14 @@ class SqlStore:
     """ports.Store in a SQLite file; safe to use from several threads and processes."""
 
     def __init__(self, path: Path) -> None:
-        """Open or make the file. Raises InfrastructureError: unreadable, or of a younger version."""
-        path.parent.mkdir(parents=True, exist_ok=True)
+        """Open or make the file. Raises InfrastructureError: unusable, or of a newer version."""
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InfrastructureError(
+                f"the state folder {path.parent} cannot be made: {error.strerror}",
+                cure="use another one: PERFBISECT_STATE_DIR, or state_dir in perfbisect.toml",
+            ) from error
         self._path = path
         self._engine = sa.create_engine(
             f"sqlite:///{path}",
@@ -66,16 +74,21 @@ class SqlStore:
         sa.event.listen(self._engine, "connect", _set_up)
         try:
             with self._engine.begin() as connection:
-                _metadata.create_all(connection)
-                found = connection.scalar(sa.select(_about.c.value).where(_about.c.key == "schema"))
-                if found is None:
-                    connection.execute(_about.insert().values(key="schema", value=str(SCHEMA)))
+                found = SCHEMA
+                if sa.inspect(connection).has_table(_about.name):
+                    kept = sa.select(_about.c.value).where(_about.c.key == "schema")
+                    found = int(connection.scalar(kept) or SCHEMA)
+                if found <= SCHEMA:  # a newer file is left as it is
+                    _metadata.create_all(connection)
+                    connection.execute(
+                        sqlite.insert(_about).values(key="schema", value=str(SCHEMA)).on_conflict_do_nothing()
+                    )
         except sa.exc.DatabaseError as error:
             raise _trouble(path, error) from error
-        if found is not None and int(found) > SCHEMA:
+        if found > SCHEMA:
             raise InfrastructureError(
-                f"{path} was written by a younger perfbisect (state version {found}; known here: {SCHEMA})",
-                cure="use that version, or another folder: --state-dir or PERFBISECT_STATE_DIR",
+                f"{path} was written by a newer perfbisect (state version {found}; known here: {SCHEMA})",
+                cure="use that version, or another folder: PERFBISECT_STATE_DIR",
             )
 
     def create(self, stored: Stored) -> None:
@@ -140,15 +153,16 @@ class SqlStore:
         with self._engine.connect() as connection:
             found = connection.scalar(sa.select(_bisections.c.status).where(_bisections.c.id == bisection))
         if found is None:
-            raise RequestError(f"there is no bisection '{bisection}'")
+            raise _unknown(bisection)
         return str(found)
 
     def set_status(self, bisection: str, status: str, conclusion: Conclusion | None = None) -> None:
-        """Change the status and, if given, the conclusion."""
+        """Change the status and, if given, the conclusion. Raises RequestError for an unknown id."""
         values: dict[str, Any] = {"status": status}
         if conclusion is not None:
             values["conclusion"] = json.dumps(serial.to_json(conclusion))
-        self._write(_bisections.update().where(_bisections.c.id == bisection).values(**values))
+        if not self._write(_bisections.update().where(_bisections.c.id == bisection).values(**values)):
+            raise _unknown(bisection)
 
     def _add(self, bisection: str, kind: str, body: Mapping[str, Any], note: Mapping[str, str]) -> int:
         row = _events.insert().values(
@@ -157,13 +171,14 @@ class SqlStore:
         try:
             return self._write(row)
         except sa.exc.IntegrityError as error:
-            raise RequestError(f"there is no bisection '{bisection}'") from error
+            raise _unknown(bisection) from error
 
     def _write(self, statement: sa.Insert | sa.Update) -> int:
+        """Execute in a transaction of its own; return the new row's number, or how many rows changed."""
         try:
             with self._engine.begin() as connection:
                 result = connection.execute(statement)
-                return int(result.lastrowid or 0) if isinstance(statement, sa.Insert) else 0
+                return int(result.lastrowid if isinstance(statement, sa.Insert) else result.rowcount)
         except sa.exc.OperationalError as error:
             raise _trouble(self._path, error) from error
 
@@ -171,8 +186,11 @@ class SqlStore:
         wanted = sa.select(_events).where(
             _events.c.bisection == bisection, _events.c.kind == kind, _events.c.sequence > after
         )
-        with self._engine.connect() as connection:
-            return connection.execute(wanted.order_by(_events.c.sequence)).all()
+        try:
+            with self._engine.connect() as connection:
+                return connection.execute(wanted.order_by(_events.c.sequence)).all()
+        except sa.exc.DatabaseError as error:
+            raise _trouble(self._path, error) from error
 
 
 def _set_up(connection: Any, _: object) -> None:  # noqa: ANN401 - the driver's own connection
@@ -181,6 +199,10 @@ def _set_up(connection: Any, _: object) -> None:  # noqa: ANN401 - the driver's 
     cursor.execute("PRAGMA synchronous=NORMAL")  # in WAL mode safe against kill -9, which is what we promise
     cursor.execute("PRAGMA foreign_keys=ON")
     cursor.close()
+
+
+def _unknown(bisection: str) -> RequestError:
+    return RequestError(f"there is no bisection '{bisection}'", cure="'perfbisect list' shows them")
 
 
 def _trouble(path: Path, error: sa.exc.DatabaseError) -> InfrastructureError:

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Literal
 
-from bisector.core.model import EXIT_CODES, CommitGraph, Conclusion, Discarded, Marked
-from bisector.engine.events import Event, OnEvent
+from bisector.core.model import (
+    EXIT_CODES,
+    Booted,
+    Built,
+    CommitGraph,
+    Conclusion,
+    Discarded,
+    Marked,
+    Measure,
+    Ran,
+    Record,
+    RunFailed,
+)
+from bisector.engine.events import Event, EventKind, OnEvent
 from bisector.engine.executor import Busy, execute, runner
 from bisector.engine.services import Services
 from bisector.errors import InfrastructureError, RequestError
@@ -17,6 +31,8 @@ from bisector.spec.request import Accepted
 
 __all__ = ["Busy", "Stored", "begin", "cancel", "discard", "exit_code", "follow", "mark", "run", "runner"]
 
+ENDED = ("done", "cancelled")
+"""Statuses after which a bisection is over; 'new', 'running', 'interrupted' and 'failed' can be resumed."""
 _FOLLOW_SECONDS = 0.5
 
 
@@ -26,18 +42,15 @@ def begin(store: Store, accepted: Accepted, graph: CommitGraph, now: float) -> t
     An unfinished one of the same request is taken up; after a finished one a new one begins.
     """
     base = f"{accepted.workload}-{accepted.identity()}"
-    used = {stored.id: stored for stored in store.list() if stored.id.startswith(base)}
-    for stored in used.values():
-        if stored.status not in ("done", "cancelled"):
-            return stored, False
-    number = len(used) + 1
-    new = Stored(
-        id=base if number == 1 else f"{base}-{number}",
-        created=now,
-        request=accepted.model_dump_json(),
-        status="new",
-        graph=graph,
-    )
+    for number in itertools.count(1):
+        name = base if number == 1 else f"{base}-{number}"
+        try:
+            status = store.status(name)
+        except RequestError:
+            break
+        if status not in ENDED:
+            return store.load(name), False
+    new = Stored(id=name, created=now, request=accepted.model_dump_json(), status="new", graph=graph)
     store.create(new)
     return new, True
 
@@ -54,16 +67,60 @@ def run(stored: Stored, services: Services, on_event: OnEvent, stop: threading.E
 
 
 def follow(store: Store, bisection: str, running: Callable[[], bool], on_event: OnEvent) -> Conclusion:
-    """Watch a bisection that another process runs, until it ends. Raises InfrastructureError if it stops."""
-    seen = 0
-    while running():
-        for number, decision in store.decisions(bisection):
-            if number > seen:
-                seen = number
-                reason = getattr(decision, "reason", "")
-                on_event(Event("decision", "decided", getattr(decision, "commit", None), reason))
+    """Watch a bisection that another process runs, until it ends; tells what happens from now on.
+
+    Raises InfrastructureError if it stops without a conclusion.
+    """
+    tally: Counter[str] = Counter()
+    commits: dict[str, int] = {}
+    seen, told, first = 0, 0, True
+    while True:
+        alive = running()  # asked before reading, so that nothing written before the end is missed
+        for number, record, _ in store.records(bisection, after=seen):
+            seen = number
+            tally[type(record).__name__] += 1
+            event = _event(record, tally, commits)
+            if event is not None and not first:
+                on_event(event)
+        decisions = [(n, d) for n, d in store.decisions(bisection) if n > told]
+        for number, decision in decisions[-1:] if first else decisions:
+            told = number
+            if isinstance(decision, Measure):
+                on_event(Event("decision", "another process measures", decision.commit, decision.reason))
+        first = False
+        if not alive:
+            return _conclusion(store.load(bisection))
         time.sleep(_FOLLOW_SECONDS)
-    return _conclusion(store.load(bisection))
+
+
+def _event(record: Record, tally: Counter[str], commits: dict[str, int]) -> Event | None:
+    """Return what a record of another process tells, or None."""
+    kind: EventKind
+    seconds: float | None = None
+    match record:
+        case Built():
+            kind, commit, seconds = "build", record.commit, record.seconds
+            text = "the kernel is built" if record.ok else record.failure
+        case Booted():
+            commits[record.boot] = commit = record.commit
+            kind, seconds = "boot", record.seconds
+            text = "booted" if record.ok else record.failure
+        case Ran():
+            kind, commit, seconds = "run", commits.get(record.boot, -1), record.seconds
+            text = ", ".join(f"{name} {value:.6g}" for name, value in record.values.items())
+        case RunFailed():
+            kind, commit, text = "trouble", commits.get(record.boot, -1), record.failure
+        case _:
+            return None
+    return Event(
+        kind,
+        text,
+        None if commit < 0 else commit,
+        seconds=seconds,
+        runs=tally["Ran"],
+        boots=tally["Booted"],
+        builds=tally["Built"],
+    )
 
 
 def exit_code(conclusion: Conclusion) -> int:
@@ -87,11 +144,7 @@ def mark(
 def discard(store: Store, stored: Stored, kind: Literal["testbed", "boot"], name: str, note: str) -> None:
     """Throw away the samples of a testbed or of one boot. Raises RequestError if there are none."""
     _still_open(stored)
-    names = {
-        getattr(record, kind)
-        for _, record, _ in store.records(stored.id)
-        if hasattr(record, "testbed") and hasattr(record, "boot")
-    }
+    names = {getattr(record, kind) for _, record, _ in store.records(stored.id) if isinstance(record, Booted)}
     if name not in names:
         raise RequestError(
             f"the bisection '{stored.id}' has no {kind} '{name}'",
@@ -107,7 +160,7 @@ def cancel(store: Store, stored: Stored) -> None:
 
 
 def _still_open(stored: Stored) -> None:
-    if stored.status in ("done", "cancelled"):
+    if stored.status in ENDED:
         raise RequestError(f"the bisection '{stored.id}' has ended ({stored.status})")
 
 

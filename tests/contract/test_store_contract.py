@@ -1,0 +1,169 @@
+"""What every Store must do, asked of the real one and of the fake."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.fakes import MemoryStore
+from bisector.adapters.store import SqlStore
+from bisector.core.model import (
+    Booted,
+    Built,
+    CommitGraph,
+    Conclusion,
+    Discarded,
+    Ending,
+    Finding,
+    Interval,
+    Left,
+    Marked,
+    Measure,
+    Ran,
+    Record,
+    RunFailed,
+)
+from bisector.errors import RequestError
+from bisector.ports import Store, Stored
+
+RECORDS: tuple[Record, ...] = (
+    Built(1, True, 60.5, "abc", 0, False),
+    Built(2, False, 3.0, failure="does not compile: ü"),
+    Booted("boot-001", 1, "guest", True, 7.25, 1e9),
+    Booted("boot-002", 3, "guest", False, 0.0, 1e9, 2, "certify", "panic"),
+    Ran("boot-001", 0, {"real": 0.1 + 0.2, "user": 1e-300}, 1.0, 1e9 + 0.125, warmup=True),
+    Ran("boot-001", 1, {"real": 1.5}, 1.0, 1e9, ("warn", "clock")),
+    RunFailed("boot-001", "no metric"),
+    Left("boot-001", lost=True),
+    Marked(4, "bad", "seen by eye"),
+    Discarded("testbed", "guest", "a backup ran"),
+)
+GRAPH = CommitGraph(
+    shas=("a" * 40, "b" * 40, "c" * 40, "d" * 40),
+    parents=((), (0,), (0,), (1, 2)),
+    candidate=(False, True, True, True),
+    good=0,
+    bad=3,
+    merge_bases=(0,),
+    untestable={2: "no Linux"},
+    weights={1: 0.5},
+)
+CONCLUSION = Conclusion(
+    Ending.CULPRIT,
+    "found",
+    (Finding((1,), Interval(0.1, 0.2, 0.3), 0.99, (0,), True, "note"),),
+    Interval(0.1, 0.2, 0.3),
+    None,
+    0.99,
+    ("careful",),
+    ((1, Interval(1.0, 2.0, 3.0)),),
+)
+
+
+@pytest.fixture(params=["sql", "memory"])
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Store]:
+    """Opens the store; a second call opens the same one again where it outlives its object."""
+    memory = MemoryStore()
+    return lambda: SqlStore(tmp_path / "state" / "x.sqlite") if request.param == "sql" else memory
+
+
+def stored(name: str = "one", created: float = 1.0) -> Stored:
+    return Stored(name, created, '{"repo": "/x"}', "new", GRAPH)
+
+
+def test_what_is_created_can_be_loaded_without_loss(make: Callable[[], Store]) -> None:
+    make().create(stored())
+    assert make().load("one") == stored()
+    assert make().status("one") == "new"
+
+
+def test_an_id_is_used_once(make: Callable[[], Store]) -> None:
+    store = make()
+    store.create(stored())
+    with pytest.raises(RequestError, match="exists already"):
+        store.create(stored())
+
+
+def test_an_unknown_id_is_refused_with_the_nearest(make: Callable[[], Store]) -> None:
+    store = make()
+    store.create(stored("pipe-test-1234"))
+    for ask in (store.load, store.status):
+        with pytest.raises(RequestError, match="no bisection 'pipe-tset-1234'"):
+            ask("pipe-tset-1234")
+    with pytest.raises(RequestError, match="did you mean 'pipe-test-1234'"):
+        store.load("pipe-tset-1234")
+    with pytest.raises(RequestError, match="no bisection"):
+        store.append("other", RECORDS[0])
+    with pytest.raises(RequestError, match="no bisection"):
+        store.set_status("other", "done")
+
+
+def test_list_is_newest_first(make: Callable[[], Store]) -> None:
+    store = make()
+    for name, created in (("a", 2.0), ("b", 3.0), ("c", 1.0)):
+        store.create(stored(name, created))
+    assert [s.id for s in store.list()] == ["b", "a", "c"]
+
+
+def test_every_kind_of_record_comes_back_in_order_and_without_loss(make: Callable[[], Store]) -> None:
+    store = make()
+    store.create(stored())
+    numbers = [store.append("one", r, note={"n": str(i)}) for i, r in enumerate(RECORDS)]
+    assert numbers == sorted(set(numbers))
+    back = make().records("one")
+    assert tuple(record for _, record, _ in back) == RECORDS
+    assert [number for number, _, _ in back] == numbers
+    assert [note["n"] for _, _, note in back] == [str(i) for i in range(len(RECORDS))]
+    assert [r for _, r, _ in store.records("one", after=numbers[6])] == list(RECORDS[7:])
+
+
+def test_bisections_do_not_see_each_others_records(make: Callable[[], Store]) -> None:
+    store = make()
+    store.create(stored("one"))
+    store.create(stored("two"))
+    store.append("one", RECORDS[0])
+    assert not store.records("two")
+
+
+def test_decisions_share_the_numbers_of_records(make: Callable[[], Store]) -> None:
+    store = make()
+    store.create(stored())
+    measure = Measure(1, 3, "search", "splits the rest", None, "guest", 1)
+    first = store.append("one", RECORDS[0])
+    second = store.decide("one", measure)
+    third = store.append("one", RECORDS[1])
+    fourth = store.decide("one", CONCLUSION)
+    assert first < second < third < fourth
+    assert list(make().decisions("one")) == [(second, measure), (fourth, CONCLUSION)]
+    assert len(store.records("one")) == 2
+
+
+def test_the_conclusion_stays_when_only_the_status_changes(make: Callable[[], Store]) -> None:
+    store = make()
+    store.create(stored())
+    store.set_status("one", "done", CONCLUSION)
+    store.set_status("one", "running")
+    assert make().load("one").conclusion == CONCLUSION
+    assert make().status("one") == "running"
+
+
+def test_several_threads_may_append(make: Callable[[], Store]) -> None:
+    store = make()
+    store.create(stored())
+
+    def work(k: int) -> None:
+        for i in range(20):
+            store.append("one", Ran(f"boot-{k}", i, {"real": 1.0}, 1.0, 1.0))
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    records = [r for _, r, _ in store.records("one")]
+    assert len(records) == 80
+    for k in range(4):
+        assert [r.index for r in records if isinstance(r, Ran) and r.boot == f"boot-{k}"] == list(range(20))
