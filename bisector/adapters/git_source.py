@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import re
 import tempfile
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import git
 
+from bisector.adapters import git_shape
 from bisector.core.model import CommitGraph
 from bisector.errors import InfrastructureError, RequestError
 from bisector.ports import CommitInfo
@@ -22,12 +26,13 @@ from bisector.spec.base import nearest
 
 _WORTH_KEEPING = 2000
 """Candidates from which on reading the graph from the cache is faster than asking git."""
-_UNLIKELY = 1e-6
-"""Prior weight of a bad end that touches none of the paths asked for: in the graph, hardly the culprit."""
 _DESCRIBE_SECONDS = 10
 """`git describe` walks far in a repository with few tags; its answer is only for show."""
-_FORMAT = "1"
+_FORMAT = "2"
 """Of the kept graphs; raised when what they hold changes."""
+_INFO = "%H%x00%s%x00%an <%ae>%x00%at"
+_LINUX = ("Makefile", "kernel", "Kbuild")
+"""At the top of every Linux tree: the first, and one of the others (Kbuild came with v2.6.13)."""
 
 
 class GitSource:
@@ -51,14 +56,11 @@ class GitSource:
         if not rev or rev.startswith("-"):
             raise RequestError(f"'{rev}' is not the name of a commit")
         try:
-            return self._git("rev-parse", "--verify", "--quiet", f"{rev}^{{commit}}").strip()
+            return self._ask(
+                "rev-parse", "--verify", "--quiet", "--end-of-options", f"{rev}^{{commit}}"
+            ).strip()
         except git.GitCommandError as error:
-            names = self._git("for-each-ref", "--format=%(refname:short)", "refs/tags", "refs/heads").split()
-            shallow = " (the clone is shallow)" if self._shallow() else ""
-            raise RequestError(
-                f"'{rev}' names no commit in {self.path}{shallow}{nearest(rev, names)}",
-                cure="'git tag' and 'git log' there show what exists; 'git fetch --tags' may bring it",
-            ) from error
+            raise self._unknown(rev) from error
 
     def graph(
         self,
@@ -77,36 +79,46 @@ class GitSource:
         bases = self._merge_bases(good, bad)
         skipped = self._skipped(skip, good, bad)
         kept = self._kept(good, bad, first_parent, paths)
-        if kept is not None and kept.exists():
-            shape = _load(kept)
-        else:
+        shape = _load(kept) if kept is not None else None
+        if shape is None:
             shape = self._shape(good, bad, bases, first_parent, paths)
             if kept is not None and len(shape.shas) >= _WORTH_KEEPING:
                 _save(kept, shape)
         index = {sha: i for i, sha in enumerate(shape.shas)} if skipped else {}
         reasons = {index[sha]: "skipped by the user (--skip)" for sha in skipped if sha in index}
-        return CommitGraph(
-            shas=shape.shas,
-            parents=shape.parents,
-            candidate=shape.candidate,
-            good=shape.good,
-            bad=shape.bad,
-            merge_bases=shape.merge_bases,
-            untestable={**shape.untestable, **reasons},
-            weights=shape.weights,
-        )
+        return replace(shape, untestable={**shape.untestable, **reasons})
 
     def info(self, sha: str) -> CommitInfo:
-        """Return what a person needs to recognise the commit."""
-        commit = self._repo.commit(sha)
-        summary = commit.summary if isinstance(commit.summary, str) else commit.summary.decode()
-        author = f"{commit.author.name} <{commit.author.email}>"
-        return CommitInfo(commit.hexsha, summary, author, float(commit.authored_date), self._describe(sha))
+        """Return what a person needs to recognise the commit. Raises RequestError for an unknown one."""
+        try:
+            text = self._ask("log", "-1", "--encoding=UTF-8", f"--format={_INFO}", "--end-of-options", sha)
+        except git.GitCommandError as error:
+            raise self._unknown(sha) from error
+        full, subject, author, when = text.rstrip("\n").split("\0")
+        return CommitInfo(full, subject, author, float(when), self._describe(full))
 
     def tags_containing(self, sha: str, names: Sequence[str]) -> frozenset[str]:
         """Return those of the named tags that are reachable from the commit."""
-        merged = self._git("for-each-ref", f"--merged={sha}", "--format=%(refname:short)", "refs/tags")
+        if not names:
+            return frozenset()
+        wanted = [f"refs/tags/{name}" for name in names]
+        try:
+            merged = self._ask("for-each-ref", f"--merged={sha}", "--format=%(refname:strip=2)", *wanted)
+        except git.GitCommandError as error:
+            raise self._unknown(sha) from error
         return frozenset(merged.split()) & frozenset(names)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what a user should know about the repository: that uncommitted changes are not tested."""
+        if self._repo.bare:
+            return ()
+        try:
+            # Without optional locks git does not even refresh the user's index.
+            changed = self._ask("--no-optional-locks", "status", "--porcelain", "--untracked-files=no")
+        except git.GitCommandError:
+            return ()
+        count = len(changed.splitlines())
+        return (f"{self.path} has {count} uncommitted changes; they are not tested",) if count else ()
 
     # --- the range --------------------------------------------------------------------------------------
 
@@ -117,14 +129,16 @@ class GitSource:
                 "good and bad are the same commit", details=good, cure="name two different commits"
             )
         try:
-            bases = tuple(self._git("merge-base", "--all", good, bad).split())
+            bases = tuple(self._ask("merge-base", "--all", good, bad).split())
         except git.GitCommandError as error:
-            if error.status != 1:
+            if error.status != 1 or str(error.stderr).strip():  # 1 and silent: there is none
                 raise _trouble(error) from error
-            if self._shallow():
-                raise self._cut() from error
+            if self._cut_off():
+                raise self._too_shallow() from error
             raise RequestError(
-                "good and bad have no common ancestor", details=f"good {good}\nbad  {bad}"
+                "good and bad have no common ancestor",
+                details=f"good {good}\nbad  {bad}",
+                cure="name two commits of one history",
             ) from error
         if bad in bases:
             raise RequestError(
@@ -139,101 +153,94 @@ class GitSource:
     ) -> CommitGraph:
         options = ["--topo-order", "--reverse", "--parents", *(["--first-parent"] if first_parent else [])]
         listing = self._git("rev-list", *options, bad, f"^{good}", "--", *paths)
-        order: list[str] = []
-        parents: dict[str, list[str]] = {}
-        for line in listing.splitlines():
-            sha, *above = line.split()
-            order.append(sha)
-            parents[sha] = above[:1] if first_parent else above
-        if not order:
+        parents = git_shape.parse(listing, first_parent=first_parent)
+        if not parents:
             raise RequestError(
                 f"no commit between good and bad touches {', '.join(paths)}", cure="check the paths after --"
             )
-        if self._shallow() and any(not parents[sha] for sha in order):
-            raise self._cut()
-        weights: dict[int, float] = {}
-        if bad not in parents:  # it touches none of the paths
-            inner = {parent for above in parents.values() for parent in above}
-            parents[bad] = [sha for sha in order if sha not in inner]
-            order.append(bad)
-        outside: dict[str, None] = dict.fromkeys((good, *bases))
-        for sha in order:
-            outside.update((parent, None) for parent in parents[sha] if parent not in parents)
-        nodes = [*outside, *order]
-        index = {sha: number for number, sha in enumerate(nodes)}
-        if paths and parents[bad] and not self._touches(bad, paths):
-            weights[index[bad]] = _UNLIKELY
-        graph = CommitGraph(
-            shas=tuple(nodes),
-            parents=((),) * len(outside) + tuple(tuple(index[p] for p in parents[sha]) for sha in order),
-            candidate=(False,) * len(outside) + (True,) * len(order),
-            good=index[good],
-            bad=index[bad],
-            merge_bases=tuple(index[base] for base in bases),
-            weights=weights,
-        )
-        foreign = self._foreign(graph)
-        return CommitGraph(
-            shas=graph.shas,
-            parents=graph.parents,
-            candidate=graph.candidate,
-            good=graph.good,
-            bad=graph.bad,
-            merge_bases=graph.merge_bases,
-            untestable=dict.fromkeys(foreign, "not a Linux tree"),
-            weights=weights,
-        )
+        if not self._cut_off().isdisjoint(parents):
+            raise self._too_shallow()
+        above: dict[str, set[str]] = {}
+        if first_parent or paths:
+            for end in bases or (good,):
+                between = self._git("rev-list", "--ancestry-path", bad, f"^{end}")
+                above[end] = set(between.split())
+        graph = git_shape.assemble(parents, good, bad, bases, above)
+        return replace(graph, untestable=dict.fromkeys(self._foreign(graph), "not a Linux tree"))
 
     def _foreign(self, graph: CommitGraph) -> list[int]:
         """Return the commits whose tree is no Linux: whole histories merged in, with a root of their own.
 
-        Only commits that have no boundary among their ancestors can be such; the rest has Linux's history.
+        Only they can be such; whatever has the boundary among its ancestors has Linux's history.
         """
-        rooted = [not candidate for candidate in graph.candidate]
-        for number, above in enumerate(graph.parents):
-            rooted[number] = rooted[number] or any(rooted[p] for p in above)
-        alone = [number for number, linux in enumerate(rooted) if not linux]
-        if not alone:
+        suspects = git_shape.alone(graph)
+        if not suspects:
             return []
-        wanted = "".join(
-            f"{graph.shas[n]}:{name}\n" for n in alone for name in ("Makefile", "kernel", "Kbuild")
-        )
+        wanted = "".join(f"{graph.shas[n]}:{name}\n" for n in suspects for name in _LINUX)
         answer = self._git("cat-file", "--batch-check=%(objecttype)", stdin=wanted).splitlines()
-        found = [not line.endswith("missing") for line in answer]
-        return [n for i, n in enumerate(alone) if not (found[3 * i] and any(found[3 * i + 1 : 3 * i + 3]))]
+        found = iter(not line.endswith("missing") for line in answer)
+        return [
+            n
+            for n, (makefile, *any_of) in zip(suspects, zip(*[found] * len(_LINUX), strict=True), strict=True)
+            if not (makefile and any(any_of))
+        ]
 
     def _skipped(self, skip: Sequence[str], good: str, bad: str) -> set[str]:
         shas: set[str] = set()
         for text in skip:
-            if ".." in text:
-                first, _, last = text.partition("..")
-                between = (f"^{self.resolve(first)}", self.resolve(last.lstrip(".")))
+            first, dots, last = text.partition("..")
+            if last.startswith("."):
+                raise RequestError(f"--skip {text}: a range has two dots", cure=f"--skip {first}..{last[1:]}")
+            if dots:
+                between = (f"^{self.resolve(first or 'HEAD')}", self.resolve(last or "HEAD"))
                 shas.update(self._git("rev-list", *between).split())
             else:
                 shas.add(self.resolve(text))
         for name, end in (("good", good), ("bad", bad)):
             if end in shas:
-                raise RequestError(f"--skip covers the {name} end, which must be measured", details=end)
+                raise RequestError(
+                    f"--skip covers the {name} end, which must be measured",
+                    details=end,
+                    cure=f"skip less, or choose another commit for --{name}",
+                )
         return shas
 
     # --- small parts ------------------------------------------------------------------------------------
 
-    def _touches(self, sha: str, paths: Sequence[str]) -> bool:
-        return bool(self._git("rev-list", "-1", sha, f"^{sha}^@", "--", *paths).strip())
+    def _unknown(self, rev: str) -> RequestError:
+        """Say why a name is none: ambiguous, another kind of object, behind the edge of a clone, misspelt."""
+        if re.fullmatch(r"[0-9a-f]{4,40}", rev):
+            several = self._git("rev-parse", f"--disambiguate={rev}").split()
+            if len(several) > 1:
+                return RequestError(
+                    f"'{rev}' is the beginning of several ids",
+                    details="\n".join(several),
+                    cure="give more digits",
+                )
+        names = self._git("for-each-ref", "--format=%(refname:short)").split()
+        shallow = " (the clone is shallow)" if self._cut_off() else ""
+        return RequestError(
+            f"'{rev}' names no commit in {self.path}{shallow}{nearest(rev, names)}",
+            cure=f"'git -C {self.path} tag' and '... log' show what exists; '... fetch --tags' may bring it",
+        )
 
     def _describe(self, sha: str) -> str:
         try:
-            return self._git("describe", "--tags", sha, timeout=_DESCRIBE_SECONDS).strip()
+            return self._ask("describe", "--tags", sha, timeout=_DESCRIBE_SECONDS).strip()
         except git.GitCommandError:
             return ""
 
-    def _shallow(self) -> bool:
-        return self._git("rev-parse", "--is-shallow-repository").strip() == "true"
+    def _cut_off(self) -> frozenset[str]:
+        """Return the commits at which a shallow clone ends; none for a whole one."""
+        try:
+            return frozenset((Path(self._repo.common_dir) / "shallow").read_text().split())
+        except FileNotFoundError:
+            return frozenset()
 
-    def _cut(self) -> RequestError:
+    def _too_shallow(self) -> RequestError:
         return RequestError(
             f"{self.path} is a shallow clone that does not hold the whole range",
-            cure=f"git -C {self.path} fetch --unshallow",
+            cure=f"git -C {self.path} fetch --unshallow --tags",
         )
 
     def _kept(self, good: str, bad: str, first_parent: bool, paths: Sequence[str]) -> Path | None:
@@ -242,8 +249,22 @@ class GitSource:
         name = json.dumps([_FORMAT, str(self._repo.common_dir), good, bad, first_parent, list(paths)])
         return self._cache_dir / f"{hashlib.sha256(name.encode()).hexdigest()[:24]}.graph"
 
-    def _git(self, *command: str, stdin: str = "", timeout: float | None = None) -> str:
-        argv = ["git", "-c", "core.quotePath=false", *command]
+    def _git(self, *command: str, stdin: str = "") -> str:
+        """Run git where nothing but a broken repository can make it fail. Raises InfrastructureError."""
+        try:
+            return self._ask(*command, stdin=stdin)
+        except git.GitCommandError as error:
+            raise _trouble(error) from error
+
+    def _ask(self, *command: str, stdin: str = "", timeout: float | None = None) -> str:
+        """Run git on this repository, whatever GIT_DIR says; raises git.GitCommandError."""
+        argv = [
+            "git",
+            f"--git-dir={self._repo.git_dir}",
+            *("-c", "core.quotePath=false"),
+            *("-c", f"safe.directory={self.path}"),  # another user's repository may be read
+            *command,
+        ]
         with tempfile.TemporaryFile() as file:
             file.write(stdin.encode())
             file.seek(0)
@@ -251,15 +272,23 @@ class GitSource:
 
 
 def _trouble(error: git.GitCommandError) -> InfrastructureError:
-    return InfrastructureError("git failed", details=str(error))
+    words = str(error.stderr).strip().removeprefix("stderr: ")
+    return InfrastructureError("git cannot read the repository", details=words, cure="try 'git fsck' there")
 
 
-def _load(path: Path) -> CommitGraph:
-    return serial.graph_from(json.loads(zlib.decompress(path.read_bytes())))
+def _load(path: Path) -> CommitGraph | None:
+    try:
+        return serial.graph_from(json.loads(zlib.decompress(path.read_bytes())))
+    except (OSError, ValueError, KeyError, TypeError, zlib.error):  # absent, or cut short by a full disk
+        return None
 
 
 def _save(path: Path, graph: CommitGraph) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
-    partial.write_bytes(zlib.compress(json.dumps(serial.graph_to_json(graph)).encode(), level=1))
-    partial.replace(path)
+    """Keep a graph for the next time; where it cannot be kept the next time is slower, no more."""
+    partial = path.with_suffix(f".{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_bytes(zlib.compress(json.dumps(serial.graph_to_json(graph)).encode(), level=1))
+        partial.replace(path)
+    except OSError:
+        partial.unlink(missing_ok=True)

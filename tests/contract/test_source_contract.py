@@ -1,0 +1,103 @@
+"""What every Source promises, asked of GitSource on a real repository and of the shipped fake."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.fakes import FakeSource
+from bisector.adapters.git_source import GitSource
+from bisector.errors import RequestError
+from bisector.ports import Source
+from tests.support.small_git import SmallGit
+
+HISTORY = "o\ng: o\nb: g\nx: o\nm: b x\nd: m\n"
+"""Good g, bad d; x forked before good."""
+
+
+@dataclass
+class Given:
+    """A source with this history, and the id of each name in it."""
+
+    source: Source
+    ids: dict[str, str]
+
+
+def _real(folder: Path) -> Given:
+    small = SmallGit(folder / "linux").make(HISTORY)
+    return Given(GitSource(small.path, folder / "cache"), small.ids)
+
+
+def _fake(folder: Path) -> Given:
+    real = _real(folder)
+    graph = real.source.graph(real.ids["g"], real.ids["d"])
+    inside = {name: graph.shas.index(sha) for name, sha in real.ids.items() if sha in graph.shas}
+    return Given(FakeSource(graph, inside), {name: graph.shas[number] for name, number in inside.items()})
+
+
+@pytest.fixture(params=[_real, _fake], ids=["git", "fake"])
+def given(request: pytest.FixtureRequest, tmp_path: Path) -> Given:
+    make: Callable[[Path], Given] = request.param
+    return make(tmp_path)
+
+
+def test_names_and_beginnings_of_ids_become_ids(given: Given) -> None:
+    for name, sha in given.ids.items():
+        assert (
+            given.source.resolve(name) == given.source.resolve(sha[:12]) == given.source.resolve(sha) == sha
+        )
+
+
+def test_an_unknown_name_is_refused_by_its_name(given: Given) -> None:
+    with pytest.raises(RequestError, match="'no-such-name'"):
+        given.source.resolve("no-such-name")
+
+
+def test_the_graph_is_sorted_and_complete(given: Given) -> None:
+    graph = given.source.graph(given.ids["g"], given.ids["d"])
+    place = {name: graph.shas.index(sha) for name, sha in given.ids.items()}
+    assert {name for name, at in place.items() if graph.candidate[at]} == {"b", "x", "m", "d"}
+    assert (graph.good, graph.bad, graph.merge_bases) == (place["g"], place["d"], ())
+    assert graph.parents[place["m"]] == (place["b"], place["x"])
+    assert graph.parents[place["g"]] == ()
+    assert all(parent < child for child, above in enumerate(graph.parents) for parent in above)
+
+
+def test_the_same_question_has_the_same_answer(given: Given) -> None:
+    ends = given.ids["g"], given.ids["d"]
+    assert given.source.graph(*ends) == given.source.graph(*ends)
+
+
+def test_skipped_commits_stay_in_the_graph_with_a_reason(given: Given) -> None:
+    graph = given.source.graph(given.ids["g"], given.ids["d"], skip=["m"])
+    at = graph.shas.index(given.ids["m"])
+    assert graph.candidate[at]
+    assert list(graph.untestable) == [at]
+    assert graph.untestable[at]
+
+
+def test_equal_ends_are_refused(given: Given) -> None:
+    with pytest.raises(RequestError, match="same commit"):
+        given.source.graph(given.ids["g"], given.ids["g"])
+
+
+def test_swapped_ends_are_refused(given: Given) -> None:
+    with pytest.raises(RequestError):
+        given.source.graph(given.ids["d"], given.ids["g"])
+
+
+def test_a_commit_can_be_read(given: Given) -> None:
+    info = given.source.info(given.ids["m"])
+    assert info.sha == given.ids["m"]
+    assert info.subject
+    assert info.author
+    assert info.when > 0
+
+
+def test_tags_below_a_commit_are_told(given: Given) -> None:
+    asked = ["g", "b", "x", "d", "no-such-tag"]
+    assert given.source.tags_containing(given.ids["m"], asked) == {"g", "b", "x"}
+    assert given.source.tags_containing(given.ids["b"], asked) == {"g", "b"}
