@@ -159,32 +159,46 @@ def main() -> int:
                 left = spent / done * (len(jobs) - done)
                 line = f"{_grid[index].name}: {short(rows[index])}; {spent:.0f} s, about {left:.0f} s to go"
                 print(line, file=sys.stderr, flush=True)
-    report: dict[str, Any] = {"seed": options.seed, "trials": trials, "seconds": time.monotonic() - started}
-    report["cells"] = []
-    for i in wanted:
-        cell = _grid[i]
-        ordered = [rows[i][s] for s in sorted(rows[i])]
-        ours = [r["ours"] for r in ordered if "ours" in r]
-        report["cells"].append(
-            {
-                "name": cell.name,
-                "factor": cell.factor,
-                "value": cell.value,
-                "d": cell.d,
-                "n": cell.scenario.commits,
-                "ours": summarise(ours).model_dump() if ours else None,
-                "rivals": known.get(cell.name) or rival_table(ordered),
-                "bounds": bound_table(cell),
-                "errors": [r["error"] for r in ordered if "error" in r],
-            }
-        )
-    options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "results.json").write_text(json.dumps(report, indent=1))
+                complete = {i: r for i, r in rows.items() if len(r) == counts[i]}
+                report_of(options, trials, started, complete, known)
+    report = report_of(options, trials, started, rows, known)
     text = tables.markdown(report)
     (options.out / "results.md").write_text(text)
     tables.plot(report, options.out / "cost-success.png")
     print(text)
     return 0
+
+
+def report_of(
+    options: argparse.Namespace,
+    trials: int,
+    started: float,
+    rows: dict[int, dict[int, dict[str, Any]]],
+    known: dict[str, Any],
+) -> dict[str, Any]:
+    """Return the results of these cells, and keep them: a long run that is stopped has lost little."""
+    report: dict[str, Any] = {"seed": options.seed, "trials": trials, "seconds": time.monotonic() - started}
+    report["cells"] = [cell_of(_grid[i], rows[i], known) for i in sorted(rows)]
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / "results.json").write_text(json.dumps(report, indent=1))
+    return report
+
+
+def cell_of(cell: Cell, rows: dict[int, dict[str, Any]], known: dict[str, Any]) -> dict[str, Any]:
+    """Return one cell's result."""
+    ordered = [rows[s] for s in sorted(rows)]
+    ours = [r["ours"] for r in ordered if "ours" in r]
+    return {
+        "name": cell.name,
+        "factor": cell.factor,
+        "value": cell.value,
+        "d": cell.d,
+        "n": cell.scenario.commits,
+        "ours": summarise(ours).model_dump() if ours else None,
+        "rivals": known.get(cell.name) or rival_table(ordered),
+        "bounds": bound_table(cell),
+        "errors": [r["error"] for r in ordered if "error" in r],
+    }
 
 
 if __name__ == "__main__":
