@@ -1,0 +1,133 @@
+"""The whole program on real kernels: two ends and a workload in, the culprit out.
+
+Builds, boots and measures for real. A cold machine compiles one kernel from nothing and six by one file each.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import platformdirs
+import pytest
+
+from tests.end_to_end import small_history
+from tests.end_to_end.small_history import CHANGES, CULPRIT, LAST
+
+ROOT = Path(__file__).resolve().parents[2]
+CACHE = Path(os.environ.get("PERFBISECT_CACHE_DIR") or platformdirs.user_cache_dir("perfbisect"))
+SECONDS = 900.0
+"""What a culprit may take on two cores that have nothing else to do."""
+
+pytestmark = [pytest.mark.end_to_end, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def tags(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str]]]:
+    """The repository and its tags; skipped only where this machine's archive has no kernel source."""
+    demo = CACHE / "demo" / "linux"
+    prepare = [sys.executable, str(ROOT / "kernels" / "demo" / "prepare-history"), str(demo)]
+    done = subprocess.run(prepare, capture_output=True, text=True, check=False)
+    if done.returncode == 3:
+        pytest.skip(f"no kernel source to be had: {done.stderr.strip().splitlines()[0]}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    repository = tmp_path_factory.mktemp("small") / "linux"
+    yield repository, small_history.make(repository, demo)
+
+
+@pytest.fixture(scope="module")
+def found(
+    tags: tuple[Path, dict[str, str]], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[subprocess.CompletedProcess[str], float, dict[str, str]]:
+    """One bisection from end to end: how it ended, seconds, and the environment to ask further with."""
+    environment = {
+        **os.environ,
+        "PERFBISECT_STATE_DIR": str(tmp_path_factory.mktemp("state")),
+        "PERFBISECT_CACHE_DIR": str(CACHE),
+    }
+    started = time.monotonic()
+    done = perfbisect(
+        *("start", "--repo", str(tags[0]), "--good", "e2e-00", "--bad", f"e2e-{LAST:02d}"),
+        *("--workload", "pipe-test", "--json"),
+        environment=environment,
+    )
+    return done, time.monotonic() - started, environment
+
+
+def perfbisect(*arguments: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run the installed command in a folder that holds no settings."""
+    return subprocess.run(
+        [str(Path(sys.executable).with_name("perfbisect")), *arguments],
+        cwd=environment["PERFBISECT_STATE_DIR"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=2 * SECONDS,
+        check=False,
+    )
+
+
+@pytest.mark.timeout(2 * SECONDS + 300)
+def test_the_culprit_is_found_past_commits_that_do_not_build_or_boot(
+    tags: tuple[Path, dict[str, str]], found: tuple[subprocess.CompletedProcess[str], float, dict[str, str]]
+) -> None:
+    done, seconds, _ = found
+    assert done.returncode == 0, done.stderr[-6000:]
+    report = json.loads(done.stdout)
+    ids = tags[1]
+    (finding,) = report["findings"]
+    assert [commit["sha"] for commit in finding["commits"]] == [ids[f"e2e-{CULPRIT:02d}"]]
+    assert [commit["subject"] for commit in finding["commits"]] == [CHANGES[CULPRIT - 1].subject]
+    assert [commit["sha"] for commit in finding["parents"]] == [ids[f"e2e-{CULPRIT - 1:02d}"]]
+    assert finding["certified"]
+    assert 0.10 < finding["effect"]["low"] <= finding["effect"]["estimate"] <= finding["effect"]["high"] < 0.5
+    assert report["confidence"] >= 0.95
+    assert report["clock"] in ("instructions", "wall")
+    assert seconds < SECONDS
+
+
+@pytest.mark.timeout(2 * SECONDS + 300)
+def test_what_could_not_be_measured_is_recorded_with_its_reason(
+    tags: tuple[Path, dict[str, str]], found: tuple[subprocess.CompletedProcess[str], float, dict[str, str]]
+) -> None:
+    report = json.loads(found[0].stdout)
+    kinds = {tags[1][f"e2e-{number:02d}"]: change.kind for number, change in enumerate(CHANGES, start=1)}
+    unbuilt = {build["commit"]: build["failure"] for build in report["builds"] if not build["ok"]}
+    unbooted = {trial["commit"]: trial["failure"] for trial in report["trials"] if not trial["ok"]}
+    # Half-way between the ends lies the commit that does not build, beside it two that do not boot.
+    assert unbuilt or unbooted
+    assert all(kinds[sha] == "no build" and "smp.c" in failure for sha, failure in unbuilt.items())
+    assert all(kinds[sha] == "no boot" and "does not boot" in failure for sha, failure in unbooted.items())
+    assert {*unbuilt, *unbooted} <= set(report["untestable"])
+
+
+@pytest.mark.timeout(2 * SECONDS + 300)
+def test_asked_again_it_tells_the_same(
+    tags: tuple[Path, dict[str, str]], found: tuple[subprocess.CompletedProcess[str], float, dict[str, str]]
+) -> None:
+    sha = tags[1][f"e2e-{CULPRIT:02d}"]
+    report = perfbisect("report", environment=found[2])
+    assert report.returncode == 0, report.stderr
+    assert sha in report.stdout
+    assert CHANGES[CULPRIT - 1].subject in report.stdout
+    log = perfbisect("log", environment=found[2])
+    assert f"# first bad commit: [{sha}]" in log.stdout
+    assert f"git bisect bad {sha}" in log.stdout
+
+
+@pytest.mark.timeout(2 * SECONDS + 300)
+def test_no_guest_is_left(found: tuple[subprocess.CompletedProcess[str], float, dict[str, str]]) -> None:
+    marked = f"PERFBISECT_STATE_DIR={found[2]['PERFBISECT_STATE_DIR']}".encode()
+    left = []
+    for process in Path("/proc").iterdir():
+        try:
+            if process.name.isdigit() and marked in (process / "environ").read_bytes():
+                left.append((process / "cmdline").read_bytes())
+        except OSError:
+            continue
+    assert not left

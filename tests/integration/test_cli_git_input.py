@@ -1,0 +1,86 @@
+"""What a user may get wrong about the repository, as the command line answers it: code 1, nothing begun."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.small_git import SmallGit
+
+COMMAND = Path(sys.executable).with_name("perfbisect")
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> SmallGit:
+    return SmallGit(tmp_path / "linux").make("a\nb: a\nc: b\nd: c\nr\n")
+
+
+def start(small: SmallGit, good: str, bad: str, *more: str, command: str = "start") -> str:
+    """Run it, expect exit code 1 and no trace in the state folder; return what it said."""
+    state = small.path.parent / "state"
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(small.path.parent),
+        "PERFBISECT_STATE_DIR": str(state),
+    }
+    repository = [] if "--repo" in more else ["--repo", str(small.path)]
+    arguments = [command, "--good", good, "--bad", bad, "--workload", "pipe-test", *repository, *more]
+    done = subprocess.run(
+        [str(COMMAND), *arguments],
+        cwd=small.path.parent,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    assert not list(state.rglob("*.sqlite"))
+    return " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize("command", ["start", "plan"])
+def test_an_unknown_commit(small: SmallGit, command: str) -> None:
+    small.git("tag", "v6.1", "b")
+    said = start(small, "v6.l", "d", command=command)
+    assert "'v6.l' names no commit" in said
+    assert "did you mean 'v6.1'?" in said
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "words"),
+    [
+        ("d", "a", "the ends look swapped"),
+        ("b", "b", "the same commit"),
+        ("a", "r", "no common ancestor"),
+        ("", "d", "--good is missing"),
+    ],
+)
+def test_ends_that_cannot_be(small: SmallGit, good: str, bad: str, words: str) -> None:
+    assert words in start(small, good, bad)
+
+
+def test_no_repository(small: SmallGit, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    said = start(small, "a", "d", "--repo", str(tmp_path / "empty"))
+    assert "is not in a git repository" in said
+    assert "--repo" in said.split("git repository", 1)[1]
+    assert "there is no folder" in start(small, "a", "d", "--repo", str(tmp_path / "nowhere"))
+
+
+def test_a_shallow_clone(small: SmallGit, tmp_path: Path) -> None:
+    small.git("checkout", "--quiet", "-B", "main", "d")
+    clone = tmp_path / "clone"
+    command = ["git", "clone", "--quiet", "--depth=2", "--branch=main", f"file://{small.path}", str(clone)]
+    subprocess.run(command, check=True)
+    assert "shallow" in start(small, "a", "d", "--repo", str(clone))
+
+
+def test_paths_and_skips_that_hit_nothing_or_an_end(small: SmallGit) -> None:
+    assert "touches drivers/none" in start(small, "a", "d", "--", "drivers/none")
+    assert "--skip covers the bad end" in start(small, "a", "d", "--skip", "c..d")
+    assert "'zzz' names no commit" in start(small, "a", "d", "--skip", "zzz")
