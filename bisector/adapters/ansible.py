@@ -134,6 +134,8 @@ class Ansible:
                     self._reap(limit, mark, folder, connection)
                 raise
             finally:
+                # A connection master left open would wake the testbed in the middle of a run.
+                process.end_marked(short)
                 events.close()
                 shutil.rmtree(private, ignore_errors=True)  # a file an event; the log has it all
             seconds = time.monotonic() - started

@@ -218,10 +218,11 @@ class Conversation:
 
 
 def end_marked(mark: str, grace: float = _GRACE_SECONDS) -> int:
-    """End every process of this machine that carries `mark`; return how many there were.
+    """End every process of this machine with `mark` in its environment or command line; return how many.
 
-    SIGTERM first, SIGKILL after `grace` seconds; looks again until none is left, for a process may fork
-    while the list is read.
+    The command line as well, because OpenSSH's connection masters overwrite their environment with their
+    title, which names their socket. SIGTERM first, SIGKILL after `grace` seconds; looks again until none is
+    left, for a process may fork while the list is read.
     """
     seen: set[int] = set()
     deadline = time.monotonic() + grace
@@ -270,16 +271,17 @@ def _identity(pid: int) -> str:
 
 def _marked(mark: str) -> set[int]:
     needle = mark.encode()
-    return {pid for pid, environment in _environments().items() if needle in environment}
+    found = {pid for pid, environment in _environments().items() if needle in environment}
+    return found | {pid for pid, command in _environments("cmdline").items() if needle in command}
 
 
-def _environments() -> dict[int, bytes]:
-    """Return the environment of every other process that we may look into; a zombie's is empty."""
+def _environments(file: str = "environ") -> dict[int, bytes]:
+    """Return the environment (or another file) of every other process that we may look into."""
     found = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             with contextlib.suppress(OSError):  # gone meanwhile, or another user's
-                found[int(entry.name)] = (entry / "environ").read_bytes()
+                found[int(entry.name)] = (entry / file).read_bytes()
     return found
 
 

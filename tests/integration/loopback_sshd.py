@@ -38,9 +38,13 @@ class Server:
 
     def cut(self) -> None:
         """End every open connection, but not the server: as a dying machine does."""
+        for pid in self.connections():
+            os.kill(pid, signal.SIGKILL)
+
+    def connections(self) -> list[int]:
+        """Process ids of the open connections."""
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
-        for pid in children.split():
-            os.kill(int(pid), signal.SIGKILL)
+        return [int(pid) for pid in children.split()]
 
     def with_(self, **changes) -> SSHHost:
         return replace(self.host, **changes)

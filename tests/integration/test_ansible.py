@@ -104,6 +104,15 @@ def test_a_request_to_stop_ends_everything_here_and_there(sshd, ansible, tmp_pat
     assert not asleep("98762")
 
 
+def test_no_connection_outlives_its_play(sshd, ansible, tmp_path):  # noqa: F811
+    played = play(ansible, tmp_path, limit="bed", connection=sshd.host)
+    assert played.result("saying a word")["stdout"].strip() == "hi"
+    deadline = time.monotonic() + 5  # the server notices a moment later
+    while sshd.connections() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert sshd.connections() == []
+
+
 def test_an_unreachable_host_is_infrastructure(sshd, ansible, tmp_path):  # noqa: F811
     with pytest.raises(InfrastructureError, match="cannot reach 'bed'"):
         play(ansible, tmp_path, limit="bed", connection=sshd.with_(port=free_port()))
