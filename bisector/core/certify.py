@@ -91,20 +91,23 @@ def around(mean: float, sd: float, threshold: float) -> Effects:
 
 
 def _summary(
-    side: Side, boot: float, unit: float, stretch: float, floor: float
-) -> tuple[float, float, float]:
-    """Return (mean, variance, log likelihood of the scatter) of one side for given spreads."""
-    v = boot**2 + stretch**2 / side.precision
-    a = 1.0 / v
+    side: Side, boot: Floats, unit: Floats, stretch: Floats, floor: float
+) -> tuple[Floats, Floats, Floats]:
+    """Return (mean, variance, log likelihood of the scatter), each (G,), of one side for G spreads."""
+    a = 1.0 / (boot[:, None] ** 2 + stretch[:, None] ** 2 / side.precision)
     count = int(side.binary.max()) + 1
-    total = np.bincount(side.binary, a, count)
-    y = np.bincount(side.binary, a * side.location, count) / total
-    rest = float((a * (side.location - y[side.binary]) ** 2).sum())
-    log = -0.5 * (rest - float(np.log(a).sum()) + float(np.log(total).sum()))
-    w = 1.0 / (1.0 / total + unit**2 + floor**2)
-    mean = float((w * y).sum() / w.sum())
-    log += 0.5 * (float(np.log(w).sum()) - math.log(w.sum())) - 0.5 * float((w * (y - mean) ** 2).sum())
-    return mean, float(1.0 / w.sum()), log
+    member = np.zeros((len(side.binary), count))
+    member[np.arange(len(side.binary)), side.binary] = 1.0
+    total = a @ member
+    y = (a * side.location) @ member / total
+    rest = (a * (side.location - y[:, side.binary]) ** 2).sum(axis=1)
+    log = -0.5 * (rest - np.log(a).sum(axis=1) + np.log(total).sum(axis=1))
+    w = 1.0 / (1.0 / total + unit[:, None] ** 2 + floor**2)
+    weight = w.sum(axis=1)
+    mean = (w * y).sum(axis=1) / weight
+    log += 0.5 * (np.log(w).sum(axis=1) - np.log(weight))
+    log -= 0.5 * (w * (y - mean[:, None]) ** 2).sum(axis=1)
+    return mean, 1.0 / weight, log
 
 
 def compare_sides(
@@ -120,16 +123,16 @@ def compare_sides(
 ) -> Evidence:
     """Compare two sides that both have at least one boot."""
     width = 1.0 / math.sqrt(2.0 * max(run_df, 1.0))
-    weights, means, variances = [], [], []
-    for spread in spreads:
-        for z in RUN_STEPS:
-            stretch = math.exp(z * width)
-            m0, v0, l0 = _summary(before, spread.boot, spread.unit, stretch, floor)
-            m1, v1, l1 = _summary(after, spread.boot, spread.unit, stretch, floor)
-            weights.append(math.log(max(spread.weight, 1e-12)) - 0.5 * z * z + l0 + l1)
-            means.append(m1 - m0)
-            variances.append(v0 + v1)
-    d, v, w = np.array(means), np.array(variances), np.array(weights)
+    steps = np.array(RUN_STEPS)
+    boot, unit, weight = (
+        np.repeat(np.array([getattr(x, name) for x in spreads]), len(steps))
+        for name in ("boot", "unit", "weight")
+    )
+    z = np.tile(steps, len(spreads))
+    m0, v0, l0 = _summary(before, boot, unit, np.exp(z * width), floor)
+    m1, v1, l1 = _summary(after, boot, unit, np.exp(z * width), floor)
+    d, v = m1 - m0, v0 + v1
+    w = np.log(np.maximum(weight, 1e-12)) - 0.5 * z * z + l0 + l1
     w -= logsumexp(w)
 
     def likelihood(points: Floats, share: Floats) -> float:

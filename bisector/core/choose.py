@@ -20,8 +20,8 @@ from bisector.core.posterior import Belief, class_shares, fork_sd
 
 RUNS = (1, 2, 4, 8, 16, 32, 64)
 """Numbers of runs that are tried for a visit."""
-MOST = 48
-"""Hypotheses kept for the predictive distribution, the most probable ones."""
+MOST, LEAST = 40, 3e-4
+"""Hypotheses kept for the predictive distribution, the most probable ones, and how probable at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +55,13 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class _Hypotheses:
-    """Up to two culprits each: classes (J, 2) (-1 for none), weights (J,), effects (J, 2), covariance
-    (J, 3) as (var first, var second, cov)."""
+    """Up to two culprits each under one noise hypothesis.
 
+    noise: its index; first, second: classes (J,), -1 for none; weight: (J,); effect: (J, 2); covariance:
+    (J, 3) as (variance of the first, of the second, covariance).
+    """
+
+    noise: int
     first: NDArray[np.int64]
     second: NDArray[np.int64]
     weight: Floats
@@ -65,16 +69,28 @@ class _Hypotheses:
     covariance: Floats
 
 
-def _hypotheses(belief: Belief) -> _Hypotheses:
-    tau2, f, g = belief.problem.effect**2, belief.fits, belief.best
-    gram, slope = f.gram[g], f.slope[g]
+def _hypotheses(belief: Belief) -> list[_Hypotheses]:
+    """Return the most probable hypotheses, by noise hypothesis."""
+    f = belief.fits
     count = len(belief.single)
-    first = np.concatenate([np.arange(count), f.first, [-1]])
-    second = np.concatenate([np.full(count, -1), f.second, [-1]])
-    weight = np.concatenate([belief.single, belief.pair, [belief.none]])
-    order = np.argsort(-weight, kind="stable")[:MOST]
-    order = order[weight[order] > 1e-4]
-    first, second, weight = first[order], second[order], weight[order]
+    first = np.concatenate([[-1], np.arange(count), f.first])
+    second = np.concatenate([np.full(count + 1, -1), f.second])
+    flat = belief.joint.ravel()
+    order = np.argsort(-flat, kind="stable")[:MOST]
+    order = order[flat[order] > LEAST]
+    result = []
+    for g in range(len(belief.weights)):
+        mine = order[order // len(first) == g] % len(first)
+        if len(mine):
+            result.append(_effects(belief, g, first[mine], second[mine], belief.joint[g, mine]))
+    return result
+
+
+def _effects(
+    belief: Belief, g: int, first: NDArray[np.int64], second: NDArray[np.int64], weight: Floats
+) -> _Hypotheses:
+    tau2 = belief.problem.effect**2
+    gram, slope = belief.fits.gram[g], belief.fits.slope[g]
     has1, has2 = first >= 0, second >= 0
     a = np.where(has1, gram[first, first] + 1 / tau2, 1.0)
     b = np.where(has2, gram[second, second] + 1 / tau2, 1.0)
@@ -83,7 +99,7 @@ def _hypotheses(belief: Belief) -> _Hypotheses:
     v1, v2, v12 = b / det * has1, a / det * has2, -c / det * has2
     s1, s2 = slope[first] * has1, slope[second] * has2
     effect = np.stack([v1 * s1 + v12 * s2, v12 * s1 + v2 * s2], axis=1)
-    return _Hypotheses(first, second, weight / weight.sum(), effect, np.stack([v1, v2, v12], axis=1))
+    return _Hypotheses(g, first, second, weight, effect, np.stack([v1, v2, v12], axis=1))
 
 
 class Chooser:
@@ -116,9 +132,9 @@ class Chooser:
             self._shares[commit] = known
         return known
 
-    def _prior_part(self, option: Option) -> tuple[Floats, float]:
+    def _prior_part(self, option: Option, g: int) -> tuple[Floats, float]:
         """Return the covariance (T,) of the option's level with the cells, and its own variance."""
-        p, noise = self.belief.problem, self.belief.fits.noises[self.belief.best]
+        p, noise = self.belief.problem, self.belief.fits.noises[g]
         k = np.zeros(len(p.commit))
         own = noise.unit**2
         if noise.unit and option.commit in p.tested:
@@ -143,36 +159,47 @@ class Chooser:
             k += offset * np.isin(p.commit, same)
         return k, own
 
-    def _predict(self, option: Option) -> tuple[Floats, Floats, Floats]:
-        """Return (weight, mean, variance), each (J',), of the option's level under the hypotheses."""
-        p, f, g, h = self.belief.problem, self.belief.fits, self.belief.best, self.hypotheses
+    def _predict(self, option: Option) -> tuple[Floats, Floats, Floats, NDArray[np.int64]]:
+        """Return (weight, mean, variance, what), each (J',), of the option's level under the hypotheses.
+
+        what: the same number where only the noise hypothesis differs.
+        """
         share = self.shares(option.commit)
-        k, own = self._prior_part(option)
+        row = self._fixed_row(option.commit)
+        parts = [self._predict_one(option, share, row, h) for h in self.hypotheses]
+        weight, mean, variance, what = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return weight / weight.sum(), mean, variance, what
+
+    def _predict_one(
+        self, option: Option, share: Floats, row: Floats, h: _Hypotheses
+    ) -> tuple[Floats, Floats, Floats, NDArray[np.int64]]:
+        p, f, g = self.belief.problem, self.belief.fits, h.noise
+        k, own = self._prior_part(option, g)
         weight = f.weight[g]
         ak = weight * k if weight.ndim == 1 else weight @ k
-        row = self._fixed_row(option.commit)
         e = row - p.fixed.T @ ak
         base = float(ak @ f.y[g]) + float(e @ f.beta[g])
         spread = max(own - float(k @ ak), 0.0) + float(e @ f.covariance[g] @ e)
-        lower = p.design @ ak + f.cross[g] @ (f.covariance[g] @ e)  # what g loses through the fixed columns
+        lower = p.design @ ak + f.cross[g] @ (f.covariance[g] @ e)  # what the fixed columns take away
         s1 = np.where(h.first >= 0, share[h.first], 0.0)
         s2 = np.where(h.second >= 0, share[h.second], 0.0)
         l1 = np.where(h.first >= 0, lower[h.first], 0.0)
         l2 = np.where(h.second >= 0, lower[h.second], 0.0)
-        weights, means, variances = [], [], []
-        for in1 in (0.0, 1.0):
-            for in2 in (0.0, 1.0):
-                w = h.weight * np.where(in1, s1, 1 - s1) * np.where(in2, s2, 1 - s2)
+        name = (h.first + 1) * (len(share) + 1) + h.second + 1
+        columns: list[tuple[Floats, Floats, Floats, NDArray[np.int64]]] = []
+        for in1 in (0, 1):
+            for in2 in (0, 1):
+                w = h.weight * (s1 if in1 else 1 - s1) * (s2 if in2 else 1 - s2)
                 keep = w > 1e-5
                 if not keep.any():
                     continue
                 g1, g2 = (in1 - l1)[keep], (in2 - l2)[keep]
-                c = h.covariance[keep]
-                weights.append(w[keep])
-                means.append(base + g1 * h.effect[keep, 0] + g2 * h.effect[keep, 1])
-                variances.append(spread + g1**2 * c[:, 0] + g2**2 * c[:, 1] + 2 * g1 * g2 * c[:, 2])
-        chance = np.concatenate(weights)
-        return chance / chance.sum(), np.concatenate(means), np.concatenate(variances)
+                c, effect = h.covariance[keep], h.effect[keep]
+                mean = base + g1 * effect[:, 0] + g2 * effect[:, 1]
+                variance = spread + g1**2 * c[:, 0] + g2**2 * c[:, 1] + 2 * g1 * g2 * c[:, 2]
+                columns.append((w[keep], mean, variance, name[keep] * 4 + 2 * in1 + in2))
+        weights, means, variances, what = (np.concatenate(column) for column in zip(*columns, strict=True))
+        return weights, means, variances, what
 
     def _fixed_row(self, commit: int) -> Floats:
         p = self.belief.problem
@@ -183,11 +210,13 @@ class Chooser:
 
     def rate(self, option: Option, counts: Sequence[int]) -> list[Choice]:
         """Return a Choice for each number of runs."""
-        weight, mean, variance = self._predict(option)
+        weight, mean, variance, what = self._predict(option)
         per_run = self.belief.problem.readings.per_run()
         p = self.shares(option.commit)
         chance = float((self.belief.marginal * p).sum() / max(self.belief.marginal.sum(), 1e-12))
         gap = (mean[:, None] - mean) ** 2
+        several = len(self.hypotheses) > 1
+        same = what[:, None] == what if several else None
         result = []
         for m in counts:
             if option.live is None:
@@ -197,8 +226,11 @@ class Chooser:
                 noise, scale = self.boot**2 * (1 - shrink) + 1 / (per_run * m), (1 - shrink) ** 2
             v = scale * variance + noise
             both = v[:, None] + v
-            distance = scale * gap / (2 * both) + 0.5 * np.log(both / (2 * np.sqrt(v[:, None] * v)))
-            bits = -float(weight @ np.log2(np.exp(-distance) @ weight))
+            near = np.exp(-scale * gap / (2 * both)) * np.sqrt(2 * np.sqrt(v[:, None] * v) / both)
+            bits = -float(weight @ np.log2(near @ weight))
+            if same is not None:  # what is learnt about the noise alone does not count
+                own = same * weight
+                bits += float(weight @ np.log2((near * own).sum(axis=1) / own.sum(axis=1)))
             result.append(Choice(option, m, max(bits, 0.0), option.fixed + m * self.run_cost, chance))
         return result
 

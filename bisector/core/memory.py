@@ -42,6 +42,7 @@ class Memory:
             State(
                 s.graph,
                 s.goal,
+                records=s.records,
                 visits=visits,
                 binaries=s.binaries,
                 untestable=s.untestable,

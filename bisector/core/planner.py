@@ -24,8 +24,8 @@ GOOD_ENOUGH = 0.9
 """A class this probable goes to the certificate: its boots are needed anyway and tell more than a search."""
 LOST = 0.4
 """A suspect less probable than this during its certificate is searched for again."""
-MORE = 0.5
-"""The rest is searched while it is more probable than not that it holds another culprit."""
+MORE = 0.3
+"""The rest is searched while another culprit in it is at least this probable."""
 LEAST_BITS = 2e-4
 """A trial that brings less than this is not worth a boot: thousands would be needed for an answer."""
 
@@ -190,6 +190,7 @@ class _Turn:
         if self._stuck("certify"):
             return self.give_up("The suspect cannot be proven with any reasonable number of boots.")
         target = proof.runs_wanted(view, belief.noise_mean("boot"))
+        target = min(target, proof.runs_needed(view, abs(belief.effect(found.index)[0])))
         share = found.probability
         why = f"prove the suspect ({share:.0%}) against its parents with fresh boots"
         return proof.interleave(

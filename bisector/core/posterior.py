@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 
 FIRST = (math.log(0.04), math.log(0.81), math.log(0.15))
 """No, one, two culprits in a range that has passed the verification of its ends: mostly one."""
-MORE = (math.log(0.7), math.log(0.25), math.log(0.05))
+MORE = (math.log(0.6), math.log(0.33), math.log(0.07))
 """No, one, two more culprits when some are proven."""
 CUT = 0.7
 """A culprit's effect is at least the threshold; 0.7 leaves room for a noisy estimate of one that just is."""
@@ -122,6 +122,7 @@ class Fits:
 class Belief:
     """The posterior. weights: (G,) of the noise hypotheses; best: index of the most probable.
 
+    joint: (G, 1 + C + M) probability of each noise with no culprit, one, or a pair; the rest are its sums.
     none: probability of no culprit; single: (C,) of exactly one, in that class; pair: (M,) of two, in the
     classes fits.first and fits.second; marginal: (C,) probability that a class holds a culprit.
     """
@@ -130,6 +131,7 @@ class Belief:
     fits: Fits
     weights: Floats
     best: int
+    joint: Floats
     none: float
     single: Floats
     pair: Floats
@@ -353,7 +355,7 @@ def believe(p: Problem, noises: tuple[Noise, ...], pairs: int = PAIRS) -> Belief
     count = len(p.prior)
     one, two = together[1 : count + 1], together[count + 1 :]
     marginal = one + np.bincount(f.first, two, count) + np.bincount(f.second, two, count)
-    return Belief(p, f, weights, int(np.argmax(weights)), float(together[0]), one, two, marginal)
+    return Belief(p, f, weights, int(np.argmax(weights)), everything, float(together[0]), one, two, marginal)
 
 
 def screen(p: Problem, testbeds: int, boot: tuple[tuple[float, float], ...] = BOOT) -> tuple[Noise, ...]:

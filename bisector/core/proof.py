@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from bisector.core import certify
-from bisector.core.certify import Evidence
+from bisector.core.certify import Evidence, Spread
 from bisector.core.memory import Memory, Proven
 from bisector.core.model import Measure, Purpose
 from bisector.core.posterior import Belief
@@ -19,6 +19,13 @@ PILOT = 3
 """Runs in the first boots: with both ends they give four degrees of freedom for the run noise."""
 CHUNKS = 3
 """A boot's runs are asked for in so many parts, so that it can be left early."""
+BINARIES = ((0.0, 0.6), (0.25, 0.15), (0.5, 0.15), (1.0, 0.1))
+"""(spread between binaries / threshold, prior), for a verdict about two binaries only."""
+PATIENCE = 6
+"""Boots a side after which an undecided comparison goes on with other code layouts of the same commits."""
+LAYOUTS, MORE_LAYOUTS, MOST_LAYOUTS = 2, 3, 6
+"""Code layouts on each side of a certificate: two at a quarter of the effect and six at half (search.md).
+'Not reproduced' needs three on each side, for it rests on two binaries that nothing else vouches for."""
 MOST_BOOTS = 200
 """Boots on each side after which a comparison is given up."""
 
@@ -51,19 +58,25 @@ def _ends(view: View) -> Evidence | None:
     r = view.readings
     if r is None:
         return None
-    chosen = np.ones(len(r.commit), dtype=bool)
-    sides = view.sides(view.graph.good, view.graph.bad, chosen)
+    sides = view.sides(view.graph.good, view.graph.bad, np.ones(len(r.commit), dtype=bool))
     if sides is None:
         return None
-    return certify.compare_sides(
-        *sides,
-        view.spreads(None),
-        r.run_df,
-        certify.unknown(r.scale.threshold),
-        threshold=r.scale.threshold,
-        floor=view.floor,
-        alpha=view.alpha,
-    )
+    threshold = r.scale.threshold
+    effects = certify.unknown(threshold)
+
+    def look(spreads: list[Spread]) -> Evidence:
+        return certify.compare_sides(
+            *sides, spreads, r.run_df, effects, threshold=threshold, floor=view.floor, alpha=view.alpha
+        )
+
+    plain = view.spreads(None)
+    evidence = look(plain)
+    if evidence.less <= 0 and evidence.high > 0:
+        return evidence
+    # 'Not reproduced' must not rest on two binaries that happen to hide the loss by their code layout.
+    binaries = [Spread(s.boot, u * threshold, s.weight * w) for s in plain for u, w in BINARIES]
+    careful = look(binaries)
+    return replace(evidence, less=careful.less, low=careful.low, high=careful.high)
 
 
 def fewest_boots(view: View, purpose: Purpose) -> int:
@@ -101,6 +114,10 @@ def interleave(
         order.reverse()
     side = next(i for i in order if counts[i] == fewest)
     total = sum(v.commit == sides[side] for v in done)
+    if total >= PATIENCE:
+        layouts = max(layouts, MORE_LAYOUTS)
+    if not view.layouts:
+        layouts = 1
     first = max(1, math.ceil(target / CHUNKS)) if total >= fewest_boots(view, purpose) else min(PILOT, target)
     if view.exact:
         first = min(target, 2)
@@ -124,17 +141,33 @@ def runs_wanted(view: View, boot_sd: float) -> int:
     return max(best, 1)
 
 
+def runs_needed(view: View, effect: float) -> int:
+    """Return the runs in a boot that settle a comparison of such an effect with two boots a side.
+
+    Two boots of m runs a side give a log e-value of m (effect / run sd)^2 / 2 at best; five is wanted.
+    """
+    r = view.readings
+    if r is None or effect <= 0:
+        return view.goal.max_runs_per_boot
+    return math.ceil(min(10 * (r.run_sd / effect) ** 2, 1e6)) + 1
+
+
 def verify(view: View, evidence: Evidence | None) -> Measure:
     """Return the next step of the verification of the ends."""
     spread = view.readings.run_sd if view.readings is not None else 0.0
     target = runs_wanted(view, 0.6 * spread)
+    if evidence is not None and evidence.change > 0:
+        target = min(target, runs_needed(view, evidence.estimate))
     if evidence is None or view.readings is None or view.readings.run_df < 4:
-        target = max(target, PILOT)
+        target = max(min(target, PILOT), PILOT)
     why = "verify that the ends differ"
+    layouts = 1
     if evidence is not None:
         odds = math.exp(min(evidence.change, 50))
         why = f"verify that the ends differ (odds {odds:.3g} to 1 so far, {1 / view.alpha:.3g} wanted)"
-    return interleave(view, (view.graph.good, view.graph.bad), "verify", target, 1, why)
+        if evidence.less > 0.5 * math.log(1 / view.alpha):
+            why, layouts = "make sure that the ends do not differ", MORE_LAYOUTS
+    return interleave(view, (view.graph.good, view.graph.bad), "verify", target, layouts, why)
 
 
 def decided(view: View, evidence: Evidence | None) -> str:
@@ -149,10 +182,20 @@ def decided(view: View, evidence: Evidence | None) -> str:
     if view.readings.run_df < 3 and not view.exact:
         return ""
     if evidence.less >= need or evidence.high < 0:
-        return "no"
+        return "no" if _vouched(view) else ""
     if evidence.change >= need and evidence.estimate > 0:
-        return "yes" if evidence.above > view.alpha else "no"
+        if evidence.above > view.alpha:
+            return "yes"
+        return "no" if _vouched(view) else ""
     return ""
+
+
+def _vouched(view: View) -> bool:
+    """Return whether 'not reproduced' rests on more than one binary of each end, where that matters."""
+    ends = ((view.graph.good,), (view.graph.bad,))
+    return not view.layouts or all(
+        len({v.layout for v in view.boots(end, "verify")}) >= MORE_LAYOUTS for end in ends
+    )
 
 
 # --- the certificate ----------------------------------------------------------------------------------------
@@ -184,8 +227,8 @@ def layouts_wanted(belief: Belief) -> int:
         if n.unit >= 0.2 * problem.effect
     )
     if large < 0.25:
-        return 1
-    return 6 if belief.noise_mean("unit") > 0.35 * problem.effect else 3
+        return LAYOUTS
+    return MOST_LAYOUTS if belief.noise_mean("unit") > 0.35 * problem.effect else MORE_LAYOUTS
 
 
 def suspects(view: View) -> list[int]:
@@ -282,5 +325,11 @@ def share(view: View, after: int) -> float:
 
 
 def enough(view: View, commits: Sequence[int]) -> bool:
-    """Return whether all sides have the fewest boots that a certificate needs."""
-    return all(len(view.boots((c,), "certify")) >= fewest_boots(view, "certify") for c in commits)
+    """Return whether all sides have the fewest boots, and layouts, that a certificate needs."""
+    for c in commits:
+        boots = view.boots((c,), "certify")
+        if len(boots) < fewest_boots(view, "certify"):
+            return False
+        if view.layouts and len({v.layout for v in boots}) < LAYOUTS:
+            return False
+    return True

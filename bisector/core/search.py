@@ -176,7 +176,7 @@ def _options(belief: Belief, view: View, found: Suspect, purpose: Purpose) -> li
             commit = int(np.argmin(gap))
             if 1e-6 < mass[commit] < 1 - 1e-6 and all(o.commit != commit for o in options):
                 options.append(Option(commit, 0, None, fixed, False))
-    if belief.noise_mean("unit") > 0.05 * belief.problem.effect:
+    if view.layouts and belief.noise_mean("unit") > 0.05 * belief.problem.effect:
         options += _layouts(view, found)
     return options
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from bisector.core.certify import Side, Spread
 from bisector.core.history import History
-from bisector.core.model import Purpose
+from bisector.core.model import Built, Purpose
 from bisector.core.noise import FLOOR, Library, Readings, readings
-from bisector.core.posterior import BOOT, Belief, twins
+from bisector.core.posterior import BOOT, UNIT, Belief, twins
 from bisector.core.state import State, Visit
 
 UNMEASURED_BUILD, UNMEASURED_BOOT, UNMEASURED_RUN = 60.0, 10.0, 1.0
@@ -49,12 +49,15 @@ class View:
         """Return what tells this view's data from that of another of the same graph and goal."""
         s = self.state
         visits = tuple((v.boot, len(v.samples)) for v in s.visits if v.samples)
-        return visits, len(s.binaries), tuple(sorted(s.marks.items()))
+        return visits, len(s.binaries), len(s.untestable), tuple(sorted(s.marks.items()))
 
     @cached_property
     def same(self) -> dict[int, int]:
-        """Return the first commit with the same binary for each built commit."""
-        return twins(self.state.binaries)
+        """Return the first commit with the same binary for each built commit that can be tested.
+
+        One that builds but does not boot says nothing about levels.
+        """
+        return {c: first for c, first in twins(self.state.binaries).items() if self.testable(c)}
 
     @property
     def threshold(self) -> float:
@@ -112,7 +115,7 @@ class View:
         return result[0], result[1]
 
     def spreads(self, belief: Belief | None) -> list[Spread]:
-        """Return the possible spreads between boots and binaries: the belief's, and a fifth of the prior."""
+        """Return the possible spreads between boots and binaries: the belief's, mixed with the prior."""
         r = self.readings
         assert r is not None
         prior = [(b * r.run_sd, p) for b, p in BOOT]
@@ -123,11 +126,19 @@ class View:
         if belief is None:
             return [Spread(b, 0.0, p) for b, p in prior]
         found = [
-            Spread(n.boot, n.unit, 0.8 * float(w))
+            Spread(n.boot, n.unit, 0.6 * float(w))
             for n, w in zip(belief.fits.noises, belief.weights, strict=True)
         ]
-        unit = belief.noise_mean("unit")
-        return found + [Spread(b, unit, 0.2 * p) for b, p in prior]
+        # A search measures each binary a little: it seldom learns how far binaries scatter.
+        effect = belief.problem.effect
+        return found + [Spread(b, u * effect, 0.4 * p * q) for b, p in prior for u, q in UNIT]
+
+    @cached_property
+    def layouts(self) -> bool:
+        """Return whether other code layouts of a commit help: not under an exact clock, which does not see
+        them, nor where a build of one has failed."""
+        failed = any(isinstance(r, Built) and r.layout and not r.ok for r in self.state.records)
+        return not self.exact and not failed
 
     @property
     def floor(self) -> float:

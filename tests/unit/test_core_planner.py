@@ -1,0 +1,286 @@
+"""The planner as a whole: endings, bad input, replay, the known trap, and a small calibration."""
+
+import dataclasses
+import math
+
+import pytest
+from scipy.stats import binomtest
+
+from bisector.adapters.fakes_lab import LabModel
+from bisector.core.model import (
+    Booted,
+    Budget,
+    Built,
+    CommitGraph,
+    Conclusion,
+    Ending,
+    Goal,
+    Left,
+    Marked,
+    Measure,
+    Metric,
+    Ran,
+    Threshold,
+)
+from bisector.core.planner import Planner
+from bisector.core.state import fold
+from bisector.simulation.judge import judge
+from bisector.simulation.scenario import Culprit, Scenario
+from bisector.simulation.trial import run_trial
+
+
+def linear(n, **more):
+    parents = tuple(() if i == 0 else (i - 1,) for i in range(n + 1))
+    return CommitGraph(tuple(f"{i:040x}" for i in range(n + 1)), parents, (False, *[True] * n), 0, n, **more)
+
+
+def goal(**more):
+    return Goal(Metric("real", "s", "lower", Threshold(0.05)), **more)
+
+
+def drive(graph, wanted, value, limit=400, planner=None):
+    """Carry out what the planner asks; value(commit, run) is what is measured, or None for no boot."""
+    planner = planner or Planner()
+    records = []
+    decisions = []
+    for k in range(limit):
+        state = fold(graph, wanted, records)
+        decision = planner.next(state)
+        decisions.append(decision)
+        if isinstance(decision, Conclusion):
+            return decision, records, decisions
+        boot = decision.boot
+        if boot is None:
+            live = [v.boot for v in state.visits if v.live]
+            records += [Left(b) for b in live]
+            if (decision.commit, decision.layout) not in state.binaries:
+                name = f"k{decision.commit}.{decision.layout}"
+                records.append(Built(decision.commit, True, 20.0, name, decision.layout))
+            boot = f"b{k}"
+            ok = value(decision.commit, 0) is not None
+            records.append(
+                Booted(boot, decision.commit, "t", ok, 5.0, float(k), decision.layout, decision.purpose)
+            )
+            if not ok:
+                continue
+        begun = sum(isinstance(r, Ran) and r.boot == boot for r in records)
+        for i in range(decision.runs):
+            y = value(decision.commit, begun + i)
+            records.append(Ran(boot, begun + i, {"real": y}, 1.0, k + i / 100))
+    raise AssertionError("no end")
+
+
+def step(at, effect=0.1):
+    return lambda commit, run: 100.0 * (1 + effect * (commit >= at)) * (1 + 0.001 * ((run * 7919) % 5 - 2))
+
+
+@pytest.mark.parametrize("clock", ["wall", "instructions"])
+@pytest.mark.parametrize("at", [1, 2, 17, 32])
+def test_finds_the_commit(clock, at):
+    end, records, _ = drive(linear(32), goal(clock=clock), step(at))
+    assert (end.ending, end.findings[0].commits) == (Ending.CULPRIT, (at,))
+    assert end.findings[0].certified
+    assert end.findings[0].parents == (at - 1,)
+    assert end.findings[0].effect.low <= 0.1 <= end.findings[0].effect.high
+    assert len([r for r in records if isinstance(r, Built)]) <= 9
+
+
+def test_equal_values_are_not_divided_by_zero():
+    end, _, _ = drive(linear(16), goal(clock="instructions"), lambda c, run: 110.0 if c >= 9 else 100.0)
+    assert end.findings[0].commits == (9,)
+    same, _, _ = drive(linear(16), goal(clock="instructions"), lambda c, run: 100.0)
+    assert same.ending is Ending.NOT_REPRODUCED
+
+
+def test_every_commit_differs_a_little_under_the_instruction_clock():
+    def value(commit, run):
+        return 100 * (1 + 0.004 * math.sin(7.1 * commit) + 0.19 * (commit >= 11)) * (1.2 - 0.1 * (run > 0))
+
+    end, records, _ = drive(linear(16), goal(clock="instructions"), value)
+    assert end.findings[0].commits == (11,)
+    assert len([r for r in records if isinstance(r, Booted)]) <= 14
+
+
+def test_swapped_ends_are_said():
+    end, _, _ = drive(linear(16), goal(), step(9, -0.1))
+    assert end.ending is Ending.NOT_REPRODUCED
+    assert "swapped" in end.summary
+
+
+def test_higher_is_better():
+    metric = Metric("real", "ops/s", "higher", Threshold(0.05))
+    end, _, _ = drive(linear(16), dataclasses.replace(goal(), metric=metric), step(9, -0.1))
+    assert end.findings[0].commits == (9,)
+    assert end.findings[0].effect.estimate == pytest.approx(-0.1, abs=0.01)
+
+
+def test_negative_values_are_compared_plainly():
+    metric = Metric("real", "x", "lower", Threshold(0.05))
+    end, _, _ = drive(
+        linear(16), dataclasses.replace(goal(), metric=metric), lambda c, r: -100.0 + 10 * (c >= 5) + 0.01 * r
+    )
+    assert end.findings[0].commits == (5,)
+
+
+def test_one_commit():
+    end, _, _ = drive(linear(1), goal(), step(1))
+    assert end.findings[0].commits == (1,)
+
+
+def test_empty_range():
+    graph = CommitGraph(("a" * 40,), ((),), (False,), 0, 0)
+    assert Planner().next(fold(graph, goal(), [])).ending is Ending.INCONCLUSIVE
+
+
+def test_untestable_neighbours_make_a_set():
+    broken = {8, 9, 10}
+    end, _, _ = drive(linear(16), goal(), lambda c, run: None if c in broken else step(9)(c, run))
+    assert end.ending is Ending.CULPRIT_SET
+    assert end.findings[0].commits == (8, 9, 10, 11)
+
+
+def test_all_untestable_makes_a_set_of_all():
+    graph = linear(6, untestable=dict.fromkeys(range(1, 6), "skipped"))
+    end, _, _ = drive(graph, goal(), step(3))
+    assert end.ending is Ending.CULPRIT_SET
+    assert end.findings[0].commits == (1, 2, 3, 4, 5, 6)
+
+
+def test_untestable_end():
+    graph = linear(6, untestable={6: "does not build"})
+    end, _, _ = drive(graph, goal(), step(3))
+    assert end.ending is Ending.INCONCLUSIVE
+    assert "bad end" in end.summary
+
+
+def test_budget_too_small_for_the_ends_and_for_the_search():
+    small, _, _ = drive(linear(64), goal(budget=Budget(runs=2)), step(9))
+    assert small.ending is Ending.INCONCLUSIVE
+    assert "2 runs" in small.summary
+    later, records, _ = drive(linear(64), goal(budget=Budget(builds=4)), step(9))
+    assert later.ending is Ending.INCONCLUSIVE
+    assert sum(isinstance(r, Built) for r in records) <= 4
+    assert any(9 in f.commits for f in later.findings)
+
+
+def test_nan_is_no_sample():
+    def value(commit, run):
+        return math.nan if run == 1 else step(9)(commit, run)
+
+    end, _, _ = drive(linear(16), goal(), value)
+    assert end.findings[0].commits == (9,)
+
+
+def test_one_gross_outlier_changes_nothing():
+    def value(commit, run):
+        return 134.0 if (commit, run) == (0, 1) else step(9)(commit, run)
+
+    end, _, _ = drive(linear(16), goal(), value)
+    assert end.findings[0].commits == (9,)
+
+
+def test_threshold_larger_than_anything():
+    metric = Metric("real", "s", "lower", Threshold(5.0))
+    end, _, _ = drive(linear(16), dataclasses.replace(goal(), metric=metric), step(9))
+    assert end.ending is Ending.NOT_REPRODUCED
+
+
+def test_marks_are_followed():
+    end, _, _decisions = drive(linear(64), goal(), step(9))
+    assert end.findings[0].commits == (9,)
+    planner = Planner()
+    state = fold(linear(64), goal(), [Marked(20, "bad"), Marked(5, "good")])
+    assert isinstance(planner.next(state), Measure)
+
+
+def test_merge_base_that_is_bad():
+    # 0 is the merge base; 1 is good (fixed there); 2..4 lead to bad
+    graph = CommitGraph(
+        tuple(f"{i:040x}" for i in range(5)),
+        ((), (0,), (0,), (2,), (3,)),
+        (False, False, True, True, True),
+        1,
+        4,
+        merge_bases=(0,),
+    )
+    end, _, _ = drive(graph, goal(), lambda c, r: step(9)(0 if c == 1 else 9, r))
+    assert end.ending is Ending.FIXED_ON_GOOD_SIDE
+
+
+def test_two_culprits_add_up():
+    def value(commit, run):
+        return (
+            100.0 * (1 + 0.1 * (commit >= 5) + 0.12 * (commit >= 20)) * (1 + 0.001 * ((run * 7919) % 5 - 2))
+        )
+
+    end, _, _ = drive(linear(32), goal(), value)
+    assert end.ending is Ending.CULPRITS
+    assert sorted(f.commits for f in end.findings) == [(5,), (20,)]
+    assert end.rest.low <= 0 <= end.rest.high
+    assert end.total.low <= 0.22 <= end.total.high
+
+
+def test_replay_gives_the_same_decisions():
+    graph, wanted = linear(64), goal()
+    _, records, decisions = drive(graph, wanted, step(23))
+    measures = [d for d in decisions if isinstance(d, Measure)]
+    assert measures
+    fresh = Planner().next(fold(graph, wanted, records))
+    assert fresh == decisions[-1]
+    again, _, repeated = drive(graph, wanted, step(23))
+    assert repeated == decisions
+    assert again == decisions[-1]
+
+
+def test_reasons_say_what_a_trial_brings():
+    _, _, decisions = drive(linear(64), goal(), step(23))
+    reasons = [d.reason for d in decisions if isinstance(d, Measure)]
+    assert reasons[0].startswith("verify that the ends differ")
+    assert any("splits what remains" in r and "bit for" in r and "a new build" in r for r in reasons)
+    assert any(r.startswith("prove the suspect") for r in reasons)
+
+
+def simulate(seeds, **more):
+    lab = more.pop("lab", {})
+    culprits = more.pop("culprits", (Culprit(2.0),))
+    scenario = Scenario(
+        commits=more.pop("commits", 64),
+        culprits=culprits,
+        threshold=more.pop("threshold", 1.0),
+        lab=LabModel(run_noise=more.pop("noise", 1.0), **lab),
+        **more,
+    )
+    return [judge(scenario, run_trial(scenario, seed, Planner())) for seed in seeds]
+
+
+def test_the_known_trap():
+    """Without references a posterior-median search locks into a wrong, nearly flat segmentation."""
+    lab = {"build_seconds": 0.0, "boot_seconds": 0.0}
+    judged = simulate(range(12), commits=256, noise=2.0, lab=lab)
+    assert sum(j.right for j in judged) >= 10
+    assert sum(j.spent.runs for j in judged) / len(judged) < 500
+
+
+def test_small_calibration():
+    """Wrong among confident at most alpha, as far as a few dozen trials can tell."""
+    judged = []
+    for k, lab in enumerate(
+        (
+            {},
+            {"boot_noise": 1.0},
+            {"noise": "t3"},
+            {"noise": "outliers"},
+            {"drift": "walk", "drift_size": 2.0},
+            {"untestable": 0.2},
+        )
+    ):
+        judged += simulate(range(100 * k, 100 * k + 6), lab=lab)
+    wrong = sum(j.claim_wrong for j in judged)
+    confident = sum(j.confident for j in judged)
+    assert binomtest(wrong, confident, 0.05, "greater").pvalue > 0.01
+    assert sum(j.right for j in judged) >= 0.85 * len(judged)
+
+
+def test_no_culprit_is_not_reproduced():
+    judged = simulate(range(10), culprits=(Culprit(0.0),))
+    assert sum(j.verdict == "not_reproduced" for j in judged) >= 9
