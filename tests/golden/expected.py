@@ -1,4 +1,4 @@
-"""Compare a text with the kept one in `tests/golden/expected/`; PERFBISECT_GOLDEN=write keeps it anew."""
+"""Compare a text with the kept one in `tests/golden/expected/`; GOLDEN=write keeps it anew."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ FOLDER = Path(__file__).parent / "expected"
 
 def check(name: str, text: str) -> None:
     path = FOLDER / name
-    if os.environ.get("PERFBISECT_GOLDEN") == "write":
-        path.parent.mkdir(exist_ok=True)
+    if os.environ.get("GOLDEN") == "write":
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    assert path.exists(), f"{path} is missing; PERFBISECT_GOLDEN=write makes it"
+    assert path.exists(), f"{path} is missing; GOLDEN=write makes it"
     assert text == path.read_text(encoding="utf-8")

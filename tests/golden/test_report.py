@@ -1,6 +1,6 @@
 """The report, word for word: a change of its text is a change that somebody looked at.
 
-`PERFBISECT_GOLDEN=write pytest tests/golden` writes the expected texts anew.
+`GOLDEN=write pytest tests/golden` writes the expected texts anew.
 """
 
 from __future__ import annotations
