@@ -181,9 +181,9 @@ class FakeBuilder:
             raise BuildFailed("a fake compiler error", details="fake.c:1: error: expected ';'")
         image, draft = self._image(order), self._folder / f".{threading.get_ident()}"
         draft.write_text(json.dumps({"commit": commit, "layout": order.layout}), encoding="utf-8")
+        draft.replace(image)  # at once or not at all: a half-written kernel is none
         with (self._folder / "builds.log").open("a", encoding="utf-8") as log:
             log.write(f"{image.name}\n")
-        draft.replace(image)  # at once or not at all: a half-written kernel is none
         return self._kernel(order, cached=False)
 
     def cached(self, order: BuildOrder) -> Kernel | None:

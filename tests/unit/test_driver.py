@@ -325,7 +325,7 @@ def test_marks_and_discards_of_other_processes_are_seen_by_the_next_decision(tmp
         api.discard(bench.store, bench.stored, "testbed", "fakk", "")
 
 
-# --- what makes samples comparable, and what saves boots -----------------------------------------------------------
+# --- what makes samples comparable, and what saves boots ------------------------------------------
 
 
 def test_a_commit_with_the_kernel_of_a_measured_one_is_not_booted(tmp_path: Path) -> None:

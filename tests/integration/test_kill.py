@@ -1,0 +1,164 @@
+"""Durability: real processes on fakes, really killed, with the real engine, store and planner."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.store import SqlStore
+from bisector.core.model import Booted, Built, Ending, Left, Measure, Ran
+from bisector.engine import api
+from bisector.ports import Stored
+from tests.support import fake_bisection as fake
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def program(name: str, *arguments: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, str(ROOT / "tests" / "support" / name), *map(str, arguments)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def the_one(folder: Path) -> tuple[SqlStore, Stored]:
+    store = SqlStore(folder / "perfbisect.sqlite")
+    (stored,) = store.list()
+    return store, stored
+
+
+def check_records(folder: Path) -> None:
+    """No finished build or run was repeated, whatever was killed."""
+    store, stored = the_one(folder)
+    rows = store.records(stored.id)
+    records = [record for _, record, _ in rows]
+    built = Counter((r.commit, r.layout) for r in records if isinstance(r, Built))
+    assert set(built.values()) == {1}
+    log = (folder / "kernels" / "builds.log").read_text().split()
+    assert len(log) == len(set(log))
+    boots = Counter(r.boot for r in records if isinstance(r, Booted))
+    assert set(boots.values()) == {1}
+    runs = Counter((r.boot, r.index) for r in records if isinstance(r, Ran))
+    assert set(runs.values()) == {1}
+    for boot in boots:  # runs of a boot follow each other without a gap, before the boot was left
+        assert sorted(i for b, i in runs if b == boot) == list(range(sum(b == boot for b, _ in runs)))
+    assert {r.boot for r in records if isinstance(r, Left)} == set(boots)
+    for _, record, note in rows:
+        if isinstance(record, Ran):
+            assert repr(record.values["simulated"]) in Path(note["raw"]).read_text()
+    # No decision got more runs than it asked for: what was measured before a kill is not measured again.
+    decisions = store.decisions(stored.id)
+    for (number, decision), following in zip(
+        decisions, [*(n for n, _ in decisions[1:]), float("inf")], strict=True
+    ):
+        got = sum(isinstance(r, Ran) for n, r, _ in rows if number < n < following)
+        assert got <= (decision.runs if isinstance(decision, Measure) else 0)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_kill_9_at_random_moments_changes_nothing(tmp_path: Path, seed: int) -> None:
+    process = program("kill_often.py", tmp_path, seed, 8)
+    out, err = process.communicate(timeout=200)
+    assert process.returncode == 0, err
+    result = json.loads(out)
+    assert result["killed"] == 8, result
+    assert result["code"] == 0, (tmp_path / "out.txt").read_text()[-2000:]
+    _, stored = the_one(tmp_path)
+    assert stored.status == "done"
+    assert stored.conclusion is not None
+    assert stored.conclusion.ending is Ending.CULPRIT
+    assert stored.conclusion.findings[0].commits == (fake.CULPRIT,)
+    check_records(tmp_path)
+
+
+def _started(folder: Path, pace: float) -> subprocess.Popen[str]:
+    """Return a process that has measured something and goes on."""
+    process = program("fake_bisection.py", folder, 1, pace)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith("run"):
+            return process
+    raise AssertionError(process.communicate()[1])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_and_sigterm_leave_the_boot_and_can_be_resumed(tmp_path: Path, number: int) -> None:
+    process = _started(tmp_path, 0.05)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "interrupted" in err
+    store, stored = the_one(tmp_path)
+    assert stored.status == "interrupted"
+    left = [r for _, r, _ in store.records(stored.id) if isinstance(r, Left)]
+    assert not any(r.lost for r in left)
+    boots = [r for _, r, _ in store.records(stored.id) if isinstance(r, Booted)]
+    assert len(left) == len(boots)
+    again = program("fake_bisection.py", tmp_path, 1, 0)
+    _, err = again.communicate(timeout=120)
+    assert again.returncode == 0, err
+    check_records(tmp_path)
+
+
+def test_a_second_process_is_told_who_works_and_can_watch_mark_and_cancel(tmp_path: Path) -> None:
+    first = _started(tmp_path, 0.2)
+    try:
+        store, stored = the_one(tmp_path)
+        second = program("fake_bisection.py", tmp_path, 1, 0)
+        _, err = second.communicate(timeout=60)
+        assert second.returncode == 1
+        assert f"(process {first.pid}) is running the bisection '{stored.id}'" in err
+        for _ in range(20):  # looking does not disturb
+            assert api.runner(tmp_path) == stored.id
+        api.mark(store, stored, stored.graph.shas[fake.CULPRIT], "bad", "seen by eye")
+        api.cancel(store, stored)
+        deadline = time.monotonic() + 30
+        while api.runner(tmp_path) is not None:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        _, err = first.communicate(timeout=60)
+        assert first.returncode == 130
+        assert "was cancelled" in err
+        assert store.status(stored.id) == "cancelled"
+    finally:
+        first.kill()
+
+
+def test_watching_ends_with_the_conclusion_of_the_other_process(tmp_path: Path) -> None:
+    first = _started(tmp_path, 0.01)
+    try:
+        store, stored = the_one(tmp_path)
+        seen: list[str] = []
+        conclusion = api.follow(
+            store, stored.id, lambda: api.runner(tmp_path) == stored.id, lambda e: seen.append(e.kind)
+        )
+        assert conclusion.findings[0].commits == (fake.CULPRIT,)
+        assert {"decision", "run", "boot"} <= set(seen)
+        _, err = first.communicate(timeout=60)
+        assert first.returncode == 0, err
+    finally:
+        first.kill()
+
+
+def test_a_state_of_a_newer_version_is_refused_by_the_whole_program(tmp_path: Path) -> None:
+    import sqlite3
+
+    SqlStore(tmp_path / "perfbisect.sqlite")
+    with sqlite3.connect(tmp_path / "perfbisect.sqlite") as connection:
+        connection.execute("update about set value = '99'")
+    process = program("fake_bisection.py", tmp_path, 1, 0)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert "newer perfbisect" in err
