@@ -62,7 +62,10 @@ def command_line(guest: Guest) -> str:
 
 
 def domain_xml(guest: Guest) -> str:
-    """Return the XML of a transient domain."""
+    """Return the XML of a transient domain.
+
+    Disk and network card sit on the root bus: bridges to them would be probed at each boot.
+    """
     network = f"user,id=net0,restrict=on,hostfwd=tcp:127.0.0.1:{guest.port}-:22"
     # i8042, smbus and sata are probed with long timeouts by kernels that have the drivers.
     extra = ["-machine", "i8042=off,smbus=off,sata=off,vmport=off"]
@@ -101,6 +104,7 @@ def domain_xml(guest: Guest) -> str:
       <source file={quoteattr(str(guest.disk))}/>
       <target dev='vda' bus='virtio'/>
       <readonly/>
+      <address type='pci' domain='0' bus='0' slot='8' function='0'/>
     </disk>
     <serial type='file'>
       <source path={quoteattr(str(guest.console))} append='on'/>

@@ -7,6 +7,7 @@ process dies; `Domain.destroy` also ends one whose libvirtd is gone, and `sweep`
 from __future__ import annotations
 
 import contextlib
+import grp
 import itertools
 import logging
 import os
@@ -34,6 +35,9 @@ End = Literal["shutdown", "destroyed", "crashed", "failed", "lost"]
 _START_SECONDS = 20.0
 """For hand-started daemons until they answer."""
 
+_SYSTEMD = Path("/run/systemd/system")
+"""There if systemd, and so udev, runs this machine; not in containers."""
+
 _KILL_SECONDS = 5.0
 
 _EVENT_SECONDS = 1.0
@@ -59,6 +63,7 @@ class Hypervisor:
             )
         self.uri = uri or default_uri()
         _watch_events()
+        _share_kvm()
         ensure_libvirtd(self.uri)
         self._connection = _open(self.uri)
         self._ends: dict[str, End] = {}
@@ -181,7 +186,7 @@ def ensure_libvirtd(uri: str) -> None:
         return
     if os.geteuid() != 0 or shutil.which("libvirtd") is None:
         return  # `_open` says what is wrong
-    if Path("/run/systemd/system").exists():
+    if _SYSTEMD.exists():
         process.run(["systemctl", "start", "libvirtd"], check=False, timeout=_START_SECONDS)
         return
     Path("/run/libvirt").mkdir(exist_ok=True)
@@ -192,6 +197,20 @@ def ensure_libvirtd(uri: str) -> None:
     deadline = time.monotonic() + _START_SECONDS
     while not _answers(uri) and time.monotonic() < deadline:
         time.sleep(0.1)
+
+
+def _share_kvm() -> None:
+    """Give /dev/kvm the group and mode that udev would, where there is neither udev nor systemd.
+
+    libvirt starts QEMU's probe as root but asks whether its own user may open /dev/kvm. Where the answers
+    differ it takes what it knows of QEMU for outdated at every look: 80 s a boot instead of 0.3.
+    """
+    device = Path("/dev/kvm")
+    if os.geteuid() != 0 or _SYSTEMD.exists() or not device.exists() or device.stat().st_mode & 0o066:
+        return
+    with contextlib.suppress(KeyError, OSError):
+        os.chown(device, -1, grp.getgrnam("kvm").gr_gid)
+        device.chmod(0o660)
 
 
 def _answers(uri: str) -> bool:
