@@ -225,11 +225,30 @@ def order(sha: str, recipe: str, layout: int = 0, patches: Sequence[Path] = ()) 
     return BuildOrder(sha, recipe, layout, tuple(patches))
 
 
-def host_checks(settings: Settings) -> list[Check]:
-    """Return what this machine needs for building and measuring, and whether it has it."""
-    from bisector.adapters.host import checks
+def host_checks(settings: Settings, progress: Progress, *, probe: bool = False) -> list[Check]:
+    """Return what this machine needs for building and measuring, and whether it has it.
 
-    return checks(settings.cache_dir)
+    probe: boot again to see whether KVM works, else take the remembered answer.
+    """
+    from bisector.adapters.host import checks, has_libvirt
+
+    found = checks(settings.cache_dir)
+    if has_libvirt():
+        from bisector.adapters.guest_checks import guest_checks
+
+        found += guest_checks(settings.cache_dir, progress, probe=probe)
+    return found
+
+
+def prepare_guests(settings: Settings, progress: Progress) -> None:
+    """Start libvirt, build the guest image and probe KVM, as far as that is not done. Raises what fails."""
+    from bisector.adapters.host import has_libvirt
+
+    if not has_libvirt():
+        raise InfrastructureError("libvirt-python is not in this Python environment", cure="make deps")
+    from bisector.adapters.guest_checks import prepare_guests as prepare
+
+    prepare(settings.cache_dir, progress)
 
 
 def host_description() -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import os
 import platform
@@ -78,6 +79,11 @@ def checks(disk: Path) -> list[Check]:
     ]
 
 
+def has_libvirt() -> bool:
+    """Return whether libvirt-python, an extra of this package, can be imported."""
+    return importlib.util.find_spec("libvirt") is not None
+
+
 def install(packages: str) -> str:
     """Return the command that installs Debian packages, for the user that we are."""
     sudo = "" if os.geteuid() == 0 else "sudo "
@@ -114,14 +120,15 @@ def _driver() -> Check:
 
 
 def _python_libvirt() -> Check:
-    if importlib.util.find_spec("libvirt") is None:
+    if not has_libvirt():
         return Check(
             "libvirt-python",
             wrong="not in this Python environment",
             cure="make deps   (in perfbisect's folder; or: pip install 'perfbisect[libvirt]')",
             needed=_GUESTS,
         )
-    return Check("libvirt-python", found=importlib.util.find_spec("libvirt").origin or "", needed=_GUESTS)  # type: ignore[union-attr]
+    version = importlib.metadata.version("libvirt-python")
+    return Check("libvirt-python", found=version, needed=_GUESTS)
 
 
 def _tuxmake() -> Check:

@@ -1,0 +1,93 @@
+"""`perfbisect doctor`: what is missing on this machine, and the command that mends it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bisector.errors import PerfbisectError
+from bisector.interfaces.cli import asking, output
+
+if TYPE_CHECKING:
+    from bisector.spec.settings import Settings
+
+MISSING = 3
+"""Exit code where something that is needed is not there."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command()(doctor)
+
+
+def doctor(
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Start libvirt and build the guest image if they are missing.")
+    ] = False,
+    probe: Annotated[bool, typer.Option("--probe", help="Boot again to see whether KVM works.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print only what is wrong.")] = False,
+    as_json: asking.Json = False,
+) -> None:
+    """Check everything that building, booting and measuring needs, and print what mends it.
+
+    Whether KVM works is found out by booting a guest once; the answer is remembered. Exit code 3 if something
+    is missing.
+
+    Examples:
+
+      perfbisect doctor
+
+      perfbisect doctor --fix
+
+      perfbisect doctor --json
+    """
+    from bisector import bootstrap
+
+    settings = asking.settings()
+    if fix:
+        _fix(settings)
+    checks = bootstrap.host_checks(settings, output.note, probe=probe)
+    bad = [check for check in checks if not check.ok]
+    if as_json:
+        output.facts(
+            [
+                {
+                    "name": c.name,
+                    "ok": c.ok,
+                    "found": c.found,
+                    "wrong": c.wrong,
+                    "cure": c.cure,
+                    "needed_for": c.needed,
+                    "optional": c.optional,
+                }
+                for c in checks
+            ]
+        )
+    else:
+        width = max(len(c.name) for c in checks)
+        for check in checks:
+            if check.ok and not quiet:
+                print(f"{output.good('ok     ')} {check.name.ljust(width)}  {check.found}".rstrip())
+            elif not check.ok:
+                mark = output.doubtful("note   ") if check.optional else output.bad("missing")
+                print(f"{mark} {check.name.ljust(width)}  {check.wrong} (needed for {check.needed})")
+                for line in check.cure.splitlines():
+                    print(f"        {line}")
+        needed = [c for c in bad if not c.optional]
+        if needed:
+            print(f"\n{len(needed)} of {len(checks)} are missing.")
+        elif not quiet:
+            print("\nEverything is there.")
+    if any(not c.optional for c in bad):
+        raise typer.Exit(MISSING)
+
+
+def _fix(settings: Settings) -> None:
+    """Do what can be done without installing anything; what fails is told by the checks that follow."""
+    from bisector import bootstrap
+
+    try:
+        bootstrap.prepare_guests(settings, output.note)
+    except PerfbisectError as error:
+        output.error(error.message, error.details, error.cure)
