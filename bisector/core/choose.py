@@ -20,6 +20,8 @@ from bisector.core.posterior import Belief, class_shares, fork_sd
 
 RUNS = (1, 2, 4, 8, 16, 32, 64)
 """Numbers of runs that are tried for a visit."""
+NOISES = 3
+"""Noise hypotheses that trials are rated under: with them nine tenths of the weight, and half of the time."""
 MOST, LEAST = 40, 3e-4
 """Hypotheses kept for the predictive distribution, the most probable ones, and how probable at least."""
 
@@ -75,12 +77,13 @@ def _hypotheses(belief: Belief) -> list[_Hypotheses]:
     count = len(belief.single)
     first = np.concatenate([[-1], np.arange(count), f.first])
     second = np.concatenate([np.full(count + 1, -1), f.second])
-    flat = belief.joint.ravel()
+    shown = np.argsort(-belief.weights, kind="stable")[:NOISES]
+    flat = belief.joint[shown].ravel()
     order = np.argsort(-flat, kind="stable")[:MOST]
     order = order[flat[order] > LEAST]
     result = []
-    for g in range(len(belief.weights)):
-        mine = order[order // len(first) == g] % len(first)
+    for i, g in enumerate(shown.tolist()):
+        mine = order[order // len(first) == i] % len(first)
         if len(mine):
             result.append(_effects(belief, g, first[mine], second[mine], belief.joint[g, mine]))
     return result

@@ -13,6 +13,7 @@ from bisector.core.certify import Evidence, Spread
 from bisector.core.memory import Memory, Proven
 from bisector.core.model import Measure, Purpose
 from bisector.core.posterior import Belief
+from bisector.core.state import Visit
 from bisector.core.view import View
 
 PILOT = 3
@@ -21,8 +22,8 @@ CHUNKS = 3
 """A boot's runs are asked for in so many parts, so that it can be left early."""
 BINARIES = ((0.0, 0.6), (0.25, 0.15), (0.5, 0.15), (1.0, 0.1))
 """(spread between binaries / threshold, prior), for a verdict about two binaries only."""
-PATIENCE = 6
-"""Boots a side after which an undecided comparison goes on with other code layouts of the same commits."""
+PATIENCE = 16
+"""Boots a side after which an undecided comparison tries other code layouts: more than d = .5 takes."""
 LAYOUTS, MORE_LAYOUTS, MOST_LAYOUTS = 2, 3, 6
 """Code layouts on each side of a certificate: two at a quarter of the effect and six at half (search.md).
 'Not reproduced' needs three on each side, for it rests on two binaries that nothing else vouches for."""
@@ -71,11 +72,14 @@ def _ends(view: View) -> Evidence | None:
 
     plain = view.spreads(None)
     evidence = look(plain)
-    if evidence.less <= 0 and evidence.high > 0:
+    several = bool(r.layout.any())
+    if evidence.less <= 0 and evidence.high > 0 and not several:
         return evidence
     # 'Not reproduced' must not rest on two binaries that happen to hide the loss by their code layout.
     binaries = [Spread(s.boot, u * threshold, s.weight * w) for s in plain for u, w in BINARIES]
     careful = look(binaries)
+    if several:
+        return careful
     return replace(evidence, less=careful.less, low=careful.low, high=careful.high)
 
 
@@ -115,9 +119,7 @@ def interleave(
     side = next(i for i in order if counts[i] == fewest)
     total = sum(v.commit == sides[side] for v in done)
     if total >= PATIENCE:
-        layouts = max(layouts, MORE_LAYOUTS)
-    if not view.layouts:
-        layouts = 1
+        layouts = max(layouts, min(MORE_LAYOUTS + (total - PATIENCE) // 2, 2 * MOST_LAYOUTS))
     first = max(1, math.ceil(target / CHUNKS)) if total >= fewest_boots(view, purpose) else min(PILOT, target)
     if view.exact:
         first = min(target, 2)
@@ -126,8 +128,14 @@ def interleave(
         first,
         purpose,
         f"{why}: fresh boot {total + 1} of this side, {first} runs",
-        layout=total % layouts,
+        layout=_next_layout(done, sides[side], layouts if view.layouts else 1),
     )
+
+
+def _next_layout(done: Sequence[Visit], commit: int, layouts: int) -> int:
+    """Return the layout of a commit with the fewest boots, the first of them."""
+    counts = [sum(v.commit == commit and v.layout == k for v in done) for k in range(layouts)]
+    return counts.index(min(counts))
 
 
 def runs_wanted(view: View, boot_sd: float) -> int:

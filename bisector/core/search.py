@@ -14,9 +14,9 @@ from bisector.core.model import Measure, Purpose
 from bisector.core.posterior import Belief
 from bisector.core.view import View
 
-QUANTILES = (0.5, 0.33, 0.67, 0.15, 0.85)
-"""Where new commits are looked for: the middle of the mass, and beside it where two culprits are likely."""
-NEAR = 4
+QUANTILES, OUTER = (0.5, 0.35, 0.65), (0.15, 0.85)
+"""Where new commits are looked for: about the middle of the mass, further out where two are likely."""
+NEAR = 3
 """Built commits near the middle that are rated as well."""
 
 
@@ -170,13 +170,14 @@ def _options(belief: Belief, view: View, found: Suspect, purpose: Purpose) -> li
         # A commit that lacks part of good's history has an unknown offset: it must split better to be taken.
         penalty = np.where(whole, 0.0, 0.25)
         fixed = view.build_cost + view.boot_cost
-        for quantile in QUANTILES if total else ():
+        likely_two = float(belief.pair.sum()) > 0.1
+        for quantile in (QUANTILES + OUTER * likely_two) if total else ():
             gap = np.abs(mass - quantile) + penalty
             gap[~fresh] = np.inf
             commit = int(np.argmin(gap))
             if 1e-6 < mass[commit] < 1 - 1e-6 and all(o.commit != commit for o in options):
                 options.append(Option(commit, 0, None, fixed, False))
-    if view.layouts and belief.noise_mean("unit") > 0.05 * belief.problem.effect:
+    if view.layouts and found.probability > 0.2 and belief.noise_mean("unit") > 0.05 * belief.problem.effect:
         options += _layouts(view, found)
     return options
 
