@@ -114,6 +114,39 @@ def try_workload(workload: Workload, runs: int, folder: Path, progress: Progress
         session.leave()
 
 
+def measure_commit(
+    settings: Settings,
+    workload: Workload,
+    order: BuildOrder,
+    runs: int,
+    folder: Path,
+    progress: Progress,
+    *,
+    testbed_name: str | None = None,
+) -> Iterator[RunResult]:
+    """Build one commit, boot it once on a testbed and run the workload there, as a bisection does.
+
+    Warm-up runs come first and are given as well. Raises KernelError (the commit), Busy while a bisection
+    runs in this state folder, InfrastructureError.
+    """
+    from bisector.adapters.payload import workload_job
+    from bisector.engine import executor
+
+    the_lab = lab(settings)
+    spec = the_lab.testbed(testbed_name or the_lab.testbeds[0].name)
+    machine = testbed(settings, the_lab, spec)
+    workload.check_clock(machine.clock)
+    with executor.lock(settings.state_dir, f"run of {workload.name} on {spec.name}"):
+        kernel = builder(settings, settings.repo or Path.cwd(), the_lab).build(order, progress)
+        job = workload_job(workload, folder / "workload")
+        session = machine.boot(kernel, job, folder, progress)
+        try:
+            for index in range(job.warmup + runs):
+                yield session.run(index)
+        finally:
+            session.leave()
+
+
 def planner(settings: Settings, workload: str, testbeds: Sequence[str], metric: str) -> Planner:
     """Return the planner, with the noise of the first testbed that was calibrated as its prior."""
     from bisector.adapters.calibrations import library
@@ -215,7 +248,18 @@ def services(settings: Settings, accepted: Accepted, stop: Stop | None = None) -
         make_job=lambda folder: workload_job(workload, folder),
         state_dir=settings.state_dir,
         patches=tuple(Path(path) for path in request.apply),
+        boot_notes=_guest_notes(settings, the_lab, accepted.testbeds),
     )
+
+
+def _guest_notes(settings: Settings, the_lab: Lab, testbeds: Sequence[str]) -> dict[str, str]:
+    """Return the checksum of the guest image if guests measure; it is built with the first boot if need be."""
+    if all(the_lab.testbed(name).variables.kind != "libvirt" for name in testbeds):
+        return {}
+    from bisector.adapters.guest_image import GuestImages
+
+    image = GuestImages(settings.cache_dir).present()
+    return {"image": image.checksum} if image is not None else {}
 
 
 def order(sha: str, recipe: str, layout: int = 0, patches: Sequence[Path] = ()) -> BuildOrder:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from bisector.core.model import Conclusion, Ending, Finding, Interval
 from bisector.interfaces.report import data, text
 from bisector.interfaces.report.differences import compare
+from tests.golden.command_line import parse
 from tests.golden.expected import check
 from tests.golden.report_material import demo
 
@@ -63,6 +65,24 @@ def test_the_first_part_of_other_endings(conclusion: Conclusion) -> None:
     rendered = text.render(material)
     head = rendered[: rendered.index("Every trial")]
     check(f"report-{conclusion.ending.name.lower()}.txt", head)
+
+
+def test_the_commands_of_the_report_are_valid() -> None:
+    request = {
+        **demo().request,
+        "recipe": "x86_64-guest",
+        "testbeds": ["one", "two"],
+        "apply": ["/a.patch"],
+        "threshold": "2%",
+        "first_parent": True,
+        "paths": ["kernel/sched"],
+        "max_hours": 1.5,
+    }
+    rendered = text.render(dataclasses.replace(demo(), request=request))
+    commands = [line.strip() for line in rendered.splitlines() if re.match("  perfbisect [a-z]", line)]
+    assert len(commands) == 5
+    for command in commands:
+        parse(command)
 
 
 def test_no_conclusion_yet() -> None:

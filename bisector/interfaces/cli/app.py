@@ -122,6 +122,4 @@ def _keep_lines(app: typer.Typer) -> None:
 def kept(text: str) -> str:
     """Return help text whose lists and indented paragraphs Click leaves as they are."""
     paragraphs = inspect.cleandoc(text).split("\n\n")
-    return "\n\n".join(
-        f"\b\n{part}" if part.startswith(("* ", "  ")) else part for part in paragraphs
-    )
+    return "\n\n".join(f"\b\n{part}" if part.startswith(("* ", "  ")) else part for part in paragraphs)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bisector.interfaces.cli import output
+from bisector.interfaces.cli import asking, output
 
 if TYPE_CHECKING:
     from bisector.spec.workload import Workload
@@ -89,29 +89,50 @@ def run(
         int | None, typer.Option(min=1, help="How often. [default: as its manifest says]")
     ] = None,
     keep: Annotated[Path | None, typer.Option(help="Folder for its output. [default: none is kept]")] = None,
+    rev: Annotated[
+        str | None, typer.Option(help="Build this commit and run on a testbed that booted it.")
+    ] = None,
+    repo: asking.Repo = None,
+    testbed: Annotated[
+        str | None, typer.Option(help="With --rev: a testbed of the lab. [default: the first]")
+    ] = None,
+    recipe: asking.RecipeName = None,
+    apply: asking.Apply = None,
     folder: Folder = None,
     as_json: Json = False,
 ) -> None:
-    """Run a workload on this machine, under the kernel it has: to try a manifest, or a change to one.
+    """Run a workload on this machine under the kernel it has, or with --rev in one boot of a commit.
 
-    Settings that it asks for are undone afterwards; without root they are not made.
+    The former tries a manifest, or a change to one: settings that it asks for are undone afterwards, and
+    without root they are not made. The latter measures by hand what a bisection measured.
 
     Examples:
 
       perfbisect workload run pipe-test
 
       perfbisect workload run ./my-workload --runs 10 --keep out
+
+      perfbisect workload run pipe-test --rev v6.1 --repo ~/linux
     """
     import tempfile
 
-    from bisector.bootstrap import try_workload
+    from bisector import bootstrap
     from bisector.spec.workload import load_workload
 
     workload = load_workload(name, folder)
     warmup, wanted = workload.manifest.warmup, runs or workload.manifest.runs
     done: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="perfbisect-") as scratch:
-        results = try_workload(workload, wanted, keep or Path(scratch), output.note)
+        place = keep or Path(scratch)
+        if rev is None:
+            results = bootstrap.try_workload(workload, wanted, place, output.note)
+        else:
+            settings = asking.settings(repo=repo)
+            sha = bootstrap.source(settings, settings.repo or Path.cwd()).resolve(rev)
+            order = bootstrap.order(sha, recipe or settings.recipe, patches=asking.patches(apply))
+            results = bootstrap.measure_commit(
+                settings, workload, order, wanted, place, output.note, testbed_name=testbed
+            )
         for index, result in enumerate(results):
             done.append(
                 {"warmup": index < warmup, "values": dict(result.values), "flags": list(result.flags)}

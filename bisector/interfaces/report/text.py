@@ -199,7 +199,8 @@ def _reproduce(material: Material, conclusion: Conclusion) -> list[str]:
     request = material.request
     repo = str(request.get("repo") or ".")
     workload = str(request.get("workload") or "WORKLOAD")
-    extra = _selection(request)
+    extra, beds = _selection(request), [str(t) for t in request.get("testbeds") or ()]
+    where = ["--testbed", beds[0]] if beds else []
     out = words.heading("How to reproduce")
     pairs = [
         (*f.parents[:1], f.commits[-1])
@@ -211,7 +212,9 @@ def _reproduce(material: Material, conclusion: Conclusion) -> list[str]:
     for index in involved:
         sha = material.graph.shas[index]
         commands.append(["perfbisect", "kernel", "build", sha, "--repo", repo, *extra])
-        commands.append(["perfbisect", "workload", "run", workload, "--rev", sha, "--repo", repo, *extra])
+        commands.append(
+            ["perfbisect", "workload", "run", workload, "--rev", sha, "--repo", repo, *extra, *where]
+        )
     commands.extend(["git", "-C", repo, "show", material.graph.shas[pair[-1]]] for pair in pairs)
     out += [f"  {shlex.join(c)}" for c in commands]
     out += ["", "  The whole bisection again:", f"  {shlex.join(start_command(request))}"]
@@ -228,6 +231,8 @@ def start_command(request: Mapping[str, Any]) -> list[str]:
     for name in ("good", "bad", "workload"):
         command += [f"--{name}", str(request.get(name, ""))]
     command += _selection(request)
+    for testbed in request.get("testbeds") or ():
+        command += ["--testbed", str(testbed)]
     for name in ("metric", "threshold", "alpha", "max_hours", "max_builds", "max_runs"):
         if request.get(name) not in (None, ""):
             command += [f"--{name.replace('_', '-')}", str(request[name])]
@@ -244,8 +249,6 @@ def _selection(request: Mapping[str, Any]) -> list[str]:
     out: list[str] = []
     if request.get("recipe"):
         out += ["--recipe", str(request["recipe"])]
-    for testbed in request.get("testbeds") or ():
-        out += ["--testbed", str(testbed)]
     for patch in request.get("apply") or ():
         out += ["--apply", str(patch)]
     return out
