@@ -253,7 +253,7 @@ def services(settings: Settings, accepted: Accepted, stop: Stop | None = None) -
 
 
 def _guest_notes(settings: Settings, the_lab: Lab, testbeds: Sequence[str]) -> dict[str, str]:
-    """Return the checksum of the guest image if guests measure; it is built with the first boot if need be."""
+    """Return the checksum of the guest image if guests measure; not yet known before the very first boot."""
     if all(the_lab.testbed(name).variables.kind != "libvirt" for name in testbeds):
         return {}
     from bisector.adapters.guest_image import GuestImages
