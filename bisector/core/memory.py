@@ -90,6 +90,9 @@ def _blocks(view: View) -> int:
 
 def _problem(view: View, proven: Proven, effect: float, blocks: int) -> posterior.Problem:
     assert view.readings is not None
+    counts = posterior.SCAN if view.goal.scan else posterior.FIRST
+    if proven:
+        counts = posterior.MORE
     return posterior.problem(
         view.history,
         view.readings,
@@ -98,5 +101,5 @@ def _problem(view: View, proven: Proven, effect: float, blocks: int) -> posterio
         proven=proven,
         effect=effect,
         blocks=blocks,
-        counts=posterior.MORE if proven else posterior.FIRST,
+        counts=counts,
     )

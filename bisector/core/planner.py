@@ -165,6 +165,13 @@ class _Turn:
         if proven and 1 - belief.none < MORE:
             return ending.culprits(view, self.memory, belief, self.proofs, self._total())
         if belief.none >= 1 - view.alpha and not proven:
+            if view.goal.scan and belief.nothing_hidden() < 1 - view.alpha:
+                runs = min(4, proof.runs_needed(view, view.threshold), view.goal.max_runs_per_boot)
+                look = search.explore(belief, view, runs)
+                if look is not None:
+                    return look
+            if self._total().estimate < view.threshold:
+                return ending.not_reproduced(view, self._total())
             return ending.spread(view, belief, self._total())
         if not belief.problem.prior.any():
             return self.give_up("The marks and measurements leave no candidate.")

@@ -29,6 +29,8 @@ Floats = NDArray[np.float64]
 
 FIRST = (math.log(0.04), math.log(0.81), math.log(0.15))
 """No, one, two culprits in a range that has passed the verification of its ends: mostly one."""
+SCAN = (math.log(0.3), math.log(0.3), math.log(0.4))
+"""The same where ends that hardly differ are searched on request: what cancels comes in twos."""
 MORE = (math.log(0.6), math.log(0.33), math.log(0.07))
 """No, one, two more culprits when some are proven."""
 CUT = 0.7
@@ -139,10 +141,31 @@ class Belief:
 
     def effect(self, k: int) -> tuple[float, float]:
         """Return mean and standard deviation of the effect of class k, given that it holds a culprit."""
-        v = 1 / (1 / self.problem.effect**2 + self.fits.gram[:, k, k])
-        m = v * self.fits.slope[:, k]
-        mean = float(self.weights @ m)
-        return mean, math.sqrt(max(float(self.weights @ (v + m * m)) - mean * mean, 0.0))
+        f, tau2 = self.fits, self.problem.effect**2
+        count = len(self.single)
+        one = f.gram[:, k, k] + 1 / tau2
+        means, variances = [(f.slope[:, k] / one)[:, None]], [(1 / one)[:, None]]
+        weights = [self.joint[:, 1 + k : 2 + k]]
+        mine = np.flatnonzero((f.first == k) | (f.second == k))
+        if len(mine):  # with a second culprit elsewhere
+            other = np.where(f.first[mine] == k, f.second[mine], f.first[mine])
+            two = f.gram[:, other, other] + 1 / tau2
+            off = f.gram[:, k, other]
+            det = np.maximum(one[:, None] * two - off**2, 1e-300)
+            means.append((two * f.slope[:, k : k + 1] - off * f.slope[:, other]) / det)
+            variances.append(two / det)
+            weights.append(self.joint[:, 1 + count + mine])
+        m, v, w = (np.concatenate(x, axis=1) for x in (means, variances, weights))
+        w = w + 1e-300
+        w /= w.sum()
+        mean = float((w * m).sum())
+        return mean, math.sqrt(max(float((w * (v + m * m)).sum()) - mean * mean, 0.0))
+
+    def nothing_hidden(self) -> float:
+        """Return the probability of no culprit, given that two may cancel within one class unseen."""
+        p = self.problem
+        hidden = math.exp(p.counts[2] - p.counts[0]) * float((p.prior**2).sum())
+        return self.none / (1 + hidden * self.none)
 
     def noise_mean(self, name: str) -> float:
         """Return the posterior root mean square of one noise component."""

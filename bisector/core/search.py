@@ -108,6 +108,22 @@ def next_trial(
     return measure, best
 
 
+def explore(belief: Belief, view: View, runs: int) -> Measure | None:
+    """Return a look into the middle of the largest class, where two culprits may cancel unseen."""
+    p = belief.problem
+    fresh = testable_mask(view) & ~_known(belief, view)
+    for k in np.argsort(-p.prior, kind="stable").tolist():
+        members = p.classes.label == k
+        if p.prior[k] <= 0 or not (members & fresh).any():
+            continue
+        mass = view.history.mass(np.where(members, view.history.weights, 0.0))
+        gap = np.where(members & fresh, np.abs(mass / mass.max() - 0.5), np.inf)
+        commit = int(np.argmin(gap))
+        reason = f"scan: nothing was measured among {int(members.sum())} commits, where two may cancel"
+        return Measure(commit, runs, "search", reason)
+    return None
+
+
 def _reason(best: Choice, runs: int) -> str:
     where = "in this boot" if best.option.boot else ("already built" if best.option.built else "a new build")
     if 0.02 < best.chance < 0.98:
