@@ -8,6 +8,7 @@ not work, is infrastructure.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import logging
 import os
@@ -15,6 +16,7 @@ import re
 import socket
 import time
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -49,7 +51,10 @@ _CONSOLE_BYTES = 1 << 18
 
 
 class LibvirtTestbed:
-    """See `ports.Testbed`. One guest at a time; a leftover of a killed process is ended by the next boot."""
+    """See `ports.Testbed`. One guest at a time, over all processes of a state folder.
+
+    Guests end with the process that booted them; one that survived even so is ended by the next boot.
+    """
 
     __test__ = False
 
@@ -71,6 +76,7 @@ class LibvirtTestbed:
         self._ansible = ansible
         self._cache = cache_dir
         self._uri = uri
+        self._lock = state_dir / "testbeds" / f"{_plain(spec.name)}.lock"
         self._prefix = f"{domain_prefix(state_dir)}{_plain(spec.name)}-"
         choice = spec.variables.clock
         self._kvm = choice != "instructions" and KvmProbe(cache_dir).ask(lambda _: None).works
@@ -80,14 +86,13 @@ class LibvirtTestbed:
         """Boot the kernel in a new guest and deploy the job. See `ports.Testbed.boot`."""
         folder = folder.absolute()
         image = GuestImages(self._cache).ensure(progress)
-        hypervisor = Hypervisor(self._uri)
-        try:
+        with contextlib.ExitStack() as held:
+            held.enter_context(_owned(self._lock, self.name))
+            hypervisor = Hypervisor(self._uri)
+            held.callback(hypervisor.close)
             for name in hypervisor.sweep(self._prefix):
                 log.warning("ended the guest %s, a leftover of a process that was killed", name)
-            return self._boot(hypervisor, image, kernel, job, folder, progress)
-        except BaseException:
-            hypervisor.close()
-            raise
+            return self._boot(hypervisor, image, kernel, job, folder, progress, held)
 
     def _boot(
         self,
@@ -97,7 +102,9 @@ class LibvirtTestbed:
         job: Job,
         folder: Path,
         progress: Progress,
+        held: contextlib.ExitStack,
     ) -> Session:
+        """Boot, holding lock and connection; a session that is returned takes them over."""
         started = time.monotonic()
         progress(f"booting {kernel.release or kernel.sha[:12]} in a guest")
         console = _fresh_console(folder)
@@ -120,7 +127,7 @@ class LibvirtTestbed:
             session = opening.ready(
                 kernel,
                 crashed=look.crashed,
-                on_leave=lambda: _end(domain, hypervisor),
+                on_leave=lambda: None,  # GuestSession.leave does it, and knows whether the guest is suspended
                 boot_seconds=time.monotonic() - started,
                 ticks_per_second=TICKS_PER_SECOND if self.clock == "instructions" else None,
                 wall=self.clock == "wall",
@@ -130,13 +137,13 @@ class LibvirtTestbed:
             if opening is not None:
                 opening.abandon()
             lost = look.lost() if isinstance(error, InfrastructureError) else None
-            _end(domain, hypervisor)
+            domain.destroy()
             if lost is not None and not isinstance(error, TestbedLost):
                 raise lost from error
             raise
         own = {"guest.disk": image.checksum, "guest.kvm": str(self._kvm).lower()}
         facts = replace(session.facts, facts={**session.facts.facts, **own})
-        return GuestSession(facts, session, domain, racing=self.clock == "instructions")
+        return GuestSession(facts, session, domain, racing=self.clock == "instructions", _held=held.pop_all())
 
     def _start(
         self, hypervisor: Hypervisor, image: GuestImage, kernel: Kernel, console: Path
@@ -174,10 +181,14 @@ class GuestSession:
     inner: Session
     domain: Domain
     racing: bool
+    _held: contextlib.ExitStack
     _suspended: bool = False
+    _left: bool = False
 
     def run(self, index: int) -> RunResult:
         """Resume the guest for one run. Raises as `ports.Session.run`."""
+        if self._left:
+            raise TestbedLost("the guest of this boot has been ended")
         if self._suspended:
             try:
                 self.domain.resume()
@@ -195,7 +206,12 @@ class GuestSession:
 
     def leave(self) -> None:
         """End the guest. Never raises."""
+        if self._left:
+            return
+        self._left = True
         self.inner.leave()
+        self.domain.destroy()
+        self._held.close()
 
 
 @dataclass(slots=True)
@@ -280,9 +296,22 @@ def _banner(port: int) -> bool:
     return False
 
 
-def _end(domain: Domain, hypervisor: Hypervisor) -> None:
-    domain.destroy()
-    hypervisor.close()
+@contextlib.contextmanager
+def _owned(path: Path, name: str) -> Iterator[None]:
+    """Hold a testbed's lock, which the kernel frees when this process dies."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise InfrastructureError(
+                    f"the testbed '{name}' is in use by another trial",
+                    cure="wait for it to end: 'perfbisect list' shows what is running",
+                ) from error
+            yield
+    except OSError as error:
+        raise InfrastructureError(f"cannot lock {path}: {error.strerror}") from error
 
 
 def _free_port() -> int:

@@ -1,0 +1,265 @@
+"""Guests for real: libvirt, QEMU, a kernel built here, Ansible and SSH; and every way in which one can die.
+
+Each boot takes 5 to 15 s of an emulated guest, so tests share one where they leave it unharmed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("libvirt", reason="libvirt-python is not installed: make deps")
+
+from bisector.adapters import libvirt_host, libvirt_testbed
+from bisector.adapters.libvirt_host import Hypervisor
+from bisector.adapters.libvirt_testbed import domain_prefix
+from bisector.errors import BootFailed, InfrastructureError, TestbedLost
+from bisector.ports import Job, Session
+from tests.integration.workload_jobs import shell_job
+from tests.support import guests
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(2400)]
+
+BUSY = "i=0; while [ $i -lt {count} ]; do i=$((i+1)); done; echo 'real: 1.5'\n"
+"""Sleeping would take no host time: an idle guest's clock races."""
+
+
+def quiet(_: str) -> None:
+    """Progress that nobody wants to see."""
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Iterator[Path]:
+    """A state folder; whatever the test did, none of its guests is left."""
+    yield tmp_path / "state"
+    assert libvirt_host._qemus(domain_prefix(tmp_path / "state")) == []
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    return shell_job(tmp_path, BUSY.format(count=2000), settle=0.2)
+
+
+@contextlib.contextmanager
+def booted(state: Path, job: Job, folder: Path, **variables: object) -> Iterator[Session]:
+    session = guests.testbed(state, **variables).boot(guests.kernel(), job, folder, quiet)
+    try:
+        yield session
+    finally:
+        session.leave()
+
+
+def qemu(state: Path) -> int:
+    (pid,) = libvirt_host._qemus(domain_prefix(state))
+    return pid
+
+
+def test_a_guest_boots_proves_its_kernel_runs_and_leaves_nothing(
+    state: Path, job: Job, tmp_path: Path
+) -> None:
+    kernel = guests.kernel()
+    with booted(state, job, tmp_path / "boot") as session:
+        facts = session.facts
+        assert facts.release == kernel.release
+        assert facts.build_id == kernel.build_id
+        assert len(facts.facts["guest.disk"]) == 64
+        assert facts.facts["guest.kvm"] == "false"
+        for index in range(3):
+            result = session.run(index)
+            assert result.values == {"real": 1.5}
+            assert result.flags == ()
+            assert result.guest_seconds < result.seconds
+        print(f"boot to SSH {facts.seconds:.1f} s, deploying {facts.overhead_seconds:.1f} s")
+    assert libvirt_host._qemus(domain_prefix(state)) == []
+    assert "perfbisect: ready" in (tmp_path / "boot" / "console.log").read_text(errors="replace")
+    hypervisor = Hypervisor()
+    assert hypervisor.sweep(domain_prefix(state)) == []
+    hypervisor.close()
+
+
+def test_the_instruction_clock_repeats_from_boot_to_boot(state: Path, tmp_path: Path) -> None:
+    from bisector.adapters.payload import workload_job
+    from bisector.spec.workload import load_workload
+
+    job = workload_job(load_workload("pipe-test"), tmp_path / "job")
+    readings = []
+    for boot in range(2):
+        with booted(state, job, tmp_path / f"boot-{boot}") as session:
+            readings += [session.run(index).values["real"] for index in range(4)][1:]
+    spread = (max(readings) - min(readings)) / statistics.median(readings)
+    print(f"spread of {len(readings)} runs in 2 boots: {spread:.3%}")
+    assert spread < 0.003  # 0.035% was measured over 3 boots of 6 runs; the issue's own figure is 0.2%
+
+
+def test_a_guest_measures_by_the_wall_clock_too(state: Path, job: Job, tmp_path: Path) -> None:
+    with booted(state, job, tmp_path / "boot", clock="wall") as session:
+        result = session.run(0)
+    assert result.values == {"real": 1.5}
+    assert result.guest_seconds <= result.seconds + 0.1
+
+
+def test_another_kernel_than_the_one_under_test_is_refused(state: Path, job: Job, tmp_path: Path) -> None:
+    wrong = guests.with_build_id(guests.kernel(), "00" * 20)
+    with pytest.raises(BootFailed, match="another kernel") as caught:
+        guests.testbed(state).boot(wrong, job, tmp_path / "boot", quiet)
+    assert "00" * 20 in caught.value.details
+
+
+def test_a_panic_is_the_kernels_failure_with_the_consoles_end(state: Path, job: Job, tmp_path: Path) -> None:
+    bed = guests.testbed(state, cmdline="init=/nonexistent")
+    started = time.monotonic()
+    with pytest.raises(BootFailed, match="kernel panic: Requested init /nonexistent failed") as caught:
+        bed.boot(guests.kernel(), job, tmp_path / "boot", quiet)
+    assert "Kernel panic - not syncing" in caught.value.details
+    assert time.monotonic() - started < 120  # seen at once, not at the deadline of 180 s
+
+
+def test_a_hang_at_boot_is_the_kernels_failure(state: Path, job: Job, tmp_path: Path) -> None:
+    bed = guests.testbed(state, cmdline="init=/bin/sleep -- 1000000000", boot_timeout=30)
+    with pytest.raises(BootFailed, match="did not boot within 30 s: it hangs before its first process"):
+        bed.boot(guests.kernel(), job, tmp_path / "boot", quiet)
+
+
+def test_a_boot_without_network_is_the_kernels_failure(state: Path, job: Job, tmp_path: Path) -> None:
+    bed = guests.testbed(state, cmdline="initcall_blacklist=virtio_net_driver_init", boot_timeout=30)
+    with pytest.raises(BootFailed, match="cannot be reached over the network") as caught:
+        bed.boot(guests.kernel(), job, tmp_path / "boot", quiet)
+    assert "no network" in caught.value.details
+
+
+def test_a_file_that_is_no_kernel_does_not_boot(state: Path, job: Job, tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    bogus = tmp_path / "image"
+    bogus.write_bytes(b"not a kernel" * 1000)
+    with pytest.raises((BootFailed, InfrastructureError)):
+        guests.testbed(state, boot_timeout=20).boot(
+            replace(guests.kernel(), image=bogus), job, tmp_path / "boot", quiet
+        )
+
+
+def test_a_guest_that_ends_itself_during_a_run_is_the_kernels_failure(state: Path, tmp_path: Path) -> None:
+    job = shell_job(tmp_path, "kill -USR2 1; sleep 60\n")
+    with booted(state, job, tmp_path / "boot") as session, pytest.raises(BootFailed, match="kernel died"):
+        session.run(0)
+
+
+def test_a_qemu_that_is_killed_during_a_run_is_a_lost_testbed(state: Path, tmp_path: Path) -> None:
+    job = shell_job(tmp_path, BUSY.format(count=50_000_000), timeout=600)
+    with booted(state, job, tmp_path / "boot") as session:
+        victim = qemu(state)
+        threading.Timer(2.0, os.kill, (victim, signal.SIGKILL)).start()
+        with pytest.raises(TestbedLost):
+            session.run(0)
+        with pytest.raises(TestbedLost):  # broken stays broken, with the first cause
+            session.run(1)
+
+
+def test_a_qemu_that_is_killed_during_the_boot_is_a_lost_testbed(
+    state: Path, job: Job, tmp_path: Path
+) -> None:
+    bed = guests.testbed(state, cmdline="init=/bin/sleep -- 1000000000", boot_timeout=60)
+    stop = threading.Event()
+
+    def kill() -> None:
+        while not stop.is_set():
+            for pid in libvirt_host._qemus(domain_prefix(state)):
+                time.sleep(1.0)
+                os.kill(pid, signal.SIGKILL)
+                return
+            time.sleep(0.1)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        with pytest.raises(TestbedLost, match="killed"):
+            bed.boot(guests.kernel(), job, tmp_path / "boot", quiet)
+    finally:
+        stop.set()
+        killer.join()
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0 or libvirt_host._SYSTEMD.exists(), reason="libvirtd is systemd's here, not ours to kill"
+)
+def test_libvirtd_may_die_under_a_guest_and_comes_back(state: Path, job: Job, tmp_path: Path) -> None:
+    with booted(state, job, tmp_path / "boot") as session:
+        session.run(0)
+        for pid, arguments in list(libvirt_host._commands()):
+            if Path(arguments[0].decode()).name == "libvirtd":
+                os.kill(pid, signal.SIGKILL)
+        with pytest.raises(TestbedLost, match="cannot be resumed"):
+            session.run(1)
+    assert libvirt_host._qemus(domain_prefix(state)) == []
+    with booted(state, job, tmp_path / "again") as session:
+        assert session.run(0).values == {"real": 1.5}
+
+
+def test_a_killed_perfbisect_takes_its_guest_with_it(state: Path, tmp_path: Path) -> None:
+    guests.kernel()
+    script = (
+        "import sys, time; from pathlib import Path; from tests.support import guests\n"
+        "from tests.integration.workload_jobs import shell_job\n"
+        "job = shell_job(Path(sys.argv[1]), 'echo real: 1')\n"
+        "bed, folder = guests.testbed(Path(sys.argv[2])), Path(sys.argv[1]) / 'boot'\n"
+        "bed.boot(guests.kernel(), job, folder, lambda _: None)\n"
+        "print('booted', flush=True); time.sleep(600)\n"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", script, str(tmp_path / "child"), str(state)],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).resolve().parents[2],
+    )
+    try:
+        assert child.stdout.readline().strip() == "booted"
+        qemu(state)
+    finally:
+        child.kill()
+        child.wait()
+        child.stdout.close()
+    deadline = time.monotonic() + 20
+    while libvirt_host._qemus(domain_prefix(state)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert libvirt_host._qemus(domain_prefix(state)) == []
+
+
+def test_a_port_taken_meanwhile_is_tried_again(
+    state: Path, job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        ports = iter([taken.getsockname()[1], libvirt_testbed._free_port()])
+        monkeypatch.setattr(libvirt_testbed, "_free_port", lambda: next(ports))
+        with booted(state, job, tmp_path / "boot") as session:
+            assert session.run(0).values == {"real": 1.5}
+
+
+def test_ports_that_are_all_taken_are_said(
+    state: Path, job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        monkeypatch.setattr(libvirt_testbed, "_free_port", lambda: taken.getsockname()[1])
+        with pytest.raises(InfrastructureError, match="port"):
+            guests.testbed(state).boot(guests.kernel(), job, tmp_path / "boot", quiet)
+
+
+def test_a_testbed_takes_one_boot_at_a_time(state: Path, job: Job, tmp_path: Path) -> None:
+    with booted(state, job, tmp_path / "boot") as session:
+        with pytest.raises(InfrastructureError, match="in use"):
+            guests.testbed(state).boot(guests.kernel(), job, tmp_path / "other", quiet)
+        assert session.run(0).values == {"real": 1.5}
