@@ -51,9 +51,11 @@ log=$builder/work/build.log
 started=$(date +%s.%N)
 
 finish() { # status
+    times >times # a builtin: in a pipe it would tell of the pipe
     {
         echo "status=$1"
         echo "seconds=$(echo "$(date +%s.%N) - $started" | bc)"
+        echo "cpu_seconds=$(awk 'NR == 2 { gsub(/[ms]/, " "); print $1 * 60 + $2 + $3 * 60 + $4 }' times)"
         echo "free_kb=$(df -Pk "$out" | awk 'END { print $4 }')"
         echo "hits=$(ccache --print-stats | awk '/^(direct|preprocessed)_cache_hit\t/ { n += $2 } END { print n + 0 }')"
         echo "misses=$(ccache --print-stats | awk '/^cache_miss\t/ { print $2 }')"

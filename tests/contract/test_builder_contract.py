@@ -1,0 +1,113 @@
+"""What every Builder must do, asked of the fake, and of the real one with a toy kernel tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.ansible import Ansible
+from bisector.adapters.fakes import FakeBuilder
+from bisector.adapters.fakes_lab import LabModel, SyntheticLab
+from bisector.adapters.kernel_builder import KernelBuilder
+from bisector.errors import BuildFailed
+from bisector.ports import Builder, BuildOrder
+from bisector.resources import resource
+from bisector.simulation.histories import linear
+from tests.support.toy_kernel import ToyHistory, tools_missing, write_recipes
+
+
+@dataclass(frozen=True)
+class World:
+    """A way to make builders over one cache, and commits: one, one with the same code, one that breaks."""
+
+    make: Callable[[], Builder]
+    plain: str
+    twin: str
+    broken: str
+
+    def order(self, sha: str, layout: int = 0) -> BuildOrder:
+        return BuildOrder(sha, "toy", layout)
+
+
+def fake(folder: Path) -> World:
+    graph = linear(3)
+    lab = SyntheticLab(graph, LabModel(inert=1.0), {}, seed=1)
+    lab.untestable[2] = "build"
+    return World(lambda: FakeBuilder(lab, folder / "kernels"), *graph.shas[:3])
+
+
+def real(folder: Path) -> World:
+    if tools_missing():
+        pytest.skip(f"not installed: {tools_missing()}")
+    history = ToyHistory.create(folder / "repo")
+    plain = history.git("rev-parse", "HEAD").strip()
+    twin = history.commit({"Documentation/toy.rst": "Words.\n"}, "words")
+    broken = history.commit({"kernel/work.c": "int work(int x) { return y; }\n"}, "broken")
+    kernels = write_recipes(folder / "kernels")
+    ansible = Ansible(resource("playbooks"), resource("playbooks") / "inventory" / "laptop.yml")
+    return World(
+        lambda: KernelBuilder(history.path, folder / "cache", ansible, kernels=kernels), plain, twin, broken
+    )
+
+
+@pytest.fixture(scope="module", params=[fake, real], ids=["fake", "real"])
+def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> World:
+    made: World = request.param(tmp_path_factory.mktemp("builder"))
+    return made
+
+
+def test_a_kernel_is_built_once_and_then_known(world: World) -> None:
+    builder = world.make()
+    assert builder.cached(world.order(world.plain)) is None
+    said: list[str] = []
+    kernel = builder.build(world.order(world.plain), said.append)
+    assert said, "progress was told"
+    assert (kernel.sha, kernel.recipe, kernel.cached) == (world.plain, "toy", False)
+    assert kernel.image.is_file()
+    assert kernel.config.is_file()
+    assert kernel.log.is_file()
+    assert kernel.options
+    assert len(bytes.fromhex(kernel.build_id)) == 20
+    assert kernel.binary
+    assert kernel.release
+    assert kernel.key
+    for later in (builder, world.make()):  # this process, and the next one
+        again, known = (
+            later.build(world.order(world.plain), said.append),
+            later.cached(world.order(world.plain)),
+        )
+        assert known is not None
+        assert again.cached
+        assert known.cached
+        assert kernel.key == again.key == known.key
+        assert kernel.binary == again.binary == known.binary
+        assert kernel.build_id == again.build_id == known.build_id
+
+
+def test_the_same_code_is_the_same_binary(world: World) -> None:
+    builder = world.make()
+    kernels = [builder.build(world.order(sha), lambda _: None) for sha in (world.plain, world.twin)]
+    assert kernels[0].binary == kernels[1].binary
+    assert kernels[0].build_id == kernels[1].build_id
+    assert [kernel.sha for kernel in kernels] == [world.plain, world.twin]
+
+
+def test_layouts_are_kernels_of_their_own(world: World) -> None:
+    builder = world.make()
+    plain = builder.build(world.order(world.plain), lambda _: None)
+    assert builder.cached(world.order(world.plain, layout=1)) is None
+    moved = builder.build(world.order(world.plain, layout=1), lambda _: None)
+    assert moved.key != plain.key
+
+
+def test_a_broken_commit_is_a_failed_build_and_never_cached(world: World) -> None:
+    builder = world.make()
+    for _ in range(2):
+        with pytest.raises(BuildFailed) as error:
+            builder.build(world.order(world.broken), lambda _: None)
+        assert "error: " in error.value.details
+        assert error.value.kind == "build"
+    assert builder.cached(world.order(world.broken)) is None

@@ -1,0 +1,255 @@
+"""Builds through Ansible, tuxmake, ccache and gcc, of a toy kernel tree: the same path that Linux takes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.ansible import Ansible
+from bisector.adapters.kernel_builder import KernelBuilder
+from bisector.errors import BuildFailed, InfrastructureError, RequestError, SourceFailed
+from bisector.ports import BuildOrder
+from bisector.resources import resource
+from tests.support.toy_kernel import MAKEFILE, ToyHistory, tools_missing, write_recipes
+
+pytestmark = pytest.mark.skipif(bool(tools_missing()), reason=f"not installed: {tools_missing()}")
+
+INVENTORY = """all:
+  children:
+    builders:
+      hosts:
+        here:
+          ansible_connection: local
+        far:
+          ansible_connection: local
+          perfbisect_shares_files: false
+          perfbisect_folder: {folder}
+"""
+
+
+class Lab:
+    """A toy history, a toy recipe, and builders over them."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.history = ToyHistory.create(root / "repo")
+        self.base = self.history.git("rev-parse", "HEAD").strip()
+        self.kernels = write_recipes(root / "kernels")
+        self.inventory = root / "lab.yml"
+        self.inventory.write_text(INVENTORY.format(folder=root / "far"))
+        self.said: list[str] = []
+
+    def change(self, files: Mapping[str, str | None], message: str) -> str:
+        """Make a commit on top of the base, whatever other tests have made."""
+        self.history.git("checkout", "--quiet", "--force", "--detach", self.base)
+        return self.history.commit(files, message)
+
+    def builder(self, host: str = "here", cache: Path | None = None) -> KernelBuilder:
+        ansible = Ansible(resource("playbooks"), self.inventory)
+        return KernelBuilder(
+            self.history.path, cache or self.root / "cache", ansible, host=host, kernels=self.kernels
+        )
+
+    def order(self, sha: str, **more: object) -> BuildOrder:
+        return BuildOrder(sha, "toy", **more)  # type: ignore[arg-type]
+
+    def links(self, folder: Path) -> int:
+        """How often the toy kernel has been linked: how many builds really took place."""
+        file = folder / "builder" / "out" / "toy-0" / "links"
+        return len(file.read_text().splitlines()) if file.exists() else 0
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
+    return Lab(tmp_path_factory.mktemp("builds"))
+
+
+def test_a_build_gives_a_whole_kernel_and_is_not_repeated(lab: Lab) -> None:
+    builder = lab.builder()
+    assert builder.cached(lab.order(lab.base)) is None
+    kernel = builder.build(lab.order(lab.base), lab.said.append)
+    assert not kernel.cached
+    assert kernel.image.read_bytes()[:4] == b"\x7fELF"
+    assert bytes.fromhex(kernel.build_id) in kernel.image.read_bytes()
+    assert kernel.release == "6.1.0-toy"
+    assert kernel.options == {"TOY": "y", "SPEED": "y"}
+    assert kernel.sizes["text"] > 0
+    assert "CC      kernel/work.o" in kernel.log.read_text()
+    assert kernel.toolchain.startswith("gcc")
+    assert "building" in lab.said
+    again = lab.builder().build(lab.order(lab.base), lab.said.append)
+    assert again.cached
+    assert (again.key, again.binary, again.image) == (kernel.key, kernel.binary, kernel.image)
+    known = lab.builder().cached(lab.order(lab.base))
+    assert known is not None
+    assert known.key == kernel.key
+
+
+def test_commits_with_the_same_code_have_the_same_binary(lab: Lab) -> None:
+    other = lab.change({"Documentation/toy.rst": "More.\n"}, "words only")
+    faster = lab.change({"kernel/work.c": "int work(int x) { return x; }\n"}, "code")
+    builder = lab.builder()
+    base, same, different = (builder.build(lab.order(c), lab.said.append) for c in (lab.base, other, faster))
+    assert (same.binary, same.build_id) == (base.binary, base.build_id)
+    assert same.key != base.key
+    assert different.binary != base.binary
+    assert different.build_id != base.build_id
+
+
+def test_a_layout_is_another_kernel_of_the_same_code(lab: Lab) -> None:
+    builder = lab.builder()
+    plain = builder.build(lab.order(lab.base), lab.said.append)
+    moved = builder.build(lab.order(lab.base, layout=1), lab.said.append)
+    assert moved.key != plain.key
+    assert "-falign-functions=64" in moved.log.read_text() or moved.binary != plain.binary
+    with pytest.raises(RequestError, match="no layout 9"):
+        builder.build(lab.order(lab.base, layout=9), lab.said.append)
+
+
+def test_a_commit_that_does_not_compile_is_its_own_fault(lab: Lab) -> None:
+    bad = lab.change({"kernel/work.c": "int work(int x) { return y; }\n"}, "broken")
+    with pytest.raises(BuildFailed, match="does not build: it does not compile") as error:
+        lab.builder().build(lab.order(bad), lab.said.append)
+    assert "undeclared" in error.value.details.splitlines()[0]
+    log = Path(error.value.details.rsplit("log: ", 1)[1])
+    assert "error:" in log.read_text()
+    assert lab.builder().cached(lab.order(bad)) is None
+    mended = lab.change({"kernel/work.c": "int work(int x) { return x * 4; }\n"}, "mended")
+    assert lab.builder().build(lab.order(mended), lab.said.append).image.exists()
+
+
+def test_options_required_and_wanted(lab: Lab) -> None:
+    poor = lab.change({"Kconfig": "config TOY\n"}, "SPEED is gone")
+    assert lab.builder().build(lab.order(poor), lab.said.append).lost == ("SPEED",)
+    poorer = lab.change({"Kconfig": "config SPEED\n"}, "TOY is gone")
+    with pytest.raises(BuildFailed, match="does not grant what the recipe 'toy' requires: CONFIG_TOY=y"):
+        lab.builder().build(lab.order(poorer), lab.said.append)
+
+
+def test_a_tree_without_linux_is_no_source(lab: Lab) -> None:
+    gone = lab.change({"Kbuild": None}, "not Linux")
+    with pytest.raises(SourceFailed, match="holds no Linux kernel"):
+        lab.builder().build(lab.order(gone), lab.said.append)
+
+
+def test_patches_are_built_in_and_named_if_they_do_not_apply(lab: Lab) -> None:
+    patch = lab.root / "five.patch"
+    patch.write_text(
+        "--- a/kernel/work.c\n+++ b/kernel/work.c\n@@ -1 +1 @@\n"
+        "-int work(int x) { return x * 3; }\n+int work(int x) { return x * 5; }\n"
+    )
+    builder = lab.builder()
+    plain = builder.build(lab.order(lab.base), lab.said.append)
+    patched = builder.build(lab.order(lab.base, patches=(patch,)), lab.said.append)
+    assert patched.binary != plain.binary
+    other = lab.change({"kernel/work.c": "int work(int x) { return x; }\n"}, "elsewhere")
+    with pytest.raises(SourceFailed, match=r"five\.patch does not apply"):
+        builder.build(lab.order(other, patches=(patch,)), lab.said.append)
+
+
+def test_a_builder_that_shares_no_files_gets_the_source_sent(lab: Lab) -> None:
+    here = lab.builder().build(lab.order(lab.base), lab.said.append)
+    cache = lab.root / "cache-of-far"
+    far = lab.builder("far", cache)
+    kernel = far.build(lab.order(lab.base), lab.said.append)
+    assert kernel.image.is_relative_to(cache)
+    assert kernel.options == here.options
+    change = lab.change({"kernel/work.c": "int work(int x) { return x + 7; }\n"}, "more")
+    assert far.build(lab.order(change), lab.said.append).binary != kernel.binary
+    assert not (lab.root / "far" / "builder" / "repository.git" / "objects" / "info" / "alternates").exists()
+    assert lab.links(lab.root / "far") == 2
+
+
+def test_the_users_repository_is_untouched(lab: Lab) -> None:
+    (lab.history.path / "kernel" / "work.c").write_text("a dirty checkout\n")
+    (lab.history.path / "untracked").write_text("mine\n")
+    before = lab.history.git("status", "--porcelain")
+    lab.builder().build(lab.order(lab.base), lab.said.append)
+    assert lab.history.git("status", "--porcelain") == before
+    lab.history.git("checkout", "--quiet", "--force", "HEAD")
+    (lab.history.path / "untracked").unlink()
+
+
+def test_a_missing_tool_is_not_the_commits_fault(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = lab.root / "few-tools"
+    folder.mkdir()
+    for program in Path("/usr/bin").iterdir():
+        if program.name != "ccache":
+            (folder / program.name).symlink_to(program)
+    monkeypatch.setenv("PATH", str(folder))
+    fresh = lab.change({"Documentation/toy.rst": "Tools.\n"}, "for want of a tool")
+    with pytest.raises(InfrastructureError, match="the builder 'here' lacks: ccache"):
+        lab.builder().build(lab.order(fresh), lab.said.append)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small file system needs root")
+    folder = tmp_path / "small"
+    folder.mkdir()
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(folder)], capture_output=True
+    )
+    if done.returncode != 0:
+        pytest.skip(f"cannot mount here: {done.stderr.decode().strip()}")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def test_a_full_disk_is_not_the_commits_fault(lab: Lab, small_disk: Path) -> None:
+    huge = "const char huge[16 << 20] = {1};\nint work(int x) { return x * 3 + huge[x]; }\n"
+    large = lab.change({"kernel/work.c": huge}, "large")
+    with pytest.raises(InfrastructureError, match=r"disk is full|No space left on device"):
+        lab.builder(cache=small_disk).build(lab.order(large), lab.said.append)
+
+
+CHILD = """
+import sys
+from pathlib import Path
+from tests.integration.test_kernel_builds import Lab
+from bisector.adapters.ansible import Ansible
+from bisector.adapters.kernel_builder import KernelBuilder
+from bisector.ports import BuildOrder
+from bisector.resources import resource
+root, sha = Path(sys.argv[1]), sys.argv[2]
+ansible = Ansible(resource("playbooks"), root / "lab.yml")
+builder = KernelBuilder(root / "repo", root / "cache", ansible, kernels=root / "kernels")
+builder.build(BuildOrder(sha, "toy"), print)
+"""
+
+
+@pytest.mark.parametrize("moment", ["compiling", "compiled"])
+def test_a_killed_build_is_resumed_and_a_finished_one_not_repeated(tmp_path: Path, moment: str) -> None:
+    lab = Lab(tmp_path)
+    slow = MAKEFILE.replace('@echo "  LD      vmlinux"', '@echo "  LD      vmlinux"; sleep 4')
+    sha = lab.change({"Makefile": slow}, "slow to link")
+    log = tmp_path / "cache" / "builder" / "work" / "tuxmake" / "build.log"
+    child = subprocess.Popen([sys.executable, "-c", CHILD, str(tmp_path), sha], start_new_session=True)
+    try:
+        wait_for(lambda: log.exists() and "LD      vmlinux" in log.read_text())
+    finally:
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+    out = tmp_path / "cache"
+    if moment == "compiled":  # what was started goes on without its master, or ends: either must end well
+        time.sleep(6)
+    assert lab.builder().cached(lab.order(sha)) is None
+    kernel = lab.builder().build(lab.order(sha), lab.said.append)
+    assert kernel.image.read_bytes()[:4] == b"\x7fELF"
+    assert 1 <= lab.links(out) <= 2
+    assert lab.builder().build(lab.order(sha), lab.said.append).cached
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 120.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it never happened"
+        time.sleep(0.1)
