@@ -21,33 +21,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bisector.adapters.ansible import Ansible
-from bisector.adapters.console import clean, death, stage, tail
 from bisector.adapters.domain_xml import TICKS_PER_SECOND, Guest, domain_xml
 from bisector.adapters.endpoint import SSHHost
 from bisector.adapters.guest_image import GuestImage, GuestImages
+from bisector.adapters.guest_watch import LOOPBACK, Look, fresh_console, wait_for_ssh
 from bisector.adapters.kvm_probe import KvmProbe
 from bisector.adapters.libvirt_host import Domain, Hypervisor, PortTaken
 from bisector.adapters.opening import Opening
 from bisector.core.model import TestbedClock
-from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, TestbedLost
+from bisector.errors import InfrastructureError, TestbedLost
 from bisector.ports import BootFacts, Job, Kernel, Progress, RunResult, Session
 from bisector.spec.lab import TestbedSpec
 
 log = logging.getLogger(__name__)
 
-_LOOPBACK = "127.0.0.1"
-_POLL_SECONDS = 0.03
-"""Between two looks at the console; what a boot can lose by it."""
-
-_PROBE_SECONDS = 1.0
-"""Between two looks whether QEMU still runs, which reads all of /proc."""
-
-_BANNER_SECONDS = 10.0
-"""For sshd's first line after a connection; emulated, it forks for 0.1 s."""
-
 _PORT_TRIES = 5
-_CONSOLE_BYTES = 1 << 18
-"""More than a boot and many WARNs say; only the end of a longer console is looked at."""
 
 
 class LibvirtTestbed:
@@ -107,9 +95,9 @@ class LibvirtTestbed:
         """Boot, holding lock and connection; a session that is returned takes them over."""
         started = time.monotonic()
         progress(f"booting {kernel.release or kernel.sha[:12]} in a guest")
-        console = _fresh_console(folder)
+        console = fresh_console(folder)
         domain, port = self._start(hypervisor, image, kernel, console)
-        look = _Look(console, domain)
+        look = Look(console, domain)
         opening: Opening | None = None
         try:
             timeout = self._spec.variables.boot_timeout
@@ -123,7 +111,7 @@ class LibvirtTestbed:
                 boot_timeout=timeout,
                 workdir=self._spec.workdir,
             )
-            _wait_for_ssh(look, port, started + timeout, timeout)
+            wait_for_ssh(look, port, started + timeout, timeout)
             session = opening.ready(
                 kernel,
                 crashed=look.crashed,
@@ -214,88 +202,6 @@ class GuestSession:
         self._held.close()
 
 
-@dataclass(slots=True)
-class _Look:
-    """At a guest from outside: its console, and whether its QEMU runs."""
-
-    console: Path
-    domain: Domain
-    _next_probe: float = 0.0
-
-    def text(self) -> str:
-        """Return the console so far (its end)."""
-        try:
-            with self.console.open("rb") as file:
-                size = file.seek(0, os.SEEK_END)
-                file.seek(max(0, size - _CONSOLE_BYTES))
-                return clean(file.read())
-        except OSError:
-            return ""
-
-    def crashed(self) -> str | None:
-        """Return how the kernel died with the end of its console, or None."""
-        text = self.text()
-        died = death(text)
-        return None if died is None else f"{died}\n{tail(text)}"
-
-    def lost(self) -> PerfbisectError | None:
-        """Return why the guest is gone although its kernel did not die by its console, or None if it runs."""
-        if time.monotonic() < self._next_probe:
-            return None
-        self._next_probe = time.monotonic() + _PROBE_SECONDS
-        end = self.domain.ended()
-        if end is None or self.crashed() is not None:
-            return None
-        if end == "shutdown":  # a triple fault resets the machine, and nothing is left to say so
-            return BootFailed("the kernel reset the guest without a word", details=tail(self.text()))
-        words = {
-            "destroyed": "was destroyed from outside",
-            "crashed": "its QEMU was killed",
-            "failed": "its QEMU gave up",
-            "lost": "its QEMU is gone",
-        }
-        return TestbedLost(f"the guest was lost while it booted: {words[end]}", details=tail(self.text()))
-
-
-def _wait_for_ssh(look: _Look, port: int, deadline: float, timeout: float) -> None:
-    """Return when sshd in the guest answers. Raises BootFailed (the kernel) or TestbedLost (not it)."""
-    while True:
-        text = look.text()
-        died = death(text)
-        if died is not None:
-            raise BootFailed(f"the kernel died while it booted: {died}", details=tail(text))
-        reached = stage(text)
-        if reached == "ready" and _banner(port):
-            return
-        if reached == "no-ssh":
-            raise BootFailed("the kernel boots, but sshd cannot run on it", details=tail(text))
-        lost = look.lost()
-        if lost is not None:
-            raise lost
-        if time.monotonic() > deadline:
-            where = {
-                "silent": "it never said a word",
-                "kernel": "it hangs before its first process speaks",
-                "init": "its first process runs, but sshd never listens",
-                "ready": "sshd listens, but cannot be reached over the network",
-                "no-ssh": "",
-            }[reached]
-            raise BootFailed(
-                f"the kernel did not boot within {timeout:.0f} s: {where}",
-                details=tail(text),
-                cure="if this machine is just slow, raise the host variable perfbisect_boot_timeout",
-            )
-        time.sleep(_POLL_SECONDS)
-
-
-def _banner(port: int) -> bool:
-    """Say whether an SSH server greets at the forwarded port; QEMU itself accepts long before."""
-    with contextlib.suppress(OSError), socket.create_connection((_LOOPBACK, port), _BANNER_SECONDS) as client:
-        client.settimeout(_BANNER_SECONDS)
-        return client.recv(64).startswith(b"SSH-")
-    return False
-
-
 @contextlib.contextmanager
 def _owned(path: Path, name: str) -> Iterator[None]:
     """Hold a testbed's lock, which the kernel frees when this process dies."""
@@ -316,7 +222,7 @@ def _owned(path: Path, name: str) -> Iterator[None]:
 
 def _free_port() -> int:
     with socket.socket() as probe:
-        probe.bind((_LOOPBACK, 0))
+        probe.bind((LOOPBACK, 0))
         port: int = probe.getsockname()[1]
         return port
 
@@ -325,24 +231,10 @@ def _ssh_host(image: GuestImage, port: int, folder: Path) -> SSHHost:
     """Pin the image's host key to the port of this boot."""
     known_hosts = folder / "known_hosts"
     try:
-        known_hosts.write_text(f"[{_LOOPBACK}]:{port} {image.host_key}\n", encoding="ascii")
+        known_hosts.write_text(f"[{LOOPBACK}]:{port} {image.host_key}\n", encoding="ascii")
     except OSError as error:
         raise InfrastructureError(f"cannot write {known_hosts}: {error.strerror}") from error
-    return SSHHost(_LOOPBACK, port, "root", image.key.absolute(), known_hosts)
-
-
-def _fresh_console(folder: Path) -> Path:
-    """Return the path of this boot's console; one of an earlier try in the same folder is put aside."""
-    console = folder / "console.log"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if console.exists():
-            number = 1 + sum(1 for _ in folder.glob("console.log.*"))
-            console.rename(folder / f"console.log.{number}")
-        console.touch()
-    except OSError as error:
-        raise InfrastructureError(f"cannot write below {folder}: {error.strerror}") from error
-    return console
+    return SSHHost(LOOPBACK, port, "root", image.key.absolute(), known_hosts)
 
 
 def domain_prefix(state_dir: Path) -> str:
