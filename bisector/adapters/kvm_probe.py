@@ -23,6 +23,7 @@ _BOOT_SECONDS = 20.0
 """A kernel under KVM comes to its missing root in 1 to 3 s; one that hangs is given up after this."""
 
 _QEMU = "qemu-system-x86_64"
+_DEVICE = Path("/dev/kvm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +61,19 @@ class KvmProbe:
         if answer is None:
             answer = self._probe(progress)
             note = {"host": _host(), "works": answer.works, "known": answer.known, "why": answer.why}
-            self._cache.mkdir(parents=True, exist_ok=True)
-            partial = self._note.with_suffix(f".{os.getpid()}")
-            partial.write_text(json.dumps(note, indent=1), encoding="utf-8")
-            partial.replace(self._note)
+            try:
+                self._cache.mkdir(parents=True, exist_ok=True)
+                partial = self._note.with_suffix(f".{os.getpid()}")
+                partial.write_text(json.dumps(note, indent=1), encoding="utf-8")
+                partial.replace(self._note)
+            except OSError as error:
+                raise InfrastructureError(f"cannot write {self._note}: {error.strerror}") from error
         return answer
 
     def _probe(self, progress: Progress) -> KvmAnswer:
-        if not Path("/dev/kvm").exists():
+        if not _DEVICE.exists():
             return KvmAnswer(False, True, "this machine has no /dev/kvm")
-        if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        if not os.access(_DEVICE, os.R_OK | os.W_OK):
             return KvmAnswer(False, True, "/dev/kvm may not be opened by this user (group 'kvm')")
         if shutil.which(_QEMU) is None:
             return KvmAnswer(False, False, f"{_QEMU} is not installed")
