@@ -256,9 +256,15 @@ def simulate(seeds, **more):
 def test_the_known_trap():
     """Without references a posterior-median search locks into a wrong, nearly flat segmentation."""
     lab = {"build_seconds": 0.0, "boot_seconds": 0.0}
-    judged = simulate(range(12), commits=256, noise=2.0, lab=lab)
-    assert sum(j.right for j in judged) >= 10
+    judged = simulate(range(6), commits=128, noise=2.0, lab=lab)
+    assert sum(j.right for j in judged) >= 5
     assert sum(j.spent.runs for j in judged) / len(judged) < 500
+
+
+def test_transient_is_found_with_scan():
+    pair = (Culprit(2.0, 20), Culprit(-2.0, 45))
+    judged = simulate(range(2), noise=0.5, culprits=pair, scan=True)
+    assert all(j.verdict == "correct" for j in judged)
 
 
 def test_small_calibration():
@@ -274,7 +280,7 @@ def test_small_calibration():
             {"untestable": 0.2},
         )
     ):
-        judged += simulate(range(100 * k, 100 * k + 6), lab=lab)
+        judged += simulate(range(100 * k, 100 * k + 4), commits=32, lab=lab)
     wrong = sum(j.claim_wrong for j in judged)
     confident = sum(j.confident for j in judged)
     assert binomtest(wrong, confident, 0.05, "greater").pvalue > 0.01
