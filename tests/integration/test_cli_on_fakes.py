@@ -1,0 +1,206 @@
+"""Every command of a bisection's life, on fakes: what it prints, what it returns, what it leaves behind."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bisector import bootstrap
+from bisector.adapters.fakes import FakeSource, Faults
+from bisector.adapters.fakes_lab import LabModel, SyntheticLab
+from bisector.adapters.store import SqlStore
+from bisector.core.model import Budget, CommitGraph
+from bisector.errors import InfrastructureError
+from bisector.interfaces.cli import run
+from bisector.simulation.histories import linear
+from tests.support import fake_bisection as fake
+
+START = ["start", "--repo", "/fake", "--good", "good", "--bad", "bad", "--workload", "pipe-test"]
+
+
+EXACT = LabModel(
+    run_noise=0.0, background=0.1, clock="instructions", build_seconds=60, boot_seconds=10, run_seconds=2
+)
+
+
+class Bench:
+    """The composition root with fakes in it; settings of a test come before `run`."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.state = folder / "state"
+        self.lab = fake.a_lab(model=EXACT)
+        self.faults: Faults | None = None
+        self.budget: Budget | None = None
+        monkeypatch.setenv("PERFBISECT_STATE_DIR", str(self.state))
+        monkeypatch.setenv("PERFBISECT_CACHE_DIR", str(folder / "cache"))
+        monkeypatch.chdir(folder)
+        monkeypatch.setattr(bootstrap, "accept", self._accept)
+        monkeypatch.setattr(bootstrap, "services", self._services)
+        monkeypatch.setattr(bootstrap, "source", lambda settings, repo: FakeSource(self.lab.graph))
+        from bisector.interfaces.cli import services
+
+        monkeypatch.setattr(services, "source", lambda settings, repo: FakeSource(self.lab.graph))
+
+    def _accept(self, settings: object, request: Any) -> tuple[Any, CommitGraph]:
+        accepted = fake.accepted(self.lab, budget=self.budget)
+        return accepted.model_copy(update={"request": request}), self.lab.graph
+
+    def _services(self, settings: Any, accepted: Any, stop: object) -> Any:
+        store = SqlStore(settings.state_dir / "perfbisect.sqlite")
+        return fake.services(self.lab, self.state, store=store, faults=self.faults, warmup=1)
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    yield Bench(tmp_path, monkeypatch)
+    logging.getLogger("dbos").handlers.clear()  # they hold pytest's captured stderr, which is closed now
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
+    found = run(arguments)
+    out, err = capsys.readouterr()
+    assert found == code, err
+    return out
+
+
+def test_a_culprit_is_found_shown_and_kept(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    sha = bench.lab.graph.shas[fake.CULPRIT]
+    assert run(START) == 0
+    out, err = capsys.readouterr()
+    assert "Result: CULPRIT PROVEN" in out
+    assert sha in out
+    assert "slower" in out
+    assert "because verify" in err  # what is done and why
+    assert "to go" in err
+    assert "\x1b" not in out + err
+    (folder,) = (bench.state / "bisections").iterdir()
+    assert f"report: {folder / 'report.txt'}" in out
+    assert (folder / "report.txt").read_text() == said(capsys, "report")
+    machine = json.loads(said(capsys, "report", "--json"))
+    assert machine == json.loads((folder / "report.json").read_text())
+    assert machine["findings"][0]["commits"][0]["sha"] == sha
+    assert machine["findings"][0]["certified"]
+    assert machine["exit_code"] == 0
+    assert {t["purpose"] for t in machine["trials"]} == {"verify", "search", "certify"}
+    assert all(t["reason"] and t["verdict"] for t in machine["trials"])
+    assert machine["host"]["git"]
+
+    (listed,) = json.loads(said(capsys, "list", "--json"))
+    assert listed["status"] == "done"
+    assert sha[:12] in said(capsys, "list")
+    status = json.loads(said(capsys, "status", listed["id"][:8], "--json"))
+    assert status["exit_code"] == 0
+    assert "culprit proven" in said(capsys, "status")
+    assert "why: " in said(capsys, "show")
+    shown = json.loads(said(capsys, "show", "--commit", sha, "--json"))
+    assert shown["commit"] == sha
+    assert shown["trials"]
+    assert "Fake Author" not in said(capsys, "show", "--commit", "bad")
+    log = said(capsys, "log")
+    assert f"# first bad commit: [{sha}]" in log
+    assert "ended" in _error(capsys, "mark", listed["id"], "bad", "good")
+    assert "ended" in _error(capsys, "cancel")
+    assert "every bisection has ended" in _error(capsys, "resume")
+    # the same request after a finished one begins a new one
+    said(capsys, *START)
+    assert len(json.loads(said(capsys, "list", "--json"))) == 2
+
+
+def _error(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert run(arguments) == 1
+    return capsys.readouterr().err
+
+
+def test_json_is_all_that_stdout_holds(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    machine = json.loads(said(capsys, *START, "--json"))
+    assert machine["ending"] == "culprit"
+    assert machine["builds"][0]["ok"]
+    assert machine["builds"][0]["kernel"]["release"]
+
+
+@pytest.mark.parametrize("command", [[*START, "--dry-run"], ["plan", *START[1:]]])
+def test_a_plan_changes_nothing(command: list[str], bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    out = said(capsys, *command)
+    assert "23 candidates" in out or "24 candidates" in out
+    assert "first step" in out
+    assert "guessed" in out
+    assert not bench.state.exists()
+    planned = json.loads(said(capsys, *command, "--json"))
+    assert planned["expected"]["builds"]["mean"] > 2
+    assert planned["expected"]["wall"]["mean"] > 60
+
+
+def test_no_regression_is_exit_code_2(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    bench.lab = SyntheticLab(linear(8), EXACT, {}, 1)
+    out = said(capsys, *START, code=2)
+    assert "NOT REPRODUCED" in out
+
+
+def test_a_culprit_behind_broken_commits_is_a_set_and_exit_code_4(
+    bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    graph = linear(12)
+    broken = CommitGraph(
+        graph.shas, graph.parents, graph.candidate, graph.good, graph.bad, untestable={6: "not Linux", 7: "x"}
+    )
+    bench.lab = SyntheticLab(broken, EXACT, {7: 10.0}, 1)
+    out = said(capsys, *START, code=4)
+    assert "CANNOT BE TOLD APART" in out
+    assert {graph.shas[i] in out for i in (6, 7, 8)} == {True}
+
+
+def test_a_spent_budget_is_exit_code_5(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    bench.budget = Budget(runs=5)
+    assert "INCONCLUSIVE" in said(capsys, *START, code=5)
+
+
+def test_infrastructure_is_exit_code_3_and_resume_goes_on(
+    bench: Bench, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bisector.engine import driver
+
+    monkeypatch.setattr(driver, "_PAUSE_SECONDS", 0.01)
+    trouble = InfrastructureError("no space left on device", details="/cache", cure="free some")
+    bench.faults = Faults(build=dict.fromkeys((2, 3, 4), trouble))
+    assert run(START) == 3
+    out, err = capsys.readouterr()
+    assert "error: no space left on device" in err
+    assert "Traceback" not in err
+    (listed,) = json.loads(said(capsys, "list", "--json"))
+    assert listed["status"] == "failed"
+    assert "No conclusion yet" in said(capsys, "report")
+    said(capsys, "mark", listed["id"], "bad", "bad", "--note", "seen by hand")
+    boots = json.loads(said(capsys, "show", "--json"))
+    said(capsys, "discard", listed["id"], "--boot", boots[0]["boot"], "--note", "a backup ran")
+    bench.faults = None
+    out = said(capsys, "resume")
+    assert "CULPRIT PROVEN" in out
+    report = said(capsys, "report")
+    assert "discarded the data of boot" in report
+    assert "(a backup ran)" in report
+    assert "is bad (seen by hand)" in report
+
+
+def test_cancel_is_final(
+    bench: Bench, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bisector.engine import driver
+
+    monkeypatch.setattr(driver, "_PAUSE_SECONDS", 0.01)
+    bench.faults = Faults(build={n: InfrastructureError("gone") for n in (1, 2, 3)})
+    assert run(START) == 3
+    capsys.readouterr()
+    said(capsys, "cancel")
+    (listed,) = json.loads(said(capsys, "list", "--json"))
+    assert listed["status"] == "cancelled"
+    assert "was cancelled" in _error(capsys, "resume", listed["id"])
+
+
+def test_a_noisy_machine_is_found_on_as_well(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    bench.lab = fake.a_lab(model=LabModel(run_noise=2.0, boot_noise=0.5, build_seconds=60, boot_seconds=10))
+    assert bench.lab.graph.shas[fake.CULPRIT] in said(capsys, *START)
