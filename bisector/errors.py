@@ -46,7 +46,7 @@ class BuildFailed(KernelError):
 
 
 class SourceFailed(BuildFailed):
-    """There is nothing to build: the commit's tree is no Linux, or a patch (`--apply`) does not apply to it."""
+    """There is nothing to build: the tree is no Linux, or a patch (`--apply`) does not apply to it."""
 
     kind = "source"
 

@@ -14,4 +14,6 @@ def resource(name: str) -> Path:
     for root in (_PACKAGE.parent, _PACKAGE / "_data"):
         if (root / name).is_dir():
             return root / name
-    raise InfrastructureError(f"the folder '{name}' is missing from this installation", cure="install it again")
+    raise InfrastructureError(
+        f"the folder '{name}' is missing from this installation", cure="install it again"
+    )
