@@ -68,7 +68,7 @@ class Look:
         words = {
             "destroyed": "was destroyed from outside",
             "crashed": "its QEMU was killed",
-            "failed": "its QEMU gave up",
+            "failed": "its QEMU died",
             "lost": "its QEMU is gone",
         }
         return TestbedLost(f"the guest was lost while it booted: {words[end]}", details=tail(self.text()))

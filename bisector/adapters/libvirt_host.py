@@ -40,8 +40,8 @@ _SYSTEMD = Path("/run/systemd/system")
 
 _KILL_SECONDS = 5.0
 
-_EVENT_SECONDS = 1.0
-"""An end is told by an event that may arrive a moment after the connection to the guest has broken."""
+_EVENT_SECONDS = 5.0
+"""An end is told by an event, after libvirt has seen QEMU go: where process 1 is slow to reap, seconds later."""
 
 
 def default_uri() -> str:
