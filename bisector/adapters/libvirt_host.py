@@ -41,7 +41,7 @@ _SYSTEMD = Path("/run/systemd/system")
 _KILL_SECONDS = 5.0
 
 _EVENT_SECONDS = 5.0
-"""An end is told by an event, after libvirt has seen QEMU go: where process 1 is slow to reap, seconds later."""
+"""An end is told by an event once libvirt has seen QEMU go: where process 1 reaps slowly, seconds later."""
 
 
 def default_uri() -> str:
