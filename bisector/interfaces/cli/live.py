@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 _NOTE_SECONDS = 15.0
 """Between two notes of a long action where the output is not a terminal: a log, not a film."""
 
+_NOW_WIDTH = 32
+"""Leaves room for the time in a terminal of 80 columns; what was done so far is cut first."""
+
 _SILENT = 0.05
 """Share of the expected work that is said to be left when the estimate is used up."""
 
@@ -121,7 +124,8 @@ class Live:
     def _now(self, where: str, text: str) -> str:
         builds, boots, runs = self._totals
         done = f"{count(builds, 'build')}, {count(boots, 'boot')}, {count(runs, 'run')}"
-        return f"{duration(time.monotonic() - self._started)}, {done}{self._to_go()} | {where[:12]} {text}"
+        spent = duration(time.monotonic() - self._started)
+        return f"{where[:12]} {cut(text, _NOW_WIDTH)} | {spent}{self._to_go()}, {done}"
 
     def _to_go(self) -> str:
         """Return ', about 12 min to go': expected work that is not yet done, at the pace measured so far."""
