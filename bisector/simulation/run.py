@@ -5,11 +5,12 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 
 import numpy as np
 
 from bisector.core.planner import Planner
-from bisector.errors import RequestError
+from bisector.errors import InfrastructureError, RequestError
 from bisector.simulation.judge import Judged, judge
 from bisector.simulation.scenario import Scenario
 from bisector.simulation.summary import Summary, summarise
@@ -89,6 +90,11 @@ def _parallel(scenario: Scenario, seeds: list[int], jobs: int, tell: OnProgress)
                 for future in done:
                     results[futures[future]] = future.result()
                 tell(sum(len(r) for r in results.values()), len(seeds))
+        except BrokenProcessPool as error:
+            raise InfrastructureError(
+                "a process of the simulation was ended from outside",
+                cure="run it again; with --jobs 1 it needs no other processes",
+            ) from error
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
