@@ -20,8 +20,9 @@ for name in $(compgen -e); do
     esac
 done
 export LC_ALL=C.UTF-8
-# Depend mode: the compiler's own list of headers decides, so a miss costs no second preprocessing.
-export CCACHE_DIR=$PB_FOLDER/ccache CCACHE_MAXSIZE=$PB_CCACHE_SIZE CCACHE_DEPEND=true
+# Never ccache's depend mode, cheap as its misses are: it does not see .incbin, and the object that wraps the compressed
+# kernel (arch/x86/boot/compressed/piggy.S) came from another commit, so that the image held that commit's kernel.
+export CCACHE_DIR=$PB_FOLDER/ccache CCACHE_MAXSIZE=$PB_CCACHE_SIZE
 # Set and empty: no '+' behind the release, which must not depend on the state of a git tree.
 export LOCALVERSION=
 export KBUILD_BUILD_TIMESTAMP='Thu Jan  1 00:00:00 UTC 2026' KBUILD_BUILD_VERSION=1
