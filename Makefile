@@ -11,7 +11,7 @@ ARGS   ?=
 DEMO   := $(or $(PERFBISECT_CACHE_DIR),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/perfbisect)/demo/linux
 
 .DEFAULT_GOAL := help
-.PHONY: help setup deps lab demo test test-fast check bench-search lock clean
+.PHONY: help setup deps lab demo test test-end-to-end test-fast check bench-search lock clean
 .DELETE_ON_ERROR:
 
 help:  ## this list
@@ -60,11 +60,14 @@ demo: deps  ## find a real culprit in a real kernel history (first time about an
 	@$(BIN)/perfbisect doctor --fix --quiet
 	$(BIN)/perfbisect start --repo $(DEMO) --good rt-00 --bad rt-16 --workload pipe-test $(ARGS)
 
-test: $(DONE)/dev lab  ## all tests, with real kernels in real guests; ARGS='-k name' for some
+test: $(DONE)/dev lab  ## all tests but the long end-to-end cases, in real guests; ARGS='-k name' for some
 	@$(BIN)/python -m pytest $(ARGS)
 
+test-end-to-end: $(DONE)/dev lab  ## a culprit among real kernels, by the real command (7 to 15 minutes)
+	@PERFBISECT_END_TO_END=1 $(BIN)/python -m pytest tests/end_to_end $(ARGS)
+
 test-fast: $(DONE)/dev  ## the tests that need neither libvirt nor a compiler, in a minute or two
-	@$(BIN)/python -m pytest tests/unit tests/contract tests/golden $(ARGS)
+	@$(BIN)/python -m pytest -m "not slow" tests/unit tests/contract tests/golden $(ARGS)
 
 check: $(DONE)/dev  ## format, lint, types and import rules
 	@$(BIN)/ruff format --check .
