@@ -40,7 +40,8 @@ def verdict(material: Material, trial: Trial) -> str:
         return said
     part = (here - good) / (bad - good)
     side = "good's side" if part < 0.5 else "bad's side"
-    return f"{said}: {side}, {100 * part:.0f}% of the way"
+    way = round(100 * part) or 0  # never "-0%"
+    return f"{said}: {side}, {way}% of the way"
 
 
 def lines(material: Material) -> list[str]:
