@@ -64,7 +64,7 @@ test: $(DONE)/dev lab  ## all tests but the long end-to-end cases, in real guest
 	@$(BIN)/python -m pytest $(ARGS)
 
 test-end-to-end: $(DONE)/dev lab  ## a culprit among real kernels, by the real command (7 to 15 minutes)
-	@PERFBISECT_END_TO_END=1 $(BIN)/python -m pytest tests/end_to_end $(ARGS)
+	@END_TO_END=1 $(BIN)/python -m pytest tests/end_to_end $(ARGS)
 
 test-fast: $(DONE)/dev  ## the tests that need neither libvirt nor a compiler, in a minute or two
 	@$(BIN)/python -m pytest -m "not slow" tests/unit tests/contract tests/golden $(ARGS)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import bisector
 from bisector.core.model import CommitGraph, Goal
-from bisector.errors import InfrastructureError, RequestError
+from bisector.errors import InfrastructureError, RequestError, SourceFailed
 from bisector.resources import resource
 from bisector.spec import serial
 from bisector.spec.request import Accepted, Request
@@ -191,6 +191,7 @@ def accept(settings: Settings, request: Request) -> tuple[Accepted, CommitGraph]
     graph = repository.graph(
         good, bad, first_parent=request.first_parent, paths=request.paths, skip=request.skip
     )
+    _check_ends(settings, repository, request, good, bad)
     the_lab = lab(settings)
     names = request.testbeds or (the_lab.testbeds[0].name,)
     testbeds = [testbed(settings, the_lab, the_lab.testbed(name)) for name in names]
@@ -218,12 +219,37 @@ def accept(settings: Settings, request: Request) -> tuple[Accepted, CommitGraph]
     return accepted, graph
 
 
+def _check_ends(settings: Settings, repository: Source, request: Request, good: str, bad: str) -> None:
+    """Refuse ends that no builder could build: inside the range such a commit is a skip, here all is lost."""
+    for name, sha in (("good", good), ("bad", bad)):
+        if not repository.holds_linux(sha):
+            raise RequestError(
+                f"the {name} end {sha[:12]} holds no Linux kernel",
+                details="its tree has no Makefile, or neither 'kernel' nor 'Kbuild'",
+                cure="give the git tree of the kernel with --repo, and two of its commits",
+            )
+    if request.apply:
+        from bisector.adapters.kernel_tree import KernelTrees, patched_trees
+
+        trees = KernelTrees(Path(request.repo), patched_trees(settings.cache_dir))
+        for name, sha in (("good", good), ("bad", bad)):
+            try:
+                trees.tree(sha, tuple(Path(path) for path in request.apply))
+            except SourceFailed as error:
+                raise RequestError(
+                    f"--apply: {error.message}, the {name} end",
+                    details=error.details,
+                    cure="give a patch that applies to both ends; where it does not in between is a skip",
+                ) from error
+
+
 def services(settings: Settings, accepted: Accepted, stop: Stop | None = None) -> Services:
     """Return real adapters for an accepted request.
 
     Raises RequestError when a patch file has changed since, so that tested kernels would not be the same.
     """
     from bisector.adapters.payload import workload_job
+    from bisector.adapters.process import end_orphans
     from bisector.engine.services import Services
 
     request = accepted.request
@@ -249,6 +275,8 @@ def services(settings: Settings, accepted: Accepted, stop: Stop | None = None) -
         state_dir=settings.state_dir,
         patches=tuple(Path(path) for path in request.apply),
         boot_notes=_guest_notes(settings, the_lab, accepted.testbeds),
+        one_host=the_lab.builders[0].reach.local,
+        tidy=end_orphans,
     )
 
 

@@ -71,6 +71,14 @@ class Source(Protocol):
         """Return what a person needs to recognise the commit."""
         ...
 
+    def holds_linux(self, sha: str) -> bool:
+        """Return whether the commit's tree is a Linux kernel's."""
+        ...
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what a user should know about the repository, such as changes that are not tested."""
+        ...
+
     def tags_containing(self, sha: str, names: Sequence[str]) -> frozenset[str]:
         """Return those of the named tags that are reachable from (ancestors of or equal to) the commit."""
         ...

@@ -148,6 +148,14 @@ class FakeSource:
             sha, f"fake: change number {number}", "Fake Author <fake@example.org>", 1e9 + number
         )
 
+    def holds_linux(self, sha: str) -> bool:
+        """Return whether the history does not call it foreign, as a real one calls an imported project."""
+        return self._graph.untestable.get(self._graph.shas.index(self.resolve(sha))) != "not a Linux tree"
+
+    def notes(self) -> tuple[str, ...]:
+        """Return nothing: a made-up history has no work tree."""
+        return ()
+
     def tags_containing(self, sha: str, names: Sequence[str]) -> frozenset[str]:
         """Return those of the names that are reachable from the commit."""
         mask = ancestors(self._graph, self._graph.shas.index(sha))

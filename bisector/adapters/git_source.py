@@ -108,6 +108,12 @@ class GitSource:
             raise self._unknown(sha) from error
         return frozenset(merged.split()) & frozenset(names)
 
+    def holds_linux(self, sha: str) -> bool:
+        """Return whether a commit's tree is a Linux kernel's, by the folders and files every release has."""
+        wanted = "".join(f"{sha}:{name}\n" for name in _LINUX)
+        makefile, *any_of = self._git("cat-file", "--batch-check=%(objecttype)", stdin=wanted).splitlines()
+        return not makefile.endswith("missing") and not all(line.endswith("missing") for line in any_of)
+
     def notes(self) -> tuple[str, ...]:
         """Return what a user should know about the repository: that uncommitted changes are not tested."""
         if self._repo.bare:

@@ -21,7 +21,7 @@ from pathlib import Path
 from bisector.adapters.ansible import Ansible
 from bisector.adapters.build_log import excerpt, judge
 from bisector.adapters.kernel_cache import Entry, KernelCache, disk_error, facts_from, kernel_key, locked
-from bisector.adapters.kernel_tree import KernelTrees
+from bisector.adapters.kernel_tree import KernelTrees, patched_trees
 from bisector.errors import BuildFailed, InfrastructureError, SourceFailed
 from bisector.ports import BuildOrder, Kernel, Progress
 from bisector.spec.recipe import Recipe, load_recipe
@@ -272,7 +272,7 @@ class KernelBuilder:
 
     @property
     def _kernel_trees(self) -> KernelTrees:
-        return KernelTrees(self.repository, self.cache / "builder" / "patched.git")
+        return KernelTrees(self.repository, patched_trees(self.cache))
 
     def _recipe(self, name: str) -> Recipe:
         if name not in self._recipes:

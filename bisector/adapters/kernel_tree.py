@@ -18,6 +18,11 @@ _GIT_SECONDS = 600.0
 """Packing a whole kernel tree for a remote builder takes a minute or two."""
 
 
+def patched_trees(cache: Path) -> Path:
+    """Return our own object folder below perfbisect's cache folder."""
+    return cache / "builder" / "patched.git"
+
+
 @dataclass(frozen=True, slots=True)
 class KernelTrees:
     """The user's repository (only read) and a bare repository of ours beside the cache."""

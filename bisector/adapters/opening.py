@@ -91,8 +91,8 @@ class Opening:
         """SSH answers: deploy, prove that `kernel` runs (None: any may), start the agent.
 
         boot_seconds: what the boot took so far; `BootFacts.overhead_seconds` is what this call took. The rest
-        as in `AgentSession`. Raises BootFailed (another kernel runs, or it died) or InfrastructureError; the
-        opening is abandoned then, and the caller ends the boot.
+        as in `AgentSession`. Raises BootFailed (the kernel died) or InfrastructureError (such as another
+        kernel that runs); the opening is abandoned then, and the caller ends the boot.
         """
         started = time.monotonic()
         self._progress(_TASK)
@@ -200,16 +200,19 @@ def read_facts(text: str) -> dict[str, str]:
 
 
 def prove(kernel: Kernel, facts: Mapping[str, str]) -> None:
-    """Raise BootFailed unless the facts are those of this very build: release, and build id if it has one."""
+    """Raise InfrastructureError unless the facts are those of this very build: release, and build id if any.
+
+    A testbed that runs something else says nothing about the commit, so this is never a skip.
+    """
     wanted = {"uname.release": kernel.release, "build_id": kernel.build_id}
     for name, value in wanted.items():
         if value and facts.get(name, "") and facts[name] != value:
-            raise BootFailed(
+            raise InfrastructureError(
                 "the testbed runs another kernel than the one under test",
                 details=f"{name}: expected {value}, found {facts[name]}",
             )
     if not any(value and facts.get(name) == value for name, value in wanted.items()):
-        raise BootFailed(
+        raise InfrastructureError(
             "the testbed does not tell which kernel it runs",
             details=f"expected release {kernel.release}, build id {kernel.build_id}",
         )

@@ -114,6 +114,7 @@ def execute(stored: Stored, services: Services, on_event: OnEvent, stop: threadi
     changed) or InfrastructureError; it can be resumed after each.
     """
     with lock(services.state_dir, stored.id), _signals(stop):
+        services.tidy()
         driver = Driver(stored, services, on_event, stop)
         services.store.set_status(stored.id, "running")
         try:

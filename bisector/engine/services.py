@@ -18,7 +18,8 @@ class Services:
 
     state_dir holds `bisections/<id>/` with everything a bisection keeps. boot_notes: facts recorded with
     every boot, such as the checksum of the guest image. one_host: kernels are built on the machine that also
-    measures, so on wall clocks only one of both may happen at a time.
+    measures, so on wall clocks only one of both may happen at a time. tidy: ends what an
+    executor that was killed left running; called before work is taken up.
     """
 
     source: Source
@@ -32,6 +33,7 @@ class Services:
     patches: tuple[Path, ...] = ()
     boot_notes: Mapping[str, str] = field(default_factory=dict)
     one_host: bool = True
+    tidy: Callable[[], object] = lambda: None
 
     def folder(self, bisection: str) -> Path:
         """Return the folder of a bisection."""

@@ -9,7 +9,7 @@ import pytest
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Say what is left out and how to run it."""
-    if os.environ.get("PERFBISECT_END_TO_END"):
+    if os.environ.get("END_TO_END"):
         return
     reason = "builds six real kernels and boots them, 7 to 15 minutes: 'make test-end-to-end' runs it"
     for item in items:

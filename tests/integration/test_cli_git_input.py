@@ -84,3 +84,19 @@ def test_paths_and_skips_that_hit_nothing_or_an_end(small: SmallGit) -> None:
     assert "touches drivers/none" in start(small, "a", "d", "--", "drivers/none")
     assert "--skip covers the bad end" in start(small, "a", "d", "--skip", "c..d")
     assert "'zzz' names no commit" in start(small, "a", "d", "--skip", "zzz")
+
+
+def test_an_end_that_is_no_linux(tmp_path: Path) -> None:
+    small = SmallGit(tmp_path / "other").make("a\no | README\np: o\nm: p a\n")
+    said = start(small, "p", "m")
+    assert "the good end" in said
+    assert "holds no Linux kernel" in said
+    assert "--repo" in said
+
+
+def test_a_patch_that_does_not_apply_to_an_end(small: SmallGit, tmp_path: Path) -> None:
+    patch = tmp_path / "fix.patch"
+    patch.write_text("--- a/b\n+++ b/b\n@@ -1 +1 @@\n-never there\n+mended\n", encoding="utf-8")
+    said = start(small, "a", "d", "--apply", str(patch))
+    assert "the patch fix.patch does not apply" in said
+    assert "the good end" in said

@@ -63,7 +63,7 @@ def test_the_payload_is_built_once_and_guarded(tmp_path):
 
 def test_another_kernel_than_the_one_under_test_voids_the_boot(sshd, tmp_path):  # noqa: F811
     job = shell_job(tmp_path, "echo real: 1")
-    with pytest.raises(BootFailed, match="another kernel") as caught:
+    with pytest.raises(InfrastructureError, match="another kernel") as caught:
         opening(sshd, job, tmp_path / "boot").ready(replace(running_kernel(), build_id="feed"), **ALIVE)
     assert "expected feed" in caught.value.details
 

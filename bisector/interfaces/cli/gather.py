@@ -38,6 +38,15 @@ def find(settings: Settings, wanted: str | None) -> Stored:
     return (exact or matching or [store.load(wanted)])[0]
 
 
+def status(settings: Settings, stored: Stored) -> str:
+    """Return the status; one that was killed as it ran is 'interrupted', whatever it could still write."""
+    from bisector.engine import api
+
+    if stored.status == "running" and api.runner(settings.state_dir) != stored.id:
+        return "interrupted"
+    return stored.status
+
+
 def material(settings: Settings, stored: Stored) -> Material:
     """Return all that a report of this bisection needs; a repository that is gone costs only the names."""
     from bisector.spec.request import Accepted
@@ -58,7 +67,7 @@ def material(settings: Settings, stored: Stored) -> Material:
     return Material(
         id=stored.id,
         created=stored.created,
-        status=stored.status,
+        status=status(settings, stored),
         request=_request(accepted.request.model_dump(mode="json")),
         graph=stored.graph,
         goal=accepted.the_goal(),

@@ -33,10 +33,10 @@ def list_(as_json: asking.Json = False) -> None:
 
       perfbisect list
     """
-    from bisector.interfaces.cli import services
+    from bisector.interfaces.cli import gather, services
 
-    found = services.store(asking.settings()).list()
-    rows = [_row(s) for s in found]
+    settings = asking.settings()
+    rows = [_row(s, gather.status(settings, s)) for s in services.store(settings).list()]
     if as_json:
         output.facts(rows)
         return
@@ -66,7 +66,7 @@ def status(identity: asking.Id = None, as_json: asking.Json = False) -> None:
         output.facts(data)
         return
     rows = {
-        "bisection": f"{stored.id}, {stored.status}",
+        "bisection": f"{stored.id}, {data['status']}",
         "range": f"{data['candidates']} candidates, {data['tested']} commits tested",
         "spent": ", ".join(f"{name}: {text}" for name, text in data["costs"].items() if name != "overhead"),
     }
@@ -188,7 +188,7 @@ def result(material: Material) -> str:
     return f"{words.ending(conclusion.ending).lower()}{': ' if names else ''}{names}"
 
 
-def _row(stored: Stored) -> dict[str, Any]:
+def _row(stored: Stored, status: str) -> dict[str, Any]:
     accepted = json.loads(stored.request)
     asked = accepted.get("request", accepted)
     started = datetime.datetime.fromtimestamp(stored.created, datetime.UTC)
@@ -199,7 +199,7 @@ def _row(stored: Stored) -> dict[str, Any]:
         found = f"{ended.ending.value} {' '.join(shas[:3])}{' ...' if len(shas) > 3 else ''}".strip()
     return {
         "id": stored.id,
-        "status": stored.status,
+        "status": status,
         "started": started.strftime("%Y-%m-%d %H:%M"),
         "workload": Path(str(asked.get("workload", ""))).name,
         "good": asked.get("good"),

@@ -96,6 +96,8 @@ def start(
 
         plan.tell(settings, accepted, graph, as_json=as_json)
         return
+    for note in bootstrap.source(settings, request.repo).notes():
+        output.note(f"note: {note}")
     store = bootstrap.store(settings)
     stored, new = api.begin(store, accepted, graph, time.time())
     count = sum(graph.candidate)
