@@ -68,6 +68,11 @@ def judge(log: str) -> Failure:
     return Failure("kernel", "its build fails", last)
 
 
+def without_folder(line: str, sources: str = "/builder/source/") -> str:
+    """Return a line of a log with paths as the kernel's developers know them: below the tree, not the builder."""
+    return re.sub(rf"(?:\.\./)*[\w./+~-]*{re.escape(sources)}", "", line)
+
+
 def excerpt(log: str, line: str, after: int = 6) -> str:
     """Return the telling line with a few that follow it, where compilers show the code."""
     lines = log.splitlines()

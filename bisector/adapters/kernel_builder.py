@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bisector.adapters.ansible import Ansible
-from bisector.adapters.build_log import excerpt, judge
+from bisector.adapters.build_log import excerpt, judge, without_folder
 from bisector.adapters.kernel_cache import Entry, KernelCache, disk_error, facts_from, kernel_key, locked
 from bisector.adapters.kernel_tree import KernelTrees, patched_trees
 from bisector.errors import BuildFailed, InfrastructureError, SourceFailed
@@ -43,6 +43,10 @@ _TELL_SECONDS = 5.0
 
 _KILOBYTES_NEEDED = 64 * 1024
 """A builder with less than 64 MiB left after a failed build had no room, whatever the compiler said."""
+
+
+_LINE_CHARACTERS = 160
+"""Of the line that tells why: messages of compilers are longer only where they quote generated code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,8 +242,10 @@ class KernelBuilder:
                 details=f"{failure.line}\n{where}",
                 cure="free some space there" if full else "run 'perfbisect doctor'",
             )
+        said = f": {without_folder(failure.line)[:_LINE_CHARACTERS]}" if failure.line else ""
         raise BuildFailed(
-            f"{short} does not build: {failure.what}", details=f"{excerpt(text, failure.line)}\n{where}"
+            f"{short} does not build: {failure.what}{said}",
+            details=f"{excerpt(text, failure.line)}\n{where}",
         )
 
     def _kernel(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bisector.adapters.build_log import excerpt, judge
+from bisector.adapters.build_log import excerpt, judge, without_folder
 
 COMPILE = (
     "  CC      kernel/work.o\n"
@@ -57,3 +57,15 @@ def test_the_first_error_is_shown_with_what_follows() -> None:
     failure = judge(COMPILE)
     assert failure.line.startswith("kernel/work.c:1:26: error:")
     assert excerpt(COMPILE, failure.line, after=1).splitlines()[1].strip().startswith("1 | int work")
+
+
+@pytest.mark.parametrize(
+    ("line", "short"),
+    [
+        ("/home/me/.cache/perfbisect/builder/source/mm/slab.c:7:2: error: x", "mm/slab.c:7:2: error: x"),
+        ("../../builder/source/fs/aio.c:1:1: error: y", "fs/aio.c:1:1: error: y"),
+        ("ld: mm/slab.o: undefined reference to `z'", "ld: mm/slab.o: undefined reference to `z'"),
+    ],
+)
+def test_paths_are_told_as_they_are_in_the_tree(line: str, short: str) -> None:
+    assert without_folder(line) == short
