@@ -69,7 +69,7 @@ def judge(log: str) -> Failure:
 
 
 def without_folder(line: str, sources: str = "/builder/source/") -> str:
-    """Return a line of a log with paths as the kernel's developers know them: below the tree, not the builder."""
+    """Return a line of a log with paths as they are in the kernel's tree, not on the builder."""
     return re.sub(rf"(?:\.\./)*[\w./+~-]*{re.escape(sources)}", "", line)
 
 
