@@ -18,6 +18,7 @@ from typing import IO, Any
 
 from bisector.engine.driver import Driver
 from bisector.engine.events import OnEvent
+from bisector.engine.room import Room
 from bisector.engine.services import Services
 from bisector.errors import InfrastructureError, Interrupted, PerfbisectError, RequestError
 from bisector.ports import Stored
@@ -115,10 +116,11 @@ def execute(stored: Stored, services: Services, on_event: OnEvent, stop: threadi
     """
     with lock(services.state_dir, stored.id), _signals(stop):
         services.tidy()
+        room = Room(services.state_dir)
         driver = Driver(stored, services, on_event, stop)
         services.store.set_status(stored.id, "running")
         try:
-            result = _run(driver, services, stop)
+            result = _run(driver, services, stop, room)
         except KeyboardInterrupt:
             result = {"error": "interrupted"}
             stop.set()
@@ -126,6 +128,7 @@ def execute(stored: Stored, services: Services, on_event: OnEvent, stop: threadi
             services.store.set_status(stored.id, "failed")
             raise
         finally:
+            room.release()
             driver.close()
         if "ended" in result:
             return
@@ -146,7 +149,7 @@ def execute(stored: Stored, services: Services, on_event: OnEvent, stop: threadi
         )
 
 
-def _run(driver: Driver, services: Services, stop: threading.Event) -> dict[str, Any]:
+def _run(driver: Driver, services: Services, stop: threading.Event, room: Room) -> dict[str, Any]:
     from dbos import DBOS, SetWorkflowID
 
     from bisector.engine import workflow
@@ -181,7 +184,7 @@ def _run(driver: Driver, services: Services, stop: threading.Event) -> dict[str,
             attempts = len(DBOS.list_workflows(workflow_id_prefix=f"{driver.id}.", name="bisection"))
             with SetWorkflowID(f"{driver.id}.{attempts + 1}"):
                 handle = DBOS.start_workflow(workflow.bisection, driver.id, testbeds)
-        result = _wait(handle, driver, services, stop)
+        result = _wait(handle, driver, services, stop, room)
         _prune(driver.id)
         return result
     finally:
@@ -194,8 +197,9 @@ def _wait(
     driver: Driver,
     services: Services,
     stop: threading.Event,
+    room: Room,
 ) -> dict[str, Any]:
-    """Return the workflow's result.
+    """Return the workflow's result; raises InfrastructureError when the disk is full.
 
     Ctrl-C, `stop` and a `perfbisect cancel` elsewhere end the live boots, which ends the running step.
     """
@@ -210,13 +214,18 @@ def _wait(
         done.set()
 
     threading.Thread(target=collect, daemon=True, name="result").start()
+    full = False
     while not stop.is_set() and not done.wait(_POLL_SECONDS):
-        if services.store.status(driver.id) == "cancelled":
+        full = room.short()
+        if full or services.store.status(driver.id) == "cancelled":
             stop.set()
-    deadline = time.monotonic() + _FAREWELL_SECONDS
+    # What the engine could not write for want of room it never writes: no use in waiting long for that.
+    deadline = time.monotonic() + (_FAREWELL_SECONDS / 6 if full else _FAREWELL_SECONDS)
     while not done.is_set() and time.monotonic() < deadline:
         driver.close()  # again and again: a boot may come up while we say farewell
         done.wait(_POLL_SECONDS)
+    if full:
+        raise room.full()
     return dict(result)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from bisector.adapters.kernel_builder import KernelBuilder
 from bisector.errors import BuildFailed, InfrastructureError, RequestError, SourceFailed
 from bisector.ports import BuildOrder
 from bisector.resources import resource
+from tests.support.small_disk import mounted
 from tests.support.toy_kernel import MAKEFILE, ToyHistory, tools_missing, write_recipes
 
 pytestmark = pytest.mark.skipif(bool(tools_missing()), reason=f"not installed: {tools_missing()}")
@@ -191,17 +191,8 @@ def test_a_missing_tool_is_not_the_commits_fault(lab: Lab, monkeypatch: pytest.M
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    if os.geteuid() != 0:
-        pytest.skip("mounting a small file system needs root")
-    folder = tmp_path / "small"
-    folder.mkdir()
-    done = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(folder)], capture_output=True
-    )
-    if done.returncode != 0:
-        pytest.skip(f"cannot mount here: {done.stderr.decode().strip()}")
-    yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+    with mounted(tmp_path / "small", 6) as folder:
+        yield folder
 
 
 def test_a_full_disk_is_not_the_commits_fault(lab: Lab, small_disk: Path) -> None:

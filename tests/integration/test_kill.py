@@ -18,6 +18,7 @@ from bisector.core.model import Booted, Built, Ending, Left, Measure, Ran
 from bisector.engine import api
 from bisector.ports import Stored
 from tests.support import fake_bisection as fake
+from tests.support.small_disk import fill, mounted
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -162,3 +163,21 @@ def test_a_state_of_a_newer_version_is_refused_by_the_whole_program(tmp_path: Pa
     _, err = process.communicate(timeout=60)
     assert process.returncode != 0
     assert "newer perfbisect" in err
+
+
+def test_a_full_disk_is_infrastructure_and_resumable(tmp_path: Path) -> None:
+    with mounted(tmp_path / "small", 5) as folder:
+        process = _started(folder, 0.05)
+        filler = fill(folder)
+        _, said = process.communicate(timeout=60)
+        assert process.returncode == 3, said
+        assert "disk" in said
+        assert "Traceback" not in said
+        filler.unlink()
+        again = program("fake_bisection.py", folder, 1, 0)
+        out, err = again.communicate(timeout=120)
+        assert again.returncode == 0, out + err
+        _, stored = the_one(folder)
+        assert stored.conclusion is not None
+        assert stored.conclusion.findings[0].commits == (fake.CULPRIT,)
+        check_records(folder)

@@ -30,6 +30,7 @@ from bisector.engine import api
 from bisector.engine.events import Event
 from bisector.engine.services import Services
 from bisector.errors import PerfbisectError
+from bisector.interfaces.cli import leave
 from bisector.ports import Store, Stored
 from bisector.simulation.histories import linear
 from bisector.spec import serial
@@ -111,4 +112,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

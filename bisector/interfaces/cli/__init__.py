@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Sequence
+from typing import NoReturn
 
 import typer
 
@@ -26,7 +28,16 @@ OUR_FAULT = 3
 
 def main() -> None:
     """Run the command of this process and end it with the command's code."""
-    sys.exit(run(sys.argv[1:]))
+    leave(run(sys.argv[1:]))
+
+
+def leave(code: int) -> NoReturn:
+    """End the process, also when a thread of the workflow engine waits for a database that has no room."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if any(not t.daemon and t is not threading.main_thread() for t in threading.enumerate()):
+        os._exit(code)
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:
