@@ -249,7 +249,7 @@ def services(settings: Settings, accepted: Accepted, stop: Stop | None = None) -
     Raises RequestError when a patch file has changed since, so that tested kernels would not be the same.
     """
     from bisector.adapters.payload import workload_job
-    from bisector.adapters.process import end_orphans
+    from bisector.adapters.orphans import end_orphans
     from bisector.engine.services import Services
 
     request = accepted.request

@@ -18,62 +18,18 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from bisector.adapters import process
+from bisector.adapters import orphans, process
+from bisector.adapters.ansible_events import Events, Played, Task, judge
 from bisector.adapters.endpoint import SSHHost
 from bisector.errors import InfrastructureError
 from bisector.ports import Progress
 
 log = logging.getLogger(__name__)
 
-Status = Literal["ok", "failed", "unreachable", "skipped"]
-
-_EVENTS: Mapping[str, Status] = {
-    "runner_on_ok": "ok",
-    "runner_on_failed": "failed",
-    "runner_on_unreachable": "unreachable",
-    "runner_on_skipped": "skipped",
-}
-
 _REAP_SECONDS = 30.0
 """For the play that ends what an interrupted one left on a remote host: one connection and one task."""
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """One task on one host. `result` is what the module returned (stdout, rc, msg, ansible_facts, ...)."""
-
-    name: str
-    host: str
-    status: Status
-    seconds: float
-    result: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Played:
-    """A finished playbook. seconds: all of it; log: Ansible's own output as text."""
-
-    playbook: str
-    tasks: tuple[Task, ...]
-    seconds: float
-    log: Path
-
-    @property
-    def failed(self) -> Task | None:
-        """The first task that failed, if `check` was off and one did."""
-        return next((task for task in self.tasks if task.status == "failed"), None)
-
-    def result(self, task: str) -> Mapping[str, Any]:
-        """Return what the (last) task of this name returned. Raises InfrastructureError if it never ran."""
-        for candidate in reversed(self.tasks):
-            if candidate.name == task and candidate.status in ("ok", "failed"):
-                return candidate.result
-        ran = ", ".join(sorted({t.name for t in self.tasks if t.status != "skipped"}))
-        raise InfrastructureError(
-            f"the playbook '{self.playbook}' ran no task '{task}'", details=f"it ran: {ran}\nlog: {self.log}"
-        )
 
 
 @dataclass(slots=True)
@@ -115,7 +71,7 @@ class Ansible:
         when the deadline passes; Interrupted on request. With check off a failed task is in `Played.failed`.
         """
         private = _private_folder(folder, playbook)
-        events = _Events(playbook, private.with_suffix(".log"), progress, on_task)
+        events = Events(playbook, private.with_suffix(".log"), progress, on_task)
         mark = uuid.uuid4().hex
         with tempfile.TemporaryDirectory(prefix="pb-") as short:  # OpenSSH's socket paths end at 104 bytes
             _write_variables(private, {**variables, "perfbisect_play": mark})
@@ -135,12 +91,12 @@ class Ansible:
                 raise
             finally:
                 # A connection master left open would wake the testbed in the middle of a run.
-                process.end_marked(short)
+                orphans.end_marked(short)
                 events.close()
                 shutil.rmtree(private, ignore_errors=True)  # a file an event; the log has it all
             seconds = time.monotonic() - started
         played = Played(playbook, tuple(events.tasks), seconds, events.log)
-        _judge(played, code, events, check)
+        judge(played, code, events, check)
         return played
 
     def _command(
@@ -186,94 +142,6 @@ class Ansible:
             )
         except InfrastructureError as error:
             log.warning("could not look for leftovers of an interrupted play on '%s': %s", limit, error)
-
-
-class _Events:
-    """Reads ansible-runner's JSON lines; keeps the tasks and the text."""
-
-    def __init__(
-        self, playbook: str, log_path: Path, progress: Progress, on_task: Callable[[Task], None] | None
-    ) -> None:
-        self.playbook = playbook
-        self.log = log_path
-        self.tasks: list[Task] = []
-        self.noise: list[str] = []
-        self._progress = progress
-        self._on_task = on_task
-        self._file = log_path.open("w", encoding="utf-8")
-
-    def line(self, text: str) -> None:
-        try:
-            event = json.loads(text)
-        except ValueError:
-            event = None
-        if not isinstance(event, dict) or "event" not in event:
-            if text.strip():
-                self.noise.append(text)
-                self._file.write(text + "\n")
-            return
-        if event.get("stdout"):
-            self._file.write(event["stdout"].replace("\r\n", "\n") + "\n")
-            self._file.flush()
-        data = event.get("event_data") or {}
-        if event["event"] == "playbook_on_task_start":
-            self._progress(str(data.get("task", "")))
-        status = _EVENTS.get(event["event"])
-        if status is not None:
-            if status == "failed" and data.get("ignore_errors"):
-                status = "ok"
-            task = Task(
-                name=str(data.get("task", "")),
-                host=str(data.get("host", "")),
-                status=status,
-                seconds=float(data.get("duration") or 0.0),
-                result=data.get("res") or {},
-            )
-            self.tasks.append(task)
-            if self._on_task is not None:
-                self._on_task(task)
-
-    def close(self) -> None:
-        self._file.close()
-
-
-def _judge(played: Played, code: int, events: _Events, check: bool) -> None:
-    """Raise for what is not a result: no connection, Ansible's own errors, and (with check) a failed task."""
-    where = f"log: {played.log}"
-    lost = next((task for task in played.tasks if task.status == "unreachable"), None)
-    if lost is not None:
-        raise InfrastructureError(
-            f"Ansible cannot reach '{lost.host}'",
-            details=f"{lost.result.get('msg', '')}\n{where}",
-            cure="run 'perfbisect lab check'",
-        )
-    failed = played.failed
-    if failed is not None:
-        if check:
-            raise InfrastructureError(
-                f"the task '{failed.name}' failed on '{failed.host}'",
-                details=f"{explain(failed)}\n{where}",
-            )
-        return
-    if code != 0:
-        text = played.log.read_text(encoding="utf-8", errors="replace")
-        raise InfrastructureError(
-            f"the playbook '{played.playbook}' could not be run (code {code})",
-            details=f"{text[-2000:]}\n{where}",
-        )
-    if not played.tasks:
-        raise InfrastructureError(
-            f"the playbook '{played.playbook}' had no host to run on",
-            details="\n".join(events.noise[-5:]) + f"\n{where}",
-            cure="look at the groups in the lab's inventory: 'perfbisect lab list'",
-        )
-
-
-def explain(task: Task) -> str:
-    """Return the words a failed task left, as few as say it: message, standard error, end of the output."""
-    parts = [str(task.result.get("msg", ""))]
-    parts += [str(task.result.get(key, ""))[-2000:] for key in ("module_stderr", "stderr", "stdout")]
-    return "\n".join(part for part in parts if part.strip())
 
 
 def _host(host: str, connection: SSHHost, groups: Sequence[str]) -> Mapping[str, Any]:

@@ -14,7 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bisector.adapters.ansible import Ansible, Played, Task
+from bisector.adapters.ansible import Ansible
+from bisector.adapters.ansible_events import Played, Task
 from bisector.adapters.endpoint import SSHHost
 from bisector.adapters.line import Line
 from bisector.adapters.payload import PREPARE, agent_command, write_archive

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bisector.adapters import orphans
 from bisector.adapters.line import LineClosed, LineSilent
 from bisector.errors import InfrastructureError, Interrupted
 
@@ -24,11 +25,6 @@ log = logging.getLogger(__name__)
 
 _GRACE_SECONDS = 5.0
 """Between SIGTERM and SIGKILL: long enough for make and QEMU to remove their temporary files."""
-
-_MARK = "PERFBISECT_PROCESS"
-"""Environment variable that every descendant inherits, so that those which left the process group (Ansible's
-workers and OpenSSH's connection masters call setsid) are found and ended as well. A list joined by ':', each
-'<our pid>-<its start time>.<random>', so that what a killed perfbisect left can be told from what lives."""
 
 _POLL_SECONDS = 0.2
 """How soon a request to stop is seen; short enough that Ctrl-C feels immediate."""
@@ -113,13 +109,13 @@ def stream(
     """
     argv = tuple(str(part) for part in command)
     log.debug("stream %s (cwd=%s)", argv, cwd)
-    mark = f"{_identity(os.getpid())}.{uuid.uuid4().hex}"
-    marks = ":".join(part for part in (os.environ.get(_MARK, ""), mark) if part)
+    mark = f"{orphans.identity(os.getpid())}.{uuid.uuid4().hex}"
+    marks = ":".join(part for part in (os.environ.get(orphans.MARK, ""), mark) if part)
     try:
         process = subprocess.Popen(  # noqa: S603 - a list, never a shell
             argv,
             cwd=cwd,
-            env={**os.environ, **(env or {}), _MARK: marks},
+            env={**os.environ, **(env or {}), orphans.MARK: marks},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -139,7 +135,7 @@ def stream(
         if process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGTERM)
-        end_marked(mark)
+        orphans.end_marked(mark)
         with contextlib.suppress(subprocess.TimeoutExpired):  # stuck in the kernel: end_marked has said so
             process.wait(_GRACE_SECONDS)
         if process.stdout is not None:
@@ -215,74 +211,6 @@ class Conversation:
             self._process.wait()
         if self._process.stdout is not None:
             self._process.stdout.close()
-
-
-def end_marked(mark: str, grace: float = _GRACE_SECONDS) -> int:
-    """End every process of this machine with `mark` in its environment or command line; return how many.
-
-    The command line as well, because OpenSSH's connection masters overwrite their environment with their
-    title, which names their socket. SIGTERM first, SIGKILL after `grace` seconds; looks again until none is
-    left, for a process may fork while the list is read.
-    """
-    seen: set[int] = set()
-    deadline = time.monotonic() + grace
-    while pids := _marked(mark):
-        late = time.monotonic() > deadline
-        for pid in pids:
-            if late or pid not in seen:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL if late else signal.SIGTERM)
-        seen.update(pids)
-        if time.monotonic() > deadline + grace:
-            log.warning("processes %s do not end", sorted(pids))
-            break
-        time.sleep(0.02)
-    return len(seen)
-
-
-def end_orphans() -> int:
-    """End what `stream` of a perfbisect that was killed (-9, out of memory) left running; return how many.
-
-    To be called before work is taken up again: an orphaned build would race with its second attempt.
-    """
-    marks: set[str] = set()
-    for environment in _environments().values():
-        for variable in environment.split(b"\0"):
-            name, _, value = variable.partition(b"=")
-            if name.decode(errors="replace") == _MARK:
-                marks.update(value.decode(errors="replace").split(":"))
-    ended = 0
-    for mark in marks:
-        owner = mark.split(".", 1)[0]
-        pid = owner.split("-", 1)[0]
-        if pid.isdigit() and _identity(int(pid)) != owner:
-            ended += end_marked(mark)
-    return ended
-
-
-def _identity(pid: int) -> str:
-    """Return '<pid>-<start time>' of a process, which is never used twice; without a time if it is gone."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return f"{pid}-"
-    return f"{pid}-{stat.rsplit(')', 1)[1].split()[19]}"  # field 22 of proc(5); the name may hold blanks
-
-
-def _marked(mark: str) -> set[int]:
-    needle = mark.encode()
-    found = {pid for pid, environment in _environments().items() if needle in environment}
-    return found | {pid for pid, command in _environments("cmdline").items() if needle in command}
-
-
-def _environments(file: str = "environ") -> dict[int, bytes]:
-    """Return the environment (or another file) of every other process that we may look into."""
-    found = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            with contextlib.suppress(OSError):  # gone meanwhile, or another user's
-                found[int(entry.name)] = (entry / file).read_bytes()
-    return found
 
 
 def _pump(

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from bisector.adapters import process
+from bisector.adapters import orphans, process
 from bisector.adapters.line import LineClosed, LineSilent
 from bisector.errors import InfrastructureError, Interrupted
 
@@ -72,11 +72,11 @@ def test_what_a_killed_process_left_is_found_and_what_lives_is_spared():
         dead.send_signal(signal.SIGKILL)
         dead.wait()
         assert asleep("87655")
-        assert process.end_orphans() >= 1
+        assert orphans.end_orphans() >= 1
         assert not asleep("87655")
         assert asleep("87656")
     finally:
-        for pid in process._marked(f"{process._identity(alive.pid)}."):
+        for pid in orphans.marked(f"{orphans.identity(alive.pid)}."):
             os.kill(pid, signal.SIGKILL)
         alive.kill()
         alive.wait()

@@ -1,0 +1,147 @@
+"""What ansible-runner says while a playbook runs, as tasks with results, and what of it is an error."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from bisector.errors import InfrastructureError
+from bisector.ports import Progress
+
+Status = Literal["ok", "failed", "unreachable", "skipped"]
+
+_EVENTS: Mapping[str, Status] = {
+    "runner_on_ok": "ok",
+    "runner_on_failed": "failed",
+    "runner_on_unreachable": "unreachable",
+    "runner_on_skipped": "skipped",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One task on one host. `result` is what the module returned (stdout, rc, msg, ansible_facts, ...)."""
+
+    name: str
+    host: str
+    status: Status
+    seconds: float
+    result: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A finished playbook. seconds: all of it; log: Ansible's own output as text."""
+
+    playbook: str
+    tasks: tuple[Task, ...]
+    seconds: float
+    log: Path
+
+    @property
+    def failed(self) -> Task | None:
+        """The first task that failed, if `check` was off and one did."""
+        return next((task for task in self.tasks if task.status == "failed"), None)
+
+    def result(self, task: str) -> Mapping[str, Any]:
+        """Return what the (last) task of this name returned. Raises InfrastructureError if it never ran."""
+        for candidate in reversed(self.tasks):
+            if candidate.name == task and candidate.status in ("ok", "failed"):
+                return candidate.result
+        ran = ", ".join(sorted({t.name for t in self.tasks if t.status != "skipped"}))
+        raise InfrastructureError(
+            f"the playbook '{self.playbook}' ran no task '{task}'", details=f"it ran: {ran}\nlog: {self.log}"
+        )
+
+
+class Events:
+    """Reads ansible-runner's JSON lines; keeps the tasks and the text."""
+
+    def __init__(
+        self, playbook: str, log_path: Path, progress: Progress, on_task: Callable[[Task], None] | None
+    ) -> None:
+        self.playbook = playbook
+        self.log = log_path
+        self.tasks: list[Task] = []
+        self.noise: list[str] = []
+        self._progress = progress
+        self._on_task = on_task
+        self._file = log_path.open("w", encoding="utf-8")
+
+    def line(self, text: str) -> None:
+        """Take one line of its output: an event, or noise."""
+        try:
+            event = json.loads(text)
+        except ValueError:
+            event = None
+        if not isinstance(event, dict) or "event" not in event:
+            if text.strip():
+                self.noise.append(text)
+                self._file.write(text + "\n")
+            return
+        if event.get("stdout"):
+            self._file.write(event["stdout"].replace("\r\n", "\n") + "\n")
+            self._file.flush()
+        data = event.get("event_data") or {}
+        if event["event"] == "playbook_on_task_start":
+            self._progress(str(data.get("task", "")))
+        status = _EVENTS.get(event["event"])
+        if status is not None:
+            if status == "failed" and data.get("ignore_errors"):
+                status = "ok"
+            task = Task(
+                name=str(data.get("task", "")),
+                host=str(data.get("host", "")),
+                status=status,
+                seconds=float(data.get("duration") or 0.0),
+                result=data.get("res") or {},
+            )
+            self.tasks.append(task)
+            if self._on_task is not None:
+                self._on_task(task)
+
+    def close(self) -> None:
+        """End the log."""
+        self._file.close()
+
+
+def judge(played: Played, code: int, events: Events, check: bool) -> None:
+    """Raise for what is not a result: no connection, Ansible's own errors, and (with check) a failed task."""
+    where = f"log: {played.log}"
+    lost = next((task for task in played.tasks if task.status == "unreachable"), None)
+    if lost is not None:
+        raise InfrastructureError(
+            f"Ansible cannot reach '{lost.host}'",
+            details=f"{lost.result.get('msg', '')}\n{where}",
+            cure="run 'perfbisect lab check'",
+        )
+    failed = played.failed
+    if failed is not None:
+        if check:
+            raise InfrastructureError(
+                f"the task '{failed.name}' failed on '{failed.host}'",
+                details=f"{explain(failed)}\n{where}",
+            )
+        return
+    if code != 0:
+        text = played.log.read_text(encoding="utf-8", errors="replace")
+        raise InfrastructureError(
+            f"the playbook '{played.playbook}' could not be run (code {code})",
+            details=f"{text[-2000:]}\n{where}",
+        )
+    if not played.tasks:
+        raise InfrastructureError(
+            f"the playbook '{played.playbook}' had no host to run on",
+            details="\n".join(events.noise[-5:]) + f"\n{where}",
+            cure="look at the groups in the lab's inventory: 'perfbisect lab list'",
+        )
+
+
+def explain(task: Task) -> str:
+    """Return the words a failed task left, as few as say it: message, standard error, end of the output."""
+    parts = [str(task.result.get("msg", ""))]
+    parts += [str(task.result.get(key, ""))[-2000:] for key in ("module_stderr", "stderr", "stdout")]
+    return "\n".join(part for part in parts if part.strip())

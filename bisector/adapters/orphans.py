@@ -1,0 +1,93 @@
+"""Finding every process that one of ours started, and ending those that outlived it.
+
+A process group is not enough: Ansible's workers and OpenSSH's connection masters leave it by setsid. So every
+process that `process.stream` starts inherits a mark in its environment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import time
+from pathlib import Path
+
+log = logging.getLogger(__name__)
+
+_GRACE_SECONDS = 5.0
+"""Between SIGTERM and SIGKILL: long enough for make and QEMU to remove their temporary files."""
+
+MARK = "PERFBISECT_PROCESS"
+"""Environment variable that every descendant inherits, so that those which left the process group (Ansible's
+workers and OpenSSH's connection masters call setsid) are found and ended as well. A list joined by ':', each
+'<our pid>-<its start time>.<random>', so that what a killed perfbisect left can be told from what lives."""
+
+
+def end_marked(mark: str, grace: float = _GRACE_SECONDS) -> int:
+    """End every process of this machine with `mark` in its environment or command line; return how many.
+
+    The command line as well, because OpenSSH's connection masters overwrite their environment with their
+    title, which names their socket. SIGTERM first, SIGKILL after `grace` seconds; looks again until none is
+    left, for a process may fork while the list is read.
+    """
+    seen: set[int] = set()
+    deadline = time.monotonic() + grace
+    while pids := marked(mark):
+        late = time.monotonic() > deadline
+        for pid in pids:
+            if late or pid not in seen:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL if late else signal.SIGTERM)
+        seen.update(pids)
+        if time.monotonic() > deadline + grace:
+            log.warning("processes %s do not end", sorted(pids))
+            break
+        time.sleep(0.02)
+    return len(seen)
+
+
+def end_orphans() -> int:
+    """End what `stream` of a perfbisect that was killed (-9, out of memory) left running; return how many.
+
+    To be called before work is taken up again: an orphaned build would race with its second attempt.
+    """
+    marks: set[str] = set()
+    for environment in _environments().values():
+        for variable in environment.split(b"\0"):
+            name, _, value = variable.partition(b"=")
+            if name.decode(errors="replace") == MARK:
+                marks.update(value.decode(errors="replace").split(":"))
+    ended = 0
+    for mark in marks:
+        owner = mark.split(".", 1)[0]
+        pid = owner.split("-", 1)[0]
+        if pid.isdigit() and identity(int(pid)) != owner:
+            ended += end_marked(mark)
+    return ended
+
+
+def identity(pid: int) -> str:
+    """Return '<pid>-<start time>' of a process, which is never used twice; without a time if it is gone."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return f"{pid}-"
+    return f"{pid}-{stat.rsplit(')', 1)[1].split()[19]}"  # field 22 of proc(5); the name may hold blanks
+
+
+def marked(mark: str) -> set[int]:
+    """Return the processes with `mark` in their environment or command line."""
+    needle = mark.encode()
+    found = {pid for pid, environment in _environments().items() if needle in environment}
+    return found | {pid for pid, command in _environments("cmdline").items() if needle in command}
+
+
+def _environments(file: str = "environ") -> dict[int, bytes]:
+    """Return the environment (or another file) of every other process that we may look into."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            with contextlib.suppress(OSError):  # gone meanwhile, or another user's
+                found[int(entry.name)] = (entry / file).read_bytes()
+    return found
