@@ -10,13 +10,13 @@ import contextlib
 import json
 import threading
 import time
-from collections.abc import Callable
 
 from bisector.core.model import Booted, Built, Conclusion, Decision, Left, Measure, Ran, RunFailed
 from bisector.core.state import extend
-from bisector.engine.events import Event, EventKind, OnEvent
+from bisector.engine.events import OnEvent
 from bisector.engine.ledger import Ledger, kernel_note
 from bisector.engine.services import Services
+from bisector.engine.telling import Teller, words
 from bisector.errors import BuildFailed, InfrastructureError, Interrupted, KernelError, WorkloadFailed
 from bisector.ports import BuildOrder, Job, Kernel, Session, Stored
 from bisector.spec.request import Accepted
@@ -39,7 +39,6 @@ class Driver:
         self.accepted = Accepted.model_validate_json(stored.request)
         self._graph = stored.graph
         self._services = services
-        self._on_event = on_event
         self._stop = stop
         self._sessions: dict[str, tuple[str, Session]] = {}
         self._pending: dict[str, Measure] = {}
@@ -50,6 +49,7 @@ class Driver:
         self._ledger = Ledger(
             services.store, stored.id, stored.graph, self.accepted.the_goal(), services.folder(stored.id)
         )
+        self._teller = Teller(on_event, self._ledger)
 
     # --- decide -----------------------------------------------------------------------------------------
 
@@ -64,14 +64,14 @@ class Driver:
             number = ledger.decide(testbed, decision)
             if isinstance(decision, Measure):
                 self._pending[testbed] = decision
-                self._tell("decision", _words(decision), decision.commit, testbed, decision.reason)
+                self._teller.tell("decision", words(decision), decision.commit, testbed, decision.reason)
             return number, decision
 
     def conclude(self, conclusion: Conclusion) -> None:
         """Free the testbeds and write the end down."""
         self.close()
         self._services.store.set_status(self.id, "done", conclusion)
-        self._tell("done", conclusion.summary)
+        self._teller.tell("done", conclusion.summary)
 
     # --- carry out --------------------------------------------------------------------------------------
 
@@ -118,7 +118,7 @@ class Driver:
                 self._leave(testbed, lost=True)
                 session = None
                 again = losses < _TRIES
-                self._tell(
+                self._teller.tell(
                     "trouble", error.message + ("; trying again" if again else ""), measure.commit, testbed
                 )
                 if not again:
@@ -132,7 +132,7 @@ class Driver:
                     return
                 self._leave(testbed)
                 session = None
-                self._tell("trouble", f"{error.message}; once more", measure.commit, testbed)
+                self._teller.tell("trouble", f"{error.message}; once more", measure.commit, testbed)
 
     def _failed(self, error: KernelError, measure: Measure, testbed: str) -> None:
         """Record what a kernel did twice."""
@@ -160,7 +160,7 @@ class Driver:
                 failure=error.message,
             )
             self._ledger.record(failed, note)
-        self._tell("trouble", error.message, measure.commit, testbed)
+        self._teller.tell("trouble", error.message, measure.commit, testbed)
 
     # --- build, boot, run -------------------------------------------------------------------------------
 
@@ -172,7 +172,7 @@ class Driver:
         started = time.monotonic()
         try:
             with self._bench:
-                kernel = self._services.builder.build(order, self._progress(measure, testbed))
+                kernel = self._services.builder.build(order, self._teller.progress(measure, testbed))
         except BuildFailed as error:
             self._check_stop()
             seconds = time.monotonic() - started
@@ -180,7 +180,7 @@ class Driver:
                 measure.commit, False, seconds, layout=measure.layout, failure=error.message.strip()
             )
             self._ledger.record(failed, {"details": error.details})
-            self._tell("trouble", error.message, measure.commit, testbed, seconds=seconds)
+            self._teller.tell("trouble", error.message, measure.commit, testbed, seconds=seconds)
             return None
         if not known:
             built = Built(
@@ -193,9 +193,11 @@ class Driver:
             )
             self._ledger.record(built, {"kernel": kernel_note(kernel)})
             words = "is in the cache" if kernel.cached else "is built"
-            self._tell("build", f"the kernel {words}", measure.commit, testbed, seconds=kernel.seconds)
+            self._teller.tell("build", f"the kernel {words}", measure.commit, testbed, seconds=kernel.seconds)
             if self._ledger.measured_already(kernel.binary, measure.commit):
-                self._tell("note", "the same kernel as one that was measured: no boot needed", measure.commit)
+                self._teller.tell(
+                    "note", "the same kernel as one that was measured: no boot needed", measure.commit
+                )
                 return None
         return kernel
 
@@ -204,7 +206,7 @@ class Driver:
         folder = self._ledger.boot_folder(boot)
         started, at = time.monotonic(), self._now()
         job = self._the_job()
-        progress = self._progress(measure, testbed)
+        progress = self._teller.progress(measure, testbed)
         self._ledger.check_world(testbed, {"workload": job.checksum, **self._services.boot_notes})
         session = self._services.testbeds[testbed].boot(kernel, job, folder, progress)
         seconds = time.monotonic() - started
@@ -231,7 +233,7 @@ class Driver:
             purpose=measure.purpose,
         )
         self._ledger.record(booted, note)
-        self._tell("boot", f"booted {facts.release}", measure.commit, testbed, seconds=seconds)
+        self._teller.tell("boot", f"booted {facts.release}", measure.commit, testbed, seconds=seconds)
         for _ in range(job.warmup):
             self._run(boot, session, measure, testbed, warmup=True)
         return boot, session
@@ -259,7 +261,7 @@ class Driver:
         words = f"{metric.name} {value:.6g} {metric.unit}" if value is not None else "no value"
         kind = "warm-up" if warmup else "run"
         text = f"{kind} {index}: {words}{suspicious}"
-        self._tell("run", text, measure.commit, testbed, seconds=result.seconds, value=value)
+        self._teller.tell("run", text, measure.commit, testbed, seconds=result.seconds, value=value)
 
     # --- small parts ------------------------------------------------------------------------------------
 
@@ -279,42 +281,5 @@ class Driver:
                 self._job = self._services.make_job(self._services.folder(self.id) / "workload")
             return self._job
 
-    def _progress(self, measure: Measure, testbed: str) -> Callable[[str], None]:
-        return lambda text: self._tell("note", text, measure.commit, testbed)
-
     def _now(self) -> float:
         return self._services.clock.now()
-
-    def _tell(
-        self,
-        kind: EventKind,
-        text: str,
-        commit: int | None = None,
-        testbed: str = "",
-        reason: str = "",
-        *,
-        seconds: float | None = None,
-        value: float | None = None,
-    ) -> None:
-        costs = self._ledger.state.costs
-        self._on_event(
-            Event(
-                kind=kind,
-                text=text,
-                commit=commit,
-                reason=reason,
-                testbed=testbed,
-                seconds=seconds,
-                value=value,
-                runs=len(costs.runs),
-                boots=len(costs.boots),
-                builds=len(costs.builds),
-            )
-        )
-
-
-def _words(measure: Measure) -> str:
-    where = "in the running boot" if measure.boot is not None else "in a new boot"
-    runs = "1 run" if measure.runs == 1 else f"{measure.runs} runs"
-    layout = f" of code layout {measure.layout}" if measure.layout else ""
-    return f"{runs} {where}{layout}"
