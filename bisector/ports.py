@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from bisector.core.model import CommitGraph, Conclusion, Decision, Record, TestbedClock
 from bisector.core.state import State
@@ -97,13 +97,18 @@ class BuildOrder:
     patches: tuple[Path, ...] = ()
 
 
+Userspace = Literal["debian", "initramfs"]
+"""A distribution's root with SSH, for kernels that its C library runs on (3.2 and later); or a few static
+programs in an initramfs, driven over a serial port, for any kernel since 2.6.18."""
+
+
 @dataclass(frozen=True, slots=True)
 class Kernel:
     """A built kernel in the cache. Sizes in bytes; `binary` is equal for kernels that are the same code.
 
     release: what uname -r must say; build_id: GNU build id (hex) that /sys/kernel/notes must show;
     options: effective .config as NAME -> value ('y', 'm', text), absent options left out;
-    lost: wanted options that were not granted.
+    lost: wanted options that were not granted; userspace: what a guest that boots it runs (see `Userspace`).
     """
 
     sha: str
@@ -121,6 +126,7 @@ class Kernel:
     lost: tuple[str, ...] = ()
     toolchain: str = ""
     key: str = ""
+    userspace: Userspace = "debian"
 
 
 class Builder(Protocol):

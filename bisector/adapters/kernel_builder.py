@@ -11,20 +11,22 @@ import importlib.metadata
 import json
 import os
 import shutil
-import tarfile
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bisector.adapters.ansible import Ansible
 from bisector.adapters.build_log import excerpt, judge, without_folder
+from bisector.adapters.build_watch import Watch, unpack
 from bisector.adapters.kernel_cache import Entry, KernelCache, disk_error, facts_from, kernel_key, locked
 from bisector.adapters.kernel_tree import KernelTrees, patched_trees
 from bisector.errors import BuildFailed, InfrastructureError, SourceFailed
 from bisector.ports import BuildOrder, Kernel, Progress
-from bisector.spec.recipe import Recipe, load_recipe
+from bisector.spec.plan import BuildPlan, Tables, name_of, plan
+from bisector.spec.recipe import AUTO, Recipe, choose_recipe, load_recipe
+from bisector.spec.toolchain import Toolchain
 
 _PROBE_SECONDS = 300.0
 """A play of one task takes 2 s; a new remote builder gets tuxmake installed in it."""
@@ -37,9 +39,6 @@ _CACHE_BYTES = 10 << 30
 
 _CCACHE_SIZE = "5G"
 """Some fifty quite different kernels of the default recipe."""
-
-_TELL_SECONDS = 5.0
-"""How often progress is told while compiling."""
 
 _KILOBYTES_NEEDED = 64 * 1024
 """A builder with less than 64 MiB left after a failed build had no room, whatever the compiler said."""
@@ -60,6 +59,14 @@ class _Builder:
     trees: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """How a commit is built. tree: what is compiled, with patches and fixups in it."""
+
+    plan: BuildPlan
+    tree: str
+
+
 @dataclass(slots=True)
 class KernelBuilder:
     """The Builder port over Ansible. One build at a time for each builder; a second process waits.
@@ -78,9 +85,12 @@ class KernelBuilder:
     kernels: Path | None = None
     timeout: float = _BUILD_SECONDS
     cache_bytes: int = _CACHE_BYTES
-    _builder: _Builder | None = field(default=None, init=False, repr=False)
+    _builders: dict[str, _Builder] = field(default_factory=dict, init=False, repr=False)
     _recipes: dict[str, Recipe] = field(default_factory=dict, init=False, repr=False)
-    _trees: dict[tuple[str, tuple[Path, ...]], str] = field(default_factory=dict, init=False, repr=False)
+    _tables: Tables | None = field(default=None, init=False, repr=False)
+    _planned: dict[tuple[str, str, tuple[Path, ...]], Planned] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     def build(self, order: BuildOrder, progress: Progress) -> Kernel:
         """Build or fetch from the cache.
@@ -89,13 +99,12 @@ class KernelBuilder:
         the commit is at fault (details: first error, path of the kept log); InfrastructureError otherwise.
         """
         started = time.monotonic()
-        recipe = self._recipe(order.recipe)
-        tree = self._tree(order)
-        builder = self._look(recipe, progress)
-        key = kernel_key(tree, recipe, order.layout, builder.toolchain)
+        planned = self.plan(order)
+        builder = self._look(planned.plan.toolchain, progress)
+        key = kernel_key(planned.tree, planned.plan.digest(order.layout), builder.toolchain)
         entry = self._store.get(key)
         if entry is not None:
-            return self._kernel(order, recipe, entry, cached=True, seconds=time.monotonic() - started)
+            return self._kernel(order, planned, entry, cached=True, seconds=time.monotonic() - started)
 
         def waiting() -> None:
             progress(f"waiting for another process that builds on '{self.host}'")
@@ -103,29 +112,50 @@ class KernelBuilder:
         with locked(self.cache / "builder" / f"{self.host}.lock", waiting, self.ansible.stop):
             entry = self._store.get(key)  # the one we waited for may have built just this
             if entry is None:
-                entry = self._make(order, recipe, tree, key, builder, progress)
+                entry = self._make(order, planned, key, builder, progress)
                 self._store.shrink(self.cache_bytes, keep=frozenset({key}))
-        return self._kernel(order, recipe, entry, cached=False, seconds=time.monotonic() - started)
+        return self._kernel(order, planned, entry, cached=False, seconds=time.monotonic() - started)
 
     def cached(self, order: BuildOrder) -> Kernel | None:
         """Return the kernel if it is in the cache already; asks no builder whose toolchain is known."""
-        recipe = self._recipe(order.recipe)
-        toolchain = self._builder.toolchain if self._builder else self._known_toolchain(recipe)
-        if toolchain is None:
-            return None
         try:
-            tree = self._tree(order)
+            planned = self.plan(order)
         except SourceFailed:
             return None
-        entry = self._store.get(kernel_key(tree, recipe, order.layout, toolchain))
-        return self._kernel(order, recipe, entry, cached=True, seconds=0.0) if entry else None
+        compiler = planned.plan.toolchain.compiler
+        builder = self._builders.get(compiler)
+        toolchain = builder.toolchain if builder else self._known_toolchain(compiler)
+        if toolchain is None:
+            return None
+        entry = self._store.get(kernel_key(planned.tree, planned.plan.digest(order.layout), toolchain))
+        return self._kernel(order, planned, entry, cached=True, seconds=0.0) if entry else None
+
+    def plan(self, order: BuildOrder) -> Planned:
+        """Return how a commit is built, changing nothing.
+
+        Raises RequestError for an unknown commit, recipe or patch, SourceFailed if there is nothing to build:
+        no Linux, no row that covers it, a patch or fixup that does not apply.
+        """
+        what = (order.sha, order.recipe, order.patches)
+        if what not in self._planned:
+            trees, where = self._kernel_trees, order.sha[:12]
+            tree = trees.tree(order.sha, order.patches)
+            release = trees.release(tree)
+            name = order.recipe
+            recipe = self._recipe(choose_recipe([release], kernels=self.kernels) if name == AUTO else name)
+            if self._tables is None:
+                self._tables = Tables.load(self.kernels)
+            made = plan(recipe, self._tables, release, where)
+            self._planned[what] = Planned(made, trees.fixed(tree, made.fixups, where))
+        return self._planned[what]
 
     # --- the steps of a build -------------------------------------------------------------------------------
 
     def _make(
-        self, order: BuildOrder, recipe: Recipe, tree: str, key: str, builder: _Builder, progress: Progress
+        self, order: BuildOrder, planned: Planned, key: str, builder: _Builder, progress: Progress
     ) -> Entry:
-        manifest = recipe.manifest
+        made, tree = planned.plan, planned.tree
+        recipe, toolchain = made.recipe, made.toolchain
         trees = self._kernel_trees
         work = self._workspace()
         try:
@@ -140,19 +170,23 @@ class KernelBuilder:
                 "PB_OBJECTS": ":".join(map(str, trees.object_folders())) if builder.here else "",
                 "PB_KEY": key,
                 "PB_OUT": f"{recipe.name}-{order.layout}",
-                "PB_ARCH": manifest.arch,
-                "PB_TOOLCHAIN": manifest.toolchain,
-                "PB_BASE": manifest.base,
-                "PB_CONFIG": recipe.config,
-                "PB_REQUIRED": "".join(f"{option.line}\n" for option in recipe.required),
-                "PB_IMAGE": manifest.image,
+                "PB_ARCH": recipe.manifest.arch,
+                "PB_DRIVER": toolchain.driver,
+                "PB_COMPILER": toolchain.compiler,
+                "PB_CROSS": toolchain.cross,
+                "PB_SHIM": toolchain.shim(),
+                "PB_HOST_SHIM": toolchain.host_shim(),
+                "PB_BASE": recipe.manifest.base,
+                "PB_CONFIG": made.config,
+                "PB_REQUIRED": made.required,
+                "PB_IMAGE": " ".join(recipe.manifest.image),
                 "PB_FLAGS": recipe.flags(order.layout),
                 "PB_JOBS": str(self.jobs or builder.cpus),
                 "PB_NICE": str(self.nice),
                 "PB_CCACHE_SIZE": _CCACHE_SIZE,
             }
             folder = Path(builder.folder) if builder.here else None
-            watch = _Watch(folder, self._store.most_compiled(), progress, self.ansible.stop)
+            watch = Watch(folder, self._store.most_compiled(), progress, self.ansible.stop)
             artefacts = work / "artefacts.tar"
             played = replace(self.ansible, stop=watch).play(
                 "build",
@@ -167,29 +201,29 @@ class KernelBuilder:
                 progress=progress,
             )
             if pack:
-                self._builder = replace(builder, trees=(*builder.trees, tree))
+                self._builders[toolchain.compiler] = replace(builder, trees=(*builder.trees, tree))
             facts = facts_from(str(played.result("building").get("stdout", "")))
             played.log.unlink(missing_ok=True)
             kernel = work / "kernel"
-            _unpack(artefacts, kernel)
+            unpack(artefacts, kernel)
             if facts.get("status") != "ok":
-                self._fail(order, recipe, key, facts, kernel / "build.log")
+                self._fail(order, planned, key, facts, kernel / "build.log")
             facts["toolchain"] = builder.toolchain
             return self._store.put(key, kernel, facts)
         finally:
             shutil.rmtree(work, ignore_errors=True)
 
-    def _look(self, recipe: Recipe, progress: Progress) -> _Builder:
-        """Ask the builder once in the life of this object what it has."""
-        if self._builder is not None:
-            return self._builder
-        toolchain = recipe.manifest.toolchain
+    def _look(self, toolchain: Toolchain, progress: Progress) -> _Builder:
+        """Ask the builder, once in the life of this object for each compiler, what it has."""
+        if (known := self._builders.get(toolchain.compiler)) is not None:
+            return known
         played = self.ansible.play(
             "builder",
             limit=self.host,
             variables={
                 "perfbisect_shared_folder": str(self.cache.absolute()),
-                "perfbisect_toolchain": toolchain,
+                "perfbisect_toolchain": toolchain.compiler,
+                "perfbisect_cross": toolchain.cross,
                 "perfbisect_tuxmake": importlib.metadata.version("tuxmake"),
             },
             folder=self.cache / "builder" / "plays",
@@ -198,38 +232,61 @@ class KernelBuilder:
         )
         facts = facts_from(str(played.result("looking at the builder").get("stdout", "")))
         played.log.unlink(missing_ok=True)
-        if facts.get("missing"):
+        missing = facts.get("missing", "").split()
+        if missing:
+            package = toolchain.package if toolchain.compiler in missing and toolchain.package else ""
             raise InfrastructureError(
-                f"the builder '{self.host}' lacks: {facts['missing']}",
-                cure="run 'make deps' there, or install the Debian packages with these programs",
+                f"the builder '{self.host}' lacks: {' '.join(missing)}",
+                cure=f"apt install {package}"
+                if package
+                else "run 'make deps' there, or install the Debian packages with these programs",
             )
-        self._builder = _Builder(
+        builder = _Builder(
             folder=facts["folder"],
             here=facts["here"] == "yes",
             cpus=int(facts["cpus"]),
             toolchain=facts["toolchain"],
             trees=tuple(facts.get("trees", "").split()),
         )
-        self._remember_toolchain(toolchain, self._builder.toolchain)
-        return self._builder
+        self._builders[toolchain.compiler] = builder
+        self._remember_toolchain(toolchain.compiler, builder.toolchain)
+        return builder
 
-    def _fail(self, order: BuildOrder, recipe: Recipe, key: str, facts: Mapping[str, str], log: Path) -> None:
+    def _fail(
+        self, order: BuildOrder, planned: Planned, key: str, facts: Mapping[str, str], log: Path
+    ) -> None:
         """Raise what a failed build means; its log is kept."""
         text = log.read_text(encoding="utf-8", errors="replace")
         kept = self._store.keep_log(key, log)
-        short, where = order.sha[:12], f"log: {kept}"
+        short, where, recipe = order.sha[:12], f"log: {kept}", planned.plan.recipe
         status = facts.get("status", "")
         if status == "not-linux":
             raise SourceFailed(
-                f"{short} holds no Linux kernel", details="its tree has no Makefile, Kconfig and Kbuild"
+                f"{short} holds no Linux kernel", details="its tree has no Makefile and Kbuild"
             )
         if status == "refused":
             lines = [line for line in text.splitlines() if line.startswith("required option not granted: ")]
-            names = ", ".join(line.rsplit(": ", 1)[1] for line in lines)
+            options = [line.rsplit(": ", 1)[1].split("|")[0] for line in lines]
+            unknown = [
+                line for line in options if not self._kernel_trees.defines(planned.tree, name_of(line))
+            ]
+            if unknown:
+                raise BuildFailed(
+                    f"{short} knows no option {', '.join(map(name_of, unknown))}",
+                    details=f"no Kconfig file of this tree ({planned.plan.release}) defines it\n{where}",
+                    cure=f"mend the name in the fragments of {recipe.path}, or say in "
+                    f"{recipe.path.parent.parent / 'options.toml'} since which release it exists",
+                )
             raise BuildFailed(
-                f"{short} does not grant what the recipe '{recipe.name}' requires: {names}",
+                f"{short} does not grant what the recipe '{recipe.name}' requires: {', '.join(options)}",
                 details=where,
                 cure=f"make it 'wanted' in {recipe.path} if kernels without it may be compared",
+            )
+        if status == "stale":
+            raise InfrastructureError(
+                f"the image built for {short} held another kernel than the one just linked",
+                details=where,
+                cure="its output folder was thrown away; trying again builds it from nothing",
             )
         failure = judge(text)
         if (
@@ -249,8 +306,9 @@ class KernelBuilder:
         )
 
     def _kernel(
-        self, order: BuildOrder, recipe: Recipe, entry: Entry, *, cached: bool, seconds: float
+        self, order: BuildOrder, planned: Planned, entry: Entry, *, cached: bool, seconds: float
     ) -> Kernel:
+        recipe = planned.plan.recipe
         options, facts = entry.options(), entry.facts
         return Kernel(
             sha=order.sha,
@@ -265,9 +323,10 @@ class KernelBuilder:
             cached=cached,
             sizes={name: int(facts[name]) for name in ("text", "data", "bss", "image") if name in facts},
             options=options,
-            lost=recipe.lost(options),
+            lost=planned.plan.lost(options),
             toolchain=facts.get("toolchain", ""),
             key=entry.key,
+            userspace=recipe.manifest.userspace,
         )
 
     # --- what is asked more than once -----------------------------------------------------------------------
@@ -285,12 +344,6 @@ class KernelBuilder:
             self._recipes[name] = load_recipe(name, self.kernels)
         return self._recipes[name]
 
-    def _tree(self, order: BuildOrder) -> str:
-        what = (order.sha, order.patches)
-        if what not in self._trees:
-            self._trees[what] = self._kernel_trees.tree(order.sha, order.patches)
-        return self._trees[what]
-
     def _workspace(self) -> Path:
         """A folder on the cache's file system, so that a finished kernel is moved in by a rename."""
         parent = self.cache / "kernels"
@@ -300,12 +353,12 @@ class KernelBuilder:
         except OSError as error:
             raise disk_error(parent, error) from error
 
-    def _toolchain_file(self, toolchain: str) -> Path:
-        return self.cache / "builder" / f"{self.host}.{toolchain}.json"
+    def _toolchain_file(self, compiler: str) -> Path:
+        return self.cache / "builder" / f"{self.host}.{compiler.replace('/', '_')}.json"
 
-    def _known_toolchain(self, recipe: Recipe) -> str | None:
+    def _known_toolchain(self, compiler: str) -> str | None:
         try:
-            text = self._toolchain_file(recipe.manifest.toolchain).read_text(encoding="utf-8")
+            text = self._toolchain_file(compiler).read_text(encoding="utf-8")
             return str(json.loads(text)["toolchain"])
         except (OSError, ValueError, KeyError):
             return None
@@ -318,54 +371,3 @@ class KernelBuilder:
             partial.replace(target)
         except OSError as error:
             raise disk_error(target, error) from error
-
-
-class _Watch:
-    """Asked by the running play whether to stop; uses the occasion to tell how far the compiler is.
-
-    folder: the builder's, when its files can be read from here; whole: files of a build from nothing, 0 if
-    no build has told yet.
-    """
-
-    def __init__(
-        self, folder: Path | None, whole: int, progress: Progress, stop: Callable[[], bool] | None
-    ) -> None:
-        self._log = folder / "builder" / "work" / "tuxmake" / "build.log" if folder else None
-        self._whole = f" (a whole kernel has {whole:,})" if whole else ""
-        self._progress = progress
-        self._stop = stop
-        self._since = time.time()
-        self._tell_at = time.monotonic() + _TELL_SECONDS
-        self._told = 0
-
-    def __call__(self) -> bool:
-        if self._log is not None and time.monotonic() >= self._tell_at:
-            self._tell_at = time.monotonic() + _TELL_SECONDS
-            compiled = self._compiled(self._log)
-            if compiled > self._told:
-                self._told = compiled
-                self._progress(f"compiling: {compiled:,} files so far{self._whole}")
-        return self._stop is not None and self._stop()
-
-    def _compiled(self, path: Path) -> int:
-        try:
-            if path.stat().st_mtime < self._since:  # the build before this one
-                return 0
-            return path.read_bytes().count(b"\n  CC ")
-        except OSError:
-            return 0
-
-
-def _unpack(artefacts: Path, folder: Path) -> None:
-    try:
-        folder.mkdir()
-        with tarfile.open(artefacts) as archive:
-            if hasattr(tarfile, "data_filter"):
-                archive.extractall(folder, filter="data")
-            else:  # Debian 12's Python 3.11.2 is older than filters (3.11.4); the builder is trusted anyway
-                archive.extractall(folder)  # noqa: S202
-        artefacts.unlink()
-    except (OSError, tarfile.TarError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise disk_error(folder, error) from error
-        raise InfrastructureError(f"what the builder sent is not whole: {error}") from error

@@ -19,17 +19,20 @@ from pathlib import Path
 from typing import Any
 
 from bisector.errors import InfrastructureError, Interrupted
-from bisector.spec.recipe import Recipe, effective_options
+from bisector.spec.recipe import effective_options
 
-_FORMAT = 1
+_FORMAT = 2
 """Part of every key; raised when the way kernels are built changes what comes out."""
 
 _LOCK_POLL_SECONDS = 0.2
 
 
-def kernel_key(tree: str, recipe: Recipe, layout: int, toolchain: str) -> str:
-    """Return what names a kernel (64 hex digits): everything that can change it, and nothing else."""
-    parts = [str(_FORMAT), tree, recipe.digest(layout), toolchain]
+def kernel_key(tree: str, plan: str, toolchain: str) -> str:
+    """Return what names a kernel (64 hex digits): everything that can change it, and nothing else.
+
+    tree: with patches and fixups in it; plan: `BuildPlan.digest`; toolchain: what its programs say they are.
+    """
+    parts = [str(_FORMAT), tree, plan, toolchain]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

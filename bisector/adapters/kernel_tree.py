@@ -13,6 +13,8 @@ from pathlib import Path
 
 from bisector.adapters import process
 from bisector.errors import InfrastructureError, RequestError, SourceFailed
+from bisector.spec.fixup import Fixup, files_of, fix
+from bisector.spec.release import Release, release_of
 
 _GIT_SECONDS = 600.0
 """Packing a whole kernel tree for a remote builder takes a minute or two."""
@@ -45,6 +47,50 @@ class KernelTrees:
             )
         tree = done.output.strip()
         return self._patched(sha, tree, patches) if patches else tree
+
+    def release(self, tree: str) -> Release:
+        """Return the age of a tree (or a commit): the release that its Makefile names.
+
+        Raises SourceFailed for a tree that is no Linux.
+        """
+        done = self._git(["cat-file", "blob", f"{tree}:Makefile"], own=(self.own / "objects").is_dir())
+        release = release_of(done.output) if done.code == 0 else None
+        if release is None:
+            raise SourceFailed(
+                f"{tree[:12]} holds no Linux kernel",
+                details="its top Makefile, if it has one, names no release",
+            )
+        return release
+
+    def fixed(self, tree: str, fixups: Sequence[Fixup], where: str) -> str:
+        """Return the tree with edits made to it; the same tree if there is nothing to edit.
+
+        Raises SourceFailed naming the edit that no longer applies. where: names the commit in errors.
+        """
+        if not fixups:
+            return tree
+        self._open_own()
+        with tempfile.TemporaryDirectory(prefix="pb-fixups-") as name:
+            folder = Path(name)
+            env = {"GIT_INDEX_FILE": str(folder / "index"), "GIT_WORK_TREE": str(folder / "tree")}
+            (folder / "tree").mkdir()
+            self._git(["read-tree", tree], own=True, env=env, check=True)
+            listed = self._git(["ls-files", "--", *files_of(fixups)], own=True, env=env, check=True)
+            paths = listed.output.splitlines()
+            self._git(["checkout-index", "--", *paths], own=True, env=env, check=True)
+            for path in paths:
+                file = folder / "tree" / path
+                # Latin-1 gives every byte back as it was, whatever encoding a file of 2006 has.
+                text = file.read_bytes().decode("latin-1")
+                file.write_bytes(fix(fixups, path, text, where).encode("latin-1"))
+            self._git(["update-index", "--", *paths], own=True, env=env, check=True)
+            return self._git(["write-tree"], own=True, env=env, check=True).output.strip()
+
+    def defines(self, tree: str, option: str) -> bool:
+        """Return whether any Kconfig file of a tree defines an option (named without CONFIG_)."""
+        pattern = rf"^[[:space:]]*(menu)?config {option}[[:space:]]*$"
+        done = self._git(["grep", "-qE", pattern, tree, "--", "*Kconfig*"], own=True)
+        return done.code == 0
 
     def object_folders(self) -> tuple[Path, ...]:
         """Return the folders in which git finds the objects of all trees, the user's first."""

@@ -1,13 +1,11 @@
 """How a commit becomes a kernel: `kernels/recipes/<name>.toml` and the config fragments it names.
 
-A recipe is data. `load_recipe` reads it with its fragments and refuses contradictions; `Recipe.digest` is
-what the cache of kernels is keyed by, so it covers everything that can change a kernel and no comment.
+A recipe is data. `load_recipe` reads it with its fragments and refuses contradictions; what it means for a
+commit of some age is `spec.plan`'s.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +16,11 @@ from pydantic import Field
 
 from bisector.errors import RequestError
 from bisector.resources import resource
-from bisector.spec.base import Spec, load_toml, nearest
+from bisector.spec.base import load_toml, nearest
+from bisector.spec.release import Release, Row, refuse_overlaps
+
+AUTO = "auto"
+"""In place of a recipe's name: the youngest of those that offer themselves and cover all commits."""
 
 DEFAULT_RECIPE = "x86_64-guest"
 
@@ -28,16 +30,24 @@ _SET = re.compile(r"CONFIG_(?P<name>[A-Za-z0-9_]+)=(?P<value>\S.*)")
 _UNSET = re.compile(r"# CONFIG_(?P<name>[A-Za-z0-9_]+) is not set")
 
 
-class RecipeManifest(Spec):
-    """The TOML file."""
+class RecipeManifest(Row):
+    """The TOML file. Its range says for which releases it is known to work."""
 
     summary: str = Field(min_length=1)
-    arch: Literal["x86_64"] = Field(description="as tuxmake calls it")
-    toolchain: Literal["gcc", "clang"] = "gcc"
+    arch: Literal["x86_64", "arm64", "riscv64"] = Field(description="as tuxmake calls it")
+    toolchain: str = Field(default="gcc", description="a name in toolchains.toml")
+    userspace: Literal["debian", "initramfs"] = Field(
+        default="debian", description="what its kernels can boot into, see kernels/README.md"
+    )
+    auto: bool = Field(default=False, description="whether it is taken without being named")
     base: str = Field(
         default="tinyconfig", pattern=r"^[a-z0-9_]+config$", description="make target to start from"
     )
-    image: str = Field(default="arch/x86/boot/bzImage", description="what boots, below the output folder")
+    image: tuple[str, ...] = Field(
+        default=("arch/x86/boot/bzImage",),
+        min_length=1,
+        description="what boots, below the output folder; the first that a tree makes",
+    )
     required: tuple[str, ...] = Field(
         min_length=1, description="fragments of which every option must be granted, or the build fails"
     )
@@ -71,6 +81,13 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
+class _Range:
+    name: str
+    since: str
+    before: str
+
+
+@dataclass(frozen=True, slots=True)
 class Recipe:
     """A loaded recipe. options: in the order of the fragments, required ones first."""
 
@@ -78,16 +95,6 @@ class Recipe:
     path: Path
     manifest: RecipeManifest
     options: tuple[Option, ...]
-
-    @property
-    def config(self) -> str:
-        """The fragments as one, for the kernel's merge script."""
-        return "".join(option.line + "\n" for option in self.options)
-
-    @property
-    def required(self) -> tuple[Option, ...]:
-        """The options without which the build fails."""
-        return tuple(option for option in self.options if option.status == "required")
 
     def flags(self, layout: int) -> str:
         """Return the extra compiler flags of a layout; 0 is the plain one. Raises RequestError if unknown."""
@@ -99,22 +106,6 @@ class Recipe:
                 cure=f"add compiler flags to 'layouts' in {self.path}",
             )
         return self.manifest.layouts[layout - 1]
-
-    def lost(self, options: Mapping[str, str]) -> tuple[str, ...]:
-        """Return the names of the wanted options that an effective configuration lacks."""
-        return tuple(o.name for o in self.options if o.status == "wanted" and not o.granted(options))
-
-    def digest(self, layout: int = 0) -> str:
-        """Return a SHA-256 (hex) over everything in it that can change a kernel."""
-        content = {
-            "arch": self.manifest.arch,
-            "toolchain": self.manifest.toolchain,
-            "base": self.manifest.base,
-            "image": self.manifest.image,
-            "options": [[option.line, option.status == "required"] for option in self.options],
-            "flags": self.flags(layout),
-        }
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def list_recipes(kernels: Path | None = None) -> tuple[str, ...]:
@@ -137,6 +128,7 @@ def load_recipe(name: str, kernels: Path | None = None) -> Recipe:
         )
     path = kernels / "recipes" / f"{name}.toml"
     manifest = load_toml(path, RecipeManifest)
+    refuse_overlaps([_Range(name, manifest.since, manifest.before)], path)
     options: list[Option] = []
     for status, fragments in (("required", manifest.required), ("wanted", manifest.wanted)):
         for fragment in fragments:
@@ -151,6 +143,26 @@ def load_recipe(name: str, kernels: Path | None = None) -> Recipe:
             options += parse_fragment(text, fragment, "required" if status == "required" else "wanted", file)
     _no_contradiction(options, path)
     return Recipe(name, path, manifest, tuple(options))
+
+
+def choose_recipe(releases: Sequence[Release], arch: str = "x86_64", kernels: Path | None = None) -> str:
+    """Return the recipe for commits of these ages: the one for the youngest kernels that covers all of them.
+
+    Raises RequestError if none does.
+    """
+    offered = [load_recipe(name, kernels) for name in list_recipes(kernels)]
+    offered = [recipe for recipe in offered if recipe.manifest.auto and recipe.manifest.arch == arch]
+    fitting = [r for r in offered if all(r.manifest.holds(release) for release in releases)]
+    if not fitting:
+        ages = " and ".join(dict.fromkeys(str(release) for release in sorted(releases)))
+        raise RequestError(
+            f"no recipe is known to build {ages}",
+            details="\n".join(f"{r.name}: {r.manifest.range}" for r in offered),
+            cure="name the nearest with --recipe to try it all the same",
+        )
+    return max(
+        fitting, key=lambda r: Release.parse(r.manifest.since) if r.manifest.since else Release(0, 0)
+    ).name
 
 
 def parse_fragment(text: str, fragment: str, status: Status, file: Path) -> list[Option]:

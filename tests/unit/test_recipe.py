@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from bisector.errors import RequestError
+from bisector.spec.plan import load_plan
 from bisector.spec.recipe import DEFAULT_RECIPE, effective_options, load_recipe, parse_fragment
+from bisector.spec.release import Release
 from tests.support.toy_kernel import write_recipes
 
 
@@ -21,11 +23,12 @@ def test_the_shipped_recipe_loads_and_says_why() -> None:
 
 
 def test_required_and_wanted_are_told_from_the_effective_config() -> None:
-    recipe = load_recipe(DEFAULT_RECIPE)
-    config = effective_options(recipe.config.replace("CONFIG_PREEMPT_RT=y\n", ""))
-    assert recipe.lost(config) == ("PREEMPT_RT",)
-    assert all(option.granted(config) for option in recipe.required)
-    assert not next(o for o in recipe.required if o.name == "VIRTIO_BLK").granted({})
+    plan = load_plan(DEFAULT_RECIPE, Release(6, 1), "v6.1")
+    config = effective_options(plan.config.replace("CONFIG_PREEMPT_RT=y\n", ""))
+    assert plan.lost(config) == ("PREEMPT_RT",)
+    assert all(asked.granted(config) for asked in plan.asked if asked.required)
+    assert not next(asked for asked in plan.asked if asked.option.name == "VIRTIO_BLK").granted({})
+    assert "CONFIG_VIRTIO_BLK=y\n" in plan.required
 
 
 @pytest.mark.parametrize(
@@ -70,9 +73,10 @@ def test_unknown_names_are_met_with_the_known(tmp_path: Path) -> None:
 
 
 def test_the_digest_covers_options_and_flags_but_no_comment(tmp_path: Path) -> None:
-    plain = load_recipe("toy", write_recipes(tmp_path / "a"))
-    commented = load_recipe("toy", write_recipes(tmp_path / "b", required="# why not\nCONFIG_TOY=y\n"))
-    other = load_recipe("toy", write_recipes(tmp_path / "c", required="CONFIG_TOY=4\n"))
+    age = Release(6, 1)
+    plain = load_plan("toy", age, "x", write_recipes(tmp_path / "a"))
+    commented = load_plan("toy", age, "x", write_recipes(tmp_path / "b", required="# Why.\nCONFIG_TOY=y\n"))
+    other = load_plan("toy", age, "x", write_recipes(tmp_path / "c", required="CONFIG_TOY=4\n"))
     assert plain.digest() == commented.digest()
     assert len({plain.digest(), plain.digest(1), other.digest()}) == 3
 

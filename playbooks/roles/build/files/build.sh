@@ -5,7 +5,10 @@
 #   PB_FOLDER   where everything lives: the source at one fixed path (ccache hits depend on it), outputs, ccache
 #   PB_TREE     git tree to build;  PB_OBJECTS  object folders it is in (':' between), for a builder on this machine
 #   PB_KEY      name of the result; PB_OUT     name of the (warm) output folder
-#   PB_ARCH, PB_TOOLCHAIN, PB_BASE, PB_CONFIG (text of the merged fragments), PB_REQUIRED (lines), PB_IMAGE, PB_FLAGS
+#   PB_ARCH, PB_COMPILER, PB_CROSS (prefix of binutils), PB_DRIVER (tuxmake or make), PB_BASE, PB_FLAGS
+#   PB_SHIM, PB_HOST_SHIM  scripts that stand in for the compiler, or empty
+#   PB_CONFIG    text of the merged fragments;  PB_REQUIRED  lines that must be granted, '|' between names of one option
+#   PB_IMAGE     paths that the image may have, the first that is there counts
 #   PB_JOBS, PB_NICE, PB_CCACHE_SIZE
 set -eu -o pipefail
 umask 022
@@ -23,6 +26,8 @@ export LC_ALL=C.UTF-8
 # Never ccache's depend mode, cheap as its misses are: it does not see .incbin, and the object that wraps the compressed
 # kernel (arch/x86/boot/compressed/piggy.S) came from another commit, so that the image held that commit's kernel.
 export CCACHE_DIR=$PB_FOLDER/ccache CCACHE_MAXSIZE=$PB_CCACHE_SIZE
+# What __DATE__ says, in trees that still use it.
+export SOURCE_DATE_EPOCH=1767225600
 # Set and empty: no '+' behind the release, which must not depend on the state of a git tree.
 export LOCALVERSION=
 export KBUILD_BUILD_TIMESTAMP='Thu Jan  1 00:00:00 UTC 2026' KBUILD_BUILD_VERSION=1
@@ -32,8 +37,9 @@ builder=$PB_FOLDER/builder
 source=$builder/source
 repository=$builder/repository.git
 out=$builder/out/$PB_OUT
+configure=$builder/configure/$PB_OUT
 result=$builder/results/$PB_KEY
-mkdir -p "$source" "$out" "$builder/results" "$CCACHE_DIR"
+mkdir -p "$source" "$builder/out" "$builder/parked" "$configure" "$builder/results" "$CCACHE_DIR"
 
 # Held by every process below, so that a build whose master was killed is waited for, never disturbed.
 exec 9>>"$builder/lock"
@@ -57,7 +63,7 @@ finish() { # status
         echo "status=$1"
         echo "seconds=$(echo "$(date +%s.%N) - $started" | bc)"
         echo "cpu_seconds=$(awk 'NR == 2 { gsub(/[ms]/, " "); print $1 * 60 + $2 + $3 * 60 + $4 }' times)"
-        echo "free_kb=$(df -Pk "$out" | awk 'END { print $4 }')"
+        echo "free_kb=$(df -Pk "$builder" | awk 'END { print $4 }')"
         echo "hits=$(ccache --print-stats | awk '/^(direct|preprocessed)_cache_hit\t/ { n += $2 } END { print n + 0 }')"
         echo "misses=$(ccache --print-stats | awk '/^cache_miss\t/ { print $2 }')"
         echo "compiled=$(grep -cE '^  (CC|AS|HOSTCC) ' "$log" || true)"
@@ -87,62 +93,170 @@ if ! tree read-tree --reset -u "$PB_TREE" 2>checkout.log; then
     tree read-tree --reset -u "$PB_TREE"
 fi
 tree clean -ffdxq
-if [ ! -e "$source/Makefile" ] || [ ! -e "$source/Kconfig" ] || [ ! -e "$source/Kbuild" ]; then
+if [ ! -e "$source/Makefile" ] || [ ! -e "$source/Kbuild" ]; then # as every release since v2.6.13 has
     echo "there is no Linux kernel in this tree" >"$log"
     finish not-linux
 fi
 
-# --- configuration: our fragments over the base; what nobody asked for stays off (defaults differ between releases)
-make="make -s -C $source O=$out ARCH=$PB_ARCH"
+# --- the compiler
+shim() { # name, text
+    if [ -n "$2" ]; then
+        local folder=$builder/shims/$(printf '%s' "$2" | sha256sum | cut -c1-16)
+        if [ ! -x "$folder/$1" ]; then
+            mkdir -p "$folder"
+            printf '%s' "$2" >"$folder/$1.new"
+            chmod 755 "$folder/$1.new"
+            mv "$folder/$1.new" "$folder/$1"
+        fi
+        echo "$folder/$1"
+    fi
+}
+cc=$(shim cc "$PB_SHIM")
+hostcc=$(shim hostcc "$PB_HOST_SHIM")
+export PB_CCACHE=ccache PB_EXTRA_FLAGS=$PB_FLAGS
+
+# --- configuration: our fragments over the base; what nobody asked for stays off (defaults differ between releases).
+# Made beside the output folder, so that it tells which of several output folders fits best.
+kernel_make() { # output folder, arguments
+    local folder=$1
+    shift
+    make -C "$source" O="$folder" ARCH="$PB_ARCH" ${PB_CROSS:+"CROSS_COMPILE=$PB_CROSS"} CC="${cc:-$PB_COMPILER}" \
+        ${hostcc:+"HOSTCC=$hostcc"} "$@"
+}
 printf '%s\n' "$PB_CONFIG" >wanted.config
 {
-    $make "$PB_BASE" &&
+    : >base.config
+    if [ "$PB_BASE" != allnoconfig ]; then
+        kernel_make "$configure" -s "$PB_BASE" && cp "$configure/.config" base.config
+    fi &&
         if [ -e "$source/scripts/kconfig/merge_config.sh" ]; then
-            (cd "$source" && sh scripts/kconfig/merge_config.sh -m -O "$builder/work" "$out/.config" "$builder/work/wanted.config") &&
-                mv "$builder/work/.config" "$builder/work/merged.config"
+            (cd "$source" && sh scripts/kconfig/merge_config.sh -m -O "$builder/work" "$builder/work/base.config" "$builder/work/wanted.config") &&
+                mv .config merged.config
         else
-            cat "$out/.config" wanted.config >merged.config
+            cat base.config wanted.config >merged.config # the last word on an option counts there, too
         fi &&
-        KCONFIG_ALLCONFIG="$builder/work/merged.config" $make allnoconfig
+        KCONFIG_ALLCONFIG="$builder/work/merged.config" kernel_make "$configure" -s allnoconfig
 } >"$log" 2>&1 9>&- || finish config-failed
-cp "$out/.config" config
-missing=0
-while read -r line; do
-    case $line in
+cp "$configure/.config" config
+granted() { # a line as in .config
+    case $1 in
         '# '*' is not set')
-            option=${line#\# }
-            grep -qE "^${option% is not set}=" config || continue
+            local option=${1#\# }
+            ! grep -qE "^${option% is not set}=" config
             ;;
-        *) grep -qxF "$line" config && continue ;;
+        *) grep -qxF "$1" config ;;
     esac
-    echo "required option not granted: $line" >>"$log"
+}
+missing=0
+while IFS= read -r names; do
+    IFS='|' read -ra lines <<<"$names"
+    for line in "${lines[@]}"; do
+        granted "$line" && continue 2
+    done
+    echo "required option not granted: $names" >>"$log"
     missing=1
 done < <(printf '%s\n' "$PB_REQUIRED" | grep .)
 [ $missing = 0 ] || finish refused
 
+# --- the output folder: one stays warm for each of the last few configurations. Make trusts the times of files, and the
+# checkout makes what differs newer than any object, so that a folder that rested for a while is as good as a new one.
+# The folder in use has one path, whatever is in it, because that path is part of every command that make remembers.
+fits=$(sha256sum <config | cut -c1-16)
+last=$(cat "$out/.perfbisect-config" 2>/dev/null || true)
+if [ -d "$out" ] && [ "$last" != "$fits" ]; then
+    away=$builder/parked/$PB_OUT.${last:-unknown}
+    rm -rf "$away"
+    mv "$out" "$away"
+    touch "$away"
+    if [ -d "$builder/parked/$PB_OUT.$fits" ]; then
+        mv "$builder/parked/$PB_OUT.$fits" "$out"
+    elif [ -n "$last" ]; then
+        cp -a "$away" "$out" # nearer than nothing: only what depends on the options that differ is compiled
+    fi
+fi
+mkdir -p "$out"
+echo "$fits" >"$out/.perfbisect-config"
+echo "out=$fits" >facts
+parked() { find "$builder/parked" -mindepth 1 -maxdepth 1 -printf '%T@ %p\n' | sort -rn | cut -d' ' -f2-; }
+parked | tail -n +4 | xargs -r rm -rf
+if [ "$(df -Pk "$builder" | awk 'END { print $4 }')" -lt $((4 << 20)) ]; then # room is worth more than warmth
+    parked | xargs -r rm -rf
+fi
+
 # --- compile
+for image in $PB_IMAGE; do
+    rm -f "$out/$image"
+done
+target=$(basename "${PB_IMAGE%% *}")
 code=0
-nice -n "$PB_NICE" tuxmake --directory "$source" --build-dir "$out" --output-dir "$builder/work/tuxmake" \
-    --runtime null --target-arch "$PB_ARCH" --toolchain "$PB_TOOLCHAIN" --wrapper ccache --kconfig "$out/.config" \
-    --jobs "$PB_JOBS" --fail-fast --verbose --make-target "$(basename "$PB_IMAGE")" \
-    --environment "KCFLAGS=-ffile-prefix-map=$out/=${PB_FLAGS:+ $PB_FLAGS}" \
-    --environment "KBUILD_BUILD_TIMESTAMP=$KBUILD_BUILD_TIMESTAMP" \
-    --environment "KBUILD_BUILD_USER=$KBUILD_BUILD_USER" --environment "KBUILD_BUILD_HOST=$KBUILD_BUILD_HOST" \
-    config >console.log 2>&1 || code=$?
-cat tuxmake/build.log >>"$log" 2>/dev/null || cat console.log >>"$log"
-if [ $code != 0 ] || [ ! -e "$out/$PB_IMAGE" ]; then
+if [ "$PB_DRIVER" = tuxmake ]; then
+    nice -n "$PB_NICE" tuxmake --directory "$source" --build-dir "$out" --output-dir "$builder/work/tuxmake" \
+        --runtime null --target-arch "$PB_ARCH" --toolchain "$PB_COMPILER" --wrapper ccache --kconfig "$builder/work/config" \
+        --jobs "$PB_JOBS" --fail-fast --verbose --make-target "$target" \
+        --environment "KCFLAGS=-ffile-prefix-map=$out/=${PB_FLAGS:+ $PB_FLAGS}" \
+        --environment "KBUILD_BUILD_TIMESTAMP=$KBUILD_BUILD_TIMESTAMP" \
+        --environment "KBUILD_BUILD_USER=$KBUILD_BUILD_USER" --environment "KBUILD_BUILD_HOST=$KBUILD_BUILD_HOST" \
+        config >console.log 2>&1 || code=$?
+    cat tuxmake/build.log >>"$log" 2>/dev/null || cat console.log >>"$log"
+else
+    cmp -s config "$out/.config" || cp config "$out/.config"
+    rm -f "$out/.version" # counts builds, and the count is in the kernel
+    nice -n "$PB_NICE" make -C "$source" O="$out" ARCH="$PB_ARCH" ${PB_CROSS:+"CROSS_COMPILE=$PB_CROSS"} \
+        CC="${cc:-$PB_COMPILER}" ${hostcc:+"HOSTCC=$hostcc"} -j"$PB_JOBS" "$target" >>"$log" 2>&1 9>&- || code=$?
+fi
+built=
+for image in $PB_IMAGE; do
+    if [ -e "$out/$image" ]; then
+        built=$out/$image
+        break
+    fi
+done
+if [ $code != 0 ] || [ -z "$built" ]; then
     finish failed
 fi
 
 # --- inspect
-cp "$out/$PB_IMAGE" image
-cp tuxmake/metadata.json tuxmake.json
+# Does the image hold the kernel that was linked just now? A compiler cache once said yes to an old one.
+cp "$built" image
+build_id=$("${PB_CROSS}readelf" -n "$out/vmlinux" 2>/dev/null | awk '/Build ID:/ { print $3; exit }')
+packed=unknown # not packed with gzip, or older than build ids and not a raw image
+at=$(LC_ALL=C grep -aboP -m 1 '\x1f\x8b\x08' image | head -n 1 | cut -d: -f1 || true)
+if [ -n "$at" ]; then
+    tail -c +$((at + 1)) image | gzip -dc >unpacked 2>/dev/null || true # what follows in the image is not gzip's
+    if [ -n "$build_id" ]; then
+        packed=no
+        # Loaded notes carry the id; a kernel whose notes are not loaded tells nothing.
+        if LC_ALL=C grep -qaP "$(printf '%s' "$build_id" | sed 's/../\\x&/g')" unpacked; then
+            packed=yes
+        elif ! LC_ALL=C grep -qaP '\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0' unpacked; then
+            packed=unknown
+        fi
+    else
+        "${PB_CROSS}objcopy" -O binary -R .note -R .comment -S "$out/vmlinux" linked
+        if [ "$(stat -c %s linked)" = "$(stat -c %s unpacked)" ]; then
+            if cmp -s linked unpacked; then packed=yes; else packed=no; fi
+        fi
+    fi
+fi
+if [ $packed = no ]; then
+    rm -rf "$out"
+    finish stale
+fi
+release=$(cat "$out/include/config/kernel.release" 2>/dev/null || cat "$out/.kernelrelease" 2>/dev/null ||
+    awk -F'"' '/UTS_RELEASE/ { print $2 }' "$out"/include/linux/{utsrelease,version}.h 2>/dev/null)
+# The same code is the same kernel, whatever its release is called and whatever names its objects bear: the loaded
+# sections without notes, and without the release's own text.
+"${PB_CROSS}objcopy" -O binary -R '.note*' -R .comment -S "$out/vmlinux" code
+LC_ALL=C sed -i "s/$(printf '%s' "$release" | sed 's/[.[\*^$/]/\\&/g')/@/g" code
+[ ! -e tuxmake/metadata.json ] || cp tuxmake/metadata.json tuxmake.json
 {
-    echo "release=$(cat "$out/include/config/kernel.release")"
-    echo "build_id=$(readelf -n "$out/vmlinux" | awk '/Build ID:/ { print $3; exit }')"
-    echo "binary=$(sha256sum <image | cut -d' ' -f1)"
-    size "$out/vmlinux" | awk 'NR == 2 { print "text=" $1; print "data=" $2; print "bss=" $3 }'
+    echo "release=$release"
+    echo "build_id=$build_id"
+    echo "binary=$(sha256sum <code | cut -d' ' -f1)"
+    echo "packed=$packed"
+    "${PB_CROSS}size" "$out/vmlinux" | awk 'NR == 2 { print "text=" $1; print "data=" $2; print "bss=" $3 }'
     echo "image=$(stat -c %s image)"
-} >facts
+} >>facts
+rm -f code linked unpacked
 finish ok
 }

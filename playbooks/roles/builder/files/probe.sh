@@ -1,5 +1,6 @@
 # Tells what a builder has, as 'key=value' lines; installs nothing but tuxmake, into its own folder, if it is missing.
-#   PB_FOLDER  where everything will live ('~' allowed);  PB_TOOLCHAIN  gcc or clang;  PB_TUXMAKE  version wanted
+#   PB_FOLDER  where everything will live ('~' allowed);  PB_TOOLCHAIN  the compiler;  PB_TUXMAKE  version wanted
+#   PB_CROSS   prefix of the binutils of another architecture, or empty
 set -eu
 { # read as a whole before anything runs: the script comes on stdin
 exec </dev/null
@@ -10,7 +11,7 @@ tools=$folder/builder/tools
 PATH=$PATH:$tools/bin
 
 missing=
-for tool in git make "$PB_TOOLCHAIN" ld flex bison bc perl ccache tar readelf size gzip; do
+for tool in git make "$PB_TOOLCHAIN" "${PB_CROSS}ld" flex bison bc perl ccache tar "${PB_CROSS}readelf" "${PB_CROSS}size" gzip; do
     command -v "$tool" >/dev/null || missing="$missing $tool"
 done
 if ! command -v tuxmake >/dev/null; then
@@ -24,8 +25,9 @@ echo "missing=${missing# }"
 echo "cpus=$(nproc)"
 echo "memory_kb=$(awk '/^MemTotal:/ { print $2 }' /proc/meminfo)"
 echo "free_kb=$(df -Pk "$folder" | awk 'END { print $4 }')"
-if command -v "$PB_TOOLCHAIN" >/dev/null; then
-    echo "toolchain=$("$PB_TOOLCHAIN" --version | head -n 1); $(ld --version | head -n 1)"
+echo "now=$(date +%s)"
+if command -v "$PB_TOOLCHAIN" >/dev/null && command -v "${PB_CROSS}ld" >/dev/null; then
+    echo "toolchain=$("$PB_TOOLCHAIN" --version | head -n 1); $("${PB_CROSS}ld" --version | head -n 1)"
 fi
 echo "trees=$(tail -n 20 "$folder/builder/trees" 2>/dev/null | tr '\n' ' ')"
 }
