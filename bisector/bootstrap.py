@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,14 +61,16 @@ def lab(settings: Settings) -> Lab:
     return read_lab(settings.lab or default_inventory(), settings.cache_dir)
 
 
-def builder(settings: Settings, repo: str | Path, the_lab: Lab, stop: Stop | None = None) -> Builder:
-    """Return the lab's first builder for a repository."""
+def builder(
+    settings: Settings, repo: str | Path, the_lab: Lab, stop: Stop | None = None, name: str | None = None
+) -> Builder:
+    """Return a builder of the lab, its first unless named, for a repository."""
     from bisector.adapters.ansible import Ansible
     from bisector.adapters.kernel_builder import KernelBuilder
 
     if not the_lab.builders:
         raise RequestError(f"the inventory {the_lab.inventory} has no host in the group 'builders'")
-    host = the_lab.builders[0]
+    host = the_lab.builder(name) if name else the_lab.builders[0]
     return KernelBuilder(
         repository=Path(repo),
         cache=settings.cache_dir,
@@ -181,17 +184,19 @@ def goal_of(request: Request, workload: Workload, clock: str) -> Goal:
 def accept(settings: Settings, request: Request) -> tuple[Accepted, CommitGraph]:
     """Resolve everything in a request, or refuse it: RequestError, and nothing was changed."""
     from bisector.adapters.payload import checksum
-    from bisector.spec.recipe import load_recipe
 
     workload = load_workload(request.workload)
     workload.metric(request.metric)
-    load_recipe(request.recipe)
+    _known_recipe(request.recipe)
     repository = source(settings, request.repo)
     good, bad = repository.resolve(request.good), repository.resolve(request.bad)
     graph = repository.graph(
         good, bad, first_parent=request.first_parent, paths=request.paths, skip=request.skip
     )
     _check_ends(settings, repository, request, good, bad)
+    request = request.model_copy(
+        update={"recipe": recipe_for(settings, request.recipe, request.repo, good, bad)}
+    )
     the_lab = lab(settings)
     names = request.testbeds or (the_lab.testbeds[0].name,)
     testbeds = [testbed(settings, the_lab, the_lab.testbed(name)) for name in names]
@@ -217,6 +222,30 @@ def accept(settings: Settings, request: Request) -> tuple[Accepted, CommitGraph]
         version=bisector.__version__,
     )
     return accepted, graph
+
+
+def recipe_for(settings: Settings, name: str, repo: str | Path, *shas: str) -> str:
+    """Return the one recipe by which all of these commits are built: the one that is named, or for 'auto' the one
+    for the youngest kernels that covers them. Raises RequestError if there is none.
+    """
+    from bisector.adapters.kernel_tree import KernelTrees, patched_trees
+    from bisector.spec.recipe import AUTO, DEFAULT_RECIPE, choose_recipe
+
+    _known_recipe(name)
+    if name != AUTO:
+        return name
+    trees = KernelTrees(Path(repo), patched_trees(settings.cache_dir))
+    try:
+        return choose_recipe([trees.release(sha) for sha in shas])
+    except SourceFailed:  # its Makefile names no release; what is wrong with it, the build will tell
+        return DEFAULT_RECIPE
+
+
+def _known_recipe(name: str) -> None:
+    from bisector.spec.recipe import AUTO, load_recipe
+
+    if name != AUTO:
+        load_recipe(name)
 
 
 def _check_ends(settings: Settings, repository: Source, request: Request, good: str, bad: str) -> None:
@@ -248,8 +277,8 @@ def services(settings: Settings, accepted: Accepted, stop: Stop | None = None) -
 
     Raises RequestError when a patch file has changed since, so that tested kernels would not be the same.
     """
-    from bisector.adapters.payload import workload_job
     from bisector.adapters.orphans import end_orphans
+    from bisector.adapters.payload import workload_job
     from bisector.engine.services import Services
 
     request = accepted.request
@@ -266,7 +295,9 @@ def services(settings: Settings, accepted: Accepted, stop: Stop | None = None) -
     goal = accepted.the_goal()
     return Services(
         source=source(settings, request.repo),
-        builder=builder(settings, request.repo, the_lab, stop),
+        builders=[
+            partial(builder, settings, request.repo, the_lab, name=host.name) for host in the_lab.builders
+        ],
         testbeds=testbeds,
         store=store(settings),
         planner=planner(settings, accepted.workload, accepted.testbeds, goal.metric.name),
@@ -275,7 +306,7 @@ def services(settings: Settings, accepted: Accepted, stop: Stop | None = None) -
         state_dir=settings.state_dir,
         patches=tuple(Path(path) for path in request.apply),
         boot_notes=_guest_notes(settings, the_lab, accepted.testbeds),
-        one_host=the_lab.builders[0].reach.local,
+        one_host=any(host.reach.local for host in the_lab.builders),
         tidy=end_orphans,
     )
 
@@ -359,7 +390,6 @@ def calibration(
     from bisector.adapters.payload import workload_job
     from bisector.engine import executor
     from bisector.engine.calibrate import Measured, measure
-    from bisector.spec.recipe import load_recipe
 
     if boots < 2 or runs < 2:
         raise RequestError("an A/A measurement needs at least two boots with two runs each")
@@ -375,7 +405,7 @@ def calibration(
     folder = path.with_suffix("")
     with executor.lock(settings.state_dir, f"calibration of {manifest.name} on {spec.name}"):
         job = workload_job(manifest, folder / "workload")
-        wanted = order(sha, load_recipe(recipe).name)
+        wanted = order(sha, recipe_for(settings, recipe, repo, sha))
         facts = {
             "commit": sha,
             "recipe": wanted.recipe,

@@ -13,6 +13,7 @@ import time
 
 from bisector.core.model import Booted, Built, Conclusion, Decision, Left, Measure, Ran, RunFailed
 from bisector.core.state import extend
+from bisector.engine.builders import Builders
 from bisector.engine.events import OnEvent
 from bisector.engine.ledger import Ledger, kernel_note
 from bisector.engine.services import Services
@@ -50,6 +51,7 @@ class Driver:
             services.store, stored.id, stored.graph, self.accepted.the_goal(), services.folder(stored.id)
         )
         self._teller = Teller(on_event, self._ledger)
+        self._builders = Builders(services.builders, stop.is_set)
 
     # --- decide -----------------------------------------------------------------------------------------
 
@@ -82,6 +84,7 @@ class Driver:
         """
         try:
             if number > self._ledger.stale:
+                self._build_ahead()
                 self._measure(measure, testbed)
         finally:
             with self._ledger.lock:
@@ -92,6 +95,7 @@ class Driver:
         for testbed in list(self._sessions):
             with contextlib.suppress(InfrastructureError):
                 self._leave(testbed)
+        self._builders.close()
 
     def _measure(self, measure: Measure, testbed: str) -> None:
         boot, session = self._sessions.get(testbed, ("", None))
@@ -166,13 +170,12 @@ class Driver:
 
     def _build(self, measure: Measure, testbed: str) -> Kernel | None:
         """Return the kernel, or None when the commit does not build (which is then recorded)."""
-        sha = self._graph.shas[measure.commit]
-        order = BuildOrder(sha, self.accepted.request.recipe, measure.layout, self._services.patches)
+        order = self._order(measure)
         known = (measure.commit, measure.layout) in self._ledger.state.binaries
         started = time.monotonic()
         try:
             with self._bench:
-                kernel = self._services.builder.build(order, self._teller.progress(measure, testbed))
+                kernel = self._builders.build(order, self._teller.progress(measure, testbed))
         except BuildFailed as error:
             self._check_stop()
             seconds = time.monotonic() - started
@@ -262,6 +265,33 @@ class Driver:
         kind = "warm-up" if warmup else "run"
         text = f"{kind} {index}: {words}{suspicious}"
         self._teller.tell("run", text, measure.commit, testbed, seconds=result.seconds, value=value)
+
+    def _order(self, measure: Measure) -> BuildOrder:
+        sha = self._graph.shas[measure.commit]
+        return BuildOrder(sha, self.accepted.request.recipe, measure.layout, self._services.patches)
+
+    def _build_ahead(self) -> None:
+        """Have built what the planner would measure next if it had more testbeds.
+
+        Not where a build would disturb a clock that counts time. In a thread: on a large history each of
+        these decisions takes a second, which the trial need not wait for.
+        """
+        limit = self.accepted.request.build_ahead
+        if limit and (self.accepted.clock == "instructions" or not self._services.one_host):
+            threading.Thread(target=self._look_ahead, args=(limit,), daemon=True, name="look-ahead").start()
+
+    def _look_ahead(self, limit: int) -> None:
+        orders: list[BuildOrder] = []
+        with self._ledger.lock, contextlib.suppress(Exception):  # a trial will meet it again, and tell it
+            state, pending = self._ledger.state, list(self._pending.values())
+            for _ in range(2 * limit):  # some of what it would do needs no new kernel
+                decision = self._services.planner.next(extend(state, (), pending=tuple(pending), idle=""))
+                if not isinstance(decision, Measure) or len(orders) == limit:
+                    break
+                pending.append(decision)
+                if (decision.commit, decision.layout) not in state.binaries:
+                    orders.append(self._order(decision))
+        self._builders.ahead(list(dict.fromkeys(orders)))
 
     # --- small parts ------------------------------------------------------------------------------------
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bisector.ports import Builder, Clock, Job, Planner, Source, Store, Testbed
+from bisector.engine.builders import MakeBuilder
+from bisector.ports import Clock, Job, Planner, Source, Store, Testbed
 
 MakeJob = Callable[[Path], Job]
 """Builds the workload below a folder, once; raises RequestError when its own build fails."""
@@ -14,7 +15,9 @@ MakeJob = Callable[[Path], Job]
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """testbeds: name -> testbed, the ones this bisection uses. patches: on top of every commit tested.
+    """testbeds: name -> testbed, the ones this bisection uses. builders: one or more.
+
+    patches: on top of every commit tested.
 
     state_dir holds `bisections/<id>/` with everything a bisection keeps. boot_notes: facts recorded with
     every boot, such as the checksum of the guest image. one_host: kernels are built on the machine that also
@@ -23,7 +26,7 @@ class Services:
     """
 
     source: Source
-    builder: Builder
+    builders: Sequence[MakeBuilder]
     testbeds: Mapping[str, Testbed]
     store: Store
     planner: Planner

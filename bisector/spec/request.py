@@ -12,6 +12,9 @@ from bisector.core.model import Budget, Goal
 from bisector.spec import serial
 from bisector.spec.base import Spec
 
+_NO_MATTER = ("good", "bad", "build_ahead")
+"""What two requests may differ in and still be the same: names of the ends, and the mere pace."""
+
 
 class Request(Spec):
     """One bisection as asked for on the command line. Paths are absolute; hours are hours of lab time."""
@@ -33,6 +36,7 @@ class Request(Spec):
     max_builds: int | None = Field(default=None, gt=0)
     max_runs: int | None = Field(default=None, gt=0)
     scan: bool = False
+    build_ahead: int = Field(default=0, ge=0, le=64, description="kernels to build before a trial asks")
 
     @field_validator("alpha")
     @classmethod
@@ -73,6 +77,6 @@ class Accepted(Spec):
     def identity(self) -> str:
         """Return 8 hex digits that are equal for the same request: same commits, settings and payload."""
         same = self.model_dump(exclude={"version"})
-        same["request"] = {k: v for k, v in same["request"].items() if k not in ("good", "bad")}
+        same["request"] = {k: v for k, v in same["request"].items() if k not in _NO_MATTER}
         text = json.dumps(same, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:8]

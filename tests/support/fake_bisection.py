@@ -72,11 +72,12 @@ def services(
     faults: Faults | None = None,
     pace: Pace | None = None,
     warmup: int = 0,
+    builders: int = 1,
 ) -> Services:
     faults = faults or Faults()
     return Services(
         source=FakeSource(lab.graph),
-        builder=FakeBuilder(lab, folder / "kernels", faults=faults, pace=pace),
+        builders=[lambda stop: FakeBuilder(lab, folder / "kernels", faults=faults, pace=pace)] * builders,
         testbeds={name: FakeTestbed(name, lab, faults=faults, pace=pace) for name in testbeds},
         store=store or MemoryStore(),
         planner=Planner(),

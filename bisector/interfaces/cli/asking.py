@@ -47,6 +47,9 @@ Apply = Annotated[
 MaxHours = Annotated[float | None, typer.Option(help="Stop after so many hours of lab time.")]
 MaxBuilds = Annotated[int | None, typer.Option(help="Stop after so many builds.")]
 MaxRuns = Annotated[int | None, typer.Option(help="Stop after so many runs.")]
+BuildAhead = Annotated[
+    int, typer.Option(help="Build up to so many kernels before a trial asks, while the testbeds measure.")
+]
 Scan = Annotated[bool, typer.Option("--scan", help="Search even where the ends do not differ.")]
 Paths = Annotated[
     list[str] | None,
@@ -81,6 +84,7 @@ def request(
     max_builds: int | None,
     max_runs: int | None,
     scan: bool,
+    build_ahead: int,
     paths: Sequence[str] | None,
 ) -> Request:
     """Return the request; settings fill in what is not said. Raises RequestError for what is missing."""
@@ -114,6 +118,7 @@ def request(
             max_builds=max_builds,
             max_runs=max_runs,
             scan=scan,
+            build_ahead=build_ahead,
         )
     except ValidationError as error:
         first = error.errors()[0]

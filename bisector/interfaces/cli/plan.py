@@ -47,6 +47,7 @@ def plan(
     max_builds: asking.MaxBuilds = None,
     max_runs: asking.MaxRuns = None,
     scan: asking.Scan = False,
+    build_ahead: asking.BuildAhead = 0,
     paths: asking.Paths = None,
     as_json: asking.Json = False,
 ) -> None:
@@ -78,6 +79,7 @@ def plan(
         max_builds=max_builds,
         max_runs=max_runs,
         scan=scan,
+        build_ahead=build_ahead,
         paths=paths,
     )
     accepted, graph = bootstrap.accept(settings, request)

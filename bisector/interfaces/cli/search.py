@@ -47,6 +47,7 @@ def start(
     max_builds: asking.MaxBuilds = None,
     max_runs: asking.MaxRuns = None,
     scan: asking.Scan = False,
+    build_ahead: asking.BuildAhead = 0,
     paths: asking.Paths = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done, as 'plan' does; change nothing.")
@@ -88,6 +89,7 @@ def start(
         max_builds=max_builds,
         max_runs=max_runs,
         scan=scan,
+        build_ahead=build_ahead,
         paths=paths,
     )
     accepted, graph = bootstrap.accept(settings, request)

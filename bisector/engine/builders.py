@@ -1,0 +1,157 @@
+"""The builders at work: kernels that a trial waits for, and in between kernels that one will wait for.
+
+One thread a builder. An order that a trial waits for goes to an idle builder, else to one whose work nobody
+waits for, which is dropped. Orders ahead are given as a list, most probable first; what is no longer in it is
+dropped, for its builder has better to do.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from bisector.errors import BuildFailed, Interrupted
+from bisector.ports import Builder, BuildOrder, Kernel, Progress
+
+Stop = Callable[[], bool]
+MakeBuilder = Callable[[Stop], Builder]
+"""Makes the adapter of one builder; it gives up with Interrupted soon after the callable says True."""
+
+_WAIT_SECONDS = 0.2
+"""How soon a waiting trial notices that it should stop."""
+
+
+@dataclass(slots=True, eq=False)
+class _Job:
+    """One order. progress: None while nobody waits for it."""
+
+    order: BuildOrder
+    progress: Progress | None
+    dropped: bool = False
+    ended: threading.Event = field(default_factory=threading.Event)
+    kernel: Kernel | None = None
+    error: BaseException | None = None
+
+    def tell(self, text: str) -> None:
+        """Tell whoever waits."""
+        if self.progress is not None:
+            self.progress(text)
+
+
+class Builders:
+    """Runs the builders of a lab. Close it: its threads end with it; a later order starts them again."""
+
+    def __init__(self, make: Sequence[MakeBuilder], stop: Stop) -> None:
+        """make: one for each builder; stop: asked while something is built or waited for."""
+        self._stop = stop
+        self._change = threading.Condition()
+        self._waiting: list[_Job] = []
+        self._ahead: list[BuildOrder] = []
+        self._active: dict[int, _Job] = {}
+        self._finished: dict[BuildOrder, _Job] = {}
+        self._closed = False
+        self._make = make
+        self._threads: list[threading.Thread] = []
+
+    def build(self, order: BuildOrder, progress: Progress) -> Kernel:
+        """Return the kernel of an order, built before anything that nobody waits for.
+
+        Raises what `Builder.build` raises, and Interrupted when told to stop.
+        """
+        with self._change:
+            self._open()
+            job = self._finished.pop(order, None)
+            if job is None:
+                job = next((j for j in self._active.values() if j.order == order and not j.dropped), None)
+                if job is not None:
+                    progress("being built ahead already")
+                    job.progress = progress
+                else:
+                    job = _Job(order, progress)
+                    self._waiting.append(job)
+                    self._make_way()
+                self._change.notify_all()
+        while not job.ended.wait(_WAIT_SECONDS):
+            if self._stop():
+                raise Interrupted("interrupted")
+        if job.error is not None:
+            raise job.error
+        assert job.kernel is not None
+        return job.kernel
+
+    def ahead(self, orders: Sequence[BuildOrder]) -> None:
+        """Build these while nobody waits for anything, the first first; drop what is not among them."""
+        with self._change:
+            self._open()
+            self._ahead = [order for order in orders if order not in self._finished]
+            for job in self._active.values():
+                if job.progress is None and job.order not in orders:
+                    job.dropped = True
+            self._change.notify_all()
+
+    def close(self) -> None:
+        """Drop everything and wait for the builders to let go."""
+        with self._change:
+            self._closed = True
+            for job in (*self._active.values(), *self._waiting):
+                job.dropped = True
+            self._change.notify_all()
+        for thread in self._threads:
+            thread.join()
+        self._threads.clear()
+        self._waiting.clear()
+        self._ahead.clear()
+
+    def _open(self) -> None:
+        """Start the threads unless they run. Holds the lock."""
+        self._closed = False
+        for number, make in enumerate(() if self._threads else self._make):
+            name = f"builder-{number}"
+            self._threads.append(
+                threading.Thread(target=self._work, args=(number, make), name=name, daemon=True)
+            )
+            self._threads[-1].start()
+
+    def _make_way(self) -> None:
+        """Drop the work that nobody waits for, as much as orders wait for a builder. Holds the lock."""
+        idle = len(self._threads) - len(self._active)
+        unneeded = [job for job in self._active.values() if job.progress is None and not job.dropped]
+        under_way = sum(job.dropped for job in self._active.values())
+        for job in unneeded[::-1][: max(0, len(self._waiting) - idle - under_way)]:
+            job.dropped = True
+
+    def _next(self) -> _Job | None:
+        """Return what to build now, if anything. Holds the lock."""
+        if self._waiting:
+            return self._waiting.pop(0)
+        busy = {job.order for job in self._active.values()}
+        for order in self._ahead:
+            if order not in busy:
+                self._ahead.remove(order)
+                return _Job(order, None)
+        return None
+
+    def _work(self, number: int, make: MakeBuilder) -> None:
+        current: list[_Job] = []
+        builder = make(lambda: self._stop() or any(job.dropped for job in current))
+        while True:
+            with self._change:
+                while not self._closed and (job := self._next()) is None:
+                    self._change.wait()
+                if self._closed:
+                    return
+                assert job is not None
+                self._active[number] = job
+            current[:] = [job]
+            try:
+                job.kernel = builder.build(job.order, job.tell)
+            except BaseException as error:  # handed to whoever waits, in another thread
+                job.error = error
+            with self._change:
+                del self._active[number]
+                # A commit's failure is as good a result as a kernel; trouble of ours is met again.
+                if job.progress is None and (job.kernel is not None or isinstance(job.error, BuildFailed)):
+                    self._finished[job.order] = job
+                job.ended.set()
+                self._change.notify_all()
