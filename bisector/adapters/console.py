@@ -9,14 +9,15 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-Stage = Literal["silent", "kernel", "init", "ready", "no-ssh"]
-"""nothing was said; the kernel speaks; our init runs; sshd listens; init gave sshd up."""
+Stage = Literal["silent", "kernel", "init", "ready", "not-ready"]
+"""nothing was said; the kernel speaks; our init runs; sshd listens or the agent starts; init gave that up."""
 
 _DEATHS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"Kernel panic - not syncing: (?P<why>.*)"), "kernel panic: {why}"),
     (re.compile(r"\bOops: (?P<why>.*)"), "kernel oops: {why}"),
     (re.compile(r"double fault: (?P<why>.*)"), "double fault: {why}"),
     (re.compile(r"\bPANIC: (?P<why>.*)"), "early exception: {why}"),
+    (re.compile(r"perfbisect: (?P<why>the agent has ended)"), "the guest ended itself: {why}"),
     (
         re.compile(r"reboot: (?P<why>System halted|Power down|Restarting system)"),
         "the guest ended itself: {why}",
@@ -47,7 +48,7 @@ def stage(text: str) -> Stage:
     if "perfbisect: ready" in text:
         return "ready"
     if "perfbisect: not ready" in text or "perfbisect: sshd has ended" in text:
-        return "no-ssh"
+        return "not-ready"
     if "perfbisect: init" in text:
         return "init"
     return "kernel" if text.strip() else "silent"

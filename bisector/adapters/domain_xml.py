@@ -1,7 +1,8 @@
 """What a guest is, as libvirt's XML; pure.
 
-Kernel messages go to a serial console that is kept in a file; the network is QEMU's user mode with one port
-of this machine's loopback forwarded to the guest's SSH, so neither a bridge nor root is needed.
+Kernel messages go to a serial console that is kept in a file. A guest with a distribution's user space has a
+network, QEMU's user mode with one port of this machine's loopback forwarded to the guest's SSH, so neither a
+bridge nor root is needed. One whose kernel is older than that has a second serial port instead, and no disk.
 
 The instruction clock (`-icount shift=0`): one executed instruction is one nanosecond of guest time.
 sleep=off: an idle guest does not wait for the host's clock; measured over 3 boots of 6 pipe-tests on a busy
@@ -23,30 +24,54 @@ TICKS_PER_SECOND = 1e9
 """Rate of the time stamp counter under `-icount shift=0`: it counts QEMU's virtual nanoseconds, whatever the
 kernel in the guest believes."""
 
-_BASE = "console=ttyS0,115200 root=/dev/vda ro rootfstype=ext2 init=/sbin/perfbisect-init net.ifnames=0"
+_CONSOLE = "console=ttyS0,115200"
+
+_ON_DISK = "root=/dev/vda ro rootfstype=ext2 init=/sbin/perfbisect-init net.ifnames=0"
 """ext2 rather than ext4's driver for it: small, and in every kernel."""
 
 _END = "panic=-1 oops=panic random.trust_cpu=on"
 """A dead kernel restarts at once, which ends QEMU; one that oopsed is dead. RDRAND may seed: no waiting."""
+
+_OLD_END = "panic=1 oops=panic"
+"""Before 2.6.38 a negative number of seconds means never; one second is the shortest time."""
 
 _EMULATED = "no_timer_check tsc_early_khz=1000000 nolapic_timer"
 """Without these a boot spends 4 of 7 CPU seconds in calibration: the kernel waits 0.1 s of guest time for its
 timers in a loop of PAUSE and RDTSC, each of which leaves emulated code. The time stamp counter's rate is
 known exactly; the tick comes from the HPET instead of the local APIC."""
 
+_OLD_EMULATED = "nolapic_timer noapictimer"
+"""The same for old kernels, by the names of 2.6.21 and later and of before. They do need their check of
+the timer: it finds the way by which the tick comes."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnDisk:
+    """A distribution's user space. disk: its root, read-only; port: on this host's loopback, to its SSH."""
+
+    disk: Path
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class OnSerial:
+    """A user space in an initramfs. fifos: path of a pair (.in, .out) that is its second serial port."""
+
+    archive: Path
+    fifos: Path
+
 
 @dataclass(frozen=True, slots=True)
 class Guest:
-    """All that differs between guests. port: on this host's loopback; label: user and group QEMU runs as.
+    """All that differs between guests. label: user and group QEMU runs as.
 
     label: (uid, gid) for the system daemon, None for a session daemon, which has only one user anyway.
     """
 
     name: str
     kernel: Path
-    disk: Path
+    userspace: OnDisk | OnSerial
     console: Path
-    port: int
     clock: TestbedClock
     kvm: bool
     memory_mb: int = 512
@@ -57,8 +82,14 @@ class Guest:
 
 def command_line(guest: Guest) -> str:
     """Return the kernel's command line; `cmdline` of the lab comes last and so wins."""
-    parts = [_BASE, _END, _EMULATED if guest.clock == "instructions" else "", guest.cmdline]
-    return " ".join(part for part in parts if part)
+    parts = [_CONSOLE]
+    if isinstance(guest.userspace, OnDisk):
+        parts += [_ON_DISK, _END]
+        parts += [_EMULATED] if guest.clock == "instructions" else []
+    else:
+        parts += [_OLD_END]
+        parts += [_OLD_EMULATED] if guest.clock == "instructions" else []
+    return " ".join([*parts, *([guest.cmdline] if guest.cmdline else [])])
 
 
 def domain_xml(guest: Guest) -> str:
@@ -66,10 +97,18 @@ def domain_xml(guest: Guest) -> str:
 
     Disk and network card sit on the root bus: bridges to them would be probed at each boot.
     """
-    network = f"user,id=net0,restrict=on,hostfwd=tcp:127.0.0.1:{guest.port}-:22"
     # i8042, smbus and sata are probed with long timeouts by kernels that have the drivers.
     extra = ["-machine", "i8042=off,smbus=off,sata=off,vmport=off"]
-    extra += ["-netdev", network, "-device", "virtio-net-pci,netdev=net0,romfile=,bus=pcie.0,addr=0x10"]
+    if isinstance(guest.userspace, OnDisk):
+        machine, initrd, devices = "q35", "", _disk(guest.userspace)
+        cpu = "<cpu mode='host-passthrough'/>" if guest.kvm else "<cpu mode='maximum'/>"
+        network = f"user,id=net0,restrict=on,hostfwd=tcp:127.0.0.1:{guest.userspace.port}-:22"
+        extra += ["-netdev", network, "-device", "virtio-net-pci,netdev=net0,romfile=,bus=pcie.0,addr=0x10"]
+    else:
+        # A machine and a processor of the kernel's own time.
+        machine, devices = "pc", _port(guest.userspace)
+        initrd = f"<initrd>{escape(str(guest.userspace.archive))}</initrd>"
+        cpu = "<cpu mode='custom' match='exact' check='none'><model>qemu64</model></cpu>"
     clock = "<clock offset='utc'/>"
     if guest.clock == "instructions":
         extra += ["-icount", "shift=0,sleep=off,align=off", "-seed", "1"]
@@ -88,28 +127,23 @@ def domain_xml(guest: Guest) -> str:
   <memory unit='MiB'>{guest.memory_mb}</memory>
   <vcpu>{guest.cpus}</vcpu>
   <os>
-    <type arch='x86_64' machine='q35'>hvm</type>
+    <type arch='x86_64' machine='{machine}'>hvm</type>
     <kernel>{escape(str(guest.kernel))}</kernel>
+    {initrd}
     <cmdline>{escape(command_line(guest))}</cmdline>
   </os>
   <features><acpi/><apic/></features>
-  <cpu mode='{"host-passthrough" if guest.kvm else "maximum"}'/>
+  {cpu}
   {clock}
   <on_poweroff>destroy</on_poweroff>
   <on_reboot>destroy</on_reboot>
   <on_crash>destroy</on_crash>
   <devices>
-    <disk type='file' device='disk'>
-      <driver name='qemu' type='raw' cache='unsafe'/>
-      <source file={quoteattr(str(guest.disk))}/>
-      <target dev='vda' bus='virtio'/>
-      <readonly/>
-      <address type='pci' domain='0' bus='0' slot='8' function='0'/>
-    </disk>
     <serial type='file'>
       <source path={quoteattr(str(guest.console))} append='on'/>
       <target type='isa-serial' port='0'/>
     </serial>
+    {devices}
     <controller type='usb' model='none'/>
     <memballoon model='none'/>
   </devices>
@@ -117,3 +151,20 @@ def domain_xml(guest: Guest) -> str:
   <qemu:commandline>{arguments}</qemu:commandline>
 </domain>
 """
+
+
+def _disk(userspace: OnDisk) -> str:
+    return f"""<disk type='file' device='disk'>
+      <driver name='qemu' type='raw' cache='unsafe'/>
+      <source file={quoteattr(str(userspace.disk))}/>
+      <target dev='vda' bus='virtio'/>
+      <readonly/>
+      <address type='pci' domain='0' bus='0' slot='8' function='0'/>
+    </disk>"""
+
+
+def _port(userspace: OnSerial) -> str:
+    return f"""<serial type='pipe'>
+      <source path={quoteattr(str(userspace.fifos))}/>
+      <target type='isa-serial' port='1'/>
+    </serial>"""

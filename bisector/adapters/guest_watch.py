@@ -1,4 +1,5 @@
-"""A guest watched from outside while it boots and runs: its console, its QEMU, its forwarded port.
+"""A guest watched from outside while it boots and runs: its console, its QEMU, its forwarded port
+or its serial port.
 
 Says which of two very different things happened: the kernel failed, or somebody else took the guest away.
 """
@@ -9,11 +10,13 @@ import contextlib
 import os
 import socket
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from bisector.adapters.console import clean, death, stage, tail
+from bisector.adapters.console import Stage, clean, death, stage, tail
 from bisector.adapters.libvirt_host import Domain
+from bisector.adapters.line import Line, LineClosed, LineSilent
 from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, TestbedLost
 
 LOOPBACK = "127.0.0.1"
@@ -76,33 +79,59 @@ class Look:
 
 def wait_for_ssh(look: Look, port: int, deadline: float, timeout: float) -> None:
     """Return when sshd in the guest answers. Raises BootFailed (the kernel) or TestbedLost (not it)."""
-    while True:
-        text = look.text()
-        died = death(text)
-        if died is not None:
-            raise BootFailed(f"the kernel died while it booted: {died}", details=tail(text))
-        reached = stage(text)
-        if reached == "ready" and _banner(port):
-            return
-        if reached == "no-ssh":
-            raise BootFailed("the kernel boots, but sshd cannot run on it", details=tail(text))
-        lost = look.lost()
-        if lost is not None:
-            raise lost
-        if time.monotonic() > deadline:
-            where = {
-                "silent": "it never said a word",
-                "kernel": "it hangs before its first process speaks",
-                "init": "its first process runs, but sshd never listens",
-                "ready": "sshd listens, but cannot be reached over the network",
-                "no-ssh": "",
-            }[reached]
-            raise BootFailed(
-                f"the kernel did not boot within {timeout:.0f} s: {where}",
-                details=tail(text),
-                cure="if this machine is just slow, raise the host variable perfbisect_boot_timeout",
-            )
+    while not (stage(look.text()) == "ready" and _banner(port)):
+        _go_on(look, deadline, timeout, _SSH_WORDS)
         time.sleep(_POLL_SECONDS)
+
+
+def wait_for_agent(look: Look, line: Line, deadline: float, timeout: float) -> str:
+    """Return the first line that the guest sends over its second serial port. Raises as `wait_for_ssh`."""
+    while True:
+        try:
+            text = line.receive(_POLL_SECONDS)
+            if text.strip():
+                return text
+        except LineSilent:
+            _go_on(look, deadline, timeout, _SERIAL_WORDS)
+        except LineClosed:  # QEMU has ended; why, is known when libvirt has noticed as well
+            _go_on(look, deadline, timeout, _SERIAL_WORDS)
+            time.sleep(_POLL_SECONDS)
+
+
+_SSH_WORDS: Mapping[Stage, str] = {
+    "silent": "it never said a word",
+    "kernel": "it hangs before its first process speaks",
+    "init": "its first process runs, but sshd never listens",
+    "ready": "sshd listens, but cannot be reached over the network",
+    "not-ready": "sshd cannot run on it",
+}
+_SERIAL_WORDS: Mapping[Stage, str] = {
+    **_SSH_WORDS,
+    "init": "its first process runs, but the serial port hangs",
+    "ready": "its first process runs, but the measuring agent never speaks",
+    "not-ready": "the measuring agent cannot run on it",
+}
+"""How far a boot came that did not get to its end."""
+
+
+def _go_on(look: Look, deadline: float, timeout: float, words: Mapping[Stage, str]) -> None:
+    """Raise what went wrong; return while nothing has."""
+    text = look.text()
+    died = death(text)
+    if died is not None:
+        raise BootFailed(f"the kernel died while it booted: {died}", details=tail(text))
+    reached = stage(text)
+    if reached == "not-ready":
+        raise BootFailed(f"the kernel boots, but {words[reached]}", details=tail(text))
+    lost = look.lost()
+    if lost is not None:
+        raise lost
+    if time.monotonic() > deadline:
+        raise BootFailed(
+            f"the kernel did not boot within {timeout:.0f} s: {words[reached]}",
+            details=tail(text),
+            cure="if this machine is just slow, raise the host variable perfbisect_boot_timeout",
+        )
 
 
 def _banner(port: int) -> bool:

@@ -1,6 +1,8 @@
-"""A guest of this machine as a testbed: libvirt boots the kernel directly, SSH comes in by a forwarded port.
+"""A guest of this machine as a testbed: libvirt boots the kernel directly.
 
-Each boot is a new transient domain on the same read-only disk. What goes wrong is told apart here: a kernel
+Each boot is a new transient domain. The kernel says which user space it can carry: a distribution's on a
+read-only disk, reached by SSH through a forwarded port, or an initramfs that is driven over a serial port
+(console_guest). What goes wrong is told apart here: a kernel
 that panics, hangs or never answers is a `BootFailed`; a guest that somebody killed, or a libvirt that does
 not work, is infrastructure.
 """
@@ -16,18 +18,22 @@ import re
 import socket
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bisector.adapters import console_guest
 from bisector.adapters.ansible import Ansible
-from bisector.adapters.domain_xml import TICKS_PER_SECOND, Guest, domain_xml
+from bisector.adapters.domain_xml import TICKS_PER_SECOND, Guest, OnDisk, OnSerial, domain_xml
 from bisector.adapters.endpoint import SSHHost
+from bisector.adapters.fifo_line import FifoLine
 from bisector.adapters.guest_image import GuestImage, GuestImages
 from bisector.adapters.guest_watch import LOOPBACK, Look, fresh_console, wait_for_ssh
+from bisector.adapters.initramfs import checksum, first_process, initramfs
 from bisector.adapters.kvm_probe import KvmProbe
 from bisector.adapters.libvirt_host import Domain, Hypervisor, PortTaken
 from bisector.adapters.opening import Opening
+from bisector.adapters.session import AgentSession
 from bisector.core.model import TestbedClock
 from bisector.errors import InfrastructureError, TestbedLost
 from bisector.ports import BootFacts, Job, Kernel, Progress, RunResult, Session
@@ -73,92 +79,136 @@ class LibvirtTestbed:
     def boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> Session:
         """Boot the kernel in a new guest and deploy the job. See `ports.Testbed.boot`."""
         folder = folder.absolute()
-        image = GuestImages(self._cache).ensure(progress)
+        on_disk = kernel.userspace == "debian"
+        image = GuestImages(self._cache).ensure(progress) if on_disk else None
         with contextlib.ExitStack() as held:
             held.enter_context(_owned(self._lock, self.name))
             hypervisor = Hypervisor(self._uri)
             held.callback(hypervisor.close)
             for name in hypervisor.sweep(self._prefix):
                 log.warning("ended the guest %s, a leftover of a process that was killed", name)
-            return self._boot(hypervisor, image, kernel, job, folder, progress, held)
+            one = _Boot(hypervisor, kernel, job, folder, progress, time.monotonic())
+            progress(f"booting {kernel.release or kernel.sha[:12]} in a guest")
+            session, domain = self._boot_disk(one, image) if image else self._boot_serial(one, held)
+            own = {"guest.userspace": kernel.userspace, "guest.kvm": str(self._kvm).lower()}
+            facts = replace(session.facts, facts={**session.facts.facts, **own})
+            # Over a serial port the line itself stops the guest between runs.
+            racing = on_disk and self.clock == "instructions"
+            return GuestSession(facts, session, domain, racing, _held=held.pop_all())
 
-    def _boot(
-        self,
-        hypervisor: Hypervisor,
-        image: GuestImage,
-        kernel: Kernel,
-        job: Job,
-        folder: Path,
-        progress: Progress,
-        held: contextlib.ExitStack,
-    ) -> Session:
-        """Boot, holding lock and connection; a session that is returned takes them over."""
-        started = time.monotonic()
-        progress(f"booting {kernel.release or kernel.sha[:12]} in a guest")
-        console = fresh_console(folder)
-        domain, port = self._start(hypervisor, image, kernel, console)
+    def _boot_disk(self, one: _Boot, image: GuestImage) -> tuple[Session, Domain]:
+        console = fresh_console(one.folder)
+        domain, port = self._start_disk(one, image, console)
         look = Look(console, domain)
         opening: Opening | None = None
-        try:
+        with _ending(look, domain, lambda: opening.abandon() if opening is not None else None):
             timeout = self._spec.variables.boot_timeout
             opening = Opening(
                 self._ansible,
                 self.name,
-                _ssh_host(image, port, folder),
-                job,
-                folder,
-                progress,
+                _ssh_host(image, port, one.folder),
+                one.job,
+                one.folder,
+                one.progress,
                 boot_timeout=timeout,
                 workdir=self._spec.workdir,
             )
-            wait_for_ssh(look, port, started + timeout, timeout)
+            wait_for_ssh(look, port, one.started + timeout, timeout)
             session = opening.ready(
-                kernel,
+                one.kernel,
                 crashed=look.crashed,
                 on_leave=lambda: None,  # GuestSession.leave does it, and knows whether the guest is suspended
-                boot_seconds=time.monotonic() - started,
-                ticks_per_second=TICKS_PER_SECOND if self.clock == "instructions" else None,
+                boot_seconds=time.monotonic() - one.started,
+                ticks_per_second=self._ticks,
                 wall=self.clock == "wall",
                 console=console,
             )
-        except BaseException as error:
-            if opening is not None:
-                opening.abandon()
-            lost = look.lost() if isinstance(error, InfrastructureError) else None
-            domain.destroy()
-            if lost is not None and not isinstance(error, TestbedLost):
-                raise lost from error
-            raise
-        own = {"guest.disk": image.checksum, "guest.kvm": str(self._kvm).lower()}
-        facts = replace(session.facts, facts={**session.facts.facts, **own})
-        return GuestSession(facts, session, domain, racing=self.clock == "instructions", _held=held.pop_all())
+        return _with_image(session, image.checksum), domain
 
-    def _start(
-        self, hypervisor: Hypervisor, image: GuestImage, kernel: Kernel, console: Path
-    ) -> tuple[Domain, int]:
-        variables = self._spec.variables
+    def _boot_serial(self, one: _Boot, held: contextlib.ExitStack) -> tuple[Session, Domain]:
+        console = fresh_console(one.folder)
+        init = first_process(self._cache)
+        unasked = self._ticks is not None
+        archive = one.folder / "initramfs"
+        console_guest.write_archive(archive, initramfs(init, one.job, self._spec.workdir, unasked=unasked))
+        held.callback(archive.unlink, missing_ok=True)  # the payload is kept once a bisection
+        fifos = FifoLine(one.folder / "serial")
+        held.callback(fifos.close)
+        userspace = OnSerial(archive, fifos.path)
+        domain = one.hypervisor.start(*self._domain(one, userspace, console))
+        look = Look(console, domain)
+        with _ending(look, domain, fifos.close):
+            timeout = self._spec.variables.boot_timeout
+            session = console_guest.open_session(
+                one.kernel,
+                one.job,
+                one.folder,
+                fifos,
+                look,
+                timeout=timeout,
+                started=one.started,
+                ticks_per_second=self._ticks,
+            )
+        return _with_image(session, checksum(init)), domain
+
+    @property
+    def _ticks(self) -> float | None:
+        return TICKS_PER_SECOND if self.clock == "instructions" else None
+
+    def _start_disk(self, one: _Boot, image: GuestImage, console: Path) -> tuple[Domain, int]:
         for attempt in range(1, _PORT_TRIES + 1):
             port = _free_port()
-            guest = Guest(
-                name=f"{self._prefix}{uuid.uuid4().hex[:8]}",
-                kernel=kernel.image.absolute(),
-                disk=image.disk.absolute(),
-                console=console,
-                port=port,
-                clock=self.clock,
-                kvm=self._kvm,
-                memory_mb=variables.memory_mb,
-                cpus=variables.cpus,
-                cmdline=variables.cmdline,
-                label=(os.getuid(), os.getgid()) if hypervisor.uri == "qemu:///system" else None,
-            )
+            userspace = OnDisk(image.disk.absolute(), port)
             try:
-                return hypervisor.start(guest.name, domain_xml(guest)), port
+                return one.hypervisor.start(*self._domain(one, userspace, console)), port
             except PortTaken:
                 if attempt == _PORT_TRIES:
                     raise
                 log.info("port %d was taken by another program; trying the next one", port)
         raise AssertionError("the loop returns or raises")
+
+    def _domain(self, one: _Boot, userspace: OnDisk | OnSerial, console: Path) -> tuple[str, str]:
+        """Return name and XML of a new domain."""
+        variables = self._spec.variables
+        guest = Guest(
+            name=f"{self._prefix}{uuid.uuid4().hex[:8]}",
+            kernel=one.kernel.image.absolute(),
+            userspace=userspace,
+            console=console,
+            clock=self.clock,
+            kvm=self._kvm,
+            memory_mb=variables.memory_mb,
+            cpus=variables.cpus,
+            cmdline=variables.cmdline,
+            label=(os.getuid(), os.getgid()) if one.hypervisor.uri == "qemu:///system" else None,
+        )
+        return guest.name, domain_xml(guest)
+
+
+@dataclass(frozen=True, slots=True)
+class _Boot:
+    """What one boot is about. started: in monotonic seconds."""
+
+    hypervisor: Hypervisor
+    kernel: Kernel
+    job: Job
+    folder: Path
+    progress: Progress
+    started: float
+
+
+@contextlib.contextmanager
+def _ending(look: Look, domain: Domain, tidy: Callable[[], None]) -> Iterator[None]:
+    """End the guest of a boot that fails, and say so if it was taken away rather than failed by itself."""
+    try:
+        yield
+    except BaseException as error:
+        tidy()
+        lost = look.lost() if isinstance(error, InfrastructureError) else None
+        domain.destroy()
+        if lost is not None and not isinstance(error, TestbedLost):
+            raise lost from error
+        raise
 
 
 @dataclass(slots=True)
@@ -200,6 +250,12 @@ class GuestSession:
         self.inner.leave()
         self.domain.destroy()
         self._held.close()
+
+
+def _with_image(session: AgentSession, image: str) -> AgentSession:
+    """Return the session; its facts say which user space it has, for samples of two cannot be compared."""
+    session.facts = replace(session.facts, facts={**session.facts.facts, "image": image})
+    return session
 
 
 @contextlib.contextmanager

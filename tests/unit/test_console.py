@@ -46,7 +46,7 @@ def test_a_death_is_recognised_and_nothing_else_is(text: str, expected: str | No
         ("Linux version", "kernel"),
         ("Linux version\nperfbisect: init\n", "init"),
         ("perfbisect: init\nperfbisect: ready\n", "ready"),
-        ("perfbisect: init\nperfbisect: sshd has ended\nperfbisect: not ready\n", "no-ssh"),
+        ("perfbisect: init\nperfbisect: sshd has ended\nperfbisect: not ready\n", "not-ready"),
     ],
 )
 def test_how_far_a_boot_came(text: str, expected: str) -> None:

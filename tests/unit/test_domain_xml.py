@@ -6,15 +6,14 @@ import dataclasses
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-from bisector.adapters.domain_xml import Guest, command_line, domain_xml
+from bisector.adapters.domain_xml import Guest, OnDisk, OnSerial, command_line, domain_xml
 from bisector.adapters.libvirt_testbed import domain_prefix
 
 GUEST = Guest(
     name="perfbisect-0-guest-1",
     kernel=Path("/cache/k&1/image"),
-    disk=Path("/cache/it's <here>/root.ext2"),
+    userspace=OnDisk(Path("/cache/it's <here>/root.ext2"), 2201),
     console=Path('/state/"b"/console.log'),
-    port=2201,
     clock="instructions",
     kvm=False,
 )
@@ -28,7 +27,7 @@ def _arguments(guest: Guest) -> list[str]:
 def test_paths_survive_quoting() -> None:
     root = ET.fromstring(domain_xml(GUEST))
     assert root.findtext("os/kernel") == str(GUEST.kernel)
-    assert root.find("devices/disk/source").get("file") == str(GUEST.disk)
+    assert root.find("devices/disk/source").get("file") == "/cache/it's <here>/root.ext2"
     assert root.find("devices/serial/source").get("path") == str(GUEST.console)
 
 
@@ -56,6 +55,19 @@ def test_the_disk_is_read_only_and_the_port_only_on_loopback() -> None:
     network = next(value for value in _arguments(GUEST) if value.startswith("user,"))
     assert "hostfwd=tcp:127.0.0.1:2201-:22" in network
     assert "restrict=on" in network
+
+
+def test_an_old_kernel_gets_a_second_serial_port_and_neither_disk_nor_network() -> None:
+    guest = dataclasses.replace(GUEST, userspace=OnSerial(Path("/b/<1>/initramfs"), Path("/b/<1>/agent")))
+    root = ET.fromstring(domain_xml(guest))
+    assert root.findtext("os/initrd") == "/b/<1>/initramfs"
+    ports = root.findall("devices/serial")
+    assert [port.find("target").get("port") for port in ports] == ["0", "1"]
+    assert ports[1].find("source").get("path") == "/b/<1>/agent"
+    assert root.find("devices/disk") is None
+    assert not [value for value in _arguments(guest) if "net" in value]
+    assert "-icount" in _arguments(guest)
+    assert "panic=1 " in command_line(guest)  # a negative number means never to kernels before 2.6.38
 
 
 def test_the_labs_command_line_comes_last() -> None:

@@ -2,7 +2,8 @@
  * perfbisect's measuring agent: runs the workload when told to, and says what it cost.
  *
  *     agent prepare FACTS SETTINGS
- *     agent serve [--cpus LIST] [--nice N] [--env NAME=VALUE]... -- COMMAND [ARGUMENT]...
+ *     agent serve [--unasked SETTLE_MS:PAUSE_MS] [--cpus LIST] [--nice N] [--env NAME=VALUE]...
+ *                 -- COMMAND [ARGUMENT]...
  *
  * 'serve' reads commands, one a line, and answers each with one line of JSON:
  *
@@ -10,6 +11,10 @@
  *     kill             (while one runs) end it and everything in its session's group
  *     pause MS         rest for so many milliseconds of this machine's time
  *     quit             end; the end of standard input does the same, and ends a run as well
+ *
+ * With --unasked it waits for no command: it rests, and then runs COMMAND again and again with pauses between
+ * (during a run 'kill' and 'quit' still work). Where a machine's clock counts instructions nothing may come from
+ * outside, for it would come at another instant in each boot; whoever listens stops the machine instead.
  *
  * Written for every kernel since 2.6.18 and meant to be linked statically: no system call newer than that is
  * needed. While a run lasts the agent sleeps in one poll(); the workload's output goes to files, so that
@@ -28,6 +33,7 @@
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -41,6 +47,8 @@ struct options {
 	cpu_set_t cpus;
 	int pinned;
 	int nice;
+	int unasked;
+	long settle, pause; /* milliseconds, used with --unasked */
 	char *environment[ENVIRONMENT_MAX];
 	int variables;
 	char **command;
@@ -325,8 +333,15 @@ static void rest(long milliseconds)
 
 	while (nanosleep(&left, &left) != 0 && errno == EINTR)
 		;
-	puts("{\"paused\":1}");
-	fflush(stdout);
+}
+
+static void run_unasked(const struct options *options)
+{
+	rest(options->settle);
+	while (!run(options)) {
+		tcdrain(1); /* a serial port's interrupts would fall into the next run */
+		rest(options->pause);
+	}
 }
 
 static int serve(const struct options *options)
@@ -353,12 +368,18 @@ static int serve(const struct options *options)
 	}
 	puts("{\"hello\":\"perfbisect agent\",\"protocol\":1}");
 	fflush(stdout);
+	if (options->unasked) {
+		run_unasked(options);
+		return 0;
+	}
 	while ((command = read_command()) != NULL && strcmp(command, "quit") != 0) {
 		if (strcmp(command, "run") == 0) {
 			if (run(options))
 				break;
 		} else if (strncmp(command, "pause ", 6) == 0) {
 			rest(strtol(command + 6, NULL, 10));
+			puts("{\"paused\":1}");
+			fflush(stdout);
 		} else if (strcmp(command, "kill") != 0) { /* a late 'kill' finds its run ended: no answer */
 			answer_error(command, EINVAL);
 		}
@@ -369,7 +390,8 @@ static int serve(const struct options *options)
 static int usage(void)
 {
 	fputs("usage: agent prepare FACTS SETTINGS\n"
-	      "       agent serve [--cpus LIST] [--nice N] [--env NAME=VALUE]... -- COMMAND [ARGUMENT]...\n",
+	      "       agent serve [--unasked SETTLE_MS:PAUSE_MS] [--cpus LIST] [--nice N] [--env NAME=VALUE]...\n"
+	      "                   -- COMMAND [ARGUMENT]...\n",
 	      stderr);
 	return 2;
 }
@@ -392,7 +414,11 @@ int main(int argc, char **argv)
 	if (argc < 4 || strcmp(argv[1], "serve") != 0)
 		return usage();
 	for (i = 2; i + 1 < argc && strcmp(argv[i], "--") != 0; i += 2) {
-		if (strcmp(argv[i], "--cpus") == 0) {
+		if (strcmp(argv[i], "--unasked") == 0) {
+			options.unasked = 1;
+			if (sscanf(argv[i + 1], "%ld:%ld", &options.settle, &options.pause) != 2)
+				return usage();
+		} else if (strcmp(argv[i], "--cpus") == 0) {
 			options.pinned = 1;
 			if (parse_cpus(argv[i + 1], &options.cpus) != 0)
 				return usage();

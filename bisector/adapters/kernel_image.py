@@ -1,0 +1,45 @@
+"""What a kernel image for x86 says of itself, without booting it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from bisector.errors import InfrastructureError
+
+_MAGIC_AT, _MAGIC = 0x202, b"HdrS"
+_VERSION_AT = 0x20E
+_SETUP = 0x200
+"""Documentation/x86/boot.txt: the version text is as far behind the boot sector as the word at 0x20e says."""
+
+_TEXT = re.compile(r"(?P<release>\S+) \(.*?\) (?P<version>#.*)", re.DOTALL)
+
+_HEAD_BYTES = 0x200 * 65
+"""The boot sector and at most 64 sectors of setup."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What `uname -r` and `uname -v` must say when this image runs."""
+
+    release: str
+    version: str
+
+
+def identity(image: Path) -> Identity | None:
+    """Return who the image says it is; None for a file that has no such text (no bzImage).
+
+    Raises InfrastructureError if it cannot be read.
+    """
+    try:
+        with image.open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+    except OSError as error:
+        raise InfrastructureError(f"cannot read the kernel {image}: {error.strerror}") from error
+    if head[_MAGIC_AT : _MAGIC_AT + 4] != _MAGIC:
+        return None
+    start = _SETUP + int.from_bytes(head[_VERSION_AT : _VERSION_AT + 2], "little")
+    text = head[start:].split(b"\0", 1)[0].decode(errors="replace")
+    match = _TEXT.fullmatch(text)
+    return Identity(match["release"], match["version"].strip()) if match else None
