@@ -73,7 +73,8 @@ def test_a_guest_boots_proves_its_kernel_runs_and_leaves_nothing(
         facts = session.facts
         assert facts.release == kernel.release
         assert facts.build_id == kernel.build_id
-        assert len(facts.facts["guest.disk"]) == 64
+        assert len(facts.facts["image"]) == 64
+        assert facts.facts["guest.userspace"] == "debian"
         assert facts.facts["guest.kvm"] == "false"
         for index in range(3):
             result = session.run(index)
