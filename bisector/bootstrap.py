@@ -225,8 +225,9 @@ def accept(settings: Settings, request: Request) -> tuple[Accepted, CommitGraph]
 
 
 def recipe_for(settings: Settings, name: str, repo: str | Path, *shas: str) -> str:
-    """Return the one recipe by which all of these commits are built: the one that is named, or for 'auto' the one
-    for the youngest kernels that covers them. Raises RequestError if there is none.
+    """Return the one recipe by which all of these commits are built: the one that is named.
+
+    For 'auto' it is the one for the youngest kernels that covers them. Raises RequestError if there is none.
     """
     from bisector.adapters.kernel_tree import KernelTrees, patched_trees
     from bisector.spec.recipe import AUTO, DEFAULT_RECIPE, choose_recipe
