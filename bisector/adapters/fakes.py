@@ -19,13 +19,13 @@ import itertools
 import json
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bisector.adapters.fakes_lab import SyntheticBoot, SyntheticLab, ancestors
 from bisector.core.model import CommitGraph, Conclusion, Decision, Record, TestbedClock
-from bisector.errors import BootFailed, BuildFailed, RequestError, TestbedLost, WorkloadFailed
+from bisector.errors import BootFailed, BuildFailed, Interrupted, RequestError, TestbedLost, WorkloadFailed
 from bisector.ports import (
     BootFacts,
     BuildOrder,
@@ -169,9 +169,15 @@ class FakeBuilder:
     """
 
     def __init__(
-        self, lab: SyntheticLab, folder: Path, *, faults: Faults | None = None, pace: Pace | None = None
+        self,
+        lab: SyntheticLab,
+        folder: Path,
+        *,
+        faults: Faults | None = None,
+        pace: Pace | None = None,
+        stop: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._lab, self._folder = lab, folder
+        self._lab, self._folder, self._stop = lab, folder, stop
         self._faults, self._pace = faults or Faults(), pace or Pace()
         self._index = {sha: i for i, sha in enumerate(lab.graph.shas)}
         folder.mkdir(parents=True, exist_ok=True)
@@ -184,7 +190,11 @@ class FakeBuilder:
         self._faults.strike("build")
         commit = self._index[order.sha]
         progress("compiling")
-        time.sleep(self._pace.build)
+        end = time.monotonic() + self._pace.build
+        while (left := end - time.monotonic()) > 0:
+            if self._stop():
+                raise Interrupted("the build was stopped on request")
+            time.sleep(min(left, 0.05))
         if self._lab.untestable.get(commit) == "build":
             raise BuildFailed("a fake compiler error", details="fake.c:1: error: expected ';'")
         image, draft = self._image(order), self._folder / f".{threading.get_ident()}"

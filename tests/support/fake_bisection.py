@@ -77,7 +77,8 @@ def services(
     faults = faults or Faults()
     return Services(
         source=FakeSource(lab.graph),
-        builders=[lambda stop: FakeBuilder(lab, folder / "kernels", faults=faults, pace=pace)] * builders,
+        builders=[lambda stop: FakeBuilder(lab, folder / "kernels", faults=faults, pace=pace, stop=stop)]
+        * builders,
         testbeds={name: FakeTestbed(name, lab, faults=faults, pace=pace) for name in testbeds},
         store=store or MemoryStore(),
         planner=Planner(),
