@@ -125,6 +125,29 @@ def test_a_commit_that_does_not_compile_is_its_own_fault(lab: Lab) -> None:
     assert lab.builder().build(lab.order(mended), lab.said.append).image.exists()
 
 
+def packed(program: str, factor: int) -> dict[str, str]:
+    """A toy whose image is a packed program, and whose build id has bytes that end lines and strings."""
+    image = "$(O)/arch/x86/boot/bzImage"
+    makefile = MAKEFILE.replace("--build-id=sha1", f"--build-id=0x{'0a00' * 10}")
+    return {
+        "Makefile": makefile.replace(f"objcopy -S $(O)/vmlinux {image}", f"gzip -c {program} >{image}"),
+        "kernel/work.c": f"int work(int x) {{ return x * {factor}; }}\n",
+    }
+
+
+def test_an_image_must_hold_the_kernel_just_linked(lab: Lab) -> None:
+    right = lab.change(packed("$(O)/vmlinux", 5), "packed")
+    assert lab.builder().build(lab.order(right), lab.said.append).build_id == "0a00" * 10
+    wrong = lab.change(packed("/bin/true", 7), "another program, which has a build id as well")
+    made: set[int] = set()
+    for _ in "ab":  # the second try builds as well, instead of telling what the first one found
+        with pytest.raises(InfrastructureError, match="held another kernel than the one just linked"):
+            lab.builder().build(lab.order(wrong), lab.said.append)
+        results = (lab.root / "cache" / "builder" / "results").glob("*/artefacts.tar")
+        made.add(max(file.stat().st_mtime_ns for file in results))
+    assert len(made) == 2
+
+
 def test_options_required_and_wanted(lab: Lab) -> None:
     poor = lab.change({"Kconfig": "config TOY\n"}, "SPEED is gone")
     assert lab.builder().build(lab.order(poor), lab.said.append).lost == ("SPEED",)

@@ -45,7 +45,8 @@ mkdir -p "$source" "$builder/out" "$builder/parked" "$configure" "$builder/resul
 exec 9>>"$builder/lock"
 flock 9
 
-if [ -e "$result/artefacts.tar" ]; then # finished after its master was killed, and never fetched
+# Finished after its master was killed, and never fetched. What failed is tried again: it may have been the machine.
+if [ -e "$result/artefacts.tar" ] && grep -qx status=ok "$result/facts"; then
     cat "$result/facts"
     exit 0
 fi
@@ -226,11 +227,13 @@ if [ -n "$at" ]; then
     if [ -n "$build_id" ]; then
         packed=no
         # Loaded notes carry the id; a kernel whose notes are not loaded tells nothing.
-        if LC_ALL=C grep -qaP "$(printf '%s' "$build_id" | sed 's/../\\x&/g')" unpacked; then
-            packed=yes
-        elif ! LC_ALL=C grep -qaP '\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0' unpacked; then
-            packed=unknown
-        fi
+        # Not grep: it looks at lines, and an id may hold the byte that ends one.
+        packed=$(python3 - "$build_id" unpacked <<'PYTHON'
+import pathlib, sys
+kernel, header = pathlib.Path(sys.argv[2]).read_bytes(), b"\4\0\0\0\x14\0\0\0\3\0\0\0GNU\0"
+print("yes" if bytes.fromhex(sys.argv[1]) in kernel else "no" if header in kernel else "unknown")
+PYTHON
+        )
     else
         "${PB_CROSS}objcopy" -O binary -R .note -R .comment -S "$out/vmlinux" linked
         if [ "$(stat -c %s linked)" = "$(stat -c %s unpacked)" ]; then
