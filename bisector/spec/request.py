@@ -56,7 +56,8 @@ class Accepted(Spec):
     """A request with everything in it resolved; kept with the bisection and never changed.
 
     good, bad: full commit ids; goal: as `serial.goal_to_json` writes it; workload_sum: checksum of the
-    payload; patch_sums: of the patch files; version: of the perfbisect that accepted it.
+    payload; recipe_sum: of how the ends are configured
+    and compiled; patch_sums: of the patch files; version: of the perfbisect that accepted it.
     """
 
     request: Request
@@ -67,6 +68,7 @@ class Accepted(Spec):
     clock: str
     workload: str
     workload_sum: str
+    recipe_sum: str = ""
     patch_sums: tuple[str, ...] = ()
     version: str = ""
 

@@ -14,6 +14,7 @@ from bisector import bootstrap
 from bisector.adapters.fakes import FakeSource, Faults
 from bisector.adapters.fakes_lab import LabModel, SyntheticLab
 from bisector.adapters.store import SqlStore
+from bisector.bootstrap import acceptance
 from bisector.core.model import Budget, CommitGraph
 from bisector.errors import InfrastructureError
 from bisector.interfaces.cli import run
@@ -39,7 +40,7 @@ class Bench:
         monkeypatch.setenv("PERFBISECT_STATE_DIR", str(self.state))
         monkeypatch.setenv("PERFBISECT_CACHE_DIR", str(folder / "cache"))
         monkeypatch.chdir(folder)
-        monkeypatch.setattr(bootstrap, "accept", self._accept)
+        monkeypatch.setattr(acceptance, "accept", self._accept)
         monkeypatch.setattr(bootstrap, "services", self._services)
         monkeypatch.setattr(bootstrap, "source", lambda settings, repo: FakeSource(self.lab.graph))
         from bisector.interfaces.cli import services

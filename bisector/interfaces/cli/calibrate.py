@@ -44,10 +44,10 @@ def command(
 
       perfbisect calibrate v6.1 --workload pipe-test --boots 20 --json
     """
-    from bisector import bootstrap
+    from bisector.bootstrap import by_hand
 
     settings = asking.settings(lab=lab, repo=repo)
-    result, path = bootstrap.calibration(
+    result, path = by_hand.calibration(
         settings,
         rev,
         workload=asking.workload_name(settings, workload),

@@ -59,7 +59,7 @@ def plan(
 
       perfbisect plan --repo ~/linux --good v6.1 --bad v6.2 --workload pipe-test
     """
-    from bisector import bootstrap
+    from bisector.bootstrap import acceptance
 
     settings = asking.settings(lab=lab, repo=repo)
     request = asking.request(
@@ -82,7 +82,7 @@ def plan(
         build_ahead=build_ahead,
         paths=paths,
     )
-    accepted, graph = bootstrap.accept(settings, request)
+    accepted, graph = acceptance.accept(settings, request)
     tell(settings, accepted, graph, as_json=as_json)
 
 

@@ -69,6 +69,7 @@ def start(
       perfbisect start --good v6.1 --bad v6.2 --workload pipe-test --threshold 2% --dry-run
     """
     from bisector import bootstrap
+    from bisector.bootstrap import acceptance
     from bisector.engine import api
 
     settings = asking.settings(lab=lab, repo=repo)
@@ -92,7 +93,7 @@ def start(
         build_ahead=build_ahead,
         paths=paths,
     )
-    accepted, graph = bootstrap.accept(settings, request)
+    accepted, graph = acceptance.accept(settings, request)
     if dry_run:
         from bisector.interfaces.cli import plan
 

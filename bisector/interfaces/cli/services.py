@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bisector import bootstrap
+from bisector.bootstrap import by_hand
 from bisector.engine.api import Stored as Stored
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def build(
     """Build one commit, or take it from the cache."""
     repo = settings.repo or Path.cwd()
     sha = source(settings, repo).resolve(rev)
-    order = bootstrap.order(sha, recipe, layout, patches)
+    order = by_hand.order(sha, recipe, layout, patches)
     return bootstrap.builder(settings, repo, lab(settings)).build(order, progress)
 
 
@@ -39,7 +40,7 @@ def cached_kernel(settings: Settings, rev: str, recipe: str) -> Any:  # noqa: AN
     """Return the kernel of a commit if it was built before."""
     repo = settings.repo or Path.cwd()
     sha = source(settings, repo).resolve(rev)
-    return bootstrap.builder(settings, repo, lab(settings)).cached(bootstrap.order(sha, recipe))
+    return bootstrap.builder(settings, repo, lab(settings)).cached(by_hand.order(sha, recipe))
 
 
 @dataclass(frozen=True, slots=True)

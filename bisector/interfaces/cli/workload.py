@@ -117,6 +117,7 @@ def run(
     import tempfile
 
     from bisector import bootstrap
+    from bisector.bootstrap import by_hand
     from bisector.spec.workload import load_workload
 
     workload = load_workload(name, folder)
@@ -125,12 +126,12 @@ def run(
     with tempfile.TemporaryDirectory(prefix="perfbisect-") as scratch:
         place = keep or Path(scratch)
         if rev is None:
-            results = bootstrap.try_workload(workload, wanted, place, output.note)
+            results = by_hand.try_workload(workload, wanted, place, output.note)
         else:
             settings = asking.settings(repo=repo)
             sha = bootstrap.source(settings, settings.repo or Path.cwd()).resolve(rev)
-            order = bootstrap.order(sha, recipe or settings.recipe, patches=asking.patches(apply))
-            results = bootstrap.measure_commit(
+            order = by_hand.order(sha, recipe or settings.recipe, patches=asking.patches(apply))
+            results = by_hand.measure_commit(
                 settings, workload, order, wanted, place, output.note, testbed_name=testbed
             )
         for index, result in enumerate(results):

@@ -1,0 +1,193 @@
+"""The composition root: settings and a request become real adapters. Tests pass their own `Services`.
+
+Adapters are imported where they are made: `perfbisect --help` must not wait for libvirt or SQLAlchemy.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bisector.errors import InfrastructureError, RequestError
+from bisector.resources import resource
+from bisector.spec.request import Accepted
+from bisector.spec.settings import Settings
+from bisector.spec.workload import load_workload
+
+if TYPE_CHECKING:
+    from bisector.adapters.host import Check
+    from bisector.engine.services import Services
+    from bisector.ports import Builder, Planner, Progress, Source, Store, Testbed
+    from bisector.spec.lab import Lab, TestbedSpec
+
+Stop = Callable[[], bool]
+"""Asked while something long runs; True ends it and raises Interrupted."""
+
+
+class SystemClock:
+    """ports.Clock: this host's."""
+
+    def now(self) -> float:
+        """Return seconds since the epoch."""
+        return time.time()
+
+
+def store(settings: Settings) -> Store:
+    """Open the store of the state folder."""
+    from bisector.adapters.store import SqlStore
+
+    return SqlStore(settings.state_dir / "perfbisect.sqlite")
+
+
+def source(settings: Settings, repo: str | Path) -> Source:
+    """Open a kernel repository. Raises RequestError if it is none."""
+    from bisector.adapters.git_source import GitSource
+
+    return GitSource(Path(repo).expanduser(), cache_dir=settings.cache_dir / "graphs")
+
+
+def lab(settings: Settings) -> Lab:
+    """Read the lab's inventory. Raises RequestError naming the host and variable that is wrong."""
+    from bisector.adapters.inventory import default_inventory, read_lab
+
+    return read_lab(settings.lab or default_inventory(), settings.cache_dir)
+
+
+def builder(
+    settings: Settings, repo: str | Path, the_lab: Lab, stop: Stop | None = None, name: str | None = None
+) -> Builder:
+    """Return a builder of the lab, its first unless named, for a repository."""
+    from bisector.adapters.ansible import Ansible
+    from bisector.adapters.kernel_builder import KernelBuilder
+
+    if not the_lab.builders:
+        raise RequestError(f"the inventory {the_lab.inventory} has no host in the group 'builders'")
+    host = the_lab.builder(name) if name else the_lab.builders[0]
+    return KernelBuilder(
+        repository=Path(repo),
+        cache=settings.cache_dir,
+        ansible=Ansible(resource("playbooks"), the_lab.inventory, stop),
+        host=host.name,
+        jobs=settings.jobs or host.variables.jobs,
+    )
+
+
+def testbed(settings: Settings, the_lab: Lab, spec: TestbedSpec, stop: Stop | None = None) -> Testbed:
+    """Return one testbed of the lab, ready to boot kernels."""
+    from bisector.adapters.ansible import Ansible
+
+    ansible = Ansible(resource("playbooks"), the_lab.inventory, stop)
+    match spec.variables.kind:
+        case "libvirt":
+            from bisector.adapters.libvirt_testbed import LibvirtTestbed
+
+            return LibvirtTestbed(spec, ansible, settings.cache_dir, settings.state_dir)
+        case "ssh":
+            from bisector.adapters.ssh_testbed import SSHTestbed
+
+            return SSHTestbed(spec, ansible)
+        case "local":
+            from bisector.adapters.local_testbed import LocalTestbed
+
+            return LocalTestbed(spec.name)
+
+
+def planner(settings: Settings, workload: str, testbeds: Sequence[str], metric: str) -> Planner:
+    """Return the planner, with the noise of the first testbed that was calibrated as its prior."""
+    from bisector.adapters.calibrations import library
+    from bisector.core.planner import Planner as CorePlanner
+
+    for name in testbeds:
+        prior = library(settings.state_dir, workload, name, metric)
+        if prior is not None:
+            return CorePlanner(library=prior)
+    return CorePlanner()
+
+
+def services(settings: Settings, accepted: Accepted, stop: Stop | None = None) -> Services:
+    """Return real adapters for an accepted request.
+
+    Raises RequestError when a patch or the recipe has changed since, so that kernels would be made otherwise.
+    """
+    from bisector.adapters.orphans import end_orphans
+    from bisector.adapters.payload import workload_job
+    from bisector.bootstrap.acceptance import check_unchanged
+    from bisector.engine.services import Services
+
+    request = accepted.request
+    check_unchanged(settings, accepted)
+    workload = load_workload(request.workload)
+    the_lab = lab(settings)
+    testbeds: Mapping[str, Testbed] = {
+        name: testbed(settings, the_lab, the_lab.testbed(name), stop) for name in accepted.testbeds
+    }
+    goal = accepted.the_goal()
+    return Services(
+        source=source(settings, request.repo),
+        builders=[
+            partial(builder, settings, request.repo, the_lab, name=host.name) for host in the_lab.builders
+        ],
+        testbeds=testbeds,
+        store=store(settings),
+        planner=planner(settings, accepted.workload, accepted.testbeds, goal.metric.name),
+        clock=SystemClock(),
+        make_job=lambda folder: workload_job(workload, folder),
+        state_dir=settings.state_dir,
+        patches=tuple(Path(path) for path in request.apply),
+        boot_notes=_guest_notes(settings, the_lab, accepted.testbeds),
+        one_host=any(host.reach.local for host in the_lab.builders),
+        tidy=end_orphans,
+    )
+
+
+def _guest_notes(settings: Settings, the_lab: Lab, testbeds: Sequence[str]) -> dict[str, str]:
+    """Return the checksum of the guest image if guests measure; not yet known before the very first boot."""
+    if all(the_lab.testbed(name).variables.kind != "libvirt" for name in testbeds):
+        return {}
+    from bisector.adapters.guest_image import GuestImages
+
+    image = GuestImages(settings.cache_dir).present()
+    return {"image": image.checksum} if image is not None else {}
+
+
+def host_checks(settings: Settings, progress: Progress, *, probe: bool = False) -> list[Check]:
+    """Return what this machine needs for building and measuring, and whether it has it.
+
+    probe: boot again to see whether KVM works, else take the remembered answer.
+    """
+    from bisector.adapters.host import checks, has_libvirt
+
+    found = checks(settings.cache_dir)
+    if has_libvirt():
+        from bisector.adapters.guest_checks import guest_checks
+
+        found += guest_checks(settings.cache_dir, progress, probe=probe)
+    return found
+
+
+def prepare_guests(settings: Settings, progress: Progress) -> None:
+    """Start libvirt, build the guest image and probe KVM, as far as that is not done. Raises what fails."""
+    from bisector.adapters.host import has_libvirt
+
+    if not has_libvirt():
+        raise InfrastructureError("libvirt-python is not in this Python environment", cure="make deps")
+    from bisector.adapters.guest_checks import prepare_guests as prepare
+
+    prepare(settings.cache_dir, progress)
+
+
+def host_description() -> dict[str, str]:
+    """Return what a report says of this machine."""
+    from bisector.adapters.host import description
+
+    return description()
+
+
+def lab_checks(settings: Settings, the_lab: Lab) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Return (machine, check); a check raises what is wrong with the machine."""
+    from bisector.adapters.lab_check import lab_checks as checks
+
+    return checks(the_lab, settings.cache_dir)

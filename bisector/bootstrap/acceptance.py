@@ -1,0 +1,169 @@
+"""From a request to what is kept of it with the bisection: all of it resolved, or refused beforehand."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import bisector
+from bisector import bootstrap
+from bisector.core.model import CommitGraph, Goal
+from bisector.errors import InfrastructureError, RequestError, SourceFailed
+from bisector.spec import serial
+from bisector.spec.request import Accepted, Request
+from bisector.spec.settings import Settings
+from bisector.spec.workload import Workload, load_workload, parse_threshold
+
+if TYPE_CHECKING:
+    from bisector.ports import Source
+
+
+def accept(settings: Settings, request: Request) -> tuple[Accepted, CommitGraph]:
+    """Resolve everything in a request, or refuse it: RequestError, and nothing was changed."""
+    from bisector.adapters.payload import checksum
+
+    workload = load_workload(request.workload)
+    workload.metric(request.metric)
+    _known_recipe(request.recipe)
+    repository = bootstrap.source(settings, request.repo)
+    good, bad = repository.resolve(request.good), repository.resolve(request.bad)
+    graph = repository.graph(
+        good, bad, first_parent=request.first_parent, paths=request.paths, skip=request.skip
+    )
+    _check_ends(settings, repository, request, good, bad)
+    request = request.model_copy(
+        update={"recipe": recipe_for(settings, request.recipe, request.repo, good, bad)}
+    )
+    the_lab = bootstrap.lab(settings)
+    names = request.testbeds or (the_lab.testbeds[0].name,)
+    testbeds = [bootstrap.testbed(settings, the_lab, the_lab.testbed(name)) for name in names]
+    clocks = {bed.clock for bed in testbeds}
+    if len(clocks) > 1:
+        raise RequestError(
+            "testbeds with different clocks cannot be compared",
+            details="\n".join(f"{bed.name}: {bed.clock}" for bed in testbeds),
+            cure="name testbeds of one clock with --testbed",
+        )
+    clock = clocks.pop()
+    workload.check_clock(clock)
+    accepted = Accepted(
+        request=request,
+        good=good,
+        bad=bad,
+        goal=serial.goal_to_json(goal_of(request, workload, clock)),
+        testbeds=tuple(names),
+        clock=clock,
+        workload=workload.name,
+        workload_sum=checksum(workload.folder),
+        recipe_sum=recipe_sum(settings, request, good, bad),
+        patch_sums=tuple(digest(Path(path)) for path in request.apply),
+        version=bisector.__version__,
+    )
+    return accepted, graph
+
+
+def recipe_for(settings: Settings, name: str, repo: str | Path, *shas: str) -> str:
+    """Return the one recipe by which all of these commits are built: the one that is named.
+
+    For 'auto' it is the one for the youngest kernels that covers them. Raises RequestError if there is none.
+    """
+    from bisector.adapters.kernel_tree import KernelTrees, patched_trees
+    from bisector.spec.recipe import AUTO, DEFAULT_RECIPE, choose_recipe
+
+    _known_recipe(name)
+    if name != AUTO:
+        return name
+    trees = KernelTrees(Path(repo), patched_trees(settings.cache_dir))
+    try:
+        return choose_recipe([trees.release(sha) for sha in shas])
+    except SourceFailed:  # its Makefile names no release; what is wrong with it, the build will tell
+        return DEFAULT_RECIPE
+
+
+def goal_of(request: Request, workload: Workload, clock: str) -> Goal:
+    """Return what the planner is told: the deciding metric with its threshold, alpha, budget and clock."""
+    metric = workload.metric(request.metric)
+    if request.threshold is not None:
+        try:
+            metric = dataclasses.replace(metric, threshold=parse_threshold(request.threshold, metric.unit))
+        except ValueError as error:
+            raise RequestError(f"--threshold: {error}") from error
+    if clock not in ("wall", "instructions"):
+        raise InfrastructureError(f"a testbed has the unknown clock '{clock}'")
+    return Goal(
+        metric=metric,
+        alpha=request.alpha,
+        budget=request.budget,
+        clock="instructions" if clock == "instructions" else "wall",
+        scan=request.scan,
+    )
+
+
+def _known_recipe(name: str) -> None:
+    from bisector.spec.recipe import AUTO, load_recipe
+
+    if name != AUTO:
+        load_recipe(name)
+
+
+def _check_ends(settings: Settings, repository: Source, request: Request, good: str, bad: str) -> None:
+    """Refuse ends that no builder could build: inside the range such a commit is a skip, here all is lost."""
+    for name, sha in (("good", good), ("bad", bad)):
+        if not repository.holds_linux(sha):
+            raise RequestError(
+                f"the {name} end {sha[:12]} holds no Linux kernel",
+                details="its tree has no Makefile, or neither 'kernel' nor 'Kbuild'",
+                cure="give the git tree of the kernel with --repo, and two of its commits",
+            )
+    if request.apply:
+        from bisector.adapters.kernel_tree import KernelTrees, patched_trees
+
+        trees = KernelTrees(Path(request.repo), patched_trees(settings.cache_dir))
+        for name, sha in (("good", good), ("bad", bad)):
+            try:
+                trees.tree(sha, tuple(Path(path) for path in request.apply))
+            except SourceFailed as error:
+                raise RequestError(
+                    f"--apply: {error.message}, the {name} end",
+                    details=error.details,
+                    cure="give a patch that applies to both ends; where it does not in between is a skip",
+                ) from error
+
+
+def recipe_sum(settings: Settings, request: Request, *shas: str) -> str:
+    """Return a checksum of how the ends are configured and compiled; empty if no rows can be chosen."""
+    from bisector.adapters.kernel_tree import KernelTrees, patched_trees
+    from bisector.spec.plan import load_plan
+
+    trees = KernelTrees(Path(request.repo), patched_trees(settings.cache_dir))
+    try:
+        digests = [load_plan(request.recipe, trees.release(sha), sha[:12]).digest() for sha in shas]
+    except SourceFailed:  # what is wrong with such a commit, its build will tell
+        return ""
+    return hashlib.sha256("\n".join(digests).encode()).hexdigest()
+
+
+def check_unchanged(settings: Settings, accepted: Accepted) -> None:
+    """Raise RequestError when kernels tested from now on would not be made as those tested so far."""
+    request = accepted.request
+    for path, known in zip(request.apply, accepted.patch_sums, strict=True):
+        if digest(Path(path)) != known:
+            raise RequestError(
+                f"the patch {path} has changed since the bisection began", cure="start a new one"
+            )
+    if accepted.recipe_sum not in ("", recipe_sum(settings, request, accepted.good, accepted.bad)):
+        raise RequestError(
+            f"the recipe '{request.recipe}', or a table it uses, has changed since the bisection began",
+            details="kernels of before and after would differ by more than their commits",
+            cure="start a new one, or put the files of 'kernels' back as they were",
+        )
+
+
+def digest(path: Path) -> str:
+    """Return the SHA-256 (hex) of a file. Raises RequestError."""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise RequestError(f"the patch {path} cannot be read", details=str(error)) from error

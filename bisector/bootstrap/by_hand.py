@@ -1,0 +1,147 @@
+"""What is measured without a bisection: a workload tried out, one commit by hand, an A/A series."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bisector import bootstrap
+from bisector.bootstrap.acceptance import recipe_for
+from bisector.errors import RequestError
+from bisector.spec.settings import Settings
+from bisector.spec.workload import Workload, load_workload
+
+if TYPE_CHECKING:
+    from bisector.core.calibration import Calibration
+    from bisector.ports import BuildOrder, Progress, RunResult
+
+
+def order(sha: str, recipe: str, layout: int = 0, patches: Sequence[Path] = ()) -> BuildOrder:
+    """Return the order for one build by hand."""
+    from bisector.ports import BuildOrder
+
+    return BuildOrder(sha, recipe, layout, tuple(patches))
+
+
+def try_workload(workload: Workload, runs: int, folder: Path, progress: Progress) -> Iterator[RunResult]:
+    """Run a workload on this machine, under the kernel it has; warm-up runs come first and are given as well.
+
+    folder: where its program is built and its output kept. Raises as `ports.Session.run` does.
+    """
+    from bisector.adapters.local_testbed import LocalTestbed, running_kernel
+    from bisector.adapters.payload import workload_job
+
+    job = workload_job(workload, folder)
+    session = LocalTestbed().boot(running_kernel(), job, folder, progress)
+    try:
+        for index in range(job.warmup + runs):
+            yield session.run(index)
+    finally:
+        session.leave()
+
+
+def measure_commit(
+    settings: Settings,
+    workload: Workload,
+    order: BuildOrder,
+    runs: int,
+    folder: Path,
+    progress: Progress,
+    *,
+    testbed_name: str | None = None,
+) -> Iterator[RunResult]:
+    """Build one commit, boot it once on a testbed and run the workload there, as a bisection does.
+
+    Warm-up runs come first and are given as well. Raises KernelError (the commit), Busy while a bisection
+    runs in this state folder, InfrastructureError.
+    """
+    from bisector.adapters.payload import workload_job
+    from bisector.engine import executor
+
+    the_lab = bootstrap.lab(settings)
+    spec = the_lab.testbed(testbed_name or the_lab.testbeds[0].name)
+    machine = bootstrap.testbed(settings, the_lab, spec)
+    workload.check_clock(machine.clock)
+    with executor.lock(settings.state_dir, f"run of {workload.name} on {spec.name}"):
+        kernel = bootstrap.builder(settings, settings.repo or Path.cwd(), the_lab).build(order, progress)
+        job = workload_job(workload, folder / "workload")
+        session = machine.boot(kernel, job, folder, progress)
+        try:
+            for index in range(job.warmup + runs):
+                yield session.run(index)
+        finally:
+            session.leave()
+
+
+def calibration(
+    settings: Settings,
+    rev: str,
+    *,
+    workload: str,
+    testbed_name: str | None,
+    recipe: str,
+    metric: str | None,
+    boots: int,
+    runs: int,
+    fresh: bool,
+    progress: Callable[[str], None],
+) -> tuple[Calibration, Path]:
+    """Measure one commit again and again on one testbed; return what that says, and where it is kept.
+
+    Boots of the very same setup that were kept before count, unless `fresh`; each boot is kept when it ends.
+    Raises RequestError, KernelError (the commit), InfrastructureError, or Busy while a bisection runs here.
+    """
+    from bisector.adapters import calibrations
+    from bisector.adapters.payload import workload_job
+    from bisector.engine import executor
+    from bisector.engine.calibrate import Measured, measure
+
+    if boots < 2 or runs < 2:
+        raise RequestError("an A/A measurement needs at least two boots with two runs each")
+    manifest = load_workload(workload)
+    unit = manifest.metric(metric)
+    the_lab = bootstrap.lab(settings)
+    spec = the_lab.testbed(testbed_name or the_lab.testbeds[0].name)
+    repo = settings.repo or Path.cwd()
+    sha = bootstrap.source(settings, repo).resolve(rev)
+    machine = bootstrap.testbed(settings, the_lab, spec)
+    manifest.check_clock(machine.clock)
+    path = calibrations.path_of(settings.state_dir, manifest.name, spec.name, unit.name)
+    folder = path.with_suffix("")
+    with executor.lock(settings.state_dir, f"calibration of {manifest.name} on {spec.name}"):
+        job = workload_job(manifest, folder / "workload")
+        wanted = order(sha, recipe_for(settings, recipe, repo, sha))
+        facts = {
+            "commit": sha,
+            "recipe": wanted.recipe,
+            "payload": job.checksum,
+            "clock": machine.clock,
+            "unit": unit.unit,
+        }
+        kept = calibrations.load(path)
+        if kept is None or fresh or kept.facts != facts:
+            kept = calibrations.Kept(facts)
+
+        def keep(one: Measured) -> None:
+            nonlocal kept
+            assert kept is not None
+            kept = kept.plus(one.boot, one.boot_seconds, one.run_seconds)
+            calibrations.save(path, kept)
+
+        todo = range(len(kept.boots), boots)
+        if todo:
+            kernel = bootstrap.builder(settings, repo, the_lab).build(wanted, progress)
+            measure(
+                kernel,
+                [machine],
+                job,
+                unit.name,
+                boots=todo,
+                runs=runs,
+                folder=folder,
+                clock=bootstrap.SystemClock(),
+                progress=progress,
+                on_boot=keep,
+            )
+    return kept.analyse(settings.alpha), path

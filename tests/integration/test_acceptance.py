@@ -1,0 +1,84 @@
+"""What an accepted request remembers of patches and recipes, and what of them may not change until it ends."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from bisector import resources
+from bisector.bootstrap import acceptance
+from bisector.errors import RequestError
+from bisector.spec.request import Accepted, Request
+from bisector.spec.settings import Settings
+from tests.support.toy_kernel import ToyHistory
+
+
+class Case:
+    """A toy history, its two ends, a patch, and a folder of recipes of its own."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        history = ToyHistory.create(root / "repo")
+        self.good = history.git("rev-parse", "HEAD").strip()
+        self.bad = history.commit({"kernel/work.c": "int work(int x) { return x; }\n"}, "faster")
+        self.patch = root / "one.patch"
+        self.patch.write_text("--- a\n+++ b\n")
+        shutil.copytree(resources.resource("kernels"), root / "data" / "kernels")
+        monkeypatch.setattr(resources, "_PACKAGE", root / "data" / "bisector")
+        self.recipe = root / "data" / "kernels" / "recipes" / "x86_64-guest.toml"
+        self.settings = Settings(cache_dir=root / "cache", state_dir=root / "state")
+        self.request = Request(
+            repo=str(history.path),
+            good="HEAD~",
+            bad="HEAD",
+            workload="pipe-test",
+            recipe="x86_64-guest",
+            apply=(str(self.patch),),
+        )
+
+    def accepted(self) -> Accepted:
+        """What is kept when everything is resolved."""
+        return Accepted(
+            request=self.request,
+            good=self.good,
+            bad=self.bad,
+            goal={},
+            testbeds=("guest",),
+            clock="instructions",
+            workload="pipe-test",
+            workload_sum="0",
+            recipe_sum=acceptance.recipe_sum(self.settings, self.request, self.good, self.bad),
+            patch_sums=(acceptance.digest(self.patch),),
+        )
+
+
+@pytest.fixture
+def case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Case:
+    return Case(tmp_path, monkeypatch)
+
+
+def test_what_has_not_changed_goes_on(case: Case) -> None:
+    accepted = case.accepted()
+    assert len(accepted.recipe_sum) == 64
+    case.recipe.write_text("# a comment changes no kernel\n" + case.recipe.read_text())
+    acceptance.check_unchanged(case.settings, accepted)
+
+
+def test_a_changed_recipe_is_refused(case: Case) -> None:
+    accepted = case.accepted()
+    fragment = case.recipe.parent.parent / "configs" / "guest.config"
+    fragment.write_text(fragment.read_text() + "CONFIG_SOMETHING_ELSE=y\n")
+    with pytest.raises(RequestError, match="the recipe 'x86_64-guest', or a table it uses, has changed"):
+        acceptance.check_unchanged(case.settings, accepted)
+    assert case.accepted().identity() != accepted.identity()
+
+
+def test_a_changed_patch_is_refused(case: Case) -> None:
+    accepted = case.accepted()
+    case.patch.write_text("--- a\n+++ c\n")
+    with pytest.raises(RequestError, match=r"one\.patch has changed since the bisection began"):
+        acceptance.check_unchanged(case.settings, accepted)
+    case.patch.unlink()
+    with pytest.raises(RequestError, match=r"one\.patch cannot be read"):
+        acceptance.check_unchanged(case.settings, accepted)
