@@ -42,10 +42,11 @@ def number(value: float, reference: float | None = None) -> str:
 
 
 def percent(fraction: float, digits: int = 1) -> str:
-    """Return a signed percentage."""
+    """Return a signed percentage; what is rounded to nothing has no sign."""
     if not math.isfinite(fraction):
         return "?"
-    return f"{100 * fraction:+.{digits}f}%"
+    text = f"{100 * fraction:+.{digits}f}%"
+    return text if any(digit in text for digit in "123456789") else text[1:]
 
 
 def judged(fraction: float, better: Direction) -> str:
@@ -58,12 +59,11 @@ def judged(fraction: float, better: Direction) -> str:
 def effect(interval: Interval, better: Direction) -> str:
     """Return '+19.4% slower (95% interval +19.2% .. +19.6%)' for a relative change."""
     digits = 2 if interval.high - interval.low < _NARROW else 1
+    size = percent(interval.estimate, digits)
+    said = f"{size} {judged(interval.estimate if size[0] in '+-' else 0.0, better)}"
     if math.isinf(interval.low) or math.isinf(interval.high):
-        return f"{percent(interval.estimate, digits)} {judged(interval.estimate, better)} (no interval)"
-    return (
-        f"{percent(interval.estimate, digits)} {judged(interval.estimate, better)} "
-        f"({percent(interval.low, digits)} .. {percent(interval.high, digits)})"
-    )
+        return f"{said} (no interval)"
+    return f"{said} ({percent(interval.low, digits)} .. {percent(interval.high, digits)})"
 
 
 def wrap(text: str, indent: str = "  ", hang: str | None = None) -> list[str]:
