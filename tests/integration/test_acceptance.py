@@ -1,4 +1,4 @@
-"""What an accepted request remembers of patches and recipes, and what of them may not change until it ends."""
+"""What an accepted request remembers of patches and recipes: what may not change until it ends."""
 
 from __future__ import annotations
 
