@@ -7,29 +7,25 @@ whose output folder stays warm. `roles/build/files/build.sh` does the work there
 
 from __future__ import annotations
 
-import importlib.metadata
-import json
-import os
 import shutil
 import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from bisector.adapters.ansible import Ansible
-from bisector.adapters.build_log import excerpt, judge, without_folder
+from bisector.adapters.build_failure import FailedBuild
 from bisector.adapters.build_watch import Watch, unpack
+from bisector.adapters.builder_probe import BuilderFacts, known_toolchain, probe
 from bisector.adapters.kernel_cache import Entry, KernelCache, disk_error, facts_from, kernel_key, locked
 from bisector.adapters.kernel_tree import KernelTrees, patched_trees
-from bisector.errors import BuildFailed, InfrastructureError, SourceFailed
+from bisector.errors import PerfbisectError, SourceFailed
 from bisector.ports import BuildOrder, Kernel, Progress
-from bisector.spec.plan import BuildPlan, Tables, name_of, plan
+from bisector.spec.plan import BuildPlan, Tables, plan
 from bisector.spec.recipe import AUTO, Recipe, choose_recipe, load_recipe
 from bisector.spec.toolchain import Toolchain
-
-_PROBE_SECONDS = 300.0
-"""A play of one task takes 2 s; a new remote builder gets tuxmake installed in it."""
 
 _BUILD_SECONDS = 4 * 3600.0
 """Far above any build seen (minutes): only a machine that hangs gets here."""
@@ -39,24 +35,6 @@ _CACHE_BYTES = 10 << 30
 
 _CCACHE_SIZE = "5G"
 """Some fifty quite different kernels of the default recipe."""
-
-_KILOBYTES_NEEDED = 64 * 1024
-"""A builder with less than 64 MiB left after a failed build had no room, whatever the compiler said."""
-
-
-_LINE_CHARACTERS = 160
-"""Of the line that tells why: messages of compilers are longer only where they quote generated code."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Builder:
-    """What the probe said of a builder. here: it shares our files, so the source need not be sent."""
-
-    folder: str
-    here: bool
-    cpus: int
-    toolchain: str
-    trees: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +63,7 @@ class KernelBuilder:
     kernels: Path | None = None
     timeout: float = _BUILD_SECONDS
     cache_bytes: int = _CACHE_BYTES
-    _builders: dict[str, _Builder] = field(default_factory=dict, init=False, repr=False)
+    _builders: dict[str, BuilderFacts] = field(default_factory=dict, init=False, repr=False)
     _recipes: dict[str, Recipe] = field(default_factory=dict, init=False, repr=False)
     _tables: Tables | None = field(default=None, init=False, repr=False)
     _planned: dict[tuple[str, str, tuple[Path, ...]], Planned] = field(
@@ -100,7 +78,7 @@ class KernelBuilder:
         """
         started = time.monotonic()
         planned = self.plan(order)
-        builder = self._look(planned.plan.toolchain, progress)
+        builder = self.look(planned.plan.toolchain, progress)
         key = kernel_key(planned.tree, planned.plan.digest(order.layout), builder.toolchain)
         entry = self._store.get(key)
         if entry is not None:
@@ -124,7 +102,7 @@ class KernelBuilder:
             return None
         compiler = planned.plan.toolchain.compiler
         builder = self._builders.get(compiler)
-        toolchain = builder.toolchain if builder else self._known_toolchain(compiler)
+        toolchain = builder.toolchain if builder else known_toolchain(self.cache, self.host, compiler)
         if toolchain is None:
             return None
         entry = self._store.get(kernel_key(planned.tree, planned.plan.digest(order.layout), toolchain))
@@ -152,7 +130,7 @@ class KernelBuilder:
     # --- the steps of a build -------------------------------------------------------------------------------
 
     def _make(
-        self, order: BuildOrder, planned: Planned, key: str, builder: _Builder, progress: Progress
+        self, order: BuildOrder, planned: Planned, key: str, builder: BuilderFacts, progress: Progress
     ) -> Entry:
         made, tree = planned.plan, planned.tree
         recipe, toolchain = made.recipe, made.toolchain
@@ -207,103 +185,38 @@ class KernelBuilder:
             kernel = work / "kernel"
             unpack(artefacts, kernel)
             if facts.get("status") != "ok":
-                self._fail(order, planned, key, facts, kernel / "build.log")
-            facts["toolchain"] = builder.toolchain
+                raise self._failure(order, planned, key, facts, kernel / "build.log")
+            facts |= {
+                "toolchain": builder.toolchain,
+                "sha": order.sha,
+                "recipe": recipe.name,
+                "layout": str(order.layout),
+            }
             return self._store.put(key, kernel, facts)
         finally:
             shutil.rmtree(work, ignore_errors=True)
 
-    def _look(self, toolchain: Toolchain, progress: Progress) -> _Builder:
+    def look(self, toolchain: Toolchain, progress: Progress) -> BuilderFacts:
         """Ask the builder, once in the life of this object for each compiler, what it has."""
-        if (known := self._builders.get(toolchain.compiler)) is not None:
-            return known
-        played = self.ansible.play(
-            "builder",
-            limit=self.host,
-            variables={
-                "perfbisect_shared_folder": str(self.cache.absolute()),
-                "perfbisect_toolchain": toolchain.compiler,
-                "perfbisect_cross": toolchain.cross,
-                "perfbisect_tuxmake": importlib.metadata.version("tuxmake"),
-            },
-            folder=self.cache / "builder" / "plays",
-            timeout=_PROBE_SECONDS,
-            progress=progress,
-        )
-        facts = facts_from(str(played.result("looking at the builder").get("stdout", "")))
-        played.log.unlink(missing_ok=True)
-        missing = facts.get("missing", "").split()
-        if missing:
-            package = toolchain.package if toolchain.compiler in missing and toolchain.package else ""
-            raise InfrastructureError(
-                f"the builder '{self.host}' lacks: {' '.join(missing)}",
-                cure=f"apt install {package}"
-                if package
-                else "run 'make deps' there, or install the Debian packages with these programs",
-            )
-        builder = _Builder(
-            folder=facts["folder"],
-            here=facts["here"] == "yes",
-            cpus=int(facts["cpus"]),
-            toolchain=facts["toolchain"],
-            trees=tuple(facts.get("trees", "").split()),
-        )
-        self._builders[toolchain.compiler] = builder
-        self._remember_toolchain(toolchain.compiler, builder.toolchain)
-        return builder
+        if toolchain.compiler not in self._builders:
+            found = probe(self.ansible, self.host, self.cache, toolchain, progress)
+            self._builders[toolchain.compiler] = found
+        return self._builders[toolchain.compiler]
 
-    def _fail(
+    def _failure(
         self, order: BuildOrder, planned: Planned, key: str, facts: Mapping[str, str], log: Path
-    ) -> None:
-        """Raise what a failed build means; its log is kept."""
+    ) -> PerfbisectError:
+        """Return what a failed build means; its log is kept."""
         text = log.read_text(encoding="utf-8", errors="replace")
-        kept = self._store.keep_log(key, log)
-        short, where, recipe = order.sha[:12], f"log: {kept}", planned.plan.recipe
-        status = facts.get("status", "")
-        if status == "not-linux":
-            raise SourceFailed(
-                f"{short} holds no Linux kernel", details="its tree has no Makefile and Kbuild"
-            )
-        if status == "refused":
-            lines = [line for line in text.splitlines() if line.startswith("required option not granted: ")]
-            options = [line.rsplit(": ", 1)[1].split("|")[0] for line in lines]
-            unknown = [
-                line for line in options if not self._kernel_trees.defines(planned.tree, name_of(line))
-            ]
-            if unknown:
-                raise BuildFailed(
-                    f"{short} knows no option {', '.join(map(name_of, unknown))}",
-                    details=f"no Kconfig file of this tree ({planned.plan.release}) defines it\n{where}",
-                    cure=f"mend the name in the fragments of {recipe.path}, or say in "
-                    f"{recipe.path.parent.parent / 'options.toml'} since which release it exists",
-                )
-            raise BuildFailed(
-                f"{short} does not grant what the recipe '{recipe.name}' requires: {', '.join(options)}",
-                details=where,
-                cure=f"make it 'wanted' in {recipe.path} if kernels without it may be compared",
-            )
-        if status == "stale":
-            raise InfrastructureError(
-                f"the image built for {short} held another kernel than the one just linked",
-                details=where,
-                cure="its output folder was thrown away; trying again builds it from nothing",
-            )
-        failure = judge(text)
-        if (
-            failure.blame == "infrastructure"
-            or int(facts.get("free_kb") or _KILOBYTES_NEEDED) < _KILOBYTES_NEEDED
-        ):
-            full = failure.blame == "kernel" or "disk is full" in failure.what
-            raise InfrastructureError(
-                f"building {short} on '{self.host}' failed: {'the disk is full' if full else failure.what}",
-                details=f"{failure.line}\n{where}",
-                cure="free some space there" if full else "run 'perfbisect doctor'",
-            )
-        said = f": {without_folder(failure.line)[:_LINE_CHARACTERS]}" if failure.line else ""
-        raise BuildFailed(
-            f"{short} does not build: {failure.what}{said}",
-            details=f"{excerpt(text, failure.line)}\n{where}",
+        failed = FailedBuild(
+            commit=order.sha[:12],
+            host=self.host,
+            plan=planned.plan,
+            facts=facts,
+            log=text,
+            kept=self._store.keep_log(key, log),
         )
+        return failed.error(partial(self._kernel_trees.defines, planned.tree))
 
     def _kernel(
         self, order: BuildOrder, planned: Planned, entry: Entry, *, cached: bool, seconds: float
@@ -352,22 +265,3 @@ class KernelBuilder:
             return Path(tempfile.mkdtemp(prefix="building-", dir=parent))
         except OSError as error:
             raise disk_error(parent, error) from error
-
-    def _toolchain_file(self, compiler: str) -> Path:
-        return self.cache / "builder" / f"{self.host}.{compiler.replace('/', '_')}.json"
-
-    def _known_toolchain(self, compiler: str) -> str | None:
-        try:
-            text = self._toolchain_file(compiler).read_text(encoding="utf-8")
-            return str(json.loads(text)["toolchain"])
-        except (OSError, ValueError, KeyError):
-            return None
-
-    def _remember_toolchain(self, name: str, toolchain: str) -> None:
-        target = self._toolchain_file(name)
-        partial = target.with_suffix(f".{os.getpid()}")
-        try:
-            partial.write_text(json.dumps({"toolchain": toolchain}), encoding="utf-8")
-            partial.replace(target)
-        except OSError as error:
-            raise disk_error(target, error) from error

@@ -116,6 +116,39 @@ class KernelCache:
         """Return how many files the largest build compiled: what a build from nothing takes; 0 if unknown."""
         return max((int(entry.facts.get("compiled") or 0) for entry in self.entries()), default=0)
 
+    def inventory(self) -> dict[str, Any]:
+        """Return what is there, the latest used first, as JSON holds it."""
+        found = [(entry, _size(entry.folder)) for entry in reversed(self.entries())]
+        latest = max((e.facts for e, _ in found), key=lambda f: int(f.get("misses") or 0), default={})
+        return {
+            "folder": str(self.folder),
+            "bytes": sum(size for _, size in found),
+            # The compiler cache counts since its beginning; the largest count is the latest.
+            "ccache": {name: int(latest.get(name) or 0) for name in ("hits", "misses")},
+            "kernels": [
+                {
+                    "key": entry.key,
+                    "sha": entry.facts.get("sha", ""),
+                    "recipe": entry.facts.get("recipe", ""),
+                    "layout": int(entry.facts.get("layout") or 0),
+                    "release": entry.facts.get("release", ""),
+                    "binary": entry.facts.get("binary", ""),
+                    "toolchain": entry.facts.get("toolchain", ""),
+                    "seconds": float(entry.facts.get("seconds") or 0.0),
+                    "bytes": size,
+                }
+                for entry, size in found
+            ],
+        }
+
+    def drop_logs(self) -> int:
+        """Remove the logs of failed builds; return the number of bytes freed."""
+        logs = list((self.folder / "failed").glob("*.log"))
+        freed = sum(log.stat().st_size for log in logs)
+        for log in logs:
+            log.unlink(missing_ok=True)
+        return freed
+
     def shrink(self, limit_bytes: int, keep: frozenset[str] = frozenset()) -> int:
         """Remove the least recently used entries, none in `keep`, until at most `limit_bytes` are taken.
 

@@ -6,6 +6,7 @@ repository. Patched trees live in an object folder of our own that borrows the u
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -53,7 +54,11 @@ class KernelTrees:
 
         Raises SourceFailed for a tree that is no Linux.
         """
-        done = self._git(["cat-file", "blob", f"{tree}:Makefile"], own=(self.own / "objects").is_dir())
+        makefile = ["cat-file", "blob", f"{tree}:Makefile"]
+        done = self._git(makefile)
+        if done.code != 0:  # a tree of ours, with patches in it, or none that has a Makefile
+            self._open_own()
+            done = self._git(makefile, own=True)
         release = release_of(done.output) if done.code == 0 else None
         if release is None:
             raise SourceFailed(
@@ -86,9 +91,25 @@ class KernelTrees:
             self._git(["update-index", "--", *paths], own=True, env=env, check=True)
             return self._git(["write-tree"], own=True, env=env, check=True).output.strip()
 
+    def edited(self, tree: str, fixups: Sequence[Fixup]) -> frozenset[str]:
+        """Return the names of the edits that would change something in a tree."""
+        self._open_own()
+        texts: dict[str, str] = {}
+        for path in files_of(fixups):
+            done = self._git(["cat-file", "blob", f"{tree}:{path}"], own=True)
+            if done.code == 0:
+                texts[path] = done.output
+        return frozenset(
+            row.name
+            for row in fixups
+            for path in row.files
+            if path in texts and row.edit(texts[path]) != texts[path]
+        )
+
     def defines(self, tree: str, option: str) -> bool:
         """Return whether any Kconfig file of a tree defines an option (named without CONFIG_)."""
         pattern = rf"^[[:space:]]*(menu)?config {option}[[:space:]]*$"
+        self._open_own()
         done = self._git(["grep", "-qE", pattern, tree, "--", "*Kconfig*"], own=True)
         return done.code == 0
 
@@ -139,8 +160,18 @@ class KernelTrees:
         if not (self.own / "objects").is_dir():
             process.run(["git", "init", "--quiet", "--bare", self.own])
         theirs = self._git(["rev-parse", "--path-format=absolute", "--git-path", "objects"], check=True)
+        file = self.own / "objects" / "info" / "alternates"
         try:
-            (self.own / "objects" / "info" / "alternates").write_text(theirs.output, encoding="utf-8")
+            # A cache may serve several repositories at once; of one that has gone git would warn for ever.
+            known = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+            kept = [line for line in known if Path(line).is_dir()]
+            if kept != known or theirs.output.strip() not in kept:
+                partial = file.with_suffix(f".{os.getpid()}")
+                partial.write_text(
+                    "".join(f"{line}\n" for line in dict.fromkeys((*kept, theirs.output.strip()))),
+                    encoding="utf-8",
+                )
+                partial.replace(file)
         except OSError as error:
             raise InfrastructureError(f"cannot write below {self.own}: {error.strerror}") from error
 

@@ -23,7 +23,9 @@ class Settings(Spec):
 
     repo: Path | None = Field(default=None, description="the kernel's git repository")
     workload: str | None = Field(default=None, description="the workload when none is named")
-    recipe: str = Field(default="x86_64-guest", description="how a commit becomes a kernel")
+    recipe: str = Field(
+        default="auto", description="how a commit becomes a kernel; auto: by the age of the commits"
+    )
     lab: Path | None = Field(
         default=None, description="an Ansible inventory; unset: one guest on this machine"
     )

@@ -53,6 +53,17 @@ def test_a_missing_header_of_the_kernel_is_the_kernels_fault() -> None:
     assert judge(log).blame == "kernel"
 
 
+def test_what_the_linker_only_warns_of_is_not_told() -> None:
+    log = (
+        "ld: warning: arch/x86_64/kernel/trampoline.o: missing .note.GNU-stack section\n"
+        "ld: NOTE: This behaviour is deprecated\n  CC      mm/bootmem.o\n"
+        "ld: entry.o:(.text+0x23a5): undefined reference to `pda_kernelstack'\n"
+    )
+    failure = judge(log)
+    assert (failure.blame, failure.what) == ("kernel", "it does not link")
+    assert "pda_kernelstack" in failure.line
+
+
 def test_the_first_error_is_shown_with_what_follows() -> None:
     failure = judge(COMPILE)
     assert failure.line.startswith("kernel/work.c:1:26: error:")

@@ -17,7 +17,7 @@ from bisector.spec.settings import Settings, find_file, load_settings
 def test_nothing_said_gives_the_defaults(tmp_path: Path) -> None:
     settings = load_settings(start=tmp_path, environment={})
     assert settings.alpha == 0.05
-    assert settings.recipe == "x86_64-guest"
+    assert settings.recipe == "auto"
     assert settings.state_dir.name == settings.cache_dir.name == "perfbisect"
 
 

@@ -1,4 +1,4 @@
-"""`perfbisect kernel`: building one commit by hand, and why a kernel is configured as it is."""
+"""`perfbisect kernel`: building one commit by hand, why it is built as it is, and what is kept of it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,14 @@ Rev = Annotated[str, typer.Argument(metavar="REV", help="A commit of the reposit
 
 def register(app: typer.Typer) -> None:
     """Add the group to the application."""
-    group = typer.Typer(help="Kernels: build one, explain its configuration.", rich_markup_mode=None)
+    group = typer.Typer(
+        help="Kernels: build one, explain how, look after what was built.", rich_markup_mode=None
+    )
     group.command()(build)
     group.command()(explain)
+    group.command()(check)
+    group.command("list")(list_kernels)
+    group.command()(gc)
     app.add_typer(group, name="kernel")
 
 
@@ -29,6 +34,9 @@ def build(
     recipe: asking.RecipeName = None,
     layout: Layout = 0,
     apply: asking.Apply = None,
+    print_plan: Annotated[
+        bool, typer.Option("--print-plan", help="Only say what would be done; build nothing.")
+    ] = False,
     as_json: asking.Json = False,
 ) -> None:
     """Build one commit as a bisection would, or take it from the cache.
@@ -39,9 +47,21 @@ def build(
 
       perfbisect kernel build HEAD --apply fix.patch --json
     """
-    from bisector.interfaces.cli import services
+    from bisector.interfaces.cli import kernel_services, services
 
     settings = asking.settings(repo=repo)
+    if print_plan:
+        from bisector.interfaces.cli import kernel_explain
+
+        plan, edited = kernel_services.kernel_plan(
+            settings, rev, recipe or settings.recipe, asking.patches(apply)
+        )
+        data = kernel_explain.plan_data(plan, edited)
+        if as_json:
+            output.facts(data)
+        else:
+            print("\n".join((f"recipe     {data['recipe']}", *kernel_explain.plan_text(data))))
+        return
     kernel = services.build(
         settings, rev, recipe or settings.recipe, layout, asking.patches(apply), progress=_progress()
     )
@@ -53,6 +73,7 @@ def build(
         output.pairs(
             {
                 "commit": kernel.sha,
+                "recipe": kernel.recipe,
                 "release": kernel.release,
                 "took": "nothing, it was in the cache" if kernel.cached else duration(kernel.seconds),
                 "image": str(kernel.image),
@@ -69,60 +90,150 @@ def build(
 
 def explain(
     rev: Annotated[
-        str | None, typer.Argument(metavar="[REV]", help="Also say what this commit was granted.")
+        str | None,
+        typer.Argument(metavar="[REV]", help="Also say how this commit is built, and was granted."),
     ] = None,
     repo: asking.Repo = None,
     recipe: asking.RecipeName = None,
     as_json: asking.Json = False,
 ) -> None:
-    """Say what a recipe asks of a kernel and why, option by option.
+    """Say what a recipe asks of a kernel and why; with a commit, also which rows of the tables hold for it.
 
     Examples:
 
       perfbisect kernel explain
 
-      perfbisect kernel explain rt-16 --repo ~/linux
+      perfbisect kernel explain v2.6.24 --repo ~/linux
     """
-    from bisector.spec.recipe import load_recipe
+    from bisector.interfaces.cli import kernel_explain, kernel_services, services
+    from bisector.spec.recipe import AUTO, DEFAULT_RECIPE, load_recipe
 
     settings = asking.settings(repo=repo)
-    loaded = load_recipe(recipe or settings.recipe)
-    granted: dict[str, str] | None = None
+    name = recipe or settings.recipe
+    plan, data, granted = None, {}, None
     if rev is not None:
-        from bisector.interfaces.cli import services
-
-        kernel = services.cached_kernel(settings, rev, loaded.name)
+        plan, edited = kernel_services.kernel_plan(settings, rev, name)
+        data = kernel_explain.plan_data(plan, edited)
+        kernel = services.cached_kernel(settings, rev, plan.recipe.name)
         if kernel is None:
             output.note(
                 f"{rev} is not built yet; 'perfbisect kernel build {rev}' does, and tells what it is granted"
             )
         else:
             granted = dict(kernel.options)
-    rows = [
-        {
-            "option": option.line,
-            "status": option.status,
-            "fragment": option.fragment,
-            "why": option.why,
-            "granted": option.granted(granted) if granted is not None else None,
-        }
-        for option in loaded.options
-    ]
-    if as_json:
-        output.facts({"recipe": loaded.name, **loaded.manifest.model_dump(mode="json"), "options": rows})
-        return
-    print(output.strong(loaded.name) + f": {loaded.manifest.summary}")
+    loaded = plan.recipe if plan is not None else load_recipe(DEFAULT_RECIPE if name == AUTO else name)
+    rows = kernel_explain.options_of(loaded, plan, granted)
     manifest = loaded.manifest
-    print(f"starts from {manifest.base}, compiled by {manifest.toolchain} for {manifest.arch}")
-    reason = None
-    for row in rows:
-        if row["why"] and row["why"] != reason:
-            print(f"\n  # {row['why']}")
-        reason = row["why"]
-        said = (
-            "" if row["granted"] is None else "  granted" if row["granted"] else output.bad("  NOT GRANTED")
+    if as_json:
+        output.facts(
+            {"recipe": loaded.name, **manifest.model_dump(mode="json"), "plan": data, "options": rows}
         )
-        print(f"  {row['option']}  ({row['status']}, {row['fragment']}){said}")
+        return
+    print(output.strong(loaded.name) + f": {manifest.summary}")
+    print(f"starts from {manifest.base}, compiled by {manifest.toolchain} for {manifest.arch}")
+    for line in kernel_explain.plan_text(data) if data else ():
+        print(line)
+    for line in kernel_explain.options_text(rows):
+        print(line)
+
+
+def check(
+    between: Annotated[str, typer.Argument(metavar="A..B", help="Two commits, as for git log.")],
+    repo: asking.Repo = None,
+    recipe: asking.RecipeName = None,
+    as_json: asking.Json = False,
+) -> None:
+    """Say whether a range can be built: which rows cover it, what changes inside it, what builders lack.
+
+    Examples:
+
+      perfbisect kernel check v2.6.18..v2.6.30 --repo ~/linux
+    """
+    from bisector.errors import RequestError
+    from bisector.interfaces.cli import kernel_services
+
+    good, dots, bad = between.partition("..")
+    if not dots or not good or not bad or bad.startswith("."):
+        raise RequestError(f"'{between}' is not a range", cure="write A..B, as in v2.6.18..v2.6.30")
+    found = kernel_services.check_range(asking.settings(repo=repo), good, bad, recipe)
+    if as_json:
+        output.facts(found)
+    else:
+        print(
+            output.pairs(
+                {
+                    "range": f"{found['good']} .. {found['bad']}",
+                    "recipe": f"{found['recipe']} ({found['covers']})",
+                    "toolchain": "\n".join(found["toolchains"]),
+                    "fixups": "\n".join(found["fixups"]) or "none",
+                    "options": "\n".join(found["options"]) or "the same names all over the range",
+                    "builders": "\n".join(found["builders"]),
+                }
+            )
+        )
+        for warning in found["warnings"]:
+            print(output.doubtful(f"warning: {warning}"))
+    if found["broken"]:
+        raise typer.Exit(3)
+
+
+def list_kernels(as_json: asking.Json = False) -> None:
+    """List the kernels of the cache, the latest used first.
+
+    Examples:
+
+      perfbisect kernel list
+    """
+    from bisector.interfaces.cli import kernel_services
+
+    found = kernel_services.kernels(asking.settings())
+    if as_json:
+        output.facts(found)
+        return
+    rows = [
+        (
+            kernel["key"][:12],
+            kernel["sha"][:12] or "?",
+            kernel["release"],
+            kernel["recipe"] or "?",
+            f"{kernel['bytes'] / 1e6:.1f} MB",
+            duration(kernel["seconds"]),
+        )
+        for kernel in found["kernels"]
+    ]
+    print(output.table(("kernel", "commit", "release", "recipe", "size", "took"), rows))
+    ccache = found["ccache"]
+    asked = ccache["hits"] + ccache["misses"]
+    share = (
+        f", {ccache['hits'] / asked:.0%} of {asked:,} compilations came from the compiler cache"
+        if asked
+        else ""
+    )
+    print(f"{len(rows)} kernels, {found['bytes'] / 1e6:.0f} MB{share}")
+
+
+def gc(
+    keep: Annotated[float, typer.Option(help="Gigabytes of kernels to keep, the latest used ones.")] = 10.0,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Keep only what unfinished bisections need.")
+    ] = False,
+) -> None:
+    """Free disk space: remove the kernels that were not used for longest, and logs of failed builds.
+
+    What an unfinished bisection has built is never removed.
+
+    Examples:
+
+      perfbisect kernel gc --keep 5
+    """
+    from bisector.errors import RequestError
+    from bisector.interfaces.cli import kernel_services
+
+    if keep < 0:
+        raise RequestError(f"--keep {keep:g}: there is no negative disk space")
+    freed, kept = kernel_services.collect_kernels(asking.settings(), 0 if everything else int(keep * 1e9))
+    needed = f"; {kept} belong to unfinished bisections and stay" if kept else ""
+    print(f"freed {freed / 1e6:.0f} MB{needed}")
 
 
 def _progress() -> Any:  # noqa: ANN401 - ports.Progress

@@ -162,8 +162,11 @@ done < <(printf '%s\n' "$PB_REQUIRED" | grep .)
 # --- the output folder: one stays warm for each of the last few configurations. Make trusts the times of files, and the
 # checkout makes what differs newer than any object, so that a folder that rested for a while is as good as a new one.
 # The folder in use has one path, whatever is in it, because that path is part of every command that make remembers.
-fits=$(sha256sum <config | cut -c1-16)
+options() { grep -E '^(# )?CONFIG_' "$1"; } # the head of the file has the release, and once had the time of day
+fits=$(options config | sha256sum | cut -c1-16)
+age=$(awk '/^(VERSION|PATCHLEVEL|SUBLEVEL) *=/ { printf "%s.", $3 }' "$source/Makefile")
 last=$(cat "$out/.perfbisect-config" 2>/dev/null || true)
+last_age=$(cat "$out/.perfbisect-age" 2>/dev/null || true)
 if [ -d "$out" ] && [ "$last" != "$fits" ]; then
     away=$builder/parked/$PB_OUT.${last:-unknown}
     rm -rf "$away"
@@ -171,49 +174,69 @@ if [ -d "$out" ] && [ "$last" != "$fits" ]; then
     touch "$away"
     if [ -d "$builder/parked/$PB_OUT.$fits" ]; then
         mv "$builder/parked/$PB_OUT.$fits" "$out"
-    elif [ -n "$last" ]; then
+    elif [ "$last_age" = "$age" ]; then
         cp -a "$away" "$out" # nearer than nothing: only what depends on the options that differ is compiled
     fi
 fi
-mkdir -p "$out"
-echo "$fits" >"$out/.perfbisect-config"
-echo "out=$fits" >facts
+# Nothing is kept from one release to another: headers that one makes and the other brings would get into each other's way.
+[ ! -d "$out" ] || [ "$(cat "$out/.perfbisect-age" 2>/dev/null)" = "$age" ] || rm -rf "$out"
 parked() { find "$builder/parked" -mindepth 1 -maxdepth 1 -printf '%T@ %p\n' | sort -rn | cut -d' ' -f2-; }
 parked | tail -n +4 | xargs -r rm -rf
 if [ "$(df -Pk "$builder" | awk 'END { print $4 }')" -lt $((4 << 20)) ]; then # room is worth more than warmth
     parked | xargs -r rm -rf
 fi
+echo "out=$fits" >facts
 
 # --- compile
-for image in $PB_IMAGE; do
-    rm -f "$out/$image"
-done
 target=$(basename "${PB_IMAGE%% *}")
-code=0
-if [ "$PB_DRIVER" = tuxmake ]; then
-    nice -n "$PB_NICE" tuxmake --directory "$source" --build-dir "$out" --output-dir "$builder/work/tuxmake" \
-        --runtime null --target-arch "$PB_ARCH" --toolchain "$PB_COMPILER" --wrapper ccache --kconfig "$builder/work/config" \
-        --jobs "$PB_JOBS" --fail-fast --verbose --make-target "$target" \
-        --environment "KCFLAGS=-ffile-prefix-map=$out/=${PB_FLAGS:+ $PB_FLAGS}" \
-        --environment "KBUILD_BUILD_TIMESTAMP=$KBUILD_BUILD_TIMESTAMP" \
-        --environment "KBUILD_BUILD_USER=$KBUILD_BUILD_USER" --environment "KBUILD_BUILD_HOST=$KBUILD_BUILD_HOST" \
-        config >console.log 2>&1 || code=$?
-    cat tuxmake/build.log >>"$log" 2>/dev/null || cat console.log >>"$log"
-else
-    cmp -s config "$out/.config" || cp config "$out/.config"
-    rm -f "$out/.version" # counts builds, and the count is in the kernel
-    nice -n "$PB_NICE" make -C "$source" O="$out" ARCH="$PB_ARCH" ${PB_CROSS:+"CROSS_COMPILE=$PB_CROSS"} \
-        CC="${cc:-$PB_COMPILER}" ${hostcc:+"HOSTCC=$hostcc"} -j"$PB_JOBS" "$target" >>"$log" 2>&1 9>&- || code=$?
-fi
-built=
-for image in $PB_IMAGE; do
-    if [ -e "$out/$image" ]; then
-        built=$out/$image
-        break
+compile() {
+    mkdir -p "$out"
+    echo "$fits" >"$out/.perfbisect-config"
+    echo "$age" >"$out/.perfbisect-age"
+    for image in $PB_IMAGE; do
+        rm -f "$out/$image"
+    done
+    if [ "$PB_DRIVER" = tuxmake ]; then
+        rm -rf "$builder/work/tuxmake"
+        mkdir "$builder/work/tuxmake"
+        nice -n "$PB_NICE" tuxmake --directory "$source" --build-dir "$out" --output-dir "$builder/work/tuxmake" \
+            --runtime null --target-arch "$PB_ARCH" --toolchain "$PB_COMPILER" --wrapper ccache --kconfig "$builder/work/config" \
+            --jobs "$PB_JOBS" --fail-fast --verbose --make-target "$target" \
+            --environment "KCFLAGS=-ffile-prefix-map=$out/=${PB_FLAGS:+ $PB_FLAGS}" \
+            --environment "KBUILD_BUILD_TIMESTAMP=$KBUILD_BUILD_TIMESTAMP" \
+            --environment "KBUILD_BUILD_USER=$KBUILD_BUILD_USER" --environment "KBUILD_BUILD_HOST=$KBUILD_BUILD_HOST" \
+            config >console.log 2>&1 || code=$?
+        cat tuxmake/build.log >>"$log" 2>/dev/null || cat console.log >>"$log"
+    else
+        [ -e "$out/.config" ] && [ "$(options config)" = "$(options "$out/.config")" ] || cp config "$out/.config"
+        rm -f "$out/.version" # counts builds, and the count is in the kernel
+        # Made once and never looked at again; x86 has had three folders for its headers.
+        rm -f "$out/include/asm" "$out/include2/asm"
+        nice -n "$PB_NICE" make -C "$source" O="$out" ARCH="$PB_ARCH" ${PB_CROSS:+"CROSS_COMPILE=$PB_CROSS"} \
+            CC="${cc:-$PB_COMPILER}" ${hostcc:+"HOSTCC=$hostcc"} -j"$PB_JOBS" "$target" >>"$log" 2>&1 9>&- || code=$?
     fi
-done
-if [ $code != 0 ] || [ -z "$built" ]; then
-    finish failed
+    built=
+    for image in $PB_IMAGE; do
+        if [ -e "$out/$image" ]; then
+            built=$out/$image
+            break
+        fi
+    done
+    [ "$code" = 0 ] && [ -n "$built" ]
+}
+warm=no
+[ ! -d "$out" ] || warm=yes
+code=0
+if ! compile; then
+    # A commit is not blamed for what another left behind, which make in old trees does not always see. A second try from
+    # nothing costs little: what does compile comes from the compiler cache.
+    [ $warm = yes ] && [ "$PB_DRIVER" = make ] || finish failed
+    mv "$log" warm.log
+    rm -rf "$out"
+    code=0
+    if ! compile; then
+        finish failed
+    fi
 fi
 
 # --- inspect

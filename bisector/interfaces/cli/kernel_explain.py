@@ -1,0 +1,113 @@
+"""What `perfbisect kernel explain` says: the rows of kernels/ that hold for a commit, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from bisector.interfaces.cli import output
+from bisector.spec.plan import BuildPlan
+from bisector.spec.recipe import Recipe
+
+
+def options_of(
+    recipe: Recipe, plan: BuildPlan | None, granted: Mapping[str, str] | None
+) -> list[dict[str, Any]]:
+    """Return one row an option. plan: of a commit; granted: its effective configuration, if built."""
+    rows = []
+    asked = plan.asked if plan is not None else ()
+    for number, option in enumerate(recipe.options):
+        one = asked[number] if asked else None
+        rows.append(
+            {
+                "option": option.line,
+                "status": option.status,
+                "fragment": option.fragment,
+                "why": option.why,
+                "names": list(one.known.names) if one else [option.name],
+                "expected": one.known.expected if one else True,
+                "granted": one.granted(granted) if one and granted is not None else None,
+            }
+        )
+    return rows
+
+
+def options_text(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """Return the options as lines, the reason above those that share it."""
+    reason = None
+    for row in rows:
+        if row["why"] and row["why"] != reason:
+            yield f"\n  # {row['why']}"
+        reason = row["why"]
+        said = ""
+        if row["granted"] is not None:
+            said = "  granted" if row["granted"] else output.bad("  NOT GRANTED")
+            if not row["granted"] and not row["expected"]:
+                said = "  not there at this age"
+        elif not row["expected"]:
+            said = "  may be missing at this age"
+        older = row["names"][1:]
+        names = f"  (once {', '.join(older)})" if older else ""
+        yield f"  {row['option']}  ({row['status']}, {row['fragment']}){names}{said}"
+
+
+def plan_data(plan: BuildPlan, edited: Mapping[str, bool]) -> dict[str, Any]:
+    """Return what decides how one commit is built. edited: fixup -> whether it changes anything there."""
+    toolchain = plan.toolchain
+    return {
+        "age": str(plan.release),
+        "recipe": plan.recipe.name,
+        "arch": plan.recipe.manifest.arch,
+        "userspace": plan.recipe.manifest.userspace,
+        "toolchain": {
+            "name": toolchain.name,
+            "range": toolchain.range,
+            "compiler": toolchain.compiler,
+            "driver": toolchain.driver,
+            "pretends": toolchain.pretend,
+            "why": toolchain.why,
+        },
+        "fixups": [
+            {"name": row.name, "range": row.range, "edits": edited.get(row.name, False), "why": row.why}
+            for row in plan.fixups
+        ],
+        "steps": steps(plan),
+    }
+
+
+def plan_text(data: Mapping[str, Any]) -> Iterator[str]:
+    """Return the same in words."""
+    toolchain = data["toolchain"]
+    says = f", which says it is gcc {toolchain['pretends']}" if toolchain["pretends"] else ""
+    yield f"age        {data['age']}, by the Makefile of its tree"
+    yield f"toolchain  {toolchain['name']} ({toolchain['range']}): {toolchain['compiler']}{says}"
+    if toolchain["why"]:
+        yield f"           because {toolchain['why']}"
+    yield f"userspace  {data['userspace']}"
+    yield f"fixups     {len(data['fixups']) or 'none'}"
+    for row in data["fixups"]:
+        does = "edits" if row["edits"] else "finds nothing to edit"
+        yield f"  {row['name']} ({row['range']}) {does}\n    {row['why']}"
+    yield "steps"
+    for step in data["steps"]:
+        yield f"  {step}"
+
+
+def steps(plan: BuildPlan) -> list[str]:
+    """Return what a builder does, as commands; folders are the builder's."""
+    arch = plan.recipe.manifest.arch
+    toolchain = plan.toolchain
+    base = plan.recipe.manifest.base
+    call = f"make O=out ARCH={arch}"
+    call += f" CROSS_COMPILE={toolchain.cross}" if toolchain.cross else ""
+    shimmed = " CC=<shim>" if toolchain.shimmed else ""
+    shimmed += " HOSTCC=<shim>" if toolchain.host_shim() else ""
+    target = plan.recipe.manifest.image[0].rsplit("/", 1)[-1]
+    tuxmake = f"tuxmake --target-arch {arch} --toolchain {toolchain.compiler} --wrapper ccache"
+    return [
+        *([f"{call} {base}"] if base != "allnoconfig" else []),
+        f"{call}{shimmed} KCONFIG_ALLCONFIG=<fragments> allnoconfig",
+        f"{tuxmake} --make-target {target} config"
+        if toolchain.driver == "tuxmake"
+        else f"{call}{shimmed} {target}",
+    ]

@@ -1,0 +1,47 @@
+"""What `perfbisect kernel` asks of the composition root. Imported inside commands only."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bisector import bootstrap
+from bisector.bootstrap import by_hand
+from bisector.bootstrap import kernels as kept
+
+if TYPE_CHECKING:
+    from bisector.spec.settings import Settings
+
+
+def kernel_plan(settings: Settings, rev: str, recipe: str, patches: tuple[Path, ...] = ()) -> Any:  # noqa: ANN401
+    """Return how a commit is built (`BuildPlan`), and for each fixup whether it changes anything there."""
+    repo = settings.repo or Path.cwd()
+    sha = bootstrap.source(settings, repo).resolve(rev)
+    return kept.kernel_plan(settings, repo, by_hand.order(sha, recipe, patches=patches))
+
+
+def check_range(settings: Settings, good: str, bad: str, recipe: str | None) -> dict[str, Any]:
+    """Return what a user should know before a range is searched."""
+    repo = settings.repo or Path.cwd()
+    repository = bootstrap.source(settings, repo)
+    ends = [repository.resolve(rev) for rev in (good, bad)]
+    return kept.check_range(settings, repo, ends[0], ends[1], recipe or settings.recipe)
+
+
+def kernels(settings: Settings) -> dict[str, Any]:
+    """Return the kernels of the cache, the latest used first, and what the compiler cache was good for."""
+    return kept.kernels(settings)
+
+
+def collect_kernels(settings: Settings, limit_bytes: int) -> tuple[int, int]:
+    """Remove kernels until the limit holds; return the bytes freed, and how many are needed and stay."""
+    needed: set[str] = set()
+    if (settings.state_dir / "perfbisect.sqlite").exists():
+        memory = bootstrap.store(settings)
+        for stored in memory.list():
+            if stored.status in ("running", "interrupted"):
+                for _, _, note in memory.records(stored.id):
+                    if "kernel" in note:
+                        needed.add(json.loads(note["kernel"]).get("key", ""))
+    return kept.collect_kernels(settings, limit_bytes, frozenset(needed - {""}))
