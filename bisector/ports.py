@@ -282,11 +282,3 @@ class Store(Protocol):
     def set_status(self, bisection: str, status: str, conclusion: Conclusion | None = None) -> None:
         """Change the status ('running', 'interrupted', 'cancelled', 'failed', 'done')."""
         ...
-
-
-class Notifier(Protocol):
-    """Tells people that a bisection ended."""
-
-    def notify(self, subject: str, text: str) -> None:
-        """Send one plain-text message."""
-        ...

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters.fakes import MemoryStore
+from bisector.adapters.memory_store import MemoryStore
 from bisector.adapters.store import SqlStore
 from bisector.core.model import (
     Booted,

@@ -18,11 +18,11 @@ from bisector.adapters.fakes import (
     FakeSource,
     FakeTestbed,
     Faults,
-    MemoryStore,
     Pace,
     job,
 )
 from bisector.adapters.fakes_lab import LabModel, SyntheticLab
+from bisector.adapters.memory_store import MemoryStore
 from bisector.adapters.store import SqlStore
 from bisector.core.model import Budget, CommitGraph, Goal, Metric, Threshold
 from bisector.core.planner import Planner
