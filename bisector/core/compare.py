@@ -1,35 +1,41 @@
-"""Two or more sets of samples side by side: what differs, by how much, and how far it can be believed.
+"""Two sets of samples side by side: what differs, by how much, and how far it can be believed.
 
-Every set is a list of boots, each a list of runs; runs of one boot are not independent, so boots are what is
-resampled. The effect is the Hodges-Lehmann shift (Hodges and Lehmann 1963) of log ratios where values are
-positive, of plain differences otherwise; its interval is a bootstrap over boots and the runs within them.
-Nothing raises for thin data: the result carries warnings in words.
+Runs of one boot are not independent, so where both sides have several boots, boots (the median of their runs)
+are the units that are compared, else the runs of the one boot are. The effect is the Hodges-Lehmann shift of
+log ratios where all values are positive, of plain differences otherwise; beside it stands the change of the
+mean, which is what most people report. The interval is exact (the inverted rank-sum test) where the number of
+units allows a test at all, Welch's with two or three, and none with one. Published means with their +-% are
+compared by those. Nothing raises for thin data: the result carries warnings in words.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bisector.core import doubts, outliers, resample
 from bisector.core.model import Direction, Interval
+from bisector.core.outliers import Outlier
+from bisector.core.resample import Floats, hodges_lehmann
+from bisector.core.samples import Series, direction, word
 
-Floats = NDArray[np.float64]
+__all__ = ["Comparison", "Method", "Summary", "compare", "compare_series", "hodges_lehmann", "summarise"]
+
 Boots = Sequence[Sequence[float]]
-
-DRAWS = 2000
-"""Bootstrap draws: the 95% ends are then known to about a hundredth of the standard error's scale."""
-FEW_RUNS, FEW_BOOTS = 6, 3
-"""Below six values no rank interval at 95% exists (benchstat says the same); below three boots a side their
-spread is a guess."""
+Verdict = Literal["worse", "better", "same", "unclear", "untested"]
+Method = Literal["exact", "welch", "published", "none"]
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """One set in numbers. boots, runs: how many; sd: of single runs; cv: sd / |mean|, 0 where mean is 0."""
+    """One set in numbers. boots, runs: how many; sd: of single runs; cv: sd / |mean|, 0 where mean is 0.
+
+    error: relative standard error of the mean; None where there is one value and nobody published any.
+    """
 
     name: str
     boots: int
@@ -40,54 +46,63 @@ class Summary:
     cv: float
     low: float
     high: float
+    error: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """What b is, compared with a.
 
-    effect: relative change of the number (0.35 = it rises by 35%) with its interval; plain: the same in the
-    metric's unit; verdict: 'worse', 'better', 'same' (the interval excludes the threshold) or 'unclear';
-    significant: the interval excludes zero; text: one line, with `~` where nothing was shown;
-    probability: share of bootstrap draws in which b is worse.
+    effect: relative change of the number (0.35 = it rises by 35%), Hodges-Lehmann, with its interval;
+    infinite limits mean that there is none. mean: the same of the arithmetic mean, with a bootstrap interval.
+    plain: the effect in the metric's unit. p: two-sided, None where nothing could be tested. units: how many
+    were compared a side.
+    verdict: 'same' means that the interval excludes the threshold; word: what the change means, in words.
     """
 
     name: str
     unit: str
+    better: Direction
     a: Summary
     b: Summary
     effect: Interval
+    mean: Interval
     plain: Interval
-    verdict: str
+    p: float | None
+    method: Method
+    units: tuple[int, int]
+    verdict: Verdict
     significant: bool
-    probability: float
-    text: str
+    word: str
+    outliers: tuple[tuple[Outlier, ...], tuple[Outlier, ...]] = ((), ())
     warnings: tuple[str, ...] = ()
 
 
-def summarise(name: str, boots: Boots) -> Summary:
+def summarise(name: str, series: Series | Boots) -> Summary:
     """Return a set in numbers. Raises ValueError where there is no finite value."""
-    values = _flat(boots)
+    given = series if isinstance(series, Series) else Series(_tuples(series))
+    values = np.array(given.values)
     if not len(values):
         raise ValueError(f"{name}: there is no finite value to compare")
-    mean = float(values.mean())
+    mean = math.fsum(values) / len(values)
     sd = float(values.std(ddof=1)) if len(values) > 1 else 0.0
+    error = given.error
+    if error is not None and given.repeats > 1:
+        sd = abs(mean) * error * math.sqrt(given.repeats)
+    elif error is None and len(values) > 1 and mean:
+        error = sd / abs(mean) / math.sqrt(len(values))
     return Summary(
         name,
-        sum(1 for b in boots if len(b)),
-        len(values),
+        sum(1 for b in given.boots if len(b)),
+        given.repeats if given.published and given.repeats else len(values),
         mean,
         float(np.median(values)),
         sd,
         sd / abs(mean) if mean else 0.0,
         float(values.min()),
         float(values.max()),
+        error,
     )
-
-
-def hodges_lehmann(a: Floats, b: Floats) -> float:
-    """Return the median of all differences b - a."""
-    return float(np.median(b[:, None] - a))
 
 
 def compare(
@@ -102,109 +117,154 @@ def compare(
     seed: int = 0,
     labels: tuple[str, str] = ("a", "b"),
 ) -> Comparison:
-    """Compare two sets of boots, each a list of runs.
+    """Compare two sets of boots, each a list of runs; see `compare_series`."""
+    sides = (Series(_tuples(a), unit, better), Series(_tuples(b), unit, better))
+    return compare_series(name, *sides, threshold=threshold, alpha=alpha, seed=seed, labels=labels)
 
-    threshold: the smallest relative change that matters, 0 for any; seed: of the bootstrap. Raises ValueError
-    where a side has no finite value.
+
+def compare_series(
+    name: str,
+    a: Series,
+    b: Series,
+    *,
+    threshold: float = 0.0,
+    alpha: float = 0.05,
+    seed: int = 0,
+    labels: tuple[str, str] = ("a", "b"),
+) -> Comparison:
+    """Compare one metric of two sets.
+
+    threshold: the smallest relative change that matters, 0 for any; seed: of what is drawn at random. Raises
+    ValueError where a side has no finite value.
     """
+    result = _compare(name, a, b, threshold, alpha, seed, labels)
+    found = (outliers.find(a.boots), outliers.find(b.boots))
+    several = min(result.a.boots, result.b.boots) > 1
+    units = (_units(a, several), _units(b, several))
+    warnings = list(doubts.warnings(result, (a, b), units, threshold, alpha))
+    if any(found):
+        warnings += doubts.named(found, result.unit, labels)
+        fewer = [replace(s, boots=outliers.without(s.boots, o)) for s, o in zip((a, b), found, strict=True)]
+        again = _compare(name, fewer[0], fewer[1], threshold, alpha, seed, labels)
+        said = "the conclusion is the same" if again.verdict == result.verdict else "THE CONCLUSION CHANGES"
+        warnings.append(
+            f"without {'them' if sum(map(len, found)) > 1 else 'it'}: {100 * again.effect.estimate:+.2f}% "
+            f"({again.word}; mean {100 * again.mean.estimate:+.2f}%), {said}"
+        )
+    return replace(result, outliers=found, warnings=tuple(warnings))
+
+
+def _compare(
+    name: str, a: Series, b: Series, threshold: float, alpha: float, seed: int, labels: tuple[str, str]
+) -> Comparison:
     sides = summarise(labels[0], a), summarise(labels[1], b)
+    better = direction(name, a if a.better is not None else b if b.better is not None else a)
     log = min(sides[0].low, sides[1].low) > 0
-    boots = [_clean(a), _clean(b)]
-    moved = [[np.log(x) if log else x for x in side] for side in boots]
-    base = 1.0 if log else (abs(sides[0].median) or 1.0)
-    shift = hodges_lehmann(np.concatenate(moved[0]), np.concatenate(moved[1]))
-    draws = _bootstrap(moved[0], moved[1], np.random.default_rng(seed))
-    low, high = np.quantile(draws, [alpha / 2, 1 - alpha / 2])
-    low, high = min(float(low), shift), max(float(high), shift)
+    base = 1.0 if log else abs(sides[0].median)
+    several = min(s.boots for s in sides) > 1
+    pair = [_units(s, several) for s in (a, b)]
+    moved = [np.log(x) if log else x for x in pair]
+    random = np.random.default_rng(seed)
+    shift = hodges_lehmann(*moved)
+    method, low, high, p = _test(moved, (a, b), sides, log, shift, alpha, random)
+    low, high = min(low, shift), max(high, shift)
 
     def relative(v: float) -> float:
-        return math.expm1(v) if log else v / base
+        if log:
+            return math.expm1(v) if v < 700 else math.inf
+        return v / base if base else math.copysign(math.inf, v) if v else 0.0
 
     effect = Interval(relative(low), relative(shift), relative(high))
-    scale = sides[0].median
-    plain = Interval(low, shift, high)
     if log:
-        ends = sorted((scale * effect.low, scale * effect.high))
-        plain = Interval(ends[0], scale * effect.estimate, ends[1])
-    worse = 1.0 if better == "lower" else -1.0
-    significant = low > 0 or high < 0
-    probability = float(np.mean(worse * draws > 0) + 0.5 * np.mean(draws == 0))
-    limits = sorted((worse * effect.low, worse * effect.high))
-    if significant and limits[1] >= threshold and limits[0] > 0:
-        verdict = "worse"
-    elif significant and limits[0] <= -threshold and limits[1] < 0:
-        verdict = "better"
-    elif max(abs(limits[0]), abs(limits[1])) < threshold or (low == high == 0.0):
-        verdict = "same"
+        scale = sides[0].median
+        plain = Interval(scale * effect.low, scale * effect.estimate, scale * effect.high)
     else:
-        verdict = "unclear"
-    word = {"worse": "slower" if better == "lower" else "lower", "better": "better"}.get(verdict, verdict)
-    change = f"{100 * effect.estimate:+.2f}%" if significant else "~"
-    text = f"{name}: {change} ({100 * effect.low:+.2f}% to {100 * effect.high:+.2f}%), {word}"
+        plain = Interval(low, shift, high)
+    tested = p is not None
+    significant = p is not None and p <= alpha and (low > 0 or high < 0)
     return Comparison(
         name,
-        unit,
+        a.unit or b.unit,
+        better,
         *sides,
         effect,
+        _mean_change(pair, sides, several, alpha, random),
         plain,
-        verdict,
+        p,
+        method,
+        (len(pair[0]), len(pair[1])),
+        _verdict(effect, better, threshold, significant) if tested else "untested",
         significant,
-        probability,
-        text,
-        _warnings(sides, boots, alpha),
+        word(effect.estimate, name, a if a.unit else b, better),
     )
 
 
-def _clean(boots: Boots) -> list[Floats]:
-    arrays = [np.array([v for v in runs if math.isfinite(v)], dtype=float) for runs in boots]
-    return [x for x in arrays if len(x)]
+def _test(
+    moved: Sequence[Floats],
+    series: tuple[Series, Series],
+    sides: tuple[Summary, Summary],
+    log: bool,
+    shift: float,
+    alpha: float,
+    random: np.random.Generator,
+) -> tuple[Method, float, float, float | None]:
+    """Return (method, low, high, p) of the shift, in logs or plain as `moved` is."""
+    n, m = len(moved[0]), len(moved[1])
+    if any(s.published for s in series):
+        errors = [side.error for side in sides]
+        if errors[0] is None or errors[1] is None:
+            return "none", -math.inf, math.inf, None
+        parts = [e if log else e * abs(s.mean) for e, s in zip((errors[0], errors[1]), sides, strict=True)]
+        runs = [s.runs if s.runs > 1 else math.inf for s in sides]
+        total = math.hypot(*parts)
+        spent = sum(e**4 / (k - 1) for e, k in zip(parts, runs, strict=True))
+        return "published", *resample.around(shift, total, total**4 / spent if spent else math.inf, alpha)
+    if resample.exact_possible(n, m, alpha):
+        p = resample.permutation_p(moved[0], moved[1], random)
+        return "exact", *resample.exact_interval(moved[0], moved[1], alpha), p
+    if min(n, m) > 1:
+        return "welch", *resample.welch(moved[0], moved[1], alpha)
+    return "none", -math.inf, math.inf, None
 
 
-def _flat(boots: Boots) -> Floats:
-    clean = _clean(boots)
-    return np.concatenate(clean) if clean else np.zeros(0)
+def _mean_change(
+    pair: Sequence[Floats],
+    sides: tuple[Summary, Summary],
+    several: bool,
+    alpha: float,
+    random: np.random.Generator,
+) -> Interval:
+    a, b = sides[0].mean, sides[1].mean
+    if a == 0:
+        return Interval(-math.inf, math.copysign(math.inf, b) if b else 0.0, math.inf)
+    change = (b - a) / abs(a)
+    if min(map(len, pair)) < 2:
+        return Interval(-math.inf, change, math.inf)
+    low, high = resample.bootstrap_ratio(pair[0], pair[1], alpha, random)
+    if a < 0:
+        low, high = -high, -low
+    return Interval(min(low, change), change, max(high, change))
 
 
-def _bootstrap(a: list[Floats], b: list[Floats], random: np.random.Generator) -> Floats:
-    """Return shifts (DRAWS,) with boots redrawn, and runs within them."""
-    result: Floats = _centres(b, random) - _centres(a, random)
-    return result
+def _verdict(effect: Interval, better: Direction, threshold: float, significant: bool) -> Verdict:
+    worse = 1.0 if better == "lower" else -1.0
+    low, high = sorted((worse * effect.low, worse * effect.high))
+    if significant and low > 0 and high >= threshold:
+        return "worse"
+    if significant and high < 0 and low <= -threshold:
+        return "better"
+    if max(abs(low), abs(high)) < threshold or (low == high == 0.0):
+        return "same"
+    return "unclear"
 
 
-def _centres(boots: list[Floats], random: np.random.Generator) -> Floats:
-    """Return redrawn locations (DRAWS,): medians of runs are averaged over redrawn boots.
-
-    With one boot its runs are all there is to redraw. With few, the mean of k redrawn boots scatters by
-    (k-1)/k too little; the draws are widened by sqrt(k / (k - 1)) about their centre.
-    """
-    means = np.empty((len(boots), DRAWS))
-    for i, runs in enumerate(boots):
-        picks = random.integers(len(runs), size=(DRAWS, len(runs)))
-        means[i] = np.median(runs[picks], axis=1) if len(runs) > 2 else runs[picks].mean(axis=1)
-    k = len(boots)
-    chosen = random.integers(k, size=(k, DRAWS))
-    drawn = means[chosen, np.arange(DRAWS)].mean(axis=0)
-    if k > 1:
-        centre = drawn.mean()
-        drawn = centre + (drawn - centre) * math.sqrt(k / (k - 1))
-    return np.asarray(drawn, dtype=np.float64)
+def _units(series: Series, several: bool) -> Floats:
+    """Return what is independent: medians of boots where there are several, else all runs."""
+    if not several:
+        return np.array(series.values)
+    clean = [[v for v in boot if math.isfinite(v)] for boot in series.boots]
+    return np.array([float(np.median(boot)) for boot in clean if boot])
 
 
-def _warnings(sides: tuple[Summary, Summary], boots: list[list[Floats]], alpha: float) -> tuple[str, ...]:
-    found = []
-    for side, clean in zip(sides, boots, strict=True):
-        if side.runs < FEW_RUNS:
-            found.append(f"{side.name}: {side.runs} runs; an interval at {1 - alpha:.0%} needs {FEW_RUNS}")
-        if side.boots < FEW_BOOTS:
-            found.append(
-                f"{side.name}: {side.boots} boots; {FEW_BOOTS} or more tell what boots scatter from what "
-                "the kernel does"
-            )
-        values = np.concatenate(clean)
-        spread = float(np.median(np.abs(values - np.median(values)))) * 1.4826
-        far = int((np.abs(values - np.median(values)) > 6 * spread).sum()) if spread > 0 else 0
-        if far:
-            found.append(f"{side.name}: {far} outliers, kept (the median is what is compared)")
-    if all(s.sd == 0 for s in sides):
-        found.append("all values of a side are equal: exact repetition, or a clock too coarse to tell")
-    return tuple(found)
+def _tuples(boots: Boots) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(float(v) for v in runs) for runs in boots)

@@ -80,6 +80,17 @@ def material(settings: Settings, stored: Stored) -> Material:
     )
 
 
+def index(settings: Settings, material: Material, rev: str) -> int:
+    """Return which commit of the bisection a name means. Raises RequestError: unknown, or not part of it."""
+    matching = [i for i, sha in enumerate(material.graph.shas) if sha.startswith(rev)]
+    if len(matching) == 1:
+        return matching[0]
+    sha = services.source(settings, str(material.request["repo"])).resolve(rev)
+    if sha not in material.graph.shas:
+        raise RequestError(f"{rev} ({sha[:12]}) is not part of the bisection {material.id}")
+    return material.graph.shas.index(sha)
+
+
 def _request(data: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in data.items() if value not in (None, [], False)}
 

@@ -101,7 +101,7 @@ def show(
         else:
             print("\n".join(trials.lines(material)).strip("\n"))
         return
-    index = _index(material, rev)
+    index = gather.index(settings, material, rev)
     known: dict[str, Any] = {
         "commit": material.graph.shas[index],
         "subject": material.commit(index).subject,
@@ -228,16 +228,3 @@ def _status(material: Material) -> dict[str, Any]:
         "result": result(material),
         "exit_code": EXIT_CODES[material.conclusion.ending] if material.conclusion else None,
     }
-
-
-def _index(material: Material, rev: str) -> int:
-    from bisector.errors import RequestError
-    from bisector.interfaces.cli import services
-
-    matching = [i for i, sha in enumerate(material.graph.shas) if sha.startswith(rev)]
-    if len(matching) == 1:
-        return matching[0]
-    sha = services.source(asking.settings(), str(material.request["repo"])).resolve(rev)
-    if sha not in material.graph.shas:
-        raise RequestError(f"{rev} ({sha[:12]}) is not part of the bisection {material.id}")
-    return material.graph.shas.index(sha)

@@ -1,0 +1,92 @@
+"""The default form: a line a metric with change, interval, p-value and words; then sizes and doubts."""
+
+from __future__ import annotations
+
+import math
+
+from bisector.core.compare import Comparison, Summary
+from bisector.core.model import Interval
+from bisector.core.sheet import Group, Sheet
+from bisector.interfaces.report import words
+from bisector.interfaces.report.side import sizes
+from bisector.interfaces.report.side.layout import table
+
+_SPREAD_SHOWN = 0.0005
+"""Of the mean: a spread that rounds to 0.0% is not worth ink."""
+_HEAD = ("METRIC", "BASE", "OTHER", "CHANGE", "INTERVAL", "MEAN", "P")
+
+
+def render(sheet: Sheet) -> str:
+    """Return the comparison for people."""
+    out: list[str] = []
+    for group in sheet.groups:
+        for column, name in enumerate(sheet.names[1:]):
+            rows = [
+                _row(row.metric, row.unit, found, sheet.threshold)
+                for row in group.rows
+                if (found := row.comparisons[column]) is not None
+            ]
+            if not rows:
+                continue
+            where = f"{group.testbed}: " if group.testbed else ""
+            title = f"{where}{sheet.names[0]} -> {name}"
+            if sheet.same:
+                title += "  (one kernel against itself)"
+            out += [title, *table((*_HEAD[:4], f"{1 - sheet.alpha:.0%} {_HEAD[4]}", *_HEAD[5:]), rows), ""]
+        out += sizes.lines(group)
+    out += verdicts(sheet)
+    return "\n".join(line.rstrip() for line in out).rstrip() + "\n"
+
+
+def verdicts(sheet: Sheet) -> list[str]:
+    """Return what every text form ends with: disagreement in sentences, warnings."""
+    out: list[str] = []
+    for sentence in sheet.sentences:
+        out += [*words.wrap(sentence, ""), ""]
+    for warning in sheet.warnings:
+        out += words.wrap(f"note: {warning}", "", "      ")
+    return out
+
+
+def _row(metric: str, unit: str, found: Comparison, threshold: float) -> tuple[str, ...]:
+    change = f"{words.percent(found.effect.estimate, 2)} {found.word}"
+    if found.verdict == "untested":
+        change += ", not tested"
+    elif not found.significant:
+        change = "~ the same" if found.verdict == "same" and threshold else "~ not shown"
+    return (
+        metric,
+        level(found.a, unit),
+        level(found.b, unit),
+        change,
+        interval(found.effect),
+        words.percent(found.mean.estimate, 2),
+        "-" if found.p is None else p_value(found.p),
+    )
+
+
+def level(summary: Summary, unit: str) -> str:
+    """Return '5.3242 s ± 0.4% (8)': mean, spread of runs, how many; '+-' is a published mean's error."""
+    text = words.number(summary.mean) + (f" {unit}" if unit else "")
+    if summary.cv > _SPREAD_SHOWN:
+        text += f" ± {100 * summary.cv:.1f}%"
+    elif summary.error is not None and summary.error > _SPREAD_SHOWN:
+        text += f" +-{100 * summary.error:.2f}%"
+    return text + (f" ({summary.runs})" if summary.runs > 1 else "")
+
+
+def interval(value: Interval) -> str:
+    """Return '+27.0% .. +33.9%', or that there is none."""
+    if math.isinf(value.low) or math.isinf(value.high):
+        return "none"
+    return f"{words.percent(value.low, 2)} .. {words.percent(value.high, 2)}"
+
+
+def p_value(p: float) -> str:
+    """Return a p-value with two digits that mean something."""
+    return "<0.0001" if p < 0.0001 else f"{p:.4f}" if p < 0.1 else f"{p:.2f}"
+
+
+def columns_of(group: Group) -> list[str]:
+    """Return the group's column names."""
+    return [s.name for s in group.sets]

@@ -1,0 +1,42 @@
+"""What a bisection has measured of one commit, as sets of samples: one a testbed, all its metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bisector.core.model import Metric, Ran
+from bisector.core.samples import SampleSet, Series
+from bisector.interfaces.report.material import Material
+
+_SECTIONS = ("text", "data", "bss")
+
+
+def sets(material: Material, index: int, name: str, metrics: Mapping[str, Metric]) -> list[SampleSet]:
+    """Return the commit's samples; warm-ups, flagged runs and discarded boots are no samples.
+
+    metrics: name -> what the workload says of it. Empty if the commit was never measured.
+    """
+    runs: dict[str, list[Ran]] = {}
+    for _, record, _ in material.records:
+        if isinstance(record, Ran) and not record.warmup and not record.flags:
+            runs.setdefault(record.boot, []).append(record)
+    boots: dict[str, list[list[Ran]]] = {}
+    for trial in material.trials:
+        found = runs.get(trial.booted.boot)
+        if trial.booted.commit == index and found and not trial.discarded and not trial.failure:
+            boots.setdefault(trial.booted.testbed, []).append(sorted(found, key=lambda r: r.index))
+    sizes = material.kernel(index).get("sizes", {})
+    known = {n: int(sizes[n]) for n in _SECTIONS if n in sizes}
+    out = []
+    for testbed, measured in sorted(boots.items()):
+        names = dict.fromkeys(n for boot in measured for run in boot for n in run.values)
+        series = {n: _series(measured, n, metrics.get(n)) for n in names}
+        out.append(SampleSet(name, series, testbed if len(boots) > 1 else "", sizes=known))
+    if not out and known:
+        out.append(SampleSet(name, {}, sizes=known))
+    return out
+
+
+def _series(boots: list[list[Ran]], name: str, metric: Metric | None) -> Series:
+    values = tuple(tuple(r.values[name] for r in boot if name in r.values) for boot in boots)
+    return Series(values, metric.unit if metric else "", metric.better if metric else None)
