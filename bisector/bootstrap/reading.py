@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bisector import bootstrap
+from bisector.spec.settings import Settings
+
 if TYPE_CHECKING:
+    from bisector.core.profile import Profile
     from bisector.core.samples import SampleSet
 
 
@@ -13,3 +18,18 @@ def read_results(place: str) -> list[SampleSet]:
     from bisector.adapters.results import read
 
     return read(place)
+
+
+def read_profile(place: str) -> Profile:
+    """Read a profile: a perf recording, a profiler's output, or '-'. Raises RequestError."""
+    from bisector.adapters.profiles import read
+
+    return read(place)
+
+
+def touched_functions(settings: Settings, rev: str) -> frozenset[str]:
+    """Return the functions of C sources that a commit changes. Raises RequestError for an unknown commit."""
+    from bisector.adapters.git_changes import touched_functions as changed
+
+    repo = settings.repo or Path.cwd()
+    return changed(repo, bootstrap.source(settings, repo).resolve(rev))

@@ -216,3 +216,69 @@ def test_jops_are_better_when_higher(capsys: Capture) -> None:
     check("published/jops.txt", out)
     assert "+0.93% faster" in out
     assert "+5.55% faster" in out
+
+
+# --- profiles ----------------------------------------------------------------------------------------------
+
+
+def profiled(capsys: Capture, *arguments: str) -> str:
+    code = run(["profile", *arguments])
+    out, err = capsys.readouterr()
+    assert (code, err) == (0, "")
+    return out
+
+
+DATABASE = (
+    f"2.6.18-92.el5={PUBLISHED / 'database-2.6.18-92.el5.oprofile'}",
+    f"2.6.30={PUBLISHED / 'database-2.6.30.oprofile'}",
+)
+TICK = (f"before={PUBLISHED / 'tick-before.profile'}", f"after={PUBLISHED / 'tick-after.profile'}")
+
+
+def test_database_profiles_side_by_side_row_by_row(capsys: Capture) -> None:
+    out = profiled(capsys, *DATABASE, "--top", "42")
+    check("published/database-profile.txt", out)
+    sides = [
+        re.findall(r"^([\d.]+) (\S+)$", Path(place.split("=")[1]).read_text(), re.MULTILINE)
+        for place in DATABASE
+    ]
+    assert [len(side) for side in sides] == [42, 42]
+    rows = re.findall(r"^(\d+) +([\d.]+)% +(\S+) +([\d.]+)% +(\S+)$", out, re.MULTILINE)
+    assert [row[1:] for row in rows] == [(*a, *b) for a, b in zip(*sides, strict=True)]
+
+
+def test_database_deltas_by_symbol(capsys: Capture) -> None:
+    sheet = json.loads(profiled(capsys, *DATABASE, "--json"))
+    points = {s["name"]: (round(100 * s["points"], 4), s["at_least"]) for s in sheet["symbols"]}
+    assert points["mpt_interrupt"] == (0.3473, False)
+    assert points["kmem_cache_alloc"] == (0.5329, False)
+    assert points["kmem_cache_free"] == (0.0555, False)
+    assert points["memmove"] == (-0.0309, False)
+    assert points["plist_del"] == (0.0270, True)  # new in 2.6.30: below the older list's last line before
+    assert points["<database>"] == (-3.1202, False)
+
+
+def test_tick_profile_with_all_that_is_called(capsys: Capture) -> None:
+    out = profiled(capsys, *TICK)
+    check("published/tick-profile.txt", out)
+    for row in (
+        r"\[k\] smp_apic_timer_interrupt +10.52% +9.44% +-1.08 +less",
+        r"\[k\] update_cfs_shares +5.24% +4.15% +-1.09 +less",
+        r"\[k\] update_cfs_shares +5.04% +3.92% +-1.12 +less",
+    ):
+        assert re.search(row, out), row
+
+
+def test_profile_errors(capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for arguments, said in (
+        ((*TICK, "--flame", "x.svg"), "need call chains, which before and after have not"),
+        ((*TICK, "--least", "5"), "--least '5' must be a percentage"),
+        (("-", "-"), "standard input can be read only once"),
+        ((TICK[0], str(PUBLISHED / "jops-after.txt")), "no profile that is known"),
+        ((*TICK, "--commit", "v6.2"), "not in a git repository"),
+    ):
+        assert run(["profile", *arguments]) == 1
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert said in err

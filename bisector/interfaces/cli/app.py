@@ -37,6 +37,7 @@ _MODULES = (
     "plan",
     "tell",
     "compare",
+    "profile",
     "simulate",
     "calibrate",
     "workload",

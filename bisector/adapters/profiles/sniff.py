@@ -1,0 +1,95 @@
+"""Which profiler wrote this: recognised by what is in it. A perf.data file is read by perf itself."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from bisector.adapters.process import run
+from bisector.adapters.profiles import listings, perf_script, stacks
+from bisector.adapters.results.trouble import wrong
+from bisector.adapters.results.unpack import text_of
+from bisector.core.profile import Profile
+from bisector.errors import InfrastructureError
+
+FORMS = (
+    "perf.data (read by perf itself)",
+    "the output of perf script, perf report --stdio, opreport -l",
+    "ftrace's trace_stat/function0 (of several CPUs one after the other)",
+    "folded stacks: task;outer;inner 42",
+)
+_MAGIC = (b"PERFILE2", b"2ELIFREP")
+_PERF_SECONDS = 600.0
+"""perf resolves the symbols of a million samples in some minutes."""
+_FIELDS = "comm,pid,period,event,ip,sym,dso"
+
+
+def read(place: str) -> Profile:
+    """Return the profile in a file or on standard input ('-'). Raises RequestError, InfrastructureError."""
+    if place == "-":
+        return replace(_text(sys.stdin.read(), "stdin"), name="stdin")
+    path = Path(place)
+    if path.is_dir():
+        path = _inside(path)
+    if not path.exists():
+        raise wrong(place, "there is no such file", "; ".join(FORMS))
+    found = _recording(path) if _is_recording(path) else _text(text_of(path), str(path))
+    return replace(found, name=path.name)
+
+
+def _inside(folder: Path) -> Path:
+    """Return the recording in a folder: perf.data, as perf itself would look for it."""
+    path = folder / "perf.data"
+    if not path.exists():
+        raise wrong(str(folder), "there is no perf.data in this folder", "name the file itself")
+    return path
+
+
+def _is_recording(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(8) in _MAGIC
+    except OSError as error:
+        raise wrong(str(path), "cannot be read", details=str(error)) from error
+
+
+def _recording(path: Path) -> Profile:
+    """Let perf read its recording; symbols of another kernel come from a file `kallsyms` beside it."""
+    command: list[str | Path] = ["perf", "script", "-f", "-i", path, "-F", _FIELDS]
+    symbols = path.parent / "kallsyms"
+    if symbols.is_file():
+        command += ["--kallsyms", symbols]
+    try:
+        done = run(command, timeout=_PERF_SECONDS, check=False)
+    except InfrastructureError as error:
+        raise wrong(
+            str(path),
+            "reading a recording needs perf on this machine",
+            "apt install linux-perf, or give what 'perf script' printed where it was recorded",
+            error.message,
+        ) from error
+    if done.code != 0:
+        raise wrong(
+            str(path),
+            "perf cannot read this recording",
+            "record it again: perf record -g",
+            "\n".join(done.output.splitlines()[-5:]),
+        )
+    return perf_script.read(done.output, str(path))
+
+
+def _text(text: str, where: str) -> Profile:
+    if not text.strip():
+        raise wrong(where, "there is nothing in it", "; ".join(FORMS))
+    if listings.looks_traced(text):
+        return listings.traced(text, where)
+    if listings.looks_oprofiled(text):
+        return listings.oprofiled(text, where)
+    if stacks.looks_like(text):
+        return stacks.read(text, where)
+    if perf_script.looks_like(text):
+        return perf_script.read(text, where)
+    if listings.looks_reported(text):
+        return listings.reported(text, where)
+    raise wrong(where, "this is no profile that is known", "; ".join(FORMS))

@@ -1,0 +1,132 @@
+"""`perfbisect profile`: where two kernels spend their time, side by side."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bisector.errors import RequestError
+from bisector.interfaces.cli import asking, output
+
+if TYPE_CHECKING:
+    from bisector.core.profile import Profile
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command()(profile)
+
+
+def profile(
+    a: Annotated[str, typer.Argument(metavar="[LABEL=]A", help="Profile of the first kernel; - for stdin.")],
+    b: Annotated[str, typer.Argument(metavar="[LABEL=]B", help="Profile of the second kernel.")],
+    top: Annotated[int, typer.Option(min=1, help="Lines of each table.")] = 30,
+    tree: Annotated[
+        list[str] | None, typer.Option(help="Show who calls this symbol, and what it calls; repeatable.")
+    ] = None,
+    least: Annotated[str, typer.Option(help="Leave out branches of trees below this share.")] = "0.1%",
+    flame: Annotated[
+        Path | None, typer.Option(help="Write a differential flame graph (SVG) to this file.")
+    ] = None,
+    commit: Annotated[
+        str | None, typer.Option(metavar="REV", help="Mark the functions that this commit changes.")
+    ] = None,
+    repo: asking.Repo = None,
+    as_json: asking.Json = False,
+) -> None:
+    """Show where two kernels spend their time, side by side: what moved, and what chance alone may do.
+
+    Read are: perf.data (by perf itself; symbols of another kernel from a file 'kallsyms' beside it), the
+    output of perf script, perf report --stdio and opreport -l, folded stacks, and ftrace's
+    trace_stat/function0, which counts calls. Trees and flame graphs need call chains: perf record -g.
+
+    Shares are of each profile's own total. * marks what the commit changes, ~ what may be chance.
+
+    Examples:
+
+      perfbisect profile old/perf.data new/perf.data
+
+      perfbisect profile 2.6.18=old.txt 2.6.30=new.txt --top 42
+
+      perfbisect profile old.data new.data --tree kmem_cache_alloc --flame diff.svg --commit v6.2
+    """
+    from bisector.bootstrap.reading import read_profile
+    from bisector.core.profile import beside
+    from bisector.core.stacks import callees, callers
+    from bisector.interfaces.report.profiles import data, people
+
+    share = _share(least)
+    if a == b == "-":
+        raise RequestError("standard input can be read only once", cure="write it to a file first")
+    sides = [_named(read_profile(place), label) for label, place in (_split(a), _split(b))]
+    if sides[0].name == sides[1].name:
+        sides = [replace(p, name=place) for p, (_, place) in zip(sides, (_split(a), _split(b)), strict=True)]
+    if not _comparable(sides[0], sides[1]):
+        raise RequestError(
+            "one profile holds shares, the other one counts of calls",
+            cure="give two recordings of one kind",
+        )
+    touched = _touched(repo, commit) if commit is not None else frozenset[str]()
+    found = beside(sides[0], sides[1], sorted(touched))
+    if (tree or flame) and not (sides[0].stacks and sides[1].stacks):
+        raise RequestError(
+            "trees and flame graphs need call chains, which "
+            + " and ".join(p.name for p in sides if not p.stacks)
+            + (" have not" if not any(p.stacks for p in sides) else " has not"),
+            cure="record with 'perf record -g'",
+        )
+    trees = [
+        (name, callers(sides[0], sides[1], name, share), callees(sides[0], sides[1], name, share))
+        for name in tree or ()
+    ]
+    if flame is not None:
+        _write(flame, sides[0], sides[1], touched)
+    sys.stdout.write(data.render(found, trees) if as_json else people.render(found, top, trees))
+
+
+def _split(argument: str) -> tuple[str | None, str]:
+    label, equals, place = argument.partition("=")
+    if not equals or "/" in label or Path(argument).exists():
+        return None, argument
+    return label, place
+
+
+def _named(found: Profile, label: str | None) -> Profile:
+    return replace(found, name=label) if label is not None else found
+
+
+def _comparable(a: Profile, b: Profile) -> bool:
+    return bool(a.own and b.own) or bool(a.calls and b.calls)
+
+
+def _share(text: str) -> float:
+    try:
+        value = float(text.removesuffix("%"))
+    except ValueError as error:
+        raise RequestError(f"--least '{text}' is not a number", cure="write it as '0.1%'") from error
+    if not text.endswith("%") or not 0 <= value <= 100:
+        raise RequestError(f"--least '{text}' must be a percentage from 0% to 100%", cure="such as 0.1%")
+    return value / 100
+
+
+def _touched(repo: Path | None, commit: str) -> frozenset[str]:
+    """Return the functions that a commit changes; a note where it changes none."""
+    from bisector.bootstrap.reading import touched_functions
+
+    found = touched_functions(asking.settings(repo=repo), commit)
+    if not found:
+        output.note(f"note: {commit} changes no function of a C source")
+    return found
+
+
+def _write(path: Path, a: Profile, b: Profile, touched: frozenset[str]) -> None:
+    from bisector.interfaces.report.profiles import flame
+
+    try:
+        path.write_text(flame.render(a, b, touched), encoding="utf-8")
+    except OSError as error:
+        raise RequestError(f"{path}: cannot be written", details=str(error)) from error

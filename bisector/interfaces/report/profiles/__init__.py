@@ -1,0 +1,1 @@
+"""Two profiles side by side, for people, for machines, and as a flame graph."""
