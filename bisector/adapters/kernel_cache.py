@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import gzip
 import hashlib
 import json
 import os
@@ -58,6 +59,19 @@ class Entry:
     def log(self) -> Path:
         """The output of the whole build."""
         return self.folder / "build.log"
+
+    def sources(self) -> frozenset[str] | None:
+        """Return the files that the build read: paths in the tree, behind './' what it made itself.
+
+        None for a kernel whose build did not tell.
+        """
+        try:
+            packed = (self.folder / "sources.gz").read_bytes()
+            read = frozenset(gzip.decompress(packed).decode("utf-8", "surrogateescape").split("\n"))
+        except (OSError, EOFError):
+            return None
+        # A kernel without a C file is none: what tells of so few would let everything else be set aside.
+        return read - {""} if any(path.endswith(".c") for path in read) else None
 
     def options(self) -> dict[str, str]:
         """Return the effective configuration, NAME -> value."""

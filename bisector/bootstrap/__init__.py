@@ -115,6 +115,7 @@ def services(settings: Settings, accepted: Accepted, stop: Stop | None = None) -
     from bisector.adapters.orphans import end_orphans
     from bisector.adapters.payload import workload_job
     from bisector.bootstrap.acceptance import check_unchanged
+    from bisector.bootstrap.pruning import Pruning
     from bisector.engine.services import Services
 
     request = accepted.request
@@ -140,6 +141,7 @@ def services(settings: Settings, accepted: Accepted, stop: Stop | None = None) -
         boot_notes=_guest_notes(settings, the_lab, accepted.testbeds),
         one_host=any(host.reach.local for host in the_lab.builders),
         tidy=end_orphans,
+        irrelevant=Pruning.of(settings, accepted),
     )
 
 

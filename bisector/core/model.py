@@ -165,7 +165,19 @@ class Discarded:
     note: str = ""
 
 
-Record = Built | Booted | Ran | RunFailed | Left | Marked | Discarded
+@dataclass(frozen=True, slots=True)
+class Irrelevant:
+    """Commits that cannot change the kernel, by the files that the builds so far have read; the latest holds.
+
+    kept: why the others may change it -> how many of them; builds: how many told what they read.
+    """
+
+    commits: tuple[int, ...]
+    kept: Mapping[str, int]
+    builds: int
+
+
+Record = Built | Booted | Ran | RunFailed | Left | Marked | Discarded | Irrelevant
 
 
 # --- what the planner answers -------------------------------------------------------------------------------

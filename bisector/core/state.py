@@ -14,6 +14,7 @@ from bisector.core.model import (
     CommitGraph,
     Discarded,
     Goal,
+    Irrelevant,
     Left,
     Marked,
     Measure,
@@ -22,6 +23,7 @@ from bisector.core.model import (
     Record,
     RunFailed,
 )
+from bisector.core.relevance import weighed
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,7 @@ def fold(
     """Fold records, oldest first, into a State. The same records always give the same state."""
     kept = tuple(records)
     name = goal.metric.name
+    graph = _pruned(graph, kept)
     untestable = dict(graph.untestable)
     binaries: dict[tuple[int, int], str] = {}
     marks: dict[int, str] = {}
@@ -136,6 +139,8 @@ def fold(
                     marks[record.commit] = record.verdict
             case Discarded():
                 (dropped_testbeds if record.kind == "testbed" else dropped_boots).add(record.name)
+            case Irrelevant():
+                pass  # the graph has it
     visits = tuple(
         Visit(
             boot=b.boot,
@@ -241,11 +246,13 @@ def extend(
                     untestable[record.commit] = f"skipped by the user: {record.note}".rstrip(": ")
                 else:
                     marks[record.commit] = record.verdict
+            case Irrelevant():
+                pass  # the graph has it
             case Discarded():  # handled above
                 raise AssertionError(record)
     costs = state.costs
     return State(
-        graph=state.graph,
+        graph=_pruned(state.graph, new),
         goal=state.goal,
         records=kept,
         visits=tuple(visits),
@@ -256,3 +263,9 @@ def extend(
         pending=pending,
         idle=idle,
     )
+
+
+def _pruned(graph: CommitGraph, records: tuple[Record, ...]) -> CommitGraph:
+    """Return the graph with the weights that the latest `Irrelevant` gives; the same object without one."""
+    found = next((record for record in reversed(records) if isinstance(record, Irrelevant)), None)
+    return graph if found is None else weighed(graph, found)

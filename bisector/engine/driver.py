@@ -11,7 +11,17 @@ import json
 import threading
 import time
 
-from bisector.core.model import Booted, Built, Conclusion, Decision, Left, Measure, Ran, RunFailed
+from bisector.core.model import (
+    Booted,
+    Built,
+    Conclusion,
+    Decision,
+    Irrelevant,
+    Left,
+    Measure,
+    Ran,
+    RunFailed,
+)
 from bisector.core.state import extend
 from bisector.engine.builders import Builders
 from bisector.engine.events import OnEvent
@@ -197,12 +207,23 @@ class Driver:
             self._ledger.record(built, {"kernel": kernel_note(kernel)})
             words = "is in the cache" if kernel.cached else "is built"
             self._teller.tell("build", f"the kernel {words}", measure.commit, testbed, seconds=kernel.seconds)
+            self._prune(measure.commit)
             if self._ledger.measured_already(kernel.binary, measure.commit):
                 self._teller.tell(
                     "note", "the same kernel as one that was measured: no boot needed", measure.commit
                 )
                 return None
         return kernel
+
+    def _prune(self, commit: int) -> None:
+        """Take out what cannot change the kernel, by what the builds up to this one have read."""
+        found = self._services.irrelevant(self._graph)
+        records = self._ledger.state.records
+        before = next((r for r in reversed(records) if isinstance(r, Irrelevant)), None)
+        if found is not None and (before is None or found.commits != before.commits):
+            self._ledger.record(found)
+            count = len(found.commits)
+            self._teller.tell("note", f"{count:,} commits cannot change this kernel: nearly no prior", commit)
 
     def _boot(self, measure: Measure, kernel: Kernel, testbed: str) -> tuple[str, Session]:
         boot = self._ledger.new_boot()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bisector.core.model import CommitGraph, Irrelevant
 from bisector.engine.builders import MakeBuilder
 from bisector.ports import Clock, Job, Planner, Source, Store, Testbed
 
@@ -22,7 +23,8 @@ class Services:
     state_dir holds `bisections/<id>/` with everything a bisection keeps. boot_notes: facts recorded with
     every boot, such as the checksum of the guest image. one_host: kernels are built on the machine that also
     measures, so on wall clocks only one of both may happen at a time. tidy: ends what an
-    executor that was killed left running; called before work is taken up.
+    executor that was killed left running; called before work is taken up. irrelevant: the commits that
+    cannot change the kernel, as far as the builds of both ends tell; None as long as they do not.
     """
 
     source: Source
@@ -37,6 +39,7 @@ class Services:
     boot_notes: Mapping[str, str] = field(default_factory=dict)
     one_host: bool = True
     tidy: Callable[[], object] = lambda: None
+    irrelevant: Callable[[CommitGraph], Irrelevant | None] = lambda graph: None
 
     def folder(self, bisection: str) -> Path:
         """Return the folder of a bisection."""

@@ -21,6 +21,7 @@ _TYPES: Mapping[str, type[Any]] = {
         model.Left,
         model.Marked,
         model.Discarded,
+        model.Irrelevant,
         model.Measure,
         model.Conclusion,
     )

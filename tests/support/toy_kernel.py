@@ -36,6 +36,7 @@ $(O)/%.o: %.c $(O)/.config
 	@mkdir -p $(@D)
 	@echo "  CC      $*.o"
 	@$(CC) -O2 -ffreestanding -fno-pie $(KCFLAGS) -c -o $@ $<
+	@echo 'source_$*.o := $(srctree)/$<' >$(@D)/.$(@F).cmd
 
 $(O)/vmlinux: $(objects)
 	@echo "  LD      vmlinux"

@@ -13,7 +13,7 @@ from bisector.interfaces.cli import asking, output
 from bisector.interfaces.report.words import duration
 
 if TYPE_CHECKING:
-    from bisector.core.model import CommitGraph
+    from bisector.core.model import CommitGraph, Irrelevant
     from bisector.interfaces.cli.live import Expected
     from bisector.simulation.estimate import Estimate
     from bisector.spec.request import Accepted
@@ -89,21 +89,26 @@ def plan(
 def tell(settings: Settings, accepted: Accepted, graph: CommitGraph, *, as_json: bool) -> None:
     """Print the plan of an accepted request."""
     from bisector import bootstrap
+    from bisector.bootstrap import pruning
     from bisector.core.model import Measure
     from bisector.core.state import fold
 
     goal = accepted.the_goal()
-    estimate, costs = _estimate(settings, accepted, graph)
+    found = pruning.Pruning.of(settings, accepted)(graph)
+    estimate, costs = _estimate(settings, accepted, graph, found)
     first = bootstrap.planner(settings, accepted.workload, accepted.testbeds, goal.metric.name).next(
-        fold(graph, goal, ())
+        fold(graph, goal, (found,) if found else ())
     )
     step = f"{graph.shas[first.commit][:12]}: {first.reason}" if isinstance(first, Measure) else first.summary
     candidates = sum(graph.candidate)
+    relevant = candidates - (len(found.commits) if found else 0)
     data: dict[str, Any] = {
         "good": accepted.good,
         "bad": accepted.bad,
         "candidates": candidates,
-        "halvings": math.ceil(math.log2(max(candidates, 1))),
+        "relevant": relevant if found else None,
+        "kept": dict(found.kept) if found else None,
+        "halvings": math.ceil(math.log2(max(relevant, 1))),
         "untestable": len(graph.untestable),
         "merge_bases": [graph.shas[i] for i in graph.merge_bases],
         "workload": accepted.workload,
@@ -129,6 +134,7 @@ def tell(settings: Settings, accepted: Accepted, graph: CommitGraph, *, as_json:
             {
                 "range": f"{accepted.good[:12]}..{accepted.bad[:12]}: {candidates} candidates"
                 + (f", {len(graph.untestable)} of them untestable" if graph.untestable else ""),
+                "relevant": _relevant(found, relevant),
                 "measures": f"{goal.metric.name} of {accepted.workload}, on {', '.join(accepted.testbeds)} "
                 f"(clock: {accepted.clock})",
                 "first step": step,
@@ -141,6 +147,17 @@ def tell(settings: Settings, accepted: Accepted, graph: CommitGraph, *, as_json:
                 "assumed": "\n".join(estimate.assumptions),
             }
         )
+    )
+
+
+def _relevant(found: Irrelevant | None, relevant: int) -> str:
+    """Say how many commits may change the kernel, and why."""
+    if found is None:
+        return "not known yet: once both ends are built, commits that none of their files see are set aside"
+    kept = ", ".join(f"{reason} {count:,}" for reason, count in found.kept.items())
+    return (
+        f"{relevant:,} ({kept}); the other {len(found.commits):,} change nothing that the "
+        f"{found.builds} builds in this range have read"
     )
 
 
@@ -159,12 +176,15 @@ def expected(settings: Settings, accepted: Accepted, graph: CommitGraph) -> Expe
     )
 
 
-def _estimate(settings: Settings, accepted: Accepted, graph: CommitGraph) -> tuple[Estimate, dict[str, Any]]:
+def _estimate(
+    settings: Settings, accepted: Accepted, graph: CommitGraph, pruned: Irrelevant | None = None
+) -> tuple[Estimate, dict[str, Any]]:
     from bisector.simulation.estimate import estimate
 
     costs = _costs(settings)
+    aside = {*graph.untestable, *(pruned.commits if pruned else ())}
     found = estimate(
-        max(sum(graph.candidate) - len(graph.untestable), 1),
+        max(sum(graph.candidate) - len(aside), 1),
         accepted.the_goal(),
         build_seconds=costs["build"],
         boot_seconds=costs["boot"],

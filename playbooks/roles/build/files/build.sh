@@ -69,7 +69,7 @@ finish() { # status
         echo "misses=$(ccache --print-stats | awk '/^cache_miss\t/ { print $2 }')"
         echo "compiled=$(grep -cE '^  (CC|AS|HOSTCC) ' "$log" || true)"
     } >>facts
-    tar -cf artefacts.tar build.log facts $(ls config image tuxmake.json 2>/dev/null)
+    tar -cf artefacts.tar build.log facts $(ls config image sources.gz tuxmake.json 2>/dev/null)
     rm -rf "$result"
     mkdir "$result"
     cp facts "$result/facts"
@@ -284,5 +284,21 @@ LC_ALL=C sed -i "s/$(printf '%s' "$release" | sed 's/[.[\*^$/]/\\&/g')/@/g" code
     echo "image=$(stat -c %s image)"
 } >>facts
 rm -f code linked unpacked
+# Which files went in, by what make keeps for its own use: paths in the tree, and behind './' what the build itself made.
+python3 - "$source" "$out" <<'PYTHON' | gzip -n >sources.gz
+import os, sys
+source, out = (os.path.realpath(folder) + "/" for folder in sys.argv[1:])
+words = set()
+for folder, _, names in os.walk(out):
+    for name in names:
+        if name.startswith(".") and name.endswith(".cmd"):
+            with open(os.path.join(folder, name), errors="replace") as file:
+                words.update(word for line in file if not line.startswith("cmd_") for word in line.split())
+for path in {os.path.realpath(os.path.join(out, word)) for word in words if "/" in word or "." in word}:
+    if os.path.isfile(path) and path.startswith(source):
+        print(path.removeprefix(source))
+    elif os.path.isfile(path) and path.startswith(out):
+        print("./" + path.removeprefix(out))
+PYTHON
 finish ok
 }
