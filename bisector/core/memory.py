@@ -11,6 +11,7 @@ from bisector.core.history import History
 from bisector.core.model import CommitGraph
 from bisector.core.noise import Library
 from bisector.core.posterior import Belief, Noise
+from bisector.core.problem import Problem, problem
 from bisector.core.state import State, Visit
 from bisector.core.view import View
 
@@ -88,12 +89,12 @@ def _blocks(view: View) -> int:
     return max(1, min(16, len(view.state.visits) // 3))
 
 
-def _problem(view: View, proven: Proven, effect: float, blocks: int) -> posterior.Problem:
+def _problem(view: View, proven: Proven, effect: float, blocks: int) -> Problem:
     assert view.readings is not None
     counts = posterior.SCAN if view.goal.scan else posterior.FIRST
     if proven:
         counts = posterior.MORE
-    return posterior.problem(
+    return problem(
         view.history,
         view.readings,
         same=view.same,

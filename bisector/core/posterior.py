@@ -15,15 +15,15 @@ noise hypotheses that are weighed by their evidence.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
-from bisector.core.history import History, Ints, Mask, Partition
-from bisector.core.noise import FLOOR, Readings
+from bisector.core.history import Ints
+from bisector.core.noise import FLOOR
+from bisector.core.problem import Problem, fork_sd
 
 Floats = NDArray[np.float64]
 
@@ -61,38 +61,6 @@ class Noise:
     drift: float = 0.0
     testbed: float = 0.0
     log_prior: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """The visits as cells, and the hypotheses about them.
-
-    tested: the distinct commits measured or known by their binary; commit: (T,) index into tested; binary:
-    (T,) number of the (commit, layout); testbed, time: (T,); fork: (T,) number of the fork base, 0 that of
-    good; cell: (V,) cell of each visit; fixed: (T, p) columns without prior; classes: the partition, prior:
-    (C,) what marks and equal binaries leave of its prior; design: (C, T) H; span: seconds; effect: scale of
-    effects in worse units; common: (T, T) part of the range that two cells share; counts: log prior of no,
-    one, two (more) culprits.
-    """
-
-    readings: Readings
-    tested: tuple[int, ...]
-    commit: Ints
-    binary: Ints
-    testbed: Ints
-    time: Floats
-    fork: Ints
-    cell: Ints
-    fixed: Floats
-    classes: Partition
-    prior: Floats
-    design: Floats
-    span: float
-    effect: float
-    threshold: float
-    common: Floats
-    counts: tuple[float, float, float]
-    blocks: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,79 +141,6 @@ class Belief:
         return math.sqrt(float(self.weights @ values))
 
 
-def twins(binaries: Mapping[tuple[int, int], str]) -> dict[int, int]:
-    """Return for every built commit the first commit with the same kernel (itself if it is the first)."""
-    first: dict[str, int] = {}
-    result: dict[int, int] = {}
-    for (commit, layout), binary in sorted(binaries.items()):
-        if layout == 0 and binary:
-            result[commit] = first.setdefault(binary, commit)
-    return result
-
-
-def problem(
-    history: History,
-    readings: Readings,
-    *,
-    same: Mapping[int, int],
-    marks: Mapping[int, str],
-    proven: tuple[tuple[int, ...], ...],
-    effect: float,
-    blocks: int,
-    counts: tuple[float, float, float],
-) -> Problem:
-    """Lay out cells and hypotheses. proven: sets of commits already found; blocks: stretches of time."""
-    name = np.array([same.get(c, c) for c in readings.commit.tolist()])
-    span = float(readings.time.max()) or 1.0
-    block = np.minimum((readings.time / span * blocks).astype(np.int64), blocks - 1)
-    key = np.stack([name, readings.layout, readings.testbed, block])
-    cells, cell = np.unique(key, axis=1, return_inverse=True)
-    cell = cell.reshape(-1)
-    _, binary = np.unique(cells[:2], axis=1, return_inverse=True)
-    commits = sorted(set(cells[0].tolist()))
-    tested = tuple(sorted({*commits, *marks, *same}))
-    index = {c: i for i, c in enumerate(tested)}
-    commit = np.array([index[c] for c in cells[0].tolist()])
-    count = np.bincount(cell)
-    time = np.bincount(cell, readings.time) / count
-    classes = history.partition(tested)
-    prior = classes.prior.copy()
-    for c, verdict in marks.items():
-        holds = classes.contains[:, index[c]]
-        prior[holds if verdict == "good" else ~holds] = 0.0
-    for c, first in same.items():
-        if c != first:  # one culprit cannot lie between two equal binaries
-            prior[classes.contains[:, index[c]] != classes.contains[:, index[first]]] = 0.0
-    total = prior.sum()
-    if total > 0:
-        prior /= total
-    forks, common = history.relations(tested)
-    columns = [np.ones(len(commit))]
-    for commits_of in proven:
-        share = np.mean([[history.is_ancestor(p, c) for c in tested] for p in commits_of], axis=0)
-        columns.append(share[commit])
-    return Problem(
-        readings=readings,
-        tested=tested,
-        commit=commit,
-        binary=binary.reshape(-1),
-        testbed=cells[2],
-        time=time / span,
-        fork=forks[commit],
-        cell=cell,
-        fixed=np.stack(columns, axis=1),
-        classes=classes,
-        prior=prior,
-        design=classes.contains[:, commit].astype(float),
-        span=span,
-        effect=effect,
-        threshold=readings.scale.threshold,
-        common=common[np.ix_(commit, commit)],
-        counts=counts,
-        blocks=blocks,
-    )
-
-
 def _covariances(p: Problem, noises: tuple[Noise, ...], diagonal: Floats) -> Floats | None:
     """Return the full covariances of the cells (G, T, T), None where all are diagonal.
 
@@ -270,11 +165,6 @@ def _covariances(p: Problem, noises: tuple[Noise, ...], diagonal: Floats) -> Flo
         k += fork_sd(p) ** 2 * ((p.fork[:, None] == p.fork) & (p.fork > 0))
     result: Floats = k
     return result
-
-
-def fork_sd(p: Problem) -> float:
-    """Return the scale of the unknown offset of a fork point."""
-    return max(p.threshold, p.effect / 2)
 
 
 def fit(p: Problem, noises: tuple[Noise, ...], pairs: int = PAIRS) -> Fits:
@@ -402,14 +292,3 @@ def _best(belief: Belief, least: float) -> list[Noise]:
     """Return the noise hypotheses of at least some weight, most probable first."""
     order = np.argsort(-belief.weights, kind="stable")
     return [belief.fits.noises[g] for g in order if belief.weights[g] > least]
-
-
-def class_shares(history: History, classes: Partition, commit: int) -> Floats:
-    """Return for each class the share (C,) of its prior weight that a commit contains."""
-    inside: Mask = history.ancestors(commit) & (classes.label >= 0)
-    count = len(classes.prior)
-    part = np.bincount(classes.label[inside], history.weights[inside], minlength=count)
-    chosen = classes.label >= 0
-    whole = np.bincount(classes.label[chosen], history.weights[chosen], minlength=count)
-    result: Floats = part / np.maximum(whole, 1e-300)
-    return result

@@ -11,7 +11,8 @@ from bisector.core.certify import Side, Spread
 from bisector.core.history import History
 from bisector.core.model import Built, Purpose
 from bisector.core.noise import FLOOR, Library, Readings, readings
-from bisector.core.posterior import BOOT, UNIT, Belief, twins
+from bisector.core.posterior import BOOT, UNIT, Belief
+from bisector.core.problem import twins
 from bisector.core.state import State, Visit
 
 UNMEASURED_BUILD, UNMEASURED_BOOT, UNMEASURED_RUN = 60.0, 10.0, 1.0

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
 from bisector.core import posterior
+from bisector.core import problem as problems
 from bisector.core.history import History
 from bisector.core.model import CommitGraph
 from bisector.core.noise import Readings, Scale
@@ -49,7 +50,7 @@ def problem(history, readings, **more):
         "blocks": 1,
         "counts": FIRST,
     } | more
-    return posterior.problem(history, readings, **arguments)
+    return problems.problem(history, readings, **arguments)
 
 
 NOISES = (Noise(0.0), Noise(0.02, 0.01), Noise(0.0, 0.0, 0.05), Noise(0.0, 0.0, 0.0, 0.05))
