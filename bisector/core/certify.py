@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp, ndtr
+from scipy.special import ndtr
 
 Floats = NDArray[np.float64]
 
@@ -53,7 +53,8 @@ class Evidence:
     """What a comparison says.
 
     change, less: log e-values against 'no change' and against 'the threshold or more'; low, estimate, high:
-    the effect in worse units with its 1 - alpha interval; above: P(effect >= threshold).
+    the effect in worse units with its 1 - alpha interval; above: P(effect >= threshold); boots: the spreads
+    between boots that are possible, with their weights.
     """
 
     change: float
@@ -63,6 +64,7 @@ class Evidence:
     high: float
     sd: float
     above: float
+    boots: tuple[tuple[float, float], ...] = ()
 
 
 def unknown(threshold: float) -> Effects:
@@ -110,6 +112,12 @@ def _summary(
     return mean, 1.0 / weight, log
 
 
+def _log_sum(values: Floats) -> float:
+    """Return log(sum(exp(values))); scipy's own costs ten times as much for arrays this small."""
+    top = float(values.max())
+    return top + math.log(float(np.exp(values - top).sum()))
+
+
 def compare_sides(
     before: Side,
     after: Side,
@@ -133,11 +141,11 @@ def compare_sides(
     m1, v1, l1 = _summary(after, boot, unit, np.exp(z * width), floor)
     d, v = m1 - m0, v0 + v1
     w = np.log(np.maximum(weight, 1e-12)) - 0.5 * z * z + l0 + l1
-    w -= logsumexp(w)
+    w -= _log_sum(w)
 
     def likelihood(points: Floats, share: Floats) -> float:
         density = -0.5 * (d[:, None] - points) ** 2 / v[:, None] - 0.5 * np.log(v)[:, None]
-        return float(logsumexp(w[:, None] + density + np.log(np.maximum(share, 1e-300))))
+        return _log_sum(w[:, None] + density + np.log(np.maximum(share, 1e-300)))
 
     one = np.ones(1)
     none = likelihood(np.zeros(1), one)
@@ -160,19 +168,19 @@ def compare_sides(
         high=float(high),
         sd=sd,
         above=above,
+        boots=tuple((float(b), float(belief[boot == b].sum())) for b in np.unique(boot)),
     )
 
 
-def runs_per_boot(boot_cost: float, run_cost: float, boot_sd: float, run_sd: float, most: int) -> int:
-    """Return the runs in each boot that give the most precision per cost.
+def runs_per_boot(
+    boot_cost: float, run_cost: float, boots: Sequence[tuple[float, float]], run_sd: float, most: int
+) -> int:
+    """Return the runs in each boot that are expected to give the most precision per cost.
 
-    sqrt(b sr^2 / (r sb^2)), the minimum of (b + m r)(sb^2 + sr^2 / m) over m.
+    m runs in a boot give 1 / (sb^2 + sr^2 / m) for b + m r; where the spread sb between boots is known that
+    is largest at m = sqrt(b sr^2 / (r sb^2)). boots: the spreads possible, with weights that sum to one.
     """
-    if boot_sd <= 0 or run_cost <= 0:
-        return most
-    return max(1, min(most, round(math.sqrt(boot_cost / run_cost) * run_sd / boot_sd)))
-
-
-def budget(alpha: float, attempt: int) -> float:
-    """Return the share of alpha that certificate number `attempt` (from 0) may spend: all sum to alpha."""
-    return alpha * 0.6 * 0.4**attempt
+    m = np.arange(1, most + 1)
+    spread, weight = np.array(boots).T
+    precision = weight @ (1.0 / (spread[:, None] ** 2 + run_sd**2 / m))
+    return int(m[np.argmax(precision / (boot_cost + m * run_cost))])

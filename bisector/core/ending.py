@@ -14,6 +14,7 @@ from bisector.core.posterior import Belief
 from bisector.core.proof import Proof
 from bisector.core.search import Suspect, member_weights
 from bisector.core.view import View
+from bisector.core.words import count, percent
 
 
 def over_budget(view: View, measure: Measure) -> str:
@@ -25,11 +26,15 @@ def over_budget(view: View, measure: Measure) -> str:
         more += view.boot_cost + (view.build_cost if new else 0.0)
     spent = sum(costs.builds) + sum(costs.boots) + sum(costs.runs)
     if budget.seconds is not None and spent + more > budget.seconds:
-        return f"The budget of {budget.seconds:.0f} s of lab time is spent ({spent:.0f} s)."
+        return (
+            f"The budget of {budget.seconds:.0f} s of lab time leaves no room for the next trial, of about "
+            f"{more:.0f} s: {spent:.0f} s are spent."
+        )
     if budget.builds is not None and new and len(costs.builds) >= budget.builds:
-        return f"The budget of {budget.builds} builds is spent."
+        return f"The budget of {count(budget.builds, 'build')} is spent."
     if budget.runs is not None and len(costs.runs) + measure.runs > budget.runs:
-        return f"The budget of {budget.runs} runs is spent."
+        left = budget.runs - len(costs.runs)
+        return f"The budget of {count(budget.runs, 'run')} is spent: {left} left, {measure.runs} wanted next."
     return ""
 
 
@@ -50,21 +55,18 @@ def _interval(view: View, p: Part | Evidence) -> Interval:
     return view.readings.scale.relative(p.low, p.estimate, p.high)
 
 
-def _percent(i: Interval) -> str:
-    return (
-        f"{i.estimate:+.3g} ({i.low:+.3g} to {i.high:+.3g})".replace("(", "(", 1)
-        if False
-        else (f"{100 * i.estimate:+.2f}% ({100 * i.low:+.2f}% to {100 * i.high:+.2f}%)")
-    )
-
-
 def warnings(view: View, belief: Belief | None) -> tuple[str, ...]:
     """Return what a reader must know about the data, in words."""
     found = []
     r = view.readings
     flagged = sum(len(v.flagged) for v in view.state.visits)
     if flagged:
-        found.append(f"{flagged} runs were flagged as suspicious and are not samples.")
+        were = (
+            "was flagged as suspicious and is no sample"
+            if flagged == 1
+            else "were flagged as suspicious and are no samples"
+        )
+        found.append(f"{count(flagged, 'run')} {were}.")
     if r is not None and not view.exact and r.nu <= 3:
         found.append("Runs have heavy tails: outliers were given little weight, none was deleted.")
     if belief is not None:
@@ -82,9 +84,9 @@ def not_reproduced(view: View, ends: Evidence) -> Conclusion:
     """Return the ending for ends that do not differ by the threshold."""
     total = _interval(view, ends)
     if ends.high < 0:
-        text = f"Bad is better than good by {_percent(total)}: are the ends swapped?"
+        text = f"Bad is better than good by {percent(total)}: are the ends swapped?"
     else:
-        text = f"Bad differs from good by {_percent(total)}, less than the threshold."
+        text = f"Bad differs from good by {percent(total)}, less than the threshold."
     return Conclusion(
         Ending.NOT_REPRODUCED,
         text,
@@ -157,10 +159,10 @@ def culprits(
     total, rest = _interval(view, split.total), _interval(view, split.rest)
     parts = " + ".join(f"{100 * f.effect.estimate:+.2f}%" for f in findings)
     text = (
-        f"Proven with fresh boots: total {_percent(total)} = {parts} + rest {_percent(rest)}."
+        f"Proven with fresh boots: total {percent(total)} = {parts} + rest {percent(rest)}."
         if len(findings) > 1
-        else f"Proven with fresh boots: it explains {_percent(findings[0].effect)} of {_percent(total)}; "
-        f"the rest is {_percent(rest)}."
+        else f"Proven with fresh boots: it explains {percent(findings[0].effect)} of {percent(total)}; "
+        f"the rest is {percent(rest)}."
     )
     if sets:
         text += " Commits that cannot be tested hide which one of a set it is."
@@ -181,7 +183,7 @@ def spread(view: View, belief: Belief, ends: Evidence) -> Conclusion:
     total = _interval(view, ends)
     return Conclusion(
         Ending.SPREAD,
-        f"Bad differs from good by {_percent(total)}, but no commit reaches the threshold.",
+        f"Bad differs from good by {percent(total)}, but no commit reaches the threshold.",
         total=total,
         rest=total,
         confidence=1 - belief.none if belief.none < 0.5 else belief.none,

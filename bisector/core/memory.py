@@ -37,8 +37,10 @@ class Memory:
         return View(state, self.history, self.library)
 
     def part(self, view: View, visits: tuple[Visit, ...]) -> View:
-        """Return the same state with only some of its visits."""
+        """Return the same state with only some of its visits, in their order."""
         s = view.state
+        if len(visits) == len(s.visits):
+            return view
         return self.view(
             State(
                 s.graph,
@@ -49,6 +51,7 @@ class Memory:
                 untestable=s.untestable,
                 marks=s.marks,
                 costs=s.costs,
+                no_layouts=s.no_layouts,
             )
         )
 

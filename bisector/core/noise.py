@@ -109,18 +109,17 @@ def _fit(residuals: Floats, weight: Floats, floor: float) -> tuple[float, float]
     """
     total = float(weight.sum())
     square = residuals**2
-    best = (-math.inf, floor, DEGREES[1])
-    for nu, prior in zip(DEGREES, DEGREES_LOG_PRIOR, strict=True):
-        s2 = max(float(np.median(square)) * 2.2, floor**2)
-        for _ in range(12):
-            w = (nu + 1) / (nu + square / s2)
-            s2 = max(float((weight * w * square).sum()) / total, floor**2)
-        constant = math.lgamma((nu + 1) / 2) - math.lgamma(nu / 2) - 0.5 * math.log(nu * math.pi * s2)
-        tail = (nu + 1) / 2 * np.log1p(square / (nu * s2))
-        likelihood = total * constant - float((weight * tail).sum()) + prior
-        if likelihood > best[0]:
-            best = (likelihood, math.sqrt(s2), nu)
-    return best[1], best[2]
+    nu = np.array(DEGREES)[:, None]
+    start = max(float(np.median(square)) * 2.2, floor**2)
+    s2 = np.full_like(nu, start)
+    for _ in range(12):
+        w = weight / (nu + square / s2)
+        s2 = np.maximum((nu + 1) * (w @ square)[:, None] / total, floor**2)
+    tail = (nu[:, 0] + 1) / 2 * (np.log1p(square / (nu * s2)) @ weight)
+    constant = np.array([math.lgamma((x + 1) / 2) - math.lgamma(x / 2) for x in DEGREES])
+    constant -= 0.5 * np.log(nu * math.pi * s2)[:, 0]
+    best = int(np.argmax(total * constant - tail + DEGREES_LOG_PRIOR))
+    return math.sqrt(s2[best, 0]), DEGREES[best]
 
 
 def _group_median(values: Floats, group: Ints, count: int) -> Floats:
@@ -135,19 +134,21 @@ def _group_median(values: Floats, group: Ints, count: int) -> Floats:
 
 
 def _aligned(y: Floats, visit: Ints, repetition: Ints) -> Floats:
-    """Take away what the repetition index explains: the median difference from each visit's first run."""
-    first: dict[int, float] = {}
-    for v, k, value in zip(visit.tolist(), repetition.tolist(), y.tolist(), strict=True):
-        if k == 0:
-            first[v] = value
-    if not first:
-        return y
+    """Take away what the repetition explains: its median difference from the reference repetition.
+
+    The reference is the repetition that most visits have, the earliest of them: warm-up runs and runs that
+    were flagged leave gaps in the numbers.
+    """
+    reference = int(np.argmax(np.bincount(repetition)))
+    own = np.full(int(visit.max()) + 1, math.nan)
+    at = repetition == reference
+    own[visit[at]] = y[at]
     shift = np.zeros(int(repetition.max()) + 1)
-    own = np.array([first.get(v, math.nan) for v in visit.tolist()])
-    for k in range(1, len(shift)):
-        chosen = (repetition == k) & ~np.isnan(own)
-        if chosen.any():
-            shift[k] = np.median(y[chosen] - own[chosen])
+    for k in np.unique(repetition[~at]).tolist():
+        difference = (y - own[visit])[repetition == k]
+        difference = difference[~np.isnan(difference)]
+        if len(difference):
+            shift[k] = np.median(difference)
     result: Floats = y - shift[repetition]
     return result
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from bisector.core import ending, proof, search
+from bisector.core import ending, interleaved, proof, search, verify
 from bisector.core.certify import Evidence
 from bisector.core.memory import Memory, Proven
 from bisector.core.model import Conclusion, Decision, Measure
@@ -66,15 +66,15 @@ class _Turn:
         refused = ending.impossible(view)
         if refused is not None:
             return refused
-        self.ends = proof.ends(view, self.memory)
-        answer = proof.decided(view, self.ends)
+        self.ends = verify.ends(view, self.memory)
+        answer = verify.decided(view, self.ends)
         if answer == "no" and not view.goal.scan:
             assert self.ends is not None
             return ending.not_reproduced(view, self.ends)
         if not answer:
             if self.ends is not None and self._stuck("verify"):
                 return self.give_up("The ends cannot be told apart with any reasonable number of boots.")
-            return proof.verify(view, self.ends)
+            return verify.verify(view, self.ends)
         base = self._merge_base()
         return base if base is not None else self._search()
 
@@ -88,8 +88,8 @@ class _Turn:
             if base == view.graph.good or not view.testable(base):
                 continue
             boots = view.boots((base,), "verify")
-            if len(boots) < proof.fewest_boots(view, "verify"):
-                runs = max(2, proof.PILOT)
+            if len(boots) < interleaved.fewest_boots(view, "verify"):
+                runs = max(2, interleaved.PILOT)
                 return Measure(base, runs, "verify", "test the merge base: it may itself be bad")
             if ending.base_is_bad(view, base, ends):
                 return ending.fixed(view, base, ends)
@@ -166,7 +166,7 @@ class _Turn:
             return ending.culprits(view, self.memory, belief, self.proofs, self._total())
         if belief.none >= 1 - view.alpha and not proven:
             if view.goal.scan and belief.nothing_hidden() < 1 - view.alpha:
-                runs = min(4, proof.runs_needed(view, view.threshold), view.goal.max_runs_per_boot)
+                runs = min(4, interleaved.runs_needed(view, view.threshold), view.goal.max_runs_per_boot)
                 look = search.explore(belief, view, runs)
                 if look is not None:
                     return look
@@ -196,17 +196,20 @@ class _Turn:
             return self.give_up("The suspect has no parent that can be tested.")
         if self._stuck("certify"):
             return self.give_up("The suspect cannot be proven with any reasonable number of boots.")
-        target = proof.runs_wanted(view, belief.noise_mean("boot"))
-        target = min(target, proof.runs_needed(view, abs(belief.effect(found.index)[0])))
-        share = found.probability
-        why = f"prove the suspect ({share:.0%}) against its parents with fresh boots"
-        return proof.interleave(
-            view, (found.after, *parents), "certify", target, proof.layouts_wanted(belief), why
-        )
+        boots = [(n.boot, float(w)) for n, w in zip(belief.fits.noises, belief.weights, strict=True)]
+        target = interleaved.runs_wanted(view, boots)
+        target = min(target, interleaved.runs_needed(view, abs(belief.effect(found.index)[0])))
+        one = len(parents) == 1
+        names = {p: "its parent" if one else f"its parent {k}" for k, p in enumerate(parents, start=1)}
+        names[found.after] = "the suspect"
+        side = "its parent" if one else f"its {len(parents)} parents"
+        why = f"prove the suspect ({found.probability:.0%}) against {side} with fresh boots"
+        layouts = proof.layouts_wanted(belief)
+        return interleaved.interleave(view, (found.after, *parents), "certify", target, layouts, why, names)
 
     def _stuck(self, purpose: str) -> bool:
         boots = sum(v.purpose == purpose for v in self.view.state.visits)
-        return boots > 4 * proof.MOST_BOOTS
+        return boots > 4 * interleaved.MOST_BOOTS
 
     def _total(self) -> Evidence:
         assert self.ends is not None

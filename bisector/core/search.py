@@ -13,6 +13,7 @@ from bisector.core.memory import Proven
 from bisector.core.model import Measure, Purpose
 from bisector.core.posterior import Belief
 from bisector.core.view import View
+from bisector.core.words import count
 
 QUANTILES, OUTER = (0.5, 0.35, 0.65), (0.15, 0.85)
 """Where new commits are looked for: about the middle of the mass, further out where two are likely."""
@@ -101,7 +102,7 @@ def next_trial(
         best.option.commit,
         max(1, runs),
         purpose,
-        _reason(best, runs),
+        _reason(best, runs, best.option.commit in belief.problem.tested),
         best.option.boot,
         layout=best.option.layout,
     )
@@ -119,18 +120,26 @@ def explore(belief: Belief, view: View, runs: int) -> Measure | None:
         mass = view.history.mass(np.where(members, view.history.weights, 0.0))
         gap = np.where(members & fresh, np.abs(mass / mass.max() - 0.5), np.inf)
         commit = int(np.argmin(gap))
-        reason = f"scan: nothing was measured among {int(members.sum())} commits, where two may cancel"
+        reason = (
+            f"scan: nothing was measured among {count(int(members.sum()), 'commit')}, where two may cancel"
+        )
         return Measure(commit, runs, "search", reason)
     return None
 
 
-def _reason(best: Choice, runs: int) -> str:
-    where = "in this boot" if best.option.boot else ("already built" if best.option.built else "a new build")
-    if 0.02 < best.chance < 0.98:
+def _reason(best: Choice, runs: int, known: bool) -> str:
+    """Return why this trial. runs: asked for now; known: the commit has been measured before."""
+    if best.option.layout:
+        what = "tells by another code layout whether the build or the commit is slow"
+    elif 0.02 < best.chance < 0.98:
         what = f"splits what remains {best.chance:.0%} to {1 - best.chance:.0%}"
+        what += ", measured before" if known else ""
     else:
-        what = "measures a known level again, as a reference"
-    return f"{what}; {where}; {best.runs} runs bring {best.bits:.2g} bit for {best.cost:.3g} s"
+        what = "measures a level again, as a reference" if known else "looks where little is expected"
+    where = "in this boot" if best.option.boot else ("already built" if best.option.built else "a new build")
+    bring = "run brings" if best.runs == 1 else "runs bring"
+    now = f", {count(runs, 'run')} of them now" if runs < best.runs else ""
+    return f"{what}; {where}; {best.runs} {bring} {best.bits:.2g} bit for {best.cost:.3g} s{now}"
 
 
 def _overlap(chooser: Chooser, view: View) -> Callable[[int], float] | None:

@@ -61,7 +61,8 @@ class State:
     """What a planner decides from. `pending` holds actions now being carried out on other testbeds.
 
     binaries: (commit, layout) -> id of the kernel binary; untestable: commit -> why;
-    marks: commit -> 'good' | 'bad' (skips are in untestable); idle: the testbed that asks, if it matters.
+    marks: commit -> 'good' | 'bad' (skips are in untestable); idle: the testbed that asks, if it matters;
+    discarded: some data were thrown away; no_layouts: another code layout of a commit failed to build.
     """
 
     graph: CommitGraph
@@ -74,6 +75,8 @@ class State:
     costs: Costs = field(default_factory=Costs)
     pending: tuple[Measure, ...] = ()
     idle: str | None = None
+    discarded: bool = False
+    no_layouts: bool = False
 
 
 def fold(
@@ -169,6 +172,8 @@ def fold(
         costs=Costs(tuple(build_s), tuple(boot_s), tuple(run_s)),
         pending=pending,
         idle=idle,
+        discarded=bool(dropped_boots or dropped_testbeds),
+        no_layouts=any(isinstance(r, Built) and r.layout and not r.ok for r in kept),
     )
 
 
@@ -186,7 +191,7 @@ def extend(
     """
     new = tuple(records)
     kept = state.records + new
-    if any(isinstance(r, Discarded) for r in kept):
+    if state.discarded or any(isinstance(r, Discarded) for r in new):
         return fold(state.graph, state.goal, kept, pending=pending, idle=idle)
     visits = list(state.visits)
     untestable, binaries, marks = dict(state.untestable), dict(state.binaries), dict(state.marks)
@@ -262,6 +267,7 @@ def extend(
         costs=Costs(costs.builds + tuple(builds), costs.boots + tuple(boots), costs.runs + tuple(runs)),
         pending=pending,
         idle=idle,
+        no_layouts=state.no_layouts or any(isinstance(r, Built) and r.layout and not r.ok for r in new),
     )
 
 

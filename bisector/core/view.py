@@ -9,7 +9,7 @@ import numpy as np
 
 from bisector.core.certify import Side, Spread
 from bisector.core.history import History
-from bisector.core.model import Built, Purpose
+from bisector.core.model import Purpose
 from bisector.core.noise import FLOOR, Library, Readings, readings
 from bisector.core.posterior import BOOT, UNIT, Belief
 from bisector.core.problem import twins
@@ -49,8 +49,12 @@ class View:
     def key(self) -> tuple[object, ...]:
         """Return what tells this view's data from that of another of the same graph and goal."""
         s = self.state
-        visits = tuple((v.boot, len(v.samples)) for v in s.visits if v.samples)
-        return visits, len(s.binaries), len(s.untestable), tuple(sorted(s.marks.items()))
+        return self.measured, len(s.binaries), len(s.untestable), tuple(sorted(s.marks.items()))
+
+    @cached_property
+    def measured(self) -> tuple[tuple[str, int], ...]:
+        """Return what tells this view's readings from another's."""
+        return tuple((v.boot, len(v.samples)) for v in self.state.visits if v.samples)
 
     @cached_property
     def same(self) -> dict[int, int]:
@@ -134,12 +138,11 @@ class View:
         effect = belief.problem.effect
         return found + [Spread(b, u * effect, 0.4 * p * q) for b, p in prior for u, q in UNIT]
 
-    @cached_property
+    @property
     def layouts(self) -> bool:
         """Return whether other code layouts of a commit help: not under an exact clock, which does not see
         them, nor where a build of one has failed."""
-        failed = any(isinstance(r, Built) and r.layout and not r.ok for r in self.state.records)
-        return not self.exact and not failed
+        return not self.exact and not self.state.no_layouts
 
     @property
     def floor(self) -> float:

@@ -1,0 +1,103 @@
+"""Comparisons with fresh boots, side by side: whose turn it is, how many runs, which code layout."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from bisector.core import certify
+from bisector.core.model import Measure, Purpose
+from bisector.core.state import Visit
+from bisector.core.view import View
+from bisector.core.words import count
+
+PILOT = 3
+"""Runs in the first boots: with both ends they give four degrees of freedom for the run noise."""
+CHUNKS = 3
+"""A boot's runs are asked for in so many parts, so that it can be left early."""
+PATIENCE = 16
+"""Boots a side after which an undecided comparison tries other code layouts: more than d = .5 takes."""
+LAYOUTS, MORE_LAYOUTS, MOST_LAYOUTS = 2, 3, 6
+"""Code layouts on each side of a certificate: two at a quarter of the effect and six at half (search.md).
+'Not reproduced' needs three on each side, for it rests on two binaries that nothing else vouches for."""
+MOST_BOOTS = 200
+"""Boots on each side after which a comparison is given up."""
+
+
+def fewest_boots(view: View, purpose: Purpose) -> int:
+    """Return how many boots each side needs at least: one cannot tell a boot's offset from a commit's."""
+    return 1 if view.exact and purpose == "verify" else 2
+
+
+def interleave(
+    view: View,
+    sides: Sequence[int],
+    purpose: Purpose,
+    target: int,
+    layouts: int,
+    why: str,
+    names: Mapping[int, str],
+) -> Measure:
+    """Return the next step of a comparison: go on in the live boot, or boot the side whose turn it is.
+
+    The order is ABBA, so that a steady drift cancels. target: runs wanted in a boot; layouts: code layouts to
+    go through; names: what the reason calls each side.
+    """
+    most = view.goal.max_runs_per_boot
+    target = max(1, min(target, most))
+    live = view.live((purpose,))
+    if live is not None and live.commit in sides and len(live.samples) < target:
+        runs = min(max(1, math.ceil(target / CHUNKS)), target - len(live.samples))
+        return Measure(
+            live.commit,
+            runs,
+            purpose,
+            f"{why}: {count(runs, 'more run')} in this boot of {names[live.commit]}",
+            live.boot,
+        )
+    done = [v for v in view.state.visits if v.purpose == purpose and v.commit in sides]
+    here = [v for v in done if view.state.idle is None or v.testbed == view.state.idle]
+    counts = [sum(v.commit == s for v in here) for s in sides]
+    fewest = min(counts)
+    order = list(range(len(sides)))
+    if fewest % 2 and len(sides) > 1:
+        order.reverse()
+    side = next(i for i in order if counts[i] == fewest)
+    total = sum(v.commit == sides[side] for v in done)
+    if total >= PATIENCE:
+        layouts = max(layouts, min(MORE_LAYOUTS + (total - PATIENCE) // 2, 2 * MOST_LAYOUTS))
+    first = max(1, math.ceil(target / CHUNKS)) if total >= fewest_boots(view, purpose) else min(PILOT, target)
+    if view.exact:
+        first = min(target, 2)
+    return Measure(
+        sides[side],
+        first,
+        purpose,
+        f"{why}: boot {total + 1} of {names[sides[side]]}, {count(first, 'run')}",
+        layout=_next_layout(done, sides[side], layouts if view.layouts else 1),
+    )
+
+
+def _next_layout(done: Sequence[Visit], commit: int, layouts: int) -> int:
+    """Return the layout of a commit with the fewest boots, the first of them."""
+    counts = [sum(v.commit == commit and v.layout == k for v in done) for k in range(layouts)]
+    return counts.index(min(counts))
+
+
+def runs_wanted(view: View, boots: Sequence[tuple[float, float]]) -> int:
+    """Return how many runs a boot should have. boots: possible spreads between boots, with their weights."""
+    r = view.readings
+    if r is None or view.exact:
+        return PILOT if r is None else 2
+    return certify.runs_per_boot(view.boot_cost, view.run_cost, boots, r.run_sd, view.goal.max_runs_per_boot)
+
+
+def runs_needed(view: View, effect: float) -> int:
+    """Return the runs in a boot that settle a comparison of such an effect with two boots a side.
+
+    Two boots of m runs a side give a log e-value of m (effect / run sd)^2 / 2 at best; five is wanted.
+    """
+    r = view.readings
+    if r is None or effect <= 0:
+        return view.goal.max_runs_per_boot
+    return math.ceil(min(10 * (r.run_sd / effect) ** 2, 1e6)) + 1
