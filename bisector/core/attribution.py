@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from scipy.stats import norm
 
 from bisector.core.certify import Evidence
+from bisector.core.model import Interval
+from bisector.core.noise import Scale
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +43,18 @@ def shares(total: Evidence, culprits: Sequence[Evidence], alpha: float) -> Share
     left = total.estimate - sum(e.estimate for e in culprits)
     half = float(norm.isf(alpha / 2)) * sd
     return Shares(part(total), tuple(part(e) for e in culprits), Part(left - half, left, left + half, sd))
+
+
+def points(scale: Scale, split: Shares) -> tuple[Interval, ...]:
+    """Return what each culprit, in the order of history, and then the rest add to good's level.
+
+    As fractions of good's level: they add up to the total's relative change, which the culprits' own
+    relative changes do not, for a second loss of 10% comes on top of the first.
+    """
+    level, result = 1.0, []
+    for p in (*split.parts, split.rest):
+        change = scale.relative(p.low, p.estimate, p.high)
+        result.append(Interval(level * change.low, level * change.estimate, level * change.high))
+        if scale.log:
+            level *= 1 + change.estimate
+    return tuple(result)

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bisector.core.attribution import Part, shares
+from bisector.core.attribution import Part, points, shares
 from bisector.core.certify import Evidence
-from bisector.core.memory import Memory
 from bisector.core.model import Conclusion, Ending, Finding, Interval, Measure
 from bisector.core.posterior import Belief
 from bisector.core.proof import Proof
@@ -136,10 +135,10 @@ def levels(view: View, belief: Belief) -> tuple[tuple[int, Interval], ...]:
     return tuple(result)
 
 
-def culprits(
-    view: View, memory: Memory, belief: Belief, proofs: Sequence[Proof], ends: Evidence
-) -> Conclusion:
+def culprits(view: View, belief: Belief, proofs: Sequence[Proof], ends: Evidence) -> Conclusion:
     """Return the ending with everything proven and what is left."""
+    assert view.readings is not None
+    proofs = sorted(proofs, key=lambda p: p.after)
     split = shares(ends, [p.evidence for p in proofs], view.alpha)
     findings = []
     for proven, explained in zip(proofs, split.parts, strict=True):
@@ -156,10 +155,11 @@ def culprits(
         )
     sets = any(len(p.commits) > 1 for p in proofs)
     kind = Ending.CULPRIT_SET if sets else (Ending.CULPRIT if len(proofs) == 1 else Ending.CULPRITS)
-    total, rest = _interval(view, split.total), _interval(view, split.rest)
-    parts = " + ".join(f"{100 * f.effect.estimate:+.2f}%" for f in findings)
+    *added, rest = points(view.readings.scale, split)
+    total = _interval(view, split.total)
     text = (
-        f"Proven with fresh boots: total {percent(total)} = {parts} + rest {percent(rest)}."
+        f"Proven with fresh boots. In percent of good's level: total {percent(total)} = "
+        f"{' + '.join(percent(p) for p in added)} + rest {percent(rest)}."
         if len(findings) > 1
         else f"Proven with fresh boots: it explains {percent(findings[0].effect)} of {percent(total)}; "
         f"the rest is {percent(rest)}."

@@ -3,6 +3,7 @@ how the state was reached: a resumed search decides exactly as one that was neve
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -17,7 +18,9 @@ from bisector.core.view import View
 
 GROWTH = 1.3
 """Noise hypotheses are screened anew each time the visits have grown by this factor."""
-KEEP = 128
+KEEP, BELIEFS = 256, 8
+"""Results kept, the ones used last. Few beliefs, for each holds large matrices: needed at the same time are
+the current one and one for each suspect that has a certificate."""
 
 T = TypeVar("T")
 Proven = tuple[tuple[int, ...], ...]
@@ -30,7 +33,8 @@ class Memory:
         self.graph = graph
         self.history = History(graph)
         self.library = library
-        self._known: dict[object, Any] = {}
+        self._known: OrderedDict[object, Any] = OrderedDict()
+        self._beliefs: OrderedDict[object, Any] = OrderedDict()
 
     def view(self, state: State) -> View:
         """Return the state ready to decide from."""
@@ -57,16 +61,12 @@ class Memory:
 
     def remember(self, key: object, work: Callable[[], T]) -> T:
         """Return the result of work for this key, done once. key: says everything that work looks at."""
-        if key not in self._known:
-            if len(self._known) > KEEP:
-                self._known.clear()
-            self._known[key] = work()
-        result: T = self._known[key]
-        return result
+        return _remembered(self._known, KEEP, key, work)
 
     def belief(self, view: View, proven: Proven, effect: float) -> Belief:
         """Return the posterior given all visits of the view. effect: scale of effects in worse units."""
-        return self.remember(("belief", view.key, proven, effect), lambda: self._belief(view, proven, effect))
+        key = (view.key, proven, effect)
+        return _remembered(self._beliefs, BELIEFS, key, lambda: self._belief(view, proven, effect))
 
     def _belief(self, view: View, proven: Proven, effect: float) -> Belief:
         noises = self._screened(view, proven, effect)
@@ -85,6 +85,16 @@ class Memory:
             ("noises", part.key, proven, effect),
             lambda: posterior.screen(_problem(part, proven, effect, _blocks(part)), testbeds),
         )
+
+
+def _remembered(known: OrderedDict[object, Any], most: int, key: object, work: Callable[[], T]) -> T:
+    if key not in known:
+        known[key] = work()
+        if len(known) > most:
+            known.popitem(last=False)
+    known.move_to_end(key)
+    result: T = known[key]
+    return result
 
 
 def _blocks(view: View) -> int:

@@ -180,7 +180,9 @@ def readings(state: State, library: Library | None = None) -> Readings | None:
         y = _aligned(y, visit, repetition)
     names = sorted({v.testbed for v in visits})
     started = np.array([v.at[0] if v.at else v.started for v in visits])
-    location, precision, run_sd, df, nu = _locate(y, visit, commit * 64 + layout, sizes, scale, library)
+    ends = np.isin(commit, (state.graph.good, state.graph.bad))
+    key = commit * 64 + layout
+    location, precision, run_sd, df, nu = _locate(y, visit, key, ends, sizes, scale, library)
     return Readings(
         scale=scale,
         boot=tuple(v.boot for v in visits),
@@ -199,9 +201,18 @@ def readings(state: State, library: Library | None = None) -> Readings | None:
 
 
 def _locate(
-    y: Floats, visit: Ints, key: Ints, sizes: Ints, scale: Scale, library: Library | None
+    y: Floats,
+    visit: Ints,
+    key: Ints,
+    ends: NDArray[np.bool_],
+    sizes: Ints,
+    scale: Scale,
+    library: Library | None,
 ) -> tuple[Floats, Floats, float, float, float]:
-    """Return robust locations (V,), their precisions (V,), run standard deviation, its df, and nu."""
+    """Return robust locations (V,), their precisions (V,), run standard deviation, its df, and nu.
+
+    key: (V,) equal for visits of one binary; ends: (V,) those of good and of bad.
+    """
     count = len(sizes)
     floor = FLOOR * scale.threshold
     _, cell = np.unique(key, return_inverse=True)
@@ -224,12 +235,12 @@ def _locate(
         run_sd = math.sqrt((df * run_sd**2 + library.run_df * known**2) / max(df + library.run_df, 1e-9))
         df += library.run_df
     run_sd = max(run_sd, floor)
-    # A lone run is judged against its commit, or against the span of everything seen so far: it may be bad,
-    # but not ten deviations beyond bad.
+    # A lone run is judged against its commit, or against the span of the ends and of what was seen often: it
+    # may be bad, but not ten deviations beyond bad.
     by_commit = _group_median(y, cell[visit], len(cell_sizes))[cell]
     by_visit = _group_median(y, visit, count)
     settled = cell_sizes[cell] >= 3
-    span = by_commit[settled] if settled.any() else by_visit
+    span = by_commit[settled | ends] if ends.any() else by_visit
     centre = np.where(settled, by_commit, np.clip(by_visit, span.min(), span.max()))
     many = sizes >= 3
     centre = np.where(many, by_visit, centre)

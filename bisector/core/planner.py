@@ -163,7 +163,7 @@ class _Turn:
         view = self.view
         belief = self.belief = self.memory.belief(view, proven, effect)
         if proven and 1 - belief.none < MORE:
-            return ending.culprits(view, self.memory, belief, self.proofs, self._total())
+            return ending.culprits(view, belief, self.proofs, self._total())
         if belief.none >= 1 - view.alpha and not proven:
             if view.goal.scan and belief.nothing_hidden() < 1 - view.alpha:
                 runs = min(4, interleaved.runs_needed(view, view.threshold), view.goal.max_runs_per_boot)
@@ -184,7 +184,7 @@ class _Turn:
         trial = search.next_trial(belief, view, proven, found, "attribute" if proven else "search")
         if trial is None or trial[1].bits < LEAST_BITS or self._stuck(purpose):
             if proven:
-                return ending.culprits(view, self.memory, belief, self.proofs, self._total())
+                return ending.culprits(view, belief, self.proofs, self._total())
             return self.give_up("No trial brings information that is worth its cost.")
         return trial[0]
 

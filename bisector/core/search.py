@@ -138,7 +138,7 @@ def _reason(best: Choice, runs: int, known: bool) -> str:
         what = "measures a level again, as a reference" if known else "looks where little is expected"
     where = "in this boot" if best.option.boot else ("already built" if best.option.built else "a new build")
     bring = "run brings" if best.runs == 1 else "runs bring"
-    now = f", {count(runs, 'run')} of them now" if runs < best.runs else ""
+    now = f", {runs} of them now" if runs < best.runs else ""
     return f"{what}; {where}; {best.runs} {bring} {best.bits:.2g} bit for {best.cost:.3g} s{now}"
 
 

@@ -24,6 +24,9 @@ from bisector.core.view import View
 BINARIES = ((0.0, 0.6), (0.25, 0.15), (0.5, 0.15), (1.0, 0.1))
 """(spread between binaries / threshold, prior), for a verdict about two binaries only."""
 
+MANY = math.log(1e6)
+"""Log odds that nobody needs to know more exactly."""
+
 
 def ends(whole: View, memory: Memory) -> Evidence | None:
     """Return what the boots for the verification say about the two ends; None before both have one.
@@ -69,8 +72,8 @@ def verify(view: View, evidence: Evidence | None) -> Measure:
         target = runs_wanted(view, evidence.boots)
         target = min(target, runs_needed(view, max(evidence.estimate, view.threshold)))
     if evidence is not None:
-        odds = math.exp(min(evidence.change, 50))
-        why += f" (odds {odds:.3g} to 1 so far, {1 / view.alpha:.3g} wanted)"
+        odds = f"odds {math.exp(evidence.change):.2g}" if evidence.change < MANY else "odds beyond a million"
+        why += f" ({odds} to 1 so far, {1 / view.alpha:.3g} wanted)"
         if evidence.less > 0.5 * math.log(1 / view.alpha):
             why, layouts = "make sure that the ends do not differ", MORE_LAYOUTS
     names = {view.graph.good: "good", view.graph.bad: "bad"}
