@@ -13,26 +13,24 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtri, fdtri, ndtri, stdtr, stdtrit
+from scipy.special import stdtrit
 
 from bisector.core.model import Interval
+from bisector.core.modes import Modes, find_modes
 from bisector.core.noise import Library
+from bisector.core.variance import (
+    components,
+    correlation,
+    false_alarms,
+    runs_per_boot,
+    smallest_effect,
+)
 from bisector.errors import RequestError
 
 Floats = NDArray[np.float64]
 
-POWER = 0.95
-"""An effect counts as showable when 19 of 20 comparisons show it."""
-MOST_RUNS = 64
-"""Runs a boot are never recommended beyond what a bisection allows in a boot."""
 _OUTLIER = 5.0
 """Robust deviations: of a million normal values less than one lies so far out."""
-_SEPARATE = 3.0
-"""Modes closer than three of their own deviations overlap and cannot be told apart run by run."""
-_STRONG_BIC = 10.0
-"""Kass and Raftery (1995): a difference of 10 is very strong evidence."""
-_SPLITS = 400
-"""Random splits for the false alarm rate: its own error is then about 1%."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +40,6 @@ class Boot:
     testbed: str
     values: tuple[float, ...]
     at: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Modes:
-    """Two modes of the runs. low, high: relative to the level; share: of the higher one.
-
-    by_boot: every boot stays in one mode, so a mode is something that a boot gets, like its memory layout.
-    """
-
-    low: float
-    high: float
-    share: float
-    by_boot: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,15 +125,15 @@ def calibrate(
     residuals = np.concatenate([g - np.median(g) for g in groups])
     mad = 1.4826 * float(np.median(np.abs(residuals)))
     outliers = int((np.abs(residuals) > _OUTLIER * mad).sum()) if mad else 0
-    modes = _modes(groups)
-    correlation = _correlation(groups)
+    modes = find_modes(groups)
+    related = correlation(groups)
     per_boot = runs_per_boot(run_sd.estimate, boot_sd.estimate, boot_cost, run_cost)
     table = tuple(
         (b, k, smallest_effect(run_sd.estimate, boot_sd.estimate, b, k, alpha))
         for b in (2, 4, 8, 16)
         for k in sorted({1, 5, 20, per_boot})
     )
-    naive, alarms = _false_alarms(groups, alpha, random)
+    naive, alarms = false_alarms(groups, alpha, random)
     warnings = []
     if len(kept) < 6:
         warnings.append(f"only {len(kept)} boots: the spread between boots is hardly known; need >= 6")
@@ -159,7 +144,7 @@ def calibrate(
     if modes:
         what = "boots" if modes.by_boot else "runs"
         warnings.append(f"the {what} have two modes, {100 * (modes.high - modes.low):.2g}% apart")
-    if abs(correlation) > 0.3:
+    if abs(related) > 0.3:
         warnings.append("neighbouring runs depend on one another: they say less than they seem to")
     if outliers:
         warnings.append(f"{outliers} of {len(residuals)} runs lie far off the others of their boot")
@@ -174,7 +159,7 @@ def calibrate(
         boot_df=boot_df,
         drift=drift,
         drifts=drifts,
-        correlation=correlation,
+        correlation=related,
         outliers=outliers,
         modes=modes,
         naive_alarms=naive,
@@ -183,49 +168,6 @@ def calibrate(
         smallest=table,
         warnings=tuple(warnings),
     )
-
-
-def components(groups: Sequence[Floats]) -> tuple[Interval, float, Interval, float]:
-    """Return run sd, its df, boot sd, its df by one-way analysis of variance (Searle 1971, unbalanced).
-
-    The limits are 95%: chi squared for runs, Tukey and Williams' F limits for boots.
-    """
-    sizes = np.array([len(g) for g in groups], dtype=float)
-    total, count = float(sizes.sum()), len(groups)
-    means = np.array([g.mean() for g in groups])
-    grand = float((sizes * means).sum() / total)
-    inside, between = total - count, count - 1.0
-    within = sum(float(((g - m) ** 2).sum()) for g, m in zip(groups, means, strict=True)) / inside
-    across = float((sizes * (means - grand) ** 2).sum()) / between
-    n0 = (total - float((sizes**2).sum()) / total) / between
-    run = Interval(
-        math.sqrt(inside * within / float(chdtri(inside, 0.025))),
-        math.sqrt(within),
-        math.sqrt(inside * within / float(chdtri(inside, 0.975))),
-    )
-
-    def root(f: float) -> float:
-        return math.sqrt(max(0.0, (across / f - within) / n0))
-
-    boot = Interval(
-        root(float(fdtri(between, inside, 0.975))), root(1.0), root(float(fdtri(between, inside, 0.025)))
-    )
-    return run, inside, boot, between
-
-
-def smallest_effect(run_sd: float, boot_sd: float, boots: int, runs: int, alpha: float) -> float:
-    """Return the difference shown with power 95% by a two-sided test at alpha, boots and runs a side."""
-    one_side = (boot_sd**2 + run_sd**2 / runs) / boots
-    return float(ndtri(1 - alpha / 2) + ndtri(POWER)) * math.sqrt(2 * one_side)
-
-
-def runs_per_boot(run_sd: float, boot_sd: float, boot_cost: float, run_cost: float) -> int:
-    """Return the runs a boot that waste the least time: sqrt(b sr^2 / (r sb^2)), between 1 and 64."""
-    if run_sd == 0:
-        return 1
-    if boot_sd == 0 or run_cost <= 0:
-        return MOST_RUNS
-    return max(1, min(MOST_RUNS, round(math.sqrt(boot_cost / run_cost) * run_sd / boot_sd)))
 
 
 def _relative(boots: Sequence[Boot]) -> tuple[list[Floats], float]:
@@ -259,79 +201,3 @@ def _drift(boots: Sequence[Boot], groups: Sequence[Floats]) -> Interval | None:
     error = math.sqrt(float(((mean - slope * time) ** 2).sum()) / free / spread)
     half = float(stdtrit(free, 0.975)) * error
     return Interval(slope - half, slope, slope + half)
-
-
-def _correlation(groups: Sequence[Floats]) -> float:
-    """Return the correlation of neighbouring runs, corrected for the boots' estimated means (+1/n)."""
-    pairs, squares, count, boots = 0.0, 0.0, 0, 0
-    for g in groups:
-        if len(g) < 3:
-            continue
-        z = g - g.mean()
-        pairs += float((z[1:] * z[:-1]).sum())
-        squares += float((z**2).sum())
-        count += len(g)
-        boots += 1
-    return max(-1.0, min(1.0, pairs / squares + boots / count)) if squares and count else 0.0
-
-
-def _modes(groups: Sequence[Floats]) -> Modes | None:
-    """Return two modes where a mixture of two normals of one width is far more plausible than one normal."""
-    values = np.concatenate(list(groups))
-    if len(values) < 12 or not values.std():
-        return None
-    low, high = (float(x) for x in np.percentile(values, (20, 80)))
-    width, share = float(values.std()) / 2 or 1e-12, 0.5
-    for _ in range(200):
-        a = np.log(1 - share) - 0.5 * ((values - low) / width) ** 2
-        b = np.log(share) - 0.5 * ((values - high) / width) ** 2
-        weight = 1 / (1 + np.exp(np.clip(a - b, -700, 700)))
-        upper = float(weight.sum())
-        if not 1 <= upper <= len(values) - 1:
-            return None
-        share = upper / len(values)
-        high = float((weight * values).sum() / upper)
-        low = float(((1 - weight) * values).sum() / (len(values) - upper))
-        spread = (1 - weight) * (values - low) ** 2 + weight * (values - high) ** 2
-        width = max(math.sqrt(float(spread.mean())), 1e-12)
-    n = len(values)
-    one = -n * math.log(float(values.std())) - 0.5 * n
-    mixture = np.logaddexp(
-        math.log(1 - share) - 0.5 * ((values - low) / width) ** 2,
-        math.log(share) - 0.5 * ((values - high) / width) ** 2,
-    )
-    two = float(mixture.sum()) - n * math.log(width)
-    gain = 2 * (two - one) - 2 * math.log(n)  # two more parameters
-    if gain < _STRONG_BIC or high - low < _SEPARATE * width or not 0.1 <= share <= 0.9:
-        return None
-    middle = (low + high) / 2
-    sides = [float((g > middle).mean()) for g in groups]
-    return Modes(low, high, share, all(s < 0.1 or s > 0.9 for s in sides))
-
-
-def _false_alarms(
-    groups: Sequence[Floats], alpha: float, random: np.random.Generator
-) -> tuple[float | None, float | None]:
-    """Return how often random halves of the boots differ 'significantly': by runs, and by boots."""
-    if len(groups) < 4:
-        return None, None
-    means = np.array([g.mean() for g in groups])
-    half = len(groups) // 2
-    by_run = by_boot = 0
-    for _ in range(_SPLITS):
-        order = random.permutation(len(groups))
-        one, other = order[:half], order[half:]
-        runs = [np.concatenate([groups[i] for i in side]) for side in (one, other)]
-        by_run += _differ(runs[0], runs[1], alpha)
-        by_boot += _differ(means[one], means[other], alpha)
-    return by_run / _SPLITS, by_boot / _SPLITS
-
-
-def _differ(a: Floats, b: Floats, alpha: float) -> bool:
-    """Return whether Welch's t test calls two samples different at alpha."""
-    va, vb = float(a.var(ddof=1)) / len(a), float(b.var(ddof=1)) / len(b)
-    if va + vb == 0:
-        return bool(a.mean() != b.mean())
-    t = abs(float(a.mean() - b.mean())) / math.sqrt(va + vb)
-    df = (va + vb) ** 2 / (va**2 / (len(a) - 1) + vb**2 / (len(b) - 1))
-    return 2 * float(stdtr(df, -t)) < alpha

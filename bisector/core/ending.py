@@ -8,6 +8,7 @@ import numpy as np
 
 from bisector.core.attribution import Part, points, shares
 from bisector.core.certify import Evidence
+from bisector.core.curve import largest, levels, reaching
 from bisector.core.model import Conclusion, Ending, Finding, Interval, Measure
 from bisector.core.posterior import Belief
 from bisector.core.proof import Proof
@@ -115,26 +116,6 @@ def fixed(view: View, base: int, ends: Evidence) -> Conclusion:
     )
 
 
-def levels(view: View, belief: Belief) -> tuple[tuple[int, Interval], ...]:
-    """Return the measured commits with their levels relative to good's, in the order of history."""
-    r, p = view.readings, belief.problem
-    assert r is not None
-    y, boot = belief.fits.y[belief.best], belief.fits.noises[belief.best].boot
-    good = [i for i, c in enumerate(p.commit) if p.tested[c] == view.graph.good]
-    zero = float(np.mean(y[good])) if good else 0.0
-    result = []
-    for i, commit in enumerate(p.tested):
-        cells = np.flatnonzero(p.commit == i)
-        if not len(cells):
-            continue
-        visits = np.isin(p.cell, cells)
-        variance = boot**2 + 1 / r.precision[visits]
-        sd = 1 / np.sqrt((1 / variance).sum())
-        level = float((r.location[visits] / variance).sum() / (1 / variance).sum()) - zero
-        result.append((commit, r.scale.relative(level - 2 * sd, level, level + 2 * sd)))
-    return tuple(result)
-
-
 def culprits(view: View, belief: Belief, proofs: Sequence[Proof], ends: Evidence) -> Conclusion:
     """Return the ending with everything proven and what is left."""
     assert view.readings is not None
@@ -181,12 +162,14 @@ def culprits(view: View, belief: Belief, proofs: Sequence[Proof], ends: Evidence
 def spread(view: View, belief: Belief, ends: Evidence) -> Conclusion:
     """Return the ending for a loss that no single commit explains."""
     total = _interval(view, ends)
+    steps = [f"{percent(change)} over {count(many, 'commit')}" for many, change in largest(view, belief)]
     return Conclusion(
         Ending.SPREAD,
-        f"Bad differs from good by {percent(total)}, but no commit reaches the threshold.",
+        f"Bad differs from good by {percent(total)}, but no commit reaches the threshold. "
+        f"The largest steps from one measured commit to the next: {'; '.join(steps)}.",
         total=total,
         rest=total,
-        confidence=1 - belief.none if belief.none < 0.5 else belief.none,
+        confidence=max(belief.none, 1 - min(1.0, reaching(view, belief))),
         warnings=warnings(view, belief),
         levels=levels(view, belief),
     )
@@ -201,14 +184,18 @@ def unfinished(
     why: str,
 ) -> Conclusion:
     """Return the best statement so far, when the budget is spent or nothing more can be learnt."""
-    total = _interval(view, ends) if ends is not None else None
+    total = rest = _interval(view, ends) if ends is not None else None
+    if ends is not None and proofs:
+        assert view.readings is not None
+        split = shares(ends, [p.evidence for p in sorted(proofs, key=lambda p: p.after)], view.alpha)
+        rest = points(view.readings.scale, split)[-1]
     findings = [Finding(p.commits, _interval(view, p.evidence), 1 - p.share, p.parents, True) for p in proofs]
     confidence = 0.0
     if belief is not None and found is not None:
         weight = member_weights(belief, view)
         order = np.argsort(-weight, kind="stable")
-        count = int(np.searchsorted(np.cumsum(weight[order]) / max(weight.sum(), 1e-12), 1 - view.alpha)) + 1
-        commits = tuple(sorted(int(c) for c in order[: min(count, len(order))]))
+        many = int(np.searchsorted(np.cumsum(weight[order]) / max(weight.sum(), 1e-12), 1 - view.alpha)) + 1
+        commits = tuple(sorted(int(c) for c in order[: min(many, len(order))]))
         confidence = found.probability
         if len(commits) <= max(64, view.history.n // 4):
             mean, sd = belief.effect(found.index)
@@ -220,7 +207,7 @@ def unfinished(
         why,
         tuple(findings),
         total,
-        total,
+        rest,
         confidence,
         warnings(view, belief),
         levels(view, belief) if belief is not None else (),

@@ -11,6 +11,7 @@ import math
 
 from bisector.core import ending, interleaved, proof, search, verify
 from bisector.core.certify import Evidence
+from bisector.core.curve import reaching
 from bisector.core.memory import Memory, Proven
 from bisector.core.model import Conclusion, Decision, Measure
 from bisector.core.noise import Library
@@ -20,12 +21,14 @@ from bisector.core.search import Suspect
 from bisector.core.state import State
 from bisector.core.view import View
 
-GOOD_ENOUGH = 0.9
+GOOD_ENOUGH = 0.75
 """A class this probable goes to the certificate: its boots are needed anyway and tell more than a search."""
 LOST = 0.4
 """A suspect less probable than this during its certificate is searched for again."""
 MORE = 0.3
 """The rest is searched while another culprit in it is at least this probable."""
+SPREAD = 0.2
+"""The share of alpha that may be spent on calling a loss spread, for it is looked at after every trial."""
 LEAST_BITS = 2e-4
 """A trial that brings less than this is not worth a boot: thousands would be needed for an answer."""
 
@@ -172,6 +175,8 @@ class _Turn:
                     return look
             if self._total().estimate < view.threshold:
                 return ending.not_reproduced(view, self._total())
+            return ending.spread(view, belief, self._total())
+        if not proven and belief.marginal.max() < LOST and reaching(view, belief) < SPREAD * view.alpha:
             return ending.spread(view, belief, self._total())
         if not belief.problem.prior.any():
             return self.give_up("The marks and measurements leave no candidate.")

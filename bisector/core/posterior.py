@@ -274,13 +274,19 @@ def believe(p: Problem, noises: tuple[Noise, ...], pairs: int = PAIRS) -> Belief
 def screen(p: Problem, testbeds: int, boot: tuple[tuple[float, float], ...] = BOOT) -> tuple[Noise, ...]:
     """Return the noise hypotheses worth carrying: first boots and binaries, then walk, drift and testbeds."""
     sd, effect = p.readings.run_sd, p.effect
-    first = tuple(Noise(b * sd, u * effect, log_prior=math.log(pb * pu)) for b, pb in boot for u, pu in UNIT)
+    boots = {b * sd: pb for b, pb in boot}
+    first = tuple(
+        Noise(b, u * effect, log_prior=math.log(pb * pu)) for b, pb in boots.items() for u, pu in UNIT
+    )
     belief = believe(p, first, SCREENED_PAIRS)
     kept = _best(belief, 0.02)[:4]
-    others = [n for n in first if n not in kept and belief.weights[first.index(n)] > 0.005]
+    # A walk or a drift that is not looked for yet passes for binaries that differ: try it without them, too.
+    plain = [Noise(b, log_prior=math.log(boots[b] * UNIT[0][1])) for b in dict.fromkeys(n.boot for n in kept)]
+    wider = list(dict.fromkeys([*kept, *plain]))
+    others = [n for n in first if n not in wider and belief.weights[first.index(n)] > 0.005]
     second = [
         Noise(n.boot, n.unit, w * effect, d * effect, t * effect, n.log_prior + math.log(pw * pd * pt))
-        for n in kept
+        for n in wider
         for w, pw in WALK
         for d, pd in DRIFT
         for t, pt in (((0.0, 0.6), (0.7, 0.4)) if testbeds > 1 else ((0.0, 1.0),))

@@ -7,7 +7,8 @@ import pytest
 
 from bisector.adapters import calibrations
 from bisector.adapters.fakes_lab import LabModel, SyntheticLab
-from bisector.core.calibration import Boot, calibrate, runs_per_boot, smallest_effect
+from bisector.core.calibration import Boot, calibrate
+from bisector.core.variance import runs_per_boot, smallest_effect
 from bisector.errors import InfrastructureError, RequestError
 from bisector.simulation.histories import linear
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bisector.core.model import Conclusion, Discarded, Ending, Finding
-from bisector.interfaces.report import trials, words
+from bisector.interfaces.report import levels, trials, words
 from bisector.interfaces.report.differences import Change, Differences, compare
 from bisector.interfaces.report.material import Material
 
@@ -32,6 +32,8 @@ def render(material: Material) -> str:
         for finding in conclusion.findings:
             out += _differences(material, finding)
         out += _rest(material, conclusion)
+        if conclusion.ending is Ending.SPREAD:
+            out += levels.lines(material, conclusion)
         out += _reproduce(material, conclusion)
     out += _costs(material)
     out += trials.lines(material)
