@@ -123,7 +123,6 @@ def culprits(view: View, belief: Belief, proofs: Sequence[Proof], ends: Evidence
     split = shares(ends, [p.evidence for p in proofs], view.alpha)
     findings = []
     for proven, explained in zip(proofs, split.parts, strict=True):
-        single = len(proven.commits) == 1
         findings.append(
             Finding(
                 proven.commits,
@@ -131,7 +130,7 @@ def culprits(view: View, belief: Belief, proofs: Sequence[Proof], ends: Evidence
                 1 - proven.share,
                 proven.parents,
                 True,
-                "" if single else "no test tells these commits apart",
+                _note(view, proven),
             )
         )
     sets = any(len(p.commits) > 1 for p in proofs)
@@ -157,6 +156,16 @@ def culprits(view: View, belief: Belief, proofs: Sequence[Proof], ends: Evidence
         warnings=warnings(view, belief),
         levels=levels(view, belief),
     )
+
+
+def _note(view: View, proven: Proof) -> str:
+    """Return what a reader must know about what a culprit was compared with."""
+    parents = len(view.graph.parents[proven.after])
+    some = "each" if len(proven.parents) >= parents else f"{len(proven.parents)}"
+    merge = f"a merge, proven against {some} of its {parents} parents"
+    if len(proven.commits) > 1:
+        return "no test tells these commits apart"
+    return merge if parents > 1 else ""
 
 
 def spread(view: View, belief: Belief, ends: Evidence) -> Conclusion:

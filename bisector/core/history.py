@@ -27,6 +27,10 @@ EXACT_SEGMENTS = 32768
 """Up to so many segments the reachability of all pairs is kept as bits (128 MiB at most)."""
 SAMPLED_SEGMENTS = 4096
 """Above that, masses are estimated from so many segments drawn evenly by mass: an error below 0.1%."""
+MASK_BYTES = 256 << 20
+"""Ancestor masks are kept up to this size in all, the newest: 2,400 in a range of 111,556 commits."""
+PARTITIONS = 8
+"""Partitions kept: of all tested commits, and of those before each certificate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +127,8 @@ class History:
                 whole[reached] = True
                 mask = whole[self.segment]
                 mask &= (self.segment != s) | (self.position <= self.position[commit])
-            if len(self._masks) > 4096:
-                self._masks.clear()
+            if len(self._masks) >= max(64, MASK_BYTES // self.n):
+                del self._masks[next(iter(self._masks))]
             self._masks[commit] = mask
         return mask
 
@@ -211,8 +215,8 @@ class History:
         size = np.bincount(inverse, minlength=len(shown))
         total = prior.sum()
         result = Partition(label, contains, prior / total if total > 0 else prior, size)
-        if len(self._partitions) > 64:
-            self._partitions.clear()
+        if len(self._partitions) >= PARTITIONS:
+            del self._partitions[next(iter(self._partitions))]
         self._partitions[tested] = result
         return result
 

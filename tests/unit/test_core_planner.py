@@ -4,9 +4,12 @@ import dataclasses
 import math
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from bisector.adapters.fakes_lab import LabModel
+from bisector.core.memory import Memory
 from bisector.core.model import (
     Booted,
     Budget,
@@ -23,6 +26,7 @@ from bisector.core.model import (
     Threshold,
 )
 from bisector.core.planner import Planner
+from bisector.core.search import member_weights
 from bisector.core.state import fold
 from bisector.simulation.judge import judge
 from bisector.simulation.scenario import Culprit, Scenario
@@ -193,6 +197,24 @@ def test_marks_are_followed():
     assert isinstance(planner.next(state), Measure)
 
 
+@settings(max_examples=25, deadline=None)
+@given(st.sets(st.integers(1, 31)))
+def test_skipping_never_removes_a_culprit(skipped):
+    graph, wanted, tested = linear(32), goal(), (0, 32, 16, 24)
+    records = []
+    for b, commit in enumerate(tested):
+        records.append(Booted(f"b{b}", commit, "t", True, 5.0, float(b)))
+        records += [Ran(f"b{b}", k, {"real": step(20)(commit, k)}, 1.0, b + k / 10) for k in range(3)]
+
+    def weights(marks):
+        memory = Memory(graph, None)
+        view = memory.view(fold(graph, wanted, [*records, *marks]))
+        return member_weights(memory.belief(view, (), 0.1), view)
+
+    marks = [Marked(c, "skip", "") for c in sorted(skipped - set(tested))]
+    assert weights(marks) == pytest.approx(weights([]), abs=1e-12)
+
+
 def test_merge_base_that_is_bad():
     # 0 is the merge base; 1 is good (fixed there); 2..4 lead to bad
     graph = CommitGraph(
@@ -205,6 +227,15 @@ def test_merge_base_that_is_bad():
     )
     end, _, _ = drive(graph, goal(), lambda c, r: step(9)(0 if c == 1 else 9, r))
     assert end.ending is Ending.FIXED_ON_GOOD_SIDE
+
+
+def test_a_merge_is_proven_against_each_of_its_parents():
+    parents = ((), *[(0,)] * 4, (1, 2, 3, 4), (5,))
+    graph = CommitGraph(tuple(f"{i:040x}" for i in range(7)), parents, (False, *[True] * 6), 0, 6)
+    end, _, _ = drive(graph, goal(), step(5))
+    assert end.findings[0].commits == (5,)
+    assert end.findings[0].parents == (1, 2, 3, 4)
+    assert end.findings[0].note == "a merge, proven against each of its 4 parents"
 
 
 def test_two_culprits_add_up():
