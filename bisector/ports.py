@@ -149,11 +149,13 @@ class MetricSpec:
     """A metric as it is read from a run's output; the rest belongs to the planner.
 
     at: where it stands if not under its name (JSON path, regular expression, key; see spec/workload.py).
+    optional: a run that does not give it is a good run.
     """
 
     name: str
     unit: str
     at: str = ""
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,9 @@ _ON_DISK = "root=/dev/vda ro rootfstype=ext2 init=/sbin/perfbisect-init net.ifna
 _END = "panic=-1 oops=panic random.trust_cpu=on"
 """A dead kernel restarts at once, which ends QEMU; one that oopsed is dead. RDRAND may seed: no waiting."""
 
-_OLD_END = "panic=1 oops=panic"
-"""Before 2.6.38 a negative number of seconds means never; one second is the shortest time."""
+_OLD_END = "panic=1 oops=panic ramdisk_blocksize=4096"
+"""Before 2.6.38 a negative number of seconds means never; one second is the shortest time. A RAM disk before
+2.6.25 loses what is on it when its block size changes, as mounting does, from 1024 to a file system's."""
 
 _EMULATED = "no_timer_check tsc_early_khz=1000000 nolapic_timer"
 """Without these a boot spends 4 of 7 CPU seconds in calibration: the kernel waits 0.1 s of guest time for its

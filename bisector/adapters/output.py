@@ -24,9 +24,9 @@ class OutputError(ValueError):
 
 
 def parse(kind: str, text: str, metrics: Sequence[MetricSpec]) -> dict[str, float]:
-    """Return every metric's value, in its own unit. kind: as in the manifest.
+    """Return every metric's value, in its own unit; optional ones if they are there.
 
-    Raises OutputError when one is missing, is no number or is not finite, or has another unit.
+    kind: as in the manifest. Raises OutputError when one is missing, no finite number, or in another unit.
     """
     try:
         parser = _PARSERS[kind]
@@ -36,6 +36,8 @@ def parse(kind: str, text: str, metrics: Sequence[MetricSpec]) -> dict[str, floa
     values = {}
     for metric in metrics:
         if metric.name not in found:
+            if metric.optional:
+                continue
             raise OutputError(f"the output has no metric '{metric.name}'")
         values[metric.name] = _finite(metric.name, found[metric.name])
     return values
@@ -91,18 +93,26 @@ def _json(text: str, metrics: Sequence[MetricSpec]) -> Mapping[str, object]:
     document = _last_document(text)
     found: dict[str, object] = {}
     for metric in metrics:
-        here: object = document
-        for part in (metric.at or metric.name).split("."):
-            if isinstance(here, dict) and part in here:
-                here = here[part]
-            elif isinstance(here, list) and part.isdigit() and int(part) < len(here):
-                here = here[int(part)]
-            else:
+        try:
+            found[metric.name] = _at(document, metric.at or metric.name)
+        except LookupError as error:
+            if not metric.optional:
                 raise OutputError(
                     f"the output has no metric '{metric.name}': nothing at '{metric.at or metric.name}'"
-                )
-        found[metric.name] = here
+                ) from error
     return found
+
+
+def _at(document: object, path: str) -> object:
+    here = document
+    for part in path.split("."):
+        if isinstance(here, dict) and part in here:
+            here = here[part]
+        elif isinstance(here, list) and part.isdigit() and int(part) < len(here):
+            here = here[int(part)]
+        else:
+            raise LookupError(path)
+    return here
 
 
 def _last_document(text: str) -> object:

@@ -76,7 +76,7 @@ def workload_job(workload: Workload, out_dir: Path) -> Job:
         name=workload.name,
         payload=payload,
         run=manifest.run,
-        metrics=tuple(MetricSpec(metric.name, metric.unit, metric.at) for metric in manifest.metrics),
+        metrics=tuple(MetricSpec(m.name, m.unit, m.at, m.optional) for m in manifest.metrics),
         warmup=manifest.warmup,
         settle=manifest.settle,
         pause=manifest.pause,

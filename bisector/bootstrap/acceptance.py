@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import bisector
 from bisector import bootstrap
-from bisector.core.model import CommitGraph, Goal
+from bisector.core.model import CommitGraph, Goal, TestbedClock
 from bisector.errors import InfrastructureError, RequestError, SourceFailed
 from bisector.spec import serial
 from bisector.spec.request import Accepted, Request
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 def accept(settings: Settings, request: Request) -> tuple[Accepted, CommitGraph]:
     """Resolve everything in a request, or refuse it: RequestError, and nothing was changed."""
     from bisector.adapters.payload import checksum
+    from bisector.spec.recipe import load_recipe
 
     workload = load_workload(request.workload)
     workload.metric(request.metric)
@@ -48,6 +49,7 @@ def accept(settings: Settings, request: Request) -> tuple[Accepted, CommitGraph]
         )
     clock = clocks.pop()
     workload.check_clock(clock)
+    workload.check_userspace(load_recipe(request.recipe).manifest.userspace)
     accepted = Accepted(
         request=request,
         good=good,
@@ -84,19 +86,20 @@ def recipe_for(settings: Settings, name: str, repo: str | Path, *shas: str) -> s
 
 def goal_of(request: Request, workload: Workload, clock: str) -> Goal:
     """Return what the planner is told: the deciding metric with its threshold, alpha, budget and clock."""
-    metric = workload.metric(request.metric)
+    if clock not in ("wall", "instructions"):
+        raise InfrastructureError(f"a testbed has the unknown clock '{clock}'")
+    known: TestbedClock = "instructions" if clock == "instructions" else "wall"
+    metric = workload.metric(request.metric, known)
     if request.threshold is not None:
         try:
             metric = dataclasses.replace(metric, threshold=parse_threshold(request.threshold, metric.unit))
         except ValueError as error:
             raise RequestError(f"--threshold: {error}") from error
-    if clock not in ("wall", "instructions"):
-        raise InfrastructureError(f"a testbed has the unknown clock '{clock}'")
     return Goal(
         metric=metric,
         alpha=request.alpha,
         budget=request.budget,
-        clock="instructions" if clock == "instructions" else "wall",
+        clock=known,
         scan=request.scan,
     )
 

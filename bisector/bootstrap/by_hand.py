@@ -65,6 +65,7 @@ def measure_commit(
     workload.check_clock(machine.clock)
     with executor.lock(settings.state_dir, f"run of {workload.name} on {spec.name}"):
         kernel = bootstrap.builder(settings, settings.repo or Path.cwd(), the_lab).build(order, progress)
+        workload.check_userspace(kernel.userspace)
         job = workload_job(workload, folder / "workload")
         session = machine.boot(kernel, job, folder, progress)
         try:
@@ -100,13 +101,14 @@ def calibration(
     if boots < 2 or runs < 2:
         raise RequestError("an A/A measurement needs at least two boots with two runs each")
     manifest = load_workload(workload)
-    unit = manifest.metric(metric)
+    manifest.metric(metric)
     the_lab = bootstrap.lab(settings)
     spec = the_lab.testbed(testbed_name or the_lab.testbeds[0].name)
     repo = settings.repo or Path.cwd()
     sha = bootstrap.source(settings, repo).resolve(rev)
     machine = bootstrap.testbed(settings, the_lab, spec)
     manifest.check_clock(machine.clock)
+    unit = manifest.metric(metric, machine.clock)
     path = calibrations.path_of(settings.state_dir, manifest.name, spec.name, unit.name)
     folder = path.with_suffix("")
     with executor.lock(settings.state_dir, f"calibration of {manifest.name} on {spec.name}"):

@@ -20,10 +20,13 @@ from bisector.spec.base import Spec, load_yaml, nearest
 
 MANIFEST = "workload.yaml"
 
+Userspace = Literal["debian", "initramfs"]
+"""As `ports.Userspace`."""
+
 ParseKind = Literal["key-value", "time", "json", "regex"]
 
 _THRESHOLD = re.compile(r"\s*(?P<value>[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)\s*(?P<unit>\S.*?)?\s*")
-_NAME = r"^[a-z0-9][a-z0-9._-]*$"
+_NAME = r"^[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)?$"
 
 
 class MetricManifest(Spec):
@@ -33,7 +36,11 @@ class MetricManifest(Spec):
     unit: str = Field(min_length=1, description="as the workload prints it: 's', 'ops/s', ...")
     better: Direction
     threshold: str = Field(description="smallest change worth blaming: '5%', or absolute with unit: '0.1 s'")
-    decides: bool = Field(default=False, description="the metric that the search follows; exactly one")
+    decides: bool = Field(default=False, description="the metric that the search follows; one for each clock")
+    clocks: tuple[TestbedClock, ...] = Field(
+        default=("wall", "instructions"), min_length=1, description="the clocks under which it can decide"
+    )
+    optional: bool = Field(default=False, description="a run without it is a good run; it cannot decide")
     at: str = Field(
         default="",
         description="where it stands in the output, if not under its name: a dotted path (json), a regular "
@@ -144,6 +151,11 @@ class WorkloadManifest(Spec):
     clocks: tuple[TestbedClock, ...] = Field(
         default=("wall", "instructions"), min_length=1, description="the clocks that can decide this workload"
     )
+    userspaces: tuple[Userspace, ...] = Field(
+        default=("debian",),
+        min_length=1,
+        description="what it runs on: a distribution's ('debian'), static programs alone ('initramfs')",
+    )
 
     @field_validator("run", "files", mode="after")
     @classmethod
@@ -159,11 +171,16 @@ class WorkloadManifest(Spec):
         for name in names:
             if names.count(name) > 1:
                 raise ValueError(f"the metric '{name}' is there twice")
-        deciding = [metric.name for metric in self.metrics if metric.decides]
-        if len(deciding) != 1:
-            found = ", ".join(deciding) or "none has"
-            raise ValueError(f"exactly one metric must have 'decides: true' ({found})")
+        for clock in self.clocks:
+            deciding = [m.name for m in self.metrics if m.decides and clock in m.clocks]
+            if len(deciding) != 1:
+                found = ", ".join(deciding) or "none has"
+                raise ValueError(
+                    f"exactly one metric must have 'decides: true' under the clock '{clock}' ({found})"
+                )
         for metric in self.metrics:
+            if metric.decides and metric.optional:
+                raise ValueError(f"the metric '{metric.name}' decides, so it cannot be optional")
             if self.parse == "regex":
                 _check_pattern(metric)
         return self
@@ -190,11 +207,27 @@ class Workload:
         """The workload's name."""
         return self.manifest.name
 
-    def metric(self, name: str | None = None) -> Metric:
-        """Return a metric by name, or the deciding one. Raises RequestError naming the known ones."""
+    def metric(self, name: str | None = None, clock: TestbedClock | None = None) -> Metric:
+        """Return a metric by name, or the one that decides; where clocks differ in that, under `clock`.
+
+        Raises RequestError naming the known ones, or those that the clock can decide by.
+        """
+        found = self._find(name, clock)
+        if clock is not None and clock not in found.clocks:
+            able = [metric.name for metric in self.manifest.metrics if clock in metric.clocks]
+            raise RequestError(
+                f"the metric '{found.name}' of '{self.name}' cannot decide under the clock '{clock}'",
+                details=f"metrics that can: {', '.join(able) or 'none'}",
+                cure="its README says why; choose another metric, or a testbed with another clock",
+            )
+        return found.metric()
+
+    def _find(self, name: str | None, clock: TestbedClock | None) -> MetricManifest:
         for metric in self.manifest.metrics:
-            if metric.name == name or (name is None and metric.decides):
-                return metric.metric()
+            if metric.name == name:
+                return metric
+            if name is None and metric.decides and (clock is None or clock in metric.clocks):
+                return metric
         known = [metric.name for metric in self.manifest.metrics]
         raise RequestError(
             f"the workload '{self.name}' has no metric '{name}'{nearest(name or '', known)}",
@@ -209,6 +242,16 @@ class Workload:
                 cure=f"choose a testbed with clock {' or '.join(self.manifest.clocks)}; its README says why",
             )
 
+    def check_userspace(self, userspace: Userspace) -> None:
+        """Raise RequestError if this workload cannot run on such a user space."""
+        if userspace not in self.manifest.userspaces:
+            raise RequestError(
+                f"the workload '{self.name}' does not run on the user space '{userspace}'",
+                details=f"it runs on: {', '.join(self.manifest.userspaces)}",
+                cure="for kernels older than any distribution there are only static programs: choose a "
+                "workload made of those, or younger kernels",
+            )
+
 
 def load_workload(name: str, folder: Path | None = None) -> Workload:
     """Load by name from `folder` (default: those that come with perfbisect), or by path to a folder.
@@ -218,10 +261,10 @@ def load_workload(name: str, folder: Path | None = None) -> Workload:
     root = folder if folder is not None else resource("workloads")
     path = Path(name).expanduser()
     place = path.parent if path.name == MANIFEST else path
-    if not ("/" in name or place.joinpath(MANIFEST).is_file()):
+    if not (place / MANIFEST).is_file() and not name.startswith(("/", ".", "~")):
         place = root / name
     if not (place / MANIFEST).is_file():
-        known = [workload.parent.name for workload in sorted(root.glob(f"*/{MANIFEST}"))]
+        known = [str(found.parent.relative_to(root)) for found in _manifests(root)]
         raise RequestError(
             f"there is no workload '{name}'{nearest(name, known)}",
             details=f"known: {', '.join(known) or 'none'} (in {root})",
@@ -237,4 +280,9 @@ def load_workload(name: str, folder: Path | None = None) -> Workload:
 def list_workloads(folder: Path | None = None) -> list[Workload]:
     """Return all workloads of a folder (default: those that come with perfbisect), by name."""
     root = folder if folder is not None else resource("workloads")
-    return [load_workload(str(path.parent)) for path in sorted(root.glob(f"*/{MANIFEST}"))]
+    return [load_workload(str(path.parent)) for path in _manifests(root)]
+
+
+def _manifests(root: Path) -> list[Path]:
+    """Workloads, and below them those that run the same in another way ('db-aio/fio')."""
+    return sorted([*root.glob(f"*/{MANIFEST}"), *root.glob(f"*/*/{MANIFEST}")])

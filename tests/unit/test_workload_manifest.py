@@ -72,7 +72,14 @@ def test_environment_becomes_flat_settings(tmp_path):
         (("threshold: 5%", "threshold: 0%"), ":7", "must be above zero"),
         (("threshold: 5%", "threshold: much"), ":7", "not a number with a unit"),
         (("better: lower", "better: faster"), ":6", "'lower' or 'higher'"),
-        (("    decides: true\n", ""), "", "exactly one metric must have 'decides: true' (none has)"),
+        (
+            ("    decides: true\n", ""),
+            "",
+            "exactly one metric must have 'decides: true' under the clock 'wall' (none",
+        ),
+        (("decides: true", "decides: true\n    optional: true"), "", "decides, so it cannot be optional"),
+        (("decides: true", "decides: true\n    clocks: [wall]"), "", "under the clock 'instructions' (none"),
+        (("files:", "userspaces: [busybox]\nfiles:"), ":9", "'debian' or 'initramfs'"),
         (("run: [toy.sh]", ""), "", "the key 'run' is missing"),
         (("run: [toy.sh]", "run: [/bin/sh]"), ":10", "must lie inside the workload's folder"),
         (("run: [toy.sh]", "run: toy.sh"), ":10", "'run'"),
@@ -109,6 +116,22 @@ def test_clock_that_cannot_decide_is_refused(tmp_path):
         workload.check_clock("instructions")
 
 
+def test_another_metric_may_decide_under_each_clock():
+    workload = load_workload("db-aio")
+    assert workload.metric(None, "instructions").name == "ticks_per_io"
+    assert workload.metric(None, "wall").name == "iops"
+    with pytest.raises(RequestError) as caught:
+        workload.metric("iops", "instructions")
+    assert "cannot decide under the clock 'instructions'" in caught.value.message
+    assert caught.value.details == "metrics that can: ticks_per_io, cpu_per_io"
+
+
+def test_user_space_without_its_programs_is_refused(tmp_path):
+    load_workload("db-aio").check_userspace("initramfs")
+    with pytest.raises(RequestError, match="does not run on the user space 'initramfs'"):
+        load_workload(str(write(tmp_path, GOOD))).check_userspace("initramfs")
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -126,7 +149,7 @@ def test_shipped_workloads_load_and_their_samples_parse():
     workloads = list_workloads()
     assert "pipe-test" in [workload.name for workload in workloads]
     for workload in workloads:
-        metrics = [MetricSpec(m.name, m.unit, m.at) for m in workload.manifest.metrics]
+        metrics = [MetricSpec(m.name, m.unit, m.at, m.optional) for m in workload.manifest.metrics]
         samples = list((workload.folder / "samples").glob("*.txt"))
         assert samples, f"{workload.name} has no sample output"
         assert (workload.folder / "README.md").is_file()

@@ -68,3 +68,11 @@ def test_refuses(kind, text, metrics, words):
     with pytest.raises(OutputError) as caught:
         parse(kind, text, metrics)
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(("kind", "text"), [("key-value", "real: 1 s\n"), ("json", '{"real": 1}')])
+def test_an_optional_metric_may_be_missing(kind, text):
+    metrics = [MetricSpec("real", "s"), MetricSpec("misses", "1", optional=True)]
+    assert parse(kind, text, metrics) == {"real": 1.0}
+    with pytest.raises(OutputError, match="no metric 'misses'"):
+        parse(kind, text, [MetricSpec("misses", "1")])

@@ -38,10 +38,7 @@ def list_(folder: Folder = None, as_json: Json = False) -> None:
     if as_json:
         output.facts([_data(w) for w in found])
         return
-    rows = [
-        (w.name, f"{w.metric().name} ({w.metric().unit})", w.manifest.description.split("\n")[0])
-        for w in found
-    ]
+    rows = [(w.name, _deciding(w), w.manifest.description.split("\n")[0]) for w in found]
     print(output.table(("NAME", "DECIDED BY", "DESCRIPTION"), rows))
 
 
@@ -76,6 +73,7 @@ def show(
                 "runs": f"{manifest.runs} to begin with, after {manifest.warmup} for warming up",
                 "timeout": f"{manifest.timeout:g} s",
                 "clocks": " or ".join(manifest.clocks),
+                "runs on": " or ".join(manifest.userspaces),
                 "pinned": ", ".join(f"{k}={v}" for k, v in manifest.environment.settings().items()),
             },
             indent="  ",
@@ -147,8 +145,19 @@ def run(
         output.facts({"workload": workload.name, "runs": done})
 
 
+def _deciding(workload: Workload) -> str:
+    """The metric that decides; where that depends on the clock, both."""
+    by_clock = {clock: workload.metric(None, clock) for clock in workload.manifest.clocks}
+    if len({metric.name for metric in by_clock.values()}) == 1:
+        metric = next(iter(by_clock.values()))
+        return f"{metric.name} ({metric.unit})"
+    return ", ".join(f"{clock}: {metric.name} ({metric.unit})" for clock, metric in by_clock.items())
+
+
 def _metric(metric: Any) -> str:  # noqa: ANN401 - MetricManifest; pydantic is imported late
     decides = ", decides" if metric.decides else ""
+    if len(metric.clocks) == 1:
+        decides += f" under the clock '{metric.clocks[0]}'" if decides else f", only for '{metric.clocks[0]}'"
     return f"{metric.name} in {metric.unit}, {metric.better} is better, threshold {metric.threshold}{decides}"
 
 
