@@ -71,9 +71,7 @@ def test_two_boots_of_a_kernel_give_the_same_numbers(
         assert "perfbisect: ready" in (folder / "console.log").read_text(errors="replace")
         assert not (folder / "initramfs").exists()  # the payload is kept once a bisection
         boots.append([result.values["real"] for result in results])
-        print(
-            f"boot to the first command {facts.seconds:.1f} s, to the first run {facts.overhead_seconds:.1f} s"
-        )
+        print(f"to the first command {facts.seconds:.1f} s, to the first run {facts.overhead_seconds:.1f} s")
     for first, second in zip(*boots, strict=True):
         assert second == pytest.approx(first, rel=1e-3)  # 1e-4 and less is what old kernels show
 
