@@ -45,6 +45,9 @@ _OLD_EMULATED = "nolapic_timer noapictimer"
 """The same for old kernels, by the names of 2.6.21 and later and of before. They do need their check of
 the timer: it finds the way by which the tick comes."""
 
+_OLD_TIMERS = "<timer name='hpet' present='no'/>"
+"""x86_64 before 2.6.21 takes most ticks of QEMU's HPET twice: its clock gains 70%."""
+
 
 @dataclass(frozen=True, slots=True)
 class OnDisk:
@@ -100,21 +103,24 @@ def domain_xml(guest: Guest) -> str:
     """
     # i8042, smbus and sata are probed with long timeouts by kernels that have the drivers.
     extra = ["-machine", "i8042=off,smbus=off,sata=off,vmport=off"]
+    # It has no IDE, which old kernels probe with spinning delays: a second of an instruction clock's time.
+    machine = "q35"
     if isinstance(guest.userspace, OnDisk):
-        machine, initrd, devices = "q35", "", _disk(guest.userspace)
+        initrd, devices, timers = "", _disk(guest.userspace), ""
         cpu = "<cpu mode='host-passthrough'/>" if guest.kvm else "<cpu mode='maximum'/>"
         network = f"user,id=net0,restrict=on,hostfwd=tcp:127.0.0.1:{guest.userspace.port}-:22"
         extra += ["-netdev", network, "-device", "virtio-net-pci,netdev=net0,romfile=,bus=pcie.0,addr=0x10"]
     else:
-        # A machine and a processor of the kernel's own time.
-        machine, devices = "pc", _port(guest.userspace)
+        devices, timers = _port(guest.userspace), _OLD_TIMERS
         initrd = f"<initrd>{escape(str(guest.userspace.archive))}</initrd>"
+        # A processor of the kernel's own time.
         cpu = "<cpu mode='custom' match='exact' check='none'><model>qemu64</model></cpu>"
-    clock = "<clock offset='utc'/>"
+    clock = f"<clock offset='utc'>{timers}</clock>"
     if guest.clock == "instructions":
         extra += ["-icount", "shift=0,sleep=off,align=off", "-seed", "1"]
         # 2020-01-01, and counted by the guest's own clock: the host's must not leak in.
-        clock = "<clock offset='absolute' start='1577836800'><timer name='rtc' track='guest'/></clock>"
+        timers += "<timer name='rtc' track='guest'/>"
+        clock = f"<clock offset='absolute' start='1577836800'>{timers}</clock>"
     arguments = "".join(f"<qemu:arg value={quoteattr(value)}/>" for value in extra)
     label = ""
     if guest.label is not None:

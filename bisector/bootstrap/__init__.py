@@ -138,16 +138,23 @@ def services(settings: Settings, accepted: Accepted, stop: Stop | None = None) -
         make_job=lambda folder: workload_job(workload, folder),
         state_dir=settings.state_dir,
         patches=tuple(Path(path) for path in request.apply),
-        boot_notes=_guest_notes(settings, the_lab, accepted.testbeds),
+        boot_notes=_guest_notes(settings, the_lab, accepted),
         one_host=any(host.reach.local for host in the_lab.builders),
         tidy=end_orphans,
         irrelevant=Pruning.of(settings, accepted),
     )
 
 
-def _guest_notes(settings: Settings, the_lab: Lab, testbeds: Sequence[str]) -> dict[str, str]:
-    """Return the checksum of the guest image if guests measure; not yet known before the very first boot."""
-    if all(the_lab.testbed(name).variables.kind != "libvirt" for name in testbeds):
+def _guest_notes(settings: Settings, the_lab: Lab, accepted: Accepted) -> dict[str, str]:
+    """Return the checksum of the guest image if guests measure; not yet known before the very first boot.
+
+    Guests without a disk say themselves what they are made of.
+    """
+    from bisector.spec.recipe import load_recipe
+
+    if load_recipe(accepted.request.recipe).manifest.userspace == "initramfs":
+        return {}
+    if all(the_lab.testbed(name).variables.kind != "libvirt" for name in accepted.testbeds):
         return {}
     from bisector.adapters.guest_image import GuestImages
 

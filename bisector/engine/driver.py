@@ -40,6 +40,9 @@ _KERNEL_TRIES = 2
 """A kernel failure is believed when it happens in two boots: one can be the testbed's, or a rare race, and a
 skip costs more than a boot: it blurs the answer for good."""
 
+_VAIN_RUNS = 5
+"""Of a boot, when not one can be counted: a clock that is wrong or a warning in each run will not pass."""
+
 
 class Driver:
     """One bisection's hands. `decide` and `carry_out` may be called from several threads."""
@@ -141,7 +144,7 @@ class Driver:
             except KernelError as error:
                 self._check_stop()
                 failures += 1
-                if failures >= _KERNEL_TRIES:
+                if max(failures, len(self._vain(measure.commit))) >= _KERNEL_TRIES:
                     self._failed(error, measure, testbed)
                     return
                 self._leave(testbed)
@@ -286,6 +289,13 @@ class Driver:
         kind = "warm-up" if warmup else "run"
         text = f"{kind} {index}: {words}{suspicious}"
         self._teller.tell("run", text, measure.commit, testbed, seconds=result.seconds, value=value)
+        if result.flags and boot in self._vain(measure.commit):
+            raise WorkloadFailed(f"none of {_VAIN_RUNS} runs can be counted: {', '.join(result.flags)}")
+
+    def _vain(self, commit: int) -> list[str]:
+        """Return the boots of a commit that ran long enough without a single run that counts."""
+        visits = [v for v in self._ledger.state.visits if v.commit == commit]
+        return [v.boot for v in visits if not v.samples and len(v.flagged) >= _VAIN_RUNS]
 
     def _order(self, measure: Measure) -> BuildOrder:
         sha = self._graph.shas[measure.commit]

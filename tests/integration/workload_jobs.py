@@ -1,4 +1,4 @@
-"""Jobs whose workload is a few lines of shell, for trying what can go wrong in a run."""
+"""Jobs whose workload is a few lines of shell or C, for trying what can go wrong in a run."""
 
 from pathlib import Path
 
@@ -8,11 +8,12 @@ from bisector.spec.workload import load_workload
 
 MANIFEST = """\
 name: toy
-description: A few lines of shell.
+description: A few lines.
 metrics:
   - {{name: real, unit: s, better: lower, threshold: 5%, decides: true}}
-files: [toy.sh]
-run: [toy.sh]
+build: {build}
+files: [{file}]
+run: [{file}]
 timeout: {timeout}
 settle: {settle}
 environment: {{autogroup: off, variables: {{WORD: hello}}}}
@@ -23,7 +24,20 @@ def shell_job(folder: Path, script: str, *, timeout: float = 20, settle: float =
     """Return a job that runs `script`; it gets its own folder below `folder`."""
     place = folder / "toy"
     place.mkdir(parents=True)
-    (place / "workload.yaml").write_text(MANIFEST.format(timeout=timeout, settle=settle))
+    (place / "workload.yaml").write_text(
+        MANIFEST.format(build=[], file="toy.sh", timeout=timeout, settle=settle)
+    )
     (place / "toy.sh").write_text("#!/bin/sh\n" + script)
     (place / "toy.sh").chmod(0o755)
+    return workload_job(load_workload(str(place)), folder / "job")
+
+
+def compiled_job(folder: Path, body: str, *, timeout: float = 60) -> Job:
+    """Return a job whose program is a static one with this body of main()."""
+    place = folder / "toy"
+    place.mkdir(parents=True)
+    build = '[["{cc}", -O1, -o, toy, toy.c]]'
+    (place / "workload.yaml").write_text(MANIFEST.format(build=build, file="toy", timeout=timeout, settle=0))
+    headers = "#include <stdio.h>\n#include <sys/reboot.h>\n#include <unistd.h>\n"
+    (place / "toy.c").write_text(f"{headers}int main(void) {{ {body} }}\n")
     return workload_job(load_workload(str(place)), folder / "job")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -30,8 +31,11 @@ NAME = "guest"
 
 
 @functools.cache
-def kernel() -> Kernel:
-    """Return a kernel for guests; skips only where this machine's archive has no kernel source."""
+def kernel(kernels: Path | None = None) -> Kernel:
+    """Return a kernel for guests; skips only where this machine's archive has no kernel source.
+
+    kernels: folder of recipes, by default the shipped one.
+    """
     demo = CACHE / "demo" / "linux"
     script = resource("kernels") / "demo" / "prepare-history"
     done = subprocess.run(
@@ -43,8 +47,22 @@ def kernel() -> Kernel:
     base = subprocess.run(
         ["git", "-C", str(demo), "rev-parse", "rt-00^{commit}"], capture_output=True, text=True, check=True
     )
-    builder = KernelBuilder(demo, CACHE, Ansible(resource("playbooks"), INVENTORY))
+    builder = KernelBuilder(demo, CACHE, Ansible(resource("playbooks"), INVENTORY), kernels=kernels)
     return builder.build(BuildOrder(base.stdout.strip(), "x86_64-guest"), lambda _: None)
+
+
+def kernel_without_disk(folder: Path) -> Kernel:
+    """Return the same kernel with initramfs support, to be started as an old one is.
+
+    folder: of this test. What compiles anew is what depends on that one option: a minute on two cores.
+    """
+    kernels = folder / "kernels"
+    shutil.copytree(resource("kernels"), kernels)
+    with (kernels / "configs" / "guest.config").open("a", encoding="utf-8") as fragment:
+        fragment.write("\n# The user space of old kernels.\nCONFIG_BLK_DEV_INITRD=y\n")
+    recipe = kernels / "recipes" / "x86_64-guest.toml"
+    recipe.write_text(f'userspace = "initramfs"\n{recipe.read_text(encoding="utf-8")}', encoding="utf-8")
+    return kernel(kernels)
 
 
 def testbed(state: Path, **variables: Any) -> LibvirtTestbed:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from bisector.adapters.fakes import Faults
+from bisector.adapters.fakes import FakeSession, Faults
 from bisector.adapters.fakes_lab import LabModel, SyntheticLab
 from bisector.adapters.memory_store import MemoryStore
 from bisector.core.model import (
@@ -36,7 +37,7 @@ from bisector.errors import (
     TestbedLost,
     WorkloadFailed,
 )
-from bisector.ports import Stored
+from bisector.ports import RunResult, Stored
 from tests.support import fake_bisection as fake
 
 END = Conclusion(Ending.INCONCLUSIVE, "the script is over")
@@ -163,6 +164,27 @@ def test_raw_output_of_every_run_is_kept_and_noted(tmp_path: Path) -> None:
     for _, record, note in bench.store.records(bench.stored.id):
         if isinstance(record, Ran):
             assert repr(record.values["simulated"]) in Path(note["raw"]).read_text()
+
+
+@pytest.mark.parametrize(("bad", "untestable"), [(4, False), (1000, True)])
+def test_a_kernel_whose_runs_never_count_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bad: int, untestable: bool
+) -> None:
+    measure = FakeSession.run
+
+    def flagged(self: FakeSession, index: int) -> RunResult:
+        result = measure(self, index)
+        return dataclasses.replace(result, flags=("clock",)) if index < bad else result
+
+    monkeypatch.setattr(FakeSession, "run", flagged)
+    bench = Bench(tmp_path, [(5, 2)])
+    bench.run()
+    if untestable:  # in two boots, as every failure
+        assert [len(v.flagged) for v in bench.state().visits] == [5, 5]
+        assert "none of 5 runs can be counted: clock" in bench.state().untestable[5]
+    else:
+        assert 5 not in bench.state().untestable
+        assert len(bench.state().visits[0].samples) >= 1
 
 
 # --- kernels that fail ----------------------------------------------------------------------------
