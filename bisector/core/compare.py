@@ -163,6 +163,8 @@ def _compare(
     base = 1.0 if log else abs(sides[0].median)
     several = min(s.boots for s in sides) > 1
     pair = [_units(s, several) for s in (a, b)]
+    if a.published or b.published:  # a mean can be compared with a mean only
+        pair = [np.array([side.mean]) for side in sides]
     moved = [np.log(x) if log else x for x in pair]
     random = np.random.default_rng(seed)
     shift = hodges_lehmann(*moved)

@@ -48,6 +48,8 @@ def warnings(
             found.append(
                 f"{side.name}: {len(parts)} {thing}{'s' if len(parts) != 1 else ''}: need {need} for {goal}"
             )
+    for side, given in zip((result.a, result.b), series, strict=True):
+        found += _two_groups(side.name, given, result.unit)
     one = min(result.a.boots, result.b.boots)
     if not any(s.published for s in series) and one < FEW_BOOTS and max(result.units) > 1:
         found.append(
@@ -73,6 +75,19 @@ def named(found: tuple[Sequence[Outlier], ...], unit: str, labels: tuple[str, st
                 f"{o.distance:.0f} robust standard deviations off; it is kept, ranks bear it"
             )
     return said
+
+
+def _two_groups(name: str, series: Series, unit: str) -> list[str]:
+    """Say that a set falls into two groups, outliers aside: then no single number describes it."""
+    split = outliers.groups(outliers.without(series.boots, outliers.find(series.boots)))
+    if split is None:
+        return []
+    of = f" {unit}" if unit else ""
+    parts = " and ".join(
+        f"{n} near {mean:.5g}{of}" for n, mean in zip(split.counts, split.means, strict=True)
+    )
+    why = "; each boot is in one of them" if split.by_boot else ""
+    return [f"{name}: the runs fall into two groups, {parts}{why}: a mean describes neither"]
 
 
 def _spread(units: Floats) -> float:

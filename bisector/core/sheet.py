@@ -209,6 +209,18 @@ def _same_kernel(groups: Sequence[Group]) -> list[str]:
     return out
 
 
+def _uneven(found: SampleSet) -> list[str]:
+    """Say which metrics are missing in some runs."""
+    runs = {name: sum(map(len, s.boots)) for name, s in found.series.items() if not s.published}
+    most = max(runs.values(), default=0)
+    short = [name for name, n in runs.items() if n < most]
+    if not short:
+        return []
+    more = f" and {len(short) - 3} more" if len(short) > 3 else ""
+    told = ", ".join(f"{name} in {runs[name]}" for name in short[:3])
+    return [f"{found.name}: not every metric is in all {most} runs: {told}{more}"]
+
+
 def _merged(told: Sequence[tuple[str, str]], groups: int) -> list[str]:
     """Return each warning once, with the testbeds that it is true of where it is not true of all."""
     where: dict[str, list[str]] = {}
@@ -232,6 +244,7 @@ def _warnings(group: Group) -> list[str]:
             if why:
                 by_text.setdefault(f"{name} has no number: {why}", []).append(row.metric)
     for found in group.sets:
+        out += _uneven(found)
         out += [f"{found.name}: {note}" for note in found.notes]
         out += [
             f"{found.name}: {metric} has no number: {why}"

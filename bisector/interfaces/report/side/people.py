@@ -13,12 +13,14 @@ from bisector.interfaces.report.side.layout import table
 
 _SPREAD_SHOWN = 0.0005
 """Of the mean: a spread that rounds to 0.0% is not worth ink."""
+_TESTBEDS = 4
+"""Testbeds side by side in one table; more go below."""
 _HEAD = ("METRIC", "BASE", "OTHER", "CHANGE", "INTERVAL", "MEAN", "P")
 
 
 def render(sheet: Sheet) -> str:
     """Return the comparison for people."""
-    out: list[str] = []
+    out = _by_testbed(sheet)
     for group in sheet.groups:
         for column, name in enumerate(sheet.names[1:]):
             rows = [
@@ -38,6 +40,32 @@ def render(sheet: Sheet) -> str:
     return "\n".join(line.rstrip() for line in out).rstrip() + "\n"
 
 
+def _by_testbed(sheet: Sheet) -> list[str]:
+    """Return, for several testbeds, the change of every metric on each, side by side."""
+    if len(sheet.groups) < 2:
+        return []
+    out = []
+    metrics = list(dict.fromkeys(row.metric for group in sheet.groups for row in group.rows))
+    for column, name in enumerate(sheet.names[1:]):
+        for start in range(0, len(sheet.groups), _TESTBEDS):
+            some = sheet.groups[start : start + _TESTBEDS]
+            rows = [
+                (metric, *(_change(group, metric, column, sheet) for group in some)) for metric in metrics
+            ]
+            out += [
+                f"{sheet.names[0]} -> {name} by testbed",
+                *table(("METRIC", *(group.testbed or "-" for group in some)), rows),
+                "",
+            ]
+    return out
+
+
+def _change(group: Group, metric: str, column: int, sheet: Sheet) -> str:
+    row = next((r for r in group.rows if r.metric == metric), None)
+    found = row.comparisons[column] if row is not None else None
+    return "-" if found is None else _said(found, sheet.threshold)
+
+
 def verdicts(sheet: Sheet) -> list[str]:
     """Return what every text form ends with: disagreement in sentences, warnings."""
     out: list[str] = []
@@ -49,20 +77,23 @@ def verdicts(sheet: Sheet) -> list[str]:
 
 
 def _row(metric: str, unit: str, found: Comparison, threshold: float) -> tuple[str, ...]:
-    change = f"{words.percent(found.effect.estimate, 2)} {found.word}"
-    if found.verdict == "untested":
-        change += ", not tested"
-    elif not found.significant:
-        change = "~ the same" if found.verdict == "same" and threshold else "~ not shown"
     return (
         metric,
         level(found.a, unit),
         level(found.b, unit),
-        change,
+        _said(found, threshold),
         interval(found.effect),
         words.percent(found.mean.estimate, 2),
         "-" if found.p is None else p_value(found.p),
     )
+
+
+def _said(found: Comparison, threshold: float) -> str:
+    """Return '+8.62% slower', or '~' with what that means."""
+    if found.verdict != "untested" and not found.significant:
+        return "~ the same" if found.verdict == "same" and threshold else "~ not shown"
+    untested = ", not tested" if found.verdict == "untested" else ""
+    return f"{words.percent(found.effect.estimate, 2)} {found.word}{untested}"
 
 
 def level(summary: Summary, unit: str) -> str:
@@ -85,8 +116,3 @@ def interval(value: Interval) -> str:
 def p_value(p: float) -> str:
     """Return a p-value with two digits that mean something."""
     return "<0.0001" if p < 0.0001 else f"{p:.4f}" if p < 0.1 else f"{p:.2f}"
-
-
-def columns_of(group: Group) -> list[str]:
-    """Return the group's column names."""
-    return [s.name for s in group.sets]
