@@ -12,15 +12,17 @@ from typing import Literal
 Stage = Literal["silent", "kernel", "init", "ready", "not-ready"]
 """nothing was said; the kernel speaks; our init runs; sshd listens or the agent starts; init gave that up."""
 
+ENDED_ITSELF = "the guest ended itself"
+
 _DEATHS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"Kernel panic - not syncing: (?P<why>.*)"), "kernel panic: {why}"),
     (re.compile(r"\bOops: (?P<why>.*)"), "kernel oops: {why}"),
     (re.compile(r"double fault: (?P<why>.*)"), "double fault: {why}"),
     (re.compile(r"\bPANIC: (?P<why>.*)"), "early exception: {why}"),
-    (re.compile(r"perfbisect: (?P<why>the agent has ended)"), "the guest ended itself: {why}"),
+    (re.compile(r"perfbisect: (?P<why>the agent has ended)"), f"{ENDED_ITSELF}: {{why}}"),
     (
         re.compile(r"reboot: (?P<why>System halted|Power down|Restarting system)"),
-        "the guest ended itself: {why}",
+        f"{ENDED_ITSELF}: {{why}}",
     ),
 )
 """In the order in which they say most."""

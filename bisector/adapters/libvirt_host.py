@@ -148,6 +148,12 @@ class Domain:
             return None
         return self._hypervisor.end_of(self.name, _EVENT_SECONDS) or "lost"
 
+    def cpu_seconds(self) -> float | None:
+        """Return how long this host's CPUs have worked for the guest, None if that cannot be told."""
+        with contextlib.suppress(libvirt.libvirtError):
+            return int(self._handle.info()[4]) / 1e9
+        return None
+
     def suspend(self) -> None:
         """Stop the guest's CPUs and clock. Raises InfrastructureError."""
         try:

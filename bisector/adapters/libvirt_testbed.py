@@ -99,7 +99,7 @@ class LibvirtTestbed:
     def _boot_disk(self, one: _Boot, image: GuestImage) -> tuple[Session, Domain]:
         console = fresh_console(one.folder)
         domain, port = self._start_disk(one, image, console)
-        look = Look(console, domain)
+        look = Look(console, domain, spins=self._ticks is not None)
         opening: Opening | None = None
         with _ending(look, domain, lambda: opening.abandon() if opening is not None else None):
             timeout = self._spec.variables.boot_timeout
@@ -136,7 +136,7 @@ class LibvirtTestbed:
         held.callback(fifos.close)
         userspace = OnSerial(archive, fifos.path)
         domain = one.hypervisor.start(*self._domain(one, userspace, console))
-        look = Look(console, domain)
+        look = Look(console, domain, spins=self._ticks is not None)
         with _ending(look, domain, fifos.close):
             timeout = self._spec.variables.boot_timeout
             session = console_guest.open_session(

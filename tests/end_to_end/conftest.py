@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from pathlib import Path
 
+import platformdirs
 import pytest
+
+from tests.end_to_end import small_history
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -15,3 +23,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("end_to_end"):
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope="session")
+def cache() -> Path:
+    """The folder of kernels, images and the demo's history: the user's own, so that nothing is made twice."""
+    return Path(os.environ.get("PERFBISECT_CACHE_DIR") or platformdirs.user_cache_dir("perfbisect"))
+
+
+@pytest.fixture(scope="session")
+def tags(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> tuple[Path, dict[str, str]]:
+    """The small history and its tags; skipped only where this machine's archive has no kernel source."""
+    demo = cache / "demo" / "linux"
+    prepare = [sys.executable, str(ROOT / "kernels" / "demo" / "prepare-history"), str(demo)]
+    done = subprocess.run(prepare, capture_output=True, text=True, check=False)
+    if done.returncode == 3:
+        pytest.skip(f"no kernel source to be had: {done.stderr.strip().splitlines()[0]}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    repository = tmp_path_factory.mktemp("small") / "linux"
+    return repository, small_history.make(repository, demo)

@@ -10,17 +10,12 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
-import platformdirs
 import pytest
 
-from tests.end_to_end import small_history
 from tests.end_to_end.small_history import CHANGES, CULPRIT, LAST
 
-ROOT = Path(__file__).resolve().parents[2]
-CACHE = Path(os.environ.get("PERFBISECT_CACHE_DIR") or platformdirs.user_cache_dir("perfbisect"))
 SECONDS = 900.0
 """What a culprit takes at most on two cores that have nothing else to do; it is told, not asserted."""
 
@@ -28,27 +23,14 @@ pytestmark = [pytest.mark.end_to_end, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
-def tags(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str]]]:
-    """The repository and its tags; skipped only where this machine's archive has no kernel source."""
-    demo = CACHE / "demo" / "linux"
-    prepare = [sys.executable, str(ROOT / "kernels" / "demo" / "prepare-history"), str(demo)]
-    done = subprocess.run(prepare, capture_output=True, text=True, check=False)
-    if done.returncode == 3:
-        pytest.skip(f"no kernel source to be had: {done.stderr.strip().splitlines()[0]}")
-    assert done.returncode == 0, done.stdout + done.stderr
-    repository = tmp_path_factory.mktemp("small") / "linux"
-    yield repository, small_history.make(repository, demo)
-
-
-@pytest.fixture(scope="module")
 def found(
-    tags: tuple[Path, dict[str, str]], tmp_path_factory: pytest.TempPathFactory
+    tags: tuple[Path, dict[str, str]], cache: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[subprocess.CompletedProcess[str], float, dict[str, str]]:
     """One bisection from end to end: how it ended, seconds, and the environment to ask further with."""
     environment = {
         **os.environ,
         "PERFBISECT_STATE_DIR": str(tmp_path_factory.mktemp("state")),
-        "PERFBISECT_CACHE_DIR": str(CACHE),
+        "PERFBISECT_CACHE_DIR": str(cache),
     }
     started = time.monotonic()
     done = perfbisect(
