@@ -1,0 +1,60 @@
+"""Is pruning sound? Builds each commit that it sets aside, and its parent: both must be the same kernel.
+
+    .venv/bin/python -m tests.bench.pruning REPO GOOD BAD
+
+Prints a line a commit and ends with code 1 where two kernels differ. PERFBISECT_CACHE_DIR says where kernels
+are kept; what is there already is not built again.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from bisector import bootstrap
+from bisector.bootstrap.acceptance import recipe_for
+from bisector.bootstrap.pruning import Pruning
+from bisector.errors import BuildFailed
+from bisector.ports import BuildOrder
+from bisector.spec.settings import load_settings
+
+
+def main(repo: Path, good: str, bad: str) -> int:
+    """Return the exit code."""
+    settings = load_settings()
+    source = bootstrap.source(settings, repo)
+    good, bad = source.resolve(good), source.resolve(bad)
+    graph = source.graph(good, bad)
+    recipe = recipe_for(settings, "auto", repo, good, bad)
+    builder = bootstrap.builder(settings, repo, bootstrap.lab(settings))
+
+    def binary(sha: str) -> str:
+        try:
+            return builder.build(BuildOrder(sha, recipe), lambda _: None).binary[:16]
+        except BuildFailed as error:
+            return f"does not build: {error.message}"
+
+    binary(good)
+    binary(bad)
+    found = Pruning(settings, repo, recipe)(graph)
+    if found is None:
+        print("the builds of the ends do not tell what they read")
+        return 1
+    print(
+        f"{sum(graph.candidate)} commits, {len(found.commits)} set aside; kept: {dict(found.kept)}",
+        flush=True,
+    )
+    wrong = 0
+    for index in found.commits:
+        parent = graph.parents[index][0]
+        before, after = binary(graph.shas[parent]), binary(graph.shas[index])
+        same = before == after
+        wrong += not same
+        info = source.info(graph.shas[index])
+        print(f"{'same' if same else 'DIFFERS'}  {info.sha[:12]}  {after}  {info.subject}", flush=True)
+    print(f"{len(found.commits) - wrong} of {len(found.commits)} have the kernel of their parent")
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), *sys.argv[2:4]))
