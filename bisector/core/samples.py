@@ -46,7 +46,8 @@ class SampleSet:
     """All that was measured of one kernel on one testbed.
 
     missing: metric -> why there is no number ('not supported'); notes: what the reader of its file found odd;
-    sizes: bytes of the kernel's sections (text, data, bss), empty if not known.
+    sizes: bytes of the kernel's sections (text, data, bss), empty if not known; facts: what the machine said
+    of itself as it was measured (clocksource, sysctls, mount options), empty if nobody asked it.
     """
 
     name: str
@@ -55,6 +56,7 @@ class SampleSet:
     missing: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     sizes: Mapping[str, int] = field(default_factory=dict)
+    facts: Mapping[str, str] = field(default_factory=dict)
 
 
 _HIGHER = re.compile(
@@ -143,8 +145,8 @@ def halves(found: SampleSet) -> tuple[SampleSet, SampleSet]:
         return {name: replace(s, boots=_every_other(s.boots, part)) for name, s in found.series.items()}
 
     return (
-        replace(found, name=f"{found.name} (1st half)", series=deal(0)),
-        replace(found, name=f"{found.name} (2nd half)", series=deal(1)),
+        replace(found, name=f"{found.name} (1st half)", series=deal(0), sizes={}),
+        replace(found, name=f"{found.name} (2nd half)", series=deal(1), sizes={}),
     )
 
 

@@ -241,6 +241,21 @@ def test_mmtests_folder(tmp_path: Path) -> None:
     assert list(found.series)[:2] == ["Elapsed-2", "Elapsed-12"]
 
 
+def test_mmtests_folder_of_a_benchmark_with_several_cases(tmp_path: Path) -> None:
+    for threads, seconds in ((128, 6.42), (2, 3.68)):
+        for run in (10, 9, 1):
+            stem = f"6e998916df/iter-0/poundtime/logs/pound_times-{threads}-{run}"
+            line = f"10.10user 0.20system 0:0{seconds + run / 100:.2f}elapsed 99%CPU"
+            written(
+                tmp_path, f"{line} (0avgtext+0avgdata 1572maxresident)k\n0inputs+0outputs\n", f"{stem}.time"
+            )
+            written(tmp_path, "utime decreased, was 3, now 2!\n", f"{stem}.log")
+    found = only(str(tmp_path / "6e998916df"))
+    assert list(found.series)[:2] == ["real-pound_times-2", "real-pound_times-128"]
+    assert found.series["real-pound_times-2"].boots == ((3.69, 3.77, 3.78),)
+    assert (found.series["syst-pound_times-128"].unit, found.name) == ("s", "6e998916df")
+
+
 def test_mmtests_folder_of_a_benchmark_that_only_mmtests_can_read(tmp_path: Path) -> None:
     written(tmp_path, "x", "run/iter-0/dbench/logs/dbench-1.log")
     with pytest.raises(RequestError, match="no time-") as caught:

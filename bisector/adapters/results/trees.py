@@ -1,7 +1,8 @@
 """Result folders of MMTests and lkp-tests.
 
-MMTests: RUN/iter-N/BENCHMARK/logs/time-FACTOR-REPETITION, what GNU time wrote, is read as it is;
-for other benchmarks its own extraction is asked for: `extract-mmtests.pl --print-json`, whose output is read.
+MMTests: RUN/iter-N/BENCHMARK/logs/time-FACTOR-REPETITION and CASE-FACTOR-REPETITION.time (poundtime's), what
+GNU time wrote, are read as they are; for other benchmarks its own extraction is asked for:
+`extract-mmtests.pl --print-json`, whose output is read.
 lkp: COMMIT/N/stats.json, one folder a run (each its own boot), or the COMMIT/matrix.json made of them.
 """
 
@@ -18,9 +19,12 @@ from bisector.adapters.results.trouble import wrong
 from bisector.adapters.results.unpack import text_of
 from bisector.core.samples import SampleSet, Series
 
-_TIME_FILE = re.compile(r"time-(?P<factor>.+)-(?P<run>\d+)(\.gz|\.xz)?")
+_TIME_FILE = re.compile(
+    r"(?:time-(?P<factor>.+)-(?P<run>\d+)|(?P<case>.+)-(?P<cases>\d+)-(?P<repeat>\d+)\.time)(?:\.gz|\.xz)?"
+)
 _NAMES = {"real": "Elapsed", "user": "User", "sys": "System"}
-"""As MMTests calls them."""
+_SHORT = {"real": "real", "user": "user", "sys": "syst"}
+"""As MMTests calls them, of benchmarks with one case and with several."""
 
 
 def read(folder: Path) -> SampleSet:
@@ -45,14 +49,14 @@ def mmtests(folder: Path) -> SampleSet:
         for benchmark in benchmarks:
             files = [
                 (m, p)
-                for p in (iteration / benchmark / "logs").glob("time-*")
+                for p in (iteration / benchmark / "logs").iterdir()
                 if (m := _TIME_FILE.fullmatch(p.name))
             ]
-            for match, path in sorted(files, key=lambda x: (_digits(x[0]["factor"]), int(x[0]["run"]))):
+            for match, path in sorted(files, key=_place):
                 timed = numbers.timed(text_of(path), str(path))
                 for name, series in timed.series.items():
                     prefix = f"{benchmark}." if len(benchmarks) > 1 else ""
-                    metric = f"{prefix}{_NAMES[name]}-{match['factor']}"
+                    metric = prefix + _metric(match, name)
                     boots = found.setdefault(metric, [])
                     boots += [[] for _ in range(place + 1 - len(boots))]
                     boots[place] += series.values
@@ -60,7 +64,7 @@ def mmtests(folder: Path) -> SampleSet:
         names = ", ".join(benchmarks) or "none"
         raise wrong(
             str(folder),
-            f"no time-*-* in the logs of its benchmarks ({names})",
+            f"no time-*-* or *-*-*.time in the logs of its benchmarks ({names})",
             f"extract-mmtests.pl -d {folder.parent} -n {folder.name} -b BENCHMARK --print-json > "
             f"{folder.name}.json, and compare that",
         )
@@ -71,6 +75,20 @@ def mmtests(folder: Path) -> SampleSet:
             for n, boots in sorted(found.items(), key=_order)
         },
     )
+
+
+def _metric(match: re.Match[str], name: str) -> str:
+    """Return what MMTests calls one of time's numbers: 'Elapsed-12', or 'real-pound_times-12'."""
+    if match["case"] is None:
+        return f"{_NAMES[name]}-{match['factor']}"
+    return f"{_SHORT[name]}-{match['case']}-{match['cases']}"
+
+
+def _place(item: tuple[re.Match[str], Path]) -> tuple[str, tuple[int, str], int]:
+    """Return by what files are ordered: case, factor, repetition, the last two as numbers."""
+    match = item[0]
+    factor, run = match["factor"] or match["cases"], match["run"] or match["repeat"]
+    return match["case"] or "", _digits(factor), int(run)
 
 
 def looks_extracted(document: object) -> bool:

@@ -12,11 +12,15 @@ from bisector.core.model import Direction, Metric
 from bisector.core.samples import SampleSet, Series, halves, with_ratios
 from bisector.errors import PerfbisectError, RequestError
 from bisector.interfaces.cli import asking
+from bisector.interfaces.report import differences
 
 if TYPE_CHECKING:
     from bisector.spec.settings import Settings
 
 Column = list[SampleSet]
+
+_TOLD = 5
+"""Settings that are told one by one; 'perfbisect show' has them all."""
 
 _LABELLED = re.compile(r"(?P<label>[^=@/]+)(?:@(?P<testbed>[^=/]+))?=(?P<place>.+)")
 _STORED = re.compile(r"(?P<bisection>[a-z0-9][\w.-]*):(?P<rev>.+)")
@@ -47,7 +51,25 @@ def columns(wanted: Sequence[str], bisection: str | None) -> tuple[list[Column],
             name = one.name if several and given is None else label
             one = replace(one, name=name, testbed=testbed if testbed is not None else one.testbed)
             _add(by_label.setdefault(name, []), one)
-    return [[with_ratios(s) for s in column] for column in by_label.values()], False
+    found_columns = list(by_label.values())
+    _environment(found_columns)
+    return [[with_ratios(s) for s in column] for column in found_columns], False
+
+
+def _environment(found: list[Column]) -> None:
+    """Note with each column in what its machine was set otherwise than the base's on the same testbed."""
+    for column in found[1:]:
+        for i, one in enumerate(column):
+            base = next((s for s in found[0] if s.testbed == one.testbed), None)
+            if base is None or not (base.facts and one.facts):
+                continue
+            seen = differences.compare({}, {}, base.facts, one.facts)
+            changes = [*seen.settings, *seen.mitigations, *seen.sysctls]
+            if changes:
+                told = "; ".join(f"{name}: {before} -> {after}" for name, before, after in changes[:_TOLD])
+                more = f"; and {len(changes) - _TOLD} more" if len(changes) > _TOLD else ""
+                note = f"its machine was set otherwise than {base.name}'s: {told}{more}"
+                column[i] = replace(one, notes=(*one.notes, note))
 
 
 def directed(found: list[Column], better: Mapping[str, Direction], unit: str) -> list[Column]:
@@ -135,6 +157,7 @@ def _add(column: Column, one: SampleSet) -> None:
                 missing=missing,
                 notes=(*known.notes, *one.notes),
                 sizes={**one.sizes, **known.sizes},
+                facts={**one.facts, **known.facts},
             )
             return
     column.append(one)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 from bisector.core.model import Metric, Ran
@@ -31,10 +32,20 @@ def sets(material: Material, index: int, name: str, metrics: Mapping[str, Metric
     for testbed, measured in sorted(boots.items()):
         names = dict.fromkeys(n for boot in measured for run in boot for n in run.values)
         series = {n: _series(measured, n, metrics.get(n)) for n in names}
-        out.append(SampleSet(name, series, testbed if len(boots) > 1 else "", sizes=known))
+        where = testbed if len(boots) > 1 else ""
+        out.append(SampleSet(name, series, where, sizes=known, facts=_facts(material, index, testbed)))
     if not out and known:
         out.append(SampleSet(name, {}, sizes=known))
     return out
+
+
+def _facts(material: Material, index: int, testbed: str) -> dict[str, str]:
+    """Return what the last boot of the commit on a testbed said of itself."""
+    for trial in reversed(material.trials):
+        booted = trial.booted
+        if booted.commit == index and booted.testbed == testbed and booted.ok and trial.note.get("facts"):
+            return {str(k): str(v) for k, v in json.loads(trial.note["facts"]).items()}
+    return {}
 
 
 def _series(boots: list[list[Ran]], name: str, metric: Metric | None) -> Series:

@@ -88,7 +88,7 @@ def _cell(number: float, change: float | None, *, stars: bool) -> str:
     text = "?".rjust(7) if change is None else f"{change:7.2f}"
     if text.strip() == "-0.00":
         text = f"{0:7.2f}"
-    value = f"{number:.2f}" if abs(number) >= 0.1 or number == 0 else f"{number:.4g}"
+    value = f"{number:.2f}" if abs(number) >= 1 or number == 0 else f"{number:.4g}"
     return f"{value} *{text}%*" if stars else f"{value} ({text}%)"
 
 

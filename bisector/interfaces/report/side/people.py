@@ -93,7 +93,8 @@ def _said(found: Comparison, threshold: float) -> str:
     if found.verdict != "untested" and not found.significant:
         return "~ the same" if found.verdict == "same" and threshold else "~ not shown"
     untested = ", not tested" if found.verdict == "untested" else ""
-    return f"{words.percent(found.effect.estimate, 2)} {found.word}{untested}"
+    change = words.percent(found.effect.estimate, 2)
+    return f"{change} {found.word if change != words.percent(0.0, 2) else 'the same'}{untested}"
 
 
 def level(summary: Summary, unit: str) -> str:
