@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 FAR = 6.0
 """In robust standard deviations: eight normal values hold one beyond four only once in two thousand sets, but
@@ -85,13 +86,7 @@ def groups(boots: Sequence[Sequence[float]]) -> Groups | None:
     numbers = np.array([v for v, _ in values])
     floor = _LEAST * abs(float(np.median(numbers)))
     fewest = max(3, math.ceil(_PART * count))
-    best, at = 0.0, 0
-    for split in range(fewest, count - fewest + 1):
-        low, high = numbers[:split], numbers[split:]
-        spread = max(math.sqrt((low.var(ddof=1) + high.var(ddof=1)) / 2), floor)
-        distance = float(high.mean() - low.mean()) / spread if spread else 0.0
-        if distance > best:
-            best, at = distance, split
+    at, best = _split(numbers, fewest, floor)
     if best <= limit:
         return None
     low_boots, high_boots = {i for _, i in values[:at]}, {i for _, i in values[at:]}
@@ -100,3 +95,19 @@ def groups(boots: Sequence[Sequence[float]]) -> Groups | None:
         (float(numbers[:at].mean()), float(numbers[at:].mean())),
         by_boot=len(low_boots | high_boots) > 1 and low_boots.isdisjoint(high_boots),
     )
+
+
+def _split(ordered: NDArray[np.float64], fewest: int, floor: float) -> tuple[int, float]:
+    """Return (length of the lower part, its D to the upper one) of the split with the largest D."""
+    centred = ordered - ordered.mean()  # so that squares do not cancel
+    lengths = np.arange(fewest, len(ordered) - fewest + 1)
+    sums, squares = np.cumsum(centred)[lengths - 1], np.cumsum(centred**2)[lengths - 1]
+    rest = len(ordered) - lengths
+    others, all_squares = float(centred.sum()) - sums, float((centred**2).sum()) - squares
+    low = np.maximum(squares - sums**2 / lengths, 0.0) / (lengths - 1)
+    high = np.maximum(all_squares - others**2 / rest, 0.0) / (rest - 1)
+    spread = np.maximum(np.sqrt((low + high) / 2), floor)
+    gap = others / rest - sums / lengths
+    distance = np.divide(gap, spread, out=np.zeros_like(gap), where=spread > 0)
+    best = int(distance.argmax())
+    return int(lengths[best]), float(distance[best])

@@ -20,8 +20,15 @@ DRAWS = 4_000
 """Random splits and bootstrap draws: the 95% ends are then known to a few hundredths of a standard error."""
 
 
+MOST_DRAWN = 400
+"""Units of both sides up to which random splits are drawn; of more the rank sum is normal to four digits."""
+MOST_PAIRS = 4_000_000
+"""Differences that are sorted, in half a second; beyond, both sides are thinned to their quantiles."""
+
+
 def hodges_lehmann(a: Floats, b: Floats) -> float:
     """Return the median of all differences b - a (Hodges and Lehmann 1963)."""
+    a, b = _thinned(a, b)
     return float(np.median(b[:, None] - a))
 
 
@@ -42,7 +49,7 @@ def permutation_p(a: Floats, b: Floats, random: np.random.Generator) -> float:
     """Return the two-sided p-value of Wilcoxon's rank sum over all splits, or over DRAWS random ones.
 
     Ties get midranks, which is exact because the very ranks are permuted. A random test counts the split
-    that was seen itself (Phipson and Smyth 2010), so it is never zero.
+    that was seen itself (Phipson and Smyth 2010), so it is never zero. Many units: the normal approximation.
     """
     ranks = _midranks(np.concatenate([a, b]))
     n, total = len(a), len(a) + len(b)
@@ -53,6 +60,9 @@ def permutation_p(a: Floats, b: Floats, random: np.random.Generator) -> float:
             itertools.chain.from_iterable(itertools.combinations(range(total), n)), dtype=np.intp
         ).reshape(-1, n)
         return float(np.mean(np.abs(ranks[chosen].sum(axis=1) - centre) >= seen))
+    if total > MOST_DRAWN:
+        error = math.sqrt(n * (total - n) * float(ranks.var(ddof=1)) / total)
+        return 2 * float(special.ndtr(-max(seen, 0.0) / error)) if error else 1.0
     draws = random.permuted(np.tile(ranks, (DRAWS, 1)), axis=1)[:, :n].sum(axis=1)
     return float((1 + np.sum(np.abs(draws - centre) >= seen)) / (DRAWS + 1))
 
@@ -62,8 +72,9 @@ def exact_interval(a: Floats, b: Floats, alpha: float) -> tuple[float, float]:
 
     Its ends are order statistics of all differences; it covers at least 1 - alpha where `exact_possible`.
     """
-    differences = np.sort((b[:, None] - a).ravel())
     n, m = len(a), len(b)
+    few, many = _thinned(a, b)
+    differences = np.sort((many[:, None] - few).ravel())
     if n * m <= 400:  # the null distribution of U, counted
         counts = _u_counts(n, m)
         below = np.cumsum(counts) / counts.sum()
@@ -71,7 +82,7 @@ def exact_interval(a: Floats, b: Floats, alpha: float) -> tuple[float, float]:
     else:
         z = float(special.ndtri(1 - alpha / 2))
         k = int(n * m / 2 - z * math.sqrt(n * m * (n + m + 1) / 12))
-    k = max(k, 1)
+    k = max(k * len(differences) // (n * m), 1)
     return float(differences[k - 1]), float(differences[len(differences) - k])
 
 
@@ -100,7 +111,18 @@ def around(shift: float, error: float, freedom: float, alpha: float) -> tuple[fl
 
 
 def bootstrap_ratio(a: Floats, b: Floats, alpha: float, random: np.random.Generator) -> tuple[float, float]:
-    """Return the percentile interval of mean(b) / mean(a) - 1, units redrawn on each side (Efron 1979)."""
+    """Return the percentile interval of mean(b) / mean(a) - 1, units redrawn on each side (Efron 1979).
+
+    Many units: the normal approximation (delta method), which they make good and redrawing would make slow.
+    """
+    if len(a) + len(b) > MOST_DRAWN:
+        over, under = float(b.mean()), float(a.mean())
+        error = math.hypot(
+            float(b.std(ddof=1)) / math.sqrt(len(b)) / under,
+            over * float(a.std(ddof=1)) / math.sqrt(len(a)) / under**2,
+        )
+        z = float(special.ndtri(1 - alpha / 2))
+        return over / under - 1 - z * error, over / under - 1 + z * error
     top = b[random.integers(len(b), size=(DRAWS, len(b)))].mean(axis=1)
     bottom = a[random.integers(len(a), size=(DRAWS, len(a)))].mean(axis=1)
     ratios = top / np.where(bottom == 0, np.nan, bottom) - 1
@@ -118,6 +140,16 @@ def needed(spread: float, change: float, alpha: float) -> int:
         return fewest(alpha)
     z = float(special.ndtri(1 - alpha / 2) + special.ndtri(0.9))
     return max(fewest(alpha), math.ceil(2 * (z * spread / change) ** 2 * math.pi / 3))
+
+
+def _thinned(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """Return both sides, or as many of their quantiles as keep the differences countable."""
+    if len(a) * len(b) <= MOST_PAIRS:
+        return a, b
+    most = math.isqrt(MOST_PAIRS)
+    places = (np.arange(most) + 0.5) / most
+    small = [x if len(x) <= most else np.quantile(x, places) for x in (a, b)]
+    return small[0], small[1]
 
 
 def _midranks(values: Floats) -> Floats:
