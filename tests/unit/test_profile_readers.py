@@ -121,6 +121,15 @@ def test_function_profile_of_several_cpus(tmp_path: Path) -> None:
     assert found.spent[Symbol("memmove", "kernel")] == 10.0
 
 
+def test_a_folder_with_a_file_for_each_cpu(tmp_path: Path) -> None:
+    first, second = TRACE.split("  Function")[1:]
+    written(tmp_path, "  Function" + first, "function0")
+    written(tmp_path, "  Function" + second, "function10")
+    found = read(str(tmp_path))
+    assert found.calls[Symbol("memmove", "kernel")] == 4
+    assert found.name == tmp_path.name
+
+
 def test_folded_stacks(tmp_path: Path) -> None:
     found = read(written(tmp_path, "java;main;sys_read_[k] 12\njava;main 3\n"))
     assert found.own == {Symbol("sys_read", "kernel"): 12, Symbol("main"): 3}
@@ -181,5 +190,5 @@ def test_what_is_no_profile(text: str, said: str, tmp_path: Path) -> None:
 def test_no_such_place(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="no such file"):
         read(str(tmp_path / "absent"))
-    with pytest.raises(RequestError, match=r"no perf\.data in this folder"):
+    with pytest.raises(RequestError, match=r"no perf\.data and no function0"):
         read(str(tmp_path))

@@ -16,7 +16,7 @@ from bisector.errors import InfrastructureError
 FORMS = (
     "perf.data (read by perf itself)",
     "the output of perf script, perf report --stdio, opreport -l",
-    "ftrace's trace_stat/function0 (of several CPUs one after the other)",
+    "ftrace's trace_stat: the folder, or its files one after the other",
     "folded stacks: task;outer;inner 42",
 )
 _MAGIC = (b"PERFILE2", b"2ELIFREP")
@@ -30,20 +30,25 @@ def read(place: str) -> Profile:
     if place == "-":
         return replace(_text(sys.stdin.read(), "stdin"), name="stdin")
     path = Path(place)
-    if path.is_dir():
-        path = _inside(path)
     if not path.exists():
         raise wrong(place, "there is no such file", "; ".join(FORMS))
-    found = _recording(path) if _is_recording(path) else _text(text_of(path), str(path))
+    if path.is_dir():
+        found = _folder(path)
+    else:
+        found = _recording(path) if _is_recording(path) else _text(text_of(path), str(path))
     return replace(found, name=path.name)
 
 
-def _inside(folder: Path) -> Path:
-    """Return the recording in a folder: perf.data, as perf itself would look for it."""
-    path = folder / "perf.data"
-    if not path.exists():
-        raise wrong(str(folder), "there is no perf.data in this folder", "name the file itself")
-    return path
+def _folder(folder: Path) -> Profile:
+    """Read perf.data in a folder, as perf itself looks for it, or ftrace's functionN, one for each CPU."""
+    if (folder / "perf.data").exists():
+        return _recording(folder / "perf.data")
+    cpus = sorted(p for p in folder.glob("function*") if p.name.removeprefix("function").isdigit())
+    if not cpus:
+        raise wrong(
+            str(folder), "there is no perf.data and no function0 in this folder", "name the file itself"
+        )
+    return listings.traced("\n".join(text_of(p) for p in cpus), str(folder))
 
 
 def _is_recording(path: Path) -> bool:

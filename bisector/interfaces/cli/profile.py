@@ -41,8 +41,8 @@ def profile(
     """Show where two kernels spend their time, side by side: what moved, and what chance alone may do.
 
     Read are: perf.data (by perf itself; symbols of another kernel from a file 'kallsyms' beside it), the
-    output of perf script, perf report --stdio and opreport -l, folded stacks, and ftrace's
-    trace_stat/function0, which counts calls. Trees and flame graphs need call chains: perf record -g.
+    output of perf script, perf report --stdio and opreport -l, folded stacks, and ftrace's folder
+    trace_stat, which counts calls. Trees and flame graphs need call chains: perf record -g.
 
     Shares are of each profile's own total. * marks what the commit changes, ~ what may be chance.
 
