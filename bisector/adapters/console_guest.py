@@ -22,6 +22,7 @@ from bisector.adapters.guest_watch import Look, wait_for_agent
 from bisector.adapters.kernel_image import identity
 from bisector.adapters.line import Line, LineClosed
 from bisector.adapters.opening import prove, read_facts
+from bisector.adapters.patience import Patience
 from bisector.adapters.session import AgentSession, greet
 from bisector.errors import BootFailed, InfrastructureError
 from bisector.ports import BootFacts, Job, Kernel
@@ -62,7 +63,7 @@ def open_session(
     Raises BootFailed (the kernel), TestbedLost, InfrastructureError; the caller ends the guest then.
     """
     try:
-        facts = read_facts(wait_for_agent(look, fifos, started + timeout, timeout))
+        facts = read_facts(wait_for_agent(look, fifos, Patience(timeout, look.worked, started)))
         _prove(kernel, facts)
         booted = time.monotonic()
         line: Line = fifos
@@ -89,6 +90,7 @@ def open_session(
         folder=folder,
         crashed=look.crashed,
         on_leave=lambda: None,
+        worked=look.worked,
         ticks_per_second=ticks_per_second,
         wall=ticks_per_second is None,
     )

@@ -17,6 +17,7 @@ from pathlib import Path
 from bisector.adapters.console import ENDED_ITSELF, Stage, clean, death, stage, tail
 from bisector.adapters.libvirt_host import Domain
 from bisector.adapters.line import Line, LineClosed, LineSilent
+from bisector.adapters.patience import Patience
 from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, TestbedLost
 
 LOOPBACK = "127.0.0.1"
@@ -29,13 +30,6 @@ _PROBE_SECONDS = 1.0
 
 _BANNER_SECONDS = 10.0
 """For sshd's first line after a connection; emulated, it forks for 0.1 s."""
-
-_FAIR_SHARE = 1 / 3
-"""Of the time for a boot, that a spinning guest must have had as CPU time before its silence is held against
-the kernel: a boot takes 3 to 13 CPU seconds, and 180 s were not enough on two CPUs with a load of 12."""
-
-_PATIENCE = 3
-"""So many times the time for a boot more for a guest that the host starves."""
 
 _CONSOLE_BYTES = 1 << 18
 """More than a boot and many WARNs say; only the end of a longer console is looked at."""
@@ -87,22 +81,19 @@ class Look:
         }
         return TestbedLost(f"the guest was lost while it booted: {words[end]}", details=tail(self.text()))
 
-    def starved(self, deadline: float, timeout: float) -> bool:
-        """Say whether a guest that missed its deadline got too little of a busy host to be judged by it."""
-        if not self.spins or time.monotonic() > deadline + _PATIENCE * timeout:
-            return False
-        worked = self.domain.cpu_seconds()
-        return worked is not None and worked < _FAIR_SHARE * timeout
+    def worked(self) -> float | None:
+        """Return the guest's CPU seconds where they are a measure of what it could do. See `Worked`."""
+        return self.domain.cpu_seconds() if self.spins else None
 
 
-def wait_for_ssh(look: Look, port: int, deadline: float, timeout: float) -> None:
+def wait_for_ssh(look: Look, port: int, deadline: Patience) -> None:
     """Return when sshd in the guest answers. Raises BootFailed (the kernel) or TestbedLost (not it)."""
     while not (stage(look.text()) == "ready" and _banner(port)):
-        _go_on(look, deadline, timeout, _SSH_WORDS)
+        _go_on(look, deadline, _SSH_WORDS)
         time.sleep(_POLL_SECONDS)
 
 
-def wait_for_agent(look: Look, line: Line, deadline: float, timeout: float) -> str:
+def wait_for_agent(look: Look, line: Line, deadline: Patience) -> str:
     """Return the first line that the guest sends over its second serial port. Raises as `wait_for_ssh`."""
     while True:
         try:
@@ -110,9 +101,9 @@ def wait_for_agent(look: Look, line: Line, deadline: float, timeout: float) -> s
             if text.strip():
                 return text
         except LineSilent:
-            _go_on(look, deadline, timeout, _SERIAL_WORDS)
+            _go_on(look, deadline, _SERIAL_WORDS)
         except LineClosed:  # QEMU has ended; why, is known when libvirt has noticed as well
-            _go_on(look, deadline, timeout, _SERIAL_WORDS)
+            _go_on(look, deadline, _SERIAL_WORDS)
             time.sleep(_POLL_SECONDS)
 
 
@@ -132,7 +123,7 @@ _SERIAL_WORDS: Mapping[Stage, str] = {
 """How far a boot came that did not get to its end."""
 
 
-def _go_on(look: Look, deadline: float, timeout: float, words: Mapping[Stage, str]) -> None:
+def _go_on(look: Look, deadline: Patience, words: Mapping[Stage, str]) -> None:
     """Raise what went wrong; return while nothing has."""
     text = look.text()
     reached = stage(text)
@@ -144,9 +135,9 @@ def _go_on(look: Look, deadline: float, timeout: float, words: Mapping[Stage, st
     lost = look.lost()
     if lost is not None:
         raise lost
-    if time.monotonic() > deadline and not look.starved(deadline, timeout):
+    if deadline.over():
         raise BootFailed(
-            f"the kernel did not boot within {timeout:.0f} s: {words[reached]}",
+            f"the kernel did not boot within {deadline.timeout:.0f} s: {words[reached]}",
             details=tail(text),
             cure="if this machine is just slow, raise the host variable perfbisect_boot_timeout",
         )

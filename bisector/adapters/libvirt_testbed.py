@@ -33,6 +33,7 @@ from bisector.adapters.initramfs import checksum, first_process, initramfs
 from bisector.adapters.kvm_probe import KvmProbe
 from bisector.adapters.libvirt_host import Domain, Hypervisor, PortTaken
 from bisector.adapters.opening import Opening
+from bisector.adapters.patience import Patience
 from bisector.adapters.session import AgentSession
 from bisector.core.model import TestbedClock
 from bisector.errors import InfrastructureError, TestbedLost
@@ -113,10 +114,11 @@ class LibvirtTestbed:
                 boot_timeout=timeout,
                 workdir=self._spec.workdir,
             )
-            wait_for_ssh(look, port, one.started + timeout, timeout)
+            wait_for_ssh(look, port, Patience(timeout, look.worked, one.started))
             session = opening.ready(
                 one.kernel,
                 crashed=look.crashed,
+                worked=look.worked,
                 on_leave=lambda: None,  # GuestSession.leave does it, and knows whether the guest is suspended
                 boot_seconds=time.monotonic() - one.started,
                 ticks_per_second=self._ticks,

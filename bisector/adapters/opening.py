@@ -18,6 +18,7 @@ from bisector.adapters.ansible import Ansible
 from bisector.adapters.ansible_events import Played, Task
 from bisector.adapters.endpoint import SSHHost
 from bisector.adapters.line import Line
+from bisector.adapters.patience import Worked
 from bisector.adapters.payload import PREPARE, agent_command, write_archive
 from bisector.adapters.session import AgentSession, Crashed, greet
 from bisector.adapters.ssh import SSH
@@ -88,6 +89,7 @@ class Opening:
         ticks_per_second: float | None = None,
         wall: bool = True,
         console: Path | None = None,
+        worked: Worked = lambda: None,
     ) -> AgentSession:
         """SSH answers: deploy, prove that `kernel` runs (None: any may), start the agent.
 
@@ -126,6 +128,7 @@ class Opening:
             on_leave=on_leave,
             ticks_per_second=ticks_per_second,
             wall=wall,
+            worked=worked,
         )
 
     def abandon(self) -> None:

@@ -20,6 +20,7 @@ from typing import Any
 
 from bisector.adapters.line import Line, LineClosed, LineSilent
 from bisector.adapters.output import OutputError, parse
+from bisector.adapters.patience import Patience, Worked
 from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, TestbedLost, WorkloadFailed
 from bisector.ports import BootFacts, Job, RunResult
 
@@ -57,7 +58,7 @@ class AgentSession:
 
     crashed: see `Crashed`. on_leave: ends the boot; called once. ticks_per_second: rate of the time stamp
     counter where it is a clock that the kernel cannot change (emulation with -icount: 1e9), else None.
-    wall: host time and guest time must agree (hardware, KVM); not so under emulation.
+    wall: host time and guest time must agree (hardware, KVM); not so under emulation. worked: see `Worked`.
     """
 
     facts: BootFacts
@@ -68,6 +69,7 @@ class AgentSession:
     on_leave: Callable[[], None]
     ticks_per_second: float | None = None
     wall: bool = True
+    worked: Worked = lambda: None
     _broken: PerfbisectError | None = None
     _rested: bool = False
     _left: bool = False
@@ -118,10 +120,10 @@ class AgentSession:
 
     def _await(self, timeout: float) -> Mapping[str, Any]:
         """Wait for the agent's answer, watching for a crash; at the deadline end the run."""
-        deadline = time.monotonic() + timeout
-        while (left := deadline - time.monotonic()) > 0:
+        deadline = Patience(timeout, self.worked)
+        while not deadline.over():
             try:
-                return _decoded(self.line.receive(min(_SLICE_SECONDS, left)))
+                return _decoded(self.line.receive(min(_SLICE_SECONDS, timeout)))
             except LineSilent:
                 death = self.crashed()
                 if death is not None:

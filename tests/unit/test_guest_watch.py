@@ -9,20 +9,21 @@ import pytest
 
 from bisector.adapters.guest_watch import Look, wait_for_agent
 from bisector.adapters.line import LineSilent
+from bisector.adapters.patience import Patience
 from bisector.errors import BootFailed
 
 
 class Guest:
-    """A domain of which only its CPU time is known."""
+    """A domain that gets so much CPU time a second."""
 
-    def __init__(self, cpu: float | None) -> None:
-        self.cpu = cpu
+    def __init__(self, share: float | None) -> None:
+        self.share, self.began = share, time.monotonic()
 
     def ended(self) -> None:
         return None
 
     def cpu_seconds(self) -> float | None:
-        return self.cpu
+        return None if self.share is None else self.share * (time.monotonic() - self.began)
 
 
 class Silence:
@@ -40,33 +41,33 @@ class Silence:
 
 
 def _wait(
-    tmp_path: Path, cpu: float | None, *, spins: bool = True, timeout: float = 0.1, after: int = 20
+    tmp_path: Path, share: float | None, *, spins: bool = True, timeout: float = 0.1, after: int = 20
 ) -> str:
-    look = Look(tmp_path / "console.log", Guest(cpu), spins=spins)
-    return wait_for_agent(look, Silence(after), time.monotonic() + timeout, timeout)
+    look = Look(tmp_path / "console.log", Guest(share), spins=spins)
+    return wait_for_agent(look, Silence(after), Patience(timeout, look.worked))
 
 
 def test_a_guest_that_the_host_starves_is_waited_for(tmp_path: Path) -> None:
-    assert _wait(tmp_path, 0.001) == "{}"
+    assert _wait(tmp_path, 0.01) == "{}"
 
 
 @pytest.mark.parametrize(
-    ("cpu", "spins"),
+    ("share", "spins"),
     [
-        (0.09, True),  # it had its share and said nothing
+        (0.9, True),  # it had its share and said nothing
         (None, True),
-        (0.001, False),  # an idle guest on a wall clock uses no CPU, hanging or not
+        (0.01, False),  # an idle guest on a wall clock uses no CPU, hanging or not
     ],
 )
-def test_a_guest_that_had_its_chance_hangs(tmp_path: Path, cpu: float | None, spins: bool) -> None:
+def test_a_guest_that_had_its_chance_hangs(tmp_path: Path, share: float | None, spins: bool) -> None:
     with pytest.raises(BootFailed, match="did not boot within 0 s: it never said a word"):
-        _wait(tmp_path, cpu, spins=spins, after=1000)
+        _wait(tmp_path, share, spins=spins, after=1000)
 
 
 def test_patience_ends(tmp_path: Path) -> None:
     started = time.monotonic()
     with pytest.raises(BootFailed, match="did not boot"):
-        _wait(tmp_path, 0.001, after=10_000)
+        _wait(tmp_path, 0.01, after=10_000)
     assert 0.3 < time.monotonic() - started < 5
 
 
