@@ -39,7 +39,7 @@ PAIRS = 40
 """Pairs are formed among so many classes, the most probable ones: 780 pairs."""
 SCREENED_PAIRS = 16
 """The same while noise hypotheses are screened, where only their sum matters."""
-BOOT = ((0.0, 0.35), (0.35, 0.15), (0.75, 0.2), (1.5, 0.2), (3.0, 0.1))
+BOOT = ((0.0, 0.35), (0.35, 0.15), (0.75, 0.18), (1.5, 0.16), (2.3, 0.1), (3.5, 0.06))
 """(boot spread / run spread, prior): the grid of search.md reaches 2; real kernels reach higher."""
 UNIT = ((0.0, 0.6), (0.1, 0.2), (0.25, 0.12), (0.5, 0.08))
 """(spread between binaries / effect, prior)."""
