@@ -26,13 +26,12 @@ class Level:
 class Step:
     """The change between a measured commit and its newest measured ancestor, in worse units.
 
-    commits: candidates that lie between. Every candidate lies in at least one of the steps, for bad is
-    measured; only commits that contain good count, for the others have an offset of their own.
+    Every candidate lies in at least one of the steps, for bad is measured; only commits that contain good
+    count, for the others have an offset of their own.
     """
 
     before: int
     after: int
-    commits: int
     change: float
     sd: float
 
@@ -44,17 +43,12 @@ def curve(view: View, belief: Belief) -> list[Level]:
     y, boot = belief.fits.y[belief.best], belief.noise_mean("boot")
     good = [i for i, c in enumerate(p.commit) if p.tested[c] == view.graph.good]
     zero = float(np.mean(y[good])) if good else 0.0
-    result = []
-    for i, commit in enumerate(p.tested):
-        cells = np.flatnonzero(p.commit == i)
-        if not len(cells):
-            continue
-        visits = np.isin(p.cell, cells)
-        variance = boot**2 + 1 / r.precision[visits]
-        precision = (1 / variance).sum()
-        level = float((r.location[visits] / variance).sum() / precision) - zero
-        result.append(Level(commit, level, float(1 / np.sqrt(precision))))
-    return result
+    at = p.commit[p.cell]
+    precision = 1 / (boot**2 + 1 / r.precision)
+    total = np.bincount(at, precision, len(p.tested))
+    summed = np.bincount(at, precision * r.location, len(p.tested))
+    measured = np.flatnonzero(total > 0).tolist()
+    return [Level(p.tested[i], float(summed[i] / total[i]) - zero, float(total[i] ** -0.5)) for i in measured]
 
 
 def levels(view: View, belief: Belief) -> tuple[tuple[int, Interval], ...]:
@@ -74,19 +68,21 @@ def steps(view: View, belief: Belief) -> list[Step]:
     for i, above in enumerate(measured):
         below = next((x for x in measured[:i][::-1] if history.is_ancestor(x.commit, above.commit)), None)
         if below is not None:
-            inside = history.ancestors(above.commit) & ~history.ancestors(below.commit)
-            many = int((inside & history.candidate).sum())
             sd = math.hypot(above.sd, below.sd)
-            found.append(Step(below.commit, above.commit, many, above.level - below.level, sd))
+            found.append(Step(below.commit, above.commit, above.level - below.level, sd))
     return found
 
 
 def largest(view: View, belief: Belief, most: int = 3) -> list[tuple[int, Interval]]:
     """Return the largest steps for the worse: the candidates in it, and the relative change."""
     assert view.readings is not None
-    relative = view.readings.scale.relative
-    worse = sorted((s for s in steps(view, belief) if s.change > 0), key=lambda s: -s.change)
-    return [(s.commits, relative(s.change - 2 * s.sd, s.change, s.change + 2 * s.sd)) for s in worse[:most]]
+    history, relative = view.history, view.readings.scale.relative
+    result = []
+    for s in sorted((s for s in steps(view, belief) if s.change > 0), key=lambda s: -s.change)[:most]:
+        inside = history.ancestors(s.after) & ~history.ancestors(s.before) & history.candidate
+        change = relative(s.change - 2 * s.sd, s.change, s.change + 2 * s.sd)
+        result.append((int(inside.sum()), change))
+    return result
 
 
 def reaching(view: View, belief: Belief) -> float:

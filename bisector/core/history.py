@@ -86,9 +86,7 @@ class History:
             shape=(self.segments, self.segments),
         )
         self._masks: dict[int, Mask] = {}
-        self._common: dict[tuple[int, int], float] = {}
         self._partitions: dict[tuple[int, ...], Partition] = {}
-        self._relations: dict[tuple[int, ...], tuple[Ints, Floats]] = {}
         self._bases: dict[int, bytes] = {}
         self._reach: NDArray[np.uint8] | None = None
         self.roots = (graph.good,) if not graph.merge_bases else graph.merge_bases
@@ -136,29 +134,6 @@ class History:
         """Return whether a is an ancestor of b or b itself, as `git merge-base --is-ancestor` does."""
         return bool(self.ancestors(b)[a])
 
-    def common(self, a: int, b: int) -> float:
-        """Return how many candidates two commits both contain."""
-        key = (a, b) if a <= b else (b, a)
-        value = self._common.get(key)
-        if value is None:
-            both = self.ancestors(a) & self.ancestors(b) & self.candidate
-            value = self._common[key] = float(np.count_nonzero(both))
-        return value
-
-    def relations(self, tested: tuple[int, ...]) -> tuple[Ints, Floats]:
-        """Return the fork base of each commit as a number (T,), 0 for good's, and the part of the range that
-        two commits share (T, T)."""
-        known = self._relations.get(tested)
-        if known is None:
-            bases: dict[bytes, int] = {b"": 0}
-            forks = np.array([bases.setdefault(self.base(c), len(bases)) for c in tested])
-            whole = max(1.0, float(np.count_nonzero(self.candidate)))
-            shared = np.array([[self.common(a, b) for b in tested] for a in tested]) / whole
-            if len(self._relations) > 64:
-                self._relations.clear()
-            known = self._relations[tested] = (forks, shared)
-        return known
-
     # --- fork points ---
 
     def base(self, commit: int) -> bytes:
@@ -174,6 +149,11 @@ class History:
             base = b"" if inside else np.packbits(mask[self._boundary]).tobytes()
             self._bases[commit] = base
         return base
+
+    def forks(self, commits: tuple[int, ...]) -> Ints:
+        """Return the base of each commit as a number (T,), 0 for good's."""
+        bases: dict[bytes, int] = {b"": 0}
+        return np.array([bases.setdefault(self.base(c), len(bases)) for c in commits])
 
     def whole(self) -> Mask:
         """Return the mask (n,) of the commits whose base is that of good."""

@@ -79,7 +79,17 @@ class Memory:
         checkpoint = 2
         while (following := max(checkpoint + 1, int(checkpoint * GROWTH))) <= len(visits):
             checkpoint = following
-        part = self.part(view, tuple(visits[:checkpoint]))
+        # Without what was built since, which says nothing about noise: else every build would screen anew.
+        whole = view.state
+        part = self.view(
+            State(
+                whole.graph,
+                whole.goal,
+                visits=tuple(visits[:checkpoint]),
+                marks=whole.marks,
+                costs=whole.costs,
+            )
+        )
         testbeds = len({v.testbed for v in part.state.visits})
         return self.remember(
             ("noises", part.key, proven, effect),

@@ -177,10 +177,9 @@ class Predictor:
         if noise.unit and place is not None:
             k[(p.commit == place) & (p.layout == layout)] += noise.unit**2
         if noise.walk:
-            everything = max(1.0, float(self.history.candidate.sum()))
-            shared = np.array([self.history.common(commit, c) for c in p.tested]) / everything
-            k += noise.walk**2 * shared[p.commit]
-            own += noise.walk**2 * self.history.common(commit, commit) / everything
+            inside = self.shares(commit) * p.classes.size / max(1, int(p.classes.size.sum()))
+            k += noise.walk**2 * (inside @ p.design)
+            own += noise.walk**2 * float(inside.sum())
         if noise.drift:
             k += noise.drift**2 * p.time
             own += noise.drift**2

@@ -90,7 +90,10 @@ def problem(
     total = prior.sum()
     if total > 0:
         prior /= total
-    forks, common = history.relations(tested)
+    forks = history.forks(tested)
+    # What two commits have in common, as a part of the range: sums over the classes that both contain.
+    inside = classes.contains.astype(float)
+    common = (inside.T * classes.size) @ inside / max(1, int(classes.size.sum()))
     columns = [np.ones(len(commit))]
     for commits_of in proven:
         share = np.mean([[history.is_ancestor(p, c) for c in tested] for p in commits_of], axis=0)
