@@ -149,13 +149,14 @@ class MetricSpec:
     """A metric as it is read from a run's output; the rest belongs to the planner.
 
     at: where it stands if not under its name (JSON path, regular expression, key; see spec/workload.py).
-    optional: a run that does not give it is a good run.
+    optional: a run that does not give it is a good run. point: of a parameter matrix, by its label.
     """
 
     name: str
     unit: str
     at: str = ""
     optional: bool = False
+    point: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +165,8 @@ class Job:
 
     payload: folder whose content is put on the testbed; run: command as a list, relative to that folder,
     never a shell string; environment: settings for the guest, such as {'autogroup': '0'};
-    checksum: of the payload, recorded with every boot.
+    checksum: of the payload, recorded with every boot; packages: that the testbed must have;
+    cleanup: whether the agent has something to end when the boot is left.
     """
 
     name: str
@@ -178,6 +180,8 @@ class Job:
     environment: Mapping[str, str] = field(default_factory=dict)
     parse: str = "key-value"
     checksum: str = ""
+    packages: tuple[str, ...] = ()
+    cleanup: bool = False
 
 
 @dataclass(frozen=True, slots=True)

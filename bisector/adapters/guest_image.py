@@ -24,7 +24,7 @@ from bisector.errors import InfrastructureError
 from bisector.ports import Progress
 
 PACKAGES = ("openssh-server", "python3", "iproute2", "procps")
-"""What is in a guest beside the essential packages: a way in, Ansible's interpreter, tools for workloads."""
+"""In every guest beside the essential packages: a way in, Ansible's interpreter, tools for workloads."""
 
 _INGREDIENTS = Path(__file__).parent / "guest"
 _FILES = ("customize.sh", "init.c", "sshd_config")
@@ -50,14 +50,18 @@ class GuestImage:
 
 
 class GuestImages:
-    """The images of one cache folder, which may be shared by several processes."""
+    """The images of one cache folder, which may be shared by several processes.
 
-    def __init__(self, cache: Path) -> None:
+    packages: what a workload requires beside `PACKAGES`; each set of packages is an image of its own.
+    """
+
+    def __init__(self, cache: Path, packages: Sequence[str] = ()) -> None:
         self._folder = cache / "images"
+        self._packages = (*PACKAGES, *sorted(set(packages) - set(PACKAGES)))
 
     def present(self) -> GuestImage | None:
         """Return the image if it has been built already."""
-        return _load(self._folder / _key())
+        return _load(self._folder / _key(self._packages))
 
     def ensure(self, progress: Progress) -> GuestImage:
         """Return the image, built if needed (as root, one to ten minutes).
@@ -105,17 +109,17 @@ class GuestImages:
             )
             disk = work / "root.ext2"
             disk.touch()
-            _debootstrap(work, files, disk)
+            _debootstrap(work, files, disk, self._packages)
             progress("computing the guest image's checksum")
             host_key = " ".join((files / "host_key.pub").read_text(encoding="ascii").split()[:2])
-            about = {"checksum": _checksum(disk), "host_key": host_key, "packages": list(PACKAGES)}
+            about = {"checksum": _checksum(disk), "host_key": host_key, "packages": list(self._packages)}
             shutil.copy(files / "client_key", work / "client_key")
             (work / "client_key").chmod(0o600)
             (work / "image.json").write_text(json.dumps(about, indent=1), encoding="utf-8")
             shutil.rmtree(files)
             disk.chmod(0o444)
             work.chmod(0o755)
-            final = self._folder / _key()
+            final = self._folder / _key(self._packages)
             shutil.rmtree(final, ignore_errors=True)  # one that `_load` found unusable
             work.rename(final)
             work.mkdir()  # for TemporaryDirectory to remove
@@ -125,7 +129,7 @@ class GuestImages:
         return image
 
 
-def _debootstrap(work: Path, files: Path, disk: Path) -> None:
+def _debootstrap(work: Path, files: Path, disk: Path, packages: Sequence[str]) -> None:
     targets = ["apt-get", "indextargets", "--format", _TARGET, "Created-By: Packages"]
     listed = process.run(targets).output
     if not listed.strip():  # a fresh machine or container has no lists yet
@@ -145,7 +149,7 @@ def _debootstrap(work: Path, files: Path, disk: Path) -> None:
             "--mode=root",
             "--variant=essential",
             "--format=null",
-            f"--include={','.join(PACKAGES)}",
+            f"--include={','.join(packages)}",
             "--aptopt=Apt::Install-Recommends false",
             f"--aptopt={work / 'apt.conf'}",
             *(f"--dpkgopt=path-exclude=/usr/share/{part}/*" for part in ("man", "doc", "info", "locale")),
@@ -204,9 +208,9 @@ def _keys(folder: Path) -> None:
         process.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", folder / name])
 
 
-def _key() -> str:
+def _key(packages: Sequence[str]) -> str:
     """Return the name of the folder that holds what these ingredients give."""
-    digest = hashlib.sha256(f"{_LAYOUT} {' '.join(PACKAGES)}".encode())
+    digest = hashlib.sha256(f"{_LAYOUT} {' '.join(packages)}".encode())
     for name in _FILES:
         digest.update((_INGREDIENTS / name).read_bytes())
     return digest.hexdigest()[:16]

@@ -81,7 +81,7 @@ class LibvirtTestbed:
         """Boot the kernel in a new guest and deploy the job. See `ports.Testbed.boot`."""
         folder = folder.absolute()
         on_disk = kernel.userspace == "debian"
-        image = GuestImages(self._cache).ensure(progress) if on_disk else None
+        image = GuestImages(self._cache, job.packages).ensure(progress) if on_disk else None
         with contextlib.ExitStack() as held:
             held.enter_context(_owned(self._lock, self.name))
             hypervisor = Hypervisor(self._uri)

@@ -32,7 +32,11 @@ def parse(kind: str, text: str, metrics: Sequence[MetricSpec]) -> dict[str, floa
         parser = _PARSERS[kind]
     except KeyError as error:
         raise OutputError(f"unknown kind of output '{kind}' (known: {', '.join(_PARSERS)})") from error
-    found = parser(text, metrics)
+    found: dict[str, object] = {}
+    parts = _parts(text)
+    for point in {metric.point: None for metric in metrics}:
+        if point in parts or not point:
+            found.update(parser(parts[point] if point else text, [m for m in metrics if m.point == point]))
     values = {}
     for metric in metrics:
         if metric.name not in found:
@@ -41,6 +45,18 @@ def parse(kind: str, text: str, metrics: Sequence[MetricSpec]) -> dict[str, floa
             raise OutputError(f"the output has no metric '{metric.name}'")
         values[metric.name] = _finite(metric.name, found[metric.name])
     return values
+
+
+def _parts(text: str) -> dict[str, str]:
+    """Return what each point of a parameter matrix printed: the text behind its line '== LABEL'."""
+    parts: dict[str, list[str]] = {}
+    here: list[str] = []
+    for line in text.splitlines(keepends=True):
+        if line.startswith("== "):
+            here = parts.setdefault(line[3:].strip(), [])
+        else:
+            here.append(line)
+    return {label: "".join(lines) for label, lines in parts.items()}
 
 
 def _finite(name: str, value: object) -> float:

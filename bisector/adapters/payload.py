@@ -8,18 +8,22 @@ import json
 import os
 import shutil
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bisector.adapters import process
 from bisector.errors import InfrastructureError, RequestError
 from bisector.ports import Job, MetricSpec
 from bisector.resources import resource
+from bisector.spec.manifest import WorkloadManifest
+from bisector.spec.points import Point, fixed
 from bisector.spec.workload import MANIFEST, Workload
 
 AGENT = "perfbisect-agent"
 FACTS = "perfbisect-facts"
 SETTINGS = "perfbisect-settings"
+RUNNER = "perfbisect-runner"
+PLAN = "perfbisect-plan"
 
 _BUILD_SECONDS = 600.0
 """A workload is a small program; ten minutes are for a slow machine, not for a kernel."""
@@ -75,8 +79,8 @@ def workload_job(workload: Workload, out_dir: Path) -> Job:
     return Job(
         name=workload.name,
         payload=payload,
-        run=manifest.run,
-        metrics=tuple(MetricSpec(m.name, m.unit, m.at, m.optional) for m in manifest.metrics),
+        run=(RUNNER, PLAN) if needs_runner(manifest) else manifest.points()[0].command(manifest.run, {}),
+        metrics=metric_specs(manifest),
         warmup=manifest.warmup,
         settle=manifest.settle,
         pause=manifest.pause,
@@ -84,6 +88,42 @@ def workload_job(workload: Workload, out_dir: Path) -> Job:
         environment=manifest.environment.settings(),
         parse=manifest.parse,
         checksum=recorded,
+        packages=manifest.requires.packages,
+        cleanup=bool(manifest.cleanup),
+    )
+
+
+def needs_runner(manifest: WorkloadManifest) -> bool:
+    """Return whether a run is more than one program of the payload with fixed words."""
+    return bool(manifest.parameters or manifest.setup or manifest.cleanup or not manifest.files)
+
+
+def plan_text(manifest: WorkloadManifest, payload: Path) -> str:
+    """Return the runner's plan; its form is in the source of the runner. payload: for its programs."""
+    once = fixed(manifest.parameters)
+
+    def told(command: Sequence[str], point: Point) -> list[str]:
+        words = point.command(command, once)
+        program = f"./{words[0]}" if (payload / words[0]).is_file() else words[0]
+        return [*(f"word {word}" for word in (program, *words[1:])), "end"]
+
+    lines: list[str] = []
+    for part, commands in (("setup", manifest.setup), ("cleanup", manifest.cleanup)):
+        for command in commands:
+            lines += [part, *told(command, Point())]
+    for point in manifest.points():
+        lines.append(f"point {point.label}")
+        lines += [f"atmost {number} {factor:g}" for number, factor in point.limits]
+        lines += told(manifest.run, point)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def metric_specs(manifest: WorkloadManifest) -> tuple[MetricSpec, ...]:
+    """Return what a run must print, for every point of the parameters."""
+    metrics = manifest.expanded_metrics()
+    labels = [point.label for point in manifest.points() for _ in manifest.metrics]
+    return tuple(
+        MetricSpec(m.name, m.unit, m.at, m.optional, label) for m, label in zip(metrics, labels, strict=True)
     )
 
 
@@ -135,6 +175,8 @@ def agent_command(job: Job) -> list[str]:
             command += [f"--{name}", value]
         elif name.startswith("env."):
             command += ["--env", f"{name.removeprefix('env.')}={value}"]
+    if job.cleanup:
+        command += ["--cleanup", PLAN]
     return [*command, "--", f"./{job.run[0]}", *job.run[1:]]
 
 
@@ -165,16 +207,21 @@ def _build(workload: Workload, build: Path, payload: Path) -> None:
                 f"{workload.folder / MANIFEST}: 'files': there is no '{name}' after the build",
                 cure="name it as the build step writes it",
             )
-    _add_agent(cc, payload)
+    if needs_runner(workload.manifest):
+        (payload / PLAN).write_text(plan_text(workload.manifest, payload), encoding="utf-8")
+        _add_own(cc, "runner", payload / RUNNER)
+    _add_own(cc, "agent", payload / AGENT)
+    shutil.copyfile(_sources("agent") / "facts.txt", payload / FACTS)
 
 
-def _add_agent(cc: tuple[str, ...], payload: Path) -> None:
-    sources = resource("playbooks") / "roles" / "measure" / "files" / "agent"
-    names = sorted(path.name for path in sources.glob("*.c"))
-    process.run(
-        [*cc, "-O2", "-s", "-o", (payload / AGENT).absolute(), *names], cwd=sources, timeout=_BUILD_SECONDS
-    )
-    shutil.copyfile(sources / "facts.txt", payload / FACTS)
+def _sources(name: str) -> Path:
+    return resource("playbooks") / "roles" / "measure" / "files" / name
+
+
+def _add_own(cc: tuple[str, ...], name: str, program: Path) -> None:
+    names = sorted(path.name for path in _sources(name).glob("*.c"))
+    command: list[str | Path] = [*cc, "-O2", "-s", "-o", program.absolute(), *names]
+    process.run(command, cwd=_sources(name), timeout=_BUILD_SECONDS)
 
 
 def _owned_by_root(info: tarfile.TarInfo) -> tarfile.TarInfo:

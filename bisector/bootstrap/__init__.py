@@ -15,7 +15,7 @@ from bisector.errors import InfrastructureError, RequestError
 from bisector.resources import resource
 from bisector.spec.request import Accepted
 from bisector.spec.settings import Settings
-from bisector.spec.workload import load_workload
+from bisector.spec.workload import Workload, load_workload
 
 if TYPE_CHECKING:
     from bisector.adapters.host import Check
@@ -138,14 +138,14 @@ def services(settings: Settings, accepted: Accepted, stop: Stop | None = None) -
         make_job=lambda folder: workload_job(workload, folder),
         state_dir=settings.state_dir,
         patches=tuple(Path(path) for path in request.apply),
-        boot_notes=_guest_notes(settings, the_lab, accepted),
+        boot_notes=_guest_notes(settings, the_lab, accepted, workload),
         one_host=any(host.reach.local for host in the_lab.builders),
         tidy=end_orphans,
         irrelevant=Pruning.of(settings, accepted),
     )
 
 
-def _guest_notes(settings: Settings, the_lab: Lab, accepted: Accepted) -> dict[str, str]:
+def _guest_notes(settings: Settings, the_lab: Lab, accepted: Accepted, workload: Workload) -> dict[str, str]:
     """Return the checksum of the guest image if guests measure; not yet known before the very first boot.
 
     Guests without a disk say themselves what they are made of.
@@ -158,7 +158,7 @@ def _guest_notes(settings: Settings, the_lab: Lab, accepted: Accepted) -> dict[s
         return {}
     from bisector.adapters.guest_image import GuestImages
 
-    image = GuestImages(settings.cache_dir).present()
+    image = GuestImages(settings.cache_dir, workload.manifest.requires.packages).present()
     return {"image": image.checksum} if image is not None else {}
 
 

@@ -12,9 +12,10 @@ from bisector import bootstrap
 from bisector.core.model import CommitGraph, Goal, TestbedClock
 from bisector.errors import InfrastructureError, RequestError, SourceFailed
 from bisector.spec import serial
+from bisector.spec.manifest import parse_threshold
 from bisector.spec.request import Accepted, Request
 from bisector.spec.settings import Settings
-from bisector.spec.workload import Workload, load_workload, parse_threshold
+from bisector.spec.workload import Workload, load_workload
 
 if TYPE_CHECKING:
     from bisector.ports import Source

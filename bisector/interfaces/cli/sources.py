@@ -136,7 +136,7 @@ def _metrics(workload: str, deciding: Metric) -> dict[str, Metric]:
     from bisector.spec.workload import load_workload
 
     try:
-        found = {m.name: m.metric() for m in load_workload(workload).manifest.metrics}
+        found = {m.name: m.metric() for m in load_workload(workload).manifest.expanded_metrics()}
     except PerfbisectError:  # its folder is gone: the deciding metric is known all the same
         found = {}
     return {**found, deciding.name: deciding}

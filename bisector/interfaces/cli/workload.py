@@ -22,6 +22,8 @@ def register(app: typer.Typer) -> None:
     group.command(name="list")(list_)
     group.command()(show)
     group.command()(run)
+    group.command()(new)
+    group.command()(check)
     app.add_typer(group, name="workload")
 
 
@@ -69,7 +71,7 @@ def show(
                 "description": manifest.description.strip(),
                 "folder": str(workload.folder),
                 "command": " ".join(manifest.run),
-                "metrics": "\n".join(_metric(m) for m in manifest.metrics),
+                "metrics": "\n".join(_metric(m) for m in manifest.metrics) + _matrix(workload),
                 "runs": f"{manifest.runs} to begin with, after {manifest.warmup} for warming up",
                 "timeout": f"{manifest.timeout:g} s",
                 "clocks": " or ".join(manifest.clocks),
@@ -137,12 +139,60 @@ def run(
                 {"warmup": index < warmup, "values": dict(result.values), "flags": list(result.flags)}
             )
             if not as_json:
-                units = {metric.name: metric.unit for metric in workload.manifest.metrics}
+                units = {metric.name: metric.unit for metric in workload.manifest.expanded_metrics()}
                 said = ", ".join(f"{key} {value:.6g} {units[key]}" for key, value in result.values.items())
                 marks = [*(["warm-up"] if index < warmup else []), *result.flags]
                 print(f"run {index}: {said}" + (f" ({', '.join(marks)})" if marks else ""))
     if as_json:
         output.facts({"workload": workload.name, "runs": done})
+
+
+def new(
+    name: Annotated[str, typer.Argument(help="Small letters, digits, '.', '_' and '-'.")],
+    parent: Annotated[Path, typer.Option("--in", help="Where its folder is made.")] = Path(),
+) -> None:
+    """Write a new workload: a manifest of ten lines and a script that prints a number.
+
+    Example:
+
+      perfbisect workload new my-workload
+    """
+    from bisector.spec.template import write_new
+
+    folder = write_new(name, parent)
+    place = folder if folder.is_absolute() else f"./{folder}"
+    print(f"{place} is there; change {folder.name}.sh, then try it: perfbisect workload check {place}")
+
+
+def check(
+    name: Annotated[str, typer.Argument(help="Its name, or the path of a folder with a workload.yaml.")],
+    folder: Folder = None,
+    as_json: Json = False,
+) -> None:
+    """Check a workload: its manifest, its sample outputs, where it can run, and one run on this machine.
+
+    Exit code 1 if something must be mended.
+
+    Example:
+
+      perfbisect workload check ./my-workload
+    """
+    import dataclasses
+
+    from bisector.bootstrap.workload_check import check_workload
+    from bisector.spec.workload import load_workload
+
+    wrong, findings = False, []
+    for finding in check_workload(load_workload(name, folder)):
+        wrong = wrong or finding.state == "no"
+        findings.append(dataclasses.asdict(finding))
+        if not as_json:
+            paint = {"ok": output.good, "note": output.doubtful, "no": output.bad}[finding.state]
+            print(f"{paint(finding.state):<6}{finding.what}: {finding.words}")
+    if as_json:
+        output.facts(findings)
+    if wrong:
+        raise typer.Exit(1)
 
 
 def _deciding(workload: Workload) -> str:
@@ -152,6 +202,15 @@ def _deciding(workload: Workload) -> str:
         metric = next(iter(by_clock.values()))
         return f"{metric.name} ({metric.unit})"
     return ", ".join(f"{clock}: {metric.name} ({metric.unit})" for clock, metric in by_clock.items())
+
+
+def _matrix(workload: Workload) -> str:
+    """Say how often, and where it is decided, if each run executes several points."""
+    points = workload.manifest.points()
+    if len(points) == 1:
+        return ""
+    labels = ", ".join(point.label for point in points)
+    return f"\neach at {len(points)} points: {labels}\ndecides: {workload.metric().name}"
 
 
 def _metric(metric: Any) -> str:  # noqa: ANN401 - MetricManifest; pydantic is imported late

@@ -3,7 +3,7 @@
  *
  *     agent prepare FACTS SETTINGS
  *     agent serve [--unasked SETTLE_MS:PAUSE_MS] [--cpus LIST] [--nice N] [--env NAME=VALUE]...
- *                 -- COMMAND [ARGUMENT]...
+ *                 [--cleanup PLAN] -- COMMAND [ARGUMENT]...
  *
  * 'serve' reads commands, one a line, and answers each with one line of JSON:
  *
@@ -51,6 +51,7 @@ struct options {
 	long settle, pause; /* milliseconds, used with --unasked */
 	char *environment[ENVIRONMENT_MAX];
 	int variables;
+	char *cleanup; /* plan whose part of that name is executed at the end */
 	char **command;
 };
 
@@ -344,6 +345,20 @@ static void run_unasked(const struct options *options)
 	}
 }
 
+static void clean_up(const struct options *options)
+{
+	pid_t child = options->cleanup != NULL ? fork() : -1;
+
+	if (child == 0) {
+		dup2(2, 1);
+		execle("./perfbisect-runner", "perfbisect-runner", options->cleanup, "cleanup", (char *)NULL,
+		       (char **)options->environment);
+		_exit(127);
+	}
+	while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
 static int serve(const struct options *options)
 {
 	struct sigaction action;
@@ -384,6 +399,7 @@ static int serve(const struct options *options)
 			answer_error(command, EINVAL);
 		}
 	}
+	clean_up(options);
 	return 0;
 }
 
@@ -391,7 +407,7 @@ static int usage(void)
 {
 	fputs("usage: agent prepare FACTS SETTINGS\n"
 	      "       agent serve [--unasked SETTLE_MS:PAUSE_MS] [--cpus LIST] [--nice N] [--env NAME=VALUE]...\n"
-	      "                   -- COMMAND [ARGUMENT]...\n",
+	      "                   [--cleanup PLAN] -- COMMAND [ARGUMENT]...\n",
 	      stderr);
 	return 2;
 }
@@ -422,6 +438,8 @@ int main(int argc, char **argv)
 			options.pinned = 1;
 			if (parse_cpus(argv[i + 1], &options.cpus) != 0)
 				return usage();
+		} else if (strcmp(argv[i], "--cleanup") == 0) {
+			options.cleanup = argv[i + 1];
 		} else if (strcmp(argv[i], "--nice") == 0) {
 			options.nice = atoi(argv[i + 1]);
 		} else if (strcmp(argv[i], "--env") == 0 && options.variables < ENVIRONMENT_MAX - 1) {

@@ -1,0 +1,69 @@
+"""The points of a parameter matrix: every combination of values, and what becomes of a command there.
+
+A value `4x` means that many times the CPUs which the workload may use; its number is known only on the
+testbed, so it stays a placeholder (`{cpus*4}`) until the runner there reads it, and its label stays '4x'.
+Where a list has such values, plain numbers above the largest of them are left out on that testbed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+_TIMES_CPUS = re.compile(r"(?P<factor>[0-9]+(?:\.[0-9]+)?)x")
+_PLACEHOLDER = re.compile(r"\{(?P<name>[a-z][a-z0-9_]*)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One combination. values: parameter -> text as in the manifest; limits: (number, factor of the CPUs)."""
+
+    values: Mapping[str, str] = field(default_factory=dict)
+    limits: tuple[tuple[int, float], ...] = ()
+
+    @property
+    def label(self) -> str:
+        """Return 'threads=4x,size=10'."""
+        return ",".join(f"{name}={value}" for name, value in self.values.items())
+
+    def command(self, words: Sequence[str], fixed: Mapping[str, str]) -> tuple[str, ...]:
+        """Return a command with `{name}` replaced by its value here. fixed: parameters with one value."""
+        values = {**fixed, **self.values}
+        return tuple(_PLACEHOLDER.sub(lambda m: _text(values[m["name"]]), word) for word in words)
+
+
+def points(parameters: Mapping[str, Sequence[str]]) -> tuple[Point, ...]:
+    """Return all combinations of the parameters that have several values; one empty point if none has."""
+    varied = {name: values for name, values in parameters.items() if len(values) > 1}
+    found = []
+    for choice in itertools.product(*varied.values()):
+        chosen = dict(zip(varied, choice, strict=True))
+        limits = tuple(
+            (int(value), largest)
+            for name, value in chosen.items()
+            if value.isdigit() and (largest := _largest(varied[name])) is not None
+        )
+        found.append(Point(chosen, limits))
+    return tuple(found)
+
+
+def fixed(parameters: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Return the parameters that have one value."""
+    return {name: values[0] for name, values in parameters.items() if len(values) == 1}
+
+
+def placeholders(words: Sequence[str]) -> set[str]:
+    """Return the parameters that a command names."""
+    return {match["name"] for word in words for match in _PLACEHOLDER.finditer(word)}
+
+
+def _text(value: str) -> str:
+    match = _TIMES_CPUS.fullmatch(value)
+    return value if match is None else f"{{cpus*{match['factor']}}}"
+
+
+def _largest(values: Sequence[str]) -> float | None:
+    factors = [float(match["factor"]) for value in values if (match := _TIMES_CPUS.fullmatch(value))]
+    return max(factors, default=None)

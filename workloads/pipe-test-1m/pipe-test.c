@@ -1,0 +1,1 @@
+../pipe-test/pipe-test.c
