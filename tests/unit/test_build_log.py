@@ -80,3 +80,15 @@ def test_the_first_error_is_shown_with_what_follows() -> None:
 )
 def test_paths_are_told_as_they_are_in_the_tree(line: str, short: str) -> None:
     assert without_folder(line) == short
+
+
+def test_a_linkers_warning_is_not_why_it_failed() -> None:
+    log = (
+        "ld: .tmp_vmlinux1:(*ABS*+0x8): warning: multiple definition of `jiffies_64'; b.o: first there\n"
+        "ld: warning: .tmp_vmlinux1 has a LOAD segment with RWX permissions\n"
+        "ld: drivers/built-in.o: in function `store_uevent':\n"
+        "core.c:(.text+0x3af4f): undefined reference to `kobject_actions'\n"
+    )
+    assert judge(log).line == "core.c:(.text+0x3af4f): undefined reference to `kobject_actions'"
+    assert judge("ld: a.o: multiple definition of `x'\n").what == "it does not link"
+    assert judge("ld: warning: y\nld: cannot find -lz\n").line == "ld: cannot find -lz"
