@@ -32,6 +32,11 @@ TEXTS = {
         "acpi_status __initdata acpi_os_initialize(void);\n",
         "acpi_status acpi_os_initialize(void);\n",
     ),
+    "boot-header-die-end": (
+        "arch/i386/boot/header.S",
+        "die:\n\thlt\n\tjmp\tdie\n\n\t.size\tdie, .-due\n",
+        "die:\n\thlt\n\tjmp\tdie\n\n\t.size\tdie, .-die\n",
+    ),
     "copy-user-string-end": (
         "arch/x86/lib/copy_user_64.S",
         "END(copy_user_generic_c)\n",
