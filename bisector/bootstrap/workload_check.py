@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from bisector.bootstrap.by_hand import try_workload
+from bisector.core.words import count
 from bisector.errors import PerfbisectError
 from bisector.spec.workload import Workload
 
@@ -27,7 +28,9 @@ def check_workload(workload: Workload) -> Iterator[Finding]:
     """Look at a loaded workload, cheapest first; ends with one run on this machine if that is possible."""
     manifest = workload.manifest
     yield Finding(
-        "manifest", "ok", f"{len(manifest.expanded_metrics())} metrics at {len(manifest.points())} points"
+        "manifest",
+        "ok",
+        f"{count(len(manifest.expanded_metrics()), 'metric')} at {count(len(manifest.points()), 'point')}",
     )
     yield from _samples(workload)
     missing = [name for name in manifest.requires.programs if shutil.which(name) is None]

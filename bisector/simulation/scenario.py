@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 
 from bisector.adapters.fakes_lab import LabModel, SyntheticLab
+from bisector.core import words
 from bisector.core.model import Budget, CommitGraph, Goal, Metric, Threshold
 from bisector.errors import RequestError
 from bisector.simulation import histories
@@ -71,7 +72,9 @@ class Scenario:
                     f"there is no commit {culprit.place} in a range of {count}", cure=f"1 to {count}"
                 )
         if len(self.culprits) > count:
-            raise RequestError(f"{len(self.culprits)} culprits do not fit into {count} commits")
+            raise RequestError(
+                f"{words.count(len(self.culprits), 'culprit')} cannot be among {words.count(count, 'commit')}"
+            )
 
     @property
     def limit(self) -> float:

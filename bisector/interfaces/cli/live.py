@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
+from bisector.core.words import count
 from bisector.interfaces.cli import output
-from bisector.interfaces.report.words import count, cut, duration
+from bisector.interfaces.report.words import cut, duration
 
 if TYPE_CHECKING:
     from bisector.engine.events import Event

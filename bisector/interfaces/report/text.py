@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bisector.core.model import Conclusion, Discarded, Ending, Finding
+from bisector.core.words import count
 from bisector.interfaces.report import levels, trials, words
 from bisector.interfaces.report.differences import Change, Differences, compare
 from bisector.interfaces.report.material import Material
@@ -107,7 +108,7 @@ def _finding(material: Material, finding: Finding) -> list[str]:
         )
         rows["proof"] = (
             f"compared afresh with its parent{'s' if len(parents) > 1 else ''} {against}: "
-            f"{words.count(boots, 'fresh boot')}"
+            f"{count(boots, 'fresh boot')}"
         )
     elif len(finding.commits) == 1:
         rows["proof"] = "not certified: no fresh comparison with its parent held"

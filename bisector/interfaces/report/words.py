@@ -81,11 +81,6 @@ def wrap(text: str, indent: str = "  ", hang: str | None = None) -> list[str]:
     return lines
 
 
-def count(number: int, thing: str) -> str:
-    """Return '1 boot', '2 boots'."""
-    return f"{number} {thing}" + ("" if number == 1 else "s")
-
-
 def heading(text: str) -> list[str]:
     """Return a section's head, with an empty line before it."""
     return ["", text, "-" * len(text)]
