@@ -9,6 +9,7 @@ import pytest
 from bisector import bootstrap
 from bisector.adapters import guest_image
 from bisector.spec.settings import Settings
+from bisector.spec.workload import load_workload
 
 
 @pytest.mark.parametrize(
@@ -31,4 +32,4 @@ def test_only_guests_with_a_disk_have_an_image(
     )
     lab = SimpleNamespace(testbed=lambda _: SimpleNamespace(variables=SimpleNamespace(kind=kind)))
     accepted = SimpleNamespace(request=SimpleNamespace(recipe=recipe), testbeds=("guest",))
-    assert bootstrap._guest_notes(Settings(), lab, accepted) == notes
+    assert bootstrap._guest_notes(Settings(), lab, accepted, load_workload("pipe-test")) == notes
