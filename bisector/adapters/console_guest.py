@@ -21,11 +21,11 @@ from bisector.adapters.fifo_line import FifoLine
 from bisector.adapters.guest_watch import Look, wait_for_agent
 from bisector.adapters.kernel_image import identity
 from bisector.adapters.line import Line, LineClosed
-from bisector.adapters.opening import prove, read_facts
+from bisector.adapters.opening import boot_facts, prove, read_facts
 from bisector.adapters.patience import Patience
 from bisector.adapters.session import AgentSession, greet
 from bisector.errors import BootFailed, InfrastructureError
-from bisector.ports import BootFacts, Job, Kernel
+from bisector.ports import Job, Kernel
 
 log = logging.getLogger(__name__)
 
@@ -77,14 +77,7 @@ def open_session(
             raise BootFailed("the kernel died before it could run the workload", details=death) from error
         raise
     return AgentSession(
-        facts=BootFacts(
-            release=facts.get("uname.release", ""),
-            build_id=facts.get("build_id", ""),
-            facts=facts,
-            seconds=booted - started,
-            overhead_seconds=time.monotonic() - booted,
-            console=look.console,
-        ),
+        facts=boot_facts(facts, booted - started, time.monotonic() - booted, look.console),
         job=job,
         line=ConsoleNotes(line, look.console),
         folder=folder,

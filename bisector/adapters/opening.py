@@ -113,14 +113,7 @@ class Opening:
                 raise BootFailed("the kernel died while the workload was put on it", details=death) from error
             raise
         return AgentSession(
-            facts=BootFacts(
-                release=facts.get("uname.release", ""),
-                build_id=facts.get("build_id", ""),
-                facts=facts,
-                seconds=boot_seconds,
-                overhead_seconds=time.monotonic() - started,
-                console=console,
-            ),
+            facts=boot_facts(facts, boot_seconds, time.monotonic() - started, console),
             job=self._job,
             line=line,
             folder=self._folder,
@@ -201,6 +194,14 @@ def read_facts(text: str) -> dict[str, str]:
             if isinstance(facts, dict):
                 return {str(name): str(value) for name, value in facts.items()}
     raise InfrastructureError("the testbed told no facts after the deployment", details=text[-2000:])
+
+
+def boot_facts(
+    facts: Mapping[str, str], seconds: float, overhead_seconds: float, console: Path | None
+) -> BootFacts:
+    """Return what is known of a boot from what its agent told; the rest as in `BootFacts`."""
+    release, build_id = facts.get("uname.release", ""), facts.get("build_id", "")
+    return BootFacts(release, build_id, facts, seconds, overhead_seconds, console)
 
 
 def prove(kernel: Kernel, facts: Mapping[str, str]) -> None:

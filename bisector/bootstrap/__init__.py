@@ -19,8 +19,10 @@ from bisector.spec.workload import Workload, load_workload
 
 if TYPE_CHECKING:
     from bisector.adapters.host import Check
+    from bisector.adapters.kernel_builder import KernelBuilder
+    from bisector.adapters.kernel_tree import KernelTrees
     from bisector.engine.services import Services
-    from bisector.ports import Builder, Planner, Progress, Source, Store, Testbed
+    from bisector.ports import Planner, Progress, Source, Store, Testbed
     from bisector.spec.lab import Lab, TestbedSpec
 
 Stop = Callable[[], bool]
@@ -56,9 +58,16 @@ def lab(settings: Settings) -> Lab:
     return read_lab(settings.lab or default_inventory(), settings.cache_dir)
 
 
+def trees(settings: Settings, repo: str | Path) -> KernelTrees:
+    """Return the trees of a repository, with patches and edits put into them where builds keep theirs."""
+    from bisector.adapters.kernel_tree import KernelTrees, patched_trees
+
+    return KernelTrees(Path(repo), patched_trees(settings.cache_dir))
+
+
 def builder(
     settings: Settings, repo: str | Path, the_lab: Lab, stop: Stop | None = None, name: str | None = None
-) -> Builder:
+) -> KernelBuilder:
     """Return a builder of the lab, its first unless named, for a repository."""
     from bisector.adapters.ansible import Ansible
     from bisector.adapters.kernel_builder import KernelBuilder

@@ -72,13 +72,12 @@ def recipe_for(settings: Settings, name: str, repo: str | Path, *shas: str) -> s
 
     For 'auto' it is the one for the youngest kernels that covers them. Raises RequestError if there is none.
     """
-    from bisector.adapters.kernel_tree import KernelTrees, patched_trees
     from bisector.spec.recipe import AUTO, DEFAULT_RECIPE, choose_recipe
 
     _known_recipe(name)
     if name != AUTO:
         return name
-    trees = KernelTrees(Path(repo), patched_trees(settings.cache_dir))
+    trees = bootstrap.trees(settings, repo)
     try:
         return choose_recipe([trees.release(sha) for sha in shas])
     except SourceFailed:  # its Makefile names no release; what is wrong with it, the build will tell
@@ -122,9 +121,7 @@ def _check_ends(settings: Settings, repository: Source, request: Request, good: 
                 cure="give the git tree of the kernel with --repo, and two of its commits",
             )
     if request.apply:
-        from bisector.adapters.kernel_tree import KernelTrees, patched_trees
-
-        trees = KernelTrees(Path(request.repo), patched_trees(settings.cache_dir))
+        trees = bootstrap.trees(settings, request.repo)
         for name, sha in (("good", good), ("bad", bad)):
             try:
                 trees.tree(sha, tuple(Path(path) for path in request.apply))
@@ -138,10 +135,9 @@ def _check_ends(settings: Settings, repository: Source, request: Request, good: 
 
 def recipe_sum(settings: Settings, request: Request, *shas: str) -> str:
     """Return a checksum of how the ends are configured and compiled; empty if no rows can be chosen."""
-    from bisector.adapters.kernel_tree import KernelTrees, patched_trees
     from bisector.spec.plan import load_plan
 
-    trees = KernelTrees(Path(request.repo), patched_trees(settings.cache_dir))
+    trees = bootstrap.trees(settings, request.repo)
     try:
         digests = [load_plan(request.recipe, trees.release(sha), sha[:12]).digest() for sha in shas]
     except SourceFailed:  # what is wrong with such a commit, its build will tell

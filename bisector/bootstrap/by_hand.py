@@ -14,7 +14,7 @@ from bisector.spec.workload import Workload, load_workload
 
 if TYPE_CHECKING:
     from bisector.core.calibration import Calibration
-    from bisector.ports import BuildOrder, Progress, RunResult
+    from bisector.ports import BuildOrder, Job, Progress, RunResult, Session
 
 
 def order(sha: str, recipe: str, layout: int = 0, patches: Sequence[Path] = ()) -> BuildOrder:
@@ -33,12 +33,7 @@ def try_workload(workload: Workload, runs: int, folder: Path, progress: Progress
     from bisector.adapters.payload import workload_job
 
     job = workload_job(workload, folder)
-    session = LocalTestbed().boot(running_kernel(), job, folder, progress)
-    try:
-        for index in range(job.warmup + runs):
-            yield session.run(index)
-    finally:
-        session.leave()
+    yield from _all_runs(LocalTestbed().boot(running_kernel(), job, folder, progress), job, runs)
 
 
 def measure_commit(
@@ -67,12 +62,16 @@ def measure_commit(
         kernel = bootstrap.builder(settings, settings.repo or Path.cwd(), the_lab).build(order, progress)
         workload.check_userspace(kernel.userspace)
         job = workload_job(workload, folder / "workload")
-        session = machine.boot(kernel, job, folder, progress)
-        try:
-            for index in range(job.warmup + runs):
-                yield session.run(index)
-        finally:
-            session.leave()
+        yield from _all_runs(machine.boot(kernel, job, folder, progress), job, runs)
+
+
+def _all_runs(session: Session, job: Job, runs: int) -> Iterator[RunResult]:
+    """Make the warm-up runs and then so many more; leave the boot, however that ends."""
+    try:
+        for index in range(job.warmup + runs):
+            yield session.run(index)
+    finally:
+        session.leave()
 
 
 def calibration(

@@ -11,20 +11,18 @@ from bisector.errors import RequestError, SourceFailed
 from bisector.resources import resource
 
 if TYPE_CHECKING:
-    from bisector.adapters.ansible import Ansible
     from bisector.ports import BuildOrder
-    from bisector.spec.lab import Lab
     from bisector.spec.plan import BuildPlan
     from bisector.spec.settings import Settings
 
 
 def kernel_plan(settings: Settings, repo: str | Path, order: BuildOrder) -> tuple[BuildPlan, dict[str, bool]]:
     """Return how a commit is built, and for each fixup that concerns its age whether it changes anything."""
+    from bisector.adapters.ansible import Ansible
     from bisector.adapters.kernel_builder import KernelBuilder
-    from bisector.adapters.kernel_tree import KernelTrees, patched_trees
 
-    trees = KernelTrees(Path(repo), patched_trees(settings.cache_dir))
-    ansible = _ansible(bootstrap.lab(settings))
+    trees = bootstrap.trees(settings, repo)
+    ansible = Ansible(resource("playbooks"), bootstrap.lab(settings).inventory)
     plan = KernelBuilder(Path(repo), settings.cache_dir, ansible).plan(order).plan
     edited = trees.edited(trees.tree(order.sha, order.patches), plan.fixups)
     return plan, {row.name: row.name in edited for row in plan.fixups}
@@ -33,17 +31,12 @@ def kernel_plan(settings: Settings, repo: str | Path, order: BuildOrder) -> tupl
 def check_range(settings: Settings, repo: str | Path, good: str, bad: str, recipe: str) -> dict[str, Any]:
     """Return whether a range can be built, by which rows, and what the builders of the lab lack for that."""
     from bisector.adapters import kernel_check
-    from bisector.adapters.kernel_builder import KernelBuilder
-    from bisector.adapters.kernel_tree import KernelTrees, patched_trees
     from bisector.spec.plan import Tables
     from bisector.spec.recipe import load_recipe
 
     the_lab = bootstrap.lab(settings)
-    trees = KernelTrees(Path(repo), patched_trees(settings.cache_dir))
-    builders = [
-        KernelBuilder(Path(repo), settings.cache_dir, _ansible(the_lab), host=host.name)
-        for host in the_lab.builders
-    ]
+    trees = bootstrap.trees(settings, repo)
+    builders = [bootstrap.builder(settings, repo, the_lab, name=host.name) for host in the_lab.builders]
     try:
         ends = trees.release(good), trees.release(bad)
     except SourceFailed as error:
@@ -66,9 +59,3 @@ def collect_kernels(settings: Settings, limit_bytes: int, needed: frozenset[str]
     cache = KernelCache(settings.cache_dir / "kernels")
     freed = cache.shrink(limit_bytes, keep=needed) + cache.drop_logs()
     return freed, sum(entry.key in needed for entry in cache.entries())
-
-
-def _ansible(the_lab: Lab) -> Ansible:
-    from bisector.adapters.ansible import Ansible
-
-    return Ansible(resource("playbooks"), the_lab.inventory)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisector.core.model import Measure
+from bisector.core.words import count
 from bisector.engine.events import Event, EventKind, OnEvent
 from bisector.engine.ledger import Ledger
 from bisector.ports import Progress
@@ -52,6 +53,5 @@ class Teller:
 def words(measure: Measure) -> str:
     """Return a decision in a few words."""
     where = "in the running boot" if measure.boot is not None else "in a new boot"
-    runs = "1 run" if measure.runs == 1 else f"{measure.runs} runs"
     layout = f" of code layout {measure.layout}" if measure.layout else ""
-    return f"{runs} {where}{layout}"
+    return f"{count(measure.runs, 'run')} {where}{layout}"

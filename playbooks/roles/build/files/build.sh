@@ -248,7 +248,6 @@ at=$(LC_ALL=C grep -aboP -m 1 '\x1f\x8b\x08' image | head -n 1 | cut -d: -f1 || 
 if [ -n "$at" ]; then
     tail -c +$((at + 1)) image | gzip -dc >unpacked 2>/dev/null || true # what follows in the image is not gzip's
     if [ -n "$build_id" ]; then
-        packed=no
         # Loaded notes carry the id; a kernel whose notes are not loaded tells nothing.
         # Not grep: it looks at lines, and an id may hold the byte that ends one.
         packed=$(python3 - "$build_id" unpacked <<'PYTHON'
