@@ -160,6 +160,18 @@ class MetricSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Needs:
+    """What a job finds on its testbed, or cannot run there.
+
+    block_device: bytes of a scratch disk, 0 where it needs none; cgroup: 'v1', 'v2', 'any', or '' for none.
+    """
+
+    block_device: int = 0
+    cgroup: str = ""
+    cpus: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """What a testbed runs: one workload, ready to execute. Durations in seconds.
 
@@ -182,6 +194,7 @@ class Job:
     checksum: str = ""
     packages: tuple[str, ...] = ()
     cleanup: bool = False
+    needs: Needs = field(default_factory=Needs)
 
 
 @dataclass(frozen=True, slots=True)

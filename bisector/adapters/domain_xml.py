@@ -19,10 +19,14 @@ from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
 from bisector.core.model import TestbedClock
+from bisector.ports import Userspace
 
 TICKS_PER_SECOND = 1e9
 """Rate of the time stamp counter under `-icount shift=0`: it counts QEMU's virtual nanoseconds, whatever the
 kernel in the guest believes."""
+
+SCRATCH_SERIAL = "perfbisect"
+"""What the scratch disk says of itself: programs that overwrite disks look for this word."""
 
 _CONSOLE = "console=ttyS0,115200"
 
@@ -67,7 +71,7 @@ class OnSerial:
 
 @dataclass(frozen=True, slots=True)
 class Guest:
-    """All that differs between guests. label: user and group QEMU runs as.
+    """All that differs between guests. label: user and group QEMU runs as; scratch: the workload's disk.
 
     label: (uid, gid) for the system daemon, None for a session daemon, which has only one user anyway.
     """
@@ -82,6 +86,12 @@ class Guest:
     cpus: int = 1
     cmdline: str = ""
     label: tuple[int, int] | None = None
+    scratch: Path | None = None
+
+
+def scratch_device(userspace: Userspace) -> str:
+    """Return the scratch disk's path in the guest: virtio disks are named in the order of their slots."""
+    return "/dev/vdb" if userspace == "debian" else "/dev/vda"
 
 
 def command_line(guest: Guest) -> str:
@@ -115,6 +125,7 @@ def domain_xml(guest: Guest) -> str:
         initrd = f"<initrd>{escape(str(guest.userspace.archive))}</initrd>"
         # A processor of the kernel's own time.
         cpu = "<cpu mode='custom' match='exact' check='none'><model>qemu64</model></cpu>"
+    devices += _scratch(guest.scratch) if guest.scratch is not None else ""
     clock = f"<clock offset='utc'>{timers}</clock>"
     if guest.clock == "instructions":
         extra += ["-icount", "shift=0,sleep=off,align=off", "-seed", "1"]
@@ -167,6 +178,17 @@ def _disk(userspace: OnDisk) -> str:
       <target dev='vda' bus='virtio'/>
       <readonly/>
       <address type='pci' domain='0' bus='0' slot='8' function='0'/>
+    </disk>"""
+
+
+def _scratch(disk: Path) -> str:
+    """The disk that a workload may overwrite; it ends with the boot, so nothing need reach the host's own."""
+    return f"""<disk type='file' device='disk'>
+      <driver name='qemu' type='raw' cache='unsafe'/>
+      <source file={quoteattr(str(disk))}/>
+      <target dev='vdb' bus='virtio'/>
+      <serial>{SCRATCH_SERIAL}</serial>
+      <address type='pci' domain='0' bus='0' slot='9' function='0'/>
     </disk>"""
 
 

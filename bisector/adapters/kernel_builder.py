@@ -24,7 +24,7 @@ from bisector.adapters.kernel_tree import KernelTrees, patched_trees
 from bisector.errors import PerfbisectError, SourceFailed
 from bisector.ports import BuildOrder, Kernel, Progress
 from bisector.spec.plan import BuildPlan, Tables, plan
-from bisector.spec.recipe import AUTO, Recipe, choose_recipe, load_recipe
+from bisector.spec.recipe import Recipe, chosen, load_recipe
 from bisector.spec.toolchain import Toolchain
 
 _BUILD_SECONDS = 4 * 3600.0
@@ -119,8 +119,7 @@ class KernelBuilder:
             trees, where = self._kernel_trees, order.sha[:12]
             tree = trees.tree(order.sha, order.patches)
             release = trees.release(tree)
-            name = order.recipe
-            recipe = self._recipe(choose_recipe([release], kernels=self.kernels) if name == AUTO else name)
+            recipe = self._recipe(chosen(order.recipe, [release], self.kernels))
             if self._tables is None:
                 self._tables = Tables.load(self.kernels)
             made = plan(recipe, self._tables, release, where)

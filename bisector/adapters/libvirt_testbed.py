@@ -24,7 +24,14 @@ from pathlib import Path
 
 from bisector.adapters import console_guest
 from bisector.adapters.ansible import Ansible
-from bisector.adapters.domain_xml import TICKS_PER_SECOND, Guest, OnDisk, OnSerial, domain_xml
+from bisector.adapters.domain_xml import (
+    TICKS_PER_SECOND,
+    Guest,
+    OnDisk,
+    OnSerial,
+    domain_xml,
+    scratch_device,
+)
 from bisector.adapters.endpoint import SSHHost
 from bisector.adapters.fifo_line import FifoLine
 from bisector.adapters.guest_image import GuestImage, GuestImages
@@ -34,6 +41,7 @@ from bisector.adapters.kvm_probe import KvmProbe
 from bisector.adapters.libvirt_host import Domain, Hypervisor, PortTaken
 from bisector.adapters.opening import Opening
 from bisector.adapters.patience import Patience
+from bisector.adapters.scratch import scratch_file, with_device
 from bisector.adapters.session import AgentSession
 from bisector.core.model import TestbedClock
 from bisector.errors import InfrastructureError, TestbedLost
@@ -90,6 +98,9 @@ class LibvirtTestbed:
                 log.warning("ended the guest %s, a leftover of a process that was killed", name)
             one = _Boot(hypervisor, kernel, job, folder, progress, time.monotonic())
             progress(f"booting {kernel.release or kernel.sha[:12]} in a guest")
+            if job.needs.block_device:
+                held.enter_context(scratch_file(_scratch(folder), job.needs.block_device))
+                one = replace(one, job=with_device(job, scratch_device(kernel.userspace)))
             session, domain = self._boot_disk(one, image) if image else self._boot_serial(one, held)
             own = {"guest.userspace": kernel.userspace, "guest.kvm": str(self._kvm).lower()}
             facts = replace(session.facts, facts={**session.facts.facts, **own})
@@ -137,7 +148,7 @@ class LibvirtTestbed:
         fifos = FifoLine(one.folder / "serial")
         held.callback(fifos.close)
         userspace = OnSerial(archive, fifos.path)
-        domain = one.hypervisor.start(*self._domain(one, userspace, console))
+        domain = self._launch(one, userspace, console)
         look = Look(console, domain, spins=self._ticks is not None)
         with _ending(look, domain, fifos.close):
             timeout = self._spec.variables.boot_timeout
@@ -162,12 +173,18 @@ class LibvirtTestbed:
             port = _free_port()
             userspace = OnDisk(image.disk.absolute(), port)
             try:
-                return one.hypervisor.start(*self._domain(one, userspace, console)), port
+                return self._launch(one, userspace, console), port
             except PortTaken:
                 if attempt == _PORT_TRIES:
                     raise
                 log.info("port %d was taken by another program; trying the next one", port)
         raise AssertionError("the loop returns or raises")
+
+    def _launch(self, one: _Boot, userspace: OnDisk | OnSerial, console: Path) -> Domain:
+        domain = one.hypervisor.start(*self._domain(one, userspace, console))
+        # QEMU has it open: from here on it is gone with the guest, even if this process is killed.
+        _scratch(one.folder).unlink(missing_ok=True)
+        return domain
 
     def _domain(self, one: _Boot, userspace: OnDisk | OnSerial, console: Path) -> tuple[str, str]:
         """Return name and XML of a new domain."""
@@ -183,6 +200,7 @@ class LibvirtTestbed:
             cpus=variables.cpus,
             cmdline=variables.cmdline,
             label=(os.getuid(), os.getgid()) if one.hypervisor.uri == "qemu:///system" else None,
+            scratch=_scratch(one.folder) if one.job.needs.block_device else None,
         )
         return guest.name, domain_xml(guest)
 
@@ -299,6 +317,11 @@ def domain_prefix(state_dir: Path) -> str:
     """Return what the names of all guests of a state folder begin with."""
     digest = hashlib.sha256(str(state_dir.absolute()).encode()).hexdigest()[:8]
     return f"perfbisect-{digest}-"
+
+
+def _scratch(folder: Path) -> Path:
+    """Return the file behind a boot's scratch disk."""
+    return folder / "scratch.raw"
 
 
 def _plain(name: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 from bisector.adapters import process
 from bisector.adapters.opening import read_facts
 from bisector.adapters.payload import AGENT, FACTS, SETTINGS, agent_command, settings_path, settings_text
+from bisector.adapters.scratch import LOOK, refuse_unfit, with_device
 from bisector.adapters.session import AgentSession, greet
 from bisector.core.model import TestbedClock
 from bisector.errors import InfrastructureError, RequestError
@@ -47,8 +49,10 @@ class LocalTestbed:
 
     clock: TestbedClock = "wall"
 
-    def __init__(self, name: str = "local") -> None:
+    def __init__(self, name: str = "local", block_device: str = "") -> None:
+        """block_device: of this machine, that workloads may overwrite."""
         self.name = name
+        self._block_device = block_device
 
     def boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> Session:
         """Deploy the job under the running kernel. Raises RequestError if `kernel` is another one."""
@@ -58,6 +62,8 @@ class LocalTestbed:
                 details=f"it runs {os.uname().release}",
                 cure="use a libvirt guest (perfbisect_kind: libvirt) or a machine over SSH as testbed",
             )
+        if job.needs.block_device:
+            job = self._with_device(job)
         started = time.monotonic()
         work = folder.absolute() / "work"
         progress("putting the workload on this machine")
@@ -85,6 +91,17 @@ class LocalTestbed:
             crashed=lambda: None,
             on_leave=lambda: _restore(facts),
         )
+
+    def _with_device(self, job: Job) -> Job:
+        path = self._block_device
+        if not path:
+            raise RequestError(
+                f"the workload '{job.name}' overwrites a block device; none of this machine is named for it",
+                cure="measure in a guest with --rev, or set perfbisect_block_device in an inventory",
+            )
+        command = [sys.executable, "-c", LOOK, path, str(job.needs.block_device)]
+        refuse_unfit(process.run(command, timeout=_PREPARE_SECONDS).output.strip(), self.name, path)
+        return with_device(job, path)
 
 
 def _restore(facts: Mapping[str, str]) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bisector.adapters import process
 from bisector.errors import InfrastructureError, RequestError
-from bisector.ports import Job, MetricSpec
+from bisector.ports import Job, MetricSpec, Needs
 from bisector.resources import resource
 from bisector.spec.manifest import WorkloadManifest
 from bisector.spec.points import Point, fixed
@@ -90,12 +90,24 @@ def workload_job(workload: Workload, out_dir: Path) -> Job:
         checksum=recorded,
         packages=manifest.requires.packages,
         cleanup=bool(manifest.cleanup),
+        needs=Needs(
+            manifest.requires.block_device_bytes, manifest.requires.cgroup or "", manifest.requires.cpus
+        ),
     )
 
 
 def needs_runner(manifest: WorkloadManifest) -> bool:
     """Return whether a run is more than one program of the payload with fixed words."""
-    return bool(manifest.parameters or manifest.setup or manifest.cleanup or not manifest.files)
+    requires = manifest.requires
+    return bool(
+        manifest.parameters
+        or manifest.setup
+        or manifest.cleanup
+        or not manifest.files
+        or requires.block_device
+        or requires.cgroup
+        or requires.cpus > 1
+    )
 
 
 def plan_text(manifest: WorkloadManifest, payload: Path) -> str:
@@ -107,7 +119,10 @@ def plan_text(manifest: WorkloadManifest, payload: Path) -> str:
         program = f"./{words[0]}" if (payload / words[0]).is_file() else words[0]
         return [*(f"word {word}" for word in (program, *words[1:])), "end"]
 
-    lines: list[str] = []
+    requires = manifest.requires
+    lines = [f"needs cpus {requires.cpus}"] if requires.cpus > 1 else []
+    lines += [f"needs cgroup {requires.cgroup}"] if requires.cgroup else []
+    lines += [f"needs device {requires.block_device_bytes}"] if requires.block_device else []
     for part, commands in (("setup", manifest.setup), ("cleanup", manifest.cleanup)):
         for command in commands:
             lines += [part, *told(command, Point())]

@@ -44,6 +44,9 @@ _CLOCK_TOLERANCE = 0.02
 _CLOCK_SLACK_SECONDS = 0.5
 """Host time of a run that is not the workload's: two SSH messages on a busy host."""
 
+_LACKING = re.compile(r"^perfbisect-runner: (?P<what>.+)\s*\Z", re.MULTILINE)
+"""The runner's last word where the testbed or the kernel lacks what the workload requires."""
+
 _FLAGS: Mapping[str, re.Pattern[str]] = {
     "warn": re.compile(r"WARNING: |BUG: |\bOops\b|cut here"),
     "stall": re.compile(r"stall(s|ed)? |soft lockup|hard LOCKUP|blocked for more than"),
@@ -205,6 +208,9 @@ def _check_ended_well(job: Job, answer: Mapping[str, Any], out: str, err: str) -
         raise WorkloadFailed(f"{name} did not end within {answer['overdue']:.0f} s", details=said)
     if answer.get("signal"):
         raise WorkloadFailed(f"{name} was ended by signal {answer['signal']}", details=said)
+    lacking = _LACKING.search(err)
+    if answer.get("code") != 0 and lacking is not None:
+        raise WorkloadFailed(f"{name} cannot run here: {lacking['what']}", details=said)
     if answer.get("code") != 0:
         raise WorkloadFailed(f"{name} ended with code {answer.get('code')}", details=said)
 

@@ -17,6 +17,7 @@ from bisector.adapters import process
 from bisector.adapters.ansible import Ansible
 from bisector.adapters.endpoint import SSHHost
 from bisector.adapters.opening import Opening
+from bisector.adapters.scratch import LOOK, refuse_unfit, with_device
 from bisector.adapters.ssh import SSH, SSHRefused
 from bisector.core.model import TestbedClock
 from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, RequestError
@@ -30,6 +31,9 @@ _PLAY_SECONDS = 300.0
 
 _PROBE_SECONDS = 5.0
 """For one attempt to connect; a machine that boots refuses at once or is silent."""
+
+_LOOK_SECONDS = 30.0
+"""For opening a block device; one that sleeps takes seconds to spin up."""
 
 _PAUSE_SECONDS = 1.0
 """Between two attempts."""
@@ -72,6 +76,8 @@ class SSHTestbed:
         console = _Console(self._spec.variables.console, folder / "console.log")
         try:
             before = self._reachable(progress)
+            if job.needs.block_device:
+                job = self._with_device(job)
             self._tell(kernel, folder, progress)
             opening = Opening(
                 self._ansible,
@@ -89,6 +95,12 @@ class SSHTestbed:
             except BaseException:
                 opening.abandon()
                 raise
+            if job.needs.block_device:
+                try:
+                    self._with_device(job)  # the kernel that runs now may have mounted it at boot
+                except BaseException:
+                    opening.abandon()
+                    raise
             return opening.ready(
                 kernel,
                 crashed=console.death,
@@ -126,6 +138,14 @@ class SSHTestbed:
                     )
                     raise self._broken from error
             time.sleep(_PAUSE_SECONDS)
+
+    def _with_device(self, job: Job) -> Job:
+        """Return the job with the device that the lab names. Raises RequestError if it is in use, ..."""
+        path = self._spec.variables.block_device
+        with SSH(self._host, timeout=_PROBE_SECONDS) as ssh:
+            command = ["python3", "-c", LOOK, path, str(job.needs.block_device)]
+            refuse_unfit(ssh.run(command, timeout=_LOOK_SECONDS).output.strip(), self.name, path)
+        return with_device(job, path)
 
     def _tell(self, kernel: Kernel, folder: Path, progress: Progress) -> None:
         variables = self._spec.variables

@@ -101,7 +101,7 @@ def testbed(settings: Settings, the_lab: Lab, spec: TestbedSpec, stop: Stop | No
         case "local":
             from bisector.adapters.local_testbed import LocalTestbed
 
-            return LocalTestbed(spec.name)
+            return LocalTestbed(spec.name, spec.variables.block_device)
 
 
 def planner(settings: Settings, workload: str, testbeds: Sequence[str], metric: str) -> Planner:

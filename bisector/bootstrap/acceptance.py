@@ -13,6 +13,7 @@ from bisector.core.model import CommitGraph, Goal, TestbedClock
 from bisector.errors import InfrastructureError, RequestError, SourceFailed
 from bisector.spec import serial
 from bisector.spec.manifest import parse_threshold
+from bisector.spec.needs import check_testbed
 from bisector.spec.request import Accepted, Request
 from bisector.spec.settings import Settings
 from bisector.spec.workload import Workload, load_workload
@@ -24,22 +25,23 @@ if TYPE_CHECKING:
 def accept(settings: Settings, request: Request) -> tuple[Accepted, CommitGraph]:
     """Resolve everything in a request, or refuse it: RequestError, and nothing was changed."""
     from bisector.adapters.payload import checksum
-    from bisector.spec.recipe import load_recipe
+    from bisector.spec.recipe import load_recipe, with_fragments
 
     workload = load_workload(request.workload)
     workload.metric(request.metric)
-    _known_recipe(request.recipe)
+    wanted = with_fragments(request.recipe, workload.manifest.requires.fragments)
+    _known_recipe(wanted)
     repository = bootstrap.source(settings, request.repo)
     good, bad = repository.resolve(request.good), repository.resolve(request.bad)
     graph = repository.graph(
         good, bad, first_parent=request.first_parent, paths=request.paths, skip=request.skip
     )
     _check_ends(settings, repository, request, good, bad)
-    request = request.model_copy(
-        update={"recipe": recipe_for(settings, request.recipe, request.repo, good, bad)}
-    )
+    request = request.model_copy(update={"recipe": recipe_for(settings, wanted, request.repo, good, bad)})
     the_lab = bootstrap.lab(settings)
     names = request.testbeds or (the_lab.testbeds[0].name,)
+    for name in names:
+        check_testbed(workload, the_lab.testbed(name))
     testbeds = [bootstrap.testbed(settings, the_lab, the_lab.testbed(name)) for name in names]
     clocks = {bed.clock for bed in testbeds}
     if len(clocks) > 1:
@@ -72,16 +74,16 @@ def recipe_for(settings: Settings, name: str, repo: str | Path, *shas: str) -> s
 
     For 'auto' it is the one for the youngest kernels that covers them. Raises RequestError if there is none.
     """
-    from bisector.spec.recipe import AUTO, DEFAULT_RECIPE, choose_recipe
+    from bisector.spec.recipe import chosen, default_for, is_auto
 
     _known_recipe(name)
-    if name != AUTO:
+    if not is_auto(name):
         return name
     trees = bootstrap.trees(settings, repo)
     try:
-        return choose_recipe([trees.release(sha) for sha in shas])
+        return chosen(name, [trees.release(sha) for sha in shas])
     except SourceFailed:  # its Makefile names no release; what is wrong with it, the build will tell
-        return DEFAULT_RECIPE
+        return default_for(name)
 
 
 def goal_of(request: Request, workload: Workload, clock: str) -> Goal:
@@ -105,10 +107,9 @@ def goal_of(request: Request, workload: Workload, clock: str) -> Goal:
 
 
 def _known_recipe(name: str) -> None:
-    from bisector.spec.recipe import AUTO, load_recipe
+    from bisector.spec.recipe import default_for, load_recipe
 
-    if name != AUTO:
-        load_recipe(name)
+    load_recipe(default_for(name))
 
 
 def _check_ends(settings: Settings, repository: Source, request: Request, good: str, bad: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 from bisector import bootstrap
 from bisector.bootstrap.acceptance import recipe_for
 from bisector.errors import RequestError
+from bisector.spec.needs import check_testbed
 from bisector.spec.settings import Settings
 from bisector.spec.workload import Workload, load_workload
 
@@ -53,11 +55,16 @@ def measure_commit(
     """
     from bisector.adapters.payload import workload_job
     from bisector.engine import executor
+    from bisector.spec.recipe import with_fragments
 
     the_lab = bootstrap.lab(settings)
     spec = the_lab.testbed(testbed_name or the_lab.testbeds[0].name)
+    check_testbed(workload, spec)
     machine = bootstrap.testbed(settings, the_lab, spec)
     workload.check_clock(machine.clock)
+    order = dataclasses.replace(
+        order, recipe=with_fragments(order.recipe, workload.manifest.requires.fragments)
+    )
     with executor.lock(settings.state_dir, f"run of {workload.name} on {spec.name}"):
         kernel = bootstrap.builder(settings, settings.repo or Path.cwd(), the_lab).build(order, progress)
         workload.check_userspace(kernel.userspace)
@@ -96,6 +103,7 @@ def calibration(
     from bisector.adapters.payload import workload_job
     from bisector.engine import executor
     from bisector.engine.calibrate import Measured, measure
+    from bisector.spec.recipe import with_fragments
 
     if boots < 2 or runs < 2:
         raise RequestError("an A/A measurement needs at least two boots with two runs each")
@@ -105,6 +113,7 @@ def calibration(
     spec = the_lab.testbed(testbed_name or the_lab.testbeds[0].name)
     repo = settings.repo or Path.cwd()
     sha = bootstrap.source(settings, repo).resolve(rev)
+    check_testbed(manifest, spec)
     machine = bootstrap.testbed(settings, the_lab, spec)
     manifest.check_clock(machine.clock)
     unit = manifest.metric(metric, machine.clock)
@@ -112,6 +121,7 @@ def calibration(
     folder = path.with_suffix("")
     with executor.lock(settings.state_dir, f"calibration of {manifest.name} on {spec.name}"):
         job = workload_job(manifest, folder / "workload")
+        recipe = with_fragments(recipe, manifest.manifest.requires.fragments)
         wanted = order(sha, recipe_for(settings, recipe, repo, sha))
         facts = {
             "commit": sha,

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from bisector.bootstrap.by_hand import try_workload
 from bisector.core.words import count
-from bisector.errors import PerfbisectError
+from bisector.errors import PerfbisectError, RequestError
+from bisector.spec.lab import TestbedSpec
+from bisector.spec.needs import lacks
+from bisector.spec.recipe import DEFAULT_RECIPE, load_recipe, with_fragments
 from bisector.spec.workload import Workload
 
 
@@ -24,8 +27,11 @@ class Finding:
     words: str
 
 
-def check_workload(workload: Workload) -> Iterator[Finding]:
-    """Look at a loaded workload, cheapest first; ends with one run on this machine if that is possible."""
+def check_workload(workload: Workload, testbeds: Sequence[TestbedSpec] = ()) -> Iterator[Finding]:
+    """Look at a loaded workload, cheapest first; ends with one run on this machine if that is possible.
+
+    testbeds: those of the lab, to be asked for what the workload requires.
+    """
     manifest = workload.manifest
     yield Finding(
         "manifest",
@@ -35,11 +41,16 @@ def check_workload(workload: Workload) -> Iterator[Finding]:
     yield from _samples(workload)
     missing = [name for name in manifest.requires.programs if shutil.which(name) is None]
     yield from _where(workload)
+    yield from _kernel(workload)
+    yield from _testbeds(workload, testbeds)
     if missing:
         words = f"not run here: no {', '.join(missing)}"
         yield Finding(
             "run", "note", f"{words} (packages: {', '.join(manifest.requires.packages) or 'unknown'})"
         )
+        return
+    if manifest.requires.block_device:
+        yield Finding("run", "note", "not run here: no device of this machine is named to be overwritten")
         return
     yield from _run(workload)
 
@@ -78,13 +89,39 @@ def _where(workload: Workload) -> Iterator[Finding]:
             yield Finding("clock", "note", f"cannot be decided by the clock '{clock}'")
 
 
+def _kernel(workload: Workload) -> Iterator[Finding]:
+    fragments = workload.manifest.requires.fragments
+    if not fragments:
+        return
+    try:
+        load_recipe(with_fragments(DEFAULT_RECIPE, fragments))
+    except RequestError as error:
+        yield Finding("kernels", "no", f"{error.message}\n{error.details}")
+    else:
+        yield Finding("kernels", "note", f"are built with {', '.join(fragments)} beside their recipe")
+
+
+def _testbeds(workload: Workload, testbeds: Sequence[TestbedSpec]) -> Iterator[Finding]:
+    lacking = {testbed.name: lacks(workload, testbed) for testbed in testbeds}
+    for name, found in lacking.items():
+        state: Literal["note", "no"] = "no" if all(lacking.values()) else "note"
+        for lack in found:
+            yield Finding(f"testbed {name}", state, f"lacks {lack.words}; {lack.cure}")
+        if not found:
+            yield Finding(f"testbed {name}", "ok", "has what is required")
+
+
 def _run(workload: Workload) -> Iterator[Finding]:
     with tempfile.TemporaryDirectory(prefix="perfbisect-") as scratch:
         one = workload.manifest.model_copy(update={"warmup": 0, "settle": 0.0, "pause": 0.0})
         try:
             results = list(try_workload(Workload(workload.folder, one), 1, Path(scratch), lambda _: None))
         except PerfbisectError as error:
-            yield Finding("run", "no", "\n".join(part for part in (error.message, error.details) if part))
+            words = "\n".join(part for part in (error.message, error.details) if part)
+            needed = workload.manifest.requires.fragments
+            if needed:
+                words = f"not under this machine's kernel, which may lack {', '.join(needed)}: {words}"
+            yield Finding("run", "note" if needed else "no", words.rstrip())
             return
         for result in results:
             values = ", ".join(f"{name} {value:.6g}" for name, value in result.values.items())

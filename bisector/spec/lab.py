@@ -58,9 +58,17 @@ class TestbedVariables(Spec):
     )
     known_hosts: str = Field(default="~/.ssh/known_hosts", description="file with the pinned host key")
     workdir: str = Field(default="", description="folder for the workload on the testbed")
+    block_device: str = Field(
+        default="",
+        description="a device that workloads may overwrite: /dev/disk/by-id/...; guests get their own",
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> TestbedVariables:
+        if self.block_device and not self.block_device.startswith("/dev/"):
+            raise ValueError("perfbisect_block_device is a path below /dev, better /dev/disk/by-id/...")
+        if self.block_device and self.kind == "libvirt":
+            raise ValueError("a libvirt guest gets a disk of its own; leave perfbisect_block_device out")
         if self.kind == "libvirt" and self.boot_method not in (None, "direct"):
             raise ValueError("a libvirt guest is booted directly; leave perfbisect_boot_method out")
         if self.kind == "ssh" and self.boot_method == "direct":

@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, mo
 
 from bisector.core.model import Direction, Metric, TestbedClock, Threshold
 from bisector.spec.base import Spec
-from bisector.spec.points import Point, placeholders, points
+from bisector.spec.points import BLOCK_DEVICE, Point, placeholders, points
 
 Userspace = Literal["debian", "initramfs"]
 """As `ports.Userspace`."""
@@ -21,6 +21,8 @@ Userspace = Literal["debian", "initramfs"]
 ParseKind = Literal["key-value", "time", "json", "regex"]
 
 _THRESHOLD = re.compile(r"\s*(?P<value>[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)\s*(?P<unit>\S.*?)?\s*")
+_SIZE = re.compile(r"(?P<number>[1-9][0-9]*)(?P<unit>[MGT])")
+_UNITS = {"M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _NAME = r"^[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)?$"
 
 
@@ -122,13 +124,42 @@ class EnvironmentManifest(Spec):
 
 
 class RequiresManifest(Spec):
-    """What a testbed must have; `perfbisect workload check` looks whether it does."""
+    """What a kernel and a testbed must have; `perfbisect workload check` looks whether they do."""
 
     packages: tuple[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]+$")], ...] = Field(
         default=(),
         description="Debian packages; a guest gets an image with them, other testbeds must have them",
     )
     programs: tuple[str, ...] = Field(default=(), description="programs that must be found on the testbed")
+    kernel: tuple[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")], ...] = Field(
+        default=(), description="fragments of kernels/configs that its kernels are built with, all granted"
+    )
+    block_device: str | None = Field(
+        default=None,
+        description="a scratch disk of at least so many bytes: '512M', '1G'; its content is lost",
+    )
+    cgroup: Literal["v1", "v2", "any"] | None = Field(
+        default=None, description="version of the control groups; asks for the fragment 'cgroup' as well"
+    )
+    cpus: int = Field(default=1, ge=1, description="CPUs that the testbed has at least")
+
+    @field_validator("block_device", mode="before")
+    @classmethod
+    def _size(cls, value: object) -> object:
+        if value is not None and (not isinstance(value, str) or _SIZE.fullmatch(value) is None):
+            raise ValueError("write the size of the device as '512M' or '1G'")
+        return value
+
+    @property
+    def fragments(self) -> tuple[str, ...]:
+        """The config fragments that kernels for this workload have beside their recipe's own."""
+        return tuple(sorted({*self.kernel, *(("cgroup",) if self.cgroup else ())}))
+
+    @property
+    def block_device_bytes(self) -> int:
+        """The size that the scratch disk has at least; 0 where none is needed."""
+        match = _SIZE.fullmatch(self.block_device) if self.block_device is not None else None
+        return int(match["number"]) * _UNITS[match["unit"]] if match is not None else 0
 
 
 class WorkloadManifest(Spec):
@@ -207,6 +238,9 @@ class WorkloadManifest(Spec):
             if not command or any("\n" in word for word in command):
                 raise ValueError("a command needs a word, and no word may hold a line break")
             unknown = placeholders(command) - set(self.parameters)
+            if BLOCK_DEVICE in unknown and self.requires.block_device is None:
+                raise ValueError(f"'{{{BLOCK_DEVICE}}}' needs its size: 'requires: {{block_device: 1G}}'")
+            unknown -= {BLOCK_DEVICE}
             if unknown:
                 known = ", ".join(self.parameters) or "there are none"
                 raise ValueError(
@@ -275,6 +309,8 @@ class WorkloadManifest(Spec):
 
 
 def _values(name: object, given: object) -> list[str]:
+    if name == BLOCK_DEVICE:
+        raise ValueError(f"'{BLOCK_DEVICE}' is no parameter: it stands for the path of a scratch disk")
     if not re.fullmatch(r"[a-z][a-z0-9_]*", str(name)):
         raise ValueError(f"the parameter '{name}' needs a name of small letters, digits and '_'")
     listed = given if isinstance(given, list) else [given]

@@ -12,6 +12,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+BLOCK_DEVICE = "block_device"
+"""In a command: the path of the scratch disk that the testbed gives."""
+
 _TIMES_CPUS = re.compile(r"(?P<factor>[0-9]+(?:\.[0-9]+)?)x")
 _PLACEHOLDER = re.compile(r"\{(?P<name>[a-z][a-z0-9_]*)\}")
 
@@ -29,8 +32,11 @@ class Point:
         return ",".join(f"{name}={value}" for name, value in self.values.items())
 
     def command(self, words: Sequence[str], fixed: Mapping[str, str]) -> tuple[str, ...]:
-        """Return a command with `{name}` replaced by its value here. fixed: parameters with one value."""
-        values = {**fixed, **self.values}
+        """Return a command with `{name}` replaced by its value here. fixed: parameters with one value.
+
+        `{block_device}` stays, for the runner on the testbed knows it.
+        """
+        values = {BLOCK_DEVICE: f"{{{BLOCK_DEVICE}}}", **fixed, **self.values}
         return tuple(_PLACEHOLDER.sub(lambda m: _text(values[m["name"]]), word) for word in words)
 
 

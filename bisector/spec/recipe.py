@@ -1,7 +1,8 @@
 """How a commit becomes a kernel: `kernels/recipes/<name>.toml` and the config fragments it names.
 
 A recipe is data. `load_recipe` reads it with its fragments and refuses contradictions; what it means for a
-commit of some age is `spec.plan`'s.
+commit of some age is `spec.plan`'s. The name of a recipe may go on with fragments that are required beside
+its own, as in 'x86_64-guest+block': what a workload needs of its kernels (`with_fragments`).
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ AUTO = "auto"
 """In place of a recipe's name: the youngest of those that offer themselves and cover all commits."""
 
 DEFAULT_RECIPE = "x86_64-guest"
+
+_AND = "+"
 
 Status = Literal["required", "wanted"]
 
@@ -108,6 +111,22 @@ class Recipe:
         return self.manifest.layouts[layout - 1]
 
 
+def with_fragments(name: str, fragments: Sequence[str]) -> str:
+    """Return the name of a recipe with more fragments; the same ones give the same name in any order."""
+    base, *there = name.split(_AND)
+    return _AND.join((base, *sorted({*there, *fragments})))
+
+
+def is_auto(name: str) -> bool:
+    """Return whether a recipe's name leaves the choice to us, with or without fragments."""
+    return name.split(_AND)[0] == AUTO
+
+
+def default_for(name: str) -> str:
+    """Return a recipe's name, 'auto' in it replaced by the default."""
+    return with_fragments(DEFAULT_RECIPE, name.split(_AND)[1:]) if is_auto(name) else name
+
+
 def list_recipes(kernels: Path | None = None) -> tuple[str, ...]:
     """Return the names of the recipes in a `kernels` folder (default: the shipped one)."""
     folder = (kernels or resource("kernels")) / "recipes"
@@ -122,27 +141,45 @@ def load_recipe(name: str, kernels: Path | None = None) -> Recipe:
     """
     kernels = kernels or resource("kernels")
     known = list_recipes(kernels)
-    if name not in known:
+    base, *more = name.split(_AND)
+    if base not in known:
         raise RequestError(
-            f"unknown recipe '{name}'{nearest(name, known)}", details=f"known recipes: {', '.join(known)}"
+            f"unknown recipe '{base}'{nearest(base, known)}", details=f"known recipes: {', '.join(known)}"
         )
-    path = kernels / "recipes" / f"{name}.toml"
+    path = kernels / "recipes" / f"{base}.toml"
     manifest = load_toml(path, RecipeManifest)
-    refuse_overlaps([_Range(name, manifest.since, manifest.before)], path)
+    refuse_overlaps([_Range(base, manifest.since, manifest.before)], path)
+    if more:
+        required = tuple(dict.fromkeys((*manifest.required, *more)))
+        wanted = tuple(fragment for fragment in manifest.wanted if fragment not in more)
+        manifest = manifest.model_copy(update={"required": required, "wanted": wanted})
     options: list[Option] = []
     for status, fragments in (("required", manifest.required), ("wanted", manifest.wanted)):
         for fragment in fragments:
             file = kernels / "configs" / f"{fragment}.config"
             if not file.exists():
                 there = sorted(f.stem for f in file.parent.glob("*.config"))
+                asked = f"recipe '{name}'" if fragment in more else path
                 raise RequestError(
-                    f"{path}: there is no fragment '{fragment}'{nearest(fragment, there)}",
+                    f"{asked}: there is no fragment '{fragment}'{nearest(fragment, there)}",
                     details=f"fragments in {file.parent}: {', '.join(there)}",
                 )
             text = file.read_text(encoding="utf-8")
             options += parse_fragment(text, fragment, "required" if status == "required" else "wanted", file)
     _no_contradiction(options, path)
-    return Recipe(name, path, manifest, tuple(options))
+    # Of an option that two fragments ask for, the first counts: required ones come before wanted ones.
+    once = {option.name: option for option in reversed(options)}
+    return Recipe(name, path, manifest, tuple(option for option in options if option is once[option.name]))
+
+
+def chosen(name: str, releases: Sequence[Release], kernels: Path | None = None) -> str:
+    """Return a recipe's name, 'auto' in it replaced by the one for commits of these ages.
+
+    Raises RequestError if none covers them.
+    """
+    if not is_auto(name):
+        return name
+    return with_fragments(choose_recipe(releases, kernels=kernels), name.split(_AND)[1:])
 
 
 def choose_recipe(releases: Sequence[Release], arch: str = "x86_64", kernels: Path | None = None) -> str:

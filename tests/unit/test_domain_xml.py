@@ -88,3 +88,14 @@ def test_the_label_is_only_for_the_system_daemon() -> None:
 def test_two_state_folders_never_share_a_prefix() -> None:
     assert domain_prefix(Path("/a")) != domain_prefix(Path("/b"))
     assert domain_prefix(Path("/a")) == domain_prefix(Path("/a"))
+
+
+def test_the_scratch_disk_says_what_it_is_for_and_comes_behind_the_root() -> None:
+    for userspace in (GUEST.userspace, OnSerial(Path("/b/initramfs"), Path("/b/agent"))):
+        guest = dataclasses.replace(GUEST, userspace=userspace, scratch=Path("/b/<1>/scratch.raw"))
+        disks = ET.fromstring(domain_xml(guest)).findall("devices/disk")
+        assert disks[-1].find("source").get("file") == "/b/<1>/scratch.raw"
+        assert disks[-1].findtext("serial") == "perfbisect"
+        assert disks[-1].find("readonly") is None
+        slots = [int(disk.find("address").get("slot")) for disk in disks]
+        assert slots == sorted(slots)  # the kernel names them in this order

@@ -106,7 +106,7 @@ def explain(
       perfbisect kernel explain v2.6.24 --repo ~/linux
     """
     from bisector.interfaces.cli import kernel_explain, kernel_services, services
-    from bisector.spec.recipe import AUTO, DEFAULT_RECIPE, load_recipe
+    from bisector.spec.recipe import default_for, load_recipe
 
     settings = asking.settings(repo=repo)
     name = recipe or settings.recipe
@@ -121,7 +121,7 @@ def explain(
             )
         else:
             granted = dict(kernel.options)
-    loaded = plan.recipe if plan is not None else load_recipe(DEFAULT_RECIPE if name == AUTO else name)
+    loaded = plan.recipe if plan is not None else load_recipe(default_for(name))
     rows = kernel_explain.options_of(loaded, plan, granted)
     manifest = loaded.manifest
     if as_json:

@@ -76,6 +76,7 @@ def show(
                 "timeout": f"{manifest.timeout:g} s",
                 "clocks": " or ".join(manifest.clocks),
                 "runs on": " or ".join(manifest.userspaces),
+                "requires": ", ".join(_requires(manifest.requires)) or "nothing",
                 "pinned": ", ".join(f"{k}={v}" for k, v in manifest.environment.settings().items()),
             },
             indent="  ",
@@ -166,6 +167,7 @@ def new(
 
 def check(
     name: Annotated[str, typer.Argument(help="Its name, or the path of a folder with a workload.yaml.")],
+    lab: asking.Lab = None,
     folder: Folder = None,
     as_json: Json = False,
 ) -> None:
@@ -176,14 +178,21 @@ def check(
     Example:
 
       perfbisect workload check ./my-workload
+
+      perfbisect workload check db-aio/fio --lab my-lab.yml
     """
     import dataclasses
 
+    from bisector import bootstrap
     from bisector.bootstrap.workload_check import check_workload
     from bisector.spec.workload import load_workload
 
+    workload = load_workload(name, folder)
     wrong, findings = False, []
-    for finding in check_workload(load_workload(name, folder)):
+    requires = workload.manifest.requires
+    asks = requires.block_device is not None or requires.cpus > 1
+    testbeds = bootstrap.lab(asking.settings(lab=lab)).testbeds if asks else ()
+    for finding in check_workload(workload, testbeds):
         wrong = wrong or finding.state == "no"
         findings.append(dataclasses.asdict(finding))
         if not as_json:
@@ -218,6 +227,14 @@ def _metric(metric: Any) -> str:  # noqa: ANN401 - MetricManifest; pydantic is i
     if len(metric.clocks) == 1:
         decides += f" under the clock '{metric.clocks[0]}'" if decides else f", only for '{metric.clocks[0]}'"
     return f"{metric.name} in {metric.unit}, {metric.better} is better, threshold {metric.threshold}{decides}"
+
+
+def _requires(requires: Any) -> list[str]:  # noqa: ANN401 - RequiresManifest; pydantic is imported late
+    said = [f"package {name}" for name in requires.packages]
+    said += [f"kernels with {name}" for name in requires.fragments]
+    said += [f"a block device of {requires.block_device}"] if requires.block_device else []
+    said += [f"cgroup {requires.cgroup}"] if requires.cgroup else []
+    return said + ([f"{requires.cpus} CPUs"] if requires.cpus > 1 else [])
 
 
 def _data(workload: Workload) -> dict[str, Any]:

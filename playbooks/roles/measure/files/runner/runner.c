@@ -6,10 +6,14 @@
  *
  * A plan is lines of text:
  *
+ *     needs cpus COUNT      said first, and looked at before anything else is done: so many CPUs,
+ *     needs cgroup VERSION  control groups 'v1', 'v2' or 'any' in this kernel,
+ *     needs device BYTES    a block device of that size, named by PERFBISECT_BLOCK_DEVICE, that nobody uses
  *     setup | cleanup       the following commands belong to this part
  *     point LABEL           and these are a run with one choice of parameters; "== LABEL" is printed before
  *     atmost VALUE FACTOR   leave this point out where VALUE is more than FACTOR times the CPUs
- *     word TEXT             of a command; "{cpus*FACTOR}" in it becomes that many times the CPUs, at least 1
+ *     word TEXT             of a command; "{cpus*FACTOR}" in it becomes that many times the CPUs, at least 1,
+ *                           and "{block_device}" the path of the device
  *     end                   of the command, which is executed now
  *
  * The CPUs are those this process may use. The output of setup and cleanup goes to standard error: only a
@@ -20,13 +24,20 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { WORDS = 256, LINE = 1 << 14 };
+/* sysexits.h: EX_UNAVAILABLE */
+enum { WORDS = 256, LINE = 1 << 14, EX_LACKS = 69 };
+
+static const char *const device_variable = "PERFBISECT_BLOCK_DEVICE";
 
 static const char *const done = "perfbisect-setup.done";
 
@@ -44,13 +55,94 @@ static int times_cpus(double factor)
 	return count < 1 ? 1 : count;
 }
 
-/* A copy of the word with its "{cpus*FACTOR}" replaced. */
+/* The last line that a run leaves on standard error, with this beginning, is told as the reason of its failure. */
+static int lacks(const char *format, ...)
+{
+	va_list arguments;
+
+	fputs("perfbisect-runner: ", stderr);
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	fputc('\n', stderr);
+	return EX_LACKS;
+}
+
+/* Whether /proc/filesystems has it: "nodev\tcgroup2". */
+static int has_file_system(const char *name)
+{
+	char line[128], found[64];
+	FILE *file = fopen("/proc/filesystems", "r");
+	int there = 0;
+
+	while (file != NULL && !there && fgets(line, sizeof(line), file) != NULL)
+		there = sscanf(line, "nodev %63s", found) == 1 && strcmp(found, name) == 0;
+	if (file != NULL)
+		fclose(file);
+	return there;
+}
+
+/* Nothing is ever written to a device that somebody uses: without O_CREAT, O_EXCL asks for it alone. */
+static int check_device(unsigned long long bytes)
+{
+	const char *path = getenv(device_variable);
+	unsigned long long size = 0;
+	struct stat info;
+	int handle, locked = 0;
+
+	if (path == NULL)
+		return lacks("this testbed names no block device");
+	if (stat(path, &info) != 0)
+		return lacks("the block device %s: %s", path, strerror(errno));
+	if (!S_ISBLK(info.st_mode))
+		return lacks("%s is not a block device", path);
+	handle = open(path, O_RDWR | O_EXCL);
+	if (handle < 0 && errno == EBUSY)
+		return lacks("the block device %s is mounted or in use; nothing was written", path);
+	if (handle < 0 && (errno == EROFS || errno == EACCES))
+		return lacks("the block device %s is read-only", path);
+	if (handle < 0)
+		return lacks("the block device %s: %s", path, strerror(errno));
+	ioctl(handle, BLKROGET, &locked);
+	ioctl(handle, BLKGETSIZE64, &size);
+	close(handle);
+	if (locked)
+		return lacks("the block device %s is read-only", path);
+	if (size < bytes)
+		return lacks("the block device %s has %llu MiB, %llu are needed", path, size >> 20, bytes >> 20);
+	return 0;
+}
+
+/* Returns 0 if this machine has what a line of the plan names. */
+static int check(const char *need)
+{
+	int v1, v2;
+
+	if (strncmp(need, "cpus ", 5) == 0) {
+		if (cpus() < atoi(need + 5))
+			return lacks("%s CPUs are needed, %d can be used", need + 5, cpus());
+		return 0;
+	}
+	if (strncmp(need, "device ", 7) == 0)
+		return check_device(strtoull(need + 7, NULL, 10));
+	v1 = has_file_system("cgroup"), v2 = has_file_system("cgroup2");
+	if (strcmp(need, "cgroup any") == 0 ? v1 || v2 : strcmp(need, "cgroup v1") == 0 ? v1 : v2)
+		return 0;
+	return lacks("this kernel has no %s", need);
+}
+
+/* A copy of the word with its "{cpus*FACTOR}" or "{block_device}" replaced. */
 static char *expanded(const char *word)
 {
-	const char *from = strstr(word, "{cpus*");
-	const char *to = from != NULL ? strchr(from, '}') : NULL;
+	static const char device[] = "{block_device}";
+	const char *from = strstr(word, device), *path = getenv(device_variable), *to;
 	char *text;
 
+	if (from != NULL && path != NULL)
+		return asprintf(&text, "%.*s%s%s", (int)(from - word), word, path, from + sizeof(device) - 1) < 0 ?
+			       NULL : text;
+	from = strstr(word, "{cpus*");
+	to = from != NULL ? strchr(from, '}') : NULL;
 	if (to == NULL)
 		return strdup(word);
 	if (asprintf(&text, "%.*s%d%s", (int)(from - word), word, times_cpus(strtod(from + 6, NULL)), to + 1) < 0)
@@ -103,7 +195,12 @@ int main(int argc, char **argv)
 	}
 	while (fgets(line, sizeof(line), plan) != NULL) {
 		line[strcspn(line, "\n")] = '\0';
-		if (strcmp(line, "setup") == 0) {
+		if (strncmp(line, "needs ", 6) == 0) {
+			/* Once it is set up, the device is in use by ourselves. */
+			if (!is_set_up && !cleaning && (code = check(line + 6)) != 0)
+				return code;
+			continue;
+		} else if (strcmp(line, "setup") == 0) {
 			part = SETUP;
 		} else if (strcmp(line, "cleanup") == 0) {
 			part = CLEANUP;
