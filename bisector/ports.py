@@ -178,7 +178,8 @@ class Job:
     payload: folder whose content is put on the testbed; run: command as a list, relative to that folder,
     never a shell string; environment: settings for the guest, such as {'autogroup': '0'};
     checksum: of the payload, recorded with every boot; packages: that the testbed must have;
-    cleanup: whether the agent has something to end when the boot is left.
+    cleanup: whether the agent has something to end when the boot is left;
+    results: file or folder below the payload that each run leaves and that is brought home ('': none).
     """
 
     name: str
@@ -195,6 +196,7 @@ class Job:
     packages: tuple[str, ...] = ()
     cleanup: bool = False
     needs: Needs = field(default_factory=Needs)
+    results: str = ""
 
 
 @dataclass(frozen=True, slots=True)

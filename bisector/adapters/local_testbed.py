@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bisector.adapters import process
+from bisector.adapters.bring import from_folder
 from bisector.adapters.opening import read_facts
 from bisector.adapters.payload import AGENT, FACTS, SETTINGS, agent_command, settings_path, settings_text
 from bisector.adapters.scratch import LOOK, refuse_unfit, with_device
@@ -90,6 +91,7 @@ class LocalTestbed:
             folder=folder,
             crashed=lambda: None,
             on_leave=lambda: _restore(facts),
+            bring=from_folder(work),
         )
 
     def _with_device(self, job: Job) -> Job:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from bisector.adapters.ansible import Ansible
 from bisector.adapters.ansible_events import Played, Task
+from bisector.adapters.bring import over_ssh
 from bisector.adapters.endpoint import SSHHost
 from bisector.adapters.line import Line
 from bisector.adapters.patience import Worked
@@ -122,6 +123,7 @@ class Opening:
             ticks_per_second=ticks_per_second,
             wall=wall,
             worked=worked,
+            bring=over_ssh(line.ssh, self._workdir),
         )
 
     def abandon(self) -> None:
@@ -223,7 +225,7 @@ def prove(kernel: Kernel, facts: Mapping[str, str]) -> None:
         )
 
 
-def start_agent(host: SSHHost, job: Job, workdir: str) -> Line:
+def start_agent(host: SSHHost, job: Job, workdir: str) -> OwnedLine:
     """Connect and start the agent, in a connection of its own that ends with the line."""
     ssh = SSH(host, timeout=_CONNECT_SECONDS)
     try:
@@ -233,22 +235,25 @@ def start_agent(host: SSHHost, job: Job, workdir: str) -> Line:
     except BaseException:
         ssh.close()
         raise
-    return _Owned(line, ssh)
+    return OwnedLine(line, ssh)
 
 
 @dataclass(slots=True)
-class _Owned:
+class OwnedLine:
     """A line that closes its connection with itself."""
 
     line: Line
     ssh: SSH
 
     def send(self, text: str) -> None:
+        """Send one line."""
         self.line.send(text)
 
     def receive(self, timeout: float) -> str:
+        """Return the next line."""
         return self.line.receive(timeout)
 
     def close(self) -> None:
+        """End the conversation and its connection."""
         self.line.close()
         self.ssh.close()

@@ -93,6 +93,7 @@ def workload_job(workload: Workload, out_dir: Path) -> Job:
         needs=Needs(
             manifest.requires.block_device_bytes, manifest.requires.cgroup or "", manifest.requires.cpus
         ),
+        results=manifest.results,
     )
 
 

@@ -12,15 +12,18 @@ import contextlib
 import json
 import logging
 import re
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bisector.adapters.bring import Bring
 from bisector.adapters.line import Line, LineClosed, LineSilent
 from bisector.adapters.output import OutputError, parse
 from bisector.adapters.patience import Patience, Worked
+from bisector.adapters.results.values import values as values_of
 from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, TestbedLost, WorkloadFailed
 from bisector.ports import BootFacts, Job, RunResult
 
@@ -62,6 +65,7 @@ class AgentSession:
     crashed: see `Crashed`. on_leave: ends the boot; called once. ticks_per_second: rate of the time stamp
     counter where it is a clock that the kernel cannot change (emulation with -icount: 1e9), else None.
     wall: host time and guest time must agree (hardware, KVM); not so under emulation. worked: see `Worked`.
+    bring: for jobs that leave files; see `Bring`.
     """
 
     facts: BootFacts
@@ -73,6 +77,7 @@ class AgentSession:
     ticks_per_second: float | None = None
     wall: bool = True
     worked: Worked = lambda: None
+    bring: Bring | None = None
     _broken: PerfbisectError | None = None
     _rested: bool = False
     _left: bool = False
@@ -91,13 +96,14 @@ class AgentSession:
             self.line.send("run")
             answer = self._await(self.job.timeout)
             seconds = time.monotonic() - started
+            home = self._bring(index)
         except LineClosed as error:
             self._broken = self._cause_of_death(error)
             raise self._broken from error
         except BootFailed as error:
             self._broken = error
             raise
-        return self._result(index, answer, seconds)
+        return self._result(index, answer, seconds, home)
 
     def leave(self) -> None:
         """End the boot. Never raises, and does nothing the second time."""
@@ -141,6 +147,14 @@ class AgentSession:
             ) from None
         return {**answer, "overdue": timeout}
 
+    def _bring(self, index: int) -> Path | None:
+        """Return where the files that a run left are now, or None if it left none."""
+        if not self.job.results or self.bring is None:
+            return None
+        home = self.folder / f"run-{index:03d}.results"
+        shutil.rmtree(home, ignore_errors=True)  # of a run with this number that was interrupted
+        return home / self.job.results if self.bring(self.job.results, home) else None
+
     def _cause_of_death(self, error: LineClosed) -> PerfbisectError:
         deadline = time.monotonic() + _CONSOLE_SECONDS
         while True:
@@ -151,7 +165,7 @@ class AgentSession:
                 return TestbedLost("the testbed was lost during a run", details=f"{error}\n{error.details}")
             time.sleep(_SLICE_SECONDS)
 
-    def _result(self, index: int, answer: Mapping[str, Any], seconds: float) -> RunResult:
+    def _result(self, index: int, answer: Mapping[str, Any], seconds: float, home: Path | None) -> RunResult:
         raw = self.folder / f"run-{index:03d}.out"
         out = _keep(raw, answer.get("out", ""))
         err = _keep(raw.with_suffix(".err"), answer.get("err", ""))
@@ -159,7 +173,12 @@ class AgentSession:
         _write(raw.with_suffix(".json"), json.dumps({**about, "host_seconds": seconds}).encode())
         _check_ended_well(self.job, answer, out, err)
         try:
-            values = parse(self.job.parse, out, self.job.metrics)
+            if self.job.results and home is None:
+                raise OutputError(f"the run left no '{self.job.results}'")
+            if self.job.parse == "results" and home is not None:
+                values = values_of(home, self.job.metrics)
+            else:
+                values = parse(self.job.parse, out, self.job.metrics)
         except OutputError as error:
             raise WorkloadFailed(
                 f"the workload '{self.job.name}': {error}", details=f"it printed:\n{_tail(out)}{_tail(err)}"

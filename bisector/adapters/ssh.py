@@ -12,6 +12,7 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import paramiko
 
@@ -103,8 +104,47 @@ class SSH:
             )
         return Ran(code, output)
 
+    def save(self, command: Sequence[str], path: Path, *, timeout: float, most: int) -> Ran:
+        """Run a command and write its standard output to a file as it is; `Ran.output` is its standard error.
+
+        Raises InfrastructureError after `timeout` seconds and beyond `most` bytes, LineClosed when the
+        connection dies.
+        """
+        channel = self._start(command)
+        deadline = time.monotonic() + timeout
+        try:
+            with path.open("wb") as file:
+                while True:
+                    channel.settimeout(max(0.001, deadline - time.monotonic()))
+                    data = channel.recv(_CHUNK)
+                    if not data:
+                        break
+                    file.write(data)
+                    if file.tell() > most:
+                        raise InfrastructureError(
+                            f"'{command[0]}' on {self.host} sent more than {most >> 20} MiB"
+                        )
+            code = SSHLine(channel, self.host).exit_code(max(0.0, deadline - time.monotonic()))
+            words = channel.recv_stderr(_CHUNK) if channel.recv_stderr_ready() else b""
+        except (TimeoutError, LineSilent) as error:
+            raise InfrastructureError(
+                f"'{command[0]}' on {self.host} did not end within {timeout:.0f} s"
+            ) from error
+        except (EOFError, paramiko.SSHException) as error:
+            raise LineClosed(f"the connection to {self.host} broke", details=str(error)) from error
+        except OSError as error:
+            raise InfrastructureError(f"cannot write {path}", details=str(error)) from error
+        finally:
+            channel.close()
+        if code == -1:
+            raise LineClosed(f"the connection to {self.host} broke while it sent a file")
+        return Ran(code, words.decode(errors="replace"))
+
     def talk(self, command: Sequence[str], *, merge: bool = False) -> SSHLine:
         """Start a command and talk with it. merge: its standard error comes with its output."""
+        return SSHLine(self._start(command, merge=merge), self.host)
+
+    def _start(self, command: Sequence[str], *, merge: bool = False) -> paramiko.Channel:
         try:
             transport = self._client.get_transport()
             if transport is None:
@@ -114,7 +154,7 @@ class SSH:
             channel.exec_command(shlex.join(command))
         except (paramiko.SSHException, OSError, EOFError) as error:
             raise LineClosed(f"the connection to {self.host} broke", details=str(error)) from error
-        return SSHLine(channel, self.host)
+        return channel
 
 
 class SSHLine:

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from bisector.bootstrap.by_hand import try_workload
 from bisector.core.words import count
@@ -16,6 +16,9 @@ from bisector.spec.lab import TestbedSpec
 from bisector.spec.needs import lacks
 from bisector.spec.recipe import DEFAULT_RECIPE, load_recipe, with_fragments
 from bisector.spec.workload import Workload
+
+if TYPE_CHECKING:
+    from bisector.adapters.output import OutputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ def check_workload(workload: Workload, testbeds: Sequence[TestbedSpec] = ()) -> 
         f"{count(len(manifest.expanded_metrics()), 'metric')} at {count(len(manifest.points()), 'point')}",
     )
     yield from _samples(workload)
-    missing = [name for name in manifest.requires.programs if shutil.which(name) is None]
+    missing = [name for name in manifest.programs() if shutil.which(name) is None]
     yield from _where(workload)
     yield from _kernel(workload)
     yield from _testbeds(workload, testbeds)
@@ -56,23 +59,39 @@ def check_workload(workload: Workload, testbeds: Sequence[TestbedSpec] = ()) -> 
 
 
 def _samples(workload: Workload) -> Iterator[Finding]:
+    from bisector.adapters.output import OutputError
+
+    empty = True
+    for path, found in read_samples(workload):
+        empty = False
+        if isinstance(found, OutputError):
+            yield Finding(f"samples/{path.name}", "no", str(found))
+        else:
+            yield Finding(f"samples/{path.name}", "ok", count(len(found), "metric"))
+    if empty:
+        words = "there is no samples/*.txt: keep what a run printed, as a test of 'parse'"
+        if workload.manifest.parse == "results":
+            words = f"there is nothing in samples/: keep what a run left as '{workload.manifest.results}'"
+        yield Finding("samples", "note", words)
+
+
+def read_samples(workload: Workload) -> Iterator[tuple[Path, dict[str, float] | OutputError]]:
+    """Return each sample output of the workload's folder with its metrics, or with what is wrong with it."""
     from bisector.adapters.output import OutputError, parse
     from bisector.adapters.payload import metric_specs
+    from bisector.adapters.results.values import values
 
-    files = sorted((workload.folder / "samples").glob("*.txt"))
-    if not files:
-        yield Finding(
-            "samples", "note", "there is no samples/*.txt: keep what a run printed, as a test of 'parse'"
-        )
-    for path in files:
+    manifest = workload.manifest
+    specs = metric_specs(manifest)
+    from_files = manifest.parse == "results"
+    for path in sorted((workload.folder / "samples").glob("*" if from_files else "*.txt")):
         try:
-            found = parse(
-                workload.manifest.parse, path.read_text(errors="replace"), metric_specs(workload.manifest)
-            )
+            if from_files:
+                yield path, values(path, specs)
+            else:
+                yield path, parse(manifest.parse, path.read_text(errors="replace"), specs)
         except OutputError as error:
-            yield Finding(f"samples/{path.name}", "no", str(error))
-        else:
-            yield Finding(f"samples/{path.name}", "ok", f"{len(found)} metrics")
+            yield path, error
 
 
 def _where(workload: Workload) -> Iterator[Finding]:

@@ -13,12 +13,12 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, mo
 
 from bisector.core.model import Direction, Metric, TestbedClock, Threshold
 from bisector.spec.base import Spec
-from bisector.spec.points import BLOCK_DEVICE, Point, placeholders, points
+from bisector.spec.points import BLOCK_DEVICE, Point, fixed, placeholders, points
 
 Userspace = Literal["debian", "initramfs"]
 """As `ports.Userspace`."""
 
-ParseKind = Literal["key-value", "time", "json", "regex"]
+ParseKind = Literal["key-value", "time", "json", "regex", "results"]
 
 _THRESHOLD = re.compile(r"\s*(?P<value>[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)\s*(?P<unit>\S.*?)?\s*")
 _SIZE = re.compile(r"(?P<number>[1-9][0-9]*)(?P<unit>[MGT])")
@@ -41,7 +41,7 @@ class MetricManifest(Spec):
     at: str = Field(
         default="",
         description="where it stands in the output, if not under its name: a dotted path (json), a regular "
-        "expression with one group (regex), the key (key-value, time)",
+        "expression with one group (regex), the key (key-value, time), the name in 'compare' (results)",
     )
 
     @field_validator("threshold", mode="before")
@@ -130,7 +130,10 @@ class RequiresManifest(Spec):
         default=(),
         description="Debian packages; a guest gets an image with them, other testbeds must have them",
     )
-    programs: tuple[str, ...] = Field(default=(), description="programs that must be found on the testbed")
+    programs: tuple[str, ...] = Field(
+        default=(),
+        description="programs that must be found on the testbed; '{name}' of a parameter becomes its value",
+    )
     kernel: tuple[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")], ...] = Field(
         default=(), description="fragments of kernels/configs that its kernels are built with, all granted"
     )
@@ -194,6 +197,10 @@ class WorkloadManifest(Spec):
     )
     files: tuple[str, ...] = Field(default=(), description="what goes to the testbed, relative to the folder")
     parse: ParseKind = "key-value"
+    results: str = Field(
+        default="",
+        description="file or folder that each run leaves, brought home and kept; 'parse: results' reads it",
+    )
     runs: int = Field(default=3, ge=1, description="runs of a boot to begin with; the planner may want more")
     warmup: int = Field(default=0, ge=0, description="first runs of a boot that are kept but never samples")
     settle: float = Field(default=0.0, ge=0, description="seconds of rest before the first run of a boot")
@@ -217,6 +224,13 @@ class WorkloadManifest(Spec):
                 raise ValueError(f"'{part}' must lie inside the workload's folder")
         return value
 
+    @field_validator("results", mode="after")
+    @classmethod
+    def _results_inside(cls, value: str) -> str:
+        if value.startswith("/") or value in (".", "./") or ".." in Path(value).parts:
+            raise ValueError(f"'{value}' must lie inside the folder that a run begins in")
+        return value
+
     @field_validator("parameters", mode="before")
     @classmethod
     def _lists(cls, value: Any) -> Any:  # noqa: ANN401 - whatever the file holds
@@ -234,7 +248,7 @@ class WorkloadManifest(Spec):
         for name, value in self.decides_at.items():
             if value not in self.parameters.get(name, ()):
                 raise ValueError(f"'decides_at': the parameter '{name}' has no value '{value}'")
-        for command in (self.run, *self.setup, *self.cleanup):
+        for command in (self.run, *self.setup, *self.cleanup, *((p,) for p in self.requires.programs)):
             if not command or any("\n" in word for word in command):
                 raise ValueError("a command needs a word, and no word may hold a line break")
             unknown = placeholders(command) - set(self.parameters)
@@ -246,10 +260,12 @@ class WorkloadManifest(Spec):
                 raise ValueError(
                     f"'{{{min(unknown)}}}' in '{command[0]} ...' is no parameter (known: {known})"
                 )
-        for command in (*self.setup, *self.cleanup):
+        for command in (*self.setup, *self.cleanup, self.requires.programs):
             varied = placeholders(command) & {n for n, v in self.parameters.items() if len(v) > 1}
             if varied:
-                raise ValueError(f"'{{{min(varied)}}}' has several values; setup and cleanup happen once")
+                raise ValueError(
+                    f"'{{{min(varied)}}}' has several values; setup, cleanup and 'requires' are there once"
+                )
         if not self.files and not (self.requires.packages or self.requires.programs):
             raise ValueError(
                 "without 'files' there must be 'requires' with the package that brings the program"
@@ -259,6 +275,10 @@ class WorkloadManifest(Spec):
     def points(self) -> tuple[Point, ...]:
         """Return all combinations of parameters that one run executes; a single empty one without lists."""
         return points(self.parameters)
+
+    def programs(self) -> tuple[str, ...]:
+        """Return what `requires.programs` names, with parameters replaced."""
+        return Point().command(self.requires.programs, fixed(self.parameters))
 
     def expanded_metrics(self) -> tuple[MetricManifest, ...]:
         """Return the metrics of all points: 'real[threads=4x]' for each point of a matrix."""
@@ -285,6 +305,16 @@ class WorkloadManifest(Spec):
                 raise ValueError(
                     f"'{metric.name}' decides, so it must be there on every testbed: see 'decides_at'"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _results_can_be_had(self) -> WorkloadManifest:
+        if self.results and "initramfs" in self.userspaces:
+            raise ValueError("'results' are brought home over SSH, which an 'initramfs' has not")
+        if self.parse == "results" and not self.results:
+            raise ValueError("'parse: results' needs 'results': the file or folder that a run leaves")
+        if self.parse == "results" and len(self.points()) > 1:
+            raise ValueError("'parse: results' reads the files of one run, so parameters need one value each")
         return self
 
     @model_validator(mode="after")

@@ -48,6 +48,26 @@ def test_a_run_gives_values_and_keeps_its_output(boot, tmp_path):
     assert session.run(1).raw.name == "run-001.out"
 
 
+def test_files_that_a_run_leaves_are_brought_home_and_read(boot, tmp_path):
+    script = """
+    if [ ! -e before ]; then touch before; mkdir -p out/0; echo '{"real": 1.5}' > out/0/stats.json
+    elif [ ! -e again ]; then touch again; mkdir out; echo '{"real": ' > out/stats.json
+    elif [ ! -e fail ]; then touch fail; mkdir out; echo log > out/log; exit 3; fi
+    """
+    session = boot(script, results="out")
+    result = session.run(0)
+    assert result.values == {"real": 1.5}
+    assert (tmp_path / "boot" / "run-000.results" / "out" / "0" / "stats.json").is_file()
+    assert not (tmp_path / "boot" / "work" / "out").exists()
+    with pytest.raises(WorkloadFailed, match="not valid JSON"):
+        session.run(1)
+    with pytest.raises(WorkloadFailed, match="ended with code 3"):
+        session.run(2)
+    assert (tmp_path / "boot" / "run-002.results" / "out" / "log").read_text() == "log\n"
+    with pytest.raises(WorkloadFailed, match="the run left no 'out'"):
+        session.run(3)
+
+
 def test_the_session_is_pinned(boot):
     session = boot(
         "echo real: 1; env | sort; pwd; ps -o sid=,pgid=,pid= -p $$; cat; exec 2>/dev/null; tty; true"

@@ -6,6 +6,7 @@ import threading
 import pytest
 from loopback_sshd import free_port, keygen, known, sshd  # noqa: F401
 
+from bisector.adapters.bring import over_ssh
 from bisector.adapters.line import LineClosed, LineSilent
 from bisector.adapters.ssh import SSH, SSHRefused
 from bisector.errors import InfrastructureError
@@ -22,6 +23,32 @@ def test_runs_commands_with_their_output_and_code(sshd):  # noqa: F811
         with pytest.raises(InfrastructureError, match=r"'false' on .* failed with code 1"):
             ssh.run(["false"])
         assert ssh.run(["sh", "-c", "exit 7"], check=False).code == 7
+
+
+def test_files_of_a_run_are_brought_home(sshd, tmp_path):  # noqa: F811
+    work, home = tmp_path / "work", tmp_path / "run-000.results"
+    (work / "out" / "0").mkdir(parents=True)
+    (work / "out" / "0" / "a b").write_bytes(bytes(range(256)) * 1000)
+    (work / "out" / "link").symlink_to("/etc/passwd")
+    with SSH(sshd.host) as ssh:
+        bring = over_ssh(ssh, str(work))
+        assert bring("out", home)
+        assert (home / "out" / "0" / "a b").read_bytes() == bytes(range(256)) * 1000
+        assert not (home / "out" / "link").exists()
+        assert not (work / "out").exists()
+        assert not bring("out", home)
+        assert list(tmp_path.glob("*.tar")) == []
+        with pytest.raises(InfrastructureError, match="more than 1 MiB"):
+            ssh.save(["head", "-c", "9000000", "/dev/zero"], tmp_path / "big", timeout=20, most=1 << 20)
+        with pytest.raises(InfrastructureError, match="did not end within 1 s"):
+            ssh.save(["sleep", "30"], tmp_path / "late", timeout=1, most=1)
+        assert (
+            ssh.save(["sh", "-c", "echo why >&2; exit 7"], tmp_path / "x", timeout=9, most=1).output
+            == "why\n"
+        )
+        sshd.cut()
+        with pytest.raises(LineClosed):
+            bring("out", home)
 
 
 def test_a_command_that_overstays_is_left(sshd):  # noqa: F811

@@ -20,12 +20,13 @@ environment: {{autogroup: off, variables: {{WORD: hello}}}}
 """
 
 
-def shell_job(folder: Path, script: str, *, timeout: float = 20, settle: float = 0) -> Job:
-    """Return a job that runs `script`; it gets its own folder below `folder`."""
+def shell_job(folder: Path, script: str, *, timeout: float = 20, settle: float = 0, results: str = "") -> Job:
+    """Return a job that runs `script`, and is read from `results`; it gets its own folder below `folder`."""
     place = folder / "toy"
     place.mkdir(parents=True)
     (place / "workload.yaml").write_text(
         MANIFEST.format(build=[], file="toy.sh", timeout=timeout, settle=settle)
+        + (f"results: {results}\nparse: results\n" if results else "")
     )
     (place / "toy.sh").write_text("#!/bin/sh\n" + script)
     (place / "toy.sh").chmod(0o755)

@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 
+from bisector.adapters.output import OutputError
 from bisector.adapters.results import read
+from bisector.adapters.results.values import values
 from bisector.core.samples import SampleSet
 from bisector.errors import RequestError
+from bisector.ports import MetricSpec
 
 
 def written(folder: Path, text: str, name: str = "a.txt") -> str:
@@ -274,6 +277,38 @@ def test_mmtests_extraction(tmp_path: Path) -> None:
     assert found.series["Hmean-4"].better == "higher"
 
 
+def test_mmtests_folder_with_its_own_extraction(tmp_path: Path) -> None:
+    # Perl writes what it read from a text as a string.
+    one = {
+        "_PreferredVal": "Lower",
+        "_ResultData": {"usecs-op": [{"SampleNrs": ["1", 2], "Values": ["5.5", 6]}]},
+    }
+    written(tmp_path, "x", "run/iter-0/perfpipe/logs/benchlog-_-_-1")
+    written(tmp_path, json.dumps(one), "run/perfpipe.json")
+    found = only(str(tmp_path / "run"))
+    assert (found.name, boots(found)) == ("run", {"usecs-op": ((5.5, 6.0),)})
+    assert found.series["usecs-op"].better == "lower"
+    written(tmp_path, json.dumps(one | {"_PreferredVal": "Higher"}), "run/other.json")
+    assert set(only(str(tmp_path / "run")).series) == {"perfpipe.usecs-op", "other.usecs-op"}
+    for text, said in (
+        ('{"_ResultData": {"a": [{"Values": ["x"]}]}}', "'x' is not a number"),
+        ('{"_ResultData": {"a": [{"Val', "not valid JSON"),
+        ('{"a": 1}', "not what extract-mmtests.pl"),
+        ('{"_ResultData": {}}', "no sample"),
+    ):
+        written(tmp_path, text, "run/other.json")
+        with pytest.raises(RequestError, match=said):
+            read(str(tmp_path / "run"))
+
+
+def test_lkp_folder_of_one_run(tmp_path: Path) -> None:
+    written(tmp_path, '{"hackbench.throughput": 5.5, "boot-time.boot": [9]}', "results/stats.json")
+    assert boots(only(str(tmp_path / "results"))) == {
+        "boot-time.boot": ((9.0,),),
+        "hackbench.throughput": ((5.5,),),
+    }
+
+
 def test_lkp_folder_of_runs_and_of_a_matrix(tmp_path: Path) -> None:
     for i, ops in enumerate((100, 110, 120)):
         stats = {"will-it-scale.per_thread_ops": ops, "meminfo.Active": [1, 2, 3], "stats_source.x": 1}
@@ -284,6 +319,109 @@ def test_lkp_folder_of_runs_and_of_a_matrix(tmp_path: Path) -> None:
     assert "missing in some runs, such as rare" in found.notes[0]
     written(tmp_path, json.dumps({"ops": [1, 2]}), "def/matrix.json")
     assert boots(only(str(tmp_path / "def"))) == {"ops": ((1.0,), (2.0,))}
+
+
+# --- the Phoronix Test Suite
+
+
+def phoronix(*tests: str) -> str:
+    system = "<System><Identifier>6.1</Identifier></System>"
+    body = f"{system}{''.join(tests)}"
+    return f"<?xml version='1.0'?>\n<!--v10.8.6-->\n<PhoronixTestSuite>{body}</PhoronixTestSuite>"
+
+
+def phoronix_test(*entries: tuple[str, str, str], name: str = "pts/stream-1.3.4", way: str = "HIB") -> str:
+    data = "".join(
+        f"<Entry><Identifier>{system}</Identifier><Value>{value}</Value>{more}</Entry>"
+        for system, value, more in entries
+    )
+    about = f"<Identifier>{name}</Identifier><Description>Type: Copy</Description><Scale>MB/s</Scale>"
+    return f"<Result>{about}<Proportion>{way}</Proportion><Data>{data}</Data></Result>"
+
+
+def test_phoronix_xml(tmp_path: Path) -> None:
+    raw = "<RawString>10.5:11:12.5</RawString>"
+    text = phoronix(
+        phoronix_test(("6.1", "11.33", raw), ("6.2", "12", "")),
+        phoronix_test(("6.1", "3", ""), name="local/own", way="LIB"),
+        phoronix_test(("6.1", "PASS", ""), name="pts/check-1.0.0", way=""),
+        phoronix_test(("6.2", "", '<JSON>{"error":"E: no disk"}</JSON>'), name="pts/fio-2.1.0"),
+    )
+    old, new = read(written(tmp_path, text, "composite.xml"))
+    assert (old.name, new.name) == ("6.1", "6.2")
+    assert boots(old) == {
+        "pts/stream: Type: Copy": ((10.5, 11.0, 12.5),),
+        "local/own: Type: Copy": ((3.0,),),
+    }
+    copy = old.series["pts/stream: Type: Copy"]
+    assert (copy.unit, copy.better, old.series["local/own: Type: Copy"].better) == ("MB/s", "higher", "lower")
+    assert "no measurement" in old.missing["pts/check: Type: Copy"]
+    assert new.missing == {"pts/fio: Type: Copy": "E: no disk"}
+    assert [s.name for s in read(str(tmp_path))] == ["6.1", "6.2"]  # the folder that the suite keeps
+
+
+def test_phoronix_export(tmp_path: Path) -> None:
+    entry = {"value": 11.3, "raw_values": [10.5, 11, 12.5], "test_run_times": [1, 1, 1]}
+    test = {"identifier": "pts/ctx-clock-1.0.0", "scale": "Clocks", "proportion": "LIB"}
+    document = {
+        "title": "x",
+        "systems": {"run": {}},
+        "results": {"d66656": test | {"results": {"run": entry}}},
+    }
+    found = only(written(tmp_path, json.dumps(document)))
+    assert (found.name, boots(found)) == ("run", {"pts/ctx-clock": ((10.5, 11.0, 12.5),)})
+    failed = {"run": {"details": {"error": "The test run did not produce a result."}}}
+    document["results"] = {"d66656": test | {"results": failed}}
+    with pytest.raises(RequestError, match="measured nothing") as caught:
+        read(written(tmp_path, json.dumps(document)))
+    assert "did not produce a result" in caught.value.details
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (phoronix(phoronix_test(("6.1", "1", "")))[:-60], "the XML ends in the middle"),
+        (phoronix(), "measured nothing"),
+        (phoronix(phoronix_test(("6.1", "1,5", ""))), "a comma"),
+        (phoronix(phoronix_test(("6.1", "nan", ""))), "no finite number"),
+        (phoronix(*[phoronix_test(("6.1", "1", ""))] * 2), "is there twice"),
+    ],
+)
+def test_phoronix_that_is_wrong(text: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match=said):
+        read(written(tmp_path, text, "composite.xml"))
+
+
+# --- one run's metrics from its files
+
+
+def test_metrics_of_a_run_are_means_of_what_it_repeated(tmp_path: Path) -> None:
+    place = Path(written(tmp_path, '{"metrics": {"a": {"values": [[1, 2], [6]], "unit": "s"}, "b": [4]}}'))
+    wanted = [MetricSpec("time", "s", "a"), MetricSpec("b", "MB/s"), MetricSpec("c", "s", optional=True)]
+    assert values(place, wanted) == {"time": 3.0, "b": 4.0}
+
+
+@pytest.mark.parametrize(
+    ("text", "metric", "said"),
+    [
+        ('{"ops": [1]}', MetricSpec("op", "s"), r"no metric 'op'; did you mean 'ops'\? \(there are: ops\)"),
+        ('{"ops": [1', MetricSpec("ops", "s"), "the JSON ends in the middle"),
+        ('{"metrics": {"a": {"values": [1], "unit": "ms"}}}', MetricSpec("a", "s"), "is in 'ms'"),
+        ('{"a": [NaN]}', MetricSpec("a", "s"), "not a finite number"),
+        (
+            '{"metrics": {"a": [1]}, "missing": {"b": "not counted"}}',
+            MetricSpec("b", "s"),
+            "'b': not counted",
+        ),
+        ('{"sets": [{"metrics": {"a": [1]}}, {"metrics": {"a": [1]}}]}', MetricSpec("a", "s"), "2 systems"),
+        (json.dumps({f"m{i}": [i] for i in range(30)}), MetricSpec("x", "s"), "and 18 more"),
+    ],
+)
+def test_metrics_that_cannot_be_had_from_a_runs_files(
+    text: str, metric: MetricSpec, said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(OutputError, match=said):
+        values(Path(written(tmp_path, text)), [metric])
 
 
 # --- wrong input

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters.output import parse
 from bisector.adapters.payload import metric_specs
+from bisector.bootstrap.workload_check import read_samples
 from bisector.core.model import Threshold
 from bisector.errors import RequestError
 from bisector.spec.manifest import parse_threshold
@@ -127,6 +127,29 @@ def test_another_metric_may_decide_under_each_clock():
     assert caught.value.details == "metrics that can: ticks_per_io, cpu_per_io"
 
 
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("parse: results\n", "'parse: results' needs 'results'"),
+        ("results: /var/out\n", "'/var/out' must lie inside the folder"),
+        ("results: ../out\n", "'../out' must lie inside the folder"),
+        ("results: .\n", "must lie inside the folder"),
+        ("results: out\nuserspaces: [initramfs]\n", "which an 'initramfs' has not"),
+        ("results: out\nparse: results\nparameters: {a: [1, 2]}\n", "parameters need one value each"),
+        ("requires: {programs: ['{root}/x']}\n", "'{root}' in '{root}/x ...' is no parameter"),
+    ],
+)
+def test_results_that_cannot_be_had(more, said, tmp_path):
+    error = refuse(tmp_path, GOOD + more)
+    assert said in f"{error.message}\n{error.details}"
+
+
+def test_results_and_programs_of_a_manifest(tmp_path):
+    text = GOOD + "results: out\nparameters: {root: /opt/x}\nrequires: {programs: ['{root}/bin/x', gcc]}\n"
+    manifest = load_workload(str(write(tmp_path, text))).manifest
+    assert (manifest.results, manifest.programs()) == ("out", ("/opt/x/bin/x", "gcc"))
+
+
 def test_user_space_without_its_programs_is_refused(tmp_path):
     load_workload("db-aio").check_userspace("initramfs")
     with pytest.raises(RequestError, match="does not run on the user space 'initramfs'"):
@@ -148,12 +171,14 @@ def test_thresholds(text, expected):
 
 def test_shipped_workloads_load_and_their_samples_parse():
     workloads = list_workloads()
-    assert {"pipe-test", "db-aio", "poundtime/small"} <= {workload.name for workload in workloads}
+    assert {"pipe-test", "db-aio", "poundtime/small", "mmtests", "lkp", "phoronix"} <= {
+        workload.name for workload in workloads
+    }
     for workload in workloads:
         metrics = metric_specs(workload.manifest)
-        samples = list((workload.folder / "samples").glob("*.txt"))
+        samples = dict(read_samples(workload))
         assert samples, f"{workload.name} has no sample output"
         assert any((place / "README.md").is_file() for place in (workload.folder, workload.folder.parent))
-        for sample in samples:
-            found = set(parse(workload.manifest.parse, sample.read_text(), metrics))
-            assert {m.name for m in metrics if not m.optional} <= found
+        for sample, found in samples.items():
+            assert isinstance(found, dict), f"{sample}: {found}"
+            assert {m.name for m in metrics if not m.optional} <= set(found)

@@ -6,7 +6,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from bisector.adapters.results import documents, fio, numbers, perf_stat, trees, unpack
+from bisector.adapters.results import documents, fio, numbers, perf_stat, phoronix, trees, unpack
 from bisector.adapters.results.trouble import wrong
 from bisector.core.samples import SampleSet
 
@@ -16,6 +16,7 @@ FORMS = (
     'JSON {"metric": [run, ...]} (a list of lists: boots of runs)',
     "the output of time, perf stat (text or -j), fio --output-format=json, size",
     "an MMTests run's folder or extract-mmtests.pl --print-json, an lkp result folder",
+    "a Phoronix Test Suite result: composite.xml or result-file-to-json",
     "a kernel's vmlinux (its sizes)",
 )
 
@@ -29,12 +30,19 @@ def read(place: str) -> list[SampleSet]:
         return _named(_text(sys.stdin.read(), "stdin"), "stdin")
     path = Path(place)
     if path.is_dir():
-        return [trees.read(path)]
+        return _folder(path)
     if not path.exists():
         raise wrong(place, "there is no such file", "a file, a folder, or - for standard input")
     if unpack.is_elf(path):
         return [numbers.of_sizes(_short(path), unpack.sections(path))]
     return _named(_text(unpack.text_of(path), place), place)
+
+
+def _folder(path: Path) -> list[SampleSet]:
+    composite = path / phoronix.COMPOSITE
+    if composite.exists():
+        return phoronix.read_xml(unpack.text_of(composite), str(composite))
+    return [trees.read(path)]
 
 
 def _text(text: str, where: str) -> list[SampleSet]:
@@ -43,6 +51,8 @@ def _text(text: str, where: str) -> list[SampleSet]:
     start = text.lstrip()
     if start.startswith(("{", "[")):
         return _json(text, where)
+    if phoronix.looks_like_xml(text):
+        return phoronix.read_xml(text, where)
     if perf_stat.looks_like(text):
         return [perf_stat.text(text, where)]
     if numbers.looks_sized(text):
@@ -68,6 +78,8 @@ def _json(text: str, where: str) -> list[SampleSet]:
         raise wrong(
             where, f"{len(found)} JSON documents, of which only perf's and fio's may follow each other"
         )
+    if phoronix.looks_like_json(found[0]):
+        return phoronix.read_json(found[0], where)
     if trees.looks_extracted(found[0]):
         return [trees.extracted(found[0], where)]
     return documents.read(found[0], where)

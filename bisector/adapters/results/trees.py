@@ -1,27 +1,29 @@
 """Result folders of MMTests and lkp-tests.
 
-MMTests: RUN/iter-N/BENCHMARK/logs/time-FACTOR-REPETITION and CASE-FACTOR-REPETITION.time (poundtime's), what
-GNU time wrote, are read as they are; for other benchmarks its own extraction is asked for:
-`extract-mmtests.pl --print-json`, whose output is read.
-lkp: COMMIT/N/stats.json, one folder a run (each its own boot), or the COMMIT/matrix.json made of them.
+MMTests: its own extraction (`extract-mmtests.pl --print-json`) is read, where it lies beside the iterations
+as RUN/BENCHMARK.json. Without it RUN/iter-N/BENCHMARK/logs/time-FACTOR-REPETITION and
+CASE-FACTOR-REPETITION.time (poundtime's), what GNU time wrote, are read as they are.
+lkp: COMMIT/N/stats.json, one folder a run (each its own boot), or the COMMIT/matrix.json made of them; one
+run's own folder is read as well.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bisector.adapters.results import numbers
-from bisector.adapters.results.trouble import wrong
+from bisector.adapters.results.trouble import number, wrong
 from bisector.adapters.results.unpack import text_of
 from bisector.core.samples import SampleSet, Series
 
 _TIME_FILE = re.compile(
     r"(?:time-(?P<factor>.+)-(?P<run>\d+)|(?P<case>.+)-(?P<cases>\d+)-(?P<repeat>\d+)\.time)(?:\.gz|\.xz)?"
 )
+_STATS, _RUNS = "stats.json", "[0-9]*/stats.json"
 _NAMES = {"real": "Elapsed", "user": "User", "sys": "System"}
 _SHORT = {"real": "real", "user": "user", "sys": "syst"}
 """As MMTests calls them, of benchmarks with one case and with several."""
@@ -31,17 +33,21 @@ def read(folder: Path) -> SampleSet:
     """Read whichever result folder this is. Raises RequestError that names what was looked for."""
     if any(folder.glob("iter-*")):
         return mmtests(folder)
-    if (folder / "matrix.json").exists() or any(folder.glob("[0-9]*/stats.json")):
+    if any((folder / name).exists() for name in (_STATS, "matrix.json")) or any(folder.glob(_RUNS)):
         return lkp(folder)
     raise wrong(
         str(folder),
         "this folder holds no results that are known",
-        "an MMTests run (it has iter-0) or an lkp result (it has 0/stats.json, or matrix.json)",
+        "an MMTests run (it has iter-0), an lkp result (it has stats.json, 0/stats.json or matrix.json), or "
+        "one of the Phoronix Test Suite (it has composite.xml)",
     )
 
 
 def mmtests(folder: Path) -> SampleSet:
     """Read one MMTests run: iterations are boots, repetitions of a benchmark its runs; seconds."""
+    extractions = sorted(folder.glob("*.json"))
+    if extractions:
+        return _extractions(folder, extractions)
     found: dict[str, list[list[float]]] = {}
     iterations = sorted(folder.glob("iter-*"), key=lambda p: _digits(p.name))
     benchmarks = sorted({logs.parent.name for i in iterations for logs in i.glob("*/logs")})
@@ -77,6 +83,18 @@ def mmtests(folder: Path) -> SampleSet:
     )
 
 
+def _extractions(folder: Path, files: Sequence[Path]) -> SampleSet:
+    """Read what MMTests' own extraction said of each benchmark; its name comes first if there are several."""
+    series: dict[str, Series] = {}
+    for path in files:
+        document = _object(path)
+        if not looks_extracted(document):
+            raise wrong(str(path), "this is not what extract-mmtests.pl --print-json prints")
+        prefix = f"{path.stem}." if len(files) > 1 else ""
+        series.update({prefix + n: s for n, s in extracted(document, str(path)).series.items()})
+    return SampleSet(folder.name, series)
+
+
 def _metric(match: re.Match[str], name: str) -> str:
     """Return what MMTests calls one of time's numbers: 'Elapsed-12', or 'real-pound_times-12'."""
     if match["case"] is None:
@@ -102,7 +120,9 @@ def extracted(document: Mapping[str, Any], where: str) -> SampleSet:
     series = {}
     for name, iterations in document["_ResultData"].items():
         boots = tuple(
-            tuple(float(v) for v in one["Values"]) for one in iterations if one and one.get("Values")
+            tuple(number(str(v), f"{where}: '{name}'") for v in one["Values"])
+            for one in iterations
+            if one and one.get("Values")
         )
         if boots:
             series[str(name)] = Series(boots, "", better)  # type: ignore[arg-type]
@@ -113,7 +133,8 @@ def extracted(document: Mapping[str, Any], where: str) -> SampleSet:
 
 def lkp(folder: Path) -> SampleSet:
     """Read the results of one commit in lkp's layout; every run is a boot of its own."""
-    runs = sorted(folder.glob("[0-9]*/stats.json"), key=lambda p: _digits(p.parent.name))
+    own = folder / _STATS
+    runs = [own] if own.exists() else sorted(folder.glob(_RUNS), key=lambda p: _digits(p.parent.name))
     found: dict[str, list[float]] = {}
     if runs:
         for path in runs:
