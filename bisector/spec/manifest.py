@@ -263,9 +263,7 @@ class WorkloadManifest(Spec):
         for command in (*self.setup, *self.cleanup, self.requires.programs):
             varied = placeholders(command) & {n for n, v in self.parameters.items() if len(v) > 1}
             if varied:
-                raise ValueError(
-                    f"'{{{min(varied)}}}' has several values; setup, cleanup and 'requires' are there once"
-                )
+                raise ValueError(f"'{{{min(varied)}}}' has several values; setup and cleanup happen once")
         if not self.files and not (self.requires.packages or self.requires.programs):
             raise ValueError(
                 "without 'files' there must be 'requires' with the package that brings the program"
