@@ -60,10 +60,10 @@ demo: deps  ## find a real culprit in a real kernel history (first time about an
 	@$(BIN)/perfbisect doctor --fix --quiet
 	$(BIN)/perfbisect start --repo $(DEMO) --good rt-00 --bad rt-16 --workload pipe-test $(ARGS)
 
-test: $(DONE)/dev lab  ## all tests but the long end-to-end cases, in real guests; ARGS='-k name' for some
+test: $(DONE)/dev lab  ## all tests but the longest case, real kernels in real guests included; ARGS='-k name' for some
 	@$(BIN)/python -m pytest $(ARGS)
 
-test-end-to-end: $(DONE)/dev lab  ## a culprit among real kernels, by the real command (7 to 15 minutes)
+test-end-to-end: $(DONE)/dev lab  ## real kernels from end to end, the longest case too: guests and libvirtd are killed
 	@END_TO_END=1 $(BIN)/python -m pytest tests/end_to_end $(ARGS)
 
 test-fast: $(DONE)/dev  ## the tests that need neither libvirt nor a compiler, in a minute or two

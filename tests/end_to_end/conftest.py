@@ -1,4 +1,4 @@
-"""The end-to-end cases are long: they run when asked for (`make test-end-to-end`)."""
+"""Real kernels from end to end. The longest cases run when asked for (`make test-end-to-end`)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Say what is left out and how to run it."""
     if os.environ.get("END_TO_END"):
         return
-    reason = "builds six real kernels and boots them, 7 to 15 minutes: 'make test-end-to-end' runs it"
+    reason = "a search whose guests are killed takes a quarter of an hour: 'make test-end-to-end' runs it"
     for item in items:
-        if item.get_closest_marker("end_to_end"):
+        if item.get_closest_marker("long"):
             item.add_marker(pytest.mark.skip(reason=reason))
 
 

@@ -30,7 +30,12 @@ DAEMONS = 2 if os.geteuid() == 0 and not libvirt_host._SYSTEMD.exists() else 0
 """Where libvirtd is systemd's it is not ours to kill."""
 RESUMES = 4
 
-pytestmark = [pytest.mark.end_to_end, pytest.mark.slow, pytest.mark.timeout(2 * SECONDS)]
+pytestmark = [
+    pytest.mark.end_to_end,
+    pytest.mark.slow,
+    pytest.mark.long,
+    pytest.mark.timeout(2 * SECONDS),
+]
 
 
 class Killer:

@@ -37,6 +37,11 @@ TEXTS = {
         "die:\n\thlt\n\tjmp\tdie\n\n\t.size\tdie, .-due\n",
         "die:\n\thlt\n\tjmp\tdie\n\n\t.size\tdie, .-die\n",
     ),
+    "boot-asm-volatile": (
+        "arch/i386/boot/tty.c",
+        '\tasm volatile("hlt");\n\tasm("int $0x16; setnz %0"\n',
+        '\tasm volatile("hlt");\n\tasm volatile("int $0x16; setnz %0"\n',
+    ),
     "copy-user-string-end": (
         "arch/x86/lib/copy_user_64.S",
         "END(copy_user_generic_c)\n",
