@@ -48,6 +48,12 @@ class FailedBuild:
                     details=self._where,
                     cure="its output folder was thrown away; trying again builds it from nothing",
                 )
+            case "misconfigured":
+                return InfrastructureError(
+                    f"the kernel built for {self.commit} is not configured as it was asked for",
+                    details=f"the end of the log tells the options\n{self._where}",
+                    cure="its output folder was thrown away; trying again builds it from nothing",
+                )
             case _:
                 return self._broken()
 

@@ -148,6 +148,37 @@ def test_an_image_must_hold_the_kernel_just_linked(lab: Lab) -> None:
     assert len(made) == 2
 
 
+def configured(kconfig: str, after: str = "") -> dict[str, str]:
+    """A toy whose code depends on whether SPEED is granted. after: a command that follows the link."""
+    factor = "-DFACTOR=$(if $(shell grep CONFIG_SPEED=y $(O)/.config),3,5)"
+    makefile = MAKEFILE.replace("$(CC) -O2", f"$(CC) {factor} -O2")
+    image = "\t@objcopy -S $(O)/vmlinux $(O)/arch/x86/boot/bzImage\n"
+    return {
+        "Makefile": makefile.replace(image, image + after),
+        "Kconfig": kconfig,
+        "kernel/work.c": "int work(int x) { return x * FACTOR; }\n",
+    }
+
+
+def test_a_folder_that_is_warm_from_another_configuration_gives_the_kernel_asked_for(lab: Lab) -> None:
+    slow = lab.change(configured("config TOY\n"), "without SPEED")
+    fast = lab.change(configured("config TOY\nconfig SPEED\n"), "with SPEED")
+    before = lab.builder().build(lab.order(slow), lab.said.append)
+    after = lab.builder().build(lab.order(fast), lab.said.append)
+    cold = lab.builder(cache=lab.root / "cold").build(lab.order(fast), lab.said.append)
+    assert after.binary == cold.binary != before.binary
+    assert (before.options, after.options) == ({"TOY": "y"}, {"TOY": "y", "SPEED": "y"})
+
+
+def test_a_kernel_that_is_not_configured_as_recorded_is_nobodys(lab: Lab) -> None:
+    change = "\t@sed -i 's/CONFIG_SPEED=y/# CONFIG_SPEED is not set/' $(O)/.config\n"
+    odd = lab.change(configured("config TOY\nconfig SPEED\n", change), "changes its own configuration")
+    with pytest.raises(InfrastructureError, match="not configured as it was asked for") as error:
+        lab.builder().build(lab.order(odd), lab.said.append)
+    log = Path(error.value.details.rsplit("log: ", 1)[1])
+    assert "< CONFIG_SPEED=y" in log.read_text()
+
+
 def test_options_required_and_wanted(lab: Lab) -> None:
     poor = lab.change({"Kconfig": "config TOY\n"}, "SPEED is gone")
     assert lab.builder().build(lab.order(poor), lab.said.append).lost == ("SPEED",)
