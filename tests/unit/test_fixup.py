@@ -37,10 +37,10 @@ TEXTS = {
         "die:\n\thlt\n\tjmp\tdie\n\n\t.size\tdie, .-due\n",
         "die:\n\thlt\n\tjmp\tdie\n\n\t.size\tdie, .-die\n",
     ),
-    "boot-asm-volatile": (
-        "arch/i386/boot/tty.c",
-        '\tasm volatile("hlt");\n\tasm("int $0x16; setnz %0"\n',
-        '\tasm volatile("hlt");\n\tasm volatile("int $0x16; setnz %0"\n',
+    "boot-e820-eax": (
+        "arch/i386/boot/memory.c",
+        '\t\t    : "=am" (err), "+b" (next), "+d" (id), "+c" (size),\n',
+        '\t\t    : "=a" (err), "+b" (next), "+d" (id), "+c" (size),\n',
     ),
     "copy-user-string-end": (
         "arch/x86/lib/copy_user_64.S",
