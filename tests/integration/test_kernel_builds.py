@@ -179,6 +179,24 @@ def test_a_kernel_that_is_not_configured_as_recorded_is_nobodys(lab: Lab) -> Non
     assert "< CONFIG_SPEED=y" in log.read_text()
 
 
+def with_blob(text: str) -> dict[str, str]:
+    """A toy that takes in another file in a way that only the assembler sees."""
+    rule = "$(O)/%.o: %.c $(O)/.config"
+    blob = r'asm(".section .blob, \"a\"\n.incbin \"" BLOB "\"\n.previous");'
+    makefile = MAKEFILE.replace("$(CC) -O2", "$(CC) -DBLOB='\"$(srctree)/blob\"' -O2")
+    return {
+        "Makefile": makefile.replace(rule, f"{rule} $(wildcard blob)"),
+        "kernel/work.c": f"int work(int x) {{ return x; }}\n{blob}\n",
+        "blob": text,
+    }
+
+
+def test_the_compiler_cache_sees_what_the_assembler_takes_in(lab: Lab) -> None:
+    for text in ("the first kernel", "another kernel"):
+        sha = lab.change(with_blob(text), text)
+        assert text.encode() in lab.builder().build(lab.order(sha), lab.said.append).image.read_bytes()
+
+
 def test_options_required_and_wanted(lab: Lab) -> None:
     poor = lab.change({"Kconfig": "config TOY\n"}, "SPEED is gone")
     assert lab.builder().build(lab.order(poor), lab.said.append).lost == ("SPEED",)
