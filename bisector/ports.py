@@ -172,6 +172,40 @@ class Needs:
 
 
 @dataclass(frozen=True, slots=True)
+class Monitor:
+    """What watches a run that is made for it and is no sample.
+
+    plan: what the measuring agent does for it, line by line (see observe.h of the agent); runs: how often it
+    executes the workload.
+    """
+
+    name: str
+    plan: tuple[str, ...]
+    runs: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One number that a monitor gives. error: relative standard error where it is a mean, else None."""
+
+    name: str
+    value: float
+    unit: str = ""
+    error: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What one monitor saw. folder: its raw files; absent: what it could not give, each in words."""
+
+    monitor: str
+    folder: Path
+    seen: tuple[Seen, ...] = ()
+    absent: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """What a testbed runs: one workload, ready to execute. Durations in seconds.
 
@@ -179,7 +213,8 @@ class Job:
     never a shell string; environment: settings for the guest, such as {'autogroup': '0'};
     checksum: of the payload, recorded with every boot; packages: that the testbed must have;
     cleanup: whether the agent has something to end when the boot is left;
-    results: file or folder below the payload that each run leaves and that is brought home ('': none).
+    results: file or folder below the payload that each run leaves and that is brought home ('': none);
+    monitors: what is to be watched after the samples of a boot.
     """
 
     name: str
@@ -197,6 +232,7 @@ class Job:
     cleanup: bool = False
     needs: Needs = field(default_factory=Needs)
     results: str = ""
+    monitors: tuple[Monitor, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +265,14 @@ class Session(Protocol):
 
     def run(self, index: int) -> RunResult:
         """Execute the workload once. Raises WorkloadFailed, BootFailed (it crashed) or TestbedLost."""
+        ...
+
+    def observe(self, monitor: Monitor) -> Observed:
+        """Make the runs of a monitor; what runs afterwards in this boot is no sample.
+
+        What cannot be had is `absent` in the answer, a workload that fails as well. Raises BootFailed or
+        TestbedLost.
+        """
         ...
 
     def leave(self) -> None:

@@ -111,12 +111,15 @@ class UnaskedLine:
     """A line to an agent that runs by itself: 'run' lets the guest go on, its answer stops the guest.
 
     Stopping comes a moment after the answer, when the next run has begun: the guest's clock stands still
-    meanwhile, and nothing in the guest can tell. What else is sent ('kill') does go to the agent.
+    meanwhile, and nothing in the guest can tell. What else is sent ('kill') does go to the agent. A monitor
+    is asked for in the middle of a run, whose answer means nothing; from then on no run is like that of
+    another boot, and the guest is not stopped any more.
     """
 
     inner: Line
     guest: Pausable
     _stopped: bool = False
+    _observing: bool = False
 
     def send(self, text: str) -> None:
         """Let the guest run for 'run'; give anything else to the agent."""
@@ -128,12 +131,15 @@ class UnaskedLine:
             except InfrastructureError as error:
                 raise LineClosed("the stopped guest cannot be resumed", details=error.details) from error
             self._stopped = False
+        self._observing = self._observing or text.startswith("monitor ")
         if text != "run":
             self.inner.send(text)
 
     def receive(self, timeout: float) -> str:
-        """Return the next line and stop the guest."""
+        """Return the next line, and stop the guest."""
         text = self.inner.receive(timeout)
+        if self._observing:
+            return text
         try:
             self.guest.suspend()
             self._stopped = True

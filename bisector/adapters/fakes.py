@@ -33,8 +33,11 @@ from bisector.ports import (
     Job,
     Kernel,
     MetricSpec,
+    Monitor,
+    Observed,
     Progress,
     RunResult,
+    Seen,
 )
 from bisector.spec.base import nearest
 
@@ -54,7 +57,8 @@ class Pace:
 class Faults:
     """What goes wrong, on request.
 
-    build, boot, run: number of a call (from 1, over all fakes that share this object) -> the error it raises.
+    build, boot, run, observe: number of a call (from 1, over all fakes that share this object) -> the error
+    it raises.
     no_workload: commits whose workload fails in every run; no_metric: commits whose runs print another metric
     only; nan: commits whose runs print NaN, refused as a real testbed refuses it.
     """
@@ -65,17 +69,19 @@ class Faults:
         build: Mapping[int, Exception] | None = None,
         boot: Mapping[int, Exception] | None = None,
         run: Mapping[int, Exception] | None = None,
+        observe: Mapping[int, Exception] | None = None,
         no_workload: Sequence[int] = (),
         no_metric: Sequence[int] = (),
         nan: Sequence[int] = (),
     ) -> None:
-        self._planned = {"build": dict(build or {}), "boot": dict(boot or {}), "run": dict(run or {})}
-        self._calls = {"build": itertools.count(1), "boot": itertools.count(1), "run": itertools.count(1)}
+        planned = {"build": build, "boot": boot, "run": run, "observe": observe}
+        self._planned = {door: dict(errors or {}) for door, errors in planned.items()}
+        self._calls = {door: itertools.count(1) for door in planned}
         self._lock = threading.Lock()
         self.no_workload, self.no_metric, self.nan = set(no_workload), set(no_metric), set(nan)
 
     def strike(self, door: str) -> None:
-        """Count a call at 'build', 'boot' or 'run'; raise what is planned for it."""
+        """Count a call at 'build', 'boot', 'run' or 'observe'; raise what is planned for it."""
         with self._lock:
             error = self._planned[door].pop(next(self._calls[door]), None)
         if error is not None:
@@ -302,6 +308,15 @@ class FakeSession:
         if name != METRIC:
             raise WorkloadFailed(f"the workload printed no {METRIC}")
         return RunResult({METRIC: value}, seconds, seconds, raw)
+
+    def observe(self, monitor: Monitor) -> Observed:
+        """See one number, the commit's own; a boot that is gone sees nothing. Raises what the faults say."""
+        if self._gone:
+            raise TestbedLost(f"the boot on {self._testbed.name} is gone")
+        self._testbed.faults.strike("observe")
+        folder = self._folder / "monitors" / monitor.name
+        folder.mkdir(parents=True, exist_ok=True)
+        return Observed(monitor.name, folder, (Seen("commit", self._boot.commit),), ("anything else",), 1.0)
 
     def leave(self) -> None:
         """End the boot and free the testbed."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bisector.adapters import process
-from bisector.adapters.payload import PREPARE, SETTINGS, agent_command, compiler, settings_text
+from bisector.adapters.payload import PREPARE, agent_command, agent_files, compiler
 from bisector.errors import InfrastructureError
 from bisector.ports import Job
 
@@ -112,7 +112,8 @@ def initramfs(init: bytes, job: Job, workdir: str, *, unasked: bool) -> bytes:
                 entries.append(Entry(name, stat.S_IFREG | mode, path.read_bytes()))
     except OSError as error:
         raise InfrastructureError(f"cannot read the workload in {job.payload}: {error.strerror}") from error
-    entries.append(Entry(f"{work}/{SETTINGS}", stat.S_IFREG | 0o644, settings_text(job.environment).encode()))
+    for name, data in agent_files(job).items():
+        entries.append(Entry(f"{work}/{name}", stat.S_IFREG | 0o644, data))
     return cpio(entries)
 
 

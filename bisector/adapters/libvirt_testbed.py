@@ -45,7 +45,7 @@ from bisector.adapters.scratch import scratch_file, with_device
 from bisector.adapters.session import AgentSession
 from bisector.core.model import TestbedClock
 from bisector.errors import InfrastructureError, TestbedLost
-from bisector.ports import BootFacts, Job, Kernel, Progress, RunResult, Session
+from bisector.ports import BootFacts, Job, Kernel, Monitor, Observed, Progress, RunResult, Session
 from bisector.spec.lab import TestbedSpec
 
 log = logging.getLogger(__name__)
@@ -245,6 +245,19 @@ class GuestSession:
 
     def run(self, index: int) -> RunResult:
         """Resume the guest for one run. Raises as `ports.Session.run`."""
+        self._resume()
+        result = self.inner.run(index)
+        self._suspend()
+        return result
+
+    def observe(self, monitor: Monitor) -> Observed:
+        """Resume the guest for the runs of a monitor. Raises as `ports.Session.observe`."""
+        self._resume()
+        result = self.inner.observe(monitor)
+        self._suspend()
+        return result
+
+    def _resume(self) -> None:
         if self._left:
             raise TestbedLost("the guest of this boot has been ended")
         if self._suspended:
@@ -253,14 +266,14 @@ class GuestSession:
             except InfrastructureError as error:
                 raise TestbedLost("the suspended guest cannot be resumed", details=error.details) from error
             self._suspended = False
-        result = self.inner.run(index)
+
+    def _suspend(self) -> None:
         if self.racing:
             try:
                 self.domain.suspend()
                 self._suspended = True
             except InfrastructureError as error:  # it costs host time, no more
                 log.warning("%s: %s", error.message, error.details)
-        return result
 
     def leave(self) -> None:
         """End the guest. Never raises."""

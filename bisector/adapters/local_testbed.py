@@ -15,7 +15,7 @@ from pathlib import Path
 from bisector.adapters import process
 from bisector.adapters.bring import from_folder
 from bisector.adapters.opening import read_facts
-from bisector.adapters.payload import AGENT, FACTS, SETTINGS, agent_command, settings_path, settings_text
+from bisector.adapters.payload import AGENT, FACTS, SETTINGS, agent_command, agent_files, settings_path
 from bisector.adapters.scratch import LOOK, refuse_unfit, with_device
 from bisector.adapters.session import AgentSession, greet
 from bisector.core.model import TestbedClock
@@ -71,7 +71,8 @@ class LocalTestbed:
         try:
             shutil.rmtree(work, ignore_errors=True)
             shutil.copytree(job.payload, work)
-            (work / SETTINGS).write_text(settings_text(job.environment), encoding="utf-8")
+            for name, data in agent_files(job).items():
+                (work / name).write_bytes(data)
         except OSError as error:
             raise InfrastructureError(f"cannot write {work}: {error.strerror}") from error
         done = process.run([work / AGENT, "prepare", FACTS, SETTINGS], cwd=work, timeout=_PREPARE_SECONDS)

@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bisector.adapters import process
+from bisector.adapters.monitors import plan_text as monitors_text
+from bisector.adapters.monitors import plans
 from bisector.errors import InfrastructureError, RequestError
 from bisector.ports import Job, MetricSpec, Needs
 from bisector.resources import resource
@@ -22,6 +24,7 @@ from bisector.spec.workload import MANIFEST, Workload
 AGENT = "perfbisect-agent"
 FACTS = "perfbisect-facts"
 SETTINGS = "perfbisect-settings"
+MONITORS = "perfbisect-monitors"
 RUNNER = "perfbisect-runner"
 PLAN = "perfbisect-plan"
 
@@ -88,12 +91,13 @@ def workload_job(workload: Workload, out_dir: Path) -> Job:
         environment=manifest.environment.settings(),
         parse=manifest.parse,
         checksum=recorded,
-        packages=manifest.requires.packages,
+        packages=manifest.packages(),
         cleanup=bool(manifest.cleanup),
         needs=Needs(
             manifest.requires.block_device_bytes, manifest.requires.cgroup or "", manifest.requires.cpus
         ),
         results=manifest.results,
+        monitors=plans(manifest.monitors),
     )
 
 
@@ -160,10 +164,16 @@ def write_archive(job: Job, path: Path) -> None:
         for entry in sorted(job.payload.rglob("*")):
             name = str(entry.relative_to(job.payload))
             archive.add(entry, arcname=name, recursive=False, filter=_owned_by_root)
-        settings = settings_text(job.environment).encode()
-        info = tarfile.TarInfo(SETTINGS)
-        info.size = len(settings)
-        archive.addfile(info, io.BytesIO(settings))
+        for name, text in agent_files(job).items():
+            info = tarfile.TarInfo(name)
+            info.size = len(text)
+            archive.addfile(info, io.BytesIO(text))
+
+
+def agent_files(job: Job) -> Mapping[str, bytes]:
+    """Return what goes to a testbed beside the payload: name -> content, for the agent alone."""
+    texts = {SETTINGS: settings_text(job.environment), MONITORS: monitors_text(job.monitors)}
+    return {name: text.encode() for name, text in texts.items()}
 
 
 def settings_text(environment: Mapping[str, str]) -> str:

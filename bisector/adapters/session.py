@@ -14,18 +14,19 @@ import logging
 import re
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bisector.adapters import observing
 from bisector.adapters.bring import Bring
 from bisector.adapters.line import Line, LineClosed, LineSilent
 from bisector.adapters.output import OutputError, parse
 from bisector.adapters.patience import Patience, Worked
 from bisector.adapters.results.values import values as values_of
 from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, TestbedLost, WorkloadFailed
-from bisector.ports import BootFacts, Job, RunResult
+from bisector.ports import BootFacts, Job, Monitor, Observed, RunResult
 
 log = logging.getLogger(__name__)
 
@@ -88,22 +89,45 @@ class AgentSession:
         Raises WorkloadFailed (error, timeout, no or no finite metric), BootFailed (the kernel died) or
         TestbedLost (the machine did). After the last two the session refuses further runs with that cause.
         """
+        with self._alive():
+            answer, seconds = self._ask("run", self.job.timeout, lambda _: True)
+            home = self._bring(index)
+        return self._result(index, answer, seconds, home)
+
+    def observe(self, monitor: Monitor) -> Observed:
+        """Make the runs of a monitor; its files go to `monitors/NAME` in the folder. See `ports.Session`."""
+        kept = observing.Kept(self.folder / "monitors" / monitor.name, monitor.name)
+        timeout = observing.patience(self.job.timeout, monitor)
+        with self._alive():
+            answer, seconds = self._ask(f"monitor {monitor.name}", timeout, kept.take)
+        return kept.observed(answer, seconds)
+
+    def _ask(
+        self, command: str, timeout: float, last: Callable[[Mapping[str, Any]], bool]
+    ) -> tuple[Mapping[str, Any], float]:
+        """Rest, let the agent do something, and return its answer and the seconds it took.
+
+        last: told each answer, says whether it is the one.
+        """
+        self._rest()
+        started = time.monotonic()
+        self.line.send(command)
+        answer = self._await(timeout, last)
+        return answer, time.monotonic() - started
+
+    @contextlib.contextmanager
+    def _alive(self) -> Iterator[None]:
+        """Raise BootFailed or TestbedLost where the machine dies, and from then on only that."""
         if self._broken is not None:
             raise self._broken
         try:
-            self._rest()
-            started = time.monotonic()
-            self.line.send("run")
-            answer = self._await(self.job.timeout)
-            seconds = time.monotonic() - started
-            home = self._bring(index)
+            yield
         except LineClosed as error:
             self._broken = self._cause_of_death(error)
             raise self._broken from error
         except BootFailed as error:
             self._broken = error
             raise
-        return self._result(index, answer, seconds, home)
 
     def leave(self) -> None:
         """End the boot. Never raises, and does nothing the second time."""
@@ -125,21 +149,25 @@ class AgentSession:
         self._rested = True
         if seconds > 0:
             self.line.send(f"pause {round(seconds * 1000)}")
-            self._await(seconds + _ANSWER_SECONDS)
+            self._await(seconds + _ANSWER_SECONDS, lambda _: True)
 
-    def _await(self, timeout: float) -> Mapping[str, Any]:
+    def _await(self, timeout: float, last: Callable[[Mapping[str, Any]], bool]) -> Mapping[str, Any]:
         """Wait for the agent's answer, watching for a crash; at the deadline end the run."""
         deadline = Patience(timeout, self.worked)
         while not deadline.over():
             try:
-                return _decoded(self.line.receive(min(_SLICE_SECONDS, timeout)))
+                answer = _decoded(self.line.receive(min(_SLICE_SECONDS, timeout)))
             except LineSilent:
                 death = self.crashed()
                 if death is not None:
                     raise BootFailed("the kernel died while the workload ran", details=death) from None
+            else:
+                if last(answer):
+                    return answer
         self.line.send("kill")
         try:
-            answer = _decoded(self.line.receive(_ANSWER_SECONDS))
+            while not last(answer := _decoded(self.line.receive(_ANSWER_SECONDS))):
+                pass
         except LineSilent:
             raise BootFailed(
                 f"the kernel hangs: no end of the workload within {timeout:.0f} s, no answer since",

@@ -129,7 +129,7 @@ def services(settings: Settings, accepted: Accepted, stop: Stop | None = None) -
 
     request = accepted.request
     check_unchanged(settings, accepted)
-    workload = load_workload(request.workload)
+    workload = load_workload(request.workload).watched(request.monitors)
     the_lab = lab(settings)
     testbeds: Mapping[str, Testbed] = {
         name: testbed(settings, the_lab, the_lab.testbed(name), stop) for name in accepted.testbeds
@@ -167,7 +167,7 @@ def _guest_notes(settings: Settings, the_lab: Lab, accepted: Accepted, workload:
         return {}
     from bisector.adapters.guest_image import GuestImages
 
-    image = GuestImages(settings.cache_dir, workload.manifest.requires.packages).present()
+    image = GuestImages(settings.cache_dir, workload.manifest.packages()).present()
     return {"image": image.checksum} if image is not None else {}
 
 

@@ -27,7 +27,7 @@ def accept(settings: Settings, request: Request) -> tuple[Accepted, CommitGraph]
     from bisector.adapters.payload import checksum
     from bisector.spec.recipe import load_recipe, with_fragments
 
-    workload = load_workload(request.workload)
+    workload = load_workload(request.workload).watched(request.monitors)
     workload.metric(request.metric)
     wanted = with_fragments(request.recipe, workload.manifest.requires.fragments)
     _known_recipe(wanted)
@@ -67,6 +67,19 @@ def accept(settings: Settings, request: Request) -> tuple[Accepted, CommitGraph]
         version=bisector.__version__,
     )
     return accepted, graph
+
+
+def unseen(accepted: Accepted) -> list[str]:
+    """Return what the monitors that are asked for cannot give on these testbeds, each in words."""
+    from bisector.spec.monitors import shortfalls
+    from bisector.spec.recipe import load_recipe
+
+    request = accepted.request
+    manifest = load_workload(request.workload).watched(request.monitors).manifest
+    recipe = load_recipe(request.recipe).manifest
+    clock: TestbedClock = "instructions" if accepted.clock == "instructions" else "wall"
+    found = shortfalls(manifest.monitors, [recipe.userspace], [clock], (*recipe.required, *recipe.wanted))
+    return [f"monitor {name}: {words}" for name, words in found]
 
 
 def recipe_for(settings: Settings, name: str, repo: str | Path, *shas: str) -> str:

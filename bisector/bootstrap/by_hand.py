@@ -16,7 +16,9 @@ from bisector.spec.workload import Workload, load_workload
 
 if TYPE_CHECKING:
     from bisector.core.calibration import Calibration
-    from bisector.ports import BuildOrder, Job, Progress, RunResult, Session
+    from bisector.ports import BuildOrder, Job, Observed, Progress, RunResult, Session
+
+    OnObserved = Callable[[Observed], None]
 
 
 def order(sha: str, recipe: str, layout: int = 0, patches: Sequence[Path] = ()) -> BuildOrder:
@@ -26,16 +28,23 @@ def order(sha: str, recipe: str, layout: int = 0, patches: Sequence[Path] = ()) 
     return BuildOrder(sha, recipe, layout, tuple(patches))
 
 
-def try_workload(workload: Workload, runs: int, folder: Path, progress: Progress) -> Iterator[RunResult]:
+def try_workload(
+    workload: Workload,
+    runs: int,
+    folder: Path,
+    progress: Progress,
+    on_observed: OnObserved = lambda _: None,
+) -> Iterator[RunResult]:
     """Run a workload on this machine, under the kernel it has; warm-up runs come first and are given as well.
 
-    folder: where its program is built and its output kept. Raises as `ports.Session.run` does.
+    folder: where its program is built and its output kept; on_observed: told what each monitor saw, after the
+    runs. Raises as `ports.Session.run` does.
     """
     from bisector.adapters.local_testbed import LocalTestbed, running_kernel
     from bisector.adapters.payload import workload_job
 
     job = workload_job(workload, folder)
-    yield from _all_runs(LocalTestbed().boot(running_kernel(), job, folder, progress), job, runs)
+    yield from _all_runs(LocalTestbed().boot(running_kernel(), job, folder, progress), job, runs, on_observed)
 
 
 def measure_commit(
@@ -47,11 +56,12 @@ def measure_commit(
     progress: Progress,
     *,
     testbed_name: str | None = None,
+    on_observed: OnObserved = lambda _: None,
 ) -> Iterator[RunResult]:
     """Build one commit, boot it once on a testbed and run the workload there, as a bisection does.
 
-    Warm-up runs come first and are given as well. Raises KernelError (the commit), Busy while a bisection
-    runs in this state folder, InfrastructureError.
+    Warm-up runs come first and are given as well; on_observed as in `try_workload`. Raises KernelError (the
+    commit), Busy while a bisection runs in this state folder, InfrastructureError.
     """
     from bisector.adapters.payload import workload_job
     from bisector.engine import executor
@@ -69,14 +79,16 @@ def measure_commit(
         kernel = bootstrap.builder(settings, settings.repo or Path.cwd(), the_lab).build(order, progress)
         workload.check_userspace(kernel.userspace)
         job = workload_job(workload, folder / "workload")
-        yield from _all_runs(machine.boot(kernel, job, folder, progress), job, runs)
+        yield from _all_runs(machine.boot(kernel, job, folder, progress), job, runs, on_observed)
 
 
-def _all_runs(session: Session, job: Job, runs: int) -> Iterator[RunResult]:
-    """Make the warm-up runs and then so many more; leave the boot, however that ends."""
+def _all_runs(session: Session, job: Job, runs: int, on_observed: OnObserved) -> Iterator[RunResult]:
+    """Make the warm-up runs, so many more, and those of monitors; leave the boot, however that ends."""
     try:
         for index in range(job.warmup + runs):
             yield session.run(index)
+        for monitor in job.monitors:
+            on_observed(session.observe(monitor))
     finally:
         session.leave()
 

@@ -13,6 +13,7 @@ from bisector.bootstrap.by_hand import try_workload
 from bisector.core.words import count
 from bisector.errors import PerfbisectError, RequestError
 from bisector.spec.lab import TestbedSpec
+from bisector.spec.monitors import Monitors, shortfalls
 from bisector.spec.needs import lacks
 from bisector.spec.recipe import DEFAULT_RECIPE, load_recipe, with_fragments
 from bisector.spec.workload import Workload
@@ -96,11 +97,14 @@ def read_samples(workload: Workload) -> Iterator[tuple[Path, dict[str, float] | 
 
 def _where(workload: Workload) -> Iterator[Finding]:
     manifest = workload.manifest
-    packages = ", ".join(manifest.requires.packages)
+    packages = ", ".join(manifest.packages())
     if packages:
         yield Finding(
             "guests", "note", f"get an image of their own with {packages}, built once (needs the network)"
         )
+    fragments = manifest.requires.fragments
+    for name, words in shortfalls(manifest.monitors, manifest.userspaces, manifest.clocks, fragments):
+        yield Finding(f"monitor {name}", "note", words)
     if "initramfs" not in manifest.userspaces:
         yield Finding("old kernels", "note", "not for kernels that need an initramfs ('userspaces' says so)")
     for clock in ("wall", "instructions"):
@@ -132,7 +136,8 @@ def _testbeds(workload: Workload, testbeds: Sequence[TestbedSpec]) -> Iterator[F
 
 def _run(workload: Workload) -> Iterator[Finding]:
     with tempfile.TemporaryDirectory(prefix="perfbisect-") as scratch:
-        one = workload.manifest.model_copy(update={"warmup": 0, "settle": 0.0, "pause": 0.0})
+        alone = {"warmup": 0, "settle": 0.0, "pause": 0.0, "monitors": Monitors()}
+        one = workload.manifest.model_copy(update=alone)
         try:
             results = list(try_workload(Workload(workload.folder, one), 1, Path(scratch), lambda _: None))
         except PerfbisectError as error:

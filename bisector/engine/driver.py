@@ -24,11 +24,18 @@ from bisector.core.model import (
 )
 from bisector.core.state import extend
 from bisector.engine.builders import Builders
-from bisector.engine.events import OnEvent
+from bisector.engine.events import EventKind, OnEvent
 from bisector.engine.ledger import Ledger, kernel_note
+from bisector.engine.observing import watched
 from bisector.engine.services import Services
 from bisector.engine.telling import Teller, words
-from bisector.errors import BuildFailed, InfrastructureError, Interrupted, KernelError, WorkloadFailed
+from bisector.errors import (
+    BuildFailed,
+    InfrastructureError,
+    Interrupted,
+    KernelError,
+    WorkloadFailed,
+)
 from bisector.ports import BuildOrder, Job, Kernel, Session, Stored
 from bisector.spec.request import Accepted
 
@@ -147,7 +154,7 @@ class Driver:
                 if max(failures, len(self._vain(measure.commit))) >= _KERNEL_TRIES:
                     self._failed(error, measure, testbed)
                     return
-                self._leave(testbed)
+                self._leave(testbed, broken=True)
                 session = None
                 self._teller.tell("trouble", f"{error.message}; once more", measure.commit, testbed)
 
@@ -330,11 +337,25 @@ class Driver:
         if self._stop.is_set():
             raise Interrupted("interrupted")
 
-    def _leave(self, testbed: str, *, lost: bool = False) -> None:
-        live = self._sessions.pop(testbed, None)
+    def _leave(self, testbed: str, *, lost: bool = False, broken: bool = False) -> None:
+        live = self._sessions.get(testbed)
+        note = {} if live is None or lost or broken else self._observe(*live, testbed)
+        live = self._sessions.pop(testbed, None)  # told to stop, another thread may have left it meanwhile
         if live is not None:
             live[1].leave()
-            self._ledger.record(Left(live[0], lost=lost))
+            self._ledger.record(Left(live[0], lost=lost), note)
+
+    def _observe(self, boot: str, session: Session, testbed: str) -> dict[str, str]:
+        """Make the runs of all monitors, once a commit and testbed; return what they saw, to be recorded."""
+        visit = next((v for v in self._ledger.state.visits if v.boot == boot), None)
+        if visit is None or not visit.samples or (visit.commit, testbed) in self._ledger.observed:
+            return {}
+
+        def tell(kind: EventKind, text: str) -> None:
+            self._teller.tell(kind, text, visit.commit, testbed)
+
+        with self._bench:
+            return watched(session, self._the_job().monitors, self._stop, tell)
 
     def _the_job(self) -> Job:
         with self._ledger.lock:

@@ -28,6 +28,8 @@ class Ledger:
         self._seen = 0
         self._world: dict[tuple[str, str], str] = {}
         self._repeated: dict[str, tuple[int, Measure, int]] = {}
+        self.observed: set[tuple[int, str]] = set()
+        """(commit, testbed) whose monitors have had their runs."""
         self._state: State = fold(graph, goal, ())
         self.refresh()
         for visit in self._state.visits:
@@ -54,6 +56,9 @@ class Ledger:
                     for key in _WORLD:
                         if note.get(key):
                             self._world.setdefault((record.testbed, key), note[key])
+                elif isinstance(record, Left) and note.get("monitors"):
+                    visit = next(v for v in self._state.visits if v.boot == record.boot)
+                    self.observed.add((visit.commit, visit.testbed))
 
     def record(self, record: Record, note: Mapping[str, str] | None = None) -> None:
         """Write a record down and take it in."""

@@ -13,10 +13,9 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, mo
 
 from bisector.core.model import Direction, Metric, TestbedClock, Threshold
 from bisector.spec.base import Spec
+from bisector.spec.monitors import Monitors, listed
+from bisector.spec.monitors import Userspace as Userspace
 from bisector.spec.points import BLOCK_DEVICE, Point, fixed, placeholders, points
-
-Userspace = Literal["debian", "initramfs"]
-"""As `ports.Userspace`."""
 
 ParseKind = Literal["key-value", "time", "json", "regex", "results"]
 
@@ -207,6 +206,10 @@ class WorkloadManifest(Spec):
     pause: float = Field(default=0.0, ge=0, description="seconds of rest between runs")
     timeout: float = Field(default=300.0, gt=0, description="seconds of host time after which a run has hung")
     environment: EnvironmentManifest = Field(default_factory=EnvironmentManifest)
+    monitors: Monitors = Field(
+        default_factory=Monitors,
+        description="what is watched in extra runs after the samples of a boot: names, or names with options",
+    )
     clocks: tuple[TestbedClock, ...] = Field(
         default=("wall", "instructions"), min_length=1, description="the clocks that can decide this workload"
     )
@@ -237,6 +240,11 @@ class WorkloadManifest(Spec):
         if isinstance(value, dict):
             return {name: _values(name, given) for name, given in value.items()}
         return value
+
+    @field_validator("monitors", mode="before")
+    @classmethod
+    def _by_name(cls, value: Any) -> Any:  # noqa: ANN401 - whatever the file holds
+        return listed(value)
 
     @field_validator("decides_at", mode="before")
     @classmethod
@@ -269,6 +277,10 @@ class WorkloadManifest(Spec):
                 "without 'files' there must be 'requires' with the package that brings the program"
             )
         return self
+
+    def packages(self) -> tuple[str, ...]:
+        """Return the Debian packages that the workload and its monitors need."""
+        return tuple(dict.fromkeys((*self.requires.packages, *self.monitors.packages())))
 
     def points(self) -> tuple[Point, ...]:
         """Return all combinations of parameters that one run executes; a single empty one without lists."""

@@ -16,6 +16,10 @@ _NO_MATTER = ("good", "bad", "build_ahead")
 """What two requests may differ in and still be the same: names of the ends, and the mere pace."""
 
 
+_NEWER = ("monitors",)
+"""What requests did not have from the beginning: left empty it is the request that it was before."""
+
+
 class Request(Spec):
     """One bisection as asked for on the command line. Paths are absolute; hours are hours of lab time."""
 
@@ -36,6 +40,7 @@ class Request(Spec):
     max_builds: int | None = Field(default=None, gt=0)
     max_runs: int | None = Field(default=None, gt=0)
     scan: bool = False
+    monitors: tuple[str, ...] = Field(default=(), description="watched beside the manifest's own")
     build_ahead: int = Field(default=0, ge=0, le=64, description="kernels to build before a trial asks")
 
     @field_validator("alpha")
@@ -79,6 +84,8 @@ class Accepted(Spec):
     def identity(self) -> str:
         """Return 8 hex digits that are equal for the same request: same commits, settings and payload."""
         same = self.model_dump(exclude={"version"})
-        same["request"] = {k: v for k, v in same["request"].items() if k not in _NO_MATTER}
+        same["request"] = {
+            k: v for k, v in same["request"].items() if k not in _NO_MATTER and (v or k not in _NEWER)
+        }
         text = json.dumps(same, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:8]

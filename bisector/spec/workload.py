@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bisector.core.model import Metric, TestbedClock
@@ -55,6 +56,11 @@ class Workload:
             f"the workload '{self.name}' has no metric '{name}'{nearest(name or '', known)}",
             details=f"its metrics: {', '.join(known)}",
         )
+
+    def watched(self, asked: Sequence[str]) -> Workload:
+        """Return it with the monitors of `--monitor` beside the manifest's own. Raises RequestError."""
+        monitors = self.manifest.monitors.with_asked(asked)
+        return replace(self, manifest=self.manifest.model_copy(update={"monitors": monitors}))
 
     def check_clock(self, clock: TestbedClock) -> None:
         """Raise RequestError if this clock cannot decide this workload."""

@@ -9,6 +9,12 @@ from dataclasses import dataclass
 from bisector.adapters.results.trouble import wrong
 from bisector.core.profile import Origin, Profile, Stack, Symbol, folded, source_name
 
+FIELDS = "comm,pid,period,event,ip,sym,dso"
+"""What `perf script` is asked for (-F): all that is read here."""
+
+SCRIPT = "script.txt"
+"""Its output beside the recording, made where the symbols were; see adapters/monitors."""
+
 _HEAD = re.compile(
     r"\s*(?P<comm>\S.*?)\s+(?P<pid>-?\d+)(?:/-?\d+)?\s+(?:\[\d+\]\s+)?(?:[\d.]+:\s+)?"
     r"(?:(?P<period>\d+)\s+)?(?P<event>[A-Za-z][\w\-/.,=:]*?):(?:\s+(?P<rest>\S.*))?\s*"

@@ -22,7 +22,6 @@ FORMS = (
 _MAGIC = (b"PERFILE2", b"2ELIFREP")
 _PERF_SECONDS = 600.0
 """perf resolves the symbols of a million samples in some minutes."""
-_FIELDS = "comm,pid,period,event,ip,sym,dso"
 
 
 def read(place: str) -> Profile:
@@ -40,7 +39,12 @@ def read(place: str) -> Profile:
 
 
 def _folder(folder: Path) -> Profile:
-    """Read perf.data in a folder, as perf itself looks for it, or ftrace's functionN, one for each CPU."""
+    """Read perf.data in a folder, as perf itself looks for it, or ftrace's functionN, one for each CPU.
+
+    What perf script printed on the machine that recorded is taken before the recording: it has all symbols.
+    """
+    if (folder / perf_script.SCRIPT).exists():
+        return _text(text_of(folder / perf_script.SCRIPT), str(folder))
     if (folder / "perf.data").exists():
         return _recording(folder / "perf.data")
     cpus = sorted(p for p in folder.glob("function*") if p.name.removeprefix("function").isdigit())
@@ -61,7 +65,7 @@ def _is_recording(path: Path) -> bool:
 
 def _recording(path: Path) -> Profile:
     """Let perf read its recording; symbols of another kernel come from a file `kallsyms` beside it."""
-    command: list[str | Path] = ["perf", "script", "-f", "-i", path, "-F", _FIELDS]
+    command: list[str | Path] = ["perf", "script", "-f", "-i", path, "-F", perf_script.FIELDS]
     symbols = path.parent / "kallsyms"
     if symbols.is_file():
         command += ["--kallsyms", symbols]

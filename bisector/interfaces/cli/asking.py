@@ -47,6 +47,14 @@ Apply = Annotated[
 MaxHours = Annotated[float | None, typer.Option(help="Stop after so many hours of lab time.")]
 MaxBuilds = Annotated[int | None, typer.Option(help="Stop after so many builds.")]
 MaxRuns = Annotated[int | None, typer.Option(help="Stop after so many runs.")]
+Monitors = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--monitor",
+        metavar="NAME[=A,B]",
+        help="Watch with perf-stat, perf-record, ftrace, proc or dmesg, in runs of its own; repeatable.",
+    ),
+]
 BuildAhead = Annotated[
     int, typer.Option(help="Build up to so many kernels before a trial asks, while the testbeds measure.")
 ]
@@ -85,6 +93,7 @@ def request(
     max_runs: int | None,
     scan: bool,
     build_ahead: int,
+    monitors: Sequence[str] | None,
     paths: Sequence[str] | None,
 ) -> Request:
     """Return the request; settings fill in what is not said. Raises RequestError for what is missing."""
@@ -119,6 +128,7 @@ def request(
             max_runs=max_runs,
             scan=scan,
             build_ahead=build_ahead,
+            monitors=tuple(monitors or ()),
         )
     except ValidationError as error:
         first = error.errors()[0]

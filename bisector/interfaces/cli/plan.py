@@ -48,6 +48,7 @@ def plan(
     max_runs: asking.MaxRuns = None,
     scan: asking.Scan = False,
     build_ahead: asking.BuildAhead = 0,
+    monitor: asking.Monitors = None,
     paths: asking.Paths = None,
     as_json: asking.Json = False,
 ) -> None:
@@ -80,6 +81,7 @@ def plan(
         max_runs=max_runs,
         scan=scan,
         build_ahead=build_ahead,
+        monitors=monitor,
         paths=paths,
     )
     accepted, graph = acceptance.accept(settings, request)

@@ -48,6 +48,7 @@ def start(
     max_runs: asking.MaxRuns = None,
     scan: asking.Scan = False,
     build_ahead: asking.BuildAhead = 0,
+    monitor: asking.Monitors = None,
     paths: asking.Paths = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done, as 'plan' does; change nothing.")
@@ -91,6 +92,7 @@ def start(
         max_runs=max_runs,
         scan=scan,
         build_ahead=build_ahead,
+        monitors=monitor,
         paths=paths,
     )
     accepted, graph = acceptance.accept(settings, request)
@@ -99,6 +101,8 @@ def start(
 
         plan.tell(settings, accepted, graph, as_json=as_json)
         return
+    for note in acceptance.unseen(accepted):
+        output.note(f"note: {note}")
     for note in bootstrap.source(settings, request.repo).notes():
         output.note(f"note: {note}")
     store = bootstrap.store(settings)

@@ -77,6 +77,7 @@ def show(
                 "clocks": " or ".join(manifest.clocks),
                 "runs on": " or ".join(manifest.userspaces),
                 "requires": ", ".join(_requires(manifest.requires)) or "nothing",
+                "watched by": ", ".join(manifest.monitors.names()) or "nothing",
                 "pinned": ", ".join(f"{k}={v}" for k, v in manifest.environment.settings().items()),
             },
             indent="  ",
@@ -99,13 +100,15 @@ def run(
     ] = None,
     recipe: asking.RecipeName = None,
     apply: asking.Apply = None,
+    monitor: asking.Monitors = None,
     folder: Folder = None,
     as_json: Json = False,
 ) -> None:
     """Run a workload on this machine under the kernel it has, or with --rev in one boot of a commit.
 
     The former tries a manifest, or a change to one: settings that it asks for are undone afterwards, and
-    without root they are not made. The latter measures by hand what a bisection measured.
+    without root they are not made. The latter measures by hand what a bisection measured. Monitors watch runs
+    of their own, behind the others.
 
     Examples:
 
@@ -114,26 +117,40 @@ def run(
       perfbisect workload run ./my-workload --runs 10 --keep out
 
       perfbisect workload run pipe-test --rev v6.1 --repo ~/linux
+
+      perfbisect workload run pipe-test --monitor perf-stat --monitor proc=/proc/vmstat
     """
+    import dataclasses
     import tempfile
 
     from bisector import bootstrap
     from bisector.bootstrap import by_hand
+    from bisector.interfaces.report import monitors
     from bisector.spec.workload import load_workload
 
-    workload = load_workload(name, folder)
+    workload = load_workload(name, folder).watched(monitor or ())
     warmup, wanted = workload.manifest.warmup, runs or workload.manifest.runs
     done: list[dict[str, Any]] = []
+    watched: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="perfbisect-") as scratch:
         place = keep or Path(scratch)
         if rev is None:
-            results = by_hand.try_workload(workload, wanted, place, output.note)
+            results = by_hand.try_workload(
+                workload, wanted, place, output.note, lambda seen: watched.append(dataclasses.asdict(seen))
+            )
         else:
             settings = asking.settings(repo=repo)
             sha = bootstrap.source(settings, settings.repo or Path.cwd()).resolve(rev)
             order = by_hand.order(sha, recipe or settings.recipe, patches=asking.patches(apply))
             results = by_hand.measure_commit(
-                settings, workload, order, wanted, place, output.note, testbed_name=testbed
+                settings,
+                workload,
+                order,
+                wanted,
+                place,
+                output.note,
+                testbed_name=testbed,
+                on_observed=lambda seen: watched.append(dataclasses.asdict(seen)),
             )
         for index, result in enumerate(results):
             done.append(
@@ -144,8 +161,13 @@ def run(
                 said = ", ".join(f"{key} {value:.6g} {units[key]}" for key, value in result.values.items())
                 marks = [*(["warm-up"] if index < warmup else []), *result.flags]
                 print(f"run {index}: {said}" + (f" ({', '.join(marks)})" if marks else ""))
+    for entry in watched:
+        entry["folder"] = str(entry["folder"]) if keep is not None else ""
     if as_json:
-        output.facts({"workload": workload.name, "runs": done})
+        output.facts({"workload": workload.name, "runs": done, "monitors": watched})
+        return
+    for entry in watched:
+        print("\n".join(monitors.lines(entry)))
 
 
 def new(
@@ -168,6 +190,7 @@ def new(
 def check(
     name: Annotated[str, typer.Argument(help="Its name, or the path of a folder with a workload.yaml.")],
     lab: asking.Lab = None,
+    monitor: asking.Monitors = None,
     folder: Folder = None,
     as_json: Json = False,
 ) -> None:
@@ -187,7 +210,7 @@ def check(
     from bisector.bootstrap.workload_check import check_workload
     from bisector.spec.workload import load_workload
 
-    workload = load_workload(name, folder)
+    workload = load_workload(name, folder).watched(monitor or ())
     wrong, findings = False, []
     requires = workload.manifest.requires
     asks = requires.block_device is not None or requires.cpus > 1

@@ -1,7 +1,8 @@
 """The report for machines: one JSON object with everything that the text says, unrounded and unabridged.
 
 Keys: schema (this form's number), id, status, exit_code, request, metric, threshold, alpha, clock, ending,
-summary, confidence, total, rest, findings, warnings, trials, builds, untestable, user, costs, host, files.
+summary, confidence, total, rest, findings, warnings, trials, monitors,
+builds, untestable, user, costs, host, files.
 Commits are full ids; effects are relative changes (0.35: the number rises by 35%); times are seconds.
 """
 
@@ -11,6 +12,7 @@ import dataclasses
 from typing import Any
 
 from bisector.core.model import EXIT_CODES, Discarded, Finding, Interval
+from bisector.interfaces.report import monitors
 from bisector.interfaces.report.material import Material, Trial
 from bisector.interfaces.report.text import between
 from bisector.interfaces.report.trials import costs, verdict
@@ -47,6 +49,15 @@ def render(material: Material) -> dict[str, Any]:
         else [],
         "warnings": list(conclusion.warnings) if conclusion else [],
         "trials": [_trial(material, t) for t in material.trials],
+        "monitors": [
+            {
+                "boot": booted.boot,
+                "commit": shas[booted.commit],
+                "testbed": booted.testbed,
+                "seen": list(seen),
+            }
+            for booted, seen in monitors.entries(material)
+        ],
         "builds": [
             {**dataclasses.asdict(b), "commit": shas[b.commit], "kernel": dict(material.kernel(b.commit))}
             for b in material.builds

@@ -1,9 +1,10 @@
 """What a report is made of: one bisection's records, decisions and conclusion with names for its commits.
 
-The notes that go with records (free facts, see `ports.Store.append`) are read here and nowhere else.
-Their keys: with `Built`: 'kernel' (JSON: release, build_id, image, config, log, sizes, options, lost,
-toolchain, key). With `Booted`: 'facts' (JSON: name -> text), 'console', 'overhead', 'workload', 'image',
-'domain'. With `Ran`: 'raw', 'guest_seconds'. Whatever is missing is left out of the report.
+The notes that go with records (free facts, see `ports.Store.append`) are read here and in `monitors`, and
+nowhere else. Their keys: with `Built`: 'kernel' (JSON: release, build_id, image, config, log, sizes, options,
+lost, toolchain, key). With `Booted`: 'facts' (JSON: name -> text), 'console', 'overhead', 'workload',
+'image', 'domain'. With `Ran`: 'raw', 'guest_seconds'. With `Left`: 'monitors' (JSON: a list of
+`ports.Observed`). Whatever is missing is left out of the report.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import Any
 
 from bisector.core.model import Conclusion, Discarded, Ending, Finding
 from bisector.core.words import count
-from bisector.interfaces.report import levels, trials, words
+from bisector.interfaces.report import levels, monitors, trials, words
 from bisector.interfaces.report.differences import Change, Differences, compare
 from bisector.interfaces.report.material import Material
 
@@ -38,6 +38,7 @@ def render(material: Material) -> str:
         out += _reproduce(material, conclusion)
     out += _costs(material)
     out += trials.lines(material)
+    out += monitors.section(material)
     out += _user(material)
     out += _untestable(material)
     out += _request(material)
@@ -244,6 +245,8 @@ def start_command(request: Mapping[str, Any]) -> list[str]:
             command.append(f"--{name.replace('_', '-')}")
     for skip in request.get("skip") or ():
         command += ["--skip", str(skip)]
+    for monitor in request.get("monitors") or ():
+        command += ["--monitor", str(monitor)]
     paths = [str(p) for p in request.get("paths") or ()]
     return command + (["--", *paths] if paths else [])
 

@@ -4,16 +4,19 @@
  *     agent prepare FACTS SETTINGS
  *     agent serve [--unasked SETTLE_MS:PAUSE_MS] [--cpus LIST] [--nice N] [--env NAME=VALUE]...
  *                 [--cleanup PLAN] -- COMMAND [ARGUMENT]...
+ *     agent observe MONITORS NAME -- COMMAND [ARGUMENT]...
  *
  * 'serve' reads commands, one a line, and answers each with one line of JSON:
  *
  *     run              execute COMMAND once, in its pinned session, in the current folder
+ *     monitor NAME     the same with that monitor of MONITORS beside it (see observe.h); before its answer come
+ *                      the files that the monitor left
  *     kill             (while one runs) end it and everything in its session's group
  *     pause MS         rest for so many milliseconds of this machine's time
  *     quit             end; the end of standard input does the same, and ends a run as well
  *
  * With --unasked it waits for no command: it rests, and then runs COMMAND again and again with pauses between
- * (during a run 'kill' and 'quit' still work). Where a machine's clock counts instructions nothing may come from
+ * (during a run 'kill' and 'quit' still work, and 'monitor' is obeyed after it). Where a machine's clock counts instructions nothing may come from
  * outside, for it would come at another instant in each boot; whoever listens stops the machine instead.
  *
  * Written for every kernel since 2.6.18 and meant to be linked statically: no system call newer than that is
@@ -39,9 +42,10 @@
 
 #include "facts.h"
 #include "json.h"
+#include "observe.h"
 
 /* More output than this of one run is cut; a metric is printed at the end, so the end is kept. */
-enum { OUTPUT_MAX = 1 << 20, ENVIRONMENT_MAX = 64, KERNEL_LINES_MAX = 64 };
+enum { OUTPUT_MAX = 1 << 20, ENVIRONMENT_MAX = 64, KERNEL_LINES_MAX = 64, ARGUMENTS_MAX = 512 };
 
 struct options {
 	cpu_set_t cpus;
@@ -61,6 +65,8 @@ struct moment {
 	unsigned long long ticks;
 };
 
+static const char *const monitors = "perfbisect-monitors";
+static char wanted[64]; /* monitor that was asked for during a run */
 static int child_ended[2]; /* written by the handler of SIGCHLD, read by poll */
 static int kernel_log = -1;
 
@@ -128,7 +134,7 @@ static int parse_cpus(const char *text, cpu_set_t *cpus)
 }
 
 /* In the child: the pinned session, then the command. Reports its errno through `report` if it cannot. */
-static void become(const struct options *options, int out, int err, int report)
+static void become(const struct options *options, char **command, int out, int err, int report)
 {
 	int null = open("/dev/null", O_RDONLY), failed;
 	sigset_t none;
@@ -143,7 +149,7 @@ static void become(const struct options *options, int out, int err, int report)
 	dup2(err, 2);
 	if (setpriority(PRIO_PROCESS, 0, options->nice) == 0 &&
 	    (!options->pinned || sched_setaffinity(0, sizeof(options->cpus), &options->cpus) == 0))
-		execve(options->command[0], options->command, (char **)options->environment);
+		execve(command[0], command, (char **)options->environment);
 	failed = errno;
 	if (write(report, &failed, sizeof(failed)) < 0)
 		_exit(126);
@@ -198,6 +204,8 @@ static int attend(pid_t child, int *status, struct rusage *usage, int *over)
 				killed = 1;
 				kill(-child, SIGKILL);
 				kill(child, SIGKILL); /* should it not have reached setsid() yet */
+			} else if (strncmp(command, "monitor ", 8) == 0) {
+				snprintf(wanted, sizeof(wanted), "%s", command + 8);
 			}
 		}
 	}
@@ -271,9 +279,11 @@ static int answer_error(const char *what, int number)
 	return 0;
 }
 
-/* Returns 1 when standard input has ended meanwhile. */
-static int run(const struct options *options)
+/* Run COMMAND, with a monitor or NULL. Returns 1 when standard input has ended meanwhile. */
+static int run(const struct options *options, char *monitor)
 {
+	char *observing[ARGUMENTS_MAX] = { "./perfbisect-agent", "observe", (char *)monitors, monitor, "--" };
+	char **command = monitor != NULL ? observing : options->command;
 	int out = open("run.out", O_CREAT | O_TRUNC | O_RDWR, 0600);
 	int err = open("run.err", O_CREAT | O_TRUNC | O_RDWR, 0600);
 	int report[2], status = 0, killed, over = 0, exec_errno = 0;
@@ -284,6 +294,13 @@ static int run(const struct options *options)
 	if (out < 0 || err < 0 || pipe(report) != 0)
 		return answer_error("cannot open the files for the output", errno);
 	fcntl(report[1], F_SETFD, FD_CLOEXEC);
+	if (monitor != NULL) {
+		int i;
+
+		for (i = 0; options->command[i] != NULL && i + 6 < ARGUMENTS_MAX; i++)
+			observing[i + 5] = options->command[i];
+		observed_clear();
+	}
 	memset(&usage, 0, sizeof(usage));
 	print_kernel_log(0);
 
@@ -291,7 +308,7 @@ static int run(const struct options *options)
 	child = fork();
 	if (child == 0) {
 		close(report[0]);
-		become(options, out, err, report[1]);
+		become(options, command, out, err, report[1]);
 	}
 	close(report[1]);
 	if (child < 0) {
@@ -305,10 +322,21 @@ static int run(const struct options *options)
 	if (read(report[0], &exec_errno, sizeof(exec_errno)) != sizeof(exec_errno))
 		exec_errno = 0;
 	close(report[0]);
+	if (monitor != NULL) {
+		if (killed)
+			trace_off();
+		observed_print();
+	}
 	if (exec_errno != 0) {
-		answer_error(options->command[0], exec_errno);
+		answer_error(command[0], exec_errno);
 	} else {
-		printf("{\"code\":%d,\"signal\":%d,\"killed\":%d", WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+		fputc('{', stdout);
+		if (monitor != NULL) {
+			fputs("\"monitor\":", stdout);
+			json_string(monitor, strlen(monitor));
+			fputc(',', stdout);
+		}
+		printf("\"code\":%d,\"signal\":%d,\"killed\":%d", WIFEXITED(status) ? WEXITSTATUS(status) : -1,
 		       WIFSIGNALED(status) ? WTERMSIG(status) : 0, killed);
 		printf(",\"seconds\":%.9f,\"raw_seconds\":%.9f,\"ticks\":%llu", since(start.monotonic, end.monotonic),
 		       since(start.raw, end.raw), end.ticks - start.ticks);
@@ -339,7 +367,15 @@ static void rest(long milliseconds)
 static void run_unasked(const struct options *options)
 {
 	rest(options->settle);
-	while (!run(options)) {
+	while (!run(options, NULL)) {
+		while (wanted[0] != '\0') {
+			char name[sizeof(wanted)];
+
+			strcpy(name, wanted);
+			wanted[0] = '\0';
+			if (run(options, name))
+				return;
+		}
 		tcdrain(1); /* a serial port's interrupts would fall into the next run */
 		rest(options->pause);
 	}
@@ -389,7 +425,13 @@ static int serve(const struct options *options)
 	}
 	while ((command = read_command()) != NULL && strcmp(command, "quit") != 0) {
 		if (strcmp(command, "run") == 0) {
-			if (run(options))
+			if (run(options, NULL))
+				break;
+		} else if (strncmp(command, "monitor ", 8) == 0) {
+			char name[sizeof(wanted)];
+
+			snprintf(name, sizeof(name), "%s", command + 8);
+			if (run(options, name))
 				break;
 		} else if (strncmp(command, "pause ", 6) == 0) {
 			rest(strtol(command + 6, NULL, 10));
@@ -407,7 +449,8 @@ static int usage(void)
 {
 	fputs("usage: agent prepare FACTS SETTINGS\n"
 	      "       agent serve [--unasked SETTLE_MS:PAUSE_MS] [--cpus LIST] [--nice N] [--env NAME=VALUE]...\n"
-	      "                   [--cleanup PLAN] -- COMMAND [ARGUMENT]...\n",
+	      "                   [--cleanup PLAN] -- COMMAND [ARGUMENT]...\n"
+	      "       agent observe MONITORS NAME -- COMMAND [ARGUMENT]...\n",
 	      stderr);
 	return 2;
 }
@@ -422,6 +465,8 @@ int main(int argc, char **argv)
 
 	if (argc == 4 && strcmp(argv[1], "prepare") == 0)
 		return prepare(argv[2], argv[3]);
+	if (argc > 5 && strcmp(argv[1], "observe") == 0 && strcmp(argv[4], "--") == 0)
+		return observe(argv[2], argv[3], argv + 5);
 	memset(&options, 0, sizeof(options));
 	options.environment[options.variables++] = path;
 	options.environment[options.variables++] = locale;

@@ -1,0 +1,67 @@
+"""What monitors saw, as text: for each commit of a bisection, or after the runs of `workload run`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from bisector.core.model import Booted, Left
+from bisector.interfaces.report import words
+from bisector.interfaces.report.material import Material
+
+_SHOWN = 12
+"""Numbers of a monitor that the report prints; all of them are in its folder and in report.json."""
+
+Entry = Mapping[str, Any]
+"""One monitor's answer as the engine records it: monitor, folder, seen, absent, seconds."""
+
+
+def entries(material: Material) -> Iterator[tuple[Booted, Sequence[Entry]]]:
+    """Yield each boot with what the monitors saw in it, in the order of the boots."""
+    boots = {record.boot: record for _, record, _ in material.records if isinstance(record, Booted)}
+    for _, record, note in material.records:
+        if isinstance(record, Left) and note.get("monitors"):
+            yield boots[record.boot], json.loads(note["monitors"])
+
+
+def section(material: Material) -> list[str]:
+    """Return the report's section; empty if nothing watched."""
+    found = list(entries(material))
+    if not found:
+        return []
+    out = words.heading("What the monitors saw")
+    out += words.wrap("In runs of their own, after the samples: none of these runs is a sample.")
+    for booted, seen in found:
+        out += [
+            "",
+            *words.wrap(f"{material.label(booted.commit)}  [{booted.testbed}; boot {booted.boot}]", ""),
+        ]
+        for entry in seen:
+            out += lines(entry, _SHOWN)
+    commits = [material.commit(booted.commit).sha[:12] for booted, _ in found]
+    if len(set(commits)) > 1:
+        one, other = material.id, list(dict.fromkeys(commits))[:2]
+        out += ["", *words.wrap("Side by side:"), f"  perfbisect profile {one}:{other[0]} {one}:{other[1]}"]
+    return out
+
+
+def lines(entry: Entry, shown: int | None = None) -> list[str]:
+    """Return what one monitor saw, and what it could not; at most so many numbers."""
+    seen: Sequence[Mapping[str, Any]] = entry.get("seen", ())
+    told = seen if shown is None else seen[:shown]
+    out = [f"  {entry['monitor']}"]
+    width = min(max((len(str(one["name"])) for one in told), default=0), 44)
+    for one in told:
+        error = f"  +- {100 * one['error']:.2f}%" if one.get("error") is not None else ""
+        out.append(f"    {one['name']:<{width}}  {_number(one['value']):>14} {one['unit']}{error}".rstrip())
+    if len(told) < len(seen):
+        out.append(f"    and {len(seen) - len(told)} more")
+    out += words.bullets((f"not there: {text}" for text in entry.get("absent", ())), "    ")
+    if entry.get("folder"):
+        out.append(f"    raw: {entry['folder']}")
+    return out
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 1e6 else words.number(value)
