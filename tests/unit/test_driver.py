@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,7 +38,7 @@ from bisector.errors import (
     TestbedLost,
     WorkloadFailed,
 )
-from bisector.ports import RunResult, Stored
+from bisector.ports import Job, Monitor, RunResult, Stored
 from tests.support import fake_bisection as fake
 
 END = Conclusion(Ending.INCONCLUSIVE, "the script is over")
@@ -407,3 +408,60 @@ def test_the_same_request_takes_up_the_unfinished_bisection_and_begins_anew_afte
     assert third.id.endswith("-3")
     with pytest.raises(RequestError, match="has ended"):
         api.cancel(bench.store, bench.store.load(second.id))
+
+
+def watching(bench: Bench, *names: str) -> Bench:
+    """Have monitors watch the bench's job."""
+    make = bench.services.make_job
+    monitors = tuple(Monitor(name, ()) for name in names)
+    bench.services = _with(bench.services, make_job=lambda folder: _watched(make(folder), monitors))
+    bench.again()
+    return bench
+
+
+def _watched(job: Job, monitors: tuple[Monitor, ...]) -> Job:
+    return dataclasses.replace(job, monitors=monitors)
+
+
+def seen_by_monitors(bench: Bench) -> list[tuple[str, str]]:
+    """Return (boot, monitor) of everything that monitors gave, in order."""
+    notes = [(r.boot, note) for _, r, note in bench.store.records(bench.stored.id) if isinstance(r, Left)]
+    return [(boot, one["monitor"]) for boot, note in notes for one in json.loads(note.get("monitors", "[]"))]
+
+
+def test_monitors_have_runs_of_their_own_once_a_commit(tmp_path: Path) -> None:
+    bench = watching(Bench(tmp_path, [(5, 2), (6, 1), (5, 4)], a_visit=2), "proc", "dmesg")
+    bench.run()
+    boots = [r.boot for r in bench.of(Booted)]
+    assert [r.commit for r in bench.of(Booted)] == [5, 6, 5]
+    assert seen_by_monitors(bench) == [(boot, name) for boot in boots[:2] for name in ("proc", "dmesg")]
+    assert len(bench.of(Ran)) == 5
+    assert len(bench.state().visits[0].samples) == 2
+    bench.again()
+    assert bench.driver._ledger.observed == {(5, "fake"), (6, "fake")}
+
+
+def test_what_goes_wrong_while_watching_judges_no_commit(tmp_path: Path) -> None:
+    faults = Faults(observe={1: BootFailed("the kernel died while the workload ran")})
+    bench = watching(Bench(tmp_path, [(5, 2), (6, 1)], faults), "proc", "dmesg")
+    bench.run()
+    assert not bench.state().untestable
+    assert len(bench.of(Ran)) == 3
+    assert not bench.of(RunFailed)
+    assert [name for _, name in seen_by_monitors(bench)] == ["proc", "proc", "dmesg"]
+    assert [e.text for e in bench.events if e.kind == "trouble"] == [
+        "proc: the kernel died while the workload ran"
+    ]
+
+
+def test_a_boot_that_is_lost_or_told_to_end_is_not_watched(tmp_path: Path) -> None:
+    faults = Faults(run={2: TestbedLost("gone")})
+    bench = watching(Bench(tmp_path, [(5, 2)], faults), "proc")
+    number, decision = bench.driver.decide("fake")
+    assert isinstance(decision, Measure)
+    bench.driver.carry_out(number, decision, "fake")
+    assert seen_by_monitors(bench) == []
+    bench.stop.set()
+    bench.driver.close()
+    assert seen_by_monitors(bench) == []
+    assert [r.lost for r in bench.of(Left)] == [True, False]

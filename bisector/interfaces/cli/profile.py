@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bisector.errors import RequestError
-from bisector.interfaces.cli import asking, output
+from bisector.interfaces.cli import asking, output, sources
+
+_PROFILERS = ("perf-record", "ftrace")
+"""The monitors whose files are profiles; shares of time say more than counts of calls."""
 
 if TYPE_CHECKING:
     from bisector.core.profile import Profile
@@ -22,7 +25,10 @@ def register(app: typer.Typer) -> None:
 
 
 def profile(
-    a: Annotated[str, typer.Argument(metavar="[LABEL=]A", help="Profile of the first kernel; - for stdin.")],
+    a: Annotated[
+        str,
+        typer.Argument(metavar="[LABEL=]A", help="First profile; - for stdin, or BISECTION:REV."),
+    ],
     b: Annotated[str, typer.Argument(metavar="[LABEL=]B", help="Profile of the second kernel.")],
     top: Annotated[int, typer.Option(min=1, help="Lines of each table.")] = 30,
     tree: Annotated[
@@ -42,7 +48,8 @@ def profile(
 
     Read are: perf.data (by perf itself; symbols of another kernel from a file 'kallsyms' beside it), the
     output of perf script, perf report --stdio and opreport -l, folded stacks, and ftrace's folder
-    trace_stat, which counts calls. Trees and flame graphs need call chains: perf record -g.
+    trace_stat, which counts calls. Trees and flame graphs need call chains: perf record -g. BISECTION:REV is
+    what the monitor perf-record, else ftrace, saw of a commit of a bisection.
 
     Shares are of each profile's own total. * marks what the commit changes, ~ what may be chance.
 
@@ -52,9 +59,10 @@ def profile(
 
       perfbisect profile 2.6.18=old.txt 2.6.30=new.txt --top 42
 
+      perfbisect profile pipe-test-3f2a:v6.1 pipe-test-3f2a:v6.2
+
       perfbisect profile old.data new.data --tree kmem_cache_alloc --flame diff.svg --commit v6.2
     """
-    from bisector.bootstrap.reading import read_profile
     from bisector.core.profile import beside
     from bisector.core.stacks import callees, callers
     from bisector.interfaces.report.profiles import data, people
@@ -62,7 +70,7 @@ def profile(
     share = _share(least)
     if a == b == "-":
         raise RequestError("standard input can be read only once", cure="write it to a file first")
-    sides = [_named(read_profile(place), label) for label, place in (_split(a), _split(b))]
+    sides = [_named(_read(place), label) for label, place in (_split(a), _split(b))]
     if sides[0].name == sides[1].name:
         sides = [replace(p, name=place) for p, (_, place) in zip(sides, (_split(a), _split(b)), strict=True)]
     if not _comparable(sides[0], sides[1]):
@@ -93,6 +101,37 @@ def _split(argument: str) -> tuple[str | None, str]:
     if not equals or "/" in label or Path(argument).exists():
         return None, argument
     return label, place
+
+
+def _read(place: str) -> Profile:
+    from bisector.bootstrap.reading import read_profile
+
+    stored = None if place == "-" or Path(place).exists() else sources.stored_name(place)
+    if stored is None:
+        return read_profile(place)
+    return replace(read_profile(_watched(*stored)), name=stored[1])
+
+
+def _watched(bisection: str, rev: str) -> str:
+    """Return the folder with what a monitor recorded of a commit. Raises RequestError if none did."""
+    from bisector.interfaces.cli import gather
+    from bisector.interfaces.report import monitors
+
+    settings = asking.settings()
+    material = gather.material(settings, gather.find(settings, bisection))
+    index = gather.index(settings, material, rev)
+    folders: dict[str, str] = {}
+    for booted, entries in monitors.entries(material):
+        if booted.commit == index:
+            folders |= {str(e["monitor"]): str(e["folder"]) for e in entries if e.get("seen")}
+    for name in _PROFILERS:
+        if name in folders:
+            return folders[name]
+    raise RequestError(
+        f"nothing has profiled {rev} in the bisection {material.id}",
+        details=f"its monitors saw: {', '.join(folders) or 'nothing'}",
+        cure="start it with --monitor perf-record, or --monitor ftrace for counts of calls",
+    )
 
 
 def _named(found: Profile, label: str | None) -> Profile:

@@ -72,6 +72,12 @@ def _environment(found: list[Column]) -> None:
                 column[i] = replace(one, notes=(*one.notes, note))
 
 
+def stored_name(place: str) -> tuple[str, str] | None:
+    """Return (bisection, rev) if a place is written as a commit of a bisection."""
+    match = _STORED.fullmatch(place)
+    return (match["bisection"], match["rev"]) if match is not None else None
+
+
 def directed(found: list[Column], better: Mapping[str, Direction], unit: str) -> list[Column]:
     """Return the columns with the directions and unit that the command line gives; '' is for every metric."""
 

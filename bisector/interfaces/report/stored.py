@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from bisector.core.model import Metric, Ran
 from bisector.core.samples import SampleSet, Series
+from bisector.interfaces.report import monitors
 from bisector.interfaces.report.material import Material
 
 _SECTIONS = ("text", "data", "bss")
@@ -14,6 +15,8 @@ _SECTIONS = ("text", "data", "bss")
 
 def sets(material: Material, index: int, name: str, metrics: Mapping[str, Metric]) -> list[SampleSet]:
     """Return the commit's samples; warm-ups, flagged runs and discarded boots are no samples.
+
+    Counters of the monitor perf-stat are beside them as 'perf-stat/NAME', means of runs of their own.
 
     metrics: name -> what the workload says of it. Empty if the commit was never measured.
     """
@@ -32,11 +35,24 @@ def sets(material: Material, index: int, name: str, metrics: Mapping[str, Metric
     for testbed, measured in sorted(boots.items()):
         names = dict.fromkeys(n for boot in measured for run in boot for n in run.values)
         series = {n: _series(measured, n, metrics.get(n)) for n in names}
+        series |= _counted(material, index, testbed)
         where = testbed if len(boots) > 1 else ""
         out.append(SampleSet(name, series, where, sizes=known, facts=_facts(material, index, testbed)))
     if not out and known:
         out.append(SampleSet(name, {}, sizes=known))
     return out
+
+
+def _counted(material: Material, index: int, testbed: str) -> dict[str, Series]:
+    """Return what perf stat counted on a testbed; a mean with perf's own +-."""
+    found: dict[str, Series] = {}
+    for booted, entries in monitors.entries(material):
+        if booted.commit != index or booted.testbed != testbed:
+            continue
+        for one in (one for e in entries if e["monitor"] == "perf-stat" for one in e.get("seen", ())):
+            name = f"perf-stat/{one['name']}"
+            found[name] = Series(((float(one["value"]),),), str(one["unit"]), None, one["error"])
+    return found
 
 
 def _facts(material: Material, index: int, testbed: str) -> dict[str, str]:
