@@ -165,11 +165,11 @@ def test_function_counts_of_all_cpus_are_added_and_shared(tmp_path: Path) -> Non
 def test_samples_become_shares_of_symbols(tmp_path: Path) -> None:
     one = "toy  42     250000 cpu-clock:\n\tffffffff81000000 {} ([kernel.kallsyms])\n\t55d0 main (toy)\n\n"
     script = one.format("schedule") * 3 + one.format("pipe_read")
-    seen, _ = kept(tmp_path / "a", "perf-record", {"script.txt": script})
+    seen, _ = kept(tmp_path / "a", "perf-record", {"perf.script": script})
     assert seen == (
         *(Seen("samples of cpu-clock", 4), Seen("schedule", 75.0, "%"), Seen("pipe_read", 25.0, "%")),
     )
-    assert kept(tmp_path / "b", "perf-record", {"script.txt": "\n"}) == ((), ("no sample was taken",))
+    assert kept(tmp_path / "b", "perf-record", {"perf.script": "\n"}) == ((), ("no sample was taken",))
 
 
 def test_only_new_lines_of_the_log_count(tmp_path: Path) -> None:

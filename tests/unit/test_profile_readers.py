@@ -144,6 +144,12 @@ def perf(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
     monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
 
 
+def test_what_perf_printed_where_it_recorded_goes_before_the_recording(tmp_path: Path) -> None:
+    (tmp_path / "perf.data").write_bytes(b"PERFILE2rest")
+    written(tmp_path, CHAINS, "perf.script")
+    assert read(str(tmp_path)).samples == 3
+
+
 def test_a_recording_is_read_by_perf_with_the_symbols_beside_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ from bisector.core.profile import Origin, Profile, Stack, Symbol, folded, source
 FIELDS = "comm,pid,period,event,ip,sym,dso"
 """What `perf script` is asked for (-F): all that is read here."""
 
-SCRIPT = "script.txt"
+SCRIPT = "perf.script"
 """Its output beside the recording, made where the symbols were; see adapters/monitors."""
 
 _HEAD = re.compile(
