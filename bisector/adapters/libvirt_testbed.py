@@ -41,6 +41,7 @@ from bisector.adapters.kvm_probe import KvmProbe
 from bisector.adapters.libvirt_host import Domain, Hypervisor, PortTaken
 from bisector.adapters.opening import Opening
 from bisector.adapters.patience import Patience
+from bisector.adapters.payload import boot_words, prepared
 from bisector.adapters.scratch import scratch_file, with_device
 from bisector.adapters.session import AgentSession
 from bisector.core.model import TestbedClock
@@ -88,6 +89,7 @@ class LibvirtTestbed:
     def boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> Session:
         """Boot the kernel in a new guest and deploy the job. See `ports.Testbed.boot`."""
         folder = folder.absolute()
+        job = prepared(job, self._spec.variables.environment.settings())
         on_disk = kernel.userspace == "debian"
         image = GuestImages(self._cache, job.packages).ensure(progress) if on_disk else None
         with contextlib.ExitStack() as held:
@@ -198,7 +200,7 @@ class LibvirtTestbed:
             kvm=self._kvm,
             memory_mb=variables.memory_mb,
             cpus=variables.cpus,
-            cmdline=variables.cmdline,
+            cmdline=(variables.cmdline + boot_words(one.job.environment)).strip(),
             label=(os.getuid(), os.getgid()) if one.hypervisor.uri == "qemu:///system" else None,
             scratch=_scratch(one.folder) if one.job.needs.block_device else None,
         )

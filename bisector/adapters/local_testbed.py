@@ -15,15 +15,24 @@ from pathlib import Path
 from bisector.adapters import process
 from bisector.adapters.bring import from_folder
 from bisector.adapters.opening import read_facts
-from bisector.adapters.payload import AGENT, FACTS, SETTINGS, agent_command, agent_files, settings_path
+from bisector.adapters.payload import (
+    AGENT,
+    FACTS,
+    SETTINGS,
+    agent_command,
+    agent_files,
+    boot_words,
+    prepared,
+)
 from bisector.adapters.scratch import LOOK, refuse_unfit, with_device
 from bisector.adapters.session import AgentSession, greet
 from bisector.core.model import TestbedClock
 from bisector.errors import InfrastructureError, RequestError
 from bisector.ports import BootFacts, Job, Kernel, Progress, Session
 
-_PREPARE_SECONDS = 30.0
-"""For reading some hundred files of /proc and /sys; milliseconds."""
+_PREPARE_SECONDS = 120.0
+"""For reading some hundred files of /proc and /sys: milliseconds. Dropping the caches of a busy machine has
+taken most of a minute."""
 
 
 def running_kernel() -> Kernel:
@@ -50,9 +59,12 @@ class LocalTestbed:
 
     clock: TestbedClock = "wall"
 
-    def __init__(self, name: str = "local", block_device: str = "") -> None:
-        """block_device: of this machine, that workloads may overwrite."""
+    def __init__(
+        self, name: str = "local", block_device: str = "", environment: Mapping[str, str] | None = None
+    ) -> None:
+        """block_device: of this machine, that workloads may overwrite; environment: the lab's settings."""
         self.name = name
+        self._environment = dict(environment or {})
         self._block_device = block_device
 
     def boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> Session:
@@ -63,6 +75,7 @@ class LocalTestbed:
                 details=f"it runs {os.uname().release}",
                 cure="use a libvirt guest (perfbisect_kind: libvirt) or a machine over SSH as testbed",
             )
+        job = prepared(job, self._environment)
         if job.needs.block_device:
             job = self._with_device(job)
         started = time.monotonic()
@@ -75,14 +88,16 @@ class LocalTestbed:
                 (work / name).write_bytes(data)
         except OSError as error:
             raise InfrastructureError(f"cannot write {work}: {error.strerror}") from error
-        done = process.run([work / AGENT, "prepare", FACTS, SETTINGS], cwd=work, timeout=_PREPARE_SECONDS)
-        facts = read_facts(done.output)
-        progress("starting the measuring agent")
+        prepare: list[str | Path] = [work / AGENT, "prepare", FACTS, SETTINGS]
         try:
-            line = process.Conversation(agent_command(job), cwd=work)
+            facts = read_facts(process.run(prepare, cwd=work, timeout=_PREPARE_SECONDS).output)
+            if boot_words(job.environment):
+                facts["setting.kaslr.error"] = "only a boot can change it"
+            progress("starting the measuring agent")
+            line = process.Conversation(agent_command(job, undo=True), cwd=work)
             greet(line)
         except BaseException:
-            _restore(facts)
+            process.run([work / AGENT, "undo"], cwd=work, timeout=_PREPARE_SECONDS)
             raise
         overhead = time.monotonic() - started
         return AgentSession(
@@ -91,7 +106,7 @@ class LocalTestbed:
             line=line,
             folder=folder,
             crashed=lambda: None,
-            on_leave=lambda: _restore(facts),
+            on_leave=lambda: None,  # the agent puts settings back when it ends, however it ends
             bring=from_folder(work),
         )
 
@@ -105,14 +120,3 @@ class LocalTestbed:
         command = [sys.executable, "-c", LOOK, path, str(job.needs.block_device)]
         refuse_unfit(process.run(command, timeout=_PREPARE_SECONDS).output.strip(), self.name, path)
         return with_device(job, path)
-
-
-def _restore(facts: Mapping[str, str]) -> None:
-    """Put settings back as they were before. What we were not allowed to change needs no undoing."""
-    for name, before in facts.items():
-        if not (name.startswith("setting.") and name.endswith(".before")) or before == "absent":
-            continue
-        setting = name.removeprefix("setting.").removesuffix(".before")
-        path = settings_path(setting)
-        if path is not None and facts.get(f"setting.{setting}.after") != before:
-            Path(path).write_text(before, encoding="utf-8")

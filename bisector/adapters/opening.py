@@ -43,6 +43,7 @@ class Opening:
     testbed: its name in the inventory. host: how it will be reached. folder: of this boot;
     everything is kept below it. boot_timeout: seconds until `ready` must be called.
     workdir: the workload's folder on the testbed; made anew, and on a file system that takes executables.
+    undo: settings are put back at the end, for the machine lives on.
     """
 
     def __init__(
@@ -56,9 +57,10 @@ class Opening:
         *,
         boot_timeout: float = 600.0,
         workdir: str = "/work/perfbisect",
+        undo: bool = False,
     ) -> None:
         self._host, self._job, self._folder, self._progress = host, job, folder, progress
-        self._workdir = workdir
+        self._workdir, self._undo = workdir, undo
         self._archive = folder / "deploy.tar"
         self._gate = folder / "deploy.gate"
         self._abandoned = threading.Event()
@@ -105,7 +107,7 @@ class Opening:
             if kernel is not None:
                 prove(kernel, facts)
             self._progress("starting the measuring agent")
-            line = start_agent(self._host, self._job, self._workdir)
+            line = start_agent(self._host, self._job, self._workdir, undo=self._undo)
             self._join()  # nothing of Ansible's may disturb a run
         except BaseException as error:
             self.abandon()
@@ -225,12 +227,12 @@ def prove(kernel: Kernel, facts: Mapping[str, str]) -> None:
         )
 
 
-def start_agent(host: SSHHost, job: Job, workdir: str) -> OwnedLine:
+def start_agent(host: SSHHost, job: Job, workdir: str, *, undo: bool = False) -> OwnedLine:
     """Connect and start the agent, in a connection of its own that ends with the line."""
     ssh = SSH(host, timeout=_CONNECT_SECONDS)
     try:
         script = 'cd "$1" && shift && exec "$@"'
-        line = ssh.talk(["sh", "-c", script, "sh", workdir, *agent_command(job)])
+        line = ssh.talk(["sh", "-c", script, "sh", workdir, *agent_command(job, undo=undo)])
         greet(line)
     except BaseException:
         ssh.close()

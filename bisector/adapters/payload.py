@@ -9,6 +9,7 @@ import os
 import shutil
 import tarfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from bisector.adapters import process
@@ -34,11 +35,30 @@ _BUILD_SECONDS = 600.0
 _STATIC_MUSL = ("musl-gcc", "-static", "-no-pie", "-fno-pie")
 _STATIC_GLIBC = ("gcc", "-static")
 
-_PATHS: Mapping[str, str] = {
-    "autogroup": "/proc/sys/kernel/sched_autogroup_enabled",
-    "aslr": "/proc/sys/kernel/randomize_va_space",
+HOST = "perfbisect-host"
+"""The script for settings that are no file (playbooks/roles/quiet)."""
+
+_CPU = "/sys/devices/system/cpu"
+
+_PATHS: Mapping[str, tuple[str, ...]] = {
+    "autogroup": ("/proc/sys/kernel/sched_autogroup_enabled",),
+    "aslr": ("/proc/sys/kernel/randomize_va_space",),
+    "caches": ("/proc/sys/vm/drop_caches",),
+    "cstates": (f"{_CPU}/cpu*/cpuidle/state[1-9]*/disable",),
+    "governor": (f"{_CPU}/cpu*/cpufreq/scaling_governor",),
+    "irqs": ("/proc/irq/default_smp_affinity_list", "/proc/irq/*/smp_affinity_list"),
+    "numa_balancing": ("/proc/sys/kernel/numa_balancing",),
+    "smt": (f"{_CPU}/smt/control",),
+    "swap": (f"!{HOST}",),
+    "thp": ("/sys/kernel/mm/transparent_hugepage/enabled",),
+    "timers": (f"!{HOST}",),
+    "turbo": (f"{_CPU}/cpufreq/boost",),
 }
-"""Settings that are one file on the testbed; sysctl.* follows from its name, the rest is the agent's."""
+"""Where a setting is made on the testbed: files, or patterns of them; sysctl.* follows from its name. The
+rest is the agent's."""
+
+_NO_TURBO = f"{_CPU}/intel_pstate/no_turbo"
+"""Intel's own driver asks the other way round."""
 
 PREPARE = f"./{AGENT} prepare {FACTS} {SETTINGS}"
 """What the deploy role runs where the archive was unpacked: facts are told, settings applied."""
@@ -172,30 +192,45 @@ def write_archive(job: Job, path: Path) -> None:
 
 def agent_files(job: Job) -> Mapping[str, bytes]:
     """Return what goes to a testbed beside the payload: name -> content, for the agent alone."""
-    texts = {SETTINGS: settings_text(job.environment), MONITORS: monitors_text(job.monitors)}
+    settings = settings_text(job.environment)
+    texts = {SETTINGS: settings, MONITORS: monitors_text(job.monitors)}
+    if f" !{HOST} " in settings:
+        texts[HOST] = (resource("playbooks") / "roles" / "quiet" / "files" / "host.sh").read_text("utf-8")
     return {name: text.encode() for name, text in texts.items()}
 
 
 def settings_text(environment: Mapping[str, str]) -> str:
-    """Return the agent's settings file: 'NAME PATH VALUE' a line, for every setting that is a file."""
+    """Return the agent's settings file: 'NAME PLACE VALUE' a line (settings.h of the agent)."""
     lines = []
     for name, value in sorted(environment.items()):
-        path = settings_path(name)
-        if path is not None:
-            lines.append(f"{name} {path} {value}\n")
+        lines += [f"{name} {place} {value}\n" for place in _places(name)]
+        if name == "turbo":
+            lines.append(f"{name} {_NO_TURBO} {1 - int(value)}\n")
     return "".join(lines)
 
 
-def settings_path(name: str) -> str | None:
-    """Return the file on the testbed that a setting is written to; None for those that are the agent's."""
+def _places(name: str) -> tuple[str, ...]:
     if name.startswith("sysctl."):
-        return "/proc/sys/" + name.removeprefix("sysctl.").replace(".", "/")
-    return _PATHS.get(name)
+        return ("/proc/sys/" + name.removeprefix("sysctl.").replace(".", "/"),)
+    return _PATHS.get(name, ())
 
 
-def agent_command(job: Job) -> list[str]:
-    """Return the command that serves runs of this job, to be started in the work folder."""
-    command = [f"./{AGENT}", "serve"]
+def prepared(job: Job, lab: Mapping[str, str]) -> Job:
+    """Return the job with the settings that the lab has for its testbed; the job's own are stronger."""
+    return replace(job, environment={**lab, **job.environment})
+
+
+def boot_words(environment: Mapping[str, str]) -> str:
+    """Return what settings add to the kernel's command line, with a blank before it."""
+    return " nokaslr" if environment.get("kaslr") == "off" else ""
+
+
+def agent_command(job: Job, *, undo: bool = False) -> list[str]:
+    """Return the command that serves runs of this job, to be started in the work folder.
+
+    undo: put all settings back at the end; for machines that live on.
+    """
+    command = [f"./{AGENT}", "serve", *(("--undo", "yes") if undo else ())]
     for name, value in sorted(job.environment.items()):
         if name in ("cpus", "nice"):
             command += [f"--{name}", value]

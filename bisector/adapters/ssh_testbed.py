@@ -17,6 +17,7 @@ from bisector.adapters import process
 from bisector.adapters.ansible import Ansible
 from bisector.adapters.endpoint import SSHHost
 from bisector.adapters.opening import Opening
+from bisector.adapters.payload import boot_words, prepared
 from bisector.adapters.scratch import LOOK, refuse_unfit, with_device
 from bisector.adapters.ssh import SSH, SSHRefused
 from bisector.core.model import TestbedClock
@@ -73,12 +74,13 @@ class SSHTestbed:
         if self._broken is not None:
             raise self._broken
         started = time.monotonic()
+        job = prepared(job, self._spec.variables.environment.settings())
         console = _Console(self._spec.variables.console, folder / "console.log")
         try:
             before = self._reachable(progress)
             if job.needs.block_device:
                 job = self._with_device(job)
-            self._tell(kernel, folder, progress)
+            self._tell(kernel, job, folder, progress)
             opening = Opening(
                 self._ansible,
                 self.name,
@@ -88,6 +90,7 @@ class SSHTestbed:
                 progress,
                 boot_timeout=self._spec.variables.boot_timeout,
                 workdir=self._spec.workdir,
+                undo=True,
             )
             try:
                 progress(f"waiting for '{self.name}' to come up")
@@ -147,7 +150,7 @@ class SSHTestbed:
             refuse_unfit(ssh.run(command, timeout=_LOOK_SECONDS).output.strip(), self.name, path)
         return with_device(job, path)
 
-    def _tell(self, kernel: Kernel, folder: Path, progress: Progress) -> None:
+    def _tell(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> None:
         variables = self._spec.variables
         self._ansible.play(
             "boot",
@@ -156,6 +159,7 @@ class SSHTestbed:
                 "perfbisect_image": str(kernel.image.absolute()),
                 "perfbisect_boot_method": variables.boot_method,
                 "perfbisect_cmdline": variables.cmdline,
+                "perfbisect_cmdline_more": boot_words(job.environment).strip(),
             },
             folder=folder / "ansible",
             timeout=_PLAY_SECONDS,

@@ -101,7 +101,8 @@ def testbed(settings: Settings, the_lab: Lab, spec: TestbedSpec, stop: Stop | No
         case "local":
             from bisector.adapters.local_testbed import LocalTestbed
 
-            return LocalTestbed(spec.name, spec.variables.block_device)
+            settings_of_lab = spec.variables.environment.settings()
+            return LocalTestbed(spec.name, spec.variables.block_device, settings_of_lab)
 
 
 def planner(settings: Settings, workload: str, testbeds: Sequence[str], metric: str) -> Planner:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from bisector import bootstrap
 from bisector.bootstrap.acceptance import recipe_for
+from bisector.core.environment import unset
 from bisector.errors import RequestError
 from bisector.spec.needs import check_testbed
 from bisector.spec.settings import Settings
@@ -44,7 +45,9 @@ def try_workload(
     from bisector.adapters.payload import workload_job
 
     job = workload_job(workload, folder)
-    yield from _all_runs(LocalTestbed().boot(running_kernel(), job, folder, progress), job, runs, on_observed)
+    yield from _all_runs(
+        LocalTestbed().boot(running_kernel(), job, folder, progress), job, runs, progress, on_observed
+    )
 
 
 def measure_commit(
@@ -79,12 +82,16 @@ def measure_commit(
         kernel = bootstrap.builder(settings, settings.repo or Path.cwd(), the_lab).build(order, progress)
         workload.check_userspace(kernel.userspace)
         job = workload_job(workload, folder / "workload")
-        yield from _all_runs(machine.boot(kernel, job, folder, progress), job, runs, on_observed)
+        yield from _all_runs(machine.boot(kernel, job, folder, progress), job, runs, progress, on_observed)
 
 
-def _all_runs(session: Session, job: Job, runs: int, on_observed: OnObserved) -> Iterator[RunResult]:
+def _all_runs(
+    session: Session, job: Job, runs: int, progress: Progress, on_observed: OnObserved
+) -> Iterator[RunResult]:
     """Make the warm-up runs, so many more, and those of monitors; leave the boot, however that ends."""
     try:
+        for name, why in unset(session.facts.facts).items():
+            progress(f"{name}: {why}")
         for index in range(job.warmup + runs):
             yield session.run(index)
         for monitor in job.monitors:

@@ -11,6 +11,7 @@ import json
 import threading
 import time
 
+from bisector.core.environment import unset
 from bisector.core.model import (
     Booted,
     Built,
@@ -64,6 +65,7 @@ class Driver:
         self._sessions: dict[str, tuple[str, Session]] = {}
         self._pending: dict[str, Measure] = {}
         self._job: Job | None = None
+        self._unset: set[tuple[str, str]] = set()
         # One machine that compiles and measures with a wall clock does one of them at a time.
         alone = services.one_host and len(services.testbeds) > 1 and self.accepted.clock == "wall"
         self._bench = threading.Lock() if alone else contextlib.nullcontext()
@@ -268,6 +270,10 @@ class Driver:
         )
         self._ledger.record(booted, note)
         self._teller.tell("boot", f"booted {facts.release}", measure.commit, testbed, seconds=seconds)
+        for name, why in unset(facts.facts).items():
+            if (testbed, name) not in self._unset:  # told once, not with each boot
+                self._unset.add((testbed, name))
+                self._teller.tell("note", f"{name}: {why}", measure.commit, testbed)
         for _ in range(job.warmup):
             self._run(boot, session, measure, testbed, warmup=True)
         return boot, session

@@ -16,6 +16,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from bisector.errors import RequestError
 from bisector.spec.base import Spec, nearest
+from bisector.spec.host import HostManifest
 
 PREFIX = "perfbisect_"
 
@@ -58,6 +59,9 @@ class TestbedVariables(Spec):
     )
     known_hosts: str = Field(default="~/.ssh/known_hosts", description="file with the pinned host key")
     workdir: str = Field(default="", description="folder for the workload on the testbed")
+    environment: HostManifest = Field(
+        default_factory=HostManifest, description="settings for all workloads; a manifest's own are stronger"
+    )
     block_device: str = Field(
         default="",
         description="a device that workloads may overwrite: /dev/disk/by-id/...; guests get their own",

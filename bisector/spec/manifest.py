@@ -9,10 +9,11 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from bisector.core.model import Direction, Metric, TestbedClock, Threshold
 from bisector.spec.base import Spec
+from bisector.spec.host import HostManifest, Switch
 from bisector.spec.monitors import Monitors, listed
 from bisector.spec.monitors import Userspace as Userspace
 from bisector.spec.points import BLOCK_DEVICE, Point, fixed, placeholders, points
@@ -80,21 +81,12 @@ def parse_threshold(text: str, unit: str) -> Threshold:
     return Threshold(value, relative=False)
 
 
-def _on_off(value: object) -> object:
-    """YAML reads a bare on/off as a boolean."""
-    return {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
-
-
-Switch = Annotated[Literal["on", "off"], BeforeValidator(_on_off)]
-
-
-class EnvironmentManifest(Spec):
+class EnvironmentManifest(HostManifest):
     """What is pinned on the testbed while the workload runs; before and after are recorded."""
 
     autogroup: Switch = Field(
         default="off", description="an SSH session's task group costs a fifth of a pipe-test"
     )
-    aslr: Switch | None = Field(default=None, description="address space randomisation; unset leaves it")
     cpus: str | None = Field(default=None, pattern=r"^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$")
     nice: int = Field(default=0, ge=-20, le=19)
     sysctl: dict[str, str] = Field(default_factory=dict, description="name with dots -> value")
@@ -112,9 +104,8 @@ class EnvironmentManifest(Spec):
 
     def settings(self) -> dict[str, str]:
         """Return the flat form that travels in `Job.environment`: '0'/'1', 'sysctl.<name>', 'env.<NAME>'."""
-        flat = {"autogroup": "1" if self.autogroup == "on" else "0", "nice": str(self.nice)}
-        if self.aslr is not None:
-            flat["aslr"] = "2" if self.aslr == "on" else "0"
+        flat = {**super().settings(), "autogroup": "1" if self.autogroup == "on" else "0"}
+        flat["nice"] = str(self.nice)
         if self.cpus is not None:
             flat["cpus"] = self.cpus
         flat.update({f"sysctl.{name}": value for name, value in self.sysctl.items()})

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime
+import json
 import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from bisector.core import environment
 from bisector.core.model import Conclusion, Discarded, Ending, Finding
 from bisector.core.words import count
 from bisector.interfaces.report import levels, monitors, trials, words
@@ -315,6 +317,7 @@ def _environment(material: Material) -> list[str]:
     for name in ("cpu.model", "memory.total", "clocksource", "cpus.online", "cmdline"):
         if guest.get(name):
             rows[f"guest {name}"] = guest[name]
+    rows |= _settings(material)
     for name in ("workload", "image"):
         sums = sorted({t.note[name] for t in material.trials if t.note.get(name)})
         if sums:
@@ -332,6 +335,20 @@ def _environment(material: Material) -> list[str]:
         rows["toolchain"] = ", ".join(toolchains)
     rows.update(material.files)
     return out + _pairs(rows)
+
+
+def _settings(material: Material) -> dict[str, str]:
+    """Return what was set on each testbed, by its first boot; named where there are several."""
+    first: dict[str, dict[str, str]] = {}
+    for trial in material.trials:
+        if trial.booted.ok and trial.note.get("facts"):
+            facts = {str(k): str(v) for k, v in json.loads(trial.note["facts"]).items()}
+            first.setdefault(trial.booted.testbed, environment.settings(facts))
+    return {
+        f"set {name}" if len(first) == 1 else f"set {name} on {testbed}": words
+        for testbed, found in first.items()
+        for name, words in found.items()
+    }
 
 
 def _pairs(rows: Mapping[str, str]) -> list[str]:

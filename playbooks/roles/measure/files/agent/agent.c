@@ -3,7 +3,8 @@
  *
  *     agent prepare FACTS SETTINGS
  *     agent serve [--unasked SETTLE_MS:PAUSE_MS] [--cpus LIST] [--nice N] [--env NAME=VALUE]...
- *                 [--cleanup PLAN] -- COMMAND [ARGUMENT]...
+ *                 [--cleanup PLAN] [--undo yes] -- COMMAND [ARGUMENT]...
+ *     agent undo
  *     agent observe MONITORS NAME -- COMMAND [ARGUMENT]...
  *
  * 'serve' reads commands, one a line, and answers each with one line of JSON:
@@ -18,6 +19,9 @@
  * With --unasked it waits for no command: it rests, and then runs COMMAND again and again with pauses between
  * (during a run 'kill' and 'quit' still work, and 'monitor' is obeyed after it). Where a machine's clock counts instructions nothing may come from
  * outside, for it would come at another instant in each boot; whoever listens stops the machine instead.
+ *
+ * With --undo yes the settings that 'prepare' made are put back when it ends, however it ends: for machines that live
+ * on. 'agent undo' does that alone.
  *
  * Written for every kernel since 2.6.18 and meant to be linked statically: no system call newer than that is
  * needed. While a run lasts the agent sleeps in one poll(); the workload's output goes to files, so that
@@ -43,6 +47,7 @@
 #include "facts.h"
 #include "json.h"
 #include "observe.h"
+#include "settings.h"
 
 /* More output than this of one run is cut; a metric is printed at the end, so the end is kept. */
 enum { OUTPUT_MAX = 1 << 20, ENVIRONMENT_MAX = 64, KERNEL_LINES_MAX = 64, ARGUMENTS_MAX = 512 };
@@ -55,6 +60,7 @@ struct options {
 	long settle, pause; /* milliseconds, used with --unasked */
 	char *environment[ENVIRONMENT_MAX];
 	int variables;
+	int undo;
 	char *cleanup; /* plan whose part of that name is executed at the end */
 	char **command;
 };
@@ -397,6 +403,7 @@ static void clean_up(const struct options *options)
 
 static int serve(const struct options *options)
 {
+	int guard = options->undo ? settings_guard() : -1;
 	struct sigaction action;
 	char *command;
 
@@ -442,6 +449,7 @@ static int serve(const struct options *options)
 		}
 	}
 	clean_up(options);
+	settings_release(guard);
 	return 0;
 }
 
@@ -449,7 +457,8 @@ static int usage(void)
 {
 	fputs("usage: agent prepare FACTS SETTINGS\n"
 	      "       agent serve [--unasked SETTLE_MS:PAUSE_MS] [--cpus LIST] [--nice N] [--env NAME=VALUE]...\n"
-	      "                   [--cleanup PLAN] -- COMMAND [ARGUMENT]...\n"
+	      "                   [--cleanup PLAN] [--undo yes] -- COMMAND [ARGUMENT]...\n"
+	      "       agent undo\n"
 	      "       agent observe MONITORS NAME -- COMMAND [ARGUMENT]...\n",
 	      stderr);
 	return 2;
@@ -465,6 +474,10 @@ int main(int argc, char **argv)
 
 	if (argc == 4 && strcmp(argv[1], "prepare") == 0)
 		return prepare(argv[2], argv[3]);
+	if (argc == 2 && strcmp(argv[1], "undo") == 0) {
+		settings_undo();
+		return 0;
+	}
 	if (argc > 5 && strcmp(argv[1], "observe") == 0 && strcmp(argv[4], "--") == 0)
 		return observe(argv[2], argv[3], argv + 5);
 	memset(&options, 0, sizeof(options));
@@ -485,6 +498,8 @@ int main(int argc, char **argv)
 				return usage();
 		} else if (strcmp(argv[i], "--cleanup") == 0) {
 			options.cleanup = argv[i + 1];
+		} else if (strcmp(argv[i], "--undo") == 0) {
+			options.undo = 1;
 		} else if (strcmp(argv[i], "--nice") == 0) {
 			options.nice = atoi(argv[i + 1]);
 		} else if (strcmp(argv[i], "--env") == 0 && options.variables < ENVIRONMENT_MAX - 1) {

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "json.h"
+#include "settings.h"
 
 enum { VALUE_MAX = 4096, SYSCTL_MAX = 256, SKIPS_MAX = 64 };
 
@@ -183,32 +184,12 @@ static void uname_facts(void)
 	text_fact("uname.machine", names.machine);
 }
 
-/* A setting is 'NAME PATH VALUE'; what stood there before and what stands there after become facts. */
-static void apply(const char *name, const char *path, const char *value)
+static void setting_told(const char *name, const char *which, const char *text)
 {
-	char before[SYSCTL_MAX], after[SYSCTL_MAX], fact_name[256];
-	ssize_t length = slurp(path, before, sizeof(before));
-	int fd, failed;
+	char fact_name[512];
 
-	snprintf(fact_name, sizeof(fact_name), "setting.%s.before", name);
-	if (length < 0) {
-		text_fact(fact_name, "absent");
-		snprintf(fact_name, sizeof(fact_name), "setting.%s.after", name);
-		text_fact(fact_name, "absent");
-		return;
-	}
-	fact(fact_name, before, length);
-	fd = open(path, O_WRONLY);
-	failed = fd < 0 || write(fd, value, strlen(value)) < 0;
-	if (failed) {
-		snprintf(fact_name, sizeof(fact_name), "setting.%s.error", name);
-		text_fact(fact_name, strerror(errno));
-	}
-	if (fd >= 0)
-		close(fd);
-	length = slurp(path, after, sizeof(after));
-	snprintf(fact_name, sizeof(fact_name), "setting.%s.after", name);
-	fact(fact_name, after, length > 0 ? length : 0);
+	snprintf(fact_name, sizeof(fact_name), "setting.%.255s.%s", name, which);
+	text_fact(fact_name, text);
 }
 
 /* Split off the next word; returns NULL at the end of the line. */
@@ -252,17 +233,6 @@ static void read_fact(char *line)
 	}
 }
 
-static void read_setting(char *line)
-{
-	char *rest = line;
-	char *name = word(&rest), *path = word(&rest);
-
-	if (name == NULL || path == NULL)
-		return;
-	rest[strcspn(rest, "\n")] = '\0';
-	apply(name, path, rest);
-}
-
 static int each_line(const char *path, void (*use)(char *))
 {
 	char line[1024];
@@ -284,7 +254,7 @@ int prepare(const char *list, const char *settings)
 
 	uname_facts();
 	failed = each_line(list, read_fact);
-	failed |= each_line(settings, read_setting);
+	failed |= settings_make(settings, setting_told);
 	fputs(printed ? "}\n" : "{}\n", stdout);
 	return failed || fflush(stdout) != 0;
 }

@@ -1,0 +1,35 @@
+"""What was set on a machine for a workload, as the facts of a boot tell it: 'setting.NAME.before', ..."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_PREFIX = "setting."
+_ABSENT = "absent"
+_NOT = "not set: "
+
+
+def settings(facts: Mapping[str, str]) -> dict[str, str]:
+    """Return each setting in words: 'powersave -> performance', or 'not set: ' and the reason."""
+    out = {}
+    for name in sorted({key.removeprefix(_PREFIX).rsplit(".", 1)[0] for key in facts if _is_setting(key)}):
+        before, after, error = (facts.get(f"{_PREFIX}{name}.{part}", "") for part in _PARTS)
+        if error:
+            out[name] = f"{_NOT}{error}" + (f"; it is {after}" if after not in ("", _ABSENT) else "")
+        elif _ABSENT in (before, after):
+            out[name] = f"{_NOT}there is no such setting here"
+        else:
+            out[name] = after if before == after else f"{before} -> {after}"
+    return out
+
+
+def unset(facts: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings that were asked for and could not be made, each with the reason in words."""
+    return {name: words for name, words in settings(facts).items() if words.startswith(_NOT)}
+
+
+_PARTS = ("before", "after", "error")
+
+
+def _is_setting(key: str) -> bool:
+    return key.startswith(_PREFIX) and key.rsplit(".", 1)[1] in _PARTS

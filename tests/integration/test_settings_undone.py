@@ -1,0 +1,134 @@
+"""Settings that the agent makes are put back, however it ends. The 'machine' is a folder of files."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.payload import AGENT, HOST, compiler
+from bisector.resources import resource
+
+SOURCES = resource("playbooks") / "roles" / "measure" / "files" / "agent"
+STATE = """\
+#!/bin/sh
+# Like roles/quiet/files/host.sh: a setting that is no file.
+[ "$1" = missing ] && exit 3
+[ "$2" = get ] && exec cat "state.$1"
+[ "$1" = stubborn ] && echo "it will not" && exit 1
+echo "$3" >"state.$1"
+"""
+
+
+@pytest.fixture(scope="module")
+def agent(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    program = tmp_path_factory.mktemp("agent") / AGENT
+    sources = sorted(str(path) for path in SOURCES.glob("*.c"))
+    subprocess.run([*compiler(), "-O1", "-o", str(program), *sources], check=True)
+    return program
+
+
+@pytest.fixture
+def machine(tmp_path: Path, agent: Path) -> Path:
+    """A folder with what a machine has, and the agent in it."""
+    (tmp_path / AGENT).hardlink_to(agent)
+    for cpu in range(3):
+        (tmp_path / f"governor{cpu}").write_text("powersave\n" if cpu < 2 else "schedutil\n")
+    (tmp_path / "thp").write_text("always [madvise] never\n")
+    (tmp_path / "script").write_text(STATE)
+    for name in ("timers", "stubborn"):
+        (tmp_path / f"state.{name}").write_text("cron,apt\n")
+    (tmp_path / "facts").touch()
+    lines = {
+        "governor": f"{tmp_path}/governor*",
+        "thp": f"{tmp_path}/thp",
+        "turbo": f"{tmp_path}/nothing*",
+        **dict.fromkeys(("missing", "stubborn", "timers"), "!script"),
+    }
+    (tmp_path / "settings").write_text("".join(f"{name} {place} off\n" for name, place in lines.items()))
+    return tmp_path
+
+
+def state(machine: Path) -> dict[str, str]:
+    wanted = ("governor0", "governor1", "governor2", "thp", "state.timers")
+    return {name: (machine / name).read_text().split("\n")[0] for name in wanted}
+
+
+BEFORE = {
+    "governor0": "powersave",
+    "governor1": "powersave",
+    "governor2": "schedutil",
+    "thp": "madvise",  # what stood in brackets, as the kernel takes it
+    "state.timers": "cron,apt",
+}
+
+
+def prepare(machine: Path) -> dict[str, str]:
+    command = [f"./{AGENT}", "prepare", "facts", "settings"]
+    done = subprocess.run(command, cwd=machine, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+@pytest.fixture
+def serving(machine: Path) -> Iterator[subprocess.Popen[str]]:
+    prepare(machine)
+    command = [f"./{AGENT}", "serve", "--undo", "yes", "--", "/bin/sleep", "60"]
+    with subprocess.Popen(
+        command, cwd=machine, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        assert process.stdout is not None
+        assert "hello" in process.stdout.readline()
+        yield process
+        process.kill()
+
+
+def wait_until_undone(machine: Path) -> None:
+    deadline = time.monotonic() + 20
+    while (machine / "perfbisect-undo").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert {name: text.strip() for name, text in state(machine).items()} == BEFORE
+
+
+def test_before_and_after_are_told_and_what_cannot_be_set_as_well(machine: Path) -> None:
+    told = {k.removeprefix("setting."): v for k, v in prepare(machine).items() if k.startswith("setting.")}
+    assert (told["governor.before"], told["governor.after"]) == ("powersave, schedutil", "off")
+    assert (told["timers.before"], told["timers.after"]) == ("cron,apt", "off")
+    assert (told["turbo.before"], told["turbo.after"]) == ("absent", "absent")
+    assert (told["missing.before"], told["missing.after"]) == ("absent", "absent")
+    assert told["stubborn.error"] == "it will not"
+    assert set(state(machine).values()) == {"off"}
+
+
+def test_an_orderly_end_puts_everything_back_before_it_is_over(
+    machine: Path, serving: subprocess.Popen[str]
+) -> None:
+    serving.communicate("quit\n", timeout=20)
+    assert {name: text.strip() for name, text in state(machine).items()} == BEFORE
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_an_agent_that_is_killed_with_its_group_leaves_nothing_changed(
+    machine: Path, serving: subprocess.Popen[str], how: signal.Signals
+) -> None:
+    assert serving.stdin is not None
+    serving.stdin.write("run\n")
+    serving.stdin.flush()
+    os.killpg(serving.pid, how)
+    serving.wait(20)
+    wait_until_undone(machine)
+
+
+def test_the_host_script_names_what_it_can_switch_on_again(tmp_path: Path) -> None:
+    script = resource("playbooks") / "roles" / "quiet" / "files" / "host.sh"
+    for what in ("swap", "timers"):
+        done = subprocess.run(["sh", script, what, "get"], capture_output=True, text=True, check=False)
+        assert done.returncode in (0, 3), done.stderr
+        assert done.returncode == 3 or len(done.stdout.split()) == 1
+    done = subprocess.run(["sh", script, "swap", "off"], capture_output=True, text=True, check=False)
+    assert (done.returncode, HOST) == (2, "perfbisect-host")
