@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters.fakes import FakeSession, Faults
+from bisector.adapters.fakes import FakeSession, FakeTestbed, Faults
 from bisector.adapters.fakes_lab import LabModel, SyntheticLab
 from bisector.adapters.memory_store import MemoryStore
 from bisector.core.model import (
@@ -38,7 +38,7 @@ from bisector.errors import (
     TestbedLost,
     WorkloadFailed,
 )
-from bisector.ports import Job, Monitor, RunResult, Stored
+from bisector.ports import Job, Kernel, Monitor, Progress, RunResult, Stored
 from tests.support import fake_bisection as fake
 
 END = Conclusion(Ending.INCONCLUSIVE, "the script is over")
@@ -465,3 +465,23 @@ def test_a_boot_that_is_lost_or_told_to_end_is_not_watched(tmp_path: Path) -> No
     bench.driver.close()
     assert seen_by_monitors(bench) == []
     assert [r.lost for r in bench.of(Left)] == [True, False]
+
+
+class _Bare(FakeTestbed):
+    """A machine that lacks a setting which the workload asks for."""
+
+    def boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> FakeSession:
+        session = super().boot(kernel, job, folder, progress)
+        absent = {"setting.turbo.before": "absent", "setting.turbo.after": "absent"}
+        session.facts = dataclasses.replace(session.facts, facts=absent)
+        return session
+
+
+def test_what_cannot_be_set_is_told_once_and_not_with_each_boot(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, [(5, 1), (6, 1)])
+    bench.services = _with(bench.services, testbeds={"fake": _Bare("fake", bench.lab)})
+    bench.again()
+    bench.run()
+    assert len(bench.of(Booted)) == 2
+    told = [event.text for event in bench.events if event.text.startswith("turbo")]
+    assert told == ["turbo: not set: there is no such setting here"]
