@@ -39,7 +39,18 @@ def _each(wanted: Monitors) -> Iterator[Monitor]:
         yield Monitor("ftrace", functions or ("trace",))
     if wanted.perf_record is not None:
         recording = f"{_FOLDER}/{RECORDING}"
-        words = ["perf", "record", "-a", "-g", "-F", str(wanted.perf_record.frequency), "-o", recording, "--"]
+        words = [
+            "perf",
+            "record",
+            "-N",
+            "-a",
+            "-g",
+            "-F",
+            str(wanted.perf_record.frequency),
+            "-o",
+            recording,
+            "--",
+        ]
         # The symbols of the machine that recorded are there and nowhere else: resolved there, once.
         script = f"then {SCRIPT} perf script -f -i {recording} -F {FIELDS}"
         yield Monitor("perf-record", (*_words(words), script, "keep /proc/kallsyms"))
