@@ -235,10 +235,10 @@ void settings_undo(void)
 
 int settings_guard(void)
 {
-	int alive[2], null;
+	int alive[2], ready[2], null;
 	char byte;
 
-	if (access(UNDO, F_OK) != 0 || pipe(alive) != 0)
+	if (access(UNDO, F_OK) != 0 || pipe(alive) != 0 || pipe(ready) != 0)
 		return -1;
 	guardian = fork();
 	if (guardian == 0) {
@@ -251,12 +251,18 @@ int settings_guard(void)
 		dup2(null, 1);
 		dup2(null, 2);
 		close(alive[1]);
+		close(ready[0]);
+		close(ready[1]);
 		while (read(alive[0], &byte, 1) < 0 && errno == EINTR)
 			;
 		settings_undo();
 		_exit(0);
 	}
 	close(alive[0]);
+	close(ready[1]);
+	while (read(ready[0], &byte, 1) < 0 && errno == EINTR) /* before that it would be killed with our group */
+		;
+	close(ready[0]);
 	fcntl(alive[1], F_SETFD, FD_CLOEXEC);
 	return alive[1];
 }
