@@ -339,3 +339,11 @@ def test_a_loss_spread_over_many_commits_has_its_curve():
     assert {0, 40} <= set(measured)
     for commit, level in end.levels:
         assert level.low <= 1.01**commit - 1 <= level.high
+
+
+def test_under_an_exact_clock_ends_that_do_not_differ_are_known_to_differ_by_little():
+    end, _, _ = drive(
+        linear(16), goal(clock="instructions"), lambda commit, run: 100.0 * (1 + 7e-5 * (run % 3))
+    )
+    assert end.ending is Ending.NOT_REPRODUCED
+    assert -0.01 < end.total.low <= 0 <= end.total.high < 0.01
