@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from bisector.core.model import Conclusion, Ending, Finding, Interval
-from bisector.interfaces.report import data, text
+from bisector.core.model import Conclusion, Ending, Finding, Interval, Left
+from bisector.interfaces.report import data, monitors, text
 from bisector.interfaces.report.differences import compare
 from tests.golden.command_line import parse
 from tests.golden.expected import check
@@ -83,6 +83,28 @@ def test_the_commands_of_the_report_are_valid() -> None:
     assert len(commands) == 5
     for command in commands:
         parse(command)
+
+
+def test_what_monitors_saw_word_for_word() -> None:
+    material = demo()
+    first, second = (trial.booted.boot for trial in material.trials[:2])
+    counted = [{"name": "task-clock", "value": 191.54, "unit": "ms", "error": 0.0059}]
+    sampled = [{"name": f"symbol_{i}", "value": 20.0 - i, "unit": "%", "error": None} for i in range(14)]
+    perf = {
+        "monitor": "perf-stat",
+        "folder": "/b/perf-stat",
+        "seen": counted,
+        "absent": ["cycles: not supported"],
+    }
+    notes = {
+        first: [perf, {"monitor": "perf-record", "folder": "/b/perf-record", "seen": sampled, "absent": []}],
+        second: [{"monitor": "ftrace", "folder": "/c/ftrace", "seen": sampled[:1], "absent": []}],
+    }
+    left = [(900, Left(boot), {"monitors": json.dumps(seen)}) for boot, seen in notes.items()]
+    material = dataclasses.replace(material, records=[*material.records, *left])
+    check("report-monitors.txt", "\n".join(monitors.section(material)) + "\n")
+    assert [m["boot"] for m in data.render(material)["monitors"]] == [first, second]
+    assert monitors.section(demo()) == []
 
 
 def test_no_conclusion_yet() -> None:

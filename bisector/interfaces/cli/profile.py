@@ -12,9 +12,6 @@ import typer
 from bisector.errors import RequestError
 from bisector.interfaces.cli import asking, output, sources
 
-_PROFILERS = ("perf-record", "ftrace")
-"""The monitors whose files are profiles; shares of time say more than counts of calls."""
-
 if TYPE_CHECKING:
     from bisector.core.profile import Profile
 
@@ -120,16 +117,11 @@ def _watched(bisection: str, rev: str) -> str:
     settings = asking.settings()
     material = gather.material(settings, gather.find(settings, bisection))
     index = gather.index(settings, material, rev)
-    folders: dict[str, str] = {}
-    for booted, entries in monitors.entries(material):
-        if booted.commit == index:
-            folders |= {str(e["monitor"]): str(e["folder"]) for e in entries if e.get("seen")}
-    for name in _PROFILERS:
-        if name in folders:
-            return folders[name]
+    for booted, seen in monitors.entries(material):
+        if booted.commit == index and (folder := monitors.profile_of(seen)):
+            return folder
     raise RequestError(
         f"nothing has profiled {rev} in the bisection {material.id}",
-        details=f"its monitors saw: {', '.join(folders) or 'nothing'}",
         cure="start it with --monitor perf-record, or --monitor ftrace for counts of calls",
     )
 

@@ -39,11 +39,21 @@ def section(material: Material) -> list[str]:
         ]
         for entry in seen:
             out += lines(entry, _SHOWN)
-    commits = [material.commit(booted.commit).sha[:12] for booted, _ in found]
-    if len(set(commits)) > 1:
-        one, other = material.id, list(dict.fromkeys(commits))[:2]
-        out += ["", *words.wrap("Side by side:"), f"  perfbisect profile {one}:{other[0]} {one}:{other[1]}"]
+    profiled = [booted.commit for booted, seen in found if profile_of(seen)]
+    names = [f"{material.id}:{material.commit(i).sha[:12]}" for i in dict.fromkeys(profiled)]
+    if len(names) > 1:
+        out += ["", "  Side by side:", f"  perfbisect profile {names[0]} {names[-1]}"]
     return out
+
+
+_PROFILERS = ("perf-record", "ftrace")
+"""The monitors whose files are profiles; shares of time say more than counts of calls."""
+
+
+def profile_of(seen: Sequence[Entry]) -> str:
+    """Return the folder with the profile that monitors recorded, empty if none did."""
+    folders = {str(entry["monitor"]): str(entry["folder"]) for entry in seen if entry.get("seen")}
+    return next((folders[name] for name in _PROFILERS if name in folders), "")
 
 
 def lines(entry: Entry, shown: int | None = None) -> list[str]:
