@@ -39,10 +39,12 @@ def section(material: Material) -> list[str]:
         ]
         for entry in seen:
             out += lines(entry, _SHOWN)
-    profiled = [booted.commit for booted, seen in found if profile_of(seen)]
-    names = [f"{material.id}:{material.commit(i).sha[:12]}" for i in dict.fromkeys(profiled)]
-    if len(names) > 1:
-        out += ["", "  Side by side:", f"  perfbisect profile {names[0]} {names[-1]}"]
+    profiled = dict.fromkeys(booted.commit for booted, seen in found if profile_of(seen))
+    ends = [i for i in (material.graph.good, material.graph.bad) if i in profiled]
+    pair = ends if len(ends) == 2 else list(profiled)[:2]
+    if len(pair) == 2:
+        names = [f"{material.id}:{material.commit(i).sha[:12]}" for i in pair]
+        out += ["", "  Side by side:", f"  perfbisect profile {' '.join(names)}"]
     return out
 
 
