@@ -55,8 +55,9 @@ def _ends(view: View) -> Evidence | None:
     plain = view.spreads(None)
     evidence = look(plain)
     several = bool(r.layout.any())
+    # An exact clock does not see layouts: what binaries differ by is what the commits did.
     if view.exact or (evidence.less <= 0 and evidence.high > 0 and not several):
-        return evidence  # an exact clock does not see layouts: what binaries differ by is what the commits did
+        return evidence
     # 'Not reproduced' must not rest on two binaries that happen to hide the loss by their code layout.
     binaries = [Spread(s.boot, u * threshold, s.weight * w) for s in plain for u, w in BINARIES]
     careful = look(binaries)
