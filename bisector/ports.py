@@ -150,6 +150,7 @@ class MetricSpec:
 
     at: where it stands if not under its name (JSON path, regular expression, key; see spec/workload.py).
     optional: a run that does not give it is a good run. point: of a parameter matrix, by its label.
+    ratio: the names of its numerator and denominator, where it is computed instead of read.
     """
 
     name: str
@@ -157,6 +158,7 @@ class MetricSpec:
     at: str = ""
     optional: bool = False
     point: str = ""
+    ratio: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

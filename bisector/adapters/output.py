@@ -34,17 +34,34 @@ def parse(kind: str, text: str, metrics: Sequence[MetricSpec]) -> dict[str, floa
         raise OutputError(f"unknown kind of output '{kind}' (known: {', '.join(_PARSERS)})") from error
     found: dict[str, object] = {}
     parts = _parts(text)
-    for point in {metric.point: None for metric in metrics}:
+    printed = [metric for metric in metrics if metric.ratio is None]
+    for point in {metric.point: None for metric in printed}:
         if point in parts or not point:
-            found.update(parser(parts[point] if point else text, [m for m in metrics if m.point == point]))
-    values = {}
-    for metric in metrics:
+            found.update(parser(parts[point] if point else text, [m for m in printed if m.point == point]))
+    values: dict[str, float] = {}
+    for metric in printed:
         if metric.name not in found:
             if metric.optional:
                 continue
             raise OutputError(f"the output has no metric '{metric.name}'")
         values[metric.name] = _finite(metric.name, found[metric.name])
-    return values
+    return values | _ratios(values, metrics)
+
+
+def _ratios(values: Mapping[str, float], metrics: Sequence[MetricSpec]) -> dict[str, float]:
+    """Return the metrics that are computed; an optional one is left out where it has no value."""
+    found = {}
+    for metric in metrics:
+        if metric.ratio is None:
+            continue
+        over, under = metric.ratio
+        missing = [name for name in metric.ratio if name not in values]
+        if not missing and values[under] != 0:
+            found[metric.name] = values[over] / values[under]
+        elif not metric.optional:
+            why = f"the output has no '{missing[0]}'" if missing else f"'{under}' is 0"
+            raise OutputError(f"the metric '{metric.name}' is '{over}' / '{under}', and {why}")
+    return found
 
 
 def _parts(text: str) -> dict[str, str]:
@@ -105,7 +122,10 @@ def _time(text: str, metrics: Sequence[MetricSpec]) -> Mapping[str, object]:
 
 
 def _json(text: str, metrics: Sequence[MetricSpec]) -> Mapping[str, object]:
-    """One JSON document, or the last line that is one; `at` is a dotted path, numbers index lists."""
+    """One JSON document, or the last line that is one; `at` is a dotted path, numbers index lists.
+
+    A key may hold dots itself, as fio's 'percentile.99.000000' does: the longest key that is there is taken.
+    """
     document = _last_document(text)
     found: dict[str, object] = {}
     for metric in metrics:
@@ -120,14 +140,17 @@ def _json(text: str, metrics: Sequence[MetricSpec]) -> Mapping[str, object]:
 
 
 def _at(document: object, path: str) -> object:
-    here = document
-    for part in path.split("."):
-        if isinstance(here, dict) and part in here:
-            here = here[part]
-        elif isinstance(here, list) and part.isdigit() and int(part) < len(here):
-            here = here[int(part)]
+    here, parts = document, path.split(".")
+    while parts:
+        keys = [".".join(parts[:n]) for n in range(len(parts), 0, -1)]
+        key = next((key for key in keys if isinstance(here, dict) and key in here), parts[0])
+        if isinstance(here, dict) and key in here:
+            here = here[key]
+        elif isinstance(here, list) and key.isdigit() and int(key) < len(here):
+            here = here[int(key)]
         else:
             raise LookupError(path)
+        parts = parts[key.count(".") + 1 :]
     return here
 
 

@@ -18,7 +18,7 @@ from bisector.adapters.monitors import plans
 from bisector.errors import InfrastructureError, RequestError
 from bisector.ports import Job, MetricSpec, Needs
 from bisector.resources import resource
-from bisector.spec.manifest import WorkloadManifest
+from bisector.spec.manifest import MetricManifest, WorkloadManifest
 from bisector.spec.points import Point, fixed
 from bisector.spec.workload import MANIFEST, Workload
 
@@ -163,8 +163,16 @@ def metric_specs(manifest: WorkloadManifest) -> tuple[MetricSpec, ...]:
     metrics = manifest.expanded_metrics()
     labels = [point.label for point in manifest.points() for _ in manifest.metrics]
     return tuple(
-        MetricSpec(m.name, m.unit, m.at, m.optional, label) for m, label in zip(metrics, labels, strict=True)
+        MetricSpec(m.name, m.unit, m.at, m.optional, label, _ratio(m, label))
+        for m, label in zip(metrics, labels, strict=True)
     )
+
+
+def _ratio(metric: MetricManifest, label: str) -> tuple[str, str] | None:
+    if metric.operands is None:
+        return None
+    over, under = (f"{name}[{label}]" if label else name for name in metric.operands)
+    return over, under
 
 
 def checksum(folder: Path) -> str:

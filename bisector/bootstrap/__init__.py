@@ -130,7 +130,7 @@ def services(settings: Settings, accepted: Accepted, stop: Stop | None = None) -
 
     request = accepted.request
     check_unchanged(settings, accepted)
-    workload = load_workload(request.workload).watched(request.monitors)
+    workload = load_workload(request.workload).with_parameters(request.param).watched(request.monitors)
     the_lab = lab(settings)
     testbeds: Mapping[str, Testbed] = {
         name: testbed(settings, the_lab, the_lab.testbed(name), stop) for name in accepted.testbeds

@@ -27,7 +27,7 @@ def accept(settings: Settings, request: Request) -> tuple[Accepted, CommitGraph]
     from bisector.adapters.payload import checksum
     from bisector.spec.recipe import load_recipe, with_fragments
 
-    workload = load_workload(request.workload).watched(request.monitors)
+    workload = load_workload(request.workload).with_parameters(request.param).watched(request.monitors)
     workload.metric(request.metric)
     wanted = with_fragments(request.recipe, workload.manifest.requires.fragments)
     _known_recipe(wanted)

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from bisector.core.model import Direction, Metric, TestbedClock, Threshold
-from bisector.spec.base import Spec
+from bisector.spec.base import Spec, nearest
 from bisector.spec.host import HostManifest, Switch
 from bisector.spec.monitors import Monitors, listed
 from bisector.spec.monitors import Userspace as Userspace
@@ -21,6 +21,7 @@ from bisector.spec.points import BLOCK_DEVICE, Point, fixed, placeholders, point
 ParseKind = Literal["key-value", "time", "json", "regex", "results"]
 
 _THRESHOLD = re.compile(r"\s*(?P<value>[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)\s*(?P<unit>\S.*?)?\s*")
+_RATIO = re.compile(r"(?P<over>[A-Za-z][\w.-]*)\s*/\s*(?P<under>[A-Za-z][\w.-]*)")
 _SIZE = re.compile(r"(?P<number>[1-9][0-9]*)(?P<unit>[MGT])")
 _UNITS = {"M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _NAME = r"^[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)?$"
@@ -43,6 +44,23 @@ class MetricManifest(Spec):
         description="where it stands in the output, if not under its name: a dotted path (json), a regular "
         "expression with one group (regex), the key (key-value, time), the name in 'compare' (results)",
     )
+
+    ratio: str = Field(
+        default="", description="'A / B': computed from two other metrics of the same run, not printed"
+    )
+
+    @field_validator("ratio")
+    @classmethod
+    def _two_names(cls, value: str) -> str:
+        if value and _RATIO.fullmatch(value) is None:
+            raise ValueError("write the names of two metrics, as in 'cycles / instructions'")
+        return value
+
+    @property
+    def operands(self) -> tuple[str, str] | None:
+        """Numerator and denominator of a ratio, by name."""
+        match = _RATIO.fullmatch(self.ratio)
+        return (match["over"], match["under"]) if match is not None else None
 
     @field_validator("threshold", mode="before")
     @classmethod
@@ -290,7 +308,7 @@ class WorkloadManifest(Spec):
             metric.model_copy(
                 update={
                     "name": f"{metric.name}[{point.label}]",
-                    "at": metric.at or metric.name,
+                    "at": "" if metric.ratio else metric.at or metric.name,
                     "decides": metric.decides and point.values == chosen,
                     "optional": metric.optional or bool(point.limits),
                 }
@@ -334,7 +352,9 @@ class WorkloadManifest(Spec):
         for metric in self.metrics:
             if metric.decides and metric.optional:
                 raise ValueError(f"the metric '{metric.name}' decides, so it cannot be optional")
-            if self.parse == "regex":
+            if metric.operands is not None:
+                _check_ratio(metric, self.metrics)
+            elif self.parse == "regex":
                 _check_pattern(metric)
         return self
 
@@ -351,6 +371,17 @@ def _values(name: object, given: object) -> list[str]:
     if len(set(texts)) != len(texts):
         raise ValueError(f"the parameter '{name}' has a value twice")
     return texts
+
+
+def _check_ratio(ratio: MetricManifest, metrics: tuple[MetricManifest, ...]) -> None:
+    printed = {metric.name: metric for metric in metrics if not metric.ratio}
+    if ratio.at:
+        raise ValueError(f"metric '{ratio.name}' is a ratio, so it stands nowhere: leave 'at' out")
+    for name in ratio.operands or ():
+        if name not in printed:
+            raise ValueError(f"metric '{ratio.name}': no metric '{name}' is printed{nearest(name, printed)}")
+        if printed[name].optional and not ratio.optional:
+            raise ValueError(f"metric '{ratio.name}' must be optional, because '{name}' is")
 
 
 def _check_pattern(metric: MetricManifest) -> None:

@@ -16,7 +16,7 @@ _NO_MATTER = ("good", "bad", "build_ahead")
 """What two requests may differ in and still be the same: names of the ends, and the mere pace."""
 
 
-_NEWER = ("monitors",)
+_NEWER = ("monitors", "param")
 """What requests did not have from the beginning: left empty it is the request that it was before."""
 
 
@@ -27,6 +27,9 @@ class Request(Spec):
     good: str
     bad: str
     workload: str = Field(description="a name, or a folder with a workload.yaml")
+    param: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict, description="parameters of the workload that differ from its manifest"
+    )
     metric: str | None = Field(default=None, description="decide by this one instead of the manifest's own")
     threshold: str | None = Field(default=None, description="'5%' or '0.1 s', instead of the manifest's")
     alpha: float = Field(default=0.05, gt=0, lt=0.5)

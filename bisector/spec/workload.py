@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+from pydantic import ValidationError
 
 from bisector.core.model import Metric, TestbedClock
 from bisector.errors import RequestError
@@ -61,6 +63,30 @@ class Workload:
         """Return it with the monitors of `--monitor` beside the manifest's own. Raises RequestError."""
         monitors = self.manifest.monitors.with_asked(asked)
         return replace(self, manifest=self.manifest.model_copy(update={"monitors": monitors}))
+
+    def with_parameters(self, given: Mapping[str, Sequence[str]]) -> Workload:
+        """Return the workload with other values for some of its parameters.
+
+        What is said about where a metric decides holds as long as that value is still in the list. Raises
+        RequestError naming the nearest known parameter, or what its manifest says against a value.
+        """
+        if not given:
+            return self
+        known = self.manifest.parameters
+        for name in given:
+            if name not in known:
+                raise RequestError(
+                    f"the workload '{self.name}' has no parameter '{name}'{nearest(name, known)}",
+                    details=f"its parameters: {', '.join(known) or 'none'}",
+                )
+        parameters = {name: list(values) for name, values in {**known, **given}.items()}
+        decides = {n: v for n, v in self.manifest.decides_at.items() if v in parameters[n]}
+        data = dict(self.manifest) | {"parameters": parameters, "decides_at": decides}
+        try:
+            return Workload(self.folder, WorkloadManifest.model_validate(data))
+        except ValidationError as error:
+            said = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
+            raise RequestError(f"--param: the workload '{self.name}': {said}") from error
 
     def check_clock(self, clock: TestbedClock) -> None:
         """Raise RequestError if this clock cannot decide this workload."""

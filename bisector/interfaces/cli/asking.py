@@ -24,6 +24,12 @@ Bad = Annotated[str, typer.Option(help="A commit with it.", show_default=False)]
 WorkloadName = Annotated[
     str | None, typer.Option("--workload", help="A name, or a folder with a workload.yaml.")
 ]
+Params = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--param", metavar="NAME=VALUE", help="Set a parameter of the workload; a name again makes a list."
+    ),
+]
 Metric = Annotated[str | None, typer.Option(help="Decide by this metric instead of the manifest's own.")]
 Threshold = Annotated[
     str | None, typer.Option(help="Smallest change worth blaming: '5%' or '0.1 s'. [default: the manifest's]")
@@ -80,6 +86,7 @@ def request(
     good: str,
     bad: str,
     workload: str | None,
+    param: Sequence[str] | None,
     metric: str | None,
     threshold: str | None,
     alpha: float | None,
@@ -114,6 +121,7 @@ def request(
             good=good,
             bad=bad,
             workload=workload_name(settings, workload),
+            param=parameters(param),
             metric=metric,
             threshold=threshold,
             alpha=settings.alpha if alpha is None else alpha,
@@ -135,6 +143,19 @@ def request(
         option = "--" + str(first["loc"][0]).replace("_", "-")
         message = str(first["msg"]).removeprefix("Value error, ")
         raise RequestError(f"{option}: {message} (got {first.get('input')!r})") from error
+
+
+def parameters(said: Sequence[str] | None) -> dict[str, tuple[str, ...]]:
+    """Return what --param said; a name said several times has several values. Raises RequestError."""
+    found: dict[str, tuple[str, ...]] = {}
+    for text in said or ():
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise RequestError(
+                f"--param '{text}' is no NAME=VALUE", cure="write --param threads=4; again for more values"
+            )
+        found[name] = (*found.get(name, ()), value)
+    return found
 
 
 def patches(apply: Sequence[Path] | None) -> tuple[Path, ...]:

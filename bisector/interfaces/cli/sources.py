@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bisector.core.model import Direction, Metric
 from bisector.core.samples import SampleSet, Series, halves, with_ratios
@@ -127,9 +127,7 @@ def _measured(settings: Settings, bisection: str | None, rev: str) -> list[Sampl
 
     material = gather.material(settings, gather.find(settings, bisection))
     index = gather.index(settings, material, rev)
-    found = stored.sets(
-        material, index, rev, _metrics(str(material.request.get("workload", "")), material.goal.metric)
-    )
+    found = stored.sets(material, index, rev, _metrics(material.request, material.goal.metric))
     if not found:
         raise RequestError(
             f"{rev} has not been measured in the bisection {material.id}",
@@ -138,11 +136,13 @@ def _measured(settings: Settings, bisection: str | None, rev: str) -> list[Sampl
     return found
 
 
-def _metrics(workload: str, deciding: Metric) -> dict[str, Metric]:
+def _metrics(request: Mapping[str, Any], deciding: Metric) -> dict[str, Metric]:
     from bisector.spec.workload import load_workload
 
     try:
-        found = {m.name: m.metric() for m in load_workload(workload).manifest.expanded_metrics()}
+        workload = load_workload(str(request.get("workload", "")))
+        workload = workload.with_parameters(request.get("param") or {})
+        found = {m.name: m.metric() for m in workload.manifest.expanded_metrics()}
     except PerfbisectError:  # its folder is gone: the deciding metric is known all the same
         found = {}
     return {**found, deciding.name: deciding}

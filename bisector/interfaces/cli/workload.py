@@ -71,6 +71,8 @@ def show(
                 "description": manifest.description.strip(),
                 "folder": str(workload.folder),
                 "command": " ".join(manifest.run),
+                "parameters": "\n".join(f"{n}: {', '.join(v)}" for n, v in manifest.parameters.items())
+                or "none",
                 "metrics": "\n".join(_metric(m) for m in manifest.metrics) + _matrix(workload),
                 "runs": f"{manifest.runs} to begin with, after {manifest.warmup} for warming up",
                 "timeout": f"{manifest.timeout:g} s",
@@ -95,6 +97,7 @@ def run(
         str | None, typer.Option(help="Build this commit and run on a testbed that booted it.")
     ] = None,
     repo: asking.Repo = None,
+    param: asking.Params = None,
     testbed: Annotated[
         str | None, typer.Option(help="With --rev: a testbed of the lab. [default: the first]")
     ] = None,
@@ -119,6 +122,8 @@ def run(
       perfbisect workload run pipe-test --rev v6.1 --repo ~/linux
 
       perfbisect workload run pipe-test --monitor perf-stat --monitor proc=/proc/vmstat
+
+      perfbisect workload run poundtime --param threads=2 --param threads=4x --param calls=100000
     """
     import dataclasses
     import tempfile
@@ -128,7 +133,7 @@ def run(
     from bisector.interfaces.report import monitors
     from bisector.spec.workload import load_workload
 
-    workload = load_workload(name, folder).watched(monitor or ())
+    workload = load_workload(name, folder).with_parameters(asking.parameters(param)).watched(monitor or ())
     warmup, wanted = workload.manifest.warmup, runs or workload.manifest.runs
     done: list[dict[str, Any]] = []
     watched: list[dict[str, Any]] = []
@@ -189,6 +194,7 @@ def new(
 
 def check(
     name: Annotated[str, typer.Argument(help="Its name, or the path of a folder with a workload.yaml.")],
+    param: asking.Params = None,
     lab: asking.Lab = None,
     monitor: asking.Monitors = None,
     folder: Folder = None,
@@ -210,7 +216,7 @@ def check(
     from bisector.bootstrap.workload_check import check_workload
     from bisector.spec.workload import load_workload
 
-    workload = load_workload(name, folder).watched(monitor or ())
+    workload = load_workload(name, folder).with_parameters(asking.parameters(param)).watched(monitor or ())
     wrong, findings = False, []
     requires = workload.manifest.requires
     asks = requires.block_device is not None or requires.cpus > 1
@@ -249,7 +255,9 @@ def _metric(metric: Any) -> str:  # noqa: ANN401 - MetricManifest; pydantic is i
     decides = ", decides" if metric.decides else ""
     if len(metric.clocks) == 1:
         decides += f" under the clock '{metric.clocks[0]}'" if decides else f", only for '{metric.clocks[0]}'"
-    return f"{metric.name} in {metric.unit}, {metric.better} is better, threshold {metric.threshold}{decides}"
+    ratio = f" ({metric.ratio})" if metric.ratio else ""
+    said = f"{metric.name}{ratio} in {metric.unit}, {metric.better} is better"
+    return f"{said}, threshold {metric.threshold}{decides}"
 
 
 def _requires(requires: Any) -> list[str]:  # noqa: ANN401 - RequiresManifest; pydantic is imported late

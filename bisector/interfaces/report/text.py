@@ -236,6 +236,8 @@ def start_command(request: Mapping[str, Any]) -> list[str]:
     command = ["perfbisect", "start", "--repo", str(request.get("repo") or ".")]
     for name in ("good", "bad", "workload"):
         command += [f"--{name}", str(request.get(name, ""))]
+    for name, values in (request.get("param") or {}).items():
+        command += [word for value in values for word in ("--param", f"{name}={value}")]
     command += _selection(request)
     for testbed in request.get("testbeds") or ():
         command += ["--testbed", str(testbed)]
