@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bisector.adapters.endpoint import SSHHost
 from bisector.adapters.host import checks
+from bisector.adapters.scratch import LOOK, refuse_unfit
 from bisector.adapters.ssh import SSH
 from bisector.adapters.ssh_testbed import ssh_host
 from bisector.errors import InfrastructureError, RequestError
@@ -30,8 +31,17 @@ def _testbed(testbed: TestbedSpec, cache: Path) -> None:
             _here("guests", cache)
         case "ssh":
             _answers(ssh_host(testbed), _TOOLS)
+            _has_device(testbed)
         case "local":
             pass
+
+
+def _has_device(testbed: TestbedSpec) -> None:
+    path = testbed.variables.block_device
+    if path:
+        with SSH(ssh_host(testbed)) as ssh:
+            said = ssh.run(["python3", "-c", LOOK, path, "0"]).output.strip()
+        refuse_unfit(said, testbed.name, path)
 
 
 def _builder(builder: BuilderSpec, cache: Path) -> None:

@@ -15,6 +15,7 @@ from bisector.adapters.opening import Opening
 from bisector.adapters.payload import workload_job
 from bisector.adapters.ssh_testbed import SSHTestbed
 from bisector.errors import BootFailed, InfrastructureError, RequestError, TestbedLost
+from bisector.ports import Needs
 from bisector.resources import resource
 from bisector.spec.lab import lab_from_inventory
 from bisector.spec.workload import load_workload
@@ -155,6 +156,14 @@ def test_a_machine_that_reboots_is_measured(sshd, tmp_path, monkeypatch):  # noq
     assert session.run(0).values == {"real": 1.0}
     assert session.facts.seconds > 1
     session.leave()
+
+
+def test_a_device_that_cannot_be_used_is_refused_before_anything_boots(sshd, tmp_path):  # noqa: F811
+    bed = machine(sshd, tmp_path, perfbisect_block_device="/dev/null")
+    job = replace(shell_job(tmp_path, "echo real: 1"), needs=Needs(block_device=1 << 30))
+    with pytest.raises(RequestError, match="/dev/null of the testbed 'metal' cannot be used: it is no block"):
+        bed.boot(running_kernel(), job, tmp_path / "boot", quiet)
+    assert not (tmp_path / "boot" / "ansible").exists()
 
 
 def test_a_panic_on_the_machines_console_is_the_kernels(sshd, tmp_path):  # noqa: F811
