@@ -12,6 +12,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -20,7 +21,7 @@ from pathlib import Path
 
 from bisector.adapters import process
 from bisector.adapters.payload import compiler
-from bisector.errors import InfrastructureError
+from bisector.errors import InfrastructureError, RequestError
 from bisector.ports import Progress
 
 PACKAGES = ("openssh-server", "python3", "iproute2", "procps")
@@ -161,6 +162,23 @@ def _debootstrap(work: Path, files: Path, disk: Path, packages: Sequence[str]) -
         timeout=_BUILD_SECONDS,
     )
 
+
+def check_packages(packages: Sequence[str]) -> None:
+    """Raise RequestError for packages that no archive of this machine has; where apt knows nothing, never."""
+    if not packages or shutil.which("apt-cache") is None:
+        return
+    known = set(_KNOWN.findall(process.run(["apt-cache", "policy", *packages, *PACKAGES]).output))
+    missing = [name for name in packages if name not in known]
+    if missing and known & set(PACKAGES):
+        raise RequestError(
+            f"no archive of this machine has the package '{missing[0]}', which a guest would need",
+            details=f"missing: {', '.join(missing)}; required: {', '.join(packages)}",
+            cure="mend 'requires: packages' in the workload's manifest, or run 'apt-get update'",
+        )
+
+
+_KNOWN = re.compile(r"^(\S+):\n(?:  .*\n)??  Candidate: (?!\(none\))", re.MULTILINE)
+"""In what 'apt-cache policy' prints: a name, and a version that can be installed."""
 
 _TARGET = "$(ORIGIN)|$(SUITE)|$(CODENAME)|$(REPO_URI)|$(COMPONENT)|$(SIGNED_BY)"
 

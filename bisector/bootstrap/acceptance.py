@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 def accept(settings: Settings, request: Request) -> tuple[Accepted, CommitGraph]:
     """Resolve everything in a request, or refuse it: RequestError, and nothing was changed."""
+    from bisector.adapters.guest_image import check_packages
     from bisector.adapters.payload import checksum
     from bisector.spec.recipe import load_recipe, with_fragments
 
@@ -42,6 +43,8 @@ def accept(settings: Settings, request: Request) -> tuple[Accepted, CommitGraph]
     names = request.testbeds or (the_lab.testbeds[0].name,)
     for name in names:
         check_testbed(workload, the_lab.testbed(name))
+        if the_lab.testbed(name).variables.kind == "libvirt":
+            check_packages(workload.manifest.packages())
     testbeds = [bootstrap.testbed(settings, the_lab, the_lab.testbed(name)) for name in names]
     clocks = {bed.clock for bed in testbeds}
     if len(clocks) > 1:

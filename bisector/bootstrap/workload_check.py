@@ -96,12 +96,19 @@ def read_samples(workload: Workload) -> Iterator[tuple[Path, dict[str, float] | 
 
 
 def _where(workload: Workload) -> Iterator[Finding]:
+    from bisector.adapters.guest_image import check_packages
+
     manifest = workload.manifest
     packages = ", ".join(manifest.packages())
     if packages:
-        yield Finding(
-            "guests", "note", f"get an image of their own with {packages}, built once (needs the network)"
-        )
+        try:
+            check_packages(manifest.packages())
+        except RequestError as error:
+            yield Finding("guests", "no", error.message)
+        else:
+            yield Finding(
+                "guests", "note", f"get an image of their own with {packages}, built once (needs the network)"
+            )
     fragments = manifest.requires.fragments
     for name, words in shortfalls(manifest.monitors, manifest.userspaces, manifest.clocks, fragments):
         yield Finding(f"monitor {name}", "note", words)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bisector.adapters.guest_image import apt_options, apt_sources
-from bisector.errors import InfrastructureError
+from bisector.adapters import process
+from bisector.adapters.guest_image import PACKAGES, apt_options, apt_sources, check_packages
+from bisector.errors import InfrastructureError, RequestError
 
 TARGETS = """\
 Debian|oldstable|bookworm|http://archive.example/debian/|main|$(SIGNED_BY)
@@ -38,3 +39,21 @@ def test_only_how_archives_are_reached_is_inherited() -> None:
         'Acquire::IndexTargets::deb::Packages::Optional "0";\nAcquire::Retries "3";\n'
     )
     assert apt_options(dump) == 'Acquire::http::Proxy "http://proxy.example:3142";\nAcquire::Retries "3";\n'
+
+
+POLICY = "{}:\n  Installed: (none)\n  Candidate: {}\n  Version table:\n     1.0 500\n"
+
+
+def test_a_package_that_no_archive_has_is_refused_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    """apt-cache leaves out what it never heard of, and says (none) of what cannot be installed."""
+    known = "".join(POLICY.format(name, "1:2.0") for name in (*PACKAGES, "fio"))
+    answer = known + POLICY.format("gone", "(none)")
+    monkeypatch.setattr("bisector.adapters.guest_image.shutil.which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(process, "run", lambda command, **_: process.Done(tuple(command), 0, answer))
+    check_packages(["fio"])
+    check_packages([])
+    for name in ("fioo", "gone"):
+        with pytest.raises(RequestError, match=f"has the package '{name}'"):
+            check_packages(["fio", name])
+    answer = ""  # a fresh machine, whose apt has no lists yet
+    check_packages(["fioo"])
