@@ -9,10 +9,11 @@ import pytest
 from bisector.adapters.output import OutputError, parse
 from bisector.adapters.payload import metric_specs
 from bisector.errors import RequestError
-from bisector.interfaces.cli.asking import parameters
+from bisector.interfaces.cli.asking import parameters, workload_name
 from bisector.interfaces.report.text import start_command
 from bisector.ports import MetricSpec
 from bisector.spec.request import Accepted, Request
+from bisector.spec.settings import Settings
 from bisector.spec.workload import Workload, load_workload
 
 MANIFEST = """\
@@ -112,6 +113,16 @@ def test_the_id_of_a_request_without_parameters_is_what_it_was() -> None:
         workload_sum="",
     )
     assert accepted.identity() == "dff8ef46"
+
+
+def test_a_workload_within_another_is_a_name_and_no_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    workload(tmp_path)
+    assert workload_name(Settings(), "poundtime/small") == "poundtime/small"
+    assert workload_name(Settings(), "./mine") == str(tmp_path / "mine")
+    assert workload_name(Settings(), "toy") == str(tmp_path / "toy"), "a folder here goes before a name"
 
 
 # --- ratios -------------------------------------------------------------------------------------------------

@@ -178,4 +178,5 @@ def workload_name(settings: Settings, said: str | None) -> str:
             "--workload is missing", cure="'perfbisect workload list' shows what can be measured; name one"
         )
     path = Path(name).expanduser()
-    return str(path.absolute()) if "/" in name or (path / "workload.yaml").is_file() else name
+    is_path = name.startswith(("/", ".", "~")) or name.endswith(".yaml")
+    return str(path.absolute()) if is_path or (path / "workload.yaml").is_file() else name
