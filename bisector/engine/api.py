@@ -41,7 +41,8 @@ def begin(store: Store, accepted: Accepted, graph: CommitGraph, now: float) -> t
 
     An unfinished one of the same request is taken up; after a finished one a new one begins.
     """
-    base = f"{accepted.workload}-{accepted.identity()}"
+    plain = accepted.workload.replace("/", "-")  # an id is the name of a folder and part of a URL
+    base = f"{plain}-{accepted.identity()}"
     for number in itertools.count(1):
         name = base if number == 1 else f"{base}-{number}"
         try:

@@ -388,6 +388,13 @@ def test_a_planner_that_repeats_itself_is_a_defect_and_no_endless_loop(tmp_path:
         bench.run()
 
 
+def test_an_id_is_the_name_of_one_folder(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, [(5, 1)])
+    nested = fake.accepted(bench.lab).model_copy(update={"workload": "db-aio/fio"})
+    stored, _ = api.begin(bench.store, nested, bench.lab.graph, 2.0)
+    assert stored.id.startswith("db-aio-fio-")
+
+
 # --- the same request -----------------------------------------------------------------------------
 
 
