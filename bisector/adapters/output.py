@@ -45,10 +45,10 @@ def parse(kind: str, text: str, metrics: Sequence[MetricSpec]) -> dict[str, floa
                 continue
             raise OutputError(f"the output has no metric '{metric.name}'")
         values[metric.name] = _finite(metric.name, found[metric.name])
-    return values | _ratios(values, metrics)
+    return values | ratios(values, metrics)
 
 
-def _ratios(values: Mapping[str, float], metrics: Sequence[MetricSpec]) -> dict[str, float]:
+def ratios(values: Mapping[str, float], metrics: Sequence[MetricSpec]) -> dict[str, float]:
     """Return the metrics that are computed; an optional one is left out where it has no value."""
     found = {}
     for metric in metrics:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bisector.adapters.output import OutputError
+from bisector.adapters.output import OutputError, ratios
 from bisector.adapters.results.sniff import read
 from bisector.core.samples import Series
 from bisector.errors import RequestError
@@ -33,11 +33,13 @@ def values(place: Path, metrics: Sequence[MetricSpec]) -> dict[str, float]:
     out = {}
     for metric in metrics:
         name = metric.at or metric.name
+        if metric.ratio is not None:
+            continue
         if name in series:
             out[metric.name] = _mean(metric, series[name])
         elif not metric.optional:
             raise OutputError(_absent(name, series, missing))
-    return out
+    return out | ratios(out, metrics)
 
 
 def _mean(metric: MetricSpec, series: Series) -> float:
