@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ from bisector.adapters import libvirt_host, libvirt_testbed
 from bisector.adapters.libvirt_host import Hypervisor
 from bisector.adapters.libvirt_testbed import domain_prefix
 from bisector.errors import BootFailed, InfrastructureError, TestbedLost
-from bisector.ports import Job, Session
+from bisector.ports import Job, Needs, Session
 from tests.integration.workload_jobs import shell_job
 from tests.support import guests
 
@@ -87,6 +88,20 @@ def test_a_guest_boots_proves_its_kernel_runs_and_leaves_nothing(
     hypervisor = Hypervisor()
     assert hypervisor.sweep(domain_prefix(state)) == []
     hypervisor.close()
+
+
+def test_a_guest_has_a_fresh_disk_to_overwrite(state: Path, tmp_path: Path) -> None:
+    script = """set -e
+    [ "$PERFBISECT_BLOCK_DEVICE" = /dev/vdb ] && [ "$(cat /sys/block/vdb/serial)" = perfbisect ]
+    head -c 4096 /dev/vdb | tr -d '\\0' | wc -c | grep -qx 0
+    head -c 1048576 /dev/zero | tr '\\0' x | dd of=/dev/vdb bs=64k conv=fsync 2>/dev/null
+    [ "$(head -c 4 /dev/vdb)" = xxxx ]
+    echo "real: $(cat /sys/block/vdb/size)"
+    """
+    job = replace(shell_job(tmp_path, script), needs=Needs(block_device=64 << 20))
+    with booted(state, job, tmp_path / "boot") as session:
+        assert session.run(0).values == {"real": (64 << 20) / 512}
+        assert not (tmp_path / "boot" / "scratch.raw").exists()  # it lives in QEMU alone
 
 
 def test_the_instruction_clock_repeats_from_boot_to_boot(state: Path, tmp_path: Path) -> None:
