@@ -109,6 +109,7 @@ class Kernel:
     release: what uname -r must say; build_id: GNU build id (hex) that /sys/kernel/notes must show;
     options: effective .config as NAME -> value ('y', 'm', text), absent options left out;
     lost: wanted options that were not granted; userspace: what a guest that boots it runs (see `Userspace`).
+    arch: what it runs on, as recipes call it.
     """
 
     sha: str
@@ -127,6 +128,7 @@ class Kernel:
     toolchain: str = ""
     key: str = ""
     userspace: Userspace = "debian"
+    arch: str = "x86_64"
 
 
 class Builder(Protocol):

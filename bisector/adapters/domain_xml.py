@@ -18,17 +18,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
+from bisector.adapters.machine import X86_64, Machine
 from bisector.core.model import TestbedClock
 from bisector.ports import Userspace
 
 TICKS_PER_SECOND = 1e9
-"""Rate of the time stamp counter under `-icount shift=0`: it counts QEMU's virtual nanoseconds, whatever the
-kernel in the guest believes."""
+"""Rate of the agent's ticks under `-icount shift=0`: the processor's counter follows QEMU's virtual
+nanoseconds, whatever the kernel in the guest believes."""
 
 SCRATCH_SERIAL = "perfbisect"
 """What the scratch disk says of itself: programs that overwrite disks look for this word."""
 
-_CONSOLE = "console=ttyS0,115200"
+_BAUD = 115200
 
 _ON_DISK = "root=/dev/vda ro rootfstype=ext2 init=/sbin/perfbisect-init net.ifnames=0"
 """ext2 rather than ext4's driver for it: small, and in every kernel."""
@@ -46,8 +47,8 @@ timers in a loop of PAUSE and RDTSC, each of which leaves emulated code. The tim
 known exactly; the tick comes from the HPET instead of the local APIC."""
 
 _OLD_EMULATED = "nolapic_timer noapictimer"
-"""The same for old kernels, by the names of 2.6.21 and later and of before. They do need their check of
-the timer: it finds the way by which the tick comes."""
+"""The same for old kernels on x86_64, by the names of 2.6.21 and later and of before. They do need their
+check of the timer: it finds the way by which the tick comes."""
 
 _OLD_TIMERS = "<timer name='hpet' present='no'/>"
 """x86_64 before 2.6.21 takes most ticks of QEMU's HPET twice: its clock gains 70%."""
@@ -82,6 +83,7 @@ class Guest:
     console: Path
     clock: TestbedClock
     kvm: bool
+    machine: Machine = X86_64
     memory_mb: int = 512
     cpus: int = 1
     cmdline: str = ""
@@ -96,13 +98,15 @@ def scratch_device(userspace: Userspace) -> str:
 
 def command_line(guest: Guest) -> str:
     """Return the kernel's command line; `cmdline` of the lab comes last and so wins."""
-    parts = [_CONSOLE]
+    parts = [f"console={guest.machine.console.terminal},{_BAUD}"]
     if isinstance(guest.userspace, OnDisk):
         parts += [_ON_DISK, _END]
         parts += [_EMULATED] if guest.clock == "instructions" else []
-    else:
+    elif guest.machine is X86_64:
         parts += [_OLD_END]
         parts += [_OLD_EMULATED] if guest.clock == "instructions" else []
+    else:
+        parts += [_END]
     return " ".join([*parts, *([guest.cmdline] if guest.cmdline else [])])
 
 
@@ -111,20 +115,18 @@ def domain_xml(guest: Guest) -> str:
 
     Disk and network card sit on the root bus: bridges to them would be probed at each boot.
     """
+    machine, x86 = guest.machine, guest.machine is X86_64
     # i8042, smbus and sata are probed with long timeouts by kernels that have the drivers.
-    extra = ["-machine", "i8042=off,smbus=off,sata=off,vmport=off"]
-    # It has no IDE, which old kernels probe with spinning delays: a second of an instruction clock's time.
-    machine = "q35"
+    extra = ["-machine", "i8042=off,smbus=off,sata=off,vmport=off"] if x86 else []
     if isinstance(guest.userspace, OnDisk):
         initrd, devices, timers = "", _disk(guest.userspace), ""
         cpu = "<cpu mode='host-passthrough'/>" if guest.kvm else "<cpu mode='maximum'/>"
         network = f"user,id=net0,restrict=on,hostfwd=tcp:127.0.0.1:{guest.userspace.port}-:22"
         extra += ["-netdev", network, "-device", "virtio-net-pci,netdev=net0,romfile=,bus=pcie.0,addr=0x10"]
     else:
-        devices, timers = _port(guest.userspace), _OLD_TIMERS
+        devices, timers = _port(guest.userspace, machine), _OLD_TIMERS if x86 else ""
         initrd = f"<initrd>{escape(str(guest.userspace.archive))}</initrd>"
-        # A processor of the kernel's own time.
-        cpu = "<cpu mode='custom' match='exact' check='none'><model>qemu64</model></cpu>"
+        cpu = machine.cpu
     devices += _scratch(guest.scratch) if guest.scratch is not None else ""
     clock = f"<clock offset='utc'>{timers}</clock>"
     if guest.clock == "instructions":
@@ -145,12 +147,12 @@ def domain_xml(guest: Guest) -> str:
   <memory unit='MiB'>{guest.memory_mb}</memory>
   <vcpu>{guest.cpus}</vcpu>
   <os>
-    <type arch='x86_64' machine='{machine}'>hvm</type>
+    <type arch='{machine.guest}' machine='{machine.model}'>hvm</type>
     <kernel>{escape(str(guest.kernel))}</kernel>
     {initrd}
     <cmdline>{escape(command_line(guest))}</cmdline>
   </os>
-  <features><acpi/><apic/></features>
+  {"<features><acpi/><apic/></features>" if x86 else ""}
   {cpu}
   {clock}
   <on_poweroff>destroy</on_poweroff>
@@ -159,7 +161,7 @@ def domain_xml(guest: Guest) -> str:
   <devices>
     <serial type='file'>
       <source path={quoteattr(str(guest.console))} append='on'/>
-      <target type='isa-serial' port='0'/>
+      {machine.console.target}
     </serial>
     {devices}
     <controller type='usb' model='none'/>
@@ -192,8 +194,8 @@ def _scratch(disk: Path) -> str:
     </disk>"""
 
 
-def _port(userspace: OnSerial) -> str:
+def _port(userspace: OnSerial, machine: Machine) -> str:
     return f"""<serial type='pipe'>
       <source path={quoteattr(str(userspace.fifos))}/>
-      <target type='isa-serial' port='1'/>
+      {machine.line.target}
     </serial>"""

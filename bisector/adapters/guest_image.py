@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bisector.adapters import process
-from bisector.adapters.payload import compiler
+from bisector.adapters.machine import X86_64
 from bisector.errors import InfrastructureError, RequestError
 from bisector.ports import Progress
 
@@ -105,9 +105,8 @@ class GuestImages:
             files.mkdir()
             _keys(files)
             shutil.copy(_INGREDIENTS / "sshd_config", files)
-            process.run(
-                [*compiler(), "-Os", "-Wall", "-o", files / "init", _INGREDIENTS / "init.c"], timeout=120.0
-            )
+            init = [*X86_64.compiler(), "-Os", "-Wall", "-o", files / "init", _INGREDIENTS / "init.c"]
+            process.run(init, timeout=120.0)
             disk = work / "root.ext2"
             disk.touch()
             _debootstrap(work, files, disk, self._packages)

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bisector.adapters import process
-from bisector.adapters.payload import PREPARE, agent_command, agent_files, compiler
+from bisector.adapters.machine import X86_64, Machine
+from bisector.adapters.payload import PREPARE, agent_command, agent_files
 from bisector.errors import InfrastructureError
 from bisector.ports import Job
 
@@ -43,6 +44,9 @@ _DEVICES = (
     ("ram1", stat.S_IFBLK | 0o600, 1, 1),
 )
 """RAM disks stand in no table before they are used; other disks are found by the first process."""
+
+_LINE = "ttyS1"
+"""What the first process calls the port of the agent, whatever terminal a machine has there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +76,10 @@ def cpio(entries: Sequence[Entry]) -> bytes:
     return bytes(out)
 
 
-def first_process(cache: Path) -> bytes:
+def first_process(cache: Path, machine: Machine) -> bytes:
     """Return the first process, compiled once a version of its source. Raises InfrastructureError."""
     source = _SOURCE.read_bytes()
-    command = [*compiler(), "-Os", "-s", "-Wall"]
+    command = [*machine.compiler(), "-Os", "-s", "-Wall"]
     key = hashlib.sha256(" ".join(command).encode() + source).hexdigest()[:16]
     program = cache / "images" / f"console-init-{key}"
     try:
@@ -89,7 +93,7 @@ def first_process(cache: Path) -> bytes:
         raise InfrastructureError(f"cannot keep the guest's init in {program}: {error.strerror}") from error
 
 
-def initramfs(init: bytes, job: Job, workdir: str, *, unasked: bool) -> bytes:
+def initramfs(init: bytes, job: Job, workdir: str, *, unasked: bool, machine: Machine = X86_64) -> bytes:
     """Return the archive for a job that is to run in the folder `workdir` of the guest.
 
     unasked: the agent runs the workload again and again by itself (`agent serve --unasked`).
@@ -98,7 +102,10 @@ def initramfs(init: bytes, job: Job, workdir: str, *, unasked: bool) -> bytes:
     folders = [str(parent) for parent in reversed(Path(work).parents) if str(parent) != "."]
     entries = [
         *(_folder(name) for name in ("dev", "proc", "sys", "tmp", *folders, work)),
-        *(Entry(f"dev/{name}", mode, device=(major, minor)) for name, mode, major, minor in _DEVICES),
+        *(
+            Entry(f"dev/{name}", mode, device=machine.line.number if name == _LINE else (major, minor))
+            for name, mode, major, minor in _DEVICES
+        ),
         Entry("init", stat.S_IFREG | 0o755, init),
         Entry(_START, stat.S_IFREG | 0o644, _start(job, workdir, unasked)),
     ]

@@ -239,6 +239,7 @@ class KernelBuilder:
             toolchain=facts.get("toolchain", ""),
             key=entry.key,
             userspace=recipe.manifest.userspace,
+            arch=recipe.manifest.arch,
         )
 
     # --- what is asked more than once -----------------------------------------------------------------------

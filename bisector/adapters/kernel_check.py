@@ -92,7 +92,9 @@ def _options(recipe: Recipe, tables: Tables, first: Release, last: Release) -> l
     """Return the options that come, go or change their name inside the range."""
     changes = []
     for option in recipe.options:
-        before, after = (known(tables.options, option.name, end) for end in (first, last))
+        before, after = (
+            known(tables.options, option.name, end, recipe.manifest.arch) for end in (first, last)
+        )
         if before.expected and not after.expected:
             changes.append(f"{option.name} goes (before {after.row.before})" if after.row else option.name)
         elif after.expected and not before.expected and after.row is not None:

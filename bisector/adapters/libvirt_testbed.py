@@ -39,6 +39,7 @@ from bisector.adapters.guest_watch import LOOPBACK, Look, fresh_console, wait_fo
 from bisector.adapters.initramfs import checksum, first_process, initramfs
 from bisector.adapters.kvm_probe import KvmProbe
 from bisector.adapters.libvirt_host import Domain, Hypervisor, PortTaken
+from bisector.adapters.machine import Machine, machine_for
 from bisector.adapters.opening import Opening
 from bisector.adapters.patience import Patience
 from bisector.adapters.payload import boot_words, prepared
@@ -91,6 +92,7 @@ class LibvirtTestbed:
         folder = folder.absolute()
         job = prepared(job, self._spec.variables.environment.settings())
         on_disk = kernel.userspace == "debian"
+        machine = self._machine(kernel)
         image = GuestImages(self._cache, job.packages).ensure(progress) if on_disk else None
         with contextlib.ExitStack() as held:
             held.enter_context(_owned(self._lock, self.name))
@@ -98,17 +100,29 @@ class LibvirtTestbed:
             held.callback(hypervisor.close)
             for name in hypervisor.sweep(self._prefix):
                 log.warning("ended the guest %s, a leftover of a process that was killed", name)
-            one = _Boot(hypervisor, kernel, job, folder, progress, time.monotonic())
+            one = _Boot(hypervisor, kernel, machine, job, folder, progress, time.monotonic())
             progress(f"booting {kernel.release or kernel.sha[:12]} in a guest")
             if job.needs.block_device:
                 held.enter_context(scratch_file(_scratch(folder), job.needs.block_device))
                 one = replace(one, job=with_device(job, scratch_device(kernel.userspace)))
             session, domain = self._boot_disk(one, image) if image else self._boot_serial(one, held)
-            own = {"guest.userspace": kernel.userspace, "guest.kvm": str(self._kvm).lower()}
+            kvm = self._kvm and machine.native
+            own = {"guest.userspace": kernel.userspace, "guest.kvm": str(kvm).lower()}
             facts = replace(session.facts, facts={**session.facts.facts, **own})
             # Over a serial port the line itself stops the guest between runs.
             racing = on_disk and self.clock == "instructions"
             return GuestSession(facts, session, domain, racing, _held=held.pop_all())
+
+    def _machine(self, kernel: Kernel) -> Machine:
+        """Return what the kernel boots on. Raises InfrastructureError if this testbed cannot be that."""
+        machine = machine_for(kernel.arch)
+        machine.require_emulator()
+        if not machine.native and self.clock == "wall":
+            raise InfrastructureError(
+                f"{kernel.arch} guests are emulated on this machine: their wall clock says nothing",
+                cure=f"set the host variable perfbisect_clock of '{self.name}' to instructions",
+            )
+        return machine
 
     def _boot_disk(self, one: _Boot, image: GuestImage) -> tuple[Session, Domain]:
         console = fresh_console(one.folder)
@@ -142,10 +156,12 @@ class LibvirtTestbed:
 
     def _boot_serial(self, one: _Boot, held: contextlib.ExitStack) -> tuple[Session, Domain]:
         console = fresh_console(one.folder)
-        init = first_process(self._cache)
-        unasked = self._ticks is not None
+        init = first_process(self._cache, one.machine)
+        data = initramfs(
+            init, one.job, self._spec.workdir, unasked=self._ticks is not None, machine=one.machine
+        )
         archive = one.folder / "initramfs"
-        console_guest.write_archive(archive, initramfs(init, one.job, self._spec.workdir, unasked=unasked))
+        console_guest.write_archive(archive, data)
         held.callback(archive.unlink, missing_ok=True)  # the payload is kept once a bisection
         fifos = FifoLine(one.folder / "serial")
         held.callback(fifos.close)
@@ -197,7 +213,8 @@ class LibvirtTestbed:
             userspace=userspace,
             console=console,
             clock=self.clock,
-            kvm=self._kvm,
+            kvm=self._kvm and one.machine.native,
+            machine=one.machine,
             memory_mb=variables.memory_mb,
             cpus=variables.cpus,
             cmdline=(variables.cmdline + boot_words(one.job.environment)).strip(),
@@ -213,6 +230,7 @@ class _Boot:
 
     hypervisor: Hypervisor
     kernel: Kernel
+    machine: Machine
     job: Job
     folder: Path
     progress: Progress

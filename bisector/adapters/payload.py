@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bisector.adapters import process
+from bisector.adapters.machine import machine_for
 from bisector.adapters.monitors import plan_text as monitors_text
 from bisector.adapters.monitors import plans
 from bisector.errors import InfrastructureError, RequestError
@@ -31,9 +32,6 @@ PLAN = "perfbisect-plan"
 
 _BUILD_SECONDS = 600.0
 """A workload is a small program; ten minutes are for a slow machine, not for a kernel."""
-
-_STATIC_MUSL = ("musl-gcc", "-static", "-no-pie", "-fno-pie")
-_STATIC_GLIBC = ("gcc", "-static")
 
 HOST = "perfbisect-host"
 """The script for settings that are no file (playbooks/roles/quiet)."""
@@ -64,27 +62,18 @@ PREPARE = f"./{AGENT} prepare {FACTS} {SETTINGS}"
 """What the deploy role runs where the archive was unpacked: facts are told, settings applied."""
 
 
-def compiler() -> tuple[str, ...]:
-    """Return the C compiler and flags for static programs: musl first, for it runs on kernels since 2.6.18.
-
-    Raises InfrastructureError if there is none.
-    """
-    for candidate in (_STATIC_MUSL, _STATIC_GLIBC):
-        if shutil.which(candidate[0]):
-            return candidate
-    raise InfrastructureError("no C compiler is installed", cure="apt-get install musl-tools gcc")
-
-
-def workload_job(workload: Workload, out_dir: Path) -> Job:
+def workload_job(workload: Workload, out_dir: Path, arch: str = "x86_64") -> Job:
     """Build the workload and the measuring agent below out_dir, or take what was built there before.
 
-    Raises RequestError when the workload's own build fails, InfrastructureError for a missing compiler and
-    when what lies in out_dir is no longer what was built: measurements before and after cannot be compared.
+    arch: what they are to run on. Raises RequestError when the workload's own build fails,
+    InfrastructureError for a missing compiler and when what lies in out_dir is no longer what was built:
+    measurements before and after cannot be compared.
     """
     payload = out_dir / "payload"
     note = out_dir / "payload.json"
-    if note.exists():
-        recorded = json.loads(note.read_text(encoding="utf-8"))["checksum"]
+    about = json.loads(note.read_text(encoding="utf-8")) if note.exists() else {}
+    if about.get("arch", "x86_64") == arch and "checksum" in about:
+        recorded = about["checksum"]
         found = checksum(payload)
         if found != recorded:
             raise InfrastructureError(
@@ -93,10 +82,11 @@ def workload_job(workload: Workload, out_dir: Path) -> Job:
                 cure="its measurements cannot be compared: start a new bisection",
             )
     else:
-        _build(workload, out_dir / "build", payload)
+        _build(workload, out_dir / "build", payload, machine_for(arch).compiler())
         recorded = checksum(payload)
         partial = note.with_suffix(".partial")
-        partial.write_text(json.dumps({"workload": workload.name, "checksum": recorded}), encoding="utf-8")
+        about = {"workload": workload.name, "checksum": recorded, "arch": arch}
+        partial.write_text(json.dumps(about), encoding="utf-8")
         partial.replace(note)
     manifest = workload.manifest
     return Job(
@@ -249,12 +239,11 @@ def agent_command(job: Job, *, undo: bool = False) -> list[str]:
     return [*command, "--", f"./{job.run[0]}", *job.run[1:]]
 
 
-def _build(workload: Workload, build: Path, payload: Path) -> None:
+def _build(workload: Workload, build: Path, payload: Path, cc: tuple[str, ...]) -> None:
     for folder in (build, payload):
         shutil.rmtree(folder, ignore_errors=True)  # half of an interrupted build
     shutil.copytree(workload.folder, build)
     payload.mkdir(parents=True)
-    cc = compiler()
     for step in workload.manifest.build:
         command = [word for part in step for word in (cc if part == "{cc}" else (part,))]
         done = process.run(command, cwd=build, timeout=_BUILD_SECONDS, check=False)

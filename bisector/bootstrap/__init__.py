@@ -127,6 +127,7 @@ def services(settings: Settings, accepted: Accepted, stop: Stop | None = None) -
     from bisector.bootstrap.acceptance import check_unchanged
     from bisector.bootstrap.pruning import Pruning
     from bisector.engine.services import Services
+    from bisector.spec.recipe import load_recipe
 
     request = accepted.request
     check_unchanged(settings, accepted)
@@ -136,6 +137,7 @@ def services(settings: Settings, accepted: Accepted, stop: Stop | None = None) -
         name: testbed(settings, the_lab, the_lab.testbed(name), stop) for name in accepted.testbeds
     }
     goal = accepted.the_goal()
+    arch = load_recipe(request.recipe).manifest.arch
     return Services(
         source=source(settings, request.repo),
         builders=[
@@ -145,7 +147,7 @@ def services(settings: Settings, accepted: Accepted, stop: Stop | None = None) -
         store=store(settings),
         planner=planner(settings, accepted.workload, accepted.testbeds, goal.metric.name),
         clock=SystemClock(),
-        make_job=lambda folder: workload_job(workload, folder),
+        make_job=lambda folder: workload_job(workload, folder, arch),
         state_dir=settings.state_dir,
         patches=tuple(Path(path) for path in request.apply),
         boot_notes=_guest_notes(settings, the_lab, accepted, workload),

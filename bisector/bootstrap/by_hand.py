@@ -81,7 +81,7 @@ def measure_commit(
     with executor.lock(settings.state_dir, f"run of {workload.name} on {spec.name}"):
         kernel = bootstrap.builder(settings, settings.repo or Path.cwd(), the_lab).build(order, progress)
         workload.check_userspace(kernel.userspace)
-        job = workload_job(workload, folder / "workload")
+        job = workload_job(workload, folder / "workload", kernel.arch)
         yield from _all_runs(machine.boot(kernel, job, folder, progress), job, runs, progress, on_observed)
 
 
@@ -122,7 +122,7 @@ def calibration(
     from bisector.adapters.payload import workload_job
     from bisector.engine import executor
     from bisector.engine.calibrate import Measured, measure
-    from bisector.spec.recipe import with_fragments
+    from bisector.spec.recipe import load_recipe, with_fragments
 
     if boots < 2 or runs < 2:
         raise RequestError("an A/A measurement needs at least two boots with two runs each")
@@ -139,9 +139,10 @@ def calibration(
     path = calibrations.path_of(settings.state_dir, manifest.name, spec.name, unit.name)
     folder = path.with_suffix("")
     with executor.lock(settings.state_dir, f"calibration of {manifest.name} on {spec.name}"):
-        job = workload_job(manifest, folder / "workload")
         recipe = with_fragments(recipe, manifest.manifest.requires.fragments)
         wanted = order(sha, recipe_for(settings, recipe, repo, sha))
+        arch = load_recipe(wanted.recipe).manifest.arch
+        job = workload_job(manifest, folder / "workload", arch)
         facts = {
             "commit": sha,
             "recipe": wanted.recipe,

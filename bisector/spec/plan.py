@@ -109,7 +109,10 @@ def plan(recipe: Recipe, tables: Tables, release: Release, where: str) -> BuildP
         release=release,
         toolchain=toolchain_for(tables.toolchains, recipe.manifest.toolchain, release, where),
         fixups=fixups_for(tables.fixups, release),
-        asked=tuple(Asked(option, known(tables.options, option.name, release)) for option in recipe.options),
+        asked=tuple(
+            Asked(option, known(tables.options, option.name, release, recipe.manifest.arch))
+            for option in recipe.options
+        ),
     )
 
 

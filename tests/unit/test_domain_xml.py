@@ -6,8 +6,12 @@ import dataclasses
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import pytest
+
 from bisector.adapters.domain_xml import Guest, OnDisk, OnSerial, command_line, domain_xml
 from bisector.adapters.libvirt_testbed import domain_prefix
+from bisector.adapters.machine import ARM64, machine_for
+from bisector.errors import InfrastructureError
 
 GUEST = Guest(
     name="perfbisect-0-guest-1",
@@ -71,6 +75,37 @@ def test_an_old_kernel_gets_a_second_serial_port_and_neither_disk_nor_network() 
     assert timers["hpet"]["present"] == "no"  # with it the clock of x86_64 before 2.6.21 gains 70%
     assert timers["rtc"]["track"] == "guest"
     assert "panic=1 " in command_line(guest)  # a negative number means never to kernels before 2.6.38
+
+
+def test_an_arm64_guest_is_an_emulated_machine_of_its_own_kind() -> None:
+    userspace = OnSerial(Path("/b/initramfs"), Path("/b/agent"))
+    guest = dataclasses.replace(GUEST, userspace=userspace, machine=ARM64)
+    root = ET.fromstring(domain_xml(guest))
+    assert root.get("type") == "qemu"
+    assert root.find("os/type").attrib == {"arch": "aarch64", "machine": "virt"}
+    assert root.find("features") is None  # ACPI without firmware is refused there
+    assert root.find("cpu/model").text == "cortex-a72"
+    assert [target.get("type") for target in root.findall("devices/serial/target")] == [
+        "system-serial",
+        "pci-serial",
+    ]
+    assert {timer.get("name") for timer in root.findall("clock/timer")} == {"rtc"}
+    assert "-icount" in _arguments(guest) and "-machine" not in _arguments(guest)
+    assert command_line(guest).startswith("console=ttyAMA0,115200 panic=-1 ")
+
+
+def test_a_foreign_architecture_without_its_tools_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with pytest.raises(InfrastructureError, match="'qemu-system-aarch64', which runs arm64") as emulator:
+        machine_for("arm64").require_emulator()
+    assert "install --no-install-recommends qemu-system-arm" in emulator.value.cure
+    with pytest.raises(InfrastructureError, match="static arm64 programs") as compiler:
+        machine_for("arm64").compiler()
+    assert "gcc-aarch64-linux-gnu libc6-dev-arm64-cross" in compiler.value.cure
+    with pytest.raises(InfrastructureError, match="no riscv64 guests"):
+        machine_for("riscv64")
 
 
 def test_the_labs_command_line_comes_last() -> None:

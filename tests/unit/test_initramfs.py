@@ -11,6 +11,7 @@ import pytest
 
 from bisector.adapters.initramfs import Entry, cpio, initramfs
 from bisector.adapters.kernel_image import Identity, identity
+from bisector.adapters.machine import ARM64
 from bisector.ports import Job, MetricSpec
 
 
@@ -65,6 +66,16 @@ def test_the_cpio_tool_reads_it_back(tmp_path: Path) -> None:
     assert (out / "init").read_bytes() == b"first process"
     assert (out / "work/perfbisect/data/input").read_text() == "12345\n"
     assert "kernel/randomize_va_space 0" in (out / "work/perfbisect/perfbisect-settings").read_text()
+
+
+@pytest.mark.skipif(shutil.which("cpio") is None, reason="cpio is not installed")
+def test_the_agents_port_is_the_machines_terminal_under_the_name_that_the_first_process_knows(
+    tmp_path: Path,
+) -> None:
+    archive = initramfs(b"", _job(tmp_path), "/w", unasked=True, machine=ARM64)
+    listed = subprocess.run(["cpio", "-itv", "dev/ttyS1"], input=archive, capture_output=True, check=True)
+    assert ARM64.line.terminal == "ttyS0"
+    assert "4,  64" in listed.stdout.decode()
 
 
 def test_every_entry_starts_at_a_multiple_of_four() -> None:

@@ -213,7 +213,7 @@ compile() {
         rm -rf "$builder/work/tuxmake"
         mkdir "$builder/work/tuxmake"
         nice -n "$PB_NICE" tuxmake --directory "$source" --build-dir "$out" --output-dir "$builder/work/tuxmake" \
-            --runtime null --target-arch "$PB_ARCH" --toolchain "$PB_COMPILER" --wrapper ccache --kconfig "$builder/work/config" \
+            --runtime null --target-arch "$PB_ARCH" --toolchain "${PB_COMPILER#"$PB_CROSS"}" --wrapper ccache --kconfig "$builder/work/config" \
             --jobs "$PB_JOBS" --fail-fast --verbose --make-target "$target" \
             --environment "KCFLAGS=-ffile-prefix-map=$out/=${PB_FLAGS:+ $PB_FLAGS}" \
             --environment "KBUILD_BUILD_TIMESTAMP=$KBUILD_BUILD_TIMESTAMP" \
@@ -262,18 +262,22 @@ fi
 cp "$built" image
 build_id=$("${PB_CROSS}readelf" -n "$out/vmlinux" 2>/dev/null | awk '/Build ID:/ { print $3; exit }')
 packed=unknown # not packed with gzip, or older than build ids and not a raw image
-at=$(LC_ALL=C grep -aboP -m 1 '\x1f\x8b\x08' image | head -n 1 | cut -d: -f1 || true)
-if [ -n "$at" ]; then
-    tail -c +$((at + 1)) image | gzip -dc >unpacked 2>/dev/null || true # what follows in the image is not gzip's
-    if [ -n "$build_id" ]; then
-        # Loaded notes carry the id; a kernel whose notes are not loaded tells nothing.
-        # Not grep: it looks at lines, and an id may hold the byte that ends one.
-        packed=$(python3 - "$build_id" unpacked <<'PYTHON'
+# What a file with the kernel's loaded notes says of the id: a kernel whose notes are not loaded tells nothing.
+# Not grep: it looks at lines, and an id may hold the byte that ends one.
+tell_id() { # file
+    python3 - "$build_id" "$1" <<'PYTHON'
 import pathlib, sys
 kernel, header = pathlib.Path(sys.argv[2]).read_bytes(), b"\4\0\0\0\x14\0\0\0\3\0\0\0GNU\0"
 print("yes" if bytes.fromhex(sys.argv[1]) in kernel else "no" if header in kernel else "unknown")
 PYTHON
-        )
+}
+at=$(LC_ALL=C grep -aboP -m 1 '\x1f\x8b\x08' image | head -n 1 | cut -d: -f1 || true)
+if [ -n "$build_id" ] && [ "$(tell_id image)" = yes ]; then
+    packed=yes # it is not packed at all
+elif [ -n "$at" ]; then
+    tail -c +$((at + 1)) image | gzip -dc >unpacked 2>/dev/null || true # what follows in the image is not gzip's
+    if [ -n "$build_id" ]; then
+        packed=$(tell_id unpacked)
     else
         "${PB_CROSS}objcopy" -O binary -R .note -R .comment -S "$out/vmlinux" linked
         if [ "$(stat -c %s linked)" = "$(stat -c %s unpacked)" ]; then

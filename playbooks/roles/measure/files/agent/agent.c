@@ -80,6 +80,11 @@ static unsigned long long ticks(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
 	return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+	unsigned long long count, rate;
+
+	__asm__ volatile("isb; mrs %0, cntvct_el0; mrs %1, cntfrq_el0" : "=r"(count), "=r"(rate));
+	return rate > 0 ? (unsigned long long)((unsigned __int128)count * 1000000000 / rate) : 0;
 #else
 	return 0; /* no clock that is free of the kernel's: the reader sees zero and does not compare */
 #endif
