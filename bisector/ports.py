@@ -88,13 +88,25 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Fix:
+    """A known fix (`--with-fix`), put on commits that have a guilty one behind them and it not. Full ids."""
+
+    sha: str
+    guilty: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class BuildOrder:
-    """One commit through one recipe. patches: absolute paths applied on top of it, in order (`--apply`)."""
+    """One commit through one recipe.
+
+    patches: absolute paths applied on top of it, in order (`--apply`), after the fixes that it needs.
+    """
 
     sha: str
     recipe: str
     layout: int = 0
     patches: tuple[Path, ...] = ()
+    fixes: tuple[Fix, ...] = ()
 
 
 Userspace = Literal["debian", "initramfs"]

@@ -105,8 +105,8 @@ class GuestImages:
             files.mkdir()
             _keys(files)
             shutil.copy(_INGREDIENTS / "sshd_config", files)
-            init = [*X86_64.compiler(), "-Os", "-Wall", "-o", files / "init", _INGREDIENTS / "init.c"]
-            process.run(init, timeout=120.0)
+            source, program = str(_INGREDIENTS / "init.c"), str(files / "init")
+            process.run([*X86_64.compiler(), "-Os", "-Wall", "-o", program, source], timeout=120.0)
             disk = work / "root.ext2"
             disk.touch()
             _debootstrap(work, files, disk, self._packages)

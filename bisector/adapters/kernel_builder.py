@@ -22,7 +22,7 @@ from bisector.adapters.builder_probe import BuilderFacts, known_toolchain, probe
 from bisector.adapters.kernel_cache import Entry, KernelCache, disk_error, facts_from, kernel_key, locked
 from bisector.adapters.kernel_tree import KernelTrees, patched_trees
 from bisector.errors import PerfbisectError, SourceFailed
-from bisector.ports import BuildOrder, Kernel, Progress
+from bisector.ports import BuildOrder, Fix, Kernel, Progress
 from bisector.spec.plan import BuildPlan, Tables, plan
 from bisector.spec.recipe import Recipe, chosen, load_recipe
 from bisector.spec.toolchain import Toolchain
@@ -66,7 +66,7 @@ class KernelBuilder:
     _builders: dict[str, BuilderFacts] = field(default_factory=dict, init=False, repr=False)
     _recipes: dict[str, Recipe] = field(default_factory=dict, init=False, repr=False)
     _tables: Tables | None = field(default=None, init=False, repr=False)
-    _planned: dict[tuple[str, str, tuple[Path, ...]], Planned] = field(
+    _planned: dict[tuple[str, str, tuple[Path, ...], tuple[Fix, ...]], Planned] = field(
         default_factory=dict, init=False, repr=False
     )
 
@@ -114,10 +114,10 @@ class KernelBuilder:
         Raises RequestError for an unknown commit, recipe or patch, SourceFailed if there is nothing to build:
         no Linux, no row that covers it, a patch or fixup that does not apply.
         """
-        what = (order.sha, order.recipe, order.patches)
+        what = (order.sha, order.recipe, order.patches, order.fixes)
         if what not in self._planned:
             trees, where = self._kernel_trees, order.sha[:12]
-            tree = trees.tree(order.sha, order.patches)
+            tree = trees.tree(order.sha, order.patches, order.fixes)
             release = trees.release(tree)
             recipe = self._recipe(chosen(order.recipe, [release], self.kernels))
             if self._tables is None:

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bisector.adapters import process
+from bisector.adapters.known_fix import needed, write_patch
 from bisector.errors import InfrastructureError, RequestError, SourceFailed
+from bisector.ports import Fix
 from bisector.spec.fixup import Fixup, files_of, fix
 from bisector.spec.release import Release, release_of
 
@@ -33,11 +35,11 @@ class KernelTrees:
     repository: Path
     own: Path
 
-    def tree(self, sha: str, patches: Sequence[Path] = ()) -> str:
-        """Return the id of the tree to build: the commit's own, or with patches applied in order.
+    def tree(self, sha: str, patches: Sequence[Path] = (), fixes: Sequence[Fix] = ()) -> str:
+        """Return the id of the tree to build: the commit's own, or with fixes and patches applied in order.
 
-        Raises RequestError for a commit or patch file that is not there, SourceFailed if a patch does not
-        apply to this commit.
+        Raises RequestError for a commit or patch file that is not there, SourceFailed if a patch, or a fix
+        that the commit needs, does not apply to it.
         """
         done = self._git(["rev-parse", "--verify", "--quiet", f"{sha}^{{tree}}"])
         if done.code != 0:
@@ -47,6 +49,8 @@ class KernelTrees:
                 cure="give the git tree of the kernel with --repo",
             )
         tree = done.output.strip()
+        for one in needed(self.repository, sha, fixes):
+            tree = self._mended(sha, tree, one)
         return self._patched(sha, tree, patches) if patches else tree
 
     def release(self, tree: str) -> Release:
@@ -140,6 +144,26 @@ class KernelTrees:
                 made.with_suffix(rest).unlink(missing_ok=True)
         except OSError as error:
             raise InfrastructureError(f"cannot write {target}: {error.strerror}") from error
+
+    def _mended(self, sha: str, tree: str, mending: Fix) -> str:
+        """Return a tree with a fix cherry-picked; the same tree if the change is there under another name."""
+        self._open_own()
+        with tempfile.TemporaryDirectory(prefix="pb-fix-") as folder:
+            patch = Path(folder) / "fix.patch"
+            write_patch(self.repository, mending, patch)
+            env = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
+            self._git(["read-tree", tree], own=True, env=env, check=True)
+            apply = ["apply", "--cached"]
+            if self._git([*apply, "--check", "--reverse", str(patch)], own=True, env=env).code == 0:
+                return tree
+            done = self._git([*apply, "--3way", str(patch)], own=True, env=env)
+            if done.code != 0:
+                raise SourceFailed(
+                    f"the fix {mending.sha[:12]} does not apply to {sha[:12]}",
+                    details=done.output.strip(),
+                    cure="leave it out of --with-fix, or give a patch that applies there with --apply",
+                )
+            return self._git(["write-tree"], own=True, env=env, check=True).output.strip()
 
     def _patched(self, sha: str, tree: str, patches: Sequence[Path]) -> str:
         self._open_own()

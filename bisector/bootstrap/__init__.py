@@ -127,6 +127,7 @@ def services(settings: Settings, accepted: Accepted, stop: Stop | None = None) -
     from bisector.bootstrap.acceptance import check_unchanged
     from bisector.bootstrap.pruning import Pruning
     from bisector.engine.services import Services
+    from bisector.ports import Fix
     from bisector.spec.recipe import load_recipe
 
     request = accepted.request
@@ -150,6 +151,7 @@ def services(settings: Settings, accepted: Accepted, stop: Stop | None = None) -
         make_job=lambda folder: workload_job(workload, folder, arch),
         state_dir=settings.state_dir,
         patches=tuple(Path(path) for path in request.apply),
+        fixes=tuple(Fix(fix.sha, fix.guilty) for fix in accepted.fixes),
         boot_notes=_guest_notes(settings, the_lab, accepted, workload),
         one_host=any(host.reach.local for host in the_lab.builders),
         tidy=end_orphans,

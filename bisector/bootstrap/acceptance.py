@@ -14,12 +14,12 @@ from bisector.errors import InfrastructureError, RequestError, SourceFailed
 from bisector.spec import serial
 from bisector.spec.manifest import parse_threshold
 from bisector.spec.needs import check_testbed
-from bisector.spec.request import Accepted, Request
+from bisector.spec.request import Accepted, KnownFix, Request
 from bisector.spec.settings import Settings
 from bisector.spec.workload import Workload, load_workload
 
 if TYPE_CHECKING:
-    from bisector.ports import Source
+    from bisector.ports import Fix, Source
 
 
 def accept(settings: Settings, request: Request) -> tuple[Accepted, CommitGraph]:
@@ -38,6 +38,9 @@ def accept(settings: Settings, request: Request) -> tuple[Accepted, CommitGraph]
         good, bad, first_parent=request.first_parent, paths=request.paths, skip=request.skip
     )
     _check_ends(settings, repository, request, good, bad)
+    fixes = tuple(
+        KnownFix(sha=fix.sha, guilty=fix.guilty) for fix in _check_fixes(settings, request, good, bad)
+    )
     request = request.model_copy(update={"recipe": recipe_for(settings, wanted, request.repo, good, bad)})
     the_lab = bootstrap.lab(settings)
     names = request.testbeds or (the_lab.testbeds[0].name,)
@@ -67,6 +70,7 @@ def accept(settings: Settings, request: Request) -> tuple[Accepted, CommitGraph]
         workload_sum=checksum(workload.folder),
         recipe_sum=recipe_sum(settings, request, good, bad),
         patch_sums=tuple(digest(Path(path)) for path in request.apply),
+        fixes=fixes,
         version=bisector.__version__,
     )
     return accepted, graph
@@ -148,6 +152,22 @@ def _check_ends(settings: Settings, repository: Source, request: Request, good: 
                     details=error.details,
                     cure="give a patch that applies to both ends; where it does not in between is a skip",
                 ) from error
+
+
+def _check_fixes(settings: Settings, request: Request, good: str, bad: str) -> tuple[Fix, ...]:
+    """Return the known fixes. Refuse one that an end needs and cannot have: in between it is a skip."""
+    from bisector.bootstrap.by_hand import known_fixes
+
+    fixes = known_fixes(request.repo, request.with_fix)
+    trees = bootstrap.trees(settings, request.repo)
+    for name, sha in (("good", good), ("bad", bad)) if fixes else ():
+        try:
+            trees.tree(sha, (), fixes)
+        except SourceFailed as error:
+            raise RequestError(
+                f"--with-fix: {error.message}, the {name} end", details=error.details, cure=error.cure
+            ) from error
+    return fixes
 
 
 def recipe_sum(settings: Settings, request: Request, *shas: str) -> str:

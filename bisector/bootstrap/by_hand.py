@@ -17,16 +17,32 @@ from bisector.spec.workload import Workload, load_workload
 
 if TYPE_CHECKING:
     from bisector.core.calibration import Calibration
-    from bisector.ports import BuildOrder, Job, Observed, Progress, RunResult, Session
+    from bisector.ports import BuildOrder, Fix, Job, Observed, Progress, RunResult, Session
 
     OnObserved = Callable[[Observed], None]
 
 
-def order(sha: str, recipe: str, layout: int = 0, patches: Sequence[Path] = ()) -> BuildOrder:
+def order(
+    sha: str, recipe: str, layout: int = 0, patches: Sequence[Path] = (), fixes: Sequence[Fix] = ()
+) -> BuildOrder:
     """Return the order for one build by hand."""
     from bisector.ports import BuildOrder
 
-    return BuildOrder(sha, recipe, layout, tuple(patches))
+    return BuildOrder(sha, recipe, layout, tuple(patches), tuple(fixes))
+
+
+def known_fixes(repo: str | Path, said: Sequence[str]) -> tuple[Fix, ...]:
+    """Return what `--with-fix` names, REV or REV:GUILTY each. Raises RequestError."""
+    from bisector.adapters.known_fix import find_fix
+
+    return tuple(find_fix(Path(repo).expanduser(), one) for one in said)
+
+
+def needed_fixes(repo: str | Path, sha: str, fixes: Sequence[Fix]) -> tuple[Fix, ...]:
+    """Return those that a commit needs."""
+    from bisector.adapters.known_fix import needed
+
+    return needed(Path(repo).expanduser(), sha, fixes)
 
 
 def try_workload(

@@ -24,7 +24,7 @@ def kernel_plan(settings: Settings, repo: str | Path, order: BuildOrder) -> tupl
     trees = bootstrap.trees(settings, repo)
     ansible = Ansible(resource("playbooks"), bootstrap.lab(settings).inventory)
     plan = KernelBuilder(Path(repo), settings.cache_dir, ansible).plan(order).plan
-    edited = trees.edited(trees.tree(order.sha, order.patches), plan.fixups)
+    edited = trees.edited(trees.tree(order.sha, order.patches, order.fixes), plan.fixups)
     return plan, {row.name: row.name in edited for row in plan.fixups}
 
 

@@ -51,7 +51,7 @@ class Pruning:
     def of(cls, settings: Settings, accepted: Accepted) -> Pruning:
         """Return that of an accepted request."""
         request = accepted.request
-        return cls(settings, request.repo, request.recipe, patched=bool(request.apply))
+        return cls(settings, request.repo, request.recipe, patched=bool(request.apply or request.with_fix))
 
     def _look(self) -> None:
         """Take in the kernels of the recipe that were built since the last look."""

@@ -312,7 +312,8 @@ class Driver:
 
     def _order(self, measure: Measure) -> BuildOrder:
         sha = self._graph.shas[measure.commit]
-        return BuildOrder(sha, self.accepted.request.recipe, measure.layout, self._services.patches)
+        services, recipe = self._services, self.accepted.request.recipe
+        return BuildOrder(sha, recipe, measure.layout, services.patches, services.fixes)
 
     def _build_ahead(self) -> None:
         """Have built what the planner would measure next if it had more testbeds.

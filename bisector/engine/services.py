@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bisector.core.model import CommitGraph, Irrelevant
 from bisector.engine.builders import MakeBuilder
-from bisector.ports import Clock, Job, Planner, Source, Store, Testbed
+from bisector.ports import Clock, Fix, Job, Planner, Source, Store, Testbed
 
 MakeJob = Callable[[Path], Job]
 """Builds the workload below a folder, once; raises RequestError when its own build fails."""
@@ -18,7 +18,7 @@ MakeJob = Callable[[Path], Job]
 class Services:
     """testbeds: name -> testbed, the ones this bisection uses. builders: one or more.
 
-    patches: on top of every commit tested.
+    patches: on top of every commit tested; fixes: on top of those that need them, before the patches.
 
     state_dir holds `bisections/<id>/` with everything a bisection keeps. boot_notes: facts recorded with
     every boot, such as the checksum of the guest image. one_host: kernels are built on the machine that also
@@ -36,6 +36,7 @@ class Services:
     make_job: MakeJob
     state_dir: Path
     patches: tuple[Path, ...] = ()
+    fixes: tuple[Fix, ...] = ()
     boot_notes: Mapping[str, str] = field(default_factory=dict)
     one_host: bool = True
     tidy: Callable[[], object] = lambda: None

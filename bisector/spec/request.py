@@ -39,6 +39,7 @@ class Request(Spec):
     first_parent: bool = False
     paths: tuple[str, ...] = ()
     apply: tuple[str, ...] = Field(default=(), description="patch files put on top of every commit tested")
+    with_fix: tuple[str, ...] = Field(default=(), description="known fixes, REV or REV:GUILTY each")
     max_hours: float | None = Field(default=None, gt=0)
     max_builds: int | None = Field(default=None, gt=0)
     max_runs: int | None = Field(default=None, gt=0)
@@ -60,12 +61,19 @@ class Request(Spec):
         return Budget(None if hours is None else hours * 3600.0, self.max_builds, self.max_runs)
 
 
+class KnownFix(Spec):
+    """What a known fix became: its full id, and those of the commits that it mends."""
+
+    sha: str
+    guilty: tuple[str, ...]
+
+
 class Accepted(Spec):
     """A request with everything in it resolved; kept with the bisection and never changed.
 
     good, bad: full commit ids; goal: as `serial.goal_to_json` writes it; workload_sum: checksum of the
-    payload; recipe_sum: of how the ends are configured
-    and compiled; patch_sums: of the patch files; version: of the perfbisect that accepted it.
+    payload; recipe_sum: of how the ends are configured and compiled; patch_sums: of the patch files; fixes:
+    what `--with-fix` names; version: of the perfbisect that accepted it.
     """
 
     request: Request
@@ -78,6 +86,7 @@ class Accepted(Spec):
     workload_sum: str
     recipe_sum: str = ""
     patch_sums: tuple[str, ...] = ()
+    fixes: tuple[KnownFix, ...] = ()
     version: str = ""
 
     def the_goal(self) -> Goal:
@@ -86,9 +95,10 @@ class Accepted(Spec):
 
     def identity(self) -> str:
         """Return 8 hex digits that are equal for the same request: same commits, settings and payload."""
-        same = self.model_dump(exclude={"version"})
+        same = self.model_dump(exclude={"version"} | ({"fixes"} if not self.fixes else set()))
+        left_out = (*_NO_MATTER, "with_fix")  # what was said; `fixes` is what it means
         same["request"] = {
-            k: v for k, v in same["request"].items() if k not in _NO_MATTER and (v or k not in _NEWER)
+            k: v for k, v in same["request"].items() if k not in left_out and (v or k not in _NEWER)
         }
         text = json.dumps(same, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:8]

@@ -50,6 +50,13 @@ FirstParent = Annotated[bool, typer.Option("--first-parent", help="Follow only t
 Apply = Annotated[
     list[Path] | None, typer.Option(help="A patch put on top of every commit tested; repeatable.")
 ]
+WithFix = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A known fix, put where the commit that it mends is in and it is not: REV, or REV:GUILTY where "
+        "its message has no 'Fixes:' line; repeatable."
+    ),
+]
 MaxHours = Annotated[float | None, typer.Option(help="Stop after so many hours of lab time.")]
 MaxBuilds = Annotated[int | None, typer.Option(help="Stop after so many builds.")]
 MaxRuns = Annotated[int | None, typer.Option(help="Stop after so many runs.")]
@@ -95,6 +102,7 @@ def request(
     skip: Sequence[str] | None,
     first_parent: bool,
     apply: Sequence[Path] | None,
+    with_fix: Sequence[str] | None,
     max_hours: float | None,
     max_builds: int | None,
     max_runs: int | None,
@@ -131,6 +139,7 @@ def request(
             first_parent=first_parent,
             paths=tuple(paths or ()),
             apply=tuple(map(str, patches(apply))),
+            with_fix=tuple(with_fix or ()),
             max_hours=max_hours,
             max_builds=max_builds,
             max_runs=max_runs,

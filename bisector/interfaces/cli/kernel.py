@@ -34,6 +34,7 @@ def build(
     recipe: asking.RecipeName = None,
     layout: Layout = 0,
     apply: asking.Apply = None,
+    with_fix: asking.WithFix = None,
     print_plan: Annotated[
         bool, typer.Option("--print-plan", help="Only say what would be done; build nothing.")
     ] = False,
@@ -54,7 +55,7 @@ def build(
         from bisector.interfaces.cli import kernel_explain
 
         plan, edited = kernel_services.kernel_plan(
-            settings, rev, recipe or settings.recipe, asking.patches(apply)
+            settings, rev, recipe or settings.recipe, asking.patches(apply), with_fix or ()
         )
         data = kernel_explain.plan_data(plan, edited)
         if as_json:
@@ -63,7 +64,14 @@ def build(
             print("\n".join((f"recipe     {data['recipe']}", *kernel_explain.plan_text(data))))
         return
     kernel = services.build(
-        settings, rev, recipe or settings.recipe, layout, asking.patches(apply), progress=_progress()
+        settings,
+        rev,
+        recipe or settings.recipe,
+        layout,
+        asking.patches(apply),
+        with_fix or (),
+        progress=_progress(),
+        note=output.note,
     )
     data = _data(kernel)
     if as_json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +15,14 @@ if TYPE_CHECKING:
     from bisector.spec.settings import Settings
 
 
-def kernel_plan(settings: Settings, rev: str, recipe: str, patches: tuple[Path, ...] = ()) -> Any:  # noqa: ANN401
+def kernel_plan(
+    settings: Settings, rev: str, recipe: str, patches: tuple[Path, ...] = (), with_fix: Sequence[str] = ()
+) -> Any:  # noqa: ANN401
     """Return how a commit is built (`BuildPlan`), and for each fixup whether it changes anything there."""
     repo = settings.repo or Path.cwd()
     sha = bootstrap.source(settings, repo).resolve(rev)
-    return kept.kernel_plan(settings, repo, by_hand.order(sha, recipe, patches=patches))
+    fixes = by_hand.known_fixes(repo, with_fix)
+    return kept.kernel_plan(settings, repo, by_hand.order(sha, recipe, 0, patches, fixes))
 
 
 def check_range(settings: Settings, good: str, bad: str, recipe: str | None) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,12 +27,18 @@ def build(
     recipe: str,
     layout: int,
     patches: tuple[Path, ...],
+    with_fix: Sequence[str],
     progress: Callable[[str], None],
+    note: Callable[[str], None],
 ) -> Any:  # noqa: ANN401 - ports.Kernel, which interfaces may not name
-    """Build one commit, or take it from the cache."""
+    """Build one commit, or take it from the cache. note: told whether it needs the fixes."""
     repo = settings.repo or Path.cwd()
     sha = source(settings, repo).resolve(rev)
-    order = by_hand.order(sha, recipe, layout, patches)
+    fixes = by_hand.known_fixes(repo, with_fix)
+    for fix in fixes:
+        need = "needs" if by_hand.needed_fixes(repo, sha, [fix]) else "does not need"
+        note(f"{sha[:12]} {need} the fix {fix.sha[:12]}")
+    order = by_hand.order(sha, recipe, layout, patches, fixes)
     return bootstrap.builder(settings, repo, lab(settings)).build(order, progress)
 
 
