@@ -18,7 +18,7 @@ from pathlib import Path
 from bisector.adapters.ansible import Ansible
 from bisector.adapters.build_failure import FailedBuild
 from bisector.adapters.build_watch import Watch, unpack
-from bisector.adapters.builder_probe import BuilderFacts, known_toolchain, probe
+from bisector.adapters.builder_probe import BuilderFacts, Wanted, known_toolchain, probe
 from bisector.adapters.kernel_cache import Entry, KernelCache, disk_error, facts_from, kernel_key, locked
 from bisector.adapters.kernel_tree import KernelTrees, patched_trees
 from bisector.errors import PerfbisectError, SourceFailed
@@ -51,7 +51,8 @@ class KernelBuilder:
 
     repository: the user's git tree (only read); cache: perfbisect's cache folder; host: a host of the lab's
     group 'builders'; jobs: compiler processes at once (default: as many as the builder has CPUs); nice: 0 to
-    19. kernels: folder of recipes (default: the shipped one). stop: see `Ansible.stop`.
+    19. kernels: folder of recipes (default: the shipped one). mirror: where archives of toolchains are (URL);
+    install: whether Debian packages that builders lack are installed. stop: see `Ansible.stop`.
     """
 
     repository: Path
@@ -63,6 +64,8 @@ class KernelBuilder:
     kernels: Path | None = None
     timeout: float = _BUILD_SECONDS
     cache_bytes: int = _CACHE_BYTES
+    mirror: str | None = None
+    install: bool = False
     _builders: dict[str, BuilderFacts] = field(default_factory=dict, init=False, repr=False)
     _recipes: dict[str, Recipe] = field(default_factory=dict, init=False, repr=False)
     _tables: Tables | None = field(default=None, init=False, repr=False)
@@ -100,9 +103,9 @@ class KernelBuilder:
             planned = self.plan(order)
         except SourceFailed:
             return None
-        compiler = planned.plan.toolchain.compiler
-        builder = self._builders.get(compiler)
-        toolchain = builder.toolchain if builder else known_toolchain(self.cache, self.host, compiler)
+        row = planned.plan.toolchain
+        builder = self._builders.get(row.identity)
+        toolchain = builder.toolchain if builder else known_toolchain(self.cache, self.host, row)
         if toolchain is None:
             return None
         entry = self._store.get(kernel_key(planned.tree, planned.plan.digest(order.layout), toolchain))
@@ -151,6 +154,7 @@ class KernelBuilder:
                 "PB_DRIVER": toolchain.driver,
                 "PB_COMPILER": toolchain.compiler,
                 "PB_CROSS": toolchain.cross,
+                "PB_PROGRAMS": toolchain.programs,
                 "PB_SHIM": toolchain.shim(),
                 "PB_HOST_SHIM": toolchain.host_shim(),
                 "PB_BASE": recipe.manifest.base,
@@ -178,7 +182,7 @@ class KernelBuilder:
                 progress=progress,
             )
             if pack:
-                self._builders[toolchain.compiler] = replace(builder, trees=(*builder.trees, tree))
+                self._builders[toolchain.identity] = replace(builder, trees=(*builder.trees, tree))
             facts = facts_from(str(played.result("building").get("stdout", "")))
             played.log.unlink(missing_ok=True)
             kernel = work / "kernel"
@@ -196,11 +200,14 @@ class KernelBuilder:
             shutil.rmtree(work, ignore_errors=True)
 
     def look(self, toolchain: Toolchain, progress: Progress) -> BuilderFacts:
-        """Ask the builder, once in the life of this object for each compiler, what it has."""
-        if toolchain.compiler not in self._builders:
-            found = probe(self.ansible, self.host, self.cache, toolchain, progress)
-            self._builders[toolchain.compiler] = found
-        return self._builders[toolchain.compiler]
+        """Ask the builder, once in the life of this object for each compiler, what it has.
+
+        A toolchain that is an archive of the mirror is put there first; so are Debian packages if `install`.
+        """
+        if toolchain.identity not in self._builders:
+            want = Wanted(toolchain, self.mirror, install=self.install)
+            self._builders[toolchain.identity] = probe(self.ansible, self.host, self.cache, want, progress)
+        return self._builders[toolchain.identity]
 
     def _failure(
         self, order: BuildOrder, planned: Planned, key: str, facts: Mapping[str, str], log: Path

@@ -31,7 +31,7 @@ def check_range(
         except SourceFailed as error:
             warnings.append(error.message)
     broken = len(rows) < len({first, last})
-    if len({(row.compiler, row.shim()) for row in rows}) > 1:
+    if len({(row.identity, row.shim()) for row in rows}) > 1:
         covering = [
             row.name
             for row in tables.toolchains.toolchain
@@ -47,7 +47,7 @@ def check_range(
         "bad": str(bad),
         "recipe": recipe.name,
         "covers": recipe.manifest.range,
-        "toolchains": list(dict.fromkeys(f"{row.name} ({row.range}): {row.compiler}" for row in rows)),
+        "toolchains": list(dict.fromkeys(map(_toolchain, rows))),
         "fixups": [
             f"{row.name} ({row.range}){_when(row, first, last)}"
             for row in tables.fixups
@@ -65,7 +65,7 @@ def _ask(builders: Sequence[KernelBuilder], rows: Sequence[Toolchain]) -> tuple[
     lacking, said = False, []
     for builder in builders:
         wrong: dict[str, None] = {}
-        for row in {row.compiler: row for row in rows}.values():
+        for row in {row.identity: row for row in rows}.values():
             try:
                 found = builder.look(row, lambda _: None)
             except PerfbisectError as error:
@@ -75,6 +75,14 @@ def _ask(builders: Sequence[KernelBuilder], rows: Sequence[Toolchain]) -> tuple[
         said += [f"{builder.host}: {words}" for words in wrong]
         lacking = lacking or bool(wrong)
     return lacking, said
+
+
+def _toolchain(row: Toolchain) -> str:
+    """A row in words, with where its compiler comes from."""
+    origin = f", from the Debian package {row.package}" if row.package else ""
+    if row.archive is not None:
+        origin = f", from the archive {row.archive.file}"
+    return f"{row.name} ({row.range}): {row.compiler}{origin}"
 
 
 def _touches(row: Row, first: Release, last: Release) -> bool:

@@ -66,9 +66,18 @@ def trees(settings: Settings, repo: str | Path) -> KernelTrees:
 
 
 def builder(
-    settings: Settings, repo: str | Path, the_lab: Lab, stop: Stop | None = None, name: str | None = None
+    settings: Settings,
+    repo: str | Path,
+    the_lab: Lab,
+    stop: Stop | None = None,
+    name: str | None = None,
+    *,
+    install: bool = False,
 ) -> KernelBuilder:
-    """Return a builder of the lab, its first unless named, for a repository."""
+    """Return a builder of the lab, its first unless named, for a repository.
+
+    install: whether it may install the Debian packages that it lacks.
+    """
     from bisector.adapters.ansible import Ansible
     from bisector.adapters.kernel_builder import KernelBuilder
 
@@ -81,6 +90,8 @@ def builder(
         ansible=Ansible(resource("playbooks"), the_lab.inventory, stop),
         host=host.name,
         jobs=settings.jobs or host.variables.jobs,
+        mirror=settings.toolchain_mirror,
+        install=install,
     )
 
 

@@ -28,15 +28,23 @@ def kernel_plan(settings: Settings, repo: str | Path, order: BuildOrder) -> tupl
     return plan, {row.name: row.name in edited for row in plan.fixups}
 
 
-def check_range(settings: Settings, repo: str | Path, good: str, bad: str, recipe: str) -> dict[str, Any]:
-    """Return whether a range can be built, by which rows, and what the builders of the lab lack for that."""
+def check_range(
+    settings: Settings, repo: str | Path, good: str, bad: str, recipe: str, *, install: bool = False
+) -> dict[str, Any]:
+    """Return whether a range can be built, by which rows, and what the builders of the lab lack for that.
+
+    install: have them install the Debian packages that they lack.
+    """
     from bisector.adapters import kernel_check
     from bisector.spec.plan import Tables
     from bisector.spec.recipe import load_recipe
 
     the_lab = bootstrap.lab(settings)
     trees = bootstrap.trees(settings, repo)
-    builders = [bootstrap.builder(settings, repo, the_lab, name=host.name) for host in the_lab.builders]
+    builders = [
+        bootstrap.builder(settings, repo, the_lab, name=host.name, install=install)
+        for host in the_lab.builders
+    ]
     try:
         ends = trees.release(good), trees.release(bad)
     except SourceFailed as error:

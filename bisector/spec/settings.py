@@ -32,6 +32,9 @@ class Settings(Spec):
     state_dir: Path = Field(default_factory=lambda: Path(platformdirs.user_state_dir("perfbisect")))
     cache_dir: Path = Field(default_factory=lambda: Path(platformdirs.user_cache_dir("perfbisect")))
     jobs: int | None = Field(default=None, ge=1, description="parallel compilers; unset: as many as CPUs")
+    toolchain_mirror: str | None = Field(
+        default=None, description="where archives of toolchains are: https://..., file:///..."
+    )
     alpha: float = Field(default=0.05, gt=0, lt=0.5, description="how often a proven culprit may be wrong")
 
 

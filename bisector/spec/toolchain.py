@@ -21,12 +21,28 @@ from bisector.spec.release import Release, Row, refuse_overlaps
 Driver = Literal["tuxmake", "make"]
 
 
+class Archive(Spec):
+    """A toolchain as one file of the mirror that the settings name (`toolchain_mirror`)."""
+
+    file: str = Field(min_length=1, description="its path below the mirror: .tar, .tar.gz, .tar.xz, .tar.bz2")
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="of the file")
+    bin: str = Field(default="bin", description="the folder in it that holds the programs")
+
+    @field_validator("file", "bin")
+    @classmethod
+    def _below(cls, value: str) -> str:
+        if value.startswith("/") or ".." in value.split("/"):
+            raise ValueError(f"'{value}' must be a path below, without '..'")
+        return value
+
+
 class Toolchain(Row):
     """One compiler and how it is called, for the trees of a range."""
 
     name: str = Field(min_length=1)
     compiler: str = Field(min_length=1, description="command or path on the builder")
-    package: str = Field(default="", description="the Debian package that has it")
+    package: str = Field(default="", description="the Debian packages that have it")
+    archive: Archive | None = Field(default=None, description="where it comes from if it is no package")
     family: Literal["gcc", "clang"] = Field(default="gcc", description="as tuxmake calls it")
     driver: Driver = Field(default="tuxmake", description="tuxmake needs a tree with olddefconfig (v3.7)")
     cross: str = Field(
@@ -51,6 +67,16 @@ class Toolchain(Row):
             if len(key.split()) not in (1, 2):
                 raise ValueError(f"'{key}' must be one or two arguments")
         return value
+
+    @property
+    def identity(self) -> str:
+        """What tells it from others on one builder: the command, and the archive that it is in."""
+        return f"{self.compiler}-{self.archive.sha256[:12]}" if self.archive else self.compiler
+
+    @property
+    def programs(self) -> str:
+        """The folder of its programs below a builder's own folder; empty if they are in the PATH."""
+        return f"toolchains/{self.archive.sha256}/{self.archive.bin}" if self.archive else ""
 
     @property
     def shimmed(self) -> bool:

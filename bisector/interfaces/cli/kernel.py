@@ -149,6 +149,9 @@ def check(
     between: Annotated[str, typer.Argument(metavar="A..B", help="Two commits, as for git log.")],
     repo: asking.Repo = None,
     recipe: asking.RecipeName = None,
+    install: Annotated[
+        bool, typer.Option("--install", help="Install the Debian packages that builders lack, as root there.")
+    ] = False,
     as_json: asking.Json = False,
 ) -> None:
     """Say whether a range can be built: which rows cover it, what changes inside it, what builders lack.
@@ -156,6 +159,8 @@ def check(
     Examples:
 
       perfbisect kernel check v2.6.18..v2.6.30 --repo ~/linux
+
+      perfbisect kernel check v6.1..v6.6 --recipe arm64-guest --install
     """
     from bisector.errors import RequestError
     from bisector.interfaces.cli import kernel_services
@@ -163,7 +168,7 @@ def check(
     good, dots, bad = between.partition("..")
     if not dots or not good or not bad or bad.startswith("."):
         raise RequestError(f"'{between}' is not a range", cure="write A..B, as in v2.6.18..v2.6.30")
-    found = kernel_services.check_range(asking.settings(repo=repo), good, bad, recipe)
+    found = kernel_services.check_range(asking.settings(repo=repo), good, bad, recipe, install=install)
     if as_json:
         output.facts(found)
     else:

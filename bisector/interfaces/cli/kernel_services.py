@@ -25,12 +25,14 @@ def kernel_plan(
     return kept.kernel_plan(settings, repo, by_hand.order(sha, recipe, 0, patches, fixes))
 
 
-def check_range(settings: Settings, good: str, bad: str, recipe: str | None) -> dict[str, Any]:
-    """Return what a user should know before a range is searched."""
+def check_range(
+    settings: Settings, good: str, bad: str, recipe: str | None, *, install: bool
+) -> dict[str, Any]:
+    """Return what a user should know before a range is searched; install what builders lack if asked to."""
     repo = settings.repo or Path.cwd()
     repository = bootstrap.source(settings, repo)
     ends = [repository.resolve(rev) for rev in (good, bad)]
-    return kept.check_range(settings, repo, ends[0], ends[1], recipe or settings.recipe)
+    return kept.check_range(settings, repo, ends[0], ends[1], recipe or settings.recipe, install=install)
 
 
 def kernels(settings: Settings) -> dict[str, Any]:

@@ -6,6 +6,7 @@
 #   PB_TREE     git tree to build;  PB_OBJECTS  object folders it is in (':' between), for a builder on this machine
 #   PB_KEY      name of the result; PB_OUT     name of the (warm) output folder
 #   PB_ARCH, PB_COMPILER, PB_CROSS (prefix of binutils), PB_DRIVER (tuxmake or make), PB_BASE, PB_FLAGS
+#   PB_PROGRAMS  folder of the compiler below 'builder', if it came as an archive
 #   PB_SHIM, PB_HOST_SHIM  scripts that stand in for the compiler, or empty
 #   PB_CONFIG    text of the merged fragments;  PB_REQUIRED  lines that must be granted, '|' between names of one option
 #   PB_IMAGE     paths that the image may have, the first that is there counts
@@ -37,6 +38,7 @@ repository=$builder/repository.git
 out=$builder/out/$PB_OUT
 configure=$builder/configure/$PB_OUT
 result=$builder/results/$PB_KEY
+PATH=${PB_PROGRAMS:+$builder/$PB_PROGRAMS:}$PATH
 mkdir -p "$source" "$builder/out" "$builder/parked" "$configure" "$builder/results" "$CCACHE_DIR"
 
 # Held by every process below, so that a build whose master was killed is waited for, never disturbed.
