@@ -121,7 +121,8 @@ class Kernel:
     release: what uname -r must say; build_id: GNU build id (hex) that /sys/kernel/notes must show;
     options: effective .config as NAME -> value ('y', 'm', text), absent options left out;
     lost: wanted options that were not granted; userspace: what a guest that boots it runs (see `Userspace`).
-    arch: what it runs on, as recipes call it.
+    arch: what it runs on, as recipes call it; modules: archive of lib/modules, if it has any; load: those
+    that a guest needs before its root file system is there.
     """
 
     sha: str
@@ -141,6 +142,8 @@ class Kernel:
     key: str = ""
     userspace: Userspace = "debian"
     arch: str = "x86_64"
+    modules: Path | None = None
+    load: tuple[str, ...] = ()
 
 
 class Builder(Protocol):

@@ -56,10 +56,14 @@ _OLD_TIMERS = "<timer name='hpet' present='no'/>"
 
 @dataclass(frozen=True, slots=True)
 class OnDisk:
-    """A distribution's user space. disk: its root, read-only; port: on this host's loopback, to its SSH."""
+    """A distribution's user space. disk: its root, read-only; port: on this host's loopback, to its SSH.
+
+    modules: the initramfs of a kernel that has its drivers as modules.
+    """
 
     disk: Path
     port: int
+    modules: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +122,15 @@ def domain_xml(guest: Guest) -> str:
     machine, x86 = guest.machine, guest.machine is X86_64
     # i8042, smbus and sata are probed with long timeouts by kernels that have the drivers.
     extra = ["-machine", "i8042=off,smbus=off,sata=off,vmport=off"] if x86 else []
+    archive = guest.userspace.modules if isinstance(guest.userspace, OnDisk) else guest.userspace.archive
+    initrd = f"<initrd>{escape(str(archive))}</initrd>" if archive is not None else ""
     if isinstance(guest.userspace, OnDisk):
-        initrd, devices, timers = "", _disk(guest.userspace), ""
+        devices, timers = _disk(guest.userspace), ""
         cpu = "<cpu mode='host-passthrough'/>" if guest.kvm else "<cpu mode='maximum'/>"
         network = f"user,id=net0,restrict=on,hostfwd=tcp:127.0.0.1:{guest.userspace.port}-:22"
         extra += ["-netdev", network, "-device", "virtio-net-pci,netdev=net0,romfile=,bus=pcie.0,addr=0x10"]
     else:
         devices, timers = _port(guest.userspace, machine), _OLD_TIMERS if x86 else ""
-        initrd = f"<initrd>{escape(str(guest.userspace.archive))}</initrd>"
         cpu = machine.cpu
     devices += _scratch(guest.scratch) if guest.scratch is not None else ""
     clock = f"<clock offset='utc'>{timers}</clock>"

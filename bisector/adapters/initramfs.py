@@ -78,19 +78,23 @@ def cpio(entries: Sequence[Entry]) -> bytes:
 
 def first_process(cache: Path, machine: Machine) -> bytes:
     """Return the first process, compiled once a version of its source. Raises InfrastructureError."""
-    source = _SOURCE.read_bytes()
+    return compiled(_SOURCE, "console-init", cache, machine)
+
+
+def compiled(source: Path, name: str, cache: Path, machine: Machine) -> bytes:
+    """Return a static program from one C file, compiled once a version of it. Raises InfrastructureError."""
     command = [*machine.compiler(), "-Os", "-s", "-Wall"]
-    key = hashlib.sha256(" ".join(command).encode() + source).hexdigest()[:16]
-    program = cache / "images" / f"console-init-{key}"
+    key = hashlib.sha256(" ".join(command).encode() + source.read_bytes()).hexdigest()[:16]
+    program = cache / "images" / f"{name}-{key}"
     try:
         if not program.is_file():
             program.parent.mkdir(parents=True, exist_ok=True)
             partial = program.with_suffix(f".{os.getpid()}")
-            process.run([*command, "-o", partial, _SOURCE], timeout=_COMPILE_SECONDS)
+            process.run([*command, "-o", partial, source], timeout=_COMPILE_SECONDS)
             partial.replace(program)
         return program.read_bytes()
     except OSError as error:
-        raise InfrastructureError(f"cannot keep the guest's init in {program}: {error.strerror}") from error
+        raise InfrastructureError(f"cannot keep a guest's program in {program}: {error.strerror}") from error
 
 
 def initramfs(init: bytes, job: Job, workdir: str, *, unasked: bool, machine: Machine = X86_64) -> bytes:
@@ -101,7 +105,7 @@ def initramfs(init: bytes, job: Job, workdir: str, *, unasked: bool, machine: Ma
     work = workdir.strip("/")
     folders = [str(parent) for parent in reversed(Path(work).parents) if str(parent) != "."]
     entries = [
-        *(_folder(name) for name in ("dev", "proc", "sys", "tmp", *folders, work)),
+        *(folder(name) for name in ("dev", "proc", "sys", "tmp", *folders, work)),
         *(
             Entry(f"dev/{name}", mode, device=machine.line.number if name == _LINE else (major, minor))
             for name, mode, major, minor in _DEVICES
@@ -113,7 +117,7 @@ def initramfs(init: bytes, job: Job, workdir: str, *, unasked: bool, machine: Ma
         for path in sorted(job.payload.rglob("*")):
             name = f"{work}/{path.relative_to(job.payload)}"
             if path.is_dir():
-                entries.append(_folder(name))
+                entries.append(folder(name))
             else:
                 mode = 0o755 if os.access(path, os.X_OK) else 0o644
                 entries.append(Entry(name, stat.S_IFREG | mode, path.read_bytes()))
@@ -129,7 +133,8 @@ def checksum(init: bytes) -> str:
     return hashlib.sha256(init + repr(_DEVICES).encode()).hexdigest()
 
 
-def _folder(name: str) -> Entry:
+def folder(name: str) -> Entry:
+    """Return the entry of a folder."""
     return Entry(name, stat.S_IFDIR | 0o755)
 
 

@@ -157,7 +157,8 @@ class KernelBuilder:
                 "PB_PROGRAMS": toolchain.programs,
                 "PB_SHIM": toolchain.shim(),
                 "PB_HOST_SHIM": toolchain.host_shim(),
-                "PB_BASE": recipe.manifest.base,
+                "PB_BASE": "" if recipe.base else recipe.manifest.base,
+                "PB_REST": recipe.manifest.rest,
                 "PB_CONFIG": made.config,
                 "PB_REQUIRED": made.required,
                 "PB_IMAGE": " ".join(recipe.manifest.image),
@@ -175,6 +176,7 @@ class KernelBuilder:
                 variables={
                     "perfbisect_build": variables,
                     "perfbisect_pack": pack,
+                    "perfbisect_base": recipe.base,
                     "perfbisect_artefacts": str(artefacts),
                 },
                 folder=self.cache / "builder" / "plays",
@@ -247,6 +249,8 @@ class KernelBuilder:
             key=entry.key,
             userspace=recipe.manifest.userspace,
             arch=recipe.manifest.arch,
+            modules=entry.modules,
+            load=recipe.manifest.load,
         )
 
     # --- what is asked more than once -----------------------------------------------------------------------

@@ -56,6 +56,12 @@ class Entry:
         return self.folder / "config"
 
     @property
+    def modules(self) -> Path | None:
+        """The modules as 'make modules_install' lays them out, in one archive; None if it has none."""
+        path = self.folder / "modules.tar.gz"
+        return path if path.is_file() else None
+
+    @property
     def log(self) -> Path:
         """The output of the whole build."""
         return self.folder / "build.log"

@@ -40,6 +40,7 @@ from bisector.adapters.initramfs import checksum, first_process, initramfs
 from bisector.adapters.kvm_probe import KvmProbe
 from bisector.adapters.libvirt_host import Domain, Hypervisor, PortTaken
 from bisector.adapters.machine import Machine, machine_for
+from bisector.adapters.module_initramfs import module_initramfs
 from bisector.adapters.opening import Opening
 from bisector.adapters.patience import Patience
 from bisector.adapters.payload import boot_words, prepared
@@ -105,7 +106,7 @@ class LibvirtTestbed:
             if job.needs.block_device:
                 held.enter_context(scratch_file(_scratch(folder), job.needs.block_device))
                 one = replace(one, job=with_device(job, scratch_device(kernel.userspace)))
-            session, domain = self._boot_disk(one, image) if image else self._boot_serial(one, held)
+            session, domain = self._boot_disk(one, image, held) if image else self._boot_serial(one, held)
             kvm = self._kvm and machine.native
             own = {"guest.userspace": kernel.userspace, "guest.kvm": str(kvm).lower()}
             facts = replace(session.facts, facts={**session.facts.facts, **own})
@@ -124,9 +125,15 @@ class LibvirtTestbed:
             )
         return machine
 
-    def _boot_disk(self, one: _Boot, image: GuestImage) -> tuple[Session, Domain]:
+    def _boot_disk(self, one: _Boot, image: GuestImage, held: contextlib.ExitStack) -> tuple[Session, Domain]:
         console = fresh_console(one.folder)
-        domain, port = self._start_disk(one, image, console)
+        archive: Path | None = None
+        if one.kernel.modules is not None and one.kernel.load:
+            archive = one.folder / "initramfs"
+            data = module_initramfs(one.kernel.modules, one.kernel.load, self._cache, one.machine)
+            console_guest.write_archive(archive, data)
+            held.callback(archive.unlink, missing_ok=True)
+        domain, port = self._start_disk(one, image, console, archive)
         look = Look(console, domain, spins=self._ticks is not None)
         opening: Opening | None = None
         with _ending(look, domain, lambda: opening.abandon() if opening is not None else None):
@@ -186,10 +193,12 @@ class LibvirtTestbed:
     def _ticks(self) -> float | None:
         return TICKS_PER_SECOND if self.clock == "instructions" else None
 
-    def _start_disk(self, one: _Boot, image: GuestImage, console: Path) -> tuple[Domain, int]:
+    def _start_disk(
+        self, one: _Boot, image: GuestImage, console: Path, modules: Path | None
+    ) -> tuple[Domain, int]:
         for attempt in range(1, _PORT_TRIES + 1):
             port = _free_port()
-            userspace = OnDisk(image.disk.absolute(), port)
+            userspace = OnDisk(image.disk.absolute(), port, modules)
             try:
                 return self._launch(one, userspace, console), port
             except PortTaken:

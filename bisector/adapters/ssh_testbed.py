@@ -73,6 +73,12 @@ class SSHTestbed:
         """Boot the kernel once and deploy the job. See `ports.Testbed.boot`."""
         if self._broken is not None:
             raise self._broken
+        if kernel.load:
+            raise InfrastructureError(
+                f"the kernels of '{kernel.recipe}' need modules before their root file system is there",
+                details="a machine over SSH gets a kernel alone, without initramfs and modules",
+                cure="take a recipe whose kernels have the drivers built in, or a guest as testbed",
+            )
         started = time.monotonic()
         job = prepared(job, self._spec.variables.environment.settings())
         console = _Console(self._spec.variables.console, folder / "console.log")

@@ -96,6 +96,10 @@ class BuildPlan:
             "compiler": [toolchain.compiler, toolchain.family, toolchain.driver, toolchain.cross],
             "shims": [toolchain.shim(), toolchain.host_shim()],
         }
+        if self.recipe.base:  # what it says counts, not where it was
+            content["base"] = self.recipe.base
+        if manifest.rest != "off":
+            content["rest"] = manifest.rest
         if toolchain.archive is not None:  # two archives may call their compiler by one name
             content["archive"] = toolchain.archive.sha256
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -18,6 +18,7 @@ from pydantic import Field
 from bisector.errors import RequestError
 from bisector.resources import resource
 from bisector.spec.base import load_toml, nearest
+from bisector.spec.base_config import base_config
 from bisector.spec.release import Release, Row, refuse_overlaps
 
 AUTO = "auto"
@@ -44,7 +45,15 @@ class RecipeManifest(Row):
     )
     auto: bool = Field(default=False, description="whether it is taken without being named")
     base: str = Field(
-        default="tinyconfig", pattern=r"^[a-z0-9_]+config$", description="make target to start from"
+        default="tinyconfig",
+        min_length=1,
+        description="what to start from: a make target, 'running' (this machine's own), or a .config file",
+    )
+    rest: Literal["off", "default"] = Field(
+        default="off", description="what becomes of options that neither base nor fragments name"
+    )
+    load: tuple[str, ...] = Field(
+        default=(), description="modules that guests load from an initramfs before they mount their root"
     )
     image: tuple[str, ...] = Field(
         default=("arch/x86/boot/bzImage",),
@@ -92,12 +101,16 @@ class _Range:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """A loaded recipe. options: in the order of the fragments, required ones first."""
+    """A loaded recipe. options: in the order of the fragments, required ones first.
+
+    base: the lines of a base that is a file or the running machine's configuration, else empty.
+    """
 
     name: str
     path: Path
     manifest: RecipeManifest
     options: tuple[Option, ...]
+    base: str = ""
 
     def flags(self, layout: int) -> str:
         """Return the extra compiler flags of a layout; 0 is the plain one. Raises RequestError if unknown."""
@@ -169,7 +182,8 @@ def load_recipe(name: str, kernels: Path | None = None) -> Recipe:
     _no_contradiction(options, path)
     # Of an option that two fragments ask for, the first counts: required ones come before wanted ones.
     once = {option.name: option for option in reversed(options)}
-    return Recipe(name, path, manifest, tuple(option for option in options if option is once[option.name]))
+    asked_for = tuple(option for option in options if option is once[option.name])
+    return Recipe(name, path, manifest, asked_for, base_config(manifest.base, kernels / "configs", path))
 
 
 def chosen(name: str, releases: Sequence[Release], kernels: Path | None = None) -> str:
@@ -187,19 +201,19 @@ def choose_recipe(releases: Sequence[Release], arch: str = "x86_64", kernels: Pa
 
     Raises RequestError if none does.
     """
-    offered = [load_recipe(name, kernels) for name in list_recipes(kernels)]
-    offered = [recipe for recipe in offered if recipe.manifest.auto and recipe.manifest.arch == arch]
-    fitting = [r for r in offered if all(r.manifest.holds(release) for release in releases)]
+    folder = (kernels or resource("kernels")) / "recipes"
+    manifests = {name: load_toml(folder / f"{name}.toml", RecipeManifest) for name in list_recipes(kernels)}
+    offered = {name: one for name, one in manifests.items() if one.auto and one.arch == arch}
+    fitting = [name for name, one in offered.items() if all(one.holds(release) for release in releases)]
     if not fitting:
         ages = " and ".join(dict.fromkeys(str(release) for release in sorted(releases)))
         raise RequestError(
             f"no recipe is known to build {ages}",
-            details="\n".join(f"{r.name}: {r.manifest.range}" for r in offered),
+            details="\n".join(f"{name}: {one.range}" for name, one in offered.items()),
             cure="name the nearest with --recipe to try it all the same",
         )
-    return max(
-        fitting, key=lambda r: Release.parse(r.manifest.since) if r.manifest.since else Release(0, 0)
-    ).name
+    starts = {name: offered[name].since for name in fitting}
+    return max(fitting, key=lambda name: Release.parse(starts[name]) if starts[name] else Release(0, 0))
 
 
 def parse_fragment(text: str, fragment: str, status: Status, file: Path) -> list[Option]:

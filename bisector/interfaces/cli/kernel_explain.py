@@ -97,17 +97,23 @@ def steps(plan: BuildPlan) -> list[str]:
     """Return what a builder does, as commands; folders are the builder's."""
     arch = plan.recipe.manifest.arch
     toolchain = plan.toolchain
-    base = plan.recipe.manifest.base
+    manifest = plan.recipe.manifest
     call = f"make O=out ARCH={arch}"
     call += f" CROSS_COMPILE={toolchain.cross}" if toolchain.cross else ""
     shimmed = " CC=<shim>" if toolchain.shimmed else ""
     shimmed += " HOSTCC=<shim>" if toolchain.host_shim() else ""
     target = plan.recipe.manifest.image[0].rsplit("/", 1)[-1]
     tuxmake = f"tuxmake --target-arch {arch} --toolchain {toolchain.compiler} --wrapper ccache"
+    base = [f"{call} {manifest.base}"] if not plan.recipe.base and manifest.base != "allnoconfig" else []
+    if manifest.rest == "off":
+        configure = f"{call}{shimmed} KCONFIG_ALLCONFIG=<base and fragments> allnoconfig"
+    else:
+        configure = f"{call}{shimmed} olddefconfig, of base and fragments (oldconfig before v3.7)"
     return [
-        *([f"{call} {base}"] if base != "allnoconfig" else []),
-        f"{call}{shimmed} KCONFIG_ALLCONFIG=<fragments> allnoconfig",
+        *base,
+        configure,
         f"{tuxmake} --make-target {target} config"
         if toolchain.driver == "tuxmake"
         else f"{call}{shimmed} {target}",
+        f"{call} modules modules_install, if the configuration has modules",
     ]

@@ -5,7 +5,8 @@
 #   PB_FOLDER   where everything lives: the source at one fixed path (ccache hits depend on it), outputs, ccache
 #   PB_TREE     git tree to build;  PB_OBJECTS  object folders it is in (':' between), for a builder on this machine
 #   PB_KEY      name of the result; PB_OUT     name of the (warm) output folder
-#   PB_ARCH, PB_COMPILER, PB_CROSS (prefix of binutils), PB_DRIVER (tuxmake or make), PB_BASE, PB_FLAGS
+#   PB_ARCH, PB_COMPILER, PB_CROSS (prefix of binutils), PB_DRIVER (tuxmake or make), PB_FLAGS
+#   PB_BASE      make target to start from, empty: the file <key>.config below 'builder';  PB_REST  off or default
 #   PB_PROGRAMS  folder of the compiler below 'builder', if it came as an archive
 #   PB_SHIM, PB_HOST_SHIM  scripts that stand in for the compiler, or empty
 #   PB_CONFIG    text of the merged fragments;  PB_REQUIRED  lines that must be granted, '|' between names of one option
@@ -69,7 +70,7 @@ finish() { # status
         echo "misses=$(ccache --print-stats | awk '/^cache_miss\t/ { print $2 }')"
         echo "compiled=$(grep -cE '^  (CC|AS|HOSTCC) ' "$log" || true)"
     } >>facts
-    tar -cf artefacts.tar build.log facts $(ls config image sources.gz tuxmake.json 2>/dev/null)
+    tar -cf artefacts.tar build.log facts $(ls config image modules.tar.gz sources.gz tuxmake.json 2>/dev/null)
     rm -rf "$result"
     mkdir "$result"
     cp facts "$result/facts"
@@ -137,7 +138,9 @@ kernel_make() { # output folder, arguments
 printf '%s\n' "$PB_CONFIG" >wanted.config
 {
     : >base.config
-    if [ "$PB_BASE" != allnoconfig ]; then
+    if [ -z "$PB_BASE" ]; then
+        cp "$builder/$PB_KEY.config" base.config
+    elif [ "$PB_BASE" != allnoconfig ]; then
         kernel_make "$configure" -s "$PB_BASE" && cp "$configure/.config" base.config
     fi &&
         if [ -e "$source/scripts/kconfig/merge_config.sh" ]; then
@@ -146,9 +149,24 @@ printf '%s\n' "$PB_CONFIG" >wanted.config
         else
             cat base.config wanted.config >merged.config # the last word on an option counts there, too
         fi &&
-        KCONFIG_ALLCONFIG="$builder/work/merged.config" kernel_make "$configure" -s allnoconfig
+        case $PB_REST in
+            off) KCONFIG_ALLCONFIG="$builder/work/merged.config" kernel_make "$configure" -s allnoconfig ;;
+            default)
+                cp merged.config "$configure/.config" &&
+                    if grep -q olddefconfig "$source"/scripts/kconfig/Makefile "$source"/Makefile; then
+                        kernel_make "$configure" -s olddefconfig
+                    else
+                        (yes '' || true) | kernel_make "$configure" -s oldconfig
+                    fi
+                ;;
+        esac
 } >"$log" 2>&1 9>&- || finish config-failed
+rm -f "$builder/$PB_KEY.config"
 cp "$configure/.config" config
+modules=no
+if grep -qx CONFIG_MODULES=y config && grep -qE '^CONFIG_[A-Za-z0-9_]+=m$' config; then
+    modules=yes
+fi
 granted() { # a line as in .config
     case $1 in
         '# '*' is not set')
@@ -199,6 +217,8 @@ echo "out=$fits" >facts
 
 # --- compile
 target=$(basename "${PB_IMAGE%% *}")
+modules_target=
+[ $modules = no ] || modules_target=modules
 same_options() { # but for the name by which the compiler was called
     [ -e "$out/.config" ] && [ "$(options config | grep -v CC_VERSION_TEXT)" = "$(options "$out/.config" | grep -v CC_VERSION_TEXT)" ]
 }
@@ -216,7 +236,7 @@ compile() {
         mkdir "$builder/work/tuxmake"
         nice -n "$PB_NICE" tuxmake --directory "$source" --build-dir "$out" --output-dir "$builder/work/tuxmake" \
             --runtime null --target-arch "$PB_ARCH" --toolchain "${PB_COMPILER#"$PB_CROSS"}" --wrapper ccache --kconfig "$builder/work/config" \
-            --jobs "$PB_JOBS" --fail-fast --verbose --make-target "$target" \
+            --jobs "$PB_JOBS" --fail-fast --verbose --make-target "$target" ${modules_target:+--make-target modules} \
             --environment "KCFLAGS=-ffile-prefix-map=$out/=${PB_FLAGS:+ $PB_FLAGS}" \
             --environment "KBUILD_BUILD_TIMESTAMP=$KBUILD_BUILD_TIMESTAMP" \
             --environment "KBUILD_BUILD_USER=$KBUILD_BUILD_USER" --environment "KBUILD_BUILD_HOST=$KBUILD_BUILD_HOST" \
@@ -227,7 +247,7 @@ compile() {
         # Made once and never looked at again; x86 has had three folders for its headers.
         rm -f "$out/include/asm" "$out/include2/asm"
         nice -n "$PB_NICE" make -C "$source" O="$out" ARCH="$PB_ARCH" ${PB_CROSS:+"CROSS_COMPILE=$PB_CROSS"} \
-            CC="${cc:-$PB_COMPILER}" ${hostcc:+"HOSTCC=$hostcc"} -j"$PB_JOBS" "$target" >>"$log" 2>&1 9>&- || code=$?
+            CC="${cc:-$PB_COMPILER}" ${hostcc:+"HOSTCC=$hostcc"} -j"$PB_JOBS" "$target" ${modules_target:+modules} >>"$log" 2>&1 9>&- || code=$?
     fi
     built=
     for image in $PB_IMAGE; do
@@ -253,13 +273,25 @@ if ! compile; then
     fi
 fi
 
-# --- inspect
-# Was it configured as recorded?
+# --- was it configured as recorded?
 if ! same_options; then
     diff <(options config) <(options "$out/.config") >>"$log" || true
     rm -rf "$out"
     finish misconfigured
 fi
+
+# --- modules, as they will lie on the machine that runs them
+if [ $modules = yes ]; then
+    rm -rf installed
+    kernel_make "$out" -s modules_install INSTALL_MOD_PATH="$builder/work/installed" INSTALL_MOD_STRIP=1 >>"$log" 2>&1 9>&- ||
+        finish failed
+    # What leads back to the builder's own folders is of no use elsewhere.
+    rm -f installed/lib/modules/*/build installed/lib/modules/*/source
+    tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -C installed -cf - lib | gzip -n >modules.tar.gz
+    rm -rf installed
+fi
+
+# --- inspect
 # Does the image hold the kernel that was linked just now? A compiler cache once said yes to an old one.
 cp "$built" image
 build_id=$("${PB_CROSS}readelf" -n "$out/vmlinux" 2>/dev/null | awk '/Build ID:/ { print $3; exit }')
@@ -301,7 +333,8 @@ LC_ALL=C sed -i "s/$(printf '%s' "$release" | sed 's/[.[\*^$/]/\\&/g')/@/g" code
 {
     echo "release=$release"
     echo "build_id=$build_id"
-    echo "binary=$(sha256sum <code | cut -d' ' -f1)"
+    # Modules are code as well: kernels with the same image and other modules are not the same.
+    echo "binary=$(cat code $(ls modules.tar.gz 2>/dev/null) | sha256sum | cut -d' ' -f1)"
     echo "packed=$packed"
     "${PB_CROSS}size" "$out/vmlinux" | awk 'NR == 2 { print "text=" $1; print "data=" $2; print "bss=" $3 }'
     echo "image=$(stat -c %s image)"

@@ -1,0 +1,66 @@
+"""Where a configuration starts: a target of the tree's make, the running machine's own, or a file.
+
+A base that is no make target comes from another release than the commit's: options that it does not know
+get the defaults of the commit's age (`rest = "default"`), options that the commit does not know are dropped.
+"""
+
+from __future__ import annotations
+
+import gzip
+import platform
+import re
+from pathlib import Path
+
+from bisector.errors import RequestError
+
+RUNNING = "running"
+"""In place of a base: what the kernel of this machine was configured with."""
+
+_TARGET = re.compile(r"[a-z0-9_]+config")
+_LINE = re.compile(r"CONFIG_[A-Za-z0-9_]+=\S.*|# CONFIG_[A-Za-z0-9_]+ is not set")
+
+_PROC = Path("/proc/config.gz")
+_BOOT = Path("/boot")
+
+
+def is_target(base: str) -> bool:
+    """Return whether a base is a target of make, such as 'defconfig'."""
+    return _TARGET.fullmatch(base) is not None
+
+
+def base_config(base: str, configs: Path, where: object) -> str:
+    """Return the option lines of a base; '' for a target of make, which the tree itself makes.
+
+    configs: the folder that relative paths start from. where: names the recipe in errors (RequestError).
+    """
+    if is_target(base):
+        return ""
+    file = _running(where) if base == RUNNING else configs / Path(base).expanduser()
+    try:
+        data = file.read_bytes()
+        text = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode("utf-8", "replace")
+    except (OSError, EOFError) as error:
+        raise RequestError(
+            f"{where}: the base '{base}' cannot be read",
+            details=f"{file}: {getattr(error, 'strerror', None) or error}",
+            cure=f"name a make target ('defconfig'), '{RUNNING}', or a .config file (below {configs})",
+        ) from error
+    lines = [line for line in map(str.strip, text.splitlines()) if _LINE.fullmatch(line)]
+    if not lines:
+        raise RequestError(
+            f"{where}: the base {file} holds no option",
+            cure="give a kernel's .config: lines as CONFIG_NAME=y",
+        )
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _running(where: object) -> Path:
+    boot = _BOOT / f"config-{platform.release()}"
+    for file in (_PROC, boot):
+        if file.exists():
+            return file
+    raise RequestError(
+        f"{where}: this machine does not tell how its kernel was configured",
+        details=f"there is neither {_PROC} nor {boot}",
+        cure="give a .config file as base",
+    )
