@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters.payload import AGENT, HOST, compiler
+from bisector.adapters.machine import X86_64
+from bisector.adapters.payload import AGENT, HOST
 from bisector.resources import resource
 
 SOURCES = resource("playbooks") / "roles" / "measure" / "files" / "agent"
@@ -30,7 +31,7 @@ echo "$3" >"state.$1"
 def agent(tmp_path_factory: pytest.TempPathFactory) -> Path:
     program = tmp_path_factory.mktemp("agent") / AGENT
     sources = sorted(str(path) for path in SOURCES.glob("*.c"))
-    subprocess.run([*compiler(), "-O1", "-o", str(program), *sources], check=True)
+    subprocess.run([*X86_64.compiler(), "-O1", "-o", str(program), *sources], check=True)
     return program
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters.payload import compiler
+from bisector.adapters.machine import X86_64
 from bisector.resources import resource
 
 SPIN = "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done"
@@ -18,7 +18,7 @@ SPIN = "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done"
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     built = tmp_path_factory.mktemp("cost") / "cost"
     source = resource("workloads") / "db-aio" / "fio" / "cost.c"
-    subprocess.run([*compiler(), "-O2", "-Wall", "-Werror", "-o", str(built), str(source)], check=True)
+    subprocess.run([*X86_64.compiler(), "-O2", "-Wall", "-Werror", "-o", str(built), str(source)], check=True)
     return built
 
 
