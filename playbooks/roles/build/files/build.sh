@@ -39,7 +39,7 @@ repository=$builder/repository.git
 out=$builder/out/$PB_OUT
 configure=$builder/configure/$PB_OUT
 result=$builder/results/$PB_KEY
-PATH=${PB_PROGRAMS:+$builder/$PB_PROGRAMS:}$PATH
+PATH=${PB_PROGRAMS:+$builder/$PB_PROGRAMS:}$PATH:$builder/tools/bin # the last: tuxmake, where the builder had none
 mkdir -p "$source" "$builder/out" "$builder/parked" "$configure" "$builder/results" "$CCACHE_DIR"
 
 # Held by every process below, so that a build whose master was killed is waited for, never disturbed.
