@@ -196,12 +196,3 @@ class ConsoleNotes:
             return []
         lines = [line.strip() for line in data.decode(errors="replace").splitlines()]
         return [line for line in lines if line][:_KERNEL_LINES]
-
-
-def write_archive(path: Path, data: bytes) -> None:
-    """Write the initramfs of one boot. Raises InfrastructureError."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-    except OSError as error:
-        raise InfrastructureError(f"cannot write {path}: {error.strerror}") from error

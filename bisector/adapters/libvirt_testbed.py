@@ -37,6 +37,7 @@ from bisector.adapters.fifo_line import FifoLine
 from bisector.adapters.guest_image import GuestImage, GuestImages
 from bisector.adapters.guest_watch import LOOPBACK, Look, fresh_console, wait_for_ssh
 from bisector.adapters.initramfs import checksum, first_process, initramfs
+from bisector.adapters.keep import keep
 from bisector.adapters.kvm_probe import KvmProbe
 from bisector.adapters.libvirt_host import Domain, Hypervisor, PortTaken
 from bisector.adapters.machine import Machine, machine_for
@@ -168,7 +169,7 @@ class LibvirtTestbed:
             init, one.job, self._spec.workdir, unasked=self._ticks is not None, machine=one.machine
         )
         archive = one.folder / "initramfs"
-        console_guest.write_archive(archive, data)
+        keep(archive, data)
         held.callback(archive.unlink, missing_ok=True)  # the payload is kept once a bisection
         fifos = FifoLine(one.folder / "serial")
         held.callback(fifos.close)

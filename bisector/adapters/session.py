@@ -21,6 +21,7 @@ from typing import Any
 
 from bisector.adapters import observing
 from bisector.adapters.bring import Bring
+from bisector.adapters.keep import keep
 from bisector.adapters.line import Line, LineClosed, LineSilent
 from bisector.adapters.output import OutputError, parse
 from bisector.adapters.patience import Patience, Worked
@@ -195,10 +196,10 @@ class AgentSession:
 
     def _result(self, index: int, answer: Mapping[str, Any], seconds: float, home: Path | None) -> RunResult:
         raw = self.folder / f"run-{index:03d}.out"
-        out = _keep(raw, answer.get("out", ""))
-        err = _keep(raw.with_suffix(".err"), answer.get("err", ""))
+        out = _output(raw, answer.get("out", ""))
+        err = _output(raw.with_suffix(".err"), answer.get("err", ""))
         about = {key: value for key, value in answer.items() if key not in ("out", "err")}
-        _write(raw.with_suffix(".json"), json.dumps({**about, "host_seconds": seconds}).encode())
+        keep(raw.with_suffix(".json"), json.dumps({**about, "host_seconds": seconds}).encode())
         _check_ended_well(self.job, answer, out, err)
         try:
             if self.job.results and home is None:
@@ -262,21 +263,13 @@ def _check_ended_well(job: Job, answer: Mapping[str, Any], out: str, err: str) -
         raise WorkloadFailed(f"{name} ended with code {answer.get('code')}", details=said)
 
 
-def _keep(path: Path, encoded: str) -> str:
+def _output(path: Path, encoded: str) -> str:
     try:
         data = base64.b64decode(encoded, validate=True)
     except (binascii.Error, TypeError) as error:
         raise InfrastructureError("the measuring agent's answer is garbled", details=str(error)) from error
-    _write(path, data)
+    keep(path, data)
     return data.decode(errors="replace")
-
-
-def _write(path: Path, data: bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-    except OSError as error:
-        raise InfrastructureError(f"cannot keep the output in {path}: {error.strerror}") from error
 
 
 def _tail(text: str) -> str:

@@ -127,7 +127,8 @@ def calibrate(
     outliers = int((np.abs(residuals) > _OUTLIER * mad).sum()) if mad else 0
     modes = find_modes(groups)
     related = correlation(groups)
-    per_boot = runs_per_boot(run_sd.estimate, boot_sd.estimate, boot_cost, run_cost)
+    # A spread between boots that was not seen is not known to be zero: its upper limit is what may be there.
+    per_boot = runs_per_boot(run_sd.estimate, boot_sd.estimate or boot_sd.high, boot_cost, run_cost)
     table = tuple(
         (b, k, smallest_effect(run_sd.estimate, boot_sd.estimate, b, k, alpha))
         for b in (2, 4, 8, 16)

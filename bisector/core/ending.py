@@ -14,7 +14,7 @@ from bisector.core.posterior import Belief
 from bisector.core.proof import Proof
 from bisector.core.search import Suspect, member_weights
 from bisector.core.view import View
-from bisector.core.words import count, percent
+from bisector.core.words import change, count
 
 
 def over_budget(view: View, measure: Measure) -> str:
@@ -84,9 +84,9 @@ def not_reproduced(view: View, ends: Evidence) -> Conclusion:
     """Return the ending for ends that do not differ by the threshold."""
     total = _interval(view, ends)
     if ends.high < 0:
-        text = f"Bad is better than good by {percent(total)}: are the ends swapped?"
+        text = f"Bad is better than good by {change(total)}: are the ends swapped?"
     else:
-        text = f"Bad differs from good by {percent(total)}, less than the threshold."
+        text = f"Bad differs from good by {change(total)}, less than the threshold."
     return Conclusion(
         Ending.NOT_REPRODUCED,
         text,
@@ -138,11 +138,11 @@ def culprits(view: View, belief: Belief, proofs: Sequence[Proof], ends: Evidence
     *added, rest = points(view.readings.scale, split)
     total = _interval(view, split.total)
     text = (
-        f"Proven with fresh boots. In percent of good's level: total {percent(total)} = "
-        f"{' + '.join(percent(p) for p in added)} + rest {percent(rest)}."
+        f"Proven with fresh boots. In percent of good's level: total {change(total)} = "
+        f"{' + '.join(change(p) for p in added)} + rest {change(rest)}."
         if len(findings) > 1
-        else f"Proven with fresh boots: it explains {percent(findings[0].effect)} of {percent(total)}; "
-        f"the rest is {percent(rest)}."
+        else f"Proven with fresh boots: it explains {change(findings[0].effect)} of {change(total)}; "
+        f"the rest is {change(rest)}."
     )
     if sets:
         text += " Commits that cannot be tested hide which one of a set it is."
@@ -171,10 +171,10 @@ def _note(view: View, proven: Proof) -> str:
 def spread(view: View, belief: Belief, ends: Evidence) -> Conclusion:
     """Return the ending for a loss that no single commit explains."""
     total = _interval(view, ends)
-    steps = [f"{percent(change)} over {count(many, 'commit')}" for many, change in largest(view, belief)]
+    steps = [f"{change(step)} over {count(many, 'commit')}" for many, step in largest(view, belief)]
     return Conclusion(
         Ending.SPREAD,
-        f"Bad differs from good by {percent(total)}, but no commit reaches the threshold. "
+        f"Bad differs from good by {change(total)}, but no commit reaches the threshold. "
         f"The largest steps from one measured commit to the next: {'; '.join(steps)}.",
         total=total,
         rest=total,

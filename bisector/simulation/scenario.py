@@ -66,6 +66,8 @@ class Scenario:
         if not 0 < self.limit < 1e6:
             raise RequestError(f"threshold is {self.limit:g}", cure="a percentage above 0")
         count = self.commits if self.graph is None else sum(self.graph.candidate)
+        if count < 1:
+            raise RequestError(f"a history of {count} commits cannot be", cure="1 or more candidates")
         for culprit in self.culprits:
             if culprit.place is not None and not 1 <= abs(culprit.place) <= count:
                 raise RequestError(

@@ -95,6 +95,19 @@ def test_smallest_effect_is_shown_with_the_stated_power():
     assert shown.mean() == pytest.approx(0.95, abs=0.006)
 
 
+def test_boots_whose_spread_was_not_seen_are_not_taken_to_be_equal():
+    # Seen in a guest under the instruction clock: three boots, spread 0% with an interval up to 0.04%.
+    values = ((100.01, 99.99, 100.02, 99.98),) * 3
+    seen = calibrate(
+        [Boot("guest", v, (0.0, 1.0, 2.0, 3.0)) for v in values],
+        np.random.default_rng(0),
+        boot_cost=60.0,
+        run_cost=3.0,
+    )
+    assert seen.boot_sd.estimate == 0 < seen.boot_sd.high
+    assert 1 <= seen.runs_per_boot < 20
+
+
 @pytest.mark.parametrize(
     ("run_sd", "boot_sd", "boot_cost", "expected"),
     [

@@ -31,6 +31,14 @@ def test_the_schema_is_printed_without_simulating(capsys):
     assert {"trials", "correct", "wrong", "success", "cost", "scenario"} <= set(schema["properties"])
 
 
+def test_a_budget_too_small_for_the_ends_is_an_honest_ending(capsys):
+    assert run([*SMALL, "--max-runs", "2"]) == 0
+    out = capsys.readouterr().out
+    assert "3 of 3  (within the budget)" in out
+    assert "none were made" in out
+    assert out.split("mean stated confidence")[1].split()[0] == "none"
+
+
 def test_text_names_the_parts_of_the_cost(capsys):
     assert run(SMALL) == 0
     out = capsys.readouterr().out
@@ -60,7 +68,6 @@ def test_every_option_is_understood(capsys, tmp_path):
         ("--effect 2 --culprits 1:2", "--effect and --culprits"),
         ("--culprits 9:2", "there is no commit 9"),
         ("--culprits nonsense", "not POS:EFFECT"),
-        ("--commits 0", "0 commits"),
         ("--noise pink", "--noise 'pink'"),
         ("--drift sideways", "--drift 'sideways'"),
         ("--drift walk:far", "'far' is not a number"),
@@ -71,6 +78,8 @@ def test_every_option_is_understood(capsys, tmp_path):
         ("--run-noise nan", "run-noise is nan"),
         ("--threshold -1", "threshold is -1"),
         ("--samples nowhere.json", "nowhere.json"),
+        ("--commits 0", "a history of 0 commits cannot be"),
+        ("--repo . --good a --bad b --history branched", "both say what the history is"),
         ("--repo .", "--repo, --good and --bad together"),
     ],
 )

@@ -130,6 +130,8 @@ def command(
         raise RequestError("--effect and --culprits both say what the culprits are", cure="give one of them")
     if bool(repo) != bool(good and bad):
         raise RequestError("a real history needs --repo, --good and --bad together")
+    if repo and history != "linear":
+        raise RequestError("--repo and --history both say what the history is", cure="give one of them")
     who = sim.parse_culprits(culprits) if culprits else (sim.Culprit(2.0 if effect is None else effect),)
     graph = sim.real_graph(repo, good, bad) if repo else None
     # the scenario without a lab knows the threshold, which is the default size of drift and fork offsets
@@ -177,9 +179,9 @@ def text(report: Report) -> str:
         ("right answers", _share(report.success)),
         ("  with sets that cannot be split", _share(report.success_with_sets)),
         ("wrong among the claims", _share(report.wrong_claims)),
-        ("inconclusive", f"{report.inconclusive} of {n}"),
+        ("inconclusive", f"{report.inconclusive} of {n}{_within(report)}"),
         ("'not reproduced'", f"{report.not_reproduced} of {n}"),
-        ("mean stated confidence", f"{report.mean_confidence:.3f}"),
+        ("mean stated confidence", f"{report.mean_confidence:.3f}" if report.wrong_claims.of else "none"),
     ]
     if report.sets.count:
         rows.append(("sets", f"{report.sets.count}, of {report.sets.mean_size:.1f} commits on average"))
@@ -199,6 +201,13 @@ def text(report: Report) -> str:
     if spent:
         lines += ["", f"  mean cost by purpose: {', '.join(spent)}"]
     return "\n".join(lines)
+
+
+def _within(report: Report) -> str:
+    """Say that there is a budget, where it may be what stopped the bisections."""
+    budget = report.scenario["budget"]
+    limited = isinstance(budget, dict) and any(limit is not None for limit in budget.values())
+    return "  (within the budget)" if limited and report.inconclusive else ""
 
 
 def _share(share: Share) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from statistics import fmean
 
 from bisector.core.model import Built
+from bisector.core.words import percent
 from bisector.interfaces.report import words
 from bisector.interfaces.report.material import Material, Trial
 
@@ -33,7 +34,7 @@ def verdict(material: Material, trial: Trial) -> str:
     if good is None or good == 0:
         return ""
     change = here / good - 1.0
-    said = f"{words.percent(change, 2)} {words.judged(change, material.goal.metric.better)} than good"
+    said = f"{percent(change, 2)} {words.judged(change, material.goal.metric.better)} than good"
     if trial.booted.commit == material.graph.good:
         return "the good end"
     if bad is None or bad == good:

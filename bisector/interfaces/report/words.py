@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterable
 
 from bisector.core.model import Direction, Ending, Interval
+from bisector.core.words import interval, percent
 
 WIDTH = 78
 """Fits a mail and a terminal of 80 columns with a quote mark in front."""
@@ -41,14 +42,6 @@ def number(value: float, reference: float | None = None) -> str:
     return f"{value:.{min(max(places, 0), 9)}f}"
 
 
-def percent(fraction: float, digits: int = 1) -> str:
-    """Return a signed percentage; what is rounded to nothing has no sign."""
-    if not math.isfinite(fraction):
-        return "?"
-    text = f"{100 * fraction:+.{digits}f}%"
-    return text if any(digit in text for digit in "123456789") else text[1:]
-
-
 def judged(fraction: float, better: Direction) -> str:
     """Return 'slower' or 'faster', whichever way the metric counts; a sign alone can be read two ways."""
     if fraction == 0:
@@ -56,14 +49,14 @@ def judged(fraction: float, better: Direction) -> str:
     return "slower" if (fraction > 0) == (better == "lower") else "faster"
 
 
-def effect(interval: Interval, better: Direction) -> str:
+def effect(value: Interval, better: Direction) -> str:
     """Return '+19.4% slower (95% interval +19.2% .. +19.6%)' for a relative change."""
-    digits = 2 if interval.high - interval.low < _NARROW else 1
-    size = percent(interval.estimate, digits)
-    said = f"{size} {judged(interval.estimate if size[0] in '+-' else 0.0, better)}"
-    if math.isinf(interval.low) or math.isinf(interval.high):
+    digits = 2 if value.high - value.low < _NARROW else 1
+    size = percent(value.estimate, digits)
+    said = f"{size} {judged(value.estimate if size[0] in '+-' else 0.0, better)}"
+    if math.isinf(value.low) or math.isinf(value.high):
         return f"{said} (no interval)"
-    return f"{said} ({percent(interval.low, digits)} .. {percent(interval.high, digits)})"
+    return f"{said} ({interval(value, digits)})"
 
 
 def wrap(text: str, indent: str = "  ", hang: str | None = None) -> list[str]:

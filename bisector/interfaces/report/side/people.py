@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
 from bisector.core.compare import Comparison, Summary
-from bisector.core.model import Interval
 from bisector.core.sheet import Group, Sheet
+from bisector.core.words import interval, percent
 from bisector.interfaces.report import words
 from bisector.interfaces.report.side import sizes
 from bisector.interfaces.report.side.layout import table
@@ -83,7 +81,7 @@ def _row(metric: str, unit: str, found: Comparison, threshold: float) -> tuple[s
         level(found.b, unit),
         _said(found, threshold),
         interval(found.effect),
-        words.percent(found.mean.estimate, 2),
+        percent(found.mean.estimate, 2),
         "-" if found.p is None else p_value(found.p),
     )
 
@@ -93,8 +91,8 @@ def _said(found: Comparison, threshold: float) -> str:
     if found.verdict != "untested" and not found.significant:
         return "~ the same" if found.verdict == "same" and threshold else "~ not shown"
     untested = ", not tested" if found.verdict == "untested" else ""
-    change = words.percent(found.effect.estimate, 2)
-    return f"{change} {found.word if change != words.percent(0.0, 2) else 'the same'}{untested}"
+    change = percent(found.effect.estimate, 2)
+    return f"{change} {found.word if change != percent(0.0, 2) else 'the same'}{untested}"
 
 
 def level(summary: Summary, unit: str) -> str:
@@ -105,13 +103,6 @@ def level(summary: Summary, unit: str) -> str:
     elif summary.error is not None and summary.error > _SPREAD_SHOWN:
         text += f" +-{100 * summary.error:.2f}%"
     return text + (f" ({summary.runs})" if summary.runs > 1 else "")
-
-
-def interval(value: Interval) -> str:
-    """Return '+27.0% .. +33.9%', or that there is none."""
-    if math.isinf(value.low) or math.isinf(value.high):
-        return "none"
-    return f"{words.percent(value.low, 2)} .. {words.percent(value.high, 2)}"
 
 
 def p_value(p: float) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from bisector.core.sheet import Group, Sheet
+from bisector.core.words import interval, percent
 from bisector.interfaces.report import words
 from bisector.interfaces.report.side import sizes
 from bisector.interfaces.report.side.layout import table
 from bisector.interfaces.report.side.mmtests import gain
-from bisector.interfaces.report.side.people import interval, p_value, verdicts
+from bisector.interfaces.report.side.people import p_value, verdicts
 
 _ACROSS = 10
 """Runs in a line; ten of six characters and the average fit a terminal."""
@@ -57,7 +58,7 @@ def _changes(group: Group, sheet: Sheet, column: int) -> list[str]:
             sure += ", not shown"
         out.append(
             f"{row.metric}: AVG {text} ({found.word}{sure}); Hodges-Lehmann "
-            f"{words.percent(found.effect.estimate, 2)} of the number, interval {interval(found.effect)}"
+            f"{percent(found.effect.estimate, 2)} of the number, interval {interval(found.effect)}"
         )
     head = f"{sheet.names[0]} -> {sheet.names[column]} (AVG: positive is better)"
     return [head, *(line for text in out for line in words.wrap(text, "  ", "      ")), ""] if out else []
