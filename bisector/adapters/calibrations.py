@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 
-from bisector.core.calibration import Boot, Calibration, calibrate
-from bisector.core.noise import Library
+from bisector.core.calibration import Boot, Calibration, Known, calibrate
 from bisector.errors import InfrastructureError, RequestError
 
 VERSION = 1
@@ -88,10 +87,14 @@ def load(path: Path) -> Kept | None:
         ) from error
 
 
-def library(state: Path, workload: str, testbed: str, metric: str) -> Library | None:
-    """Return the planner's prior for a workload on a testbed, None where it was not calibrated."""
-    kept = load(path_of(state, workload, testbed, metric))
-    try:
-        return kept.analyse().library() if kept else None
-    except RequestError:  # interrupted before there were two boots
-        return None
+def known(state: Path, workload: str, testbeds: Sequence[str], metric: str) -> Known | None:
+    """Return what is known of a workload on the first testbed that was calibrated, None if none was."""
+    for testbed in testbeds:
+        kept = load(path_of(state, workload, testbed, metric))
+        try:
+            if kept is not None:
+                library = kept.analyse().library()
+                return Known(library, float(np.mean(kept.boot_seconds)), float(np.mean(kept.run_seconds)))
+        except RequestError:  # interrupted before there were two boots
+            continue
+    return None

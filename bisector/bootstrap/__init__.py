@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from bisector.adapters.host import Check
     from bisector.adapters.kernel_builder import KernelBuilder
     from bisector.adapters.kernel_tree import KernelTrees
+    from bisector.core.calibration import Known
     from bisector.engine.services import Services
     from bisector.ports import Planner, Progress, Source, Store, Testbed
     from bisector.spec.lab import Lab, TestbedSpec
@@ -118,14 +119,17 @@ def testbed(settings: Settings, the_lab: Lab, spec: TestbedSpec, stop: Stop | No
 
 def planner(settings: Settings, workload: str, testbeds: Sequence[str], metric: str) -> Planner:
     """Return the planner, with the noise of the first testbed that was calibrated as its prior."""
-    from bisector.adapters.calibrations import library
     from bisector.core.planner import Planner as CorePlanner
 
-    for name in testbeds:
-        prior = library(settings.state_dir, workload, name, metric)
-        if prior is not None:
-            return CorePlanner(library=prior)
-    return CorePlanner()
+    found = calibrated(settings, workload, testbeds, metric)
+    return CorePlanner(library=found.library if found is not None else None)
+
+
+def calibrated(settings: Settings, workload: str, testbeds: Sequence[str], metric: str) -> Known | None:
+    """Return what 'perfbisect calibrate' measured of a workload on the first testbed where it did."""
+    from bisector.adapters.calibrations import known
+
+    return known(settings.state_dir, workload, testbeds, metric)
 
 
 def services(settings: Settings, accepted: Accepted, stop: Stop | None = None) -> Services:

@@ -43,6 +43,15 @@ class Boot:
 
 
 @dataclass(frozen=True, slots=True)
+class Known:
+    """What a calibration tells a later bisection: the noise, and mean seconds of a boot and of a run."""
+
+    library: Library
+    boot_seconds: float
+    run_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Calibration:
     """The result of an A/A measurement; standard deviations and effects relative to `level`.
 

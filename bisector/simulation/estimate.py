@@ -62,13 +62,14 @@ def estimate(
     run_noise, boot_noise, background = limit, 0.0, 0.0
     if goal.clock == "instructions":
         run_noise, background = 0.0, _CLOCK_BACKGROUND * limit
-        assumptions.append("the instruction clock repeats exactly")
-    elif noise is not None:
+        if noise is None:
+            assumptions.append("the instruction clock repeats exactly")
+    if noise is not None:
         run_noise, boot_noise = 100 * noise.run_sd, 100 * noise.boot_sd
         assumptions.append(
             f"runs spread {run_noise:.2g}%, boots {boot_noise:.2g}%, as 'perfbisect calibrate' measured"
         )
-    else:
+    elif goal.clock != "instructions":
         assumptions.append("runs spread as much as the threshold ('perfbisect calibrate' would measure it)")
     scenario = Scenario(
         commits=min(candidates, _LARGEST),

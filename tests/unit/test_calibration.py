@@ -97,12 +97,17 @@ def test_smallest_effect_is_shown_with_the_stated_power():
 
 def test_boots_whose_spread_was_not_seen_are_not_taken_to_be_equal():
     # Seen in a guest under the instruction clock: three boots, spread 0% with an interval up to 0.04%.
-    values = ((100.01, 99.99, 100.02, 99.98),) * 3
+    values = (
+        (0.155433, 0.155427, 0.155446, 0.155405),
+        (0.155447, 0.155419, 0.155397, 0.155448),
+        (0.155399, 0.155395, 0.155446, 0.155407),
+    )
     seen = calibrate(
         [Boot("guest", v, (0.0, 1.0, 2.0, 3.0)) for v in values],
         np.random.default_rng(0),
         boot_cost=60.0,
         run_cost=3.0,
+        by_repetition=True,
     )
     assert seen.boot_sd.estimate == 0 < seen.boot_sd.high
     assert 1 <= seen.runs_per_boot < 20
@@ -154,13 +159,15 @@ def test_too_little_or_broken_data_is_refused(data):
 
 def test_what_is_stored_comes_back_as_the_planners_prior(tmp_path):
     path = calibrations.path_of(tmp_path, "pipe-test", "guest 1/a", "time")
-    assert calibrations.library(tmp_path, "pipe-test", "guest 1/a", "time") is None
+    assert calibrations.known(tmp_path, "pipe-test", ["guest 1/a"], "time") is None
     kept = calibrations.Kept({"commit": "abc"})
     for boot in boots():
         kept = kept.plus(boot, 5.0, 1.0)
     calibrations.save(path, kept)
     assert calibrations.load(path) == kept
-    prior = calibrations.library(tmp_path, "pipe-test", "guest 1/a", "time")
+    found = calibrations.known(tmp_path, "pipe-test", ["elsewhere", "guest 1/a"], "time")
+    assert (found.boot_seconds, found.run_seconds) == (5.0, 1.0)
+    prior = found.library
     assert prior.run_sd == pytest.approx(0.01, rel=0.2)
     assert (prior.run_df, prior.boot_df) == (108, 11)
     path.write_text("{")

@@ -13,6 +13,7 @@ from bisector.interfaces.cli import asking, output
 from bisector.interfaces.report.words import duration
 
 if TYPE_CHECKING:
+    from bisector.core.calibration import Known
     from bisector.core.model import CommitGraph, Irrelevant
     from bisector.interfaces.cli.live import Expected
     from bisector.simulation.estimate import Estimate
@@ -134,7 +135,7 @@ def tell(settings: Settings, accepted: Accepted, graph: CommitGraph, *, as_json:
         output.facts(data)
         return
     e = estimate
-    source = "measured here before" if costs["measured"] else "guessed, nothing was measured here yet"
+    source = costs["source"]
     print(
         output.pairs(
             {
@@ -185,23 +186,30 @@ def expected(settings: Settings, accepted: Accepted, graph: CommitGraph) -> Expe
 def _estimate(
     settings: Settings, accepted: Accepted, graph: CommitGraph, pruned: Irrelevant | None = None
 ) -> tuple[Estimate, dict[str, Any]]:
+    from bisector import bootstrap
     from bisector.simulation.estimate import estimate
 
-    costs = _costs(settings)
+    goal = accepted.the_goal()
+    known = bootstrap.calibrated(settings, accepted.workload, accepted.testbeds, goal.metric.name)
+    costs = _costs(settings, known)
     aside = {*graph.untestable, *(pruned.commits if pruned else ())}
     found = estimate(
         max(sum(graph.candidate) - len(aside), 1),
-        accepted.the_goal(),
+        goal,
         build_seconds=costs["build"],
         boot_seconds=costs["boot"],
         run_seconds=costs["run"],
+        noise=known.library if known is not None else None,
         testbeds=len(accepted.testbeds),
     )
     return found, costs
 
 
-def _costs(settings: Settings) -> dict[str, Any]:
-    """Return the mean seconds of a build, boot and run of the latest bisection that has all three."""
+def _costs(settings: Settings, known: Known | None) -> dict[str, Any]:
+    """Return the mean seconds of a build, boot and run of the latest bisection that has all three.
+
+    Without one, of the calibration; 'measured' says whether a bisection measured them, 'source' who did.
+    """
     from bisector import bootstrap
 
     if (settings.state_dir / "perfbisect.sqlite").exists():
@@ -212,5 +220,15 @@ def _costs(settings: Settings) -> dict[str, Any]:
             boots = [r.seconds for r in records if isinstance(r, Booted) and r.ok]
             runs = [r.seconds for r in records if isinstance(r, Ran)]
             if builds and boots and runs:
-                return {"build": fmean(builds), "boot": fmean(boots), "run": fmean(runs), "measured": True}
-    return {"build": _BUILD_SECONDS, "boot": _BOOT_SECONDS, "run": _RUN_SECONDS, "measured": False}
+                return {
+                    "build": fmean(builds),
+                    "boot": fmean(boots),
+                    "run": fmean(runs),
+                    "measured": True,
+                    "source": "measured here before",
+                }
+    boot, run, source = _BOOT_SECONDS, _RUN_SECONDS, "guessed, nothing was measured here yet"
+    if known is not None:
+        boot, run = known.boot_seconds, known.run_seconds
+        source = "boot and run as 'perfbisect calibrate' measured, build guessed"
+    return {"build": _BUILD_SECONDS, "boot": boot, "run": run, "measured": False, "source": source}
