@@ -132,7 +132,7 @@ class LibvirtTestbed:
         if one.kernel.modules is not None and one.kernel.load:
             archive = one.folder / "initramfs"
             data = module_initramfs(one.kernel.modules, one.kernel.load, self._cache, one.machine)
-            console_guest.write_archive(archive, data)
+            keep(archive, data)
             held.callback(archive.unlink, missing_ok=True)
         domain, port = self._start_disk(one, image, console, archive)
         look = Look(console, domain, spins=self._ticks is not None)
