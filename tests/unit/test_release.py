@@ -89,10 +89,10 @@ def test_an_option_is_asked_for_under_its_older_names_as_well() -> None:
         "NEW": OptionRow(name="NEW", since="v3.2", was="OLD"),
         "OLD": OptionRow(name="OLD", since="v3.0", before="v3.2"),
     }
-    assert known(rows, "ALWAYS", Release(2, 6, 18)) == Known(("ALWAYS",), True)
-    assert known(rows, "NEW", Release(3, 2)).names == ("NEW",)
-    between = known(rows, "NEW", Release(3, 1))
+    assert known(rows, "ALWAYS", Release(2, 6, 18), "x86_64") == Known(("ALWAYS",), True)
+    assert known(rows, "NEW", Release(3, 2), "x86_64").names == ("NEW",)
+    between = known(rows, "NEW", Release(3, 1), "x86_64")
     assert (between.names, between.expected) == (("NEW", "OLD"), True)
-    ancient = known(rows, "NEW", Release(2, 6, 18))
+    ancient = known(rows, "NEW", Release(2, 6, 18), "x86_64")
     assert (ancient.names, ancient.expected) == (("NEW", "OLD"), False)
-    assert not known(rows, "OLD", Release(3, 4)).expected
+    assert not known(rows, "OLD", Release(3, 4), "x86_64").expected
