@@ -49,7 +49,8 @@ class Bench:
 
     def _accept(self, settings: object, request: Any) -> tuple[Any, CommitGraph]:
         accepted = fake.accepted(self.lab, budget=self.budget)
-        return accepted.model_copy(update={"request": request}), self.lab.graph
+        chosen = request.model_copy(update={"recipe": accepted.request.recipe})  # never 'auto' once accepted
+        return accepted.model_copy(update={"request": chosen}), self.lab.graph
 
     def _services(self, settings: Any, accepted: Any, stop: object) -> Any:
         store = SqlStore(settings.state_dir / "perfbisect.sqlite")
