@@ -8,6 +8,7 @@ reproduced; 3 infrastructure; 4 a set that cannot be told apart; 5 inconclusive,
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 from collections.abc import Sequence
@@ -27,8 +28,17 @@ OUR_FAULT = 3
 
 
 def main() -> None:
-    """Run the command of this process and end it with the command's code."""
+    """Run the command of this process and end it with the command's code.
+
+    Told to end, or its terminal closed, it ends as after Ctrl-C: with what it has started ended, too.
+    """
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
     leave(run(sys.argv[1:]))
+
+
+def _interrupt(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
 
 
 def leave(code: int) -> NoReturn:
