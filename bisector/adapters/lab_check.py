@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bisector.adapters.endpoint import SSHHost
 from bisector.adapters.host import checks
-from bisector.adapters.scratch import LOOK, refuse_unfit
+from bisector.adapters.scratch import look, refuse_unfit
 from bisector.adapters.ssh import SSH
 from bisector.adapters.ssh_testbed import ssh_host
 from bisector.errors import InfrastructureError, RequestError
@@ -40,7 +40,7 @@ def _has_device(testbed: TestbedSpec) -> None:
     path = testbed.variables.block_device
     if path:
         with SSH(ssh_host(testbed)) as ssh:
-            said = ssh.run(["python3", "-c", LOOK, path, "0"]).output.strip()
+            said = ssh.run(look(path, 0)).output.strip()
         refuse_unfit(said, testbed.name, path)
 
 

@@ -24,7 +24,7 @@ from bisector.adapters.payload import (
     boot_words,
     prepared,
 )
-from bisector.adapters.scratch import LOOK, refuse_unfit, with_device
+from bisector.adapters.scratch import look, refuse_unfit, with_device
 from bisector.adapters.session import AgentSession, greet
 from bisector.core.model import TestbedClock
 from bisector.errors import InfrastructureError, RequestError
@@ -117,6 +117,6 @@ class LocalTestbed:
                 f"the workload '{job.name}' overwrites a block device; none of this machine is named for it",
                 cure="measure in a guest with --rev, or set perfbisect_block_device in an inventory",
             )
-        command = [sys.executable, "-c", LOOK, path, str(job.needs.block_device)]
+        command = look(path, job.needs.block_device, sys.executable)
         refuse_unfit(process.run(command, timeout=_PREPARE_SECONDS).output.strip(), self.name, path)
         return with_device(job, path)

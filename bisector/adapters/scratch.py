@@ -47,6 +47,11 @@ end("ok")
 """A Python program that says 'ok', or what is wrong with the device it is given; it changes nothing."""
 
 
+def look(path: str, size: int, python: str = "python3") -> list[str]:
+    """Return the command that runs `LOOK` on a machine. size: bytes that the device must have."""
+    return [python, "-c", LOOK, path, str(size)]
+
+
 def with_device(job: Job, path: str) -> Job:
     """Return the job as it runs on a testbed with this device."""
     return replace(job, environment={**job.environment, f"env.{VARIABLE}": path})

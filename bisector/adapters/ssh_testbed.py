@@ -18,7 +18,7 @@ from bisector.adapters.ansible import Ansible
 from bisector.adapters.endpoint import SSHHost
 from bisector.adapters.opening import Opening
 from bisector.adapters.payload import boot_words, prepared
-from bisector.adapters.scratch import LOOK, refuse_unfit, with_device
+from bisector.adapters.scratch import look, refuse_unfit, with_device
 from bisector.adapters.ssh import SSH, SSHRefused
 from bisector.core.model import TestbedClock
 from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, RequestError
@@ -152,7 +152,7 @@ class SSHTestbed:
         """Return the job with the device that the lab names. Raises RequestError if it is in use, ..."""
         path = self._spec.variables.block_device
         with SSH(self._host, timeout=_PROBE_SECONDS) as ssh:
-            command = ["python3", "-c", LOOK, path, str(job.needs.block_device)]
+            command = look(path, job.needs.block_device)
             refuse_unfit(ssh.run(command, timeout=_LOOK_SECONDS).output.strip(), self.name, path)
         return with_device(job, path)
 

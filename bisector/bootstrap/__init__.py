@@ -15,7 +15,7 @@ from bisector.errors import InfrastructureError, RequestError
 from bisector.resources import resource
 from bisector.spec.request import Accepted
 from bisector.spec.settings import Settings
-from bisector.spec.workload import Workload, load_workload
+from bisector.spec.workload import Workload
 
 if TYPE_CHECKING:
     from bisector.adapters.host import Check
@@ -139,7 +139,7 @@ def services(settings: Settings, accepted: Accepted, stop: Stop | None = None) -
     """
     from bisector.adapters.orphans import end_orphans
     from bisector.adapters.payload import workload_job
-    from bisector.bootstrap.acceptance import check_unchanged
+    from bisector.bootstrap.acceptance import check_unchanged, workload_of
     from bisector.bootstrap.pruning import Pruning
     from bisector.engine.services import Services
     from bisector.ports import Fix
@@ -147,7 +147,7 @@ def services(settings: Settings, accepted: Accepted, stop: Stop | None = None) -
 
     request = accepted.request
     check_unchanged(settings, accepted)
-    workload = load_workload(request.workload).with_parameters(request.param).watched(request.monitors)
+    workload = workload_of(request)
     the_lab = lab(settings)
     testbeds: Mapping[str, Testbed] = {
         name: testbed(settings, the_lab, the_lab.testbed(name), stop) for name in accepted.testbeds

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,7 @@ def accept(settings: Settings, request: Request) -> tuple[Accepted, CommitGraph]
     from bisector.adapters.payload import checksum
     from bisector.spec.recipe import load_recipe, with_fragments
 
-    workload = load_workload(request.workload).with_parameters(request.param).watched(request.monitors)
+    workload = workload_of(request)
     workload.metric(request.metric)
     wanted = with_fragments(request.recipe, workload.manifest.requires.fragments)
     _known_recipe(wanted)
@@ -76,13 +77,18 @@ def accept(settings: Settings, request: Request) -> tuple[Accepted, CommitGraph]
     return accepted, graph
 
 
+def workload_of(request: Request) -> Workload:
+    """Return the workload as it is asked for: with its parameters and monitors. Raises RequestError."""
+    return load_workload(request.workload).with_parameters(request.param).watched(request.monitors)
+
+
 def unseen(accepted: Accepted) -> list[str]:
     """Return what the monitors that are asked for cannot give on these testbeds, each in words."""
     from bisector.spec.monitors import shortfalls
     from bisector.spec.recipe import load_recipe
 
     request = accepted.request
-    manifest = load_workload(request.workload).watched(request.monitors).manifest
+    manifest = workload_of(request).manifest
     recipe = load_recipe(request.recipe).manifest
     clock: TestbedClock = "instructions" if accepted.clock == "instructions" else "wall"
     found = shortfalls(manifest.monitors, [recipe.userspace], [clock], (*recipe.required, *recipe.wanted))
@@ -142,16 +148,9 @@ def _check_ends(settings: Settings, repository: Source, request: Request, good: 
                 cure="give the git tree of the kernel with --repo, and two of its commits",
             )
     if request.apply:
-        trees = bootstrap.trees(settings, request.repo)
-        for name, sha in (("good", good), ("bad", bad)):
-            try:
-                trees.tree(sha, tuple(Path(path) for path in request.apply))
-            except SourceFailed as error:
-                raise RequestError(
-                    f"--apply: {error.message}, the {name} end",
-                    details=error.details,
-                    cure="give a patch that applies to both ends; where it does not in between is a skip",
-                ) from error
+        trees, patches = bootstrap.trees(settings, request.repo), tuple(Path(path) for path in request.apply)
+        cure = "give a patch that applies to both ends; where it does not in between is a skip"
+        _must_apply("--apply", good, bad, lambda sha: trees.tree(sha, patches), cure)
 
 
 def _check_fixes(settings: Settings, request: Request, good: str, bad: str) -> tuple[Fix, ...]:
@@ -159,15 +158,21 @@ def _check_fixes(settings: Settings, request: Request, good: str, bad: str) -> t
     from bisector.bootstrap.by_hand import known_fixes
 
     fixes = known_fixes(request.repo, request.with_fix)
-    trees = bootstrap.trees(settings, request.repo)
-    for name, sha in (("good", good), ("bad", bad)) if fixes else ():
+    if fixes:
+        trees = bootstrap.trees(settings, request.repo)
+        _must_apply("--with-fix", good, bad, lambda sha: trees.tree(sha, (), fixes))
+    return fixes
+
+
+def _must_apply(option: str, good: str, bad: str, make: Callable[[str], str], cure: str = "") -> None:
+    """Refuse what an option puts on commits unless it applies to both ends. cure: if not the error's own."""
+    for name, sha in (("good", good), ("bad", bad)):
         try:
-            trees.tree(sha, (), fixes)
+            make(sha)
         except SourceFailed as error:
             raise RequestError(
-                f"--with-fix: {error.message}, the {name} end", details=error.details, cure=error.cure
+                f"{option}: {error.message}, the {name} end", details=error.details, cure=cure or error.cure
             ) from error
-    return fixes
 
 
 def recipe_sum(settings: Settings, request: Request, *shas: str) -> str:

@@ -13,7 +13,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from bisector.core.model import Direction, Metric, TestbedClock, Threshold
 from bisector.spec.base import Spec, nearest
-from bisector.spec.host import HostManifest, Switch
+from bisector.spec.host import CPUS, HostManifest, Switch
 from bisector.spec.monitors import Monitors, listed
 from bisector.spec.monitors import Userspace as Userspace
 from bisector.spec.points import BLOCK_DEVICE, Point, fixed, placeholders, points
@@ -105,7 +105,7 @@ class EnvironmentManifest(HostManifest):
     autogroup: Switch = Field(
         default="off", description="an SSH session's task group costs a fifth of a pipe-test"
     )
-    cpus: str | None = Field(default=None, pattern=r"^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$")
+    cpus: str | None = Field(default=None, pattern=CPUS)
     nice: int = Field(default=0, ge=-20, le=19)
     sysctl: dict[str, str] = Field(default_factory=dict, description="name with dots -> value")
     variables: dict[str, str] = Field(default_factory=dict, description="added to the fixed environment")

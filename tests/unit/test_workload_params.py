@@ -77,20 +77,21 @@ def test_wrong_parameters_are_named(tmp_path: Path, said: list[str], words: str)
     assert words in caught.value.message
 
 
-def test_parameters_are_part_of_a_request_and_of_its_command(tmp_path: Path) -> None:
-    def accepted(**more: object) -> Accepted:
-        request = Request.model_validate({"repo": "/r", "good": "a", "bad": "b", "workload": "toy", **more})
-        return Accepted(
-            request=request,
-            good="a",
-            bad="b",
-            goal={},
-            testbeds=(),
-            clock="wall",
-            workload="toy",
-            workload_sum="",
-        )
+def accepted(**more: object) -> Accepted:
+    request = Request.model_validate({"repo": "/r", "good": "a", "bad": "b", "workload": "toy", **more})
+    return Accepted(
+        request=request,
+        good="a",
+        bad="b",
+        goal={},
+        testbeds=(),
+        clock="wall",
+        workload="toy",
+        workload_sum="",
+    )
 
+
+def test_parameters_are_part_of_a_request_and_of_its_command(tmp_path: Path) -> None:
     given = {"threads": ("4", "8")}
     assert accepted(param=given).identity() != accepted().identity()
     again = Accepted.model_validate_json(accepted(param=given).model_dump_json())
@@ -101,18 +102,7 @@ def test_parameters_are_part_of_a_request_and_of_its_command(tmp_path: Path) -> 
 
 def test_the_id_of_a_request_without_parameters_is_what_it_was() -> None:
     """Else 'start' would not go on with what an older version has begun."""
-    request = Request(repo="/r", good="a", bad="b", workload="toy")
-    accepted = Accepted(
-        request=request,
-        good="a",
-        bad="b",
-        goal={},
-        testbeds=(),
-        clock="wall",
-        workload="toy",
-        workload_sum="",
-    )
-    assert accepted.identity() == "dff8ef46"
+    assert accepted().identity() == "dff8ef46"
 
 
 def test_a_workload_within_another_is_a_name_and_no_path(

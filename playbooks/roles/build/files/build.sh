@@ -117,11 +117,11 @@ shim() { # name, text
 # .incbin, by which the image's wrapper takes in the packed kernel (piggy.S): it is for C without that word. (Compiling
 # what was preprocessed costs as little, but -Werror does not hold then for the preprocessor's warnings, and Kconfig asks
 # in that way what the compiler can do.)
-real_ccache=$(command -v ccache || true)
+real_ccache=$(command -v ccache || echo /usr/bin/ccache)
 PATH=$(dirname "$(shim ccache '#!/bin/sh
 for source; do :; done
 case $source in *.c) grep -q incbin "$source" || export CCACHE_DEPEND=1 ;; esac
-exec '"${real_ccache:-/usr/bin/ccache}"' "$@"
+exec '"$real_ccache"' "$@"
 ')"):$PATH
 cc=$(shim cc "$PB_SHIM")
 hostcc=$(shim hostcc "$PB_HOST_SHIM")
