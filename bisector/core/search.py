@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bisector.core import broken
 from bisector.core.choose import Choice, Chooser, Option
 from bisector.core.memory import Proven
 from bisector.core.model import Measure, Purpose
@@ -17,6 +18,9 @@ from bisector.core.words import count
 
 QUANTILES, OUTER = (0.5, 0.35, 0.65), (0.15, 0.85)
 """Where new commits are looked for: about the middle of the mass, further out where two are likely."""
+FAR = 3.0
+"""How fast a commit's worth falls with its distance from where it is looked for, as a share of the mass: at the
+ends of the range (0.5) 0.2 is left. The few that are found so are then rated exactly."""
 NEAR = 3
 """Built commits near the middle that are rated as well."""
 
@@ -89,11 +93,12 @@ def next_trial(
 ) -> tuple[Measure, Choice] | None:
     """Return the best trial and its rating, None when nothing can be measured."""
     chooser = Chooser(belief, view.history, view.run_cost, proven)
-    options = _options(belief, view, found, purpose)
+    fails = broken.chance(view)
+    options = _options(belief, view, found, purpose, fails)
     if not options:
         return None
     most = view.goal.max_runs_per_boot
-    rated = chooser.best(options, min(most, 2) if view.exact else most, _overlap(chooser, view))
+    rated = chooser.best(options, min(most, 2) if view.exact else most, _discount(chooser, view, fails))
     best = rated[0]
     runs = best.runs
     if best.option.live is None and runs > 2:
@@ -102,7 +107,7 @@ def next_trial(
         best.option.commit,
         max(1, runs),
         purpose,
-        _reason(best, runs, best.option.commit in belief.problem.tested),
+        _reason(best, runs, best.option.commit in belief.problem.tested, float(fails[best.option.commit])),
         best.option.boot,
         layout=best.option.layout,
     )
@@ -127,8 +132,9 @@ def explore(belief: Belief, view: View, runs: int) -> Measure | None:
     return None
 
 
-def _reason(best: Choice, runs: int, known: bool) -> str:
-    """Return why this trial. runs: asked for now; known: the commit has been measured before."""
+def _reason(best: Choice, runs: int, known: bool, fails: float) -> str:
+    """Return why this trial. runs: asked for now; known: the commit has been measured before; fails: chance
+    that it shares what broke a commit near it."""
     if best.option.layout:
         what = "tells by another code layout whether the build or the commit is slow"
     elif 0.02 < best.chance < 0.98:
@@ -139,7 +145,16 @@ def _reason(best: Choice, runs: int, known: bool) -> str:
     where = "in this boot" if best.option.boot else ("already built" if best.option.built else "a new build")
     bring = "run brings" if best.runs == 1 else "runs bring"
     now = f", {runs} of them now" if runs < best.runs else ""
-    return f"{what}; {where}; {best.runs} {bring} {best.bits:.2g} bit for {best.cost:.3g} s{now}"
+    near = f"; near commits that cannot be tested, {fails:.0%} likely one of them" if fails >= 0.05 else ""
+    return f"{what}; {where}; {best.runs} {bring} {best.bits:.2g} bit for {best.cost:.3g} s{now}{near}"
+
+
+def _discount(chooser: Chooser, view: View, fails: NDArray[np.float64]) -> Callable[[int], float] | None:
+    """Return the share of a commit's information that can be hoped for, None where it is the whole."""
+    overlap = _overlap(chooser, view)
+    if not fails.any():
+        return overlap
+    return lambda commit: (1 - float(fails[commit])) * (1.0 if overlap is None else overlap(commit))
 
 
 def _overlap(chooser: Chooser, view: View) -> Callable[[int], float] | None:
@@ -168,7 +183,9 @@ def _overlap(chooser: Chooser, view: View) -> Callable[[int], float] | None:
     return factor
 
 
-def _options(belief: Belief, view: View, found: Suspect, purpose: Purpose) -> list[Option]:
+def _options(
+    belief: Belief, view: View, found: Suspect, purpose: Purpose, fails: NDArray[np.float64]
+) -> list[Option]:
     """Return the trials worth rating: the live boot, the ends, built commits near the middle, new commits."""
     state = view.state
     options: list[Option] = []
@@ -197,9 +214,9 @@ def _options(belief: Belief, view: View, found: Suspect, purpose: Purpose) -> li
         fixed = view.build_cost + view.boot_cost
         likely_two = float(belief.pair.sum()) > 0.1
         for quantile in (QUANTILES + OUTER * likely_two) if total else ():
-            gap = np.abs(mass - quantile) + penalty
-            gap[~fresh] = np.inf
-            commit = int(np.argmin(gap))
+            # Falls with the distance about as the bits of a split do; only what can be tested brings them.
+            hope = np.exp(-FAR * (np.abs(mass - quantile) + penalty)) * (1 - fails)
+            commit = int(np.argmax(np.where(fresh, hope, -1.0)))
             if 1e-6 < mass[commit] < 1 - 1e-6 and all(o.commit != commit for o in options):
                 options.append(Option(commit, 0, None, fixed, False))
     if view.layouts and found.probability > 0.2 and belief.noise_mean("unit") > 0.05 * belief.problem.effect:

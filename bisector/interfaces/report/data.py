@@ -2,7 +2,7 @@
 
 Keys: schema (this form's number), id, status, exit_code, request, metric, threshold, alpha, clock, ending,
 summary, confidence, total, rest, findings, warnings, trials, monitors,
-builds, untestable, user, costs, host, files.
+builds, drift, untestable, user, costs, host, files.
 Commits are full ids; effects are relative changes (0.35: the number rises by 35%); times are seconds.
 """
 
@@ -12,7 +12,7 @@ import dataclasses
 from typing import Any
 
 from bisector.core.model import EXIT_CODES, Discarded, Finding, Interval
-from bisector.interfaces.report import monitors
+from bisector.interfaces.report import drift, monitors
 from bisector.interfaces.report.material import Material, Trial
 from bisector.interfaces.report.text import between
 from bisector.interfaces.report.trials import costs, verdict
@@ -62,6 +62,7 @@ def render(material: Material) -> dict[str, Any]:
             {**dataclasses.asdict(b), "commit": shas[b.commit], "kernel": dict(material.kernel(b.commit))}
             for b in material.builds
         ],
+        "drift": drift.render(material),
         "untestable": {shas[i]: why for i, why in sorted(material.state.untestable.items())},
         "user": [
             dataclasses.asdict(said)

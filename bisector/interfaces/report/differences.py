@@ -82,7 +82,7 @@ def compare(
 ) -> Differences:
     """Compare two kernels (see `material.Material.kernel`) and what their guests said of themselves."""
     old, new = dict(before.get("options", {})), dict(after.get("options", {}))
-    options = tuple(c for c in _changes(old, new) if not c[0].startswith(_TOOLCHAIN))
+    options = changed_options(old, new)
     lost_before = {name.removeprefix("CONFIG_") for name in before.get("lost", ())}
     lost_after = {name.removeprefix("CONFIG_") for name in after.get("lost", ())}
     facts = [
@@ -103,6 +103,11 @@ def compare(
         sizes=sizes,
         known=bool(old) and bool(new),
     )
+
+
+def changed_options(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[Change, ...]:
+    """Return the options of two configurations that differ; what Kconfig says of the toolchain is none."""
+    return tuple(c for c in _changes(old, new) if not c[0].startswith(_TOOLCHAIN))
 
 
 def preemption(options: Mapping[str, str]) -> str:

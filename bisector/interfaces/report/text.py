@@ -11,7 +11,7 @@ from typing import Any
 from bisector.core import environment
 from bisector.core.model import Conclusion, Discarded, Ending, Finding
 from bisector.core.words import count
-from bisector.interfaces.report import levels, monitors, trials, words
+from bisector.interfaces.report import drift, levels, monitors, trials, words
 from bisector.interfaces.report.differences import Change, Differences, compare
 from bisector.interfaces.report.material import Material
 
@@ -41,6 +41,7 @@ def render(material: Material) -> str:
     out += _costs(material)
     out += trials.lines(material)
     out += monitors.section(material)
+    out += drift.lines(material)
     out += _user(material)
     out += _untestable(material)
     out += _request(material)
@@ -244,6 +245,8 @@ def start_command(request: Mapping[str, Any]) -> list[str]:
     for name in ("metric", "threshold", "alpha", "max_hours", "max_builds", "max_runs"):
         if request.get(name) not in (None, ""):
             command += [f"--{name.replace('_', '-')}", str(request[name])]
+    if request.get("build_ahead"):
+        command += ["--build-ahead", str(request["build_ahead"])]
     for name in ("first_parent", "scan"):
         if request.get(name):
             command.append(f"--{name.replace('_', '-')}")
@@ -261,6 +264,8 @@ def _selection(request: Mapping[str, Any]) -> list[str]:
         out += ["--recipe", str(request["recipe"])]
     for patch in request.get("apply") or ():
         out += ["--apply", str(patch)]
+    for fix in request.get("with_fix") or ():
+        out += ["--with-fix", str(fix)]
     return out
 
 

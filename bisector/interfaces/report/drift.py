@@ -1,0 +1,78 @@
+"""How the effective configuration changes along the range, between the kernels that were built."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+from bisector.core.history import History
+from bisector.core.words import count
+from bisector.interfaces.report import words
+from bisector.interfaces.report.differences import changed_options
+from bisector.interfaces.report.material import Material
+
+_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Drift:
+    """An option that changed its value within the commits of `last`..`first` (indices, both built)."""
+
+    name: str
+    before: str
+    after: str
+    last: int
+    first: int
+    commits: int
+
+
+def find(material: Material) -> tuple[Drift, ...]:
+    """Return every change of an option with the shortest stretch that is known to hold it, the oldest first.
+
+    Compared are the built commits with the nearest built ones among their ancestors.
+    """
+    options = {i: dict(material.kernel(i).get("options", {})) for i in sorted({b.commit for b in material.builds})}
+    built = [i for i, found in options.items() if found]
+    history = History(material.graph)
+    found: dict[tuple[str, str, str], Drift] = {}
+    for first in built:
+        inside = history.ancestors(first)
+        below = [a for a in built if a != first and inside[a]]
+        nearest = [a for a in below if not any(b != a and history.is_ancestor(a, b) for b in below)]
+        for last in nearest:
+            commits = int((inside & ~history.ancestors(last)).sum())
+            for name, before, after in changed_options(options[last], options[first]):
+                drift = Drift(name, before, after, last, first, commits)
+                other = found.get((name, before, after))
+                if other is None or commits < other.commits:
+                    found[name, before, after] = drift
+    return tuple(sorted(found.values(), key=lambda d: (d.first, d.last, d.name)))
+
+
+def lines(material: Material) -> list[str]:
+    """Return the part of the report; nothing while fewer than two configurations are known."""
+    built = {b.commit for b in material.builds if material.kernel(b.commit).get("options")}
+    if len(built) < 2:
+        return []
+    out = words.heading("Configuration along the range")
+    drifts = find(material)
+    if not drifts:
+        return out + words.wrap(f"The {len(built)} kernels built have the same effective .config.")
+    stretch: tuple[int, int] | None = None
+    for drift in drifts[:_SHOWN]:
+        if stretch != (drift.last, drift.first):
+            stretch = (drift.last, drift.first)
+            shas = material.graph.shas
+            within = "with this commit" if drift.commits == 1 else f"within {count(drift.commits, 'commit')}"
+            out.append(f"  {shas[drift.last][:12]}..{shas[drift.first][:12]}, {within}:")
+        out.append(f"    CONFIG_{drift.name}: {drift.before} -> {drift.after}")
+    if len(drifts) > _SHOWN:
+        out.append(f"  and {len(drifts) - _SHOWN} more, all of them in report.json")
+    return out
+
+
+def render(material: Material) -> list[dict[str, Any]]:
+    """Return the drifts as JSON values, commits as full ids."""
+    shas = material.graph.shas
+    return [{**dataclasses.asdict(d), "last": shas[d.last], "first": shas[d.first]} for d in find(material)]

@@ -1,0 +1,100 @@
+"""Commits near broken ones: the chance that they are broken too, and how far the search steps away."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bisector.core import broken
+from bisector.core.history import History
+from bisector.core.model import Booted, Built, CommitGraph, Conclusion, Goal, Left, Measure, Metric, Ran, Threshold
+from bisector.core.planner import Planner
+from bisector.core.state import fold
+from bisector.core.view import View
+
+GOAL = Goal(Metric("real", "s", "lower", Threshold(0.05)))
+
+
+def linear(n, **more):
+    parents = tuple(() if i == 0 else (i - 1,) for i in range(n + 1))
+    return CommitGraph(tuple(f"{i:040x}" for i in range(n + 1)), parents, (False, *[True] * n), 0, n, **more)
+
+
+def seen(n, failed, worked, **more):
+    records = [Built(c, False, 9.0, failure="error") for c in failed]
+    for c in worked:
+        records += [Built(c, True, 9.0, f"k{c}"), Booted(f"b{c}", c, "t", True, 5.0, 0.0)]
+        records += [Ran(f"b{c}", 0, {"real": 1.0}, 1.0, 0.0), Left(f"b{c}")]
+    graph = linear(n, **more)
+    return View(fold(graph, GOAL, records), History(graph))
+
+
+def test_nothing_is_suspected_before_a_failure_nor_for_what_was_skipped_beforehand():
+    view = seen(100, [], [0, 100], untestable={50: "not Linux"})
+    assert not broken.chance(view).any()
+
+
+def test_the_chance_halves_at_the_geometric_mean_of_what_is_known():
+    chance = broken.chance(seen(100, [36], [0, 100]))
+    assert chance[36 + 7] == pytest.approx(0.5, abs=0.01)  # sqrt(65) = 8.06 commits of the stretch
+    assert chance[36 - 5] == pytest.approx(0.5, abs=0.01)  # sqrt(37) = 6.08
+    assert chance[0] == chance[100] == 0
+
+
+def test_a_second_failure_moves_the_next_try_out_by_a_factor():
+    one = broken.chance(seen(1000, [500], [0, 1000]))
+    two = broken.chance(seen(1000, [500, 540], [0, 1000]))
+    assert one[600] < 0.3 < two[600]
+    assert two[520] == broken.SURROUNDED
+
+
+def test_a_commit_that_works_ends_the_stretch():
+    chance = broken.chance(seen(1000, [500], [0, 510, 1000]))
+    assert not chance[510:].any()
+    assert 0 < chance[509] < 0.1 < chance[300]
+
+
+@given(st.integers(2, 200), st.data())
+def test_it_is_a_probability_and_falls_with_the_distance(n, data):
+    places = data.draw(st.lists(st.integers(1, n - 1), unique=True, max_size=8))
+    cut = data.draw(st.integers(0, len(places)))
+    failed, worked = places[:cut], [0, n, *places[cut:]]
+    chance = broken.chance(seen(n, failed, worked))
+    assert ((chance >= 0) & (chance < 1)).all()
+    assert not chance[worked].any()
+    for c in failed:
+        up = [chance[i] for i in range(c + 1, n + 1) if not {*range(c + 1, i + 1)} & {*failed, *worked}]
+        assert up == sorted(up, reverse=True)
+    assert np.isfinite(chance).all()
+
+
+@pytest.mark.parametrize("length", [1, 10, 100, 400])
+def test_a_stretch_that_does_not_build_is_left_after_a_few_failures(length):
+    """512 lies in the stretch, the culprit is 900: without distance every commit of the stretch would be tried."""
+    stretch = range(512 - length // 2, 512 - length // 2 + length)
+    graph, records, failures = linear(1024), [], 0
+    planner = Planner()
+    for k in range(200):
+        decision = planner.next(fold(graph, GOAL, records))
+        if isinstance(decision, Conclusion):
+            break
+        assert isinstance(decision, Measure)
+        commit, boot = decision.commit, decision.boot
+        state = fold(graph, GOAL, records)
+        if boot is None:
+            records += [Left(v.boot) for v in state.visits if v.live]
+            if commit in stretch:
+                failures += 1
+                records.append(Built(commit, False, 20.0, failure="error: simulated"))
+                continue
+            if (commit, decision.layout) not in state.binaries:
+                records.append(Built(commit, True, 20.0, f"k{commit}.{decision.layout}", decision.layout))
+            boot = f"b{k}"
+            records.append(Booted(boot, commit, "t", True, 5.0, float(k), decision.layout, decision.purpose))
+        begun = sum(isinstance(r, Ran) and r.boot == boot for r in records)
+        for i in range(begun, begun + decision.runs):
+            value = 100.0 * (1 + 0.1 * (commit >= 900)) * (1 + 0.001 * ((i * 7919) % 5 - 2))
+            records.append(Ran(boot, i, {"real": value}, 1.0, k + i / 100))
+    assert isinstance(decision, Conclusion)
+    assert [f.commits for f in decision.findings] == [(900,)]
+    assert failures <= 4
