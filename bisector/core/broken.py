@@ -1,4 +1,4 @@
-"""Commits near one that cannot be tested: how likely each is broken as well, so that the next try goes far enough."""
+"""Commits near one that cannot be tested: how likely each is broken too, so that the next try goes far."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ from numpy.typing import NDArray
 
 from bisector.core.view import View
 
-SURROUNDED = 0.95
-"""Chance that a commit between two broken ones, with none that works between them, is broken too: below 1,
-for there may be two breakages."""
+SHARED = 0.8
+"""Chance that a failure is a breakage that neighbours share, and not the commit's own. Between two broken
+commits, with none that works between them, it is the chance to fail. Not so high that a commit which alone
+can split what remains would seem worth less than measuring again what is known."""
 
 
 def chance(view: View) -> NDArray[np.float64]:
     """Return for every commit (n,) the chance (0..1) that a breakage already seen holds it as well.
 
-    A breakage begins at some commit and ends where it was mended. How long such stretches are differs by orders
-    of magnitude, so the logarithm of the distance to either edge is taken as uniform between what is known: the
-    broken commits seen, and the nearest that worked. Every further broken one therefore moves the next try out
-    by a factor, not by a step. Distances are counted in the topological order of the graph, in which a branch's
-    commits stand together. What was known before any trial (not Linux, --skip) says nothing of its neighbours.
+    A breakage begins at some commit and ends where it was mended. How long such stretches are differs by
+    orders of magnitude, so the logarithm of the distance to either edge is taken as uniform between what is
+    known: the broken commits seen, and the nearest that worked. Every further broken one therefore moves the
+    next try out by a factor, not by a step. Distances are counted in the topological order of the graph, in
+    which a branch's commits stand together. What was known before any trial (not Linux, --skip) says nothing
+    of its neighbours.
     """
     n = view.history.n
     result = np.zeros(n)
@@ -33,15 +35,15 @@ def chance(view: View) -> NDArray[np.float64]:
         inside = broken[(broken > below) & (broken < above)]
         first, last = int(inside[0]), int(inside[-1])
         extent = last - first + 1
-        result[first : last + 1] = SURROUNDED
+        result[first : last + 1] = SHARED
         up, down = np.arange(last + 1, above), np.arange(below + 1, first)
-        result[up] = _reaches(up - first + 1, extent, above - first + 1)
-        result[down] = _reaches(last - down + 1, extent, last - below + 1)
+        result[up] = SHARED * _reaches(up - first + 1, extent, above - first + 1)
+        result[down] = SHARED * _reaches(last - down + 1, extent, last - below + 1)
     return result
 
 
 def _reaches(distance: NDArray[np.int64], least: int, most: int) -> NDArray[np.float64]:
-    """Return the chance that a stretch seen to be `least` long, and known to be shorter than `most`, reaches as
-    far as `distance` (all in commits, least < distance < most)."""
+    """Return the chance that a stretch seen to be `least` long, and known to be shorter than `most`, reaches
+    as far as `distance` (all in commits, least < distance < most)."""
     reaches: NDArray[np.float64] = np.log(most / distance) / np.log(most / least)
     return reaches

@@ -29,8 +29,6 @@ MORE = 0.3
 """The rest is searched while another culprit in it is at least this probable."""
 SPREAD = 0.2
 """The share of alpha that may be spent on calling a loss spread, for it is looked at after every trial."""
-LEAST_BITS = 2e-4
-"""A trial that brings less than this is not worth a boot: thousands would be needed for an answer."""
 
 
 class Planner:
@@ -187,7 +185,7 @@ class _Turn:
                 return self._certify(found, belief)
         purpose = "attribute" if proven else "search"
         trial = search.next_trial(belief, view, proven, found, "attribute" if proven else "search")
-        if trial is None or trial[1].bits < LEAST_BITS or self._stuck(purpose):
+        if trial is None or trial[1].bits < search.LEAST_BITS or self._stuck(purpose):
             if proven:
                 return ending.culprits(view, belief, self.proofs, self._total())
             return self.give_up("No trial brings information that is worth its cost.")

@@ -18,9 +18,8 @@ from bisector.core.words import count
 
 QUANTILES, OUTER = (0.5, 0.35, 0.65), (0.15, 0.85)
 """Where new commits are looked for: about the middle of the mass, further out where two are likely."""
-FAR = 3.0
-"""How fast a commit's worth falls with its distance from where it is looked for, as a share of the mass: at the
-ends of the range (0.5) 0.2 is left. The few that are found so are then rated exactly."""
+LEAST_BITS = 2e-4
+"""A trial that brings less than this is not worth a boot: thousands would be needed for an answer."""
 NEAR = 3
 """Built commits near the middle that are rated as well."""
 
@@ -99,7 +98,8 @@ def next_trial(
         return None
     most = view.goal.max_runs_per_boot
     rated = chooser.best(options, min(most, 2) if view.exact else most, _discount(chooser, view, fails))
-    best = rated[0]
+    # What is cheap and tells nothing must not hide what is likely to fail and would tell much.
+    best = next((choice for choice in rated if choice.bits >= LEAST_BITS), rated[0])
     runs = best.runs
     if best.option.live is None and runs > 2:
         runs = -(-runs // 2)  # the boot is judged half-way: it may have said enough
@@ -207,17 +207,17 @@ def _options(
             options.append(Option(commit, 0, None, view.boot_cost, True))
     fresh = testable & ~_known(belief, view)
     fresh[list(built)] = False
+    fresh &= (mass > 1e-6) & (mass < 1 - 1e-6)  # what all or none of the suspects lie below splits nothing
     if fresh.any():
         whole = view.history.whole()
-        # A commit that lacks part of good's history has an unknown offset: it must split better to be taken.
-        penalty = np.where(whole, 0.0, 0.25)
+        # A commit that lacks part of good's history has an unknown offset: it must split better to be taken,
+        # and so must one that is likely to fail. What splits nothing has no worth at all.
+        hope = np.where(fresh, np.where(whole, 1.0, 0.5) * (1 - fails), 0.0)
         fixed = view.build_cost + view.boot_cost
         likely_two = float(belief.pair.sum()) > 0.1
         for quantile in (QUANTILES + OUTER * likely_two) if total else ():
-            # Falls with the distance about as the bits of a split do; only what can be tested brings them.
-            hope = np.exp(-FAR * (np.abs(mass - quantile) + penalty)) * (1 - fails)
-            commit = int(np.argmax(np.where(fresh, hope, -1.0)))
-            if 1e-6 < mass[commit] < 1 - 1e-6 and all(o.commit != commit for o in options):
+            commit = int(np.argmax(hope * np.minimum(mass / quantile, (1 - mass) / (1 - quantile))))
+            if all(o.commit != commit for o in options):
                 options.append(Option(commit, 0, None, fixed, False))
     if view.layouts and found.probability > 0.2 and belief.noise_mean("unit") > 0.05 * belief.problem.effect:
         options += _layouts(view, found)

@@ -7,7 +7,18 @@ from hypothesis import strategies as st
 
 from bisector.core import broken
 from bisector.core.history import History
-from bisector.core.model import Booted, Built, CommitGraph, Conclusion, Goal, Left, Measure, Metric, Ran, Threshold
+from bisector.core.model import (
+    Booted,
+    Built,
+    CommitGraph,
+    Conclusion,
+    Goal,
+    Left,
+    Measure,
+    Metric,
+    Ran,
+    Threshold,
+)
 from bisector.core.planner import Planner
 from bisector.core.state import fold
 from bisector.core.view import View
@@ -36,8 +47,10 @@ def test_nothing_is_suspected_before_a_failure_nor_for_what_was_skipped_beforeha
 
 def test_the_chance_halves_at_the_geometric_mean_of_what_is_known():
     chance = broken.chance(seen(100, [36], [0, 100]))
-    assert chance[36 + 7] == pytest.approx(0.5, abs=0.01)  # sqrt(65) = 8.06 commits of the stretch
-    assert chance[36 - 5] == pytest.approx(0.5, abs=0.01)  # sqrt(37) = 6.08
+    assert chance[36 + 7] == pytest.approx(
+        broken.SHARED / 2, abs=0.01
+    )  # sqrt(65) = 8.06 commits of the stretch
+    assert chance[36 - 5] == pytest.approx(broken.SHARED / 2, abs=0.01)  # sqrt(37) = 6.08
     assert chance[0] == chance[100] == 0
 
 
@@ -45,7 +58,7 @@ def test_a_second_failure_moves_the_next_try_out_by_a_factor():
     one = broken.chance(seen(1000, [500], [0, 1000]))
     two = broken.chance(seen(1000, [500, 540], [0, 1000]))
     assert one[600] < 0.3 < two[600]
-    assert two[520] == broken.SURROUNDED
+    assert two[520] == broken.SHARED
 
 
 def test_a_commit_that_works_ends_the_stretch():
@@ -70,7 +83,7 @@ def test_it_is_a_probability_and_falls_with_the_distance(n, data):
 
 @pytest.mark.parametrize("length", [1, 10, 100, 400])
 def test_a_stretch_that_does_not_build_is_left_after_a_few_failures(length):
-    """512 lies in the stretch, the culprit is 900: without distance every commit of the stretch would be tried."""
+    """512 lies in the stretch, the culprit is 900: stepping one by one would try the whole stretch."""
     stretch = range(512 - length // 2, 512 - length // 2 + length)
     graph, records, failures = linear(1024), [], 0
     planner = Planner()

@@ -8,9 +8,11 @@ from bisector.interfaces.report.material import Material
 
 
 def material(parents, options):
-    """Return a bisection that built the commits of `options`: index -> configuration, None for a failed build."""
+    """Return a bisection that built the commits of `options`: index -> configuration, None: it failed."""
     n = len(parents)
-    graph = CommitGraph(tuple(f"{i + 1:x}" * 40 for i in range(n)), parents, (False, *[True] * (n - 1)), 0, n - 1)
+    graph = CommitGraph(
+        tuple(f"{i + 1:x}" * 40 for i in range(n)), parents, (False, *[True] * (n - 1)), 0, n - 1
+    )
     records = []
     for number, (commit, found) in enumerate(options.items()):
         built = Built(commit, found is not None, 9.0, failure="" if found is not None else "error")
@@ -24,7 +26,9 @@ LINE = ((), (0,), (1,), (2,), (3,))
 
 def test_a_change_is_told_with_the_shortest_stretch_that_holds_it():
     found = drift.find(
-        material(LINE, {0: {"SMP": "y"}, 4: {"SMP": "y", "RT": "y"}, 2: {"SMP": "y"}, 3: {"SMP": "y", "RT": "y"}})
+        material(
+            LINE, {0: {"SMP": "y"}, 4: {"SMP": "y", "RT": "y"}, 2: {"SMP": "y"}, 3: {"SMP": "y", "RT": "y"}}
+        )
     )
     assert found == (drift.Drift("RT", "absent", "y", 2, 3, 1),)
 

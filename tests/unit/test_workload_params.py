@@ -10,7 +10,7 @@ from bisector.adapters.output import OutputError, parse
 from bisector.adapters.payload import metric_specs
 from bisector.errors import RequestError
 from bisector.interfaces.cli.asking import parameters, workload_name
-from bisector.interfaces.report.text import start_command
+from bisector.interfaces.report.reproduce import start_command
 from bisector.ports import MetricSpec
 from bisector.spec.request import Accepted, Request
 from bisector.spec.settings import Settings

@@ -32,7 +32,9 @@ def find(material: Material) -> tuple[Drift, ...]:
 
     Compared are the built commits with the nearest built ones among their ancestors.
     """
-    options = {i: dict(material.kernel(i).get("options", {})) for i in sorted({b.commit for b in material.builds})}
+    options = {
+        i: dict(material.kernel(i).get("options", {})) for i in sorted({b.commit for b in material.builds})
+    }
     built = [i for i, found in options.items() if found]
     history = History(material.graph)
     found: dict[tuple[str, str, str], Drift] = {}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from bisector.core.model import Direction, Ending, Interval
 from bisector.core.words import interval, percent
@@ -97,3 +98,17 @@ def duration(seconds: float) -> str:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def pairs(rows: Mapping[str, str]) -> list[str]:
+    """Return names and their texts in two columns."""
+    width = min(max((len(name) for name in rows), default=0), 20)
+    out: list[str] = []
+    for name, value in rows.items():
+        out += wrap(f"{name:<{width}}  {value}", "  ", " " * (width + 4))
+    return out
+
+
+def date(seconds: float) -> str:
+    """Return a time, given in seconds since the epoch, to the minute."""
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
