@@ -19,7 +19,8 @@ from bisector.adapters.monitors import plans
 from bisector.errors import InfrastructureError, RequestError
 from bisector.ports import Job, MetricSpec, Needs
 from bisector.resources import resource
-from bisector.spec.manifest import MetricManifest, WorkloadManifest
+from bisector.spec.manifest import WorkloadManifest
+from bisector.spec.metric import MetricManifest
 from bisector.spec.points import Point, fixed
 from bisector.spec.workload import MANIFEST, Workload
 

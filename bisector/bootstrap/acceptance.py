@@ -13,7 +13,7 @@ from bisector import bootstrap
 from bisector.core.model import CommitGraph, Goal, TestbedClock
 from bisector.errors import InfrastructureError, RequestError, SourceFailed
 from bisector.spec import serial
-from bisector.spec.manifest import parse_threshold
+from bisector.spec.metric import parse_threshold
 from bisector.spec.needs import check_testbed
 from bisector.spec.request import Accepted, KnownFix, Request
 from bisector.spec.settings import Settings

@@ -7,170 +7,21 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from bisector.core.model import Direction, Metric, TestbedClock, Threshold
-from bisector.spec.base import Spec, nearest
-from bisector.spec.host import CPUS, HostManifest, Switch
+from bisector.core.model import TestbedClock
+from bisector.spec.base import Spec
+from bisector.spec.metric import MetricManifest, check_pattern, check_ratio
 from bisector.spec.monitors import Monitors, listed
 from bisector.spec.monitors import Userspace as Userspace
 from bisector.spec.points import BLOCK_DEVICE, Point, fixed, placeholders, points
+from bisector.spec.requires import EnvironmentManifest, RequiresManifest
 
 ParseKind = Literal["key-value", "time", "json", "regex", "results"]
 
-_THRESHOLD = re.compile(r"\s*(?P<value>[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)\s*(?P<unit>\S.*?)?\s*")
-_RATIO = re.compile(r"(?P<over>[A-Za-z][\w.-]*)\s*/\s*(?P<under>[A-Za-z][\w.-]*)")
-_SIZE = re.compile(r"(?P<number>[1-9][0-9]*)(?P<unit>[MGT])")
-_UNITS = {"M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _NAME = r"^[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)?$"
-
-
-class MetricManifest(Spec):
-    """One number that a run gives."""
-
-    name: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]*$")
-    unit: str = Field(min_length=1, description="as the workload prints it: 's', 'ops/s', ...")
-    better: Direction
-    threshold: str = Field(description="smallest change worth blaming: '5%', or absolute with unit: '0.1 s'")
-    decides: bool = Field(default=False, description="the metric that the search follows; one for each clock")
-    clocks: tuple[TestbedClock, ...] = Field(
-        default=("wall", "instructions"), min_length=1, description="the clocks under which it can decide"
-    )
-    optional: bool = Field(default=False, description="a run without it is a good run; it cannot decide")
-    at: str = Field(
-        default="",
-        description="where it stands in the output, if not under its name: a dotted path (json), a regular "
-        "expression with one group (regex), the key (key-value, time), the name in 'compare' (results)",
-    )
-
-    ratio: str = Field(
-        default="", description="'A / B': computed from two other metrics of the same run, not printed"
-    )
-
-    @field_validator("ratio")
-    @classmethod
-    def _two_names(cls, value: str) -> str:
-        if value and _RATIO.fullmatch(value) is None:
-            raise ValueError("write the names of two metrics, as in 'cycles / instructions'")
-        return value
-
-    @property
-    def operands(self) -> tuple[str, str] | None:
-        """Numerator and denominator of a ratio, by name."""
-        match = _RATIO.fullmatch(self.ratio)
-        return (match["over"], match["under"]) if match is not None else None
-
-    @field_validator("threshold", mode="before")
-    @classmethod
-    def _with_unit(cls, value: object) -> object:
-        if isinstance(value, int | float):
-            raise ValueError("a threshold needs a unit: '5%' of the good level, or an amount such as '0.1 s'")
-        return value
-
-    @field_validator("threshold", mode="after")
-    @classmethod
-    def _understood(cls, value: str, info: ValidationInfo) -> str:
-        if "unit" in info.data:  # else the unit itself is wrong, which is told already
-            parse_threshold(value, info.data["unit"])
-        return value
-
-    def metric(self) -> Metric:
-        """Return it as the core knows it."""
-        return Metric(self.name, self.unit, self.better, parse_threshold(self.threshold, self.unit))
-
-
-def parse_threshold(text: str, unit: str) -> Threshold:
-    """Read '5%' or '0.1 s' for a metric in `unit`. Raises ValueError that says what would be right."""
-    match = _THRESHOLD.fullmatch(text)
-    right = f"write '5%' (of the good level) or an amount in the metric's unit, such as '0.1 {unit}'"
-    if match is None:
-        raise ValueError(f"the threshold '{text}' is not a number with a unit; {right}")
-    value, found = float(match["value"]), match["unit"]
-    if found is None:
-        raise ValueError(f"the threshold '{text}' has no unit; {right}")
-    if value <= 0:
-        raise ValueError(f"the threshold '{text}' must be above zero; {right}")
-    if found == "%":
-        return Threshold(value / 100.0, relative=True)
-    if found != unit:
-        raise ValueError(f"the threshold '{text}' is not in the metric's unit '{unit}'; {right}")
-    return Threshold(value, relative=False)
-
-
-class EnvironmentManifest(HostManifest):
-    """What is pinned on the testbed while the workload runs; before and after are recorded."""
-
-    autogroup: Switch = Field(
-        default="off", description="an SSH session's task group costs a fifth of a pipe-test"
-    )
-    cpus: str | None = Field(default=None, pattern=CPUS)
-    nice: int = Field(default=0, ge=-20, le=19)
-    sysctl: dict[str, str] = Field(default_factory=dict, description="name with dots -> value")
-    variables: dict[str, str] = Field(default_factory=dict, description="added to the fixed environment")
-
-    @field_validator("sysctl", "variables", mode="before")
-    @classmethod
-    def _texts(cls, value: Any) -> Any:  # noqa: ANN401 - whatever the file holds
-        if isinstance(value, dict):
-            return {
-                k: str(v) if isinstance(v, int | float) and not isinstance(v, bool) else v
-                for k, v in value.items()
-            }
-        return value
-
-    def settings(self) -> dict[str, str]:
-        """Return the flat form that travels in `Job.environment`: '0'/'1', 'sysctl.<name>', 'env.<NAME>'."""
-        flat = {**super().settings(), "autogroup": "1" if self.autogroup == "on" else "0"}
-        flat["nice"] = str(self.nice)
-        if self.cpus is not None:
-            flat["cpus"] = self.cpus
-        flat.update({f"sysctl.{name}": value for name, value in self.sysctl.items()})
-        flat.update({f"env.{name}": value for name, value in self.variables.items()})
-        return flat
-
-
-class RequiresManifest(Spec):
-    """What a kernel and a testbed must have; `perfbisect workload check` looks whether they do."""
-
-    packages: tuple[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]+$")], ...] = Field(
-        default=(),
-        description="Debian packages; a guest gets an image with them, other testbeds must have them",
-    )
-    programs: tuple[str, ...] = Field(
-        default=(),
-        description="programs that must be found on the testbed; '{name}' of a parameter becomes its value",
-    )
-    kernel: tuple[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")], ...] = Field(
-        default=(), description="fragments of kernels/configs that its kernels are built with, all granted"
-    )
-    block_device: str | None = Field(
-        default=None,
-        description="a scratch disk of at least so many bytes: '512M', '1G'; its content is lost",
-    )
-    cgroup: Literal["v1", "v2", "any"] | None = Field(
-        default=None, description="version of the control groups; asks for the fragment 'cgroup' as well"
-    )
-    cpus: int = Field(default=1, ge=1, description="CPUs that the testbed has at least")
-
-    @field_validator("block_device", mode="before")
-    @classmethod
-    def _size(cls, value: object) -> object:
-        if value is not None and (not isinstance(value, str) or _SIZE.fullmatch(value) is None):
-            raise ValueError("write the size of the device as '512M' or '1G'")
-        return value
-
-    @property
-    def fragments(self) -> tuple[str, ...]:
-        """The config fragments that kernels for this workload have beside their recipe's own."""
-        return tuple(sorted({*self.kernel, *(("cgroup",) if self.cgroup else ())}))
-
-    @property
-    def block_device_bytes(self) -> int:
-        """The size that the scratch disk has at least; 0 where none is needed."""
-        match = _SIZE.fullmatch(self.block_device) if self.block_device is not None else None
-        return int(match["number"]) * _UNITS[match["unit"]] if match is not None else 0
 
 
 class WorkloadManifest(Spec):
@@ -353,9 +204,9 @@ class WorkloadManifest(Spec):
             if metric.decides and metric.optional:
                 raise ValueError(f"the metric '{metric.name}' decides, so it cannot be optional")
             if metric.operands is not None:
-                _check_ratio(metric, self.metrics)
+                check_ratio(metric, self.metrics)
             elif self.parse == "regex":
-                _check_pattern(metric)
+                check_pattern(metric)
         return self
 
 
@@ -371,23 +222,3 @@ def _values(name: object, given: object) -> list[str]:
     if len(set(texts)) != len(texts):
         raise ValueError(f"the parameter '{name}' has a value twice")
     return texts
-
-
-def _check_ratio(ratio: MetricManifest, metrics: tuple[MetricManifest, ...]) -> None:
-    printed = {metric.name: metric for metric in metrics if not metric.ratio}
-    if ratio.at:
-        raise ValueError(f"metric '{ratio.name}' is a ratio, so it stands nowhere: leave 'at' out")
-    for name in ratio.operands or ():
-        if name not in printed:
-            raise ValueError(f"metric '{ratio.name}': no metric '{name}' is printed{nearest(name, printed)}")
-        if printed[name].optional and not ratio.optional:
-            raise ValueError(f"metric '{ratio.name}' must be optional, because '{name}' is")
-
-
-def _check_pattern(metric: MetricManifest) -> None:
-    try:
-        groups = re.compile(metric.at).groups
-    except re.error as error:
-        raise ValueError(f"metric '{metric.name}': 'at' is not a regular expression: {error}") from error
-    if groups != 1:
-        raise ValueError(f"metric '{metric.name}': 'at' needs exactly one group, the number")

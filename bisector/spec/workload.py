@@ -15,7 +15,8 @@ from bisector.core.model import Metric, TestbedClock
 from bisector.errors import RequestError
 from bisector.resources import resource
 from bisector.spec.base import load_yaml, nearest
-from bisector.spec.manifest import MetricManifest, Userspace, WorkloadManifest
+from bisector.spec.manifest import Userspace, WorkloadManifest
+from bisector.spec.metric import MetricManifest
 
 MANIFEST = "workload.yaml"
 

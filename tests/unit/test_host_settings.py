@@ -13,7 +13,7 @@ from bisector.adapters.payload import HOST, agent_command, agent_files, boot_wor
 from bisector.core.environment import settings, unset
 from bisector.errors import RequestError
 from bisector.spec.lab import lab_from_inventory
-from bisector.spec.manifest import EnvironmentManifest
+from bisector.spec.requires import EnvironmentManifest
 
 CPU = "/sys/devices/system/cpu"
 

@@ -8,7 +8,7 @@ from bisector.adapters.payload import metric_specs
 from bisector.bootstrap.workload_check import read_samples
 from bisector.core.model import Threshold
 from bisector.errors import RequestError
-from bisector.spec.manifest import parse_threshold
+from bisector.spec.metric import parse_threshold
 from bisector.spec.workload import list_workloads, load_workload
 
 GOOD = """\
