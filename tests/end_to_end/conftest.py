@@ -19,7 +19,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Say what is left out and how to run it."""
     if os.environ.get("END_TO_END"):
         return
-    reason = "a search whose guests are killed takes a quarter of an hour: 'make test-end-to-end' runs it"
+    reason = "long searches, minutes to an hour each: 'make test-end-to-end' runs it"
     for item in items:
         if item.get_closest_marker("long"):
             item.add_marker(pytest.mark.skip(reason=reason))
@@ -32,13 +32,19 @@ def cache() -> Path:
 
 
 @pytest.fixture(scope="session")
-def tags(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> tuple[Path, dict[str, str]]:
-    """The small history and its tags; skipped only where this machine's archive has no kernel source."""
+def demo(cache: Path) -> Path:
+    """The demo's history; skipped only where this machine's archive has no kernel source."""
     demo = cache / "demo" / "linux"
     prepare = [sys.executable, str(ROOT / "kernels" / "demo" / "prepare-history"), str(demo)]
     done = subprocess.run(prepare, capture_output=True, text=True, check=False)
     if done.returncode == 3:
         pytest.skip(f"no kernel source to be had: {done.stderr.strip().splitlines()[0]}")
     assert done.returncode == 0, done.stdout + done.stderr
+    return demo
+
+
+@pytest.fixture(scope="session")
+def tags(tmp_path_factory: pytest.TempPathFactory, demo: Path) -> tuple[Path, dict[str, str]]:
+    """The small history and its tags."""
     repository = tmp_path_factory.mktemp("small") / "linux"
     return repository, small_history.make(repository, demo)

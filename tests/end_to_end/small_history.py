@@ -1,4 +1,4 @@
-"""A short history of the real kernel: eight commits on top of the demo's base, each made for one purpose.
+"""Short histories of the real kernel: a few commits on top of the demo's base, each made for one purpose.
 
 It borrows the objects of the demo's repository (`kernels/demo/prepare-history`), so that making it takes
 seconds and a few kilobytes. Every commit touches a single .c file: after the first build all are quick.
@@ -7,6 +7,7 @@ seconds and a few kilobytes. Every commit touches a single .c file: after the fi
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,26 +79,28 @@ def git(repository: Path, *command: str, stdin: str | None = None) -> str:
     return done.stdout
 
 
-def make(target: Path, demo: Path) -> dict[str, str]:
-    """Make the repository in `target`, borrowing from `demo`; return tag -> commit id (e2e-00: base)."""
+def make(
+    target: Path, demo: Path, changes: Sequence[Change] = CHANGES, prefix: str = "e2e"
+) -> dict[str, str]:
+    """Make the repository in `target`, borrowing from `demo`; return tag -> commit id (<prefix>-00: base)."""
     target.mkdir(parents=True)
     git(target, "init", "--quiet", "--initial-branch=main")
     objects = git(demo, "rev-parse", "--path-format=absolute", "--git-path", "objects").strip()
     (target / ".git" / "objects" / "info" / "alternates").write_text(f"{objects}\n")
     base = git(demo, "rev-parse", "rt-00^{commit}").strip()
     texts: dict[str, str] = {}
-    stream = [f"reset refs/heads/main\nfrom {base}\n\nreset refs/tags/e2e-00\nfrom {base}\n\n"]
-    for number, change in enumerate(CHANGES, start=1):
+    stream = [f"reset refs/heads/main\nfrom {base}\n\nreset refs/tags/{prefix}-00\nfrom {base}\n\n"]
+    for number, change in enumerate(changes, start=1):
         text = texts.get(change.path) or git(target, "cat-file", "blob", f"{base}:{change.path}")
         assert text.count(change.old) == 1, f"{change.path} is not as expected for '{change.subject}'"
         texts[change.path] = text = text.replace(change.old, change.new)
         stream.append(
             f"commit refs/heads/main\ncommitter {_WHO}\n{_data(change.subject)}"
             f"M 100644 inline {change.path}\n{_data(text)}\n"
-            f"reset refs/tags/e2e-{number:02d}\nfrom refs/heads/main\n\n"
+            f"reset refs/tags/{prefix}-{number:02d}\nfrom refs/heads/main\n\n"
         )
     git(target, "fast-import", "--quiet", stdin="".join(stream))
-    names = [f"e2e-{number:02d}" for number in range(LAST + 1)]
+    names = [f"{prefix}-{number:02d}" for number in range(len(changes) + 1)]
     return {name: git(target, "rev-parse", f"{name}^{{commit}}").strip() for name in names}
 
 

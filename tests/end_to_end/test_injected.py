@@ -1,0 +1,131 @@
+"""Every workload finds the commit that makes slow what it looks at, and blames nobody behind it.
+
+One history slows down one part of the kernel after the other; each workload is searched over the whole of it,
+and then over what follows its own culprit, where the others must not mislead it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end import small_history
+from tests.end_to_end.small_history import Change
+
+pytestmark = [pytest.mark.end_to_end, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(5400)]
+
+
+def _spin(times: int) -> str:
+    return f"	for (unsigned int spin = 0; spin < {times}; spin++)\n		barrier();\n\n"
+
+
+_PIPE = "	/* Null write succeeds. */\n	if (unlikely(total_len == 0))\n		return 0;\n\n"
+_AIO = "	/* enforce forwards compatibility on users */\n	if (unlikely(iocb.aio_reserved2)) {\n"
+_UNIX = "	wait_for_unix_gc(scm.fp);\n\n	err = -EOPNOTSUPP;\n	if (msg->msg_flags & MSG_OOB) {\n#if"
+_SHMEM = "	offset = *ppos & ~PAGE_MASK;\n\n	for (;;) {\n		struct folio *folio"
+_TICK = "	for_each_sched_entity(se) {\n		cfs_rq = cfs_rq_of(se);\n		entity_tick("
+_FORK = "	/*\n	 * Don't allow sharing the root directory with processes in a different\n"
+_TIME = "		for_each_thread(tsk, t) {\n			task_cputime(t, &utime, &stime);\n"
+_LAST = "Built %u zonelists"
+
+
+def _before(text: str, times: int) -> str:
+    """Return the text with a loop before it."""
+    return _spin(times) + text
+
+
+CHANGES = (
+    Change("net: Spell out that a family is there", "net/socket.c", "NET: Registered %s", "NET: now has %s"),
+    Change("pipe: Dawdle in every write", "fs/pipe.c", _PIPE, _PIPE + _spin(400)),
+    Change("aio: Dawdle with every block", "fs/aio.c", _AIO, _before(_AIO, 2000)),
+    Change("unix: Dawdle in every message", "net/unix/af_unix.c", _UNIX, _before(_UNIX, 2000)),
+    Change("shmem: Dawdle in every read", "mm/shmem.c", _SHMEM, _before(_SHMEM, 1000)),
+    Change("fork: Dawdle with every process", "kernel/fork.c", _FORK, _before(_FORK, 200_000)),
+    Change(
+        "sched: Dawdle in every tick",
+        "kernel/sched/fair.c",
+        _TICK,
+        _before(_TICK, 25_000),
+    ),
+    Change("posix-timers: Dawdle with every reading", "kernel/sched/cputime.c", _TIME, _TIME + _spin(100)),
+    Change("mm: Say how many zone lists there are", "mm/page_alloc.c", _LAST, _LAST.replace("Built", "Made")),
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A workload and the number of the commit that it must find."""
+
+    workload: str
+    culprit: int
+
+
+CASES = (
+    Case("pipe-test", 2),
+    Case("perf-bench", 2),
+    Case("cfs-bandwidth/small", 2),
+    Case("db-aio", 3),
+    Case("hackbench", 4),
+    Case("fio", 5),
+    Case("stress-ng/fork", 6),
+    Case("sched-tick/small", 7),
+    Case("poundtime/small", 8),
+)
+
+
+Start = Callable[[str, int, int], subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def injected(tmp_path_factory: pytest.TempPathFactory, demo: Path) -> tuple[Path, dict[str, str]]:
+    """The history and its tags."""
+    repository = tmp_path_factory.mktemp("injected") / "linux"
+    return repository, small_history.make(repository, demo, CHANGES, "injected")
+
+
+@pytest.fixture
+def start(injected: tuple[Path, dict[str, str]], cache: Path, tmp_path: Path) -> Start:
+    """The command on a range of the history."""
+    environment = {**os.environ, "PERFBISECT_STATE_DIR": str(tmp_path), "PERFBISECT_CACHE_DIR": str(cache)}
+
+    def run(workload: str, good: int, bad: int) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [
+                *(str(Path(sys.executable).with_name("perfbisect")), "start", "--repo", str(injected[0])),
+                *("--good", f"injected-{good:02d}", "--bad", f"injected-{bad:02d}"),
+                *("--workload", workload, "--json"),
+            ],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.workload)
+def test_the_injected_commit_is_found(
+    case: Case, start: Start, injected: tuple[Path, dict[str, str]]
+) -> None:
+    done = start(case.workload, 0, len(CHANGES))
+    assert done.returncode == 0, done.stderr[-6000:]
+    report = json.loads(done.stdout)
+    blamed = [commit["sha"] for finding in report["findings"] for commit in finding["commits"]]
+    assert blamed == [injected[1][f"injected-{case.culprit:02d}"]]
+    print(f"{case.workload}: {report['findings'][0]['effect']}, {report['costs']}")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.workload)
+def test_nobody_behind_it_is_blamed(case: Case, start: Start) -> None:
+    done = start(case.workload, case.culprit, len(CHANGES))
+    assert done.returncode == 2, done.stderr[-6000:]
+    assert json.loads(done.stdout)["ending"] == "not reproduced"
