@@ -14,30 +14,26 @@ import time
 from bisector.core.environment import unset
 from bisector.core.model import (
     Booted,
-    Built,
     Conclusion,
     Decision,
-    Irrelevant,
     Left,
     Measure,
     Ran,
     RunFailed,
 )
 from bisector.core.state import extend
-from bisector.engine.builders import Builders
+from bisector.engine.building import Building, check_stop
 from bisector.engine.events import EventKind, OnEvent
-from bisector.engine.ledger import Ledger, kernel_note
+from bisector.engine.ledger import Ledger
 from bisector.engine.observing import watched
 from bisector.engine.services import Services
 from bisector.engine.telling import Teller, words
 from bisector.errors import (
-    BuildFailed,
     InfrastructureError,
-    Interrupted,
     KernelError,
     WorkloadFailed,
 )
-from bisector.ports import BuildOrder, Job, Kernel, Session, Stored
+from bisector.ports import Job, Kernel, Session, Stored
 from bisector.spec.request import Accepted
 
 _TRIES = 3
@@ -73,7 +69,9 @@ class Driver:
             services.store, stored.id, stored.graph, self.accepted.the_goal(), services.folder(stored.id)
         )
         self._teller = Teller(on_event, self._ledger)
-        self._builders = Builders(services.builders, stop.is_set)
+        self._building = Building(
+            self.accepted, stored.graph, services, self._ledger, self._teller, self._bench, stop
+        )
 
     # --- decide -----------------------------------------------------------------------------------------
 
@@ -106,7 +104,9 @@ class Driver:
         """
         try:
             if number > self._ledger.stale:
-                self._build_ahead()
+                with self._ledger.lock:
+                    pending = tuple(self._pending.values())
+                self._building.ahead(pending)
                 self._measure(measure, testbed)
         finally:
             with self._ledger.lock:
@@ -117,7 +117,7 @@ class Driver:
         for testbed in list(self._sessions):
             with contextlib.suppress(InfrastructureError):
                 self._leave(testbed)
-        self._builders.close()
+        self._building.close()
 
     def _measure(self, measure: Measure, testbed: str) -> None:
         boot, session = self._sessions.get(testbed, ("", None))
@@ -129,17 +129,17 @@ class Driver:
             session = None
         failures = losses = 0
         while wanted > 0:
-            self._check_stop()
+            check_stop(self._stop)
             try:
                 if session is None:
-                    kernel = self._build(measure, testbed)
+                    kernel = self._building.build(measure, testbed)
                     if kernel is None:
                         return
                     boot, session = self._boot(measure, kernel, testbed)
                 self._run(boot, session, measure, testbed)
                 wanted -= 1
             except InfrastructureError as error:
-                self._check_stop()  # our own farewell ends guests, which looks like a fault from here
+                check_stop(self._stop)  # our own farewell ends guests, which looks like a fault from here
                 losses += 1
                 self._leave(testbed, lost=True)
                 session = None
@@ -151,7 +151,7 @@ class Driver:
                     raise
                 self._stop.wait(_PAUSE_SECONDS * 2 ** (losses - 1))
             except KernelError as error:
-                self._check_stop()
+                check_stop(self._stop)
                 failures += 1
                 if max(failures, len(self._vain(measure.commit))) >= _KERNEL_TRIES:
                     self._failed(error, measure, testbed)
@@ -190,53 +190,6 @@ class Driver:
 
     # --- build, boot, run -------------------------------------------------------------------------------
 
-    def _build(self, measure: Measure, testbed: str) -> Kernel | None:
-        """Return the kernel, or None when the commit does not build (which is then recorded)."""
-        order = self._order(measure)
-        known = (measure.commit, measure.layout) in self._ledger.state.binaries
-        started = time.monotonic()
-        try:
-            with self._bench:
-                kernel = self._builders.build(order, self._teller.progress(measure, testbed))
-        except BuildFailed as error:
-            self._check_stop()
-            seconds = time.monotonic() - started
-            failed = Built(
-                measure.commit, False, seconds, layout=measure.layout, failure=error.message.strip()
-            )
-            self._ledger.record(failed, {"details": error.details})
-            self._teller.tell("trouble", error.message, measure.commit, testbed, seconds=seconds)
-            return None
-        if not known:
-            built = Built(
-                commit=measure.commit,
-                ok=True,
-                seconds=kernel.seconds,
-                binary=kernel.binary,
-                layout=measure.layout,
-                cached=kernel.cached,
-            )
-            self._ledger.record(built, {"kernel": kernel_note(kernel)})
-            words = "is in the cache" if kernel.cached else "is built"
-            self._teller.tell("build", f"the kernel {words}", measure.commit, testbed, seconds=kernel.seconds)
-            self._prune(measure.commit)
-            if self._ledger.measured_already(kernel.binary, measure.commit):
-                self._teller.tell(
-                    "note", "the same kernel as one that was measured: no boot needed", measure.commit
-                )
-                return None
-        return kernel
-
-    def _prune(self, commit: int) -> None:
-        """Take out what cannot change the kernel, by what the builds up to this one have read."""
-        found = self._services.irrelevant(self._graph)
-        records = self._ledger.state.records
-        before = next((r for r in reversed(records) if isinstance(r, Irrelevant)), None)
-        if found is not None and (before is None or found.commits != before.commits):
-            self._ledger.record(found)
-            count = len(found.commits)
-            self._teller.tell("note", f"{count:,} commits cannot change this kernel: nearly no prior", commit)
-
     def _boot(self, measure: Measure, kernel: Kernel, testbed: str) -> tuple[str, Session]:
         boot = self._ledger.new_boot()
         folder = self._ledger.boot_folder(boot)
@@ -247,7 +200,7 @@ class Driver:
         session = self._services.testbeds[testbed].boot(kernel, job, folder, progress)
         seconds = time.monotonic() - started
         self._sessions[testbed] = (boot, session)
-        self._check_stop()  # told to stop while it booted: whoever said so may not have seen this session
+        check_stop(self._stop)  # told to stop while it booted: whoever said so may not have seen this session
         facts = session.facts
         note = {
             "facts": json.dumps(dict(facts.facts)),
@@ -281,7 +234,7 @@ class Driver:
     def _run(
         self, boot: str, session: Session, measure: Measure, testbed: str, *, warmup: bool = False
     ) -> None:
-        self._check_stop()
+        check_stop(self._stop)
         index = self._ledger.next_run(boot)
         with self._bench:
             result = session.run(index)
@@ -310,39 +263,7 @@ class Driver:
         visits = [v for v in self._ledger.state.visits if v.commit == commit]
         return [v.boot for v in visits if not v.samples and len(v.flagged) >= _VAIN_RUNS]
 
-    def _order(self, measure: Measure) -> BuildOrder:
-        sha = self._graph.shas[measure.commit]
-        services, recipe = self._services, self.accepted.request.recipe
-        return BuildOrder(sha, recipe, measure.layout, services.patches, services.fixes)
-
-    def _build_ahead(self) -> None:
-        """Have built what the planner would measure next if it had more testbeds.
-
-        Not where a build would disturb a clock that counts time. In a thread: on a large history each of
-        these decisions takes a second, which the trial need not wait for.
-        """
-        limit = self.accepted.request.build_ahead
-        if limit and (self.accepted.clock == "instructions" or not self._services.one_host):
-            threading.Thread(target=self._look_ahead, args=(limit,), daemon=True, name="look-ahead").start()
-
-    def _look_ahead(self, limit: int) -> None:
-        orders: list[BuildOrder] = []
-        with self._ledger.lock, contextlib.suppress(Exception):  # a trial will meet it again, and tell it
-            state, pending = self._ledger.state, list(self._pending.values())
-            for _ in range(2 * limit):  # some of what it would do needs no new kernel
-                decision = self._services.planner.next(extend(state, (), pending=tuple(pending), idle=""))
-                if not isinstance(decision, Measure) or len(orders) == limit:
-                    break
-                pending.append(decision)
-                if (decision.commit, decision.layout) not in state.binaries:
-                    orders.append(self._order(decision))
-        self._builders.ahead(list(dict.fromkeys(orders)))
-
     # --- small parts ------------------------------------------------------------------------------------
-
-    def _check_stop(self) -> None:
-        if self._stop.is_set():
-            raise Interrupted("interrupted")
 
     def _leave(self, testbed: str, *, lost: bool = False, broken: bool = False) -> None:
         live = self._sessions.get(testbed)
