@@ -18,7 +18,7 @@ import re
 import socket
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -32,9 +32,9 @@ from bisector.adapters.domain_xml import (
     domain_xml,
     scratch_device,
 )
-from bisector.adapters.endpoint import SSHHost
 from bisector.adapters.fifo_line import FifoLine
 from bisector.adapters.guest_image import GuestImage, GuestImages
+from bisector.adapters.guest_session import GuestSession, ending
 from bisector.adapters.guest_watch import LOOPBACK, Look, fresh_console, wait_for_ssh
 from bisector.adapters.initramfs import checksum, first_process, initramfs
 from bisector.adapters.keep import keep
@@ -48,8 +48,8 @@ from bisector.adapters.payload import boot_words, prepared
 from bisector.adapters.scratch import scratch_file, with_device
 from bisector.adapters.session import AgentSession
 from bisector.core.model import TestbedClock
-from bisector.errors import InfrastructureError, TestbedLost
-from bisector.ports import BootFacts, Job, Kernel, Monitor, Observed, Progress, RunResult, Session
+from bisector.errors import InfrastructureError
+from bisector.ports import Job, Kernel, Progress, Session
 from bisector.spec.lab import TestbedSpec
 
 log = logging.getLogger(__name__)
@@ -137,12 +137,12 @@ class LibvirtTestbed:
         domain, port = self._start_disk(one, image, console, archive)
         look = Look(console, domain, spins=self._ticks is not None)
         opening: Opening | None = None
-        with _ending(look, domain, lambda: opening.abandon() if opening is not None else None):
+        with ending(look, domain, lambda: opening.abandon() if opening is not None else None):
             timeout = self._spec.variables.boot_timeout
             opening = Opening(
                 self._ansible,
                 self.name,
-                _ssh_host(image, port, one.folder),
+                image.ssh_host(LOOPBACK, port, one.folder),
                 one.job,
                 one.folder,
                 one.progress,
@@ -176,7 +176,7 @@ class LibvirtTestbed:
         userspace = OnSerial(archive, fifos.path)
         domain = self._launch(one, userspace, console)
         look = Look(console, domain, spins=self._ticks is not None)
-        with _ending(look, domain, fifos.close):
+        with ending(look, domain, fifos.close):
             timeout = self._spec.variables.boot_timeout
             session = console_guest.open_session(
                 one.kernel,
@@ -247,74 +247,6 @@ class _Boot:
     started: float
 
 
-@contextlib.contextmanager
-def _ending(look: Look, domain: Domain, tidy: Callable[[], None]) -> Iterator[None]:
-    """End the guest of a boot that fails, and say so if it was taken away rather than failed by itself."""
-    try:
-        yield
-    except BaseException as error:
-        tidy()
-        lost = look.lost() if isinstance(error, InfrastructureError) else None
-        domain.destroy()
-        if lost is not None and not isinstance(error, TestbedLost):
-            raise lost from error
-        raise
-
-
-@dataclass(slots=True)
-class GuestSession:
-    """A session that keeps its guest suspended between runs: see domain_xml about sleep=off."""
-
-    facts: BootFacts
-    inner: Session
-    domain: Domain
-    racing: bool
-    _held: contextlib.ExitStack
-    _suspended: bool = False
-    _left: bool = False
-
-    def run(self, index: int) -> RunResult:
-        """Resume the guest for one run. Raises as `ports.Session.run`."""
-        self._resume()
-        result = self.inner.run(index)
-        self._suspend()
-        return result
-
-    def observe(self, monitor: Monitor) -> Observed:
-        """Resume the guest for the runs of a monitor. Raises as `ports.Session.observe`."""
-        self._resume()
-        result = self.inner.observe(monitor)
-        self._suspend()
-        return result
-
-    def _resume(self) -> None:
-        if self._left:
-            raise TestbedLost("the guest of this boot has been ended")
-        if self._suspended:
-            try:
-                self.domain.resume()
-            except InfrastructureError as error:
-                raise TestbedLost("the suspended guest cannot be resumed", details=error.details) from error
-            self._suspended = False
-
-    def _suspend(self) -> None:
-        if self.racing:
-            try:
-                self.domain.suspend()
-                self._suspended = True
-            except InfrastructureError as error:  # it costs host time, no more
-                log.warning("%s: %s", error.message, error.details)
-
-    def leave(self) -> None:
-        """End the guest. Never raises."""
-        if self._left:
-            return
-        self._left = True
-        self.inner.leave()
-        self.domain.destroy()
-        self._held.close()
-
-
 def _with_image(session: AgentSession, image: str) -> AgentSession:
     """Return the session; its facts say which user space it has, for samples of two cannot be compared."""
     session.facts = replace(session.facts, facts={**session.facts.facts, "image": image})
@@ -344,16 +276,6 @@ def _free_port() -> int:
         probe.bind((LOOPBACK, 0))
         port: int = probe.getsockname()[1]
         return port
-
-
-def _ssh_host(image: GuestImage, port: int, folder: Path) -> SSHHost:
-    """Pin the image's host key to the port of this boot."""
-    known_hosts = folder / "known_hosts"
-    try:
-        known_hosts.write_text(f"[{LOOPBACK}]:{port} {image.host_key}\n", encoding="ascii")
-    except OSError as error:
-        raise InfrastructureError(f"cannot write {known_hosts}: {error.strerror}") from error
-    return SSHHost(LOOPBACK, port, "root", image.key.absolute(), known_hosts)
 
 
 def domain_prefix(state_dir: Path) -> str:
