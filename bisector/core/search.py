@@ -97,7 +97,10 @@ def next_trial(
     if not options:
         return None
     most = view.goal.max_runs_per_boot
-    rated = chooser.best(options, min(most, 2) if view.exact else most, _discount(chooser, view, fails))
+    least = min((float(fails[o.commit]) for o in options if not o.built), default=0.0)
+    rated = chooser.best(
+        options, min(most, 2) if view.exact else most, _discount(chooser, view, fails, least)
+    )
     # What is cheap and tells nothing must not hide what is likely to fail and would tell much.
     best = next((choice for choice in rated if choice.bits >= LEAST_BITS), rated[0])
     runs = best.runs
@@ -149,12 +152,20 @@ def _reason(best: Choice, runs: int, known: bool, fails: float) -> str:
     return f"{what}; {where}; {best.runs} {bring} {best.bits:.2g} bit for {best.cost:.3g} s{now}{near}"
 
 
-def _discount(chooser: Chooser, view: View, fails: NDArray[np.float64]) -> Callable[[int], float] | None:
-    """Return the share of a commit's information that can be hoped for, None where it is the whole."""
+def _discount(
+    chooser: Chooser, view: View, fails: NDArray[np.float64], least: float
+) -> Callable[[int], float] | None:
+    """Return the share of a commit's information that can be hoped for, None where it is the whole.
+
+    least: chance to fail of the new commit that is most likely to work. New ones are compared with it, not
+    with those known to work: where all that could split the rest may fail, one of them must be tried.
+    """
     overlap = _overlap(chooser, view)
     if not fails.any():
         return overlap
-    return lambda commit: (1 - float(fails[commit])) * (1.0 if overlap is None else overlap(commit))
+    return lambda commit: (
+        min(1.0, (1 - float(fails[commit])) / (1 - least)) * (1.0 if overlap is None else overlap(commit))
+    )
 
 
 def _overlap(chooser: Chooser, view: View) -> Callable[[int], float] | None:

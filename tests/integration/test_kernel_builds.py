@@ -148,6 +148,20 @@ def test_an_image_must_hold_the_kernel_just_linked(lab: Lab) -> None:
     assert len(made) == 2
 
 
+NO_NOTES = """\
+PHDRS { text PT_LOAD; note PT_NOTE; }
+SECTIONS { .text : { *(.text*) } :text .note : { *(.nothing) } :note /DISCARD/ : { *(.note*) } }
+"""
+
+
+def test_a_kernel_with_room_for_notes_and_none_in_it_is_a_kernel(lab: Lab) -> None:
+    makefile = MAKEFILE.replace("-Wl,--build-id=sha1", "-Wl,--build-id=none -T $(srctree)/kernel.lds")
+    bare = lab.change({"Makefile": makefile, "kernel.lds": NO_NOTES}, "as v2.6.21-rc4")
+    kernel = lab.builder().build(lab.order(bare), lab.said.append)
+    assert kernel.image.exists()
+    assert kernel.build_id == ""
+
+
 def configured(kconfig: str, after: str = "") -> dict[str, str]:
     """A toy whose code depends on whether SPEED is granted. after: a command that follows the link."""
     factor = "-DFACTOR=$(if $(shell grep CONFIG_SPEED=y $(O)/.config),3,5)"
