@@ -63,7 +63,7 @@ def open_session(
     Raises BootFailed (the kernel), TestbedLost, InfrastructureError; the caller ends the guest then.
     """
     try:
-        facts = read_facts(wait_for_agent(look, fifos, Patience(timeout, look.worked, started)))
+        facts = agent_facts(wait_for_agent(look, fifos, Patience(timeout, look.worked, started)))
         _prove(kernel, facts)
         booted = time.monotonic()
         line: Line = fifos
@@ -87,6 +87,18 @@ def open_session(
         ticks_per_second=ticks_per_second,
         wall=ticks_per_second is None,
     )
+
+
+def agent_facts(text: str) -> dict[str, str]:
+    """Return what the agent tells first. Raises BootFailed for anything else: something in the guest speaks
+    on this port, and the same programs speak properly under other kernels."""
+    try:
+        return read_facts(text)
+    except InfrastructureError as error:
+        raise BootFailed(
+            "the kernel boots, but something else than the measuring agent speaks on its second serial port",
+            details=text[-2000:],
+        ) from error
 
 
 def _prove(kernel: Kernel, facts: dict[str, str]) -> None:

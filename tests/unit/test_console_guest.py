@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters.console_guest import ConsoleNotes, UnaskedLine
+from bisector.adapters.console_guest import ConsoleNotes, UnaskedLine, agent_facts
 from bisector.adapters.fifo_line import FifoLine
 from bisector.adapters.line import LineClosed, LineSilent
-from bisector.errors import InfrastructureError
+from bisector.errors import BootFailed, InfrastructureError
 
 
 @pytest.fixture
@@ -153,3 +153,10 @@ def test_what_the_console_said_during_a_run_belongs_to_the_run(tmp_path: Path) -
     with console.open("ab") as file:
         file.write(b"again\r\n")
     assert json.loads(line.receive(1.0))["kernel"] == ["own words"]
+
+
+def test_what_speaks_on_the_agents_port_and_is_not_the_agent_is_the_kernels_doing() -> None:
+    assert agent_facts('{"uname.release": "2.6.18"}\n') == {"uname.release": "2.6.18"}
+    with pytest.raises(BootFailed, match="something else than the measuring agent") as error:
+        agent_facts("[    0.000000] Linux version 2.6.22-rc7\n")
+    assert "2.6.22-rc7" in error.value.details

@@ -42,6 +42,11 @@ TEXTS = {
         '\t\t    : "=am" (err), "+b" (next), "+d" (id), "+c" (size),\n',
         '\t\t    : "=a" (err), "+b" (next), "+d" (id), "+c" (size),\n',
     ),
+    "serial-ports-in-order": (
+        "arch/i386/kernel/legacy_serial.c",
+        "\tif (pnp_platform_devices && !force_legacy_probe)\n\t\treturn -ENODEV;\n",
+        "\tif (pnp_platform_devices && 0)\n\t\treturn -ENODEV;\n",
+    ),
     "copy-user-string-end": (
         "arch/x86/lib/copy_user_64.S",
         "END(copy_user_generic_c)\n",
