@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from bisector.core.view import View
 
-SHARED = 0.8
+SHARED = 0.6
 """Chance that a failure is a breakage that neighbours share, and not the commit's own. Between two broken
-commits, with none that works between them, it is the chance to fail. Not so high that a commit which alone
-can split what remains would seem worth less than measuring again what is known."""
+commits, with none that works between them, it is the chance to fail. Where failures are scattered (30% of
+1,024 commits) a search costs 2% more than without distance, with 0.8 it is 8%."""
 
 
-def chance(view: View) -> NDArray[np.float64]:
-    """Return for every commit (n,) the chance (0..1) that a breakage already seen holds it as well.
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """What failures so far say of every commit.
+
+    fails: (n,) chance (0..1) that a breakage already seen holds it as well. hope: (n,) what a trial brings
+    for its cost beside that of a commit which surely works (0..1): a failure brings nothing, but it costs
+    nothing either if the culprit lies in the breakage itself, for then all of its commits must be tried.
+    """
+
+    fails: NDArray[np.float64]
+    hope: NDArray[np.float64]
+
+
+def look(view: View, weight: NDArray[np.float64]) -> Broken:
+    """Return what failures so far say. weight: (n,) probability of each commit to be a culprit.
 
     A breakage begins at some commit and ends where it was mended. How long such stretches are differs by
     orders of magnitude, so the logarithm of the distance to either edge is taken as uniform between what is
@@ -24,22 +39,24 @@ def chance(view: View) -> NDArray[np.float64]:
     of its neighbours.
     """
     n = view.history.n
-    result = np.zeros(n)
+    fails, hope = np.zeros(n), np.ones(n)
     broken = np.array(sorted(set(view.state.untestable) - set(view.graph.untestable)), dtype=np.int64)
-    if not len(broken):
-        return result
     works = np.array(sorted({v.commit for v in view.state.visits if v.samples}), dtype=np.int64)
+    total = max(float(weight.sum()), 1e-12)
     for gap in np.unique(np.searchsorted(works, broken)).tolist():
         below = int(works[gap - 1]) if gap else -1
         above = int(works[gap]) if gap < len(works) else n
         inside = broken[(broken > below) & (broken < above)]
         first, last = int(inside[0]), int(inside[-1])
         extent = last - first + 1
-        result[first : last + 1] = SHARED
         up, down = np.arange(last + 1, above), np.arange(below + 1, first)
-        result[up] = SHARED * _reaches(up - first + 1, extent, above - first + 1)
-        result[down] = SHARED * _reaches(last - down + 1, extent, last - below + 1)
-    return result
+        fails[first : last + 1] = SHARED
+        fails[up] = SHARED * _reaches(up - first + 1, extent, above - first + 1)
+        fails[down] = SHARED * _reaches(last - down + 1, extent, last - below + 1)
+        stretch = slice(below + 1, above)
+        needed = min(1.0, float(weight[stretch] @ fails[stretch]) / total)
+        hope[stretch] = (1 - fails[stretch]) / (1 - fails[stretch] * needed)
+    return Broken(fails, hope)
 
 
 def _reaches(distance: NDArray[np.int64], least: int, most: int) -> NDArray[np.float64]:

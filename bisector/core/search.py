@@ -92,15 +92,13 @@ def next_trial(
 ) -> tuple[Measure, Choice] | None:
     """Return the best trial and its rating, None when nothing can be measured."""
     chooser = Chooser(belief, view.history, view.run_cost, proven)
-    fails = broken.chance(view)
-    options = _options(belief, view, found, purpose, fails)
+    weight = member_weights(belief, view)
+    seen = broken.look(view, weight)
+    options = _options(belief, view, found, purpose, weight, seen.hope)
     if not options:
         return None
     most = view.goal.max_runs_per_boot
-    least = min((float(fails[o.commit]) for o in options if not o.built), default=0.0)
-    rated = chooser.best(
-        options, min(most, 2) if view.exact else most, _discount(chooser, view, fails, least)
-    )
+    rated = chooser.best(options, min(most, 2) if view.exact else most, _discount(chooser, view, seen.hope))
     # What is cheap and tells nothing must not hide what is likely to fail and would tell much.
     best = next((choice for choice in rated if choice.bits >= LEAST_BITS), rated[0])
     runs = best.runs
@@ -110,7 +108,9 @@ def next_trial(
         best.option.commit,
         max(1, runs),
         purpose,
-        _reason(best, runs, best.option.commit in belief.problem.tested, float(fails[best.option.commit])),
+        _reason(
+            best, runs, best.option.commit in belief.problem.tested, float(seen.fails[best.option.commit])
+        ),
         best.option.boot,
         layout=best.option.layout,
     )
@@ -152,20 +152,12 @@ def _reason(best: Choice, runs: int, known: bool, fails: float) -> str:
     return f"{what}; {where}; {best.runs} {bring} {best.bits:.2g} bit for {best.cost:.3g} s{now}{near}"
 
 
-def _discount(
-    chooser: Chooser, view: View, fails: NDArray[np.float64], least: float
-) -> Callable[[int], float] | None:
-    """Return the share of a commit's information that can be hoped for, None where it is the whole.
-
-    least: chance to fail of the new commit that is most likely to work. New ones are compared with it, not
-    with those known to work: where all that could split the rest may fail, one of them must be tried.
-    """
+def _discount(chooser: Chooser, view: View, hope: NDArray[np.float64]) -> Callable[[int], float] | None:
+    """Return the share of a commit's information that can be hoped for, None where it is the whole."""
     overlap = _overlap(chooser, view)
-    if not fails.any():
+    if (hope == 1.0).all():
         return overlap
-    return lambda commit: (
-        min(1.0, (1 - float(fails[commit])) / (1 - least)) * (1.0 if overlap is None else overlap(commit))
-    )
+    return lambda commit: float(hope[commit]) * (1.0 if overlap is None else overlap(commit))
 
 
 def _overlap(chooser: Chooser, view: View) -> Callable[[int], float] | None:
@@ -195,7 +187,12 @@ def _overlap(chooser: Chooser, view: View) -> Callable[[int], float] | None:
 
 
 def _options(
-    belief: Belief, view: View, found: Suspect, purpose: Purpose, fails: NDArray[np.float64]
+    belief: Belief,
+    view: View,
+    found: Suspect,
+    purpose: Purpose,
+    weight: NDArray[np.float64],
+    hope: NDArray[np.float64],
 ) -> list[Option]:
     """Return the trials worth rating: the live boot, the ends, built commits near the middle, new commits."""
     state = view.state
@@ -207,7 +204,6 @@ def _options(
         at = r.boot.index(live.boot) if live.boot in r.boot else None
         precision = float(r.precision[at]) if at is not None else 1e-9
         options.append(Option(live.commit, live.layout, live.boot, 0.0, True, precision))
-    weight = member_weights(belief, view)
     total = float(weight.sum())
     mass = view.history.mass(weight) / max(total, 1e-12)
     testable = testable_mask(view)
@@ -223,11 +219,11 @@ def _options(
         whole = view.history.whole()
         # A commit that lacks part of good's history has an unknown offset: it must split better to be taken,
         # and so must one that is likely to fail. What splits nothing has no worth at all.
-        hope = np.where(fresh, np.where(whole, 1.0, 0.5) * (1 - fails), 0.0)
+        worth = np.where(fresh, np.where(whole, 1.0, 0.5) * hope, 0.0)
         fixed = view.build_cost + view.boot_cost
         likely_two = float(belief.pair.sum()) > 0.1
         for quantile in (QUANTILES + OUTER * likely_two) if total else ():
-            commit = int(np.argmax(hope * np.minimum(mass / quantile, (1 - mass) / (1 - quantile))))
+            commit = int(np.argmax(worth * np.minimum(mass / quantile, (1 - mass) / (1 - quantile))))
             if all(o.commit != commit for o in options):
                 options.append(Option(commit, 0, None, fixed, False))
     if view.layouts and found.probability > 0.2 and belief.noise_mean("unit") > 0.05 * belief.problem.effect:
