@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from bisector.adapters.fakes_lab import LabModel
+from bisector.core.history import History
 from bisector.core.memory import Memory
 from bisector.core.model import (
     Booted,
@@ -28,6 +29,7 @@ from bisector.core.model import (
 from bisector.core.planner import Planner
 from bisector.core.search import member_weights
 from bisector.core.state import fold
+from bisector.core.view import View
 from bisector.simulation.judge import judge
 from bisector.simulation.scenario import Culprit, Scenario
 from bisector.simulation.trial import run_trial
@@ -347,3 +349,13 @@ def test_under_an_exact_clock_ends_that_do_not_differ_are_known_to_differ_by_lit
     )
     assert end.ending is Ending.NOT_REPRODUCED
     assert -0.01 < end.total.low <= 0 <= end.total.high < 0.01
+
+
+@pytest.mark.parametrize(
+    ("compiled", "cached", "cost"), [(0, 0, 60.0), (0, 2, 30.0), (0, 10, 10.0), (2, 2, 20.0), (9, 0, 30.0)]
+)
+def test_a_build_is_expected_to_cost_less_where_kernels_came_from_the_cache(compiled, cached, cost):
+    builds = [Built(c, True, 30.0, f"k{c}") for c in range(compiled)]
+    builds += [Built(c, True, 0.1, f"k{c}", cached=True) for c in range(compiled, compiled + cached)]
+    graph = linear(20)
+    assert View(fold(graph, goal(), builds), History(graph)).build_cost == pytest.approx(cost)
