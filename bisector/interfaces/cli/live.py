@@ -133,6 +133,9 @@ class Live:
         if self.expected is None:
             return ""
         e = self.expected
+        builds, boots, _ = self._totals
+        if builds > e.builds and boots > e.boots:  # one culprit was expected, and there may be more
+            return ", longer than expected"
         parts = zip(
             self._totals,
             (e.builds, e.boots, e.runs),
