@@ -140,11 +140,10 @@ class GuestImages:
 
 
 def _debootstrap(work: Path, files: Path, disk: Path, packages: Sequence[str]) -> None:
-    targets = ["apt-get", "indextargets", "--format", _TARGET, "Created-By: Packages"]
-    listed = process.run(targets).output
+    listed = _lists()
     if not listed.strip():  # a fresh machine or container has no lists yet
         process.run(["apt-get", "update"], timeout=_UPDATE_SECONDS)
-        listed = process.run(targets).output
+        listed = _lists()
     suite, sources = apt_sources(listed)
     (work / "sources.list").write_text("".join(f"{line}\n" for line in sources), encoding="utf-8")
     (work / "apt.conf").write_text(
@@ -173,8 +172,11 @@ def _debootstrap(work: Path, files: Path, disk: Path, packages: Sequence[str]) -
 
 
 def check_packages(packages: Sequence[str]) -> None:
-    """Raise RequestError for packages that no archive of this machine has; where apt knows nothing, never."""
-    if not packages or shutil.which("apt-cache") is None:
+    """Raise RequestError for packages that no archive of this machine has; where apt knows nothing, never.
+
+    Without lists it still knows what is installed, so that alone says nothing of the rest.
+    """
+    if not packages or shutil.which("apt-cache") is None or not _lists().strip():
         return
     known = set(_KNOWN.findall(process.run(["apt-cache", "policy", *packages, *PACKAGES]).output))
     missing = [name for name in packages if name not in known]
@@ -190,6 +192,11 @@ _KNOWN = re.compile(r"^(\S+):\n(?:  .*\n)??  Candidate: (?!\(none\))", re.MULTIL
 """In what 'apt-cache policy' prints: a name, and a version that can be installed."""
 
 _TARGET = "$(ORIGIN)|$(SUITE)|$(CODENAME)|$(REPO_URI)|$(COMPONENT)|$(SIGNED_BY)"
+
+
+def _lists() -> str:
+    """Return apt's own list of the indexes that it has, a line each as `_TARGET` says."""
+    return process.run(["apt-get", "indextargets", "--format", _TARGET, "Created-By: Packages"]).output
 
 
 def apt_sources(targets: str) -> tuple[str, Sequence[str]]:

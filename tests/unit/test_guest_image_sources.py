@@ -49,11 +49,16 @@ def test_a_package_that_no_archive_has_is_refused_early(monkeypatch: pytest.Monk
     known = "".join(POLICY.format(name, "1:2.0") for name in (*PACKAGES, "fio"))
     answer = known + POLICY.format("gone", "(none)")
     monkeypatch.setattr("bisector.adapters.guest_image.shutil.which", lambda name: f"/usr/bin/{name}")
-    monkeypatch.setattr(process, "run", lambda command, **_: process.Done(tuple(command), 0, answer))
+    lists = TARGETS
+
+    def run(command: list[str], **_: object) -> process.Done:
+        return process.Done(tuple(command), 0, answer if command[0] == "apt-cache" else lists)
+
+    monkeypatch.setattr(process, "run", run)
     check_packages(["fio"])
     check_packages([])
     for name in ("fioo", "gone"):
         with pytest.raises(RequestError, match=f"has the package '{name}'"):
             check_packages(["fio", name])
-    answer = ""  # a fresh machine, whose apt has no lists yet
+    lists = ""  # a fresh machine: apt knows what is installed, and nothing else
     check_packages(["fioo"])
