@@ -40,15 +40,24 @@ class Planner:
 
     def next(self, state: State) -> Decision:
         """Return the next action with its reason, or the conclusion."""
-        if self._memory is None or self._memory.graph is not state.graph:
-            self._memory = Memory(state.graph, self.library)
-        turn = _Turn(self._memory, self._memory.view(state))
+        turn = self._turn(state)
         decision = turn.decide()
         if isinstance(decision, Measure):
             spent = ending.over_budget(turn.view, decision)
             if spent:
                 return turn.give_up(spent)
         return decision
+
+    def so_far(self, state: State) -> Conclusion:
+        """Return the conclusion, or before there is one the best statement that can be made now."""
+        turn = self._turn(state)
+        decision = turn.decide()
+        return decision if isinstance(decision, Conclusion) else turn.give_up("The search has not ended.")
+
+    def _turn(self, state: State) -> _Turn:
+        if self._memory is None or self._memory.graph is not state.graph:
+            self._memory = Memory(state.graph, self.library)
+        return _Turn(self._memory, self._memory.view(state))
 
 
 class _Turn:

@@ -142,3 +142,14 @@ def test_facts_that_follow_the_size_of_the_kernel_are_no_difference() -> None:
     assert found.settings == (("clocksource", "tsc", "hpet"),)
     assert found.mitigations == (("mitigation.mds", "Vulnerable", "Mitigation: clear"),)
     assert "clocksource changes from tsc to hpet" in found.sentences("commit abc")[0]
+
+
+def test_an_unfinished_search_tells_what_is_proven_and_no_crowd() -> None:
+    done = demo()
+    assert done.conclusion is not None
+    crowd = Finding(tuple(range(1, 5)) * 6, Interval(0.0, 0.1, 0.2), 0.95)
+    known = dataclasses.replace(
+        done.conclusion, ending=Ending.INCONCLUSIVE, findings=(*done.conclusion.findings, crowd)
+    )
+    running = dataclasses.replace(done, status="running", conclusion=None, so_far=known)
+    check("report-so-far.txt", "\n".join(text.summary(running)) + "\n")

@@ -359,3 +359,18 @@ def test_a_build_is_expected_to_cost_less_where_kernels_came_from_the_cache(comp
     builds += [Built(c, True, 0.1, f"k{c}", cached=True) for c in range(compiled, compiled + cached)]
     graph = linear(20)
     assert View(fold(graph, goal(), builds), History(graph)).build_cost == pytest.approx(cost)
+
+
+def test_what_is_known_before_the_end_names_what_is_proven():
+    values = {c: 100.0 * (1 + 0.1 * (c >= 20) + 0.2 * (c >= 45)) for c in range(65)}
+    end, records, _ = drive(
+        linear(64), goal(), lambda c, run: values[c] * (1 + 0.001 * ((run * 7919) % 5 - 2))
+    )
+    assert {f.commits for f in end.findings} == {(20,), (45,)}
+    planner = Planner()
+    known = [planner.so_far(fold(linear(64), goal(), records[:k])) for k in range(8, len(records), 8)]
+    proven = [{f.commits for f in one.findings if f.certified} for one in known]
+    assert all(one.ending is Ending.INCONCLUSIVE for one in known[:-1])
+    assert all(p <= {(20,), (45,)} for p in proven)
+    assert any(len(p) == 1 for p in proven)
+    assert planner.so_far(fold(linear(64), goal(), records)).ending is end.ending

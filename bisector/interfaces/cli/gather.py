@@ -6,13 +6,14 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bisector.core.model import Booted, Built, Marked, Measure
+from bisector.core.model import Booted, Built, Conclusion, Marked, Measure, Record
 from bisector.errors import PerfbisectError, RequestError
 from bisector.interfaces.cli import services
-from bisector.interfaces.report.material import Commit, Material
+from bisector.interfaces.report.material import NAMED, Commit, Material
 
 if TYPE_CHECKING:
     from bisector.interfaces.cli.services import Stored
+    from bisector.spec.request import Accepted
     from bisector.spec.settings import Settings
 
 
@@ -61,8 +62,9 @@ def material(settings: Settings, stored: Stored) -> Material:
     for _, decision in decisions:
         if isinstance(decision, Measure):
             wanted.add(decision.commit)
-    for finding in stored.conclusion.findings if stored.conclusion else ():
-        wanted |= {*finding.commits, *finding.parents}
+    known = stored.conclusion or _so_far(stored, accepted, records)
+    for finding in known.findings if known else ():
+        wanted |= {*finding.commits[:NAMED], *finding.parents}
     folder = settings.state_dir / "bisections" / stored.id
     return Material(
         id=stored.id,
@@ -77,7 +79,19 @@ def material(settings: Settings, stored: Stored) -> Material:
         commits=_names(settings, accepted.request.repo, stored.graph.shas, sorted(wanted)),
         host=_host(folder, accepted.version),
         files={"raw output": str(folder)},
+        so_far=None if stored.conclusion else known,
     )
+
+
+def _so_far(
+    stored: Stored, accepted: Accepted, records: Sequence[tuple[int, Record, Mapping[str, str]]]
+) -> Conclusion | None:
+    """Return what can be said before the end; None while nothing has been measured."""
+    from bisector.core.planner import Planner
+    from bisector.core.state import fold
+
+    state = fold(stored.graph, accepted.the_goal(), [record for _, record, _ in records])
+    return Planner().so_far(state) if any(v.samples for v in state.visits) else None
 
 
 def index(settings: Settings, material: Material, rev: str) -> int:

@@ -1,8 +1,8 @@
 """The report for machines: one JSON object with everything that the text says, unrounded and unabridged.
 
 Keys: schema (this form's number), id, status, exit_code, request, metric, threshold, alpha, clock, ending,
-summary, confidence, total, rest, findings, warnings, trials, monitors,
-builds, drift, untestable, user, costs, host, files.
+summary, confidence, total, rest, findings, so_far (findings before there is a conclusion), warnings, trials,
+monitors, builds, drift, untestable, user, costs, host, files.
 Commits are full ids; effects are relative changes (0.35: the number rises by 35%); times are seconds.
 """
 
@@ -44,6 +44,7 @@ def render(material: Material) -> dict[str, Any]:
         "total": _interval(conclusion.total) if conclusion else None,
         "rest": _interval(conclusion.rest) if conclusion else None,
         "findings": [_finding(material, f) for f in conclusion.findings] if conclusion else [],
+        "so_far": [_finding(material, f) for f in material.so_far.findings] if material.so_far else [],
         "levels": [{"commit": shas[i], **(_interval(x) or {})} for i, x in conclusion.levels]
         if conclusion
         else [],

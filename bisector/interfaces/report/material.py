@@ -32,6 +32,8 @@ from bisector.core.model import (
 from bisector.core.state import State, fold
 
 Note = Mapping[str, str]
+NAMED = 20
+"""Commits of a set that are named: in a large history each name costs git up to a second."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,8 @@ class Trial:
 class Material:
     """All that a report needs. request: what the user asked for, as the store keeps it.
 
-    host: versions and machine, name -> text. files: where things are, name -> path.
+    host: versions and machine, name -> text. files: where things are, name -> path. so_far: the best
+    statement before there is a conclusion.
     """
 
     id: str
@@ -92,6 +95,7 @@ class Material:
     commits: Mapping[int, Commit] = field(default_factory=dict)
     host: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
+    so_far: Conclusion | None = None
 
     @cached_property
     def state(self) -> State:

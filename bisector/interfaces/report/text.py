@@ -6,7 +6,7 @@ from bisector.core.model import Conclusion, Discarded, Ending, Finding
 from bisector.core.words import count
 from bisector.interfaces.report import context, drift, levels, monitors, reproduce, trials, words
 from bisector.interfaces.report.differences import Change, Differences, compare
-from bisector.interfaces.report.material import Material
+from bisector.interfaces.report.material import NAMED, Material
 
 _OPTIONS_SHOWN = 20
 
@@ -48,7 +48,8 @@ def summary(material: Material) -> list[str]:
     """Return the first part: what was found, how sure, how large; it stands alone on a terminal."""
     conclusion = material.conclusion
     if conclusion is None:
-        return [f"No conclusion yet: {material.status}.", "", *words.wrap(context.asked(material))]
+        asked = words.wrap(context.asked(material))
+        return [f"No conclusion yet: {material.status}.", "", *asked, *_so_far(material)]
     out = [f"Result: {words.ending(conclusion.ending)}", ""]
     for finding in conclusion.findings:
         out += _finding(material, finding)
@@ -58,14 +59,25 @@ def summary(material: Material) -> list[str]:
     return out
 
 
+def _so_far(material: Material) -> list[str]:
+    findings = material.so_far.findings if material.so_far is not None else ()
+    worth = [f for f in findings if f.certified or len(f.commits) <= NAMED]
+    out = words.heading("What is known so far") if worth else []
+    for finding in worth:
+        out += _finding(material, finding)
+    return out
+
+
 def _finding(material: Material, finding: Finding) -> list[str]:
     metric = material.goal.metric
     out: list[str] = []
-    for index in finding.commits:
+    for index in finding.commits[:NAMED]:
         commit = material.commit(index)
         out += [f"  {commit.sha}", f"      {commit.subject}"]
         if commit.author:
             out.append(f"      {commit.author}, {words.date(commit.when)}")
+    if len(finding.commits) > NAMED:
+        out.append(f"  and {len(finding.commits) - NAMED:,} more, all of them in report.json")
     out.append("")
     rows: dict[str, str] = {}
     first, parents = finding.commits[0], finding.parents
