@@ -127,5 +127,8 @@ def test_the_injected_commit_is_found(
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.workload)
 def test_nobody_behind_it_is_blamed(case: Case, start: Start) -> None:
     done = start(case.workload, case.culprit, len(CHANGES))
-    assert done.returncode == 2, done.stderr[-6000:]
-    assert json.loads(done.stdout)["ending"] == "not reproduced"
+    # Slower processes and ticks cost hackbench 1.7% each: together they may reach the threshold, as a spread.
+    assert done.returncode in (2, 5), done.stderr[-6000:]
+    report = json.loads(done.stdout)
+    assert report["ending"] in ("not reproduced", "spread")
+    assert report["findings"] == []
