@@ -97,7 +97,7 @@ def agent_facts(text: str) -> dict[str, str]:
     except InfrastructureError as error:
         raise BootFailed(
             "the kernel boots, but something else than the measuring agent speaks on its second serial port",
-            details=text[-2000:],
+            details=error.details,
         ) from error
 
 

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from bisector.adapters import process
 from bisector.adapters.endpoint import SSHHost
+from bisector.adapters.keep import keep
 from bisector.adapters.machine import X86_64
 from bisector.errors import InfrastructureError, RequestError
 from bisector.ports import Progress
@@ -53,10 +54,7 @@ class GuestImage:
     def ssh_host(self, address: str, port: int, folder: Path) -> SSHHost:
         """Return the way in to a guest of this image, whose host key is pinned by a file in `folder`."""
         known_hosts = folder / "known_hosts"
-        try:
-            known_hosts.write_text(f"[{address}]:{port} {self.host_key}\n", encoding="ascii")
-        except OSError as error:
-            raise InfrastructureError(f"cannot write {known_hosts}: {error.strerror}") from error
+        keep(known_hosts, f"[{address}]:{port} {self.host_key}\n".encode("ascii"))
         return SSHHost(address, port, "root", self.key.absolute(), known_hosts)
 
 

@@ -11,7 +11,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -21,6 +20,7 @@ pytest.importorskip("libvirt", reason="libvirt-python is not installed: make dep
 
 from bisector.adapters import libvirt_host
 from bisector.adapters.libvirt_testbed import domain_prefix
+from tests.end_to_end.command import PERFBISECT, perfbisect
 from tests.end_to_end.small_history import CHANGES, CULPRIT, LAST
 
 SECONDS = 1800.0
@@ -70,7 +70,7 @@ class Killer:
 def _attempt(command: list[str], environment: dict[str, str], killer: Killer) -> tuple[int, str]:
     """Run perfbisect to its end; return its exit code and what it said."""
     process = subprocess.Popen(
-        [str(Path(sys.executable).with_name("perfbisect")), *command],
+        [PERFBISECT, *command],
         cwd=environment["PERFBISECT_STATE_DIR"],
         env=environment,
         stdout=subprocess.PIPE,
@@ -115,14 +115,7 @@ def test_killed_guests_and_daemons_blame_nobody(
     assert code == 0, said[-6000:]
     assert killer.guests >= GUESTS - 2  # else it tested nothing
     assert killer.daemons == DAEMONS
-    done = subprocess.run(
-        [str(Path(sys.executable).with_name("perfbisect")), "report", "--json"],
-        cwd=state,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = perfbisect("report", "--json", environment=environment)
     report = json.loads(done.stdout)
     (finding,) = report["findings"]
     assert [commit["sha"] for commit in finding["commits"]] == [ids[f"e2e-{CULPRIT:02d}"]]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end import small_history
+from tests.end_to_end.command import perfbisect
 from tests.end_to_end.small_history import Change
 
 pytestmark = [pytest.mark.end_to_end, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(5400)]
@@ -96,17 +96,10 @@ def start(injected: tuple[Path, dict[str, str]], cache: Path, tmp_path: Path) ->
     environment = {**os.environ, "PERFBISECT_STATE_DIR": str(tmp_path), "PERFBISECT_CACHE_DIR": str(cache)}
 
     def run(workload: str, good: int, bad: int) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [
-                *(str(Path(sys.executable).with_name("perfbisect")), "start", "--repo", str(injected[0])),
-                *("--good", f"injected-{good:02d}", "--bad", f"injected-{bad:02d}"),
-                *("--workload", workload, "--json"),
-            ],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
+        ends = ("--good", f"injected-{good:02d}", "--bad", f"injected-{bad:02d}")
+        repo = str(injected[0])
+        return perfbisect(
+            *("start", "--repo", repo, *ends, "--workload", workload, "--json"), environment=environment
         )
 
     return run

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from tests.end_to_end.command import perfbisect
 from tests.end_to_end.small_history import CHANGES, CULPRIT, LAST
 
 SECONDS = 900.0
@@ -37,21 +37,9 @@ def found(
         *("start", "--repo", str(tags[0]), "--good", "e2e-00", "--bad", f"e2e-{LAST:02d}"),
         *("--workload", "pipe-test", "--json"),
         environment=environment,
+        timeout=2 * SECONDS,
     )
     return done, time.monotonic() - started, environment
-
-
-def perfbisect(*arguments: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run the installed command in a folder that holds no settings."""
-    return subprocess.run(
-        [str(Path(sys.executable).with_name("perfbisect")), *arguments],
-        cwd=environment["PERFBISECT_STATE_DIR"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=2 * SECONDS,
-        check=False,
-    )
 
 
 @pytest.mark.timeout(2 * SECONDS + 300)
@@ -93,11 +81,11 @@ def test_asked_again_it_tells_the_same(
     tags: tuple[Path, dict[str, str]], found: tuple[subprocess.CompletedProcess[str], float, dict[str, str]]
 ) -> None:
     sha = tags[1][f"e2e-{CULPRIT:02d}"]
-    report = perfbisect("report", environment=found[2])
+    report = perfbisect("report", environment=found[2], timeout=2 * SECONDS)
     assert report.returncode == 0, report.stderr
     assert sha in report.stdout
     assert CHANGES[CULPRIT - 1].subject in report.stdout
-    log = perfbisect("log", environment=found[2])
+    log = perfbisect("log", environment=found[2], timeout=2 * SECONDS)
     assert f"# first bad commit: [{sha}]" in log.stdout
     assert f"git bisect bad {sha}" in log.stdout
 

@@ -17,21 +17,19 @@ from bisector.errors import BuildFailed, InfrastructureError, RequestError, Sour
 from bisector.ports import BuildOrder
 from bisector.resources import resource
 from tests.support.small_disk import mounted
-from tests.support.toy_kernel import MAKEFILE, ToyHistory, tools_missing, write_recipes
+from tests.support.toy_kernel import BUILDERS, MAKEFILE, ToyHistory, tools_missing, write_recipes
 
 pytestmark = pytest.mark.skipif(bool(tools_missing()), reason=f"not installed: {tools_missing()}")
 
-INVENTORY = """all:
-  children:
-    builders:
-      hosts:
-        here:
-          ansible_connection: local
+INVENTORY = (
+    BUILDERS
+    + """\
         far:
           ansible_connection: local
           perfbisect_shares_files: false
           perfbisect_folder: {folder}
 """
+)
 
 
 class Lab:

@@ -14,16 +14,13 @@ from bisector.adapters.kernel_builder import KernelBuilder
 from bisector.engine.builders import Builders
 from bisector.ports import Builder, BuildOrder, Kernel
 from bisector.resources import resource
-from tests.support.toy_kernel import ToyHistory, tools_missing, write_recipes
+from tests.support.toy_kernel import BUILDERS, ToyHistory, tools_missing, write_recipes
 
 pytestmark = pytest.mark.skipif(bool(tools_missing()), reason=f"not installed: {tools_missing()}")
 
-INVENTORY = """all:
-  children:
-    builders:
-      hosts:
-        here:
-          ansible_connection: local
+INVENTORY = (
+    BUILDERS
+    + """\
         box:
           ansible_host: 127.0.0.1
           ansible_port: {port}
@@ -32,6 +29,7 @@ INVENTORY = """all:
           ansible_ssh_common_args: -o UserKnownHostsFile={known_hosts} -o IdentitiesOnly=yes
           perfbisect_folder: {folder}
 """
+)
 
 
 def test_two_trials_build_at_once_on_two_machines(sshd: Server, tmp_path: Path) -> None:  # noqa: F811

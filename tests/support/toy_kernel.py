@@ -78,6 +78,15 @@ BASE: Mapping[str, str] = {
     "Documentation/toy.rst": "A toy.\n",
 }
 
+BUILDERS = """all:
+  children:
+    builders:
+      hosts:
+        here:
+          ansible_connection: local
+"""
+"""The head of an inventory whose builders are this machine and what follows."""
+
 RECIPE = """summary = "the toy kernel of the tests"
 arch = "x86_64"
 required = ["toy"]

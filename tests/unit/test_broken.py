@@ -10,25 +10,12 @@ from bisector.core.history import History
 from bisector.core.model import (
     Booted,
     Built,
-    CommitGraph,
-    Conclusion,
-    Goal,
     Left,
-    Measure,
-    Metric,
     Ran,
-    Threshold,
 )
-from bisector.core.planner import Planner
 from bisector.core.state import fold
 from bisector.core.view import View
-
-GOAL = Goal(Metric("real", "s", "lower", Threshold(0.05)))
-
-
-def linear(n, **more):
-    parents = tuple(() if i == 0 else (i - 1,) for i in range(n + 1))
-    return CommitGraph(tuple(f"{i:040x}" for i in range(n + 1)), parents, (False, *[True] * n), 0, n, **more)
+from tests.support.searching import drive, goal, linear, step
 
 
 def seen(n, failed, worked, **more):
@@ -37,7 +24,7 @@ def seen(n, failed, worked, **more):
         records += [Built(c, True, 9.0, f"k{c}"), Booted(f"b{c}", c, "t", True, 5.0, 0.0)]
         records += [Ran(f"b{c}", 0, {"real": 1.0}, 1.0, 0.0), Left(f"b{c}")]
     graph = linear(n, **more)
-    return View(fold(graph, GOAL, records), History(graph))
+    return View(fold(graph, goal(), records), History(graph))
 
 
 def chance(view):
@@ -86,32 +73,13 @@ def test_it_is_a_probability_and_falls_with_the_distance(n, data):
 
 
 @pytest.mark.parametrize("length", [1, 10, 100, 400])
-def test_a_stretch_that_does_not_build_is_left_after_a_few_failures(length):
+def test_a_stretch_that_does_not_boot_is_left_after_a_few_failures(length):
     """512 lies in the stretch, the culprit is 900: stepping one by one would try the whole stretch."""
     stretch = range(512 - length // 2, 512 - length // 2 + length)
-    graph, records, failures = linear(1024), [], 0
-    planner = Planner()
-    for k in range(200):
-        decision = planner.next(fold(graph, GOAL, records))
-        if isinstance(decision, Conclusion):
-            break
-        assert isinstance(decision, Measure)
-        commit, boot = decision.commit, decision.boot
-        state = fold(graph, GOAL, records)
-        if boot is None:
-            records += [Left(v.boot) for v in state.visits if v.live]
-            if commit in stretch:
-                failures += 1
-                records.append(Built(commit, False, 20.0, failure="error: simulated"))
-                continue
-            if (commit, decision.layout) not in state.binaries:
-                records.append(Built(commit, True, 20.0, f"k{commit}.{decision.layout}", decision.layout))
-            boot = f"b{k}"
-            records.append(Booted(boot, commit, "t", True, 5.0, float(k), decision.layout, decision.purpose))
-        begun = sum(isinstance(r, Ran) and r.boot == boot for r in records)
-        for i in range(begun, begun + decision.runs):
-            value = 100.0 * (1 + 0.1 * (commit >= 900)) * (1 + 0.001 * ((i * 7919) % 5 - 2))
-            records.append(Ran(boot, i, {"real": value}, 1.0, k + i / 100))
-    assert isinstance(decision, Conclusion)
-    assert [f.commits for f in decision.findings] == [(900,)]
-    assert failures <= 4
+
+    slow = step(900)
+    end, records, _ = drive(
+        linear(1024), goal(), lambda commit, run: None if commit in stretch else slow(commit, run), limit=200
+    )
+    assert [f.commits for f in end.findings] == [(900,)]
+    assert sum(isinstance(r, Booted) and not r.ok for r in records) <= 4

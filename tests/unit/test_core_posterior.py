@@ -14,11 +14,7 @@ from bisector.core.history import History
 from bisector.core.model import CommitGraph
 from bisector.core.noise import Readings, Scale
 from bisector.core.posterior import FIRST, Noise
-
-
-def linear(n):
-    parents = tuple(() if i == 0 else (i - 1,) for i in range(n + 1))
-    return CommitGraph(tuple(f"{i:040x}" for i in range(n + 1)), parents, (False, *[True] * n), 0, n)
+from tests.support.searching import linear
 
 
 def read(points, sd=0.02, threshold=0.05):

@@ -48,8 +48,11 @@ def status(settings: Settings, stored: Stored) -> str:
     return stored.status
 
 
-def material(settings: Settings, stored: Stored) -> Material:
-    """Return all that a report of this bisection needs; a repository that is gone costs only the names."""
+def material(settings: Settings, stored: Stored, *, so_far: bool = False) -> Material:
+    """Return all that a report of this bisection needs; a repository that is gone costs only the names.
+
+    so_far: with what can be said before the end, which takes the planner seconds on a long history.
+    """
     from bisector.spec.request import Accepted
 
     store = services.store(settings)
@@ -62,7 +65,8 @@ def material(settings: Settings, stored: Stored) -> Material:
     for _, decision in decisions:
         if isinstance(decision, Measure):
             wanted.add(decision.commit)
-    known = stored.conclusion or _so_far(stored, accepted, records)
+    early = _so_far(stored, accepted, records) if so_far and stored.conclusion is None else None
+    known = stored.conclusion or early
     for finding in known.findings if known else ():
         wanted |= {*finding.commits[:NAMED], *finding.parents}
     folder = settings.state_dir / "bisections" / stored.id
@@ -79,7 +83,7 @@ def material(settings: Settings, stored: Stored) -> Material:
         commits=_names(settings, accepted.request.repo, stored.graph.shas, sorted(wanted)),
         host=_host(folder, accepted.version),
         files={"raw output": str(folder)},
-        so_far=None if stored.conclusion else known,
+        so_far=early,
     )
 
 

@@ -149,7 +149,7 @@ def report(
     from bisector.interfaces.report import data, text
 
     settings = asking.settings()
-    material = gather.material(settings, gather.find(settings, identity))
+    material = gather.material(settings, gather.find(settings, identity), so_far=True)
     content = json.dumps(data.render(material), indent=2) + "\n" if as_json else text.render(material)
     if to is not None:
         to.write_text(content, encoding="utf-8")

@@ -203,7 +203,7 @@ def _write(settings: Settings, identity: str) -> tuple[Path, Path] | None:
     from bisector.interfaces.report import data, text
 
     try:
-        material = gather.material(settings, gather.find(settings, identity))
+        material = gather.material(settings, gather.find(settings, identity), so_far=True)
         folder = settings.state_dir / "bisections" / identity
         paths = folder / "report.txt", folder / "report.json"
         paths[0].write_text(text.render(material), encoding="utf-8")

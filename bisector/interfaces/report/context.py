@@ -63,13 +63,7 @@ def where(material: Material) -> list[str]:
             rows[f"{name} checksum"] = ", ".join(sums)
             if len(sums) > 1:
                 rows[f"{name} checksum"] += " - it changed: boots on both sides of the change do not compare"
-    toolchains = sorted(
-        {
-            str(k["toolchain"])
-            for k in map(material.kernel, range(len(material.graph.shas)))
-            if k.get("toolchain")
-        }
-    )
+    toolchains = sorted({str(k["toolchain"]) for k in material.kernels.values() if k.get("toolchain")})
     if toolchains:
         rows["toolchain"] = ", ".join(toolchains)
     rows.update(material.files)

@@ -32,10 +32,8 @@ def find(material: Material) -> tuple[Drift, ...]:
 
     Compared are the built commits with the nearest built ones among their ancestors.
     """
-    options = {
-        i: dict(material.kernel(i).get("options", {})) for i in sorted({b.commit for b in material.builds})
-    }
-    built = [i for i, found in options.items() if found]
+    options = _options(material)
+    built = sorted(options)
     history = History(material.graph)
     found: dict[tuple[str, str, str], Drift] = {}
     for first in built:
@@ -52,15 +50,20 @@ def find(material: Material) -> tuple[Drift, ...]:
     return tuple(sorted(found.values(), key=lambda d: (d.first, d.last, d.name)))
 
 
+def _options(material: Material) -> dict[int, dict[str, str]]:
+    """Return the configurations that are known, by commit."""
+    return {i: dict(kernel["options"]) for i, kernel in material.kernels.items() if kernel.get("options")}
+
+
 def lines(material: Material) -> list[str]:
     """Return the part of the report; nothing while fewer than two configurations are known."""
-    built = {b.commit for b in material.builds if material.kernel(b.commit).get("options")}
-    if len(built) < 2:
+    built = len(_options(material))
+    if built < 2:
         return []
     out = words.heading("Configuration along the range")
     drifts = find(material)
     if not drifts:
-        return out + words.wrap(f"The {len(built)} kernels built have the same effective .config.")
+        return out + words.wrap(f"The {built} kernels built have the same effective .config.")
     stretch: tuple[int, int] | None = None
     for drift in drifts[:_SHOWN]:
         if stretch != (drift.last, drift.first):

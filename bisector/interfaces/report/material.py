@@ -163,18 +163,30 @@ class Material:
 
     def kernel(self, index: int) -> Mapping[str, Any]:
         """Return what is known of the commit's kernel (see the module's head), empty if it was not built."""
-        return self._json(index, Built, "kernel")
+        return self.kernels.get(index, {})
+
+    @cached_property
+    def kernels(self) -> Mapping[int, Mapping[str, Any]]:
+        """What is known of every kernel that was built, by commit."""
+        return self._noted(Built, "kernel")
 
     def facts(self, index: int) -> Mapping[str, str]:
         """Return what the last boot of the commit said of itself, empty if it never booted."""
-        return {str(k): str(v) for k, v in self._json(index, Booted, "facts").items()}
+        return {str(k): str(v) for k, v in self._facts.get(index, {}).items()}
 
-    def _json(self, index: int, kind: type[Built] | type[Booted], key: str) -> Mapping[str, Any]:
-        for _, record, note in reversed(self.records):
-            if isinstance(record, kind) and record.commit == index and record.ok and note.get(key):
-                value = json.loads(note[key])
-                return value if isinstance(value, dict) else {}
-        return {}
+    @cached_property
+    def _facts(self) -> Mapping[int, Mapping[str, Any]]:
+        return self._noted(Booted, "facts")
+
+    def _noted(self, kind: type[Built] | type[Booted], key: str) -> Mapping[int, Mapping[str, Any]]:
+        """Return what was last noted of each commit that was built or booted well."""
+        last = {
+            record.commit: note[key]
+            for _, record, note in self.records
+            if isinstance(record, kind) and record.ok and note.get(key)
+        }
+        values = {commit: json.loads(text) for commit, text in last.items()}
+        return {commit: value if isinstance(value, dict) else {} for commit, value in values.items()}
 
     @cached_property
     def builds(self) -> tuple[Built, ...]:
