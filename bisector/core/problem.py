@@ -69,10 +69,12 @@ def problem(
     name = np.array([same.get(c, c) for c in readings.commit.tolist()])
     span = float(readings.time.max()) or 1.0
     block = np.minimum((readings.time / span * blocks).astype(np.int64), blocks - 1)
-    key = np.stack([name, readings.layout, readings.testbed, block])
-    cells, cell = np.unique(key, axis=1, return_inverse=True)
-    cell = cell.reshape(-1)
-    _, binary = np.unique(cells[:2], axis=1, return_inverse=True)
+    # One number a cell, ordered as its four parts are: far faster than finding equal columns.
+    parts = (name, readings.layout, readings.testbed, block)
+    sizes = tuple(int(part.max()) + 1 for part in parts)
+    key, cell = np.unique(np.ravel_multi_index(parts, sizes), return_inverse=True)
+    cells = np.unravel_index(key, sizes)
+    _, binary = np.unique(key // (sizes[2] * sizes[3]), return_inverse=True)
     commits = sorted(set(cells[0].tolist()))
     tested = tuple(sorted({*commits, *marks, *same}))
     index = {c: i for i, c in enumerate(tested)}
@@ -102,7 +104,7 @@ def problem(
         readings=readings,
         tested=tested,
         commit=commit,
-        binary=binary.reshape(-1),
+        binary=binary,
         layout=cells[1],
         testbed=cells[2],
         time=time / span,

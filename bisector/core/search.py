@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +61,7 @@ def suspect(belief: Belief, view: View) -> Suspect:
     k = int(np.argmax(belief.marginal))
     members = np.flatnonzero(p.classes.label == k)
     probability = float(belief.marginal[k])
-    testable = [int(c) for c in members if view.testable(int(c))]
+    able = testable_mask(view)
     after = None
     if len(members) == 1:
         commit = int(members[0])
@@ -69,15 +70,15 @@ def suspect(belief: Belief, view: View) -> Suspect:
         inside = np.zeros(view.history.n)
         inside[members] = 1.0
         mass = view.history.mass(inside)
-        splits = testable_mask(view) & (mass > 0) & (mass < len(members)) & ~_known(belief, view)
+        splits = able & (mass > 0) & (mass < len(members)) & ~_known(belief, view)
         atomic = not splits.any()
         if atomic:
-            after = next((c for c in testable if mass[c] == len(members)), None)
+            after = next((int(c) for c in members if able[c] and mass[c] == len(members)), None)
     if atomic and after is None:  # the set ends in commits that cannot be tested: the nearest above it
         holding = p.classes.contains[k]
         above = [c for c, held in zip(p.tested, holding, strict=True) if held and view.testable(c)]
         after = min(above, default=None)
-    return Suspect(k, tuple(int(c) for c in members), probability, atomic, after)
+    return Suspect(k, tuple(members.tolist()), probability, atomic, after)
 
 
 def _known(belief: Belief, view: View) -> NDArray[np.bool_]:
@@ -232,14 +233,13 @@ def _options(
 
 
 def _layouts(view: View, found: Suspect) -> list[Option]:
-    """Return other code layouts of the commits around the suspect, where binaries scatter."""
-    result = []
-    around = {c for c in (found.after,) if c is not None}
-    for c in found.commits:
-        around |= {p for p in view.graph.parents[c] if view.testable(p)}
-    for commit in sorted(around)[:4]:
-        used = [layout for c, layout in view.state.binaries if c == commit]
-        if used:
-            fixed = view.build_cost + view.boot_cost
-            result.append(Option(commit, max(used) + 1, None, fixed, False))
-    return result
+    """Return other code layouts of the built commits around the suspect, where binaries scatter."""
+    highest: dict[int, int] = {}
+    for commit, layout in view.state.binaries:
+        highest[commit] = max(layout, highest.get(commit, 0))
+    around = set(chain.from_iterable(view.graph.parents[c] for c in found.commits))
+    if found.after is not None:
+        around.add(found.after)
+    near = sorted(c for c in around & highest.keys() if view.testable(c))[:4]
+    fixed = view.build_cost + view.boot_cost
+    return [Option(commit, highest[commit] + 1, None, fixed, False) for commit in near]
