@@ -39,7 +39,8 @@ class Clock(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CommitInfo:
-    """What people want to read about a commit. `when` is the author date, seconds since the epoch."""
+    """What people want to read about a commit. `when` is the author date, seconds since the epoch; describe:
+    the tag before it and the commits since, as `git describe` has it, '' where nobody asked."""
 
     sha: str
     subject: str
@@ -67,8 +68,8 @@ class Source(Protocol):
         """Return the history between two commits. Raises RequestError for ends that cannot be searched."""
         ...
 
-    def info(self, sha: str) -> CommitInfo:
-        """Return what a person needs to recognise the commit."""
+    def info(self, sha: str, *, describe: bool = False) -> CommitInfo:
+        """Return what a person needs to recognise the commit; describe takes up to a second more."""
         ...
 
     def holds_linux(self, sha: str) -> bool:

@@ -146,11 +146,12 @@ class FakeSource:
         skipped = {index[self.resolve(rev)]: "skipped by the user" for rev in skip}
         return replace(self._graph, untestable={**self._graph.untestable, **skipped})
 
-    def info(self, sha: str) -> CommitInfo:
-        """Return an invented subject and author."""
+    def info(self, sha: str, *, describe: bool = False) -> CommitInfo:
+        """Return an invented subject, author and distance from a tag."""
         number = self._graph.shas.index(self.resolve(sha))
+        place = f"v0.1-{number}-g{sha[:12]}" if describe else ""
         return CommitInfo(
-            sha, f"fake: change number {number}", "Fake Author <fake@example.org>", 1e9 + number
+            sha, f"fake: change number {number}", "Fake Author <fake@example.org>", 1e9 + number, place
         )
 
     def holds_linux(self, sha: str) -> bool:

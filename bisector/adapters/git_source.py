@@ -88,14 +88,14 @@ class GitSource:
         reasons = {index[sha]: "skipped by the user (--skip)" for sha in skipped if sha in index}
         return replace(shape, untestable={**shape.untestable, **reasons})
 
-    def info(self, sha: str) -> CommitInfo:
+    def info(self, sha: str, *, describe: bool = False) -> CommitInfo:
         """Return what a person needs to recognise the commit. Raises RequestError for an unknown one."""
         try:
             text = self._ask("log", "-1", "--encoding=UTF-8", f"--format={_INFO}", "--end-of-options", sha)
         except git.GitCommandError as error:
             raise self._unknown(sha) from error
         full, subject, author, when = text.rstrip("\n").split("\0")
-        return CommitInfo(full, subject, author, float(when), self._describe(full))
+        return CommitInfo(full, subject, author, float(when), self._describe(full) if describe else "")
 
     def tags_containing(self, sha: str, names: Sequence[str]) -> frozenset[str]:
         """Return those of the named tags that are reachable from the commit."""

@@ -84,9 +84,15 @@ def not_reproduced(view: View, ends: Evidence) -> Conclusion:
     """Return the ending for ends that do not differ by the threshold."""
     total = _interval(view, ends)
     if ends.high < 0:
-        text = f"Bad is better than good by {change(total)}: are the ends swapped?"
+        text, hidden = (
+            f"Bad is better than good: {change(total)}. Are the ends swapped?",
+            "losses behind gains",
+        )
     else:
         text = f"Bad differs from good by {change(total)}, less than the threshold."
+        hidden = "changes that cancel between the ends"
+    if not view.goal.scan:
+        text += f" --scan looks for {hidden}."
     return Conclusion(
         Ending.NOT_REPRODUCED,
         text,

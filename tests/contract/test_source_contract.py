@@ -95,6 +95,8 @@ def test_a_commit_can_be_read(given: Given) -> None:
     assert info.subject
     assert info.author
     assert info.when > 0
+    assert info.describe == ""
+    assert given.source.info(given.ids["m"], describe=True).describe
 
 
 def test_tags_below_a_commit_are_told(given: Given) -> None:

@@ -148,7 +148,13 @@ def demo() -> Material:
         records=records,
         decisions=decisions,
         commits={
-            i: Commit(_sha(i), subject, "A. Developer <dev@example.org>", 1_600_000_000.0 + i)
+            i: Commit(
+                _sha(i),
+                subject,
+                "A. Developer <dev@example.org>",
+                1_600_000_000.0 + i,
+                f"v6.1-{i}-g{_sha(i)[:12]}" if i == 3 else "",
+            )
             for i, subject in enumerate(SUBJECTS)
         },
         host={"perfbisect": "0.1.0", "host": "Debian 12, 2 CPUs"},

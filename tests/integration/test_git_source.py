@@ -118,13 +118,14 @@ def test_the_ids_are_git_s_and_a_repository_is_found_from_a_folder_in_it(small: 
 
 def test_what_people_read_about_a_commit(small: SmallGit) -> None:
     small.make(LINEAR)
-    info = GitSource(small.path).info(small.ids["c"])
+    info = GitSource(small.path).info(small.ids["c"], describe=True)
     assert (info.sha, info.subject, info.author) == (
         small.ids["c"],
         "change c",
         "Ann Author <ann@example.org>",
     )
     assert (info.when, info.describe) == (1_000_000_003.0, "c")
+    assert GitSource(small.path).info(small.ids["c"]).describe == ""
 
 
 def test_tags_below_a_commit(small: SmallGit) -> None:

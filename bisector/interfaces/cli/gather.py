@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 from bisector.core.model import Booted, Built, Conclusion, Marked, Measure, Record
@@ -67,8 +67,10 @@ def material(settings: Settings, stored: Stored, *, so_far: bool = False) -> Mat
             wanted.add(decision.commit)
     early = _so_far(stored, accepted, records) if so_far and stored.conclusion is None else None
     known = stored.conclusion or early
-    for finding in known.findings if known else ():
+    findings = known.findings if known else ()
+    for finding in findings:
         wanted |= {*finding.commits[:NAMED], *finding.parents}
+    alone = {f.commits[0] for f in findings if len(f.commits) == 1}
     folder = settings.state_dir / "bisections" / stored.id
     return Material(
         id=stored.id,
@@ -80,7 +82,7 @@ def material(settings: Settings, stored: Stored, *, so_far: bool = False) -> Mat
         conclusion=stored.conclusion,
         records=records,
         decisions=decisions,
-        commits=_names(settings, accepted.request.repo, stored.graph.shas, sorted(wanted)),
+        commits=_names(settings, accepted.request.repo, stored.graph.shas, sorted(wanted), alone),
         host=_host(folder, accepted.version),
         files={"raw output": str(folder)},
         so_far=early,
@@ -113,10 +115,12 @@ def _request(data: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in data.items() if value not in (None, [], False)}
 
 
-def _names(settings: Settings, repo: str, shas: Sequence[str], wanted: Sequence[int]) -> dict[int, Commit]:
+def _names(
+    settings: Settings, repo: str, shas: Sequence[str], wanted: Sequence[int], described: Set[int]
+) -> dict[int, Commit]:
     try:
         source = services.source(settings, repo)
-        infos = {index: source.info(shas[index]) for index in wanted}
+        infos = {i: source.info(shas[i], describe=i in described) for i in wanted}
     except PerfbisectError:
         return {}
     return {i: Commit(x.sha, x.subject, x.author, x.when, x.describe) for i, x in infos.items()}

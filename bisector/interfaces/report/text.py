@@ -9,6 +9,8 @@ from bisector.interfaces.report.differences import Change, Differences, compare
 from bisector.interfaces.report.material import NAMED, Material
 
 _OPTIONS_SHOWN = 20
+_ALIKE_SHOWN = 3
+"""Commits that could not be tested for the same reason are named one by one up to so many."""
 
 
 def render(material: Material) -> str:
@@ -76,6 +78,8 @@ def _finding(material: Material, finding: Finding) -> list[str]:
         out += [f"  {commit.sha}", f"      {commit.subject}"]
         if commit.author:
             out.append(f"      {commit.author}, {words.date(commit.when)}")
+        if commit.describe:
+            out.append(f"      {commit.describe}")
     if len(finding.commits) > NAMED:
         out.append(f"  and {len(finding.commits) - NAMED:,} more, all of them in report.json")
     out.append("")
@@ -211,9 +215,18 @@ def _untestable(material: Material) -> list[str]:
     found = material.state.untestable
     if not found:
         return []
+    alike: dict[str, list[int]] = {}
+    for index, why in sorted(found.items()):
+        alike.setdefault(why, []).append(index)
+    groups = sorted(alike.items(), key=lambda group: len(group[1]))  # what happened once tells most
+    lines: list[str] = []
+    for why, commits in groups:
+        if len(commits) <= _ALIKE_SHOWN:
+            lines += [f"{material.label(i)}: {why}" for i in commits]
+        else:
+            lines.append(f"{len(commits)} commits, such as {material.label(commits[0])}: {why}")
     out = words.heading(f"Commits that could not be tested ({len(found)})")
-    shown = sorted(found.items())
-    out += words.bullets(f"{material.label(i)}: {why}" for i, why in shown[:_OPTIONS_SHOWN])
-    if len(shown) > _OPTIONS_SHOWN:
-        out.append(f"  and {len(shown) - _OPTIONS_SHOWN} more, all of them in report.json")
+    out += words.bullets(lines[:_OPTIONS_SHOWN])
+    if len(lines) > _OPTIONS_SHOWN:
+        out.append(f"  and {len(lines) - _OPTIONS_SHOWN} more lines, all of them in report.json")
     return out
