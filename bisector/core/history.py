@@ -92,6 +92,7 @@ class History:
         self.roots = (graph.good,) if not graph.merge_bases else graph.merge_bases
         self._boundary = np.flatnonzero(~self.candidate)
         self._whole: Mask | None = None
+        self._depth: Floats | None = None
 
     def _compress(self, inner: Mask, only: Ints) -> None:
         """Number the segments in topological order by pointer doubling over the inner links."""
@@ -154,6 +155,17 @@ class History:
         """Return the base of each commit as a number (T,), 0 for good's."""
         bases: dict[bytes, int] = {b"": 0}
         return np.array([bases.setdefault(self.base(c), len(bases)) for c in commits])
+
+    def lineage(self, commit: int) -> Mask:
+        """Return the mask (n,) of the ancestors of a commit, itself included, that have its base.
+
+        Where masses are sampled (very many segments) a few with a smaller base may be among them.
+        """
+        if self._depth is None:
+            self._depth = self.mass((~self.candidate).astype(float))
+        # An ancestor's base is a part of the commit's, and the same where it is as large.
+        result: Mask = self.ancestors(commit) & (self._depth > self._depth[commit] - 0.5)
+        return result
 
     def whole(self) -> Mask:
         """Return the mask (n,) of the commits whose base is that of good."""

@@ -25,8 +25,9 @@ GOOD_ENOUGH = 0.75
 """A class this probable goes to the certificate: its boots are needed anyway and tell more than a search."""
 LOST = 0.4
 """A suspect less probable than this during its certificate is searched for again."""
-MORE = 0.3
-"""The rest is searched while another culprit in it is at least this probable."""
+MORE = 0.15
+"""The rest is searched while another culprit in it is at least this probable. Of 40 histories with two
+culprits of twice the threshold 39 had both found (8 of 12 with 0.3); with one it costs 1% more at most."""
 SPREAD = 0.2
 """The share of alpha that may be spent on calling a loss spread, for it is looked at after every trial."""
 
@@ -183,7 +184,9 @@ class _Turn:
             if self._total().estimate < view.threshold:
                 return ending.not_reproduced(view, self._total())
             return ending.spread(view, belief, self._total())
-        if not proven and belief.marginal.max() < LOST and reaching(view, belief) < SPREAD * view.alpha:
+        # Ends that hardly differ, searched on request, have no loss that could be spread.
+        loss = not proven and self._total().estimate >= view.threshold
+        if loss and belief.marginal.max() < LOST and reaching(view, belief) < SPREAD * view.alpha:
             return ending.spread(view, belief, self._total())
         if not belief.problem.prior.any():
             return self.give_up("The marks and measurements leave no candidate.")

@@ -23,6 +23,8 @@ LEAST_BITS = 2e-4
 """A trial that brings less than this is not worth a boot: thousands would be needed for an answer."""
 NEAR = 3
 """Built commits near the middle that are rated as well."""
+BRANCHES = 2
+"""Branches of unknown offset for which a commit is rated that would tell it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,20 +218,47 @@ def _options(
     fresh = testable & ~_known(belief, view)
     fresh[list(built)] = False
     fresh &= (mass > 1e-6) & (mass < 1 - 1e-6)  # what all or none of the suspects lie below splits nothing
+    fixed = view.build_cost + view.boot_cost
     if fresh.any():
         whole = view.history.whole()
         # A commit that lacks part of good's history has an unknown offset: it must split better to be taken,
         # and so must one that is likely to fail. What splits nothing has no worth at all.
         worth = np.where(fresh, np.where(whole, 1.0, 0.5) * hope, 0.0)
-        fixed = view.build_cost + view.boot_cost
         likely_two = float(belief.pair.sum()) > 0.1
         for quantile in (QUANTILES + OUTER * likely_two) if total else ():
             commit = int(np.argmax(worth * np.minimum(mass / quantile, (1 - mass) / (1 - quantile))))
             if all(o.commit != commit for o in options):
                 options.append(Option(commit, 0, None, fixed, False))
+    offered = {o.commit for o in options}
+    for commit in _innocent(belief, view, mass):
+        if commit not in offered:
+            cost = view.boot_cost if commit in built else fixed
+            options.append(Option(commit, 0, None, cost, commit in built))
     if view.layouts and found.probability > 0.2 and belief.noise_mean("unit") > 0.05 * belief.problem.effect:
         options += _layouts(view, found)
     return options
+
+
+def _innocent(belief: Belief, view: View, mass: NDArray[np.float64]) -> list[int]:
+    """Return commits to measure for the offset that branches have which lack part of good's history.
+
+    Such a commit tells nothing about what it contains, but without it a culprit on the branch and one in the
+    merge that brings it read alike. One for each branch of a measured commit that may hold the culprit; mass:
+    (n,) probability that a commit contains it.
+    """
+    p, history = belief.problem, view.history
+    off = {p.tested[c] for c, fork in zip(p.commit.tolist(), p.fork.tolist(), strict=True) if fork}
+    unsure = sorted((abs(mass[c] - 0.5), c) for c in off if 0.02 < mass[c] < 0.98)
+    found: dict[bytes, int] = {}
+    for _, commit in unsure:
+        base = history.base(commit)
+        if base in found or len(found) == BRANCHES:
+            continue
+        below = np.flatnonzero(history.lineage(commit) & testable_mask(view))
+        least = below[mass[below] <= mass[below].min() + 1e-6]
+        found[base] = int(least[-1])  # the nearest: its kernel differs least from what is built
+    fresh = (commit for commit in found.values() if commit not in p.tested)
+    return [commit for commit in fresh if history.base(commit) in found]
 
 
 def _layouts(view: View, found: Suspect) -> list[Option]:

@@ -1,5 +1,7 @@
 """The commit graph as arrays, on small random histories."""
 
+import dataclasses
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -89,3 +91,18 @@ def test_fork_points_share_their_base():
     assert history.base(2) == history.base(3) != b""
     assert history.base(4) == history.base(6) == b""
     assert list(np.flatnonzero(history.whole())) == [0, 4, 5, 6]
+    assert list(np.flatnonzero(history.lineage(3))) == [1, 2, 3]
+
+
+@settings(max_examples=60, deadline=None)
+@given(graphs(), st.data())
+def test_a_lineage_is_the_ancestors_with_the_same_base(graph, data):
+    n = len(graph.shas)
+    below = sorted(data.draw(st.sets(st.integers(1, n - 1), max_size=4)))
+    below = sorted({0, *(a for b in below for a in reachable(graph, b))})
+    graph = dataclasses.replace(graph, candidate=tuple(i not in below for i in range(n)))
+    history = History(graph)
+    for commit in range(n):
+        base = reachable(graph, commit) & set(below)
+        same = {a for a in reachable(graph, commit) if reachable(graph, a) & set(below) == base}
+        assert set(np.flatnonzero(history.lineage(commit))) == same

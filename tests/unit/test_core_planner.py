@@ -254,6 +254,35 @@ def test_transient_is_found_with_scan():
     assert all(j.verdict == "correct" for j in judged)
 
 
+@pytest.mark.parametrize("seed", [8460147692890830636, 3745271136416238336])
+def test_ends_that_do_not_differ_are_never_called_a_loss_that_is_spread(seed):
+    pair = (Culprit(2.0, 300), Culprit(-2.0, 700))
+    lab = LabModel(run_noise=2.0, build_seconds=20, boot_seconds=5, run_seconds=1)
+    scenario = Scenario(commits=1024, culprits=pair, threshold=1.0, scan=True, lab=lab)
+    assert run_trial(scenario, seed, Planner()).conclusion.ending is Ending.CULPRITS
+
+
+@pytest.mark.parametrize(("at", "offset"), [(6, 0.05), (2, -0.045)])
+def test_a_branch_of_unknown_offset_is_told_from_the_merge_that_brings_it(at, offset):
+    #   0 good - 4 - 5 - 6 merge - 7 bad; the branch 1 - 2 - 3 lacks part of good's history: 1 is its fork point
+    graph = CommitGraph(
+        tuple(f"{i:040x}" for i in range(8)),
+        ((), (), (1,), (2,), (0,), (4,), (5, 3), (6,)),
+        (False, False, *[True] * 6),
+        0,
+        7,
+    )
+    holds = {c for c in range(8) if History(graph).is_ancestor(at, c)}
+    slow = step(1, 0.1)
+
+    def value(commit, run):
+        return slow(commit in holds, run) * (1 + offset * (commit in (1, 2, 3)))
+
+    conclusion, records, _ = drive(graph, goal(), value)
+    assert [f.commits for f in conclusion.findings] == [(at,)], conclusion
+    assert conclusion.findings[0].certified
+
+
 @pytest.mark.timeout(900)
 def test_small_calibration():
     """Wrong among confident at most alpha, as far as a few dozen trials can tell."""
