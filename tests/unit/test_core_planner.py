@@ -264,7 +264,7 @@ def test_ends_that_do_not_differ_are_never_called_a_loss_that_is_spread(seed):
 
 @pytest.mark.parametrize(("at", "offset"), [(6, 0.05), (2, -0.045)])
 def test_a_branch_of_unknown_offset_is_told_from_the_merge_that_brings_it(at, offset):
-    #   0 good - 4 - 5 - 6 merge - 7 bad; the branch 1 - 2 - 3 lacks part of good's history: 1 is its fork point
+    # 0 good - 4 - 5 - 6 merge - 7 bad; the branch 1 - 2 - 3 lacks part of the history of good, 1 is below it
     graph = CommitGraph(
         tuple(f"{i:040x}" for i in range(8)),
         ((), (), (1,), (2,), (0,), (4,), (5, 3), (6,)),
@@ -278,7 +278,7 @@ def test_a_branch_of_unknown_offset_is_told_from_the_merge_that_brings_it(at, of
     def value(commit, run):
         return slow(commit in holds, run) * (1 + offset * (commit in (1, 2, 3)))
 
-    conclusion, records, _ = drive(graph, goal(), value)
+    conclusion, _, _ = drive(graph, goal(), value)
     assert [f.commits for f in conclusion.findings] == [(at,)], conclusion
     assert conclusion.findings[0].certified
 
