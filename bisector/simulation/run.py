@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -66,6 +68,22 @@ _scenario: Scenario | None = None
 def _load(scenario: Scenario) -> None:
     global _scenario
     _scenario = scenario
+    end_with_parent()
+
+
+def end_with_parent() -> None:
+    """Have this worker process end when the one that started it is gone, however that was killed.
+
+    A worker of a pool waits for work for ever otherwise: it holds the other end of its own queue.
+    """
+    parent = multiprocessing.parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _many(seeds: list[int]) -> list[Judged]:

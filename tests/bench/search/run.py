@@ -30,7 +30,7 @@ import rivals
 import tables
 from grid import EFFECT, Cell, cells
 
-from bisector.simulation.run import one, seeds_of
+from bisector.simulation.run import end_with_parent, one, seeds_of
 from bisector.simulation.summary import summarise
 
 _grid: list[Cell] = []
@@ -39,6 +39,7 @@ _grid: list[Cell] = []
 def load(graph: Any) -> None:
     """Make the grid in a worker process."""
     _grid.extend(cells(graph))
+    end_with_parent()
 
 
 def task(job: tuple[int, int, bool, bool]) -> tuple[int, int, dict[str, Any]]:
