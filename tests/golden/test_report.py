@@ -67,6 +67,20 @@ def test_the_first_part_of_other_endings(conclusion: Conclusion) -> None:
     check(f"report-{conclusion.ending.name.lower()}.txt", head)
 
 
+def test_a_budget_that_is_spent_before_all_is_explained() -> None:
+    proven = Finding((2,), Interval(0.06, 0.07, 0.08), 0.97, parents=(1,), certified=True)
+    crowd = Finding(tuple(range(1, 5)) * 10, Interval(0.03, 0.05, 0.07), 0.95, note="not proven")
+    conclusion = Conclusion(
+        Ending.INCONCLUSIVE,
+        "The budget of 3600 s of lab time leaves no room for the next trial.",
+        findings=(proven, crowd),
+        total=Interval(0.28, 0.30, 0.32),
+        rest=Interval(0.20, 0.22, 0.24),
+    )
+    rendered = text.render(dataclasses.replace(demo(), conclusion=conclusion))
+    check("report-budget.txt", rendered[: rendered.index("How to reproduce")])
+
+
 def test_the_commands_of_the_report_are_valid() -> None:
     request = {
         **demo().request,

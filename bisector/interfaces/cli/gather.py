@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from bisector.core.model import Booted, Built, Conclusion, Marked, Measure, Record
 from bisector.errors import PerfbisectError, RequestError
 from bisector.interfaces.cli import services
-from bisector.interfaces.report.material import NAMED, Commit, Material
+from bisector.interfaces.report.material import Commit, Material, named
 
 if TYPE_CHECKING:
     from bisector.interfaces.cli.services import Stored
@@ -69,7 +69,7 @@ def material(settings: Settings, stored: Stored, *, so_far: bool = False) -> Mat
     known = stored.conclusion or early
     findings = known.findings if known else ()
     for finding in findings:
-        wanted |= {*finding.commits[:NAMED], *finding.parents}
+        wanted |= {*named(finding), *finding.parents}
     alone = {f.commits[0] for f in findings if len(f.commits) == 1}
     folder = settings.state_dir / "bisections" / stored.id
     return Material(

@@ -22,6 +22,7 @@ from bisector.core.model import (
     Conclusion,
     Decision,
     Discarded,
+    Finding,
     Goal,
     Marked,
     Measure,
@@ -34,6 +35,12 @@ from bisector.core.state import State, fold
 Note = Mapping[str, str]
 NAMED = 20
 """Commits of a set that are named: in a large history each name costs git up to a second."""
+
+
+def named(finding: Finding) -> tuple[int, ...]:
+    """Return the commits of a finding that are named: the first of a crowd, none if it is not proven."""
+    crowd = len(finding.commits) > NAMED
+    return () if crowd and not finding.certified else finding.commits[:NAMED]
 
 
 @dataclass(frozen=True)

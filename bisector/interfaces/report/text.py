@@ -6,7 +6,7 @@ from bisector.core.model import Conclusion, Discarded, Ending, Finding
 from bisector.core.words import count
 from bisector.interfaces.report import context, drift, levels, monitors, reproduce, trials, words
 from bisector.interfaces.report.differences import Change, Differences, compare
-from bisector.interfaces.report.material import NAMED, Material
+from bisector.interfaces.report.material import Material, named
 
 _OPTIONS_SHOWN = 20
 _ALIKE_SHOWN = 3
@@ -52,7 +52,10 @@ def summary(material: Material) -> list[str]:
     if conclusion is None:
         asked = words.wrap(context.asked(material))
         return [f"No conclusion yet: {material.status}.", "", *asked, *_so_far(material)]
-    out = [f"Result: {words.ending(conclusion.ending)}", ""]
+    proven = sum(f.certified for f in conclusion.findings)
+    partly = conclusion.ending is Ending.INCONCLUSIVE and proven
+    also = f", {count(proven, 'CULPRIT').upper()} PROVEN" if partly else ""
+    out = [f"Result: {words.ending(conclusion.ending)}{also}", ""]
     for finding in conclusion.findings:
         out += _finding(material, finding)
     out += words.wrap(conclusion.summary)
@@ -63,7 +66,7 @@ def summary(material: Material) -> list[str]:
 
 def _so_far(material: Material) -> list[str]:
     findings = material.so_far.findings if material.so_far is not None else ()
-    worth = [f for f in findings if f.certified or len(f.commits) <= NAMED]
+    worth = [f for f in findings if named(f)]
     out = words.heading("What is known so far") if worth else []
     for finding in worth:
         out += _finding(material, finding)
@@ -73,15 +76,17 @@ def _so_far(material: Material) -> list[str]:
 def _finding(material: Material, finding: Finding) -> list[str]:
     metric = material.goal.metric
     out: list[str] = []
-    for index in finding.commits[:NAMED]:
+    for index in named(finding):
         commit = material.commit(index)
         out += [f"  {commit.sha}", f"      {commit.subject}"]
         if commit.author:
             out.append(f"      {commit.author}, {words.date(commit.when)}")
         if commit.describe:
             out.append(f"      {commit.describe}")
-    if len(finding.commits) > NAMED:
-        out.append(f"  and {len(finding.commits) - NAMED:,} more, all of them in report.json")
+    more = len(finding.commits) - len(named(finding))
+    if more:
+        which = f"and {more:,} more" if named(finding) else f"one of {more:,} commits"
+        out.append(f"  {which}, all of them in report.json")
     out.append("")
     rows: dict[str, str] = {}
     first, parents = finding.commits[0], finding.parents
@@ -173,7 +178,8 @@ def _rest(material: Material, conclusion: Conclusion) -> list[str]:
     if conclusion.total is None:
         return [*out, "  The two ends were not compared."]
     rows = {"good to bad": words.effect(conclusion.total, better)}
-    for finding in conclusion.findings:
+    # What is not proven is a part of the rest, where a rest is stated.
+    for finding in (f for f in conclusion.findings if f.certified or conclusion.rest is None):
         names = ", ".join(material.commit(i).sha[:12] for i in finding.commits)
         rows[names if len(finding.commits) < 3 else f"set of {len(finding.commits)}"] = words.effect(
             finding.effect, better
