@@ -111,9 +111,7 @@ def next_trial(
         best.option.commit,
         max(1, runs),
         purpose,
-        _reason(
-            best, runs, best.option.commit in belief.problem.tested, float(seen.fails[best.option.commit])
-        ),
+        _reason(best, runs, view, belief, float(seen.fails[best.option.commit])),
         best.option.boot,
         layout=best.option.layout,
     )
@@ -138,16 +136,20 @@ def explore(belief: Belief, view: View, runs: int) -> Measure | None:
     return None
 
 
-def _reason(best: Choice, runs: int, known: bool, fails: float) -> str:
-    """Return why this trial. runs: asked for now; known: the commit has been measured before; fails: chance
-    that it shares what broke a commit near it."""
+def _reason(best: Choice, runs: int, view: View, belief: Belief, fails: float) -> str:
+    """Return why this trial. runs: asked for now; fails: chance that it shares what broke one near it."""
+    known = best.option.commit in belief.problem.tested
     if best.option.layout:
         what = "tells by another code layout whether the build or the commit is slow"
     elif 0.02 < best.chance < 0.98:
         what = f"splits what remains {best.chance:.0%} to {1 - best.chance:.0%}"
         what += ", measured before" if known else ""
+    elif known:
+        what = "measures a level again, as a reference"
+    elif view.history.base(best.option.commit):
+        what = "tells what a branch that lacks part of good's history differs by from of old"
     else:
-        what = "measures a level again, as a reference" if known else "looks where little is expected"
+        what = "looks where little is expected"
     where = "in this boot" if best.option.boot else ("already built" if best.option.built else "a new build")
     bring = "run brings" if best.runs == 1 else "runs bring"
     now = f", {runs} of them now" if runs < best.runs else ""

@@ -17,6 +17,17 @@ def test_the_log_word_for_word() -> None:
     check("bisect.log", bisect_log.render(demo()))
 
 
+def test_what_was_measured_below_the_range_is_only_a_comment() -> None:
+    material = demo()
+    graph = dataclasses.replace(
+        material.graph, candidate=tuple(c and i != 2 for i, c in enumerate(material.graph.candidate))
+    )
+    log = bisect_log.render(dataclasses.replace(material, graph=graph))
+    assert "below the range, for the offset of a branch; not part of the replay" in log
+    assert f"git bisect good {graph.shas[2]}" in bisect_log.render(material)
+    assert f"git bisect good {graph.shas[2]}" not in log
+
+
 def test_git_replays_the_log_and_stops_at_the_same_commit(tmp_path: Path) -> None:
     def git(*arguments: str) -> str:
         done = subprocess.run(

@@ -278,9 +278,10 @@ def test_a_branch_of_unknown_offset_is_told_from_the_merge_that_brings_it(at, of
     def value(commit, run):
         return slow(commit in holds, run) * (1 + offset * (commit in (1, 2, 3)))
 
-    conclusion, _, _ = drive(graph, goal(), value)
+    conclusion, _, decisions = drive(graph, goal(), value)
     assert [f.commits for f in conclusion.findings] == [(at,)], conclusion
     assert conclusion.findings[0].certified
+    assert any(d.commit == 1 and "lacks part of good's history" in d.reason for d in decisions[:-1])
 
 
 @pytest.mark.timeout(900)

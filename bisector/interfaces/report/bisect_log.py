@@ -32,6 +32,9 @@ def render(material: Material) -> str:
         out.append(f"#   {verdict(material, trial)}")
         if commit in told or commit in material.state.untestable:
             continue
+        if not graph.candidate[commit] and commit not in graph.merge_bases:
+            out.append("#   below the range, for the offset of a branch; not part of the replay")
+            continue
         side = _side(material, commit)
         if side is None:
             continue
