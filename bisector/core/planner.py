@@ -25,9 +25,10 @@ GOOD_ENOUGH = 0.75
 """A class this probable goes to the certificate: its boots are needed anyway and tell more than a search."""
 LOST = 0.4
 """A suspect less probable than this during its certificate is searched for again."""
-MORE = 0.15
-"""The rest is searched while another culprit in it is at least this probable. Of 40 histories with two
-culprits of twice the threshold 39 had both found (8 of 12 with 0.3); with one it costs 1% more at most."""
+MORE, HIDDEN = 0.3, 0.075
+"""The rest is searched while another culprit in it is at least MORE likely, or its expected part of the largest
+one found at least HIDDEN. By the former alone both of two culprits of twice the threshold were found 8 of 12
+times; 0.15 in its place costs 2.5 times as much where the threshold is a tenth of the effect."""
 SPREAD = 0.2
 """The share of alpha that may be spent on calling a loss spread, for it is looked at after every trial."""
 
@@ -173,7 +174,7 @@ class _Turn:
         """Search on, prove a suspect, or end."""
         view = self.view
         belief = self.belief = self.memory.belief(view, proven, effect)
-        if proven and 1 - belief.none < MORE:
+        if proven and self._explained(1 - belief.none, effect):
             return ending.culprits(view, belief, self.proofs, self._total())
         if belief.none >= 1 - view.alpha and not proven:
             if view.goal.scan and belief.nothing_hidden() < 1 - view.alpha:
@@ -202,6 +203,11 @@ class _Turn:
                 return ending.culprits(view, belief, self.proofs, self._total())
             return self.give_up("No trial brings information that is worth its cost.")
         return trial[0]
+
+    def _explained(self, more: float, effect: float) -> bool:
+        """Return whether the rest may stay unexplained. more: probability of another culprit; effect: its size."""
+        largest = max(abs(p.evidence.estimate) for p in self.proofs)
+        return more < MORE and more * min(1.0, effect / max(largest, 1e-12)) < HIDDEN
 
     def _certify(self, found: Suspect, belief: Belief) -> Decision:
         view = self.view
