@@ -27,8 +27,8 @@ LOST = 0.4
 """A suspect less probable than this during its certificate is searched for again."""
 MORE, HIDDEN = 0.3, 0.075
 """The rest is searched while another culprit in it is at least MORE likely, or its expected part of the
-largest one found at least HIDDEN. By the former alone both of two culprits of twice the threshold were found 8
-of 12 times; 0.15 in its place costs 2.5 times as much where the threshold is a tenth of the effect."""
+largest one found at least HIDDEN. By the former alone both of two culprits of twice the threshold were found
+8 of 12 times; 0.15 in its place costs 2.5 times as much where the threshold is a tenth of the effect."""
 SPREAD = 0.2
 """The share of alpha that may be spent on calling a loss spread, for it is looked at after every trial."""
 
@@ -205,7 +205,7 @@ class _Turn:
         return trial[0]
 
     def _explained(self, more: float, effect: float) -> bool:
-        """Return whether the rest may stay unexplained. more: probability of another culprit of that effect."""
+        """Return whether the rest may stay unexplained. more: chance of another culprit of that effect."""
         largest = max(abs(p.evidence.estimate) for p in self.proofs)
         return more < MORE and more * min(1.0, effect / max(largest, 1e-12)) < HIDDEN
 
