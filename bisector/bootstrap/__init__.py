@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from bisector.adapters.kernel_builder import KernelBuilder
     from bisector.adapters.kernel_tree import KernelTrees
     from bisector.core.calibration import Known
+    from bisector.core.planner import Planner
     from bisector.engine.services import Services
-    from bisector.ports import Planner, Progress, Source, Store, Testbed
+    from bisector.ports import Progress, Source, Store, Testbed
     from bisector.spec.lab import Lab, TestbedSpec
 
 Stop = Callable[[], bool]

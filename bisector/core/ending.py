@@ -84,10 +84,8 @@ def not_reproduced(view: View, ends: Evidence) -> Conclusion:
     """Return the ending for ends that do not differ by the threshold."""
     total = _interval(view, ends)
     if ends.high < 0:
-        text, hidden = (
-            f"Bad is better than good: {change(total)}. Are the ends swapped?",
-            "losses behind gains",
-        )
+        text = f"Bad is better than good: {change(total)}. Are the ends swapped?"
+        hidden = "losses behind gains"
     else:
         text = f"Bad differs from good by {change(total)}, less than the threshold."
         hidden = "changes that cancel between the ends"

@@ -49,21 +49,13 @@ def member_weights(belief: Belief, view: View) -> NDArray[np.float64]:
     return result
 
 
-def testable_mask(view: View) -> NDArray[np.bool_]:
-    """Return the commits (n,) that can be tested as far as is known."""
-    mask = np.ones(view.history.n, dtype=bool)
-    for commit in view.state.untestable:
-        mask[commit] = False
-    return mask
-
-
 def suspect(belief: Belief, view: View) -> Suspect:
     """Return the most probable class and whether it can still be split."""
     p = belief.problem
     k = int(np.argmax(belief.marginal))
     members = np.flatnonzero(p.classes.label == k)
     probability = float(belief.marginal[k])
-    able = testable_mask(view)
+    able = view.testable_mask
     after = None
     if len(members) == 1:
         commit = int(members[0])
@@ -121,7 +113,7 @@ def next_trial(
 def explore(belief: Belief, view: View, runs: int) -> Measure | None:
     """Return a look into the middle of the largest class, where two culprits may cancel unseen."""
     p = belief.problem
-    fresh = testable_mask(view) & ~_known(belief, view)
+    fresh = view.testable_mask & ~_known(belief, view)
     for k in np.argsort(-p.prior, kind="stable").tolist():
         members = p.classes.label == k
         if p.prior[k] <= 0 or not (members & fresh).any():
@@ -211,7 +203,7 @@ def _options(
         options.append(Option(live.commit, live.layout, live.boot, 0.0, True, precision))
     total = float(weight.sum())
     mass = view.history.mass(weight) / max(total, 1e-12)
-    testable = testable_mask(view)
+    testable = view.testable_mask
     built = {c for c, layout in state.binaries if layout == 0 and view.testable(c)}
     near = sorted(built, key=lambda c: (abs(mass[c] - 0.5), c))[:NEAR]
     for commit in dict.fromkeys([*near, view.graph.good, view.graph.bad]):
@@ -220,7 +212,12 @@ def _options(
     fresh = testable & ~_known(belief, view)
     fresh[list(built)] = False
     fresh &= (mass > 1e-6) & (mass < 1 - 1e-6)  # what all or none of the suspects lie below splits nothing
-    fixed = view.build_cost + view.boot_cost
+
+    def offer(commit: int) -> None:
+        if all(o.commit != commit for o in options):
+            cost = view.boot_cost if commit in built else view.visit_cost
+            options.append(Option(commit, 0, None, cost, commit in built))
+
     if fresh.any():
         whole = view.history.whole()
         # A commit that lacks part of good's history has an unknown offset: it must split better to be taken,
@@ -229,13 +226,9 @@ def _options(
         likely_two = float(belief.pair.sum()) > 0.1
         for quantile in (QUANTILES + OUTER * likely_two) if total else ():
             commit = int(np.argmax(worth * np.minimum(mass / quantile, (1 - mass) / (1 - quantile))))
-            if all(o.commit != commit for o in options):
-                options.append(Option(commit, 0, None, fixed, False))
-    offered = {o.commit for o in options}
+            offer(commit)
     for commit in _innocent(belief, view, mass):
-        if commit not in offered:
-            cost = view.boot_cost if commit in built else fixed
-            options.append(Option(commit, 0, None, cost, commit in built))
+        offer(commit)
     if view.layouts and found.probability > 0.2 and belief.noise_mean("unit") > 0.05 * belief.problem.effect:
         options += _layouts(view, found)
     return options
@@ -256,7 +249,7 @@ def _innocent(belief: Belief, view: View, mass: NDArray[np.float64]) -> list[int
         base = history.base(commit)
         if base in found or len(found) == BRANCHES:
             continue
-        below = np.flatnonzero(history.lineage(commit) & testable_mask(view))
+        below = np.flatnonzero(history.lineage(commit) & view.testable_mask)
         least = below[mass[below] <= mass[below].min() + 1e-6]
         found[base] = int(least[-1])  # the nearest: its kernel differs least from what is built
     fresh = (commit for commit in found.values() if commit not in p.tested)
@@ -272,5 +265,4 @@ def _layouts(view: View, found: Suspect) -> list[Option]:
     if found.after is not None:
         around.add(found.after)
     near = sorted(c for c in around & highest.keys() if view.testable(c))[:4]
-    fixed = view.build_cost + view.boot_cost
-    return [Option(commit, highest[commit] + 1, None, fixed, False) for commit in near]
+    return [Option(commit, highest[commit] + 1, None, view.visit_cost, False) for commit in near]

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from bisector.core.certify import Side, Spread
-from bisector.core.history import History
+from bisector.core.history import History, Mask
 from bisector.core.model import Purpose
 from bisector.core.noise import FLOOR, Library, Readings, readings
 from bisector.core.posterior import BOOT, UNIT, Belief
@@ -40,6 +40,7 @@ class View:
         compiled = min(1.0, (len(costs.builds) + 2) / (len(state.binaries) + 2))
         self.build_cost = compiled * _mean(costs.builds, UNMEASURED_BUILD)
         self.boot_cost = _mean(costs.boots, UNMEASURED_BOOT)
+        self.visit_cost = self.build_cost + self.boot_cost
         self.run_cost = max(_mean(costs.runs, UNMEASURED_RUN), 1e-6)
 
     @cached_property
@@ -75,6 +76,13 @@ class View:
     def testable(self, commit: int) -> bool:
         """Return whether nothing is known to prevent a test of this commit."""
         return commit not in self.state.untestable
+
+    @cached_property
+    def testable_mask(self) -> Mask:
+        """Return the commits (n,) that can be tested as far as is known. Do not change it."""
+        mask = np.ones(self.history.n, dtype=bool)
+        mask[list(self.state.untestable)] = False
+        return mask
 
     def live(self, purpose: Iterable[Purpose]) -> Visit | None:
         """Return the boot that now lives on the asking testbed, if it was made for one of these purposes."""

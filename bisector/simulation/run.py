@@ -77,11 +77,11 @@ def end_with_parent() -> None:
     A worker of a pool waits for work for ever otherwise: it holds the other end of its own queue.
     """
     parent = multiprocessing.parent_process()
+    assert parent is not None, "this is for workers"
 
     def watch() -> None:
-        if parent is not None:
-            parent.join()
-            os._exit(1)
+        parent.join()
+        os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
 

@@ -61,10 +61,11 @@ CHANGES = (
 
 @dataclass(frozen=True)
 class Case:
-    """A workload and the number of the commit that it must find."""
+    """A workload, the number of the commit that it must find, and how a search behind that one may end."""
 
     workload: str
     culprit: int
+    behind: tuple[str, ...] = ("not reproduced",)
 
 
 CASES = (
@@ -72,7 +73,8 @@ CASES = (
     Case("perf-bench", 2),
     Case("cfs-bandwidth/small", 2),
     Case("db-aio", 3),
-    Case("hackbench", 4),
+    # Slower processes and ticks cost it 1.7% each: together they may reach the threshold, as a spread.
+    Case("hackbench", 4, ("not reproduced", "spread")),
     Case("fio", 5),
     Case("stress-ng/fork", 6),
     Case("sched-tick/small", 7),
@@ -120,8 +122,7 @@ def test_the_injected_commit_is_found(
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.workload)
 def test_nobody_behind_it_is_blamed(case: Case, start: Start) -> None:
     done = start(case.workload, case.culprit, len(CHANGES))
-    # Slower processes and ticks cost hackbench 1.7% each: together they may reach the threshold, as a spread.
-    assert done.returncode in (2, 5), done.stderr[-6000:]
     report = json.loads(done.stdout)
-    assert report["ending"] in ("not reproduced", "spread")
+    assert report["ending"] in case.behind, done.stderr[-6000:]
+    assert done.returncode == {"not reproduced": 2, "spread": 5}[report["ending"]]
     assert report["findings"] == []

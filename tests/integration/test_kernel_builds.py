@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from bisector.ports import BuildOrder
 from bisector.resources import resource
 from tests.support.small_disk import mounted
 from tests.support.toy_kernel import BUILDERS, MAKEFILE, ToyHistory, tools_missing, write_recipes
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.skipif(bool(tools_missing()), reason=f"not installed: {tools_missing()}")
 
@@ -309,7 +310,7 @@ def test_a_killed_build_is_resumed_and_a_finished_one_not_repeated(tmp_path: Pat
     log = tmp_path / "cache" / "builder" / "work" / "tuxmake" / "build.log"
     child = subprocess.Popen([sys.executable, "-c", CHILD, str(tmp_path), sha], start_new_session=True)
     try:
-        wait_for(lambda: log.exists() and "LD      vmlinux" in log.read_text())
+        until(lambda: log.exists() and "LD      vmlinux" in log.read_text(), 120)
     finally:
         child.send_signal(signal.SIGKILL)
         child.wait()
@@ -321,10 +322,3 @@ def test_a_killed_build_is_resumed_and_a_finished_one_not_repeated(tmp_path: Pat
     assert kernel.image.read_bytes()[:4] == b"\x7fELF"
     assert 1 <= lab.links(out) <= 2
     assert lab.builder().build(lab.order(sha), lab.said.append).cached
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 120.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it never happened"
-        time.sleep(0.1)

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from bisector.engine import api
 from bisector.ports import Stored
 from tests.support import fake_bisection as fake
 from tests.support.small_disk import fill, mounted
+from tests.support.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -125,10 +125,7 @@ def test_a_second_process_is_told_who_works_and_can_watch_mark_and_cancel(tmp_pa
             assert api.runner(tmp_path) == stored.id
         api.mark(store, stored, stored.graph.shas[fake.CULPRIT], "bad", "seen by eye")
         api.cancel(store, stored)
-        deadline = time.monotonic() + 30
-        while api.runner(tmp_path) is not None:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        until(lambda: api.runner(tmp_path) is None, 30)
         _, err = first.communicate(timeout=60)
         assert first.returncode == 130
         assert "was cancelled" in err

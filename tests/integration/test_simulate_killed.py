@@ -9,18 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.waiting import until
+
 
 def workers(pid):
     """Return the processes that a process has started to compute, without Python's resource tracker."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return [int(c) for c in children if b"spawn_main" in Path(f"/proc/{c}/cmdline").read_bytes()]
-
-
-def within(seconds, true):
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, f"not within {seconds} s"
-        time.sleep(0.1)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
@@ -29,9 +24,9 @@ def test_its_workers_end_with_it(number, tmp_path):
     command = [str(Path(sys.executable).with_name("perfbisect")), *words]
     with (tmp_path / "out").open("w") as out, subprocess.Popen(command, stdout=out, stderr=out) as process:
         try:
-            within(60, lambda: len(workers(process.pid)) == 2)
+            until(lambda: len(workers(process.pid)) == 2, 60)
             started = workers(process.pid)
             time.sleep(3)  # until they compute
         finally:
             os.kill(process.pid, number)
-    within(20, lambda: not any(Path(f"/proc/{pid}").exists() for pid in started))
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in started), 20)

@@ -24,7 +24,7 @@ def goal(**more):
     return Goal(Metric("real", "s", "lower", Threshold(0.05)), **more)
 
 
-def drive(graph, wanted, value, limit=400, planner=None):
+def drive(graph, wanted, value, limit=400, planner=None, unbuildable=()):
     """Carry out what the planner asks; value(commit, run) is what is measured, or None for no boot."""
     planner = planner or Planner()
     records = []
@@ -39,6 +39,9 @@ def drive(graph, wanted, value, limit=400, planner=None):
         if boot is None:
             live = [v.boot for v in state.visits if v.live]
             records += [Left(b) for b in live]
+            if decision.commit in unbuildable:
+                records.append(Built(decision.commit, False, 20.0, failure="error: simulated"))
+                continue
             if (decision.commit, decision.layout) not in state.binaries:
                 name = f"k{decision.commit}.{decision.layout}"
                 records.append(Built(decision.commit, True, 20.0, name, decision.layout))

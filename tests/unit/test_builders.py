@@ -15,6 +15,7 @@ from bisector.engine.builders import Builders
 from bisector.errors import BuildFailed, InfrastructureError, Interrupted
 from bisector.ports import BuildOrder, Kernel, Progress
 from tests.support import fake_bisection as fake
+from tests.support.waiting import until
 
 SECONDS = 20.0
 """For what happens at once on an idle machine."""
@@ -22,13 +23,6 @@ SECONDS = 20.0
 
 def order(name: str) -> BuildOrder:
     return BuildOrder(name, "fake")
-
-
-def eventually(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 class Bench:
@@ -87,10 +81,10 @@ def test_what_was_built_ahead_is_there_at_once() -> None:
     bench = Bench()
     bench.gate("a").set()
     bench.builders.ahead([order("a")])
-    eventually(lambda: bench.begun == ["a"])
+    until(lambda: bench.begun == ["a"], SECONDS)
     bench.gate("b").set()
     bench.builders.ahead([order("b")])
-    eventually(lambda: bench.begun == ["a", "b"])
+    until(lambda: bench.begun == ["a", "b"], SECONDS)
     assert bench.builders.build(order("a"), lambda _: None).sha == "a"
     assert bench.begun == ["a", "b"]
     bench.builders.close()
@@ -99,7 +93,7 @@ def test_what_was_built_ahead_is_there_at_once() -> None:
 def test_what_is_waited_for_takes_the_place_of_what_is_not() -> None:
     bench = Bench()
     bench.builders.ahead([order("a"), order("b")])
-    eventually(lambda: bench.begun == ["a"])
+    until(lambda: bench.begun == ["a"], SECONDS)
     bench.gate("c").set()
     assert bench.builders.build(order("c"), lambda _: None).sha == "c"
     assert bench.dropped == ["a"]
@@ -110,7 +104,7 @@ def test_what_is_waited_for_takes_the_place_of_what_is_not() -> None:
 def test_an_idle_builder_takes_it_and_nothing_is_dropped() -> None:
     bench = Bench(count=2)
     bench.builders.ahead([order("a")])
-    eventually(lambda: bench.begun == ["a"])
+    until(lambda: bench.begun == ["a"], SECONDS)
     bench.gate("c").set()
     assert bench.builders.build(order("c"), lambda _: None).sha == "c"
     assert bench.dropped == []
@@ -121,7 +115,7 @@ def test_an_idle_builder_takes_it_and_nothing_is_dropped() -> None:
 def test_a_build_ahead_that_is_asked_for_is_waited_for_not_repeated() -> None:
     bench = Bench()
     bench.builders.ahead([order("a")])
-    eventually(lambda: bench.begun == ["a"])
+    until(lambda: bench.begun == ["a"], SECONDS)
     thread, result = bench.later("a")
     bench.builders.ahead([])  # nobody guesses it any more, but somebody waits
     time.sleep(0.05)
@@ -135,9 +129,9 @@ def test_a_build_ahead_that_is_asked_for_is_waited_for_not_repeated() -> None:
 def test_what_is_no_longer_probable_is_dropped() -> None:
     bench = Bench()
     bench.builders.ahead([order("a")])
-    eventually(lambda: bench.begun == ["a"])
+    until(lambda: bench.begun == ["a"], SECONDS)
     bench.builders.ahead([order("b")])
-    eventually(lambda: bench.begun == ["a", "b"])
+    until(lambda: bench.begun == ["a", "b"], SECONDS)
     assert bench.dropped == ["a"]
     bench.builders.close()
 
@@ -148,7 +142,7 @@ def test_failures_of_the_commit_are_kept_trouble_is_met_again() -> None:
     for name in "abc":
         bench.gate(name).set()
     bench.builders.ahead([order("a"), order("b"), order("c")])
-    eventually(lambda: bench.begun == ["a", "b", "c"])
+    until(lambda: bench.begun == ["a", "b", "c"], SECONDS)
     with pytest.raises(BuildFailed):
         bench.builders.build(order("a"), lambda _: None)
     assert bench.begun.count("a") == 1
@@ -161,7 +155,7 @@ def test_told_to_stop_it_does_and_can_be_opened_again() -> None:
     before = set(threading.enumerate())  # another test's may still be on their way out
     bench = Bench()
     thread, result = bench.later("a")
-    eventually(lambda: bench.begun == ["a"])
+    until(lambda: bench.begun == ["a"], SECONDS)
     bench.stop.set()
     thread.join(SECONDS)
     assert isinstance(result[0], Interrupted)

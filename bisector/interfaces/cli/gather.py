@@ -65,7 +65,7 @@ def material(settings: Settings, stored: Stored, *, so_far: bool = False) -> Mat
     for _, decision in decisions:
         if isinstance(decision, Measure):
             wanted.add(decision.commit)
-    early = _so_far(stored, accepted, records) if so_far and stored.conclusion is None else None
+    early = _so_far(settings, stored, accepted, records) if so_far and stored.conclusion is None else None
     known = stored.conclusion or early
     findings = known.findings if known else ()
     for finding in findings:
@@ -90,14 +90,20 @@ def material(settings: Settings, stored: Stored, *, so_far: bool = False) -> Mat
 
 
 def _so_far(
-    stored: Stored, accepted: Accepted, records: Sequence[tuple[int, Record, Mapping[str, str]]]
+    settings: Settings,
+    stored: Stored,
+    accepted: Accepted,
+    records: Sequence[tuple[int, Record, Mapping[str, str]]],
 ) -> Conclusion | None:
     """Return what can be said before the end; None while nothing has been measured."""
-    from bisector.core.planner import Planner
     from bisector.core.state import fold
 
-    state = fold(stored.graph, accepted.the_goal(), [record for _, record, _ in records])
-    return Planner().so_far(state) if any(v.samples for v in state.visits) else None
+    goal = accepted.the_goal()
+    state = fold(stored.graph, goal, [record for _, record, _ in records])
+    if not any(v.samples for v in state.visits):
+        return None
+    planner = services.planner(settings, accepted.workload, accepted.testbeds, goal.metric.name)
+    return planner.so_far(state)
 
 
 def index(settings: Settings, material: Material, rev: str) -> int:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 store = bootstrap.store
 source = bootstrap.source
 lab = bootstrap.lab
+planner = bootstrap.planner
 
 
 def build(
