@@ -23,17 +23,23 @@ MARK = "PERFBISECT_PROCESS"
 workers and OpenSSH's connection masters call setsid) are found and ended as well. A list joined by ':', each
 '<our pid>-<its start time>.<random>', so that what a killed perfbisect left can be told from what lives."""
 
+_PF_KTHREAD = 0x00200000
+"""Set in field 9 (flags) of a kernel thread's stat, which never has an environment: linux/sched.h."""
+
 
 def end_marked(mark: str, grace: float = _GRACE_SECONDS) -> int:
     """End every process of this machine with `mark` in its environment or command line; return how many.
 
     The command line as well, because OpenSSH's connection masters overwrite their environment with their
     title, which names their socket. SIGTERM first, SIGKILL after `grace` seconds; looks again until none is
-    left, for a process may fork while the list is read.
+    left, for a process may fork while the list is read, or be between two programs.
     """
     seen: set[int] = set()
     deadline = time.monotonic() + grace
-    while pids := marked(mark):
+    while True:
+        pids, unsure = _look(mark)
+        if not pids and not unsure:
+            return len(seen)
         late = time.monotonic() > deadline
         for pid in pids:
             if late or pid not in seen:
@@ -41,10 +47,10 @@ def end_marked(mark: str, grace: float = _GRACE_SECONDS) -> int:
                     os.kill(pid, signal.SIGKILL if late else signal.SIGTERM)
         seen.update(pids)
         if time.monotonic() > deadline + grace:
-            log.warning("processes %s do not end", sorted(pids))
-            break
+            if pids:
+                log.warning("processes %s do not end", sorted(pids))
+            return len(seen)
         time.sleep(0.02)
-    return len(seen)
 
 
 def end_orphans() -> int:
@@ -78,9 +84,35 @@ def identity(pid: int) -> str:
 
 def marked(mark: str) -> set[int]:
     """Return the processes with `mark` in their environment or command line."""
+    return _look(mark)[0]
+
+
+def _look(mark: str) -> tuple[set[int], set[int]]:
+    """Return the processes with `mark`, and those of which that could not be seen just now."""
     needle = mark.encode()
-    found = {pid for pid, environment in _environments().items() if needle in environment}
-    return found | {pid for pid, command in _environments("cmdline").items() if needle in command}
+    environments = _environments()
+    found = {pid for pid, environment in environments.items() if needle in environment}
+    found |= {pid for pid, command in _environments("cmdline").items() if needle in command}
+    silent = {pid for pid, environment in environments.items() if not environment}
+    return found, set(filter(_between_programs, silent))
+
+
+def _between_programs(pid: int) -> bool:
+    """Tell whether a process whose environment was read as empty may have one all the same.
+
+    Within execve the kernel first gives a process its new memory and only later says where the environment
+    lies in it (proc(5), stat fields 50 and 51, env_start and env_end: 0 until then), and what was opened of
+    the memory before reads as empty. A marked process looks unmarked for that moment.
+    """
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    state, *numbers = stat.rsplit(")", 1)[1].split()
+    if state in "ZXx" or int(numbers[5]) & _PF_KTHREAD:
+        return False
+    start, end = numbers[46:48]
+    return end == "0" or start != end
 
 
 def _environments(file: str = "environ") -> dict[int, bytes]:
