@@ -189,6 +189,7 @@ class Measure:
 
     boot: id of the live boot to go on with, None for a new boot. testbed: None leaves the choice to the
     engine. layout: 0 is the ordinary build, k > 0 the k-th alternative code layout of the same commit.
+    left: lab seconds until the next culprit is located, at the rate of this trial; None outside a search.
     """
 
     commit: int
@@ -198,6 +199,7 @@ class Measure:
     boot: str | None = None
     testbed: str | None = None
     layout: int = 0
+    left: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,8 +106,15 @@ def next_trial(
         _reason(best, runs, view, belief, float(seen.fails[best.option.commit])),
         best.option.boot,
         layout=best.option.layout,
+        left=_unknown(weight) / best.bits * best.cost if best.bits >= LEAST_BITS else None,
     )
     return measure, best
+
+
+def _unknown(weight: NDArray[np.float64]) -> float:
+    """Return in bits how unsure it is where the culprit is. weight: (n,), how likely each commit is one."""
+    share = weight[weight > 0] / max(float(weight.sum()), 1e-300)
+    return float(-(share * np.log2(share)).sum())
 
 
 def explore(belief: Belief, view: View, runs: int) -> Measure | None:

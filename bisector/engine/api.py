@@ -87,7 +87,18 @@ def follow(store: Store, bisection: str, running: Callable[[], bool], on_event: 
         for number, decision in decisions[-1:] if first else decisions:
             told = number
             if isinstance(decision, Measure):
-                on_event(Event("decision", "another process measures", decision.commit, decision.reason))
+                on_event(
+                    Event(
+                        "decision",
+                        "another process measures",
+                        decision.commit,
+                        decision.reason,
+                        left=decision.left,
+                        runs=tally["Ran"],
+                        boots=tally["Booted"],
+                        builds=tally["Built"],
+                    )
+                )
         first = False
         if not alive:
             return _conclusion(store.load(bisection))

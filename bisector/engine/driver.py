@@ -86,7 +86,9 @@ class Driver:
             number = ledger.decide(testbed, decision)
             if isinstance(decision, Measure):
                 self._pending[testbed] = decision
-                self._teller.tell("decision", words(decision), decision.commit, testbed, decision.reason)
+                self._teller.tell(
+                    "decision", words(decision), decision.commit, testbed, decision.reason, left=decision.left
+                )
             return number, decision
 
     def conclude(self, conclusion: Conclusion) -> None:

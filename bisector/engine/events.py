@@ -14,7 +14,8 @@ class Event:
     """One thing that happens. commit: index in the graph, or None.
 
     text: a short sentence; reason: the planner's, with decisions; seconds: how long the finished thing took;
-    runs, boots, builds: totals of this bisection so far.
+    left: seconds until the next culprit is located, with decisions, where the planner knows; runs, boots,
+    builds: totals of this bisection so far.
     """
 
     kind: EventKind
@@ -24,6 +25,7 @@ class Event:
     testbed: str = ""
     seconds: float | None = None
     value: float | None = None
+    left: float | None = None
     runs: int = 0
     boots: int = 0
     builds: int = 0

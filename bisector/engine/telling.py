@@ -27,6 +27,7 @@ class Teller:
         *,
         seconds: float | None = None,
         value: float | None = None,
+        left: float | None = None,
     ) -> None:
         """Tell one thing; the fields are those of `Event`."""
         costs = self._ledger.state.costs
@@ -39,6 +40,7 @@ class Teller:
                 testbed=testbed,
                 seconds=seconds,
                 value=value,
+                left=left,
                 runs=len(costs.runs),
                 boots=len(costs.boots),
                 builds=len(costs.builds),

@@ -44,6 +44,14 @@ def test_finds_the_commit(clock, at):
     assert len([r for r in records if isinstance(r, Built)]) <= 9
 
 
+def test_the_time_that_is_left_shrinks_and_is_told_of_a_search_alone():
+    _, _, (*decisions, _) = drive(linear(64), goal(clock="instructions"), step(17))
+    left = [d.left for d in decisions if d.purpose == "search"]
+    assert len(left) >= 5
+    assert left == sorted(left, reverse=True)
+    assert all(d.left is None for d in decisions if d.purpose in {"verify", "certify"})
+
+
 def test_equal_values_are_not_divided_by_zero():
     end, _, _ = drive(linear(16), goal(clock="instructions"), lambda c, run: 110.0 if c >= 9 else 100.0)
     assert end.findings[0].commits == (9,)

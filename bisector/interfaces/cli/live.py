@@ -82,6 +82,7 @@ class Live:
         self._tallies = {"build": _Tally(), "boot": _Tally(), "run": _Tally()}
         self._line: _Line = _Terminal() if self.terminal else _Plain(self._started)
         self._totals = (0, 0, 0)
+        self._next: float | None = None
 
     def __enter__(self) -> Live:
         return self
@@ -98,18 +99,19 @@ class Live:
 
     def _show(self, event: Event) -> None:
         self._totals = (event.builds, event.boots, event.runs)
+        now = time.monotonic()
         where = self.label(event.commit) if event.commit is not None else ""
         if event.seconds is not None and event.kind in self._tallies:
             self._tallies[event.kind].add(event.seconds)
         match event.kind:
             case "decision":
+                self._next = None if event.left is None else now + event.left
                 self._line.above(f"{where}: {event.text}{self._to_go()}")
                 if event.reason:
                     self._line.above(f"    because {event.reason}")
                 self._line.update(self._now(where, event.text))
             case "note":
                 self._line.update(self._now(where, event.text))
-                now = time.monotonic()
                 if not self.terminal and now - self._noted >= _NOTE_SECONDS:
                     self._noted = now
                     self._line.above(f"    {event.text}")
@@ -135,7 +137,9 @@ class Live:
         e = self.expected
         builds, boots, _ = self._totals
         if builds > e.builds and boots > e.boots:  # one culprit was expected, and there may be more
-            return ", longer than expected"
+            if self._next is None:
+                return ", longer than expected"
+            return f", about {duration(max(self._next - time.monotonic(), 0.0))} to the next culprit"
         parts = zip(
             self._totals,
             (e.builds, e.boots, e.runs),
