@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from bisector.adapters import fakes
-from bisector.adapters.fakes import FakeTestbed, Faults
+from bisector.adapters.fakes import Faults
 from bisector.adapters.fakes_lab import LabModel, SyntheticLab
+from bisector.adapters.fakes_testbed import FakeTestbed, job
 from bisector.core.model import CommitGraph
 from bisector.errors import BootFailed, PerfbisectError, TestbedLost, WorkloadFailed
 from bisector.ports import BuildOrder, Job, Kernel, Testbed
@@ -60,9 +61,7 @@ def _fake(folder: Path) -> Given:
         builder = fakes.FakeBuilder(lab, folder)
         return builder.build(BuildOrder(graph.shas[commits[kind]], "x"), lambda _: None)
 
-    return Given(
-        testbed, kernel, lambda: (testbed, kernel("broken")), lambda _: fakes.job(folder), fakes.METRIC
-    )
+    return Given(testbed, kernel, lambda: (testbed, kernel("broken")), lambda _: job(folder), fakes.METRIC)
 
 
 def _guest(folder: Path) -> Given:

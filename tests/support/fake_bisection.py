@@ -16,12 +16,11 @@ from bisector.adapters.fakes import (
     METRIC,
     FakeBuilder,
     FakeSource,
-    FakeTestbed,
     Faults,
     Pace,
-    job,
 )
 from bisector.adapters.fakes_lab import LabModel, SyntheticLab
+from bisector.adapters.fakes_testbed import FakeTestbed, job
 from bisector.adapters.memory_store import MemoryStore
 from bisector.adapters.store import SqlStore
 from bisector.core.model import Budget, CommitGraph, Goal, Metric, Threshold

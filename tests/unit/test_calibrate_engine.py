@@ -4,8 +4,9 @@ import contextlib
 
 import pytest
 
-from bisector.adapters.fakes import METRIC, FakeBuilder, FakeClock, FakeTestbed, Faults, job
+from bisector.adapters.fakes import METRIC, FakeBuilder, FakeClock, Faults
 from bisector.adapters.fakes_lab import LabModel, SyntheticLab
+from bisector.adapters.fakes_testbed import FakeTestbed, job
 from bisector.engine.calibrate import measure
 from bisector.errors import TestbedLost
 from bisector.ports import BuildOrder

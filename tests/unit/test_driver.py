@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters.fakes import FakeSession, FakeTestbed, Faults
+from bisector.adapters.fakes import Faults
 from bisector.adapters.fakes_lab import LabModel, SyntheticLab
+from bisector.adapters.fakes_testbed import FakeSession, FakeTestbed
 from bisector.adapters.memory_store import MemoryStore
 from bisector.core.model import (
     Booted,

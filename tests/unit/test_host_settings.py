@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from bisector.adapters.fakes import job
+from bisector.adapters.fakes_testbed import job
 from bisector.adapters.payload import HOST, agent_command, agent_files, boot_words, prepared, settings_text
 from bisector.core.environment import settings, unset
 from bisector.errors import RequestError
