@@ -183,6 +183,19 @@ def test_a_folder_that_is_warm_from_another_configuration_gives_the_kernel_asked
     assert (before.options, after.options) == ({"TOY": "y"}, {"TOY": "y", "SPEED": "y"})
 
 
+def test_what_fails_in_a_warm_folder_is_built_from_nothing_and_the_log_tells(lab: Lab) -> None:
+    row = '[[toolchain]]\nname = "gcc"\ncompiler = "gcc"\ndriver = "make"\nsince = "v5.4"\n'
+    (lab.kernels / "toolchains.toml").write_text(row)
+    picky = MAKEFILE.replace("bzImage: ", "bzImage: fresh ") + "fresh:\n\t@test ! -e $(O)/links\n"
+    later = lab.change({"Makefile": picky}, "builds in a new folder only")
+    builder = lab.builder()
+    kernels = [builder.build(lab.order(commit), lab.said.append) for commit in (lab.base, later)]
+    told = [
+        "the first try, in the output folder of another commit, failed" in k.log.read_text() for k in kernels
+    ]
+    assert told == [False, True]
+
+
 def test_a_kernel_that_is_not_configured_as_recorded_is_nobodys(lab: Lab) -> None:
     change = "\t@sed -i 's/CONFIG_SPEED=y/# CONFIG_SPEED is not set/' $(O)/.config\n"
     odd = lab.change(configured("config TOY\nconfig SPEED\n", change), "changes its own configuration")

@@ -52,6 +52,16 @@ TEXTS = {
         "END(copy_user_generic_c)\n",
         "END(copy_user_generic_string)\n",
     ),
+    "make-hash-escape": (
+        "scripts/Kbuild.include",
+        r"make-cmd = $(subst \#,\\\#,$(subst $$,$$$$,$(call escsq,$(cmd_$(1)))))" + "\n",
+        "pound := \\#\nmake-cmd = $(subst $(pound),$$(pound),$(subst $$,$$$$,$(call escsq,$(cmd_$(1)))))\n",
+    ),
+    "initramfs-time": (
+        "usr/gen_init_cpio.c",
+        "\ttime_t mtime = time(NULL);\n",
+        "\ttime_t mtime = 1767225600;\n",
+    ),
     "build-date": (
         "scripts/mkcompile_h",
         'UTS_VERSION="$UTS_VERSION $CONFIG_FLAGS `LC_ALL=C LANG=C date`"\n',

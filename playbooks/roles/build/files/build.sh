@@ -244,8 +244,9 @@ compile() {
         cat tuxmake/build.log >>"$log" 2>/dev/null || cat console.log >>"$log"
     else
         rm -f "$out/.version" # counts builds, and the count is in the kernel
-        # Made once and never looked at again; x86 has had three folders for its headers.
-        rm -f "$out/include/asm" "$out/include2/asm"
+        # Made once and never looked at again; x86 has had three folders for its headers. From v2.6.27 on the second
+        # link is made only with its folder.
+        rm -rf "$out/include/asm" "$out/include2"
         nice -n "$PB_NICE" make -C "$source" O="$out" ARCH="$PB_ARCH" ${PB_CROSS:+"CROSS_COMPILE=$PB_CROSS"} \
             CC="${cc:-$PB_COMPILER}" ${hostcc:+"HOSTCC=$hostcc"} -j"$PB_JOBS" "$target" ${modules_target:+modules} >>"$log" 2>&1 9>&- || code=$?
     fi
@@ -271,6 +272,10 @@ if ! compile; then
     if ! compile; then
         finish failed
     fi
+    { # costs time and no more, but one who wonders where the time goes should find it
+        echo "the first try, in the output folder of another commit, failed:"
+        tail -n 20 warm.log
+    } >>"$log"
 fi
 
 # --- was it configured as recorded?
