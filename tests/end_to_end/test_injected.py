@@ -1,7 +1,7 @@
 """Every workload finds the commit that makes slow what it looks at, and blames nobody behind it.
 
 One history slows down one part of the kernel after the other; each workload is searched over the whole of it,
-and then over what follows its own culprit, where the others must not mislead it.
+and then over what follows the last of its culprits, where the others must not mislead it.
 """
 
 from __future__ import annotations
@@ -61,24 +61,25 @@ CHANGES = (
 
 @dataclass(frozen=True)
 class Case:
-    """A workload, the number of the commit that it must find, and how a search behind that one may end."""
+    """A workload, the numbers of the commits that it must find, and how a search behind them may end."""
 
     workload: str
-    culprit: int
+    culprits: tuple[int, ...]
     behind: tuple[str, ...] = ("not reproduced",)
 
 
 CASES = (
-    Case("pipe-test", 2),
-    Case("perf-bench", 2),
-    Case("cfs-bandwidth/small", 2),
-    Case("db-aio", 3),
+    Case("pipe-test", (2,)),
+    Case("perf-bench", (2,)),
+    # Five short programs under a shell: it forks for each of them.
+    Case("cfs-bandwidth/small", (2, 6)),
+    Case("db-aio", (3,)),
     # Slower processes and ticks cost it 1.7% each: together they may reach the threshold, as a spread.
-    Case("hackbench", 4, ("not reproduced", "spread")),
-    Case("fio", 5),
-    Case("stress-ng/fork", 6),
-    Case("sched-tick/small", 7),
-    Case("poundtime/small", 8),
+    Case("hackbench", (4,), ("not reproduced", "spread")),
+    Case("fio", (5,)),
+    Case("stress-ng/fork", (6,)),
+    Case("sched-tick/small", (7,)),
+    Case("poundtime/small", (8,)),
 )
 
 
@@ -108,20 +109,20 @@ def start(injected: tuple[Path, dict[str, str]], cache: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.workload)
-def test_the_injected_commit_is_found(
+def test_the_injected_commits_are_found(
     case: Case, start: Start, injected: tuple[Path, dict[str, str]]
 ) -> None:
     done = start(case.workload, 0, len(CHANGES))
     assert done.returncode == 0, done.stderr[-6000:]
     report = json.loads(done.stdout)
     blamed = [commit["sha"] for finding in report["findings"] for commit in finding["commits"]]
-    assert blamed == [injected[1][f"injected-{case.culprit:02d}"]]
-    print(f"{case.workload}: {report['findings'][0]['effect']}, {report['costs']}")
+    assert sorted(blamed) == sorted(injected[1][f"injected-{number:02d}"] for number in case.culprits)
+    print(f"{case.workload}: {[finding['effect'] for finding in report['findings']]}, {report['costs']}")
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.workload)
-def test_nobody_behind_it_is_blamed(case: Case, start: Start) -> None:
-    done = start(case.workload, case.culprit, len(CHANGES))
+def test_nobody_behind_them_is_blamed(case: Case, start: Start) -> None:
+    done = start(case.workload, max(case.culprits), len(CHANGES))
     report = json.loads(done.stdout)
     assert report["ending"] in case.behind, done.stderr[-6000:]
     assert done.returncode == {"not reproduced": 2, "spread": 5}[report["ending"]]
