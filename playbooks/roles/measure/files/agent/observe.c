@@ -158,7 +158,10 @@ static int trace_on(const struct plan *plan)
 	}
 	put(trace_file("set_ftrace_filter"), O_TRUNC, "");
 	for (i = 0; i < plan->function_count; i++) {
-		if (put(trace_file("set_ftrace_filter"), O_APPEND, plan->functions[i]) == 0)
+		char line[TEXT_MAX];
+
+		snprintf(line, sizeof(line), "%s\n", plan->functions[i]); /* an unended name is refused unheard, at close */
+		if (put(trace_file("set_ftrace_filter"), O_APPEND, line) == 0)
 			chosen++;
 		else
 			absent(plan->functions[i], "no function that this kernel can trace");
