@@ -4,6 +4,7 @@ import pytest
 
 from bisector.bootstrap.workload_check import check_workload
 from bisector.errors import RequestError
+from bisector.interfaces.cli import workload
 from bisector.spec.template import write_new
 from bisector.spec.workload import load_workload
 
@@ -36,3 +37,18 @@ def test_nothing_is_overwritten(tmp_path):
     write_new("mine", tmp_path)
     with pytest.raises(RequestError, match="is there already"):
         write_new("mine", tmp_path)
+
+
+@pytest.mark.parametrize(("number", "lines"), [(4, 1), (5, 6)])
+def test_a_run_of_many_metrics_is_a_list(tmp_path, capsys, number, lines):
+    folder = write_new("mine", tmp_path)
+    names = ["real", *(f"m{k}" for k in range(1, number))]
+    rows = [f"  - {{name: {name}, unit: s, better: lower, threshold: 5%}}\n" for name in names[1:]]
+    manifest = (folder / "workload.yaml").read_text()
+    (folder / "workload.yaml").write_text(manifest.replace("files:", "".join(rows) + "files:"))
+    (folder / "mine.sh").write_text("#!/bin/sh\n" + "".join(f"echo {name}: 1.5 s\n" for name in names))
+    workload.run(str(folder), runs=1)
+    told = capsys.readouterr().out.splitlines()
+    assert len(told) == lines
+    assert told[0].startswith("run 0:")
+    assert all(f"{name} " in "\n".join(told) for name in names)

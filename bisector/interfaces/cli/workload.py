@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
 
 Folder = Annotated[Path | None, typer.Option("--workloads", help="Folder of workloads. [default: our own]")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+_ON_A_LINE = 4
+"""Metrics of a run that a line of a terminal still holds; more are a list."""
 
 
 def register(app: typer.Typer) -> None:
@@ -163,9 +167,8 @@ def run(
             )
             if not as_json:
                 units = {metric.name: metric.unit for metric in workload.manifest.expanded_metrics()}
-                said = ", ".join(f"{key} {value:.6g} {units[key]}" for key, value in result.values.items())
                 marks = [*(["warm-up"] if index < warmup else []), *result.flags]
-                print(f"run {index}: {said}" + (f" ({', '.join(marks)})" if marks else ""))
+                print(_told(f"run {index}", result.values, units, marks))
     for entry in watched:
         entry["folder"] = str(entry["folder"]) if keep is not None else ""
     if as_json:
@@ -173,6 +176,18 @@ def run(
         return
     for entry in watched:
         print("\n".join(monitors.lines(entry)))
+
+
+def _told(run: str, values: Mapping[str, float], units: Mapping[str, str], marks: Sequence[str]) -> str:
+    """Return what a run gave: on a line, or for a matrix of parameters a line for each metric."""
+    noted = f" ({', '.join(marks)})" if marks else ""
+    if len(values) <= _ON_A_LINE:
+        return (
+            f"{run}: {', '.join(f'{key} {value:.6g} {units[key]}' for key, value in values.items())}{noted}"
+        )
+    width = max(map(len, values))
+    lines = [f"  {key:<{width}} {value:>12.6g} {units[key]}" for key, value in values.items()]
+    return "\n".join([f"{run}:{noted}", *lines])
 
 
 def new(
