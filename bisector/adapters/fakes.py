@@ -27,12 +27,7 @@ from pathlib import Path
 from bisector.adapters.fakes_lab import SyntheticLab, ancestors
 from bisector.core.model import CommitGraph
 from bisector.errors import BuildFailed, Interrupted, RequestError
-from bisector.ports import (
-    BuildOrder,
-    CommitInfo,
-    Kernel,
-    Progress,
-)
+from bisector.ports import BuildOrder, CommitInfo, Kernel, Progress
 from bisector.spec.base import nearest
 
 METRIC = "simulated"

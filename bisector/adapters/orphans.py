@@ -11,6 +11,7 @@ import logging
 import os
 import signal
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 log = logging.getLogger(__name__)
@@ -37,8 +38,10 @@ def end_marked(mark: str, grace: float = _GRACE_SECONDS) -> int:
     seen: set[int] = set()
     deadline = time.monotonic() + grace
     while True:
-        pids, unsure = _look(mark)
-        if not pids and not unsure:
+        environments = _environments()
+        pids = _with(mark, environments)
+        silent = (pid for pid, environment in environments.items() if not environment)
+        if not pids and not any(map(_between_programs, silent)):
             return len(seen)
         late = time.monotonic() > deadline
         for pid in pids:
@@ -75,26 +78,20 @@ def end_orphans() -> int:
 
 def identity(pid: int) -> str:
     """Return '<pid>-<start time>' of a process, which is never used twice; without a time if it is gone."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return f"{pid}-"
-    return f"{pid}-{stat.rsplit(')', 1)[1].split()[19]}"  # field 22 of proc(5); the name may hold blanks
+    fields = _stat(pid)
+    return f"{pid}-{fields[22]}" if fields else f"{pid}-"
 
 
 def marked(mark: str) -> set[int]:
     """Return the processes with `mark` in their environment or command line."""
-    return _look(mark)[0]
+    return _with(mark, _environments())
 
 
-def _look(mark: str) -> tuple[set[int], set[int]]:
-    """Return the processes with `mark`, and those of which that could not be seen just now."""
+def _with(mark: str, environments: Mapping[int, bytes]) -> set[int]:
+    """Return the processes with `mark` in these environments or in their command line."""
     needle = mark.encode()
-    environments = _environments()
     found = {pid for pid, environment in environments.items() if needle in environment}
-    found |= {pid for pid, command in _environments("cmdline").items() if needle in command}
-    silent = {pid for pid, environment in environments.items() if not environment}
-    return found, set(filter(_between_programs, silent))
+    return found | {pid for pid, command in _environments("cmdline").items() if needle in command}
 
 
 def _between_programs(pid: int) -> bool:
@@ -104,15 +101,19 @@ def _between_programs(pid: int) -> bool:
     lies in it (proc(5), stat fields 50 and 51, env_start and env_end: 0 until then), and what was opened of
     the memory before reads as empty. A marked process looks unmarked for that moment.
     """
+    fields = _stat(pid)
+    if not fields or fields[3] in "ZXx" or int(fields[9]) & _PF_KTHREAD:
+        return False
+    return fields[51] == "0" or fields[50] != fields[51]
+
+
+def _stat(pid: int) -> dict[int, str]:
+    """Return the fields of a process by their numbers in proc(5), from the third on; {} if it is gone."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return False
-    state, *numbers = stat.rsplit(")", 1)[1].split()
-    if state in "ZXx" or int(numbers[5]) & _PF_KTHREAD:
-        return False
-    start, end = numbers[46:48]
-    return end == "0" or start != end
+        return {}
+    return dict(enumerate(stat.rsplit(")", 1)[1].split(), start=3))  # the second, the name, may hold blanks
 
 
 def _environments(file: str = "environ") -> dict[int, bytes]:

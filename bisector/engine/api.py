@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal
 
 from bisector.core.model import (
@@ -87,18 +88,14 @@ def follow(store: Store, bisection: str, running: Callable[[], bool], on_event: 
         for number, decision in decisions[-1:] if first else decisions:
             told = number
             if isinstance(decision, Measure):
-                on_event(
-                    Event(
-                        "decision",
-                        "another process measures",
-                        decision.commit,
-                        decision.reason,
-                        left=decision.left,
-                        runs=tally["Ran"],
-                        boots=tally["Booted"],
-                        builds=tally["Built"],
-                    )
+                event = Event(
+                    "decision",
+                    "another process measures",
+                    decision.commit,
+                    decision.reason,
+                    left=decision.left,
                 )
+                on_event(_with_totals(event, tally))
         first = False
         if not alive:
             return _conclusion(store.load(bisection))
@@ -124,15 +121,13 @@ def _event(record: Record, tally: Counter[str], commits: dict[str, int]) -> Even
             kind, commit, text = "trouble", commits.get(record.boot, -1), record.failure
         case _:
             return None
-    return Event(
-        kind,
-        text,
-        None if commit < 0 else commit,
-        seconds=seconds,
-        runs=tally["Ran"],
-        boots=tally["Booted"],
-        builds=tally["Built"],
-    )
+    event = Event(kind, text, None if commit < 0 else commit, seconds=seconds)
+    return _with_totals(event, tally)
+
+
+def _with_totals(event: Event, tally: Counter[str]) -> Event:
+    """Return the event with the totals so far. tally: how many records of each type there are."""
+    return replace(event, runs=tally["Ran"], boots=tally["Booted"], builds=tally["Built"])
 
 
 def exit_code(conclusion: Conclusion) -> int:

@@ -11,6 +11,7 @@ import pytest
 from bisector.adapters import orphans, process
 from bisector.adapters.line import LineClosed, LineSilent
 from bisector.errors import InfrastructureError, Interrupted
+from tests.support.waiting import until
 
 
 def asleep(seconds: str) -> bool:
@@ -66,9 +67,7 @@ def test_what_a_killed_process_left_is_found_and_what_lives_is_spared():
     dead = subprocess.Popen([sys.executable, "-c", code.format("87655")])
     alive = subprocess.Popen([sys.executable, "-c", code.format("87656")])
     try:
-        deadline = time.monotonic() + 30
-        while not (asleep("87655") and asleep("87656")) and time.monotonic() < deadline:
-            time.sleep(0.05)
+        until(lambda: asleep("87655") and asleep("87656"), 30)
         dead.send_signal(signal.SIGKILL)
         dead.wait()
         assert asleep("87655")
@@ -86,9 +85,7 @@ def test_what_is_between_two_programs_is_ended_too(tmp_path):
     again = tmp_path / "again"
     again.write_text('#!/bin/sh\nexec "$0"\n')
     again.chmod(0o755)
-    for number in range(
-        30
-    ):  # unseen about one time in ten by a look that takes an empty environment for none
+    for number in range(30):  # a look that takes an empty environment for none misses one in ten
         mark = f"test-of-{os.getpid()}-{number}"
         child = subprocess.Popen([again], env={**os.environ, orphans.MARK: mark})
         try:

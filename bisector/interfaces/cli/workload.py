@@ -182,9 +182,8 @@ def _told(run: str, values: Mapping[str, float], units: Mapping[str, str], marks
     """Return what a run gave: on a line, or for a matrix of parameters a line for each metric."""
     noted = f" ({', '.join(marks)})" if marks else ""
     if len(values) <= _ON_A_LINE:
-        return (
-            f"{run}: {', '.join(f'{key} {value:.6g} {units[key]}' for key, value in values.items())}{noted}"
-        )
+        said = ", ".join(f"{key} {value:.6g} {units[key]}" for key, value in values.items())
+        return f"{run}: {said}{noted}"
     width = max(map(len, values))
     lines = [f"  {key:<{width}} {value:>12.6g} {units[key]}" for key, value in values.items()]
     return "\n".join([f"{run}:{noted}", *lines])
