@@ -54,6 +54,7 @@ def interleave(
             purpose,
             f"{why}: {count(runs, 'more run')} in this boot of {names[live.commit]}",
             live.boot,
+            left=_left(view, sides, purpose, target),
         )
     done = [v for v in view.state.visits if v.purpose == purpose and v.commit in sides]
     here = [v for v in done if view.state.idle is None or v.testbed == view.state.idle]
@@ -75,7 +76,15 @@ def interleave(
         purpose,
         f"{why}: boot {total + 1} of {names[sides[side]]}, {count(first, 'run')}",
         layout=_next_layout(done, sides[side], layouts if view.layouts else 1),
+        left=_left(view, sides, purpose, target),
     )
+
+
+def _left(view: View, sides: Sequence[int], purpose: Purpose, target: int) -> float:
+    """Return the lab seconds until every side has the boots that mostly suffice; those of one boot at least."""
+    counts = [sum(v.purpose == purpose and v.commit == s for v in view.state.visits) for s in sides]
+    missing = sum(max(0, fewest_boots(view, purpose) - number) for number in counts)
+    return max(1, missing) * (view.boot_cost + target * view.run_cost)
 
 
 def _next_layout(done: Sequence[Visit], commit: int, layouts: int) -> int:

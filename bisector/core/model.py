@@ -189,7 +189,8 @@ class Measure:
 
     boot: id of the live boot to go on with, None for a new boot. testbed: None leaves the choice to the
     engine. layout: 0 is the ordinary build, k > 0 the k-th alternative code layout of the same commit.
-    left: lab seconds until the next culprit is located, at the rate of this trial; None outside a search.
+    left: lab seconds until the next culprit is located, at the rate of this trial, or is compared with its
+    parents; None where nobody can say.
     """
 
     commit: int

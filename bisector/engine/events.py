@@ -14,8 +14,8 @@ class Event:
     """One thing that happens. commit: index in the graph, or None.
 
     text: a short sentence; reason: the planner's, with decisions; seconds: how long the finished thing took;
-    left: seconds until the next culprit is located, with decisions, where the planner knows; runs, boots,
-    builds: totals of this bisection so far.
+    left: seconds until the next culprit is located or proven, with decisions, where the planner knows; runs,
+    boots, builds: totals of this bisection so far.
     """
 
     kind: EventKind

@@ -44,12 +44,14 @@ def test_finds_the_commit(clock, at):
     assert len([r for r in records if isinstance(r, Built)]) <= 9
 
 
-def test_the_time_that_is_left_shrinks_and_is_told_of_a_search_alone():
+def test_the_time_that_is_left_shrinks_through_search_and_proof():
     _, _, (*decisions, _) = drive(linear(64), goal(clock="instructions"), step(17))
     left = [d.left for d in decisions if d.purpose == "search"]
     assert len(left) >= 5
     assert left == sorted(left, reverse=True)
-    assert all(d.left is None for d in decisions if d.purpose in {"verify", "certify"})
+    proof = [d.left for d in decisions if d.purpose == "certify" and d.boot is None]
+    assert proof[0] == 4 * proof[-1] > 0
+    assert proof == sorted(proof, reverse=True)
 
 
 def test_equal_values_are_not_divided_by_zero():
