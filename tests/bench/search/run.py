@@ -37,8 +37,13 @@ _grid: list[Cell] = []
 
 
 def load(graph: Any) -> None:
-    """Make the grid in a worker process."""
+    """Make the grid."""
     _grid.extend(cells(graph))
+
+
+def load_in_worker(graph: Any) -> None:
+    """Make the grid in a worker process."""
+    load(graph)
     end_with_parent()
 
 
@@ -150,7 +155,7 @@ def main() -> int:
     counts = Counter(job[0] for job in jobs)
     started = time.monotonic()
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(options.jobs, context, load, (graph,)) as pool:
+    with ProcessPoolExecutor(options.jobs, context, load_in_worker, (graph,)) as pool:
         futures = [pool.submit(task, job) for job in jobs]
         for done, future in enumerate(as_completed(futures), start=1):
             index, seed, result = future.result()
