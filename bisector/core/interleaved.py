@@ -81,7 +81,7 @@ def interleave(
 
 
 def _left(view: View, sides: Sequence[int], purpose: Purpose, target: int) -> float:
-    """Return the lab seconds until every side has the boots that mostly suffice; those of one boot at least."""
+    """Return the lab seconds until each side has the boots that mostly suffice; one boot at least."""
     counts = [sum(v.purpose == purpose and v.commit == s for v in view.state.visits) for s in sides]
     missing = sum(max(0, fewest_boots(view, purpose) - number) for number in counts)
     return max(1, missing) * (view.boot_cost + target * view.run_cost)

@@ -1,4 +1,4 @@
-"""The benchmarks are run by hand: that they still start, and end with a table, is checked here on the smallest."""
+"""Benchmarks are run by hand: that they still start, and end with a table, is checked here on a small one."""
 
 from __future__ import annotations
 
