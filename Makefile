@@ -39,6 +39,10 @@ $(DONE)/deps: .setup/debian-packages
 	@.setup/debian-install @.setup/debian-packages
 	@mkdir -p $(DONE) && touch $@
 
+$(DONE)/test-deps: .setup/debian-packages-tests | $(DONE)/deps
+	@.setup/debian-install @.setup/debian-packages-tests
+	@touch $@
+
 $(DONE)/libvirt: $(DONE)/setup .setup/libvirt.txt | $(DONE)/deps
 	@echo "Compiling libvirt-python"
 	@$(PIP) install --quiet --require-hashes --only-binary setuptools,wheel,packaging \
@@ -60,7 +64,7 @@ demo: deps  ## find a real culprit in a real kernel history (first time about an
 	@$(BIN)/perfbisect doctor --fix --quiet
 	$(BIN)/perfbisect start --repo $(DEMO) --good rt-00 --bad rt-16 --workload pipe-test $(ARGS)
 
-test: $(DONE)/dev lab  ## all tests but the longest case, real kernels in real guests included; ARGS='-k name' for some
+test: $(DONE)/dev $(DONE)/test-deps lab  ## all tests but the longest case, real kernels in real guests included; ARGS='-k name' for some
 	@$(BIN)/python -m pytest $(ARGS)
 
 test-end-to-end: $(DONE)/dev lab  ## real kernels from end to end, the longest case too: guests and libvirtd are killed

@@ -26,6 +26,10 @@ _FETCH_SECONDS = 3600.0
 _OWN_PACKAGE = frozenset(("git", "make", "flex", "bison", "bc", "perl", "ccache", "tar", "gzip"))
 """Programs whose Debian package has their name."""
 
+_ENGINE = ("podman", "runc")
+"""What runs images, commands and packages of one name. crun, podman's first choice, refuses machines with
+control groups of both versions; runc takes all."""
+
 
 @dataclass(frozen=True, slots=True)
 class BuilderFacts:
@@ -62,6 +66,8 @@ class Wanted:
 
     def packages(self, missing: Sequence[str]) -> list[str]:
         """Return the Debian packages that bring what is missing, as far as that is known."""
+        if self.row.container:  # what the image lacks no package of the builder brings
+            return list(_ENGINE) if _ENGINE[0] in missing else []
         own = {self.row.compiler, *(f"{self.row.cross}{tool}" for tool in ("ld", "readelf", "size"))}
         found = [name for tool in missing if tool in own for name in self.row.package.split()]
         return list(dict.fromkeys([*found, *(tool for tool in missing if tool in _OWN_PACKAGE)]))
@@ -82,11 +88,14 @@ def probe(ansible: Ansible, host: str, cache: Path, wanted: Wanted, progress: Pr
         facts = _play(ansible, host, cache, wanted, packages, progress)
         missing = facts.get("missing", "").split()
     if missing:
+        inside = f", in the image {row.container}" if row.container and not packages else ""
         raise InfrastructureError(
-            f"the builder '{host}' lacks: {' '.join(missing)}",
+            f"the builder '{host}' lacks: {' '.join(missing)}{inside}",
             details=where(row),
             cure=f"there: {install(' '.join(packages))}; or 'perfbisect kernel check A..B --install' does it"
             if packages
+            else "take an image that has them"
+            if inside
             else "run 'make deps' there, or install the Debian packages with these programs",
         )
     if facts.get("compiles") != "yes":
@@ -120,12 +129,13 @@ def _play(
             "perfbisect_programs": row.programs,
             "perfbisect_shim": row.shim(),
             "perfbisect_cross": row.cross,
-            "perfbisect_tuxmake": importlib.metadata.version("tuxmake"),
+            "perfbisect_container": row.container,
+            "perfbisect_tuxmake": importlib.metadata.version("tuxmake") if row.driver == "tuxmake" else "",
             "perfbisect_archive": wanted.archive(host),
             "perfbisect_packages": list(packages),
         },
         folder=cache / "builder" / "plays",
-        timeout=_FETCH_SECONDS if row.archive or packages else _PROBE_SECONDS,
+        timeout=_FETCH_SECONDS if row.archive or row.container or packages else _PROBE_SECONDS,
         progress=progress,
         check=False,
     )
@@ -144,6 +154,12 @@ def where(row: Toolchain) -> str:
 
 def _trouble(failed: Task, host: str, wanted: Wanted, log: Path) -> InfrastructureError:
     row, archive, said = wanted.row, wanted.row.archive, explain(failed)
+    if row.container and "toolchain" in failed.name:
+        return InfrastructureError(
+            f"the image of the toolchain '{row.name}' cannot be fetched to the builder '{host}'",
+            details=f"{where(row)}\n{row.container}\n{said}\nlog: {log}",
+            cure=f"there: podman pull {row.container}; or mend 'container' in that row",
+        )
     if archive is None or "toolchain" not in failed.name:
         return InfrastructureError(f"{failed.name} failed on '{host}'", details=f"{said}\nlog: {log}")
     if "checksum" in said.lower():

@@ -155,6 +155,7 @@ class KernelBuilder:
                 "PB_COMPILER": toolchain.compiler,
                 "PB_CROSS": toolchain.cross,
                 "PB_PROGRAMS": toolchain.programs,
+                "PB_CONTAINER": toolchain.container,
                 "PB_SHIM": toolchain.shim(),
                 "PB_HOST_SHIM": toolchain.host_shim(),
                 "PB_BASE": "" if recipe.base else recipe.manifest.base,

@@ -79,10 +79,7 @@ def _ask(builders: Sequence[KernelBuilder], rows: Sequence[Toolchain]) -> tuple[
 
 def _toolchain(row: Toolchain) -> str:
     """A row in words, with where its compiler comes from."""
-    origin = f", from the Debian package {row.package}" if row.package else ""
-    if row.archive is not None:
-        origin = f", from the archive {row.archive.file}"
-    return f"{row.name} ({row.range}): {row.compiler}{origin}"
+    return f"{row.name} ({row.range}): {', '.join(filter(None, (row.compiler, row.origin)))}"
 
 
 def _touches(row: Row, first: Release, last: Release) -> bool:

@@ -6,12 +6,13 @@ a change of performance that no commit made.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from bisector.errors import RequestError, SourceFailed
 from bisector.resources import resource
@@ -36,6 +37,9 @@ class Archive(Spec):
         return value
 
 
+_IMAGE = re.compile(r"[a-z0-9][a-zA-Z0-9._:/-]*@sha256:[0-9a-f]{64}")
+
+
 class Toolchain(Row):
     """One compiler and how it is called, for the trees of a range."""
 
@@ -43,6 +47,9 @@ class Toolchain(Row):
     compiler: str = Field(min_length=1, description="command or path on the builder")
     package: str = Field(default="", description="the Debian packages that have it")
     archive: Archive | None = Field(default=None, description="where it comes from if it is no package")
+    container: str = Field(
+        default="", description="the image that it is in, NAME@sha256:..., with all else that a build needs"
+    )
     family: Literal["gcc", "clang"] = Field(default="gcc", description="as tuxmake calls it")
     driver: Driver = Field(default="tuxmake", description="tuxmake needs a tree with olddefconfig (v3.7)")
     cross: str = Field(
@@ -60,6 +67,23 @@ class Toolchain(Row):
     host_flags: tuple[str, ...] = Field(default=(), description="for programs that run on the builder")
     why: str = ""
 
+    @field_validator("container")
+    @classmethod
+    def _by_digest(cls, value: str) -> str:
+        if value and not _IMAGE.fullmatch(value):
+            raise ValueError(f"'{value}' must be NAME@sha256: and 64 hex digits: what a tag names may change")
+        return value
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> Self:
+        if self.container and (self.archive or self.package):
+            raise ValueError(
+                "'container' stands alone: a compiler in an image is no 'package' and no 'archive'"
+            )
+        if self.container and self.driver != "make":
+            raise ValueError("'container' needs driver = \"make\": tuxmake is not in the image")
+        return self
+
     @field_validator("swap")
     @classmethod
     def _one_or_two(cls, value: dict[str, str]) -> dict[str, str]:
@@ -70,13 +94,23 @@ class Toolchain(Row):
 
     @property
     def identity(self) -> str:
-        """What tells it from others on one builder: the command, and the archive that it is in."""
-        return f"{self.compiler}-{self.archive.sha256[:12]}" if self.archive else self.compiler
+        """What tells it from others on one builder: the command, and the archive or image that it is in."""
+        inside = self.archive.sha256 if self.archive else self.container.partition("@sha256:")[2]
+        return f"{self.compiler}-{inside[:12]}" if inside else self.compiler
 
     @property
     def programs(self) -> str:
         """The folder of its programs below a builder's own folder; empty if they are in the PATH."""
         return f"toolchains/{self.archive.sha256}/{self.archive.bin}" if self.archive else ""
+
+    @property
+    def origin(self) -> str:
+        """Where it comes from, in words; empty if all that is known is its command."""
+        if self.container:
+            return f"in the image {self.container}"
+        if self.archive:
+            return f"from the archive {self.archive.file}"
+        return f"from the Debian package {self.package}" if self.package else ""
 
     @property
     def shimmed(self) -> bool:

@@ -15,6 +15,8 @@ from bisector.spec.toolchain import Toolchain, load_toolchains, toolchain_for
 
 OLD = next(row for row in load_toolchains().toolchain if row.name == "gcc-12-as-4.4")
 
+IMAGE = f"registry.example.org/gcc@sha256:{'0' * 64}"
+
 
 def called(tmp_path: Path, script: str, *arguments: str, compiler: str = "gcc-12") -> list[str]:
     """Run a shim with a compiler that prints its arguments; return them."""
@@ -120,3 +122,22 @@ def test_what_is_required_depends_on_age() -> None:
         load_plan("x86_64-old", Release(2, 6, 29), "x").digest()
         == load_plan("x86_64-old", Release(2, 6, 29, 3), "x").digest()
     )
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"container": "gcc:10"}, "must be NAME@sha256: and 64 hex digits"),
+        ({"container": IMAGE}, "'container' needs driver = \"make\""),
+        ({"container": IMAGE, "driver": "make", "package": "gcc-10"}, "'container' stands alone"),
+    ],
+)
+def test_an_image_is_named_by_its_digest_and_is_the_only_origin(fields: dict[str, str], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Toolchain.model_validate({"name": "boxed", "compiler": "gcc", **fields})
+
+
+def test_two_images_with_one_command_are_two_compilers() -> None:
+    row = Toolchain(name="boxed", compiler="gcc", container=IMAGE, driver="make")
+    assert row.identity == f"gcc-{'0' * 12}"
+    assert row.origin == f"in the image {IMAGE}"

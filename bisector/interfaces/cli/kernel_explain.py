@@ -63,6 +63,7 @@ def plan_data(plan: BuildPlan, edited: Mapping[str, bool]) -> dict[str, Any]:
             "name": toolchain.name,
             "range": toolchain.range,
             "compiler": toolchain.compiler,
+            "origin": toolchain.origin,
             "driver": toolchain.driver,
             "pretends": toolchain.pretend,
             "why": toolchain.why,
@@ -78,7 +79,8 @@ def plan_data(plan: BuildPlan, edited: Mapping[str, bool]) -> dict[str, Any]:
 def plan_text(data: Mapping[str, Any]) -> Iterator[str]:
     """Return the same in words."""
     toolchain = data["toolchain"]
-    says = f", which says it is gcc {toolchain['pretends']}" if toolchain["pretends"] else ""
+    says = f", {toolchain['origin']}" if toolchain["origin"] else ""
+    says += f", which says it is gcc {toolchain['pretends']}" if toolchain["pretends"] else ""
     yield f"age        {data['age']}, by the Makefile of its tree"
     yield f"toolchain  {toolchain['name']} ({toolchain['range']}): {toolchain['compiler']}{says}"
     if toolchain["why"]:

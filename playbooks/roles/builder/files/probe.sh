@@ -1,5 +1,5 @@
 # Tells what a builder has, as 'key=value' lines; installs nothing but tuxmake, into its own folder, if it is missing.
-#   PB_FOLDER  where everything will live ('~' allowed);  PB_TOOLCHAIN  the compiler;  PB_TUXMAKE  version wanted
+#   PB_FOLDER  where everything will live ('~' allowed);  PB_TOOLCHAIN  the compiler;  PB_TUXMAKE  version wanted, or empty
 #   PB_PROGRAMS  folder of its programs below 'builder', if it came as an archive;  PB_SHIM  script in its place, or empty
 #   PB_CROSS   prefix of the binutils of another architecture, or empty
 set -eu
@@ -15,7 +15,7 @@ missing=
 for tool in git make "$PB_TOOLCHAIN" "${PB_CROSS}ld" flex bison bc perl ccache tar "${PB_CROSS}readelf" "${PB_CROSS}size" gzip; do
     command -v "$tool" >/dev/null || missing="$missing $tool"
 done
-if ! command -v tuxmake >/dev/null; then
+if [ -n "$PB_TUXMAKE" ] && ! command -v tuxmake >/dev/null; then
     if ! { python3 -m venv "$tools" && "$tools/bin/pip" install --quiet "tuxmake==$PB_TUXMAKE"; } >"$folder/builder/tools.log" 2>&1; then
         missing="$missing tuxmake"
     fi

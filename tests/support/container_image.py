@@ -1,0 +1,44 @@
+"""A container image with a compiler and all that a kernel build needs, made of this machine's archives."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from bisector.adapters.guest_image import apt_sources
+
+NAME = "localhost/perfbisect-tests-gcc-11"
+"""Kept from one run of the tests to the next: it takes a minute or two to make."""
+
+PACKAGES = "gcc-11 make bc flex bison perl-base libelf-dev cpio git ccache python3-minimal diffutils"
+
+
+def tools_missing() -> list[str]:
+    """Return what is not installed of the programs that make and run it."""
+    return [tool for tool in ("podman", "runc", "mmdebstrap") if shutil.which(tool) is None]
+
+
+def image(work: Path) -> str:
+    """Return NAME@sha256:... of the image, made if it is not there yet."""
+    if subprocess.run(["podman", "image", "exists", NAME], check=False).returncode:
+        _make(work)
+    told = ["podman", "image", "inspect", NAME, "--format", "{{.Digest}}"]
+    return f"{NAME}@{subprocess.run(told, check=True, capture_output=True, text=True).stdout.strip()}"
+
+
+def _make(work: Path) -> None:
+    form = "$(ORIGIN)|$(SUITE)|$(CODENAME)|$(REPO_URI)|$(COMPONENT)|$(SIGNED_BY)"
+    asked = ["apt-get", "indextargets", "--format", form, "Created-By: Packages"]
+    suite, lines = apt_sources(subprocess.run(asked, check=True, capture_output=True, text=True).stdout)
+    sources, archive = work / "sources.list", work / "image.tar"
+    sources.write_text("".join(f"{line}\n" for line in lines))
+    made = [
+        *("mmdebstrap", "--quiet", "--variant=essential", f"--include={','.join(PACKAGES.split())}"),
+        "--aptopt=Apt::Install-Recommends false",
+        *(f"--dpkgopt=path-exclude=/usr/share/{part}/*" for part in ("man", "doc", "info", "locale")),
+        *(suite, str(archive), str(sources)),
+    ]
+    subprocess.run(made, check=True)
+    subprocess.run(["podman", "import", "--quiet", str(archive), NAME], check=True)
+    archive.unlink()
