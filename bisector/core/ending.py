@@ -121,26 +121,11 @@ def fixed(view: View, base: int, ends: Evidence) -> Conclusion:
 
 
 def culprits(view: View, belief: Belief, proofs: Sequence[Proof], ends: Evidence) -> Conclusion:
-    """Return the ending with everything proven and what is left."""
-    assert view.readings is not None
-    proofs = sorted(proofs, key=lambda p: p.after)
-    split = shares(ends, [p.evidence for p in proofs], view.alpha)
-    findings = []
-    for proven, explained in zip(proofs, split.parts, strict=True):
-        findings.append(
-            Finding(
-                proven.commits,
-                _interval(view, explained),
-                1 - proven.share,
-                proven.parents,
-                True,
-                _note(view, proven),
-            )
-        )
-    sets = any(len(p.commits) > 1 for p in proofs)
-    kind = Ending.CULPRIT_SET if sets else (Ending.CULPRIT if len(proofs) == 1 else Ending.CULPRITS)
-    *added, rest = points(view.readings.scale, split)
-    total = _interval(view, split.total)
+    """Return the ending with everything proven and what is left. At least one proof is of no small change."""
+    findings, added, total, rest = _added_up(view, proofs, ends)
+    large = [p for p in proofs if not p.small]
+    sets = any(len(p.commits) > 1 for p in large)
+    kind = Ending.CULPRIT_SET if sets else (Ending.CULPRIT if len(large) == 1 else Ending.CULPRITS)
     text = (
         f"Proven with fresh boots. In percent of good's level: total {change(total)} = "
         f"{' + '.join(change(p) for p in added)} + rest {change(rest)}."
@@ -153,7 +138,7 @@ def culprits(view: View, belief: Belief, proofs: Sequence[Proof], ends: Evidence
     return Conclusion(
         kind,
         text,
-        tuple(findings),
+        findings,
         total,
         rest,
         confidence=max(0.0, 1 - sum(p.share for p in proofs)),
@@ -162,26 +147,55 @@ def culprits(view: View, belief: Belief, proofs: Sequence[Proof], ends: Evidence
     )
 
 
+def _added_up(
+    view: View, proofs: Sequence[Proof], ends: Evidence
+) -> tuple[tuple[Finding, ...], tuple[Interval, ...], Interval, Interval]:
+    """Return (findings, what each of them adds in percent of good's level, total, rest)."""
+    assert view.readings is not None
+    proofs = sorted(proofs, key=lambda p: p.after)
+    split = shares(ends, [p.evidence for p in proofs], view.alpha)
+    *added, rest = points(view.readings.scale, split)
+    order = sorted(range(len(proofs)), key=lambda i: proofs[i].small)  # stable: each kind by age
+    findings = tuple(_finding(view, proofs[i], split.parts[i]) for i in order)
+    return findings, tuple(added[i] for i in order), _interval(view, split.total), rest
+
+
+def _finding(view: View, proven: Proof, effect: Part | Evidence) -> Finding:
+    return Finding(
+        proven.commits,
+        _interval(view, effect),
+        1 - proven.share,
+        proven.parents,
+        certified=True,
+        note=_note(view, proven),
+        small=proven.small,
+    )
+
+
 def _note(view: View, proven: Proof) -> str:
     """Return what a reader must know about what a culprit was compared with."""
     parents = len(view.graph.parents[proven.after])
     some = "each" if len(proven.parents) >= parents else f"{len(proven.parents)}"
     merge = f"a merge, proven against {some} of its {parents} parents"
+    notes = ["smaller than the threshold"] if proven.small else []
     if len(proven.commits) > 1:
-        return "no test tells these commits apart"
-    return merge if parents > 1 else ""
+        notes.append("no test tells these commits apart")
+    elif parents > 1:
+        notes.append(merge)
+    return "; ".join(notes)
 
 
-def spread(view: View, belief: Belief, ends: Evidence) -> Conclusion:
-    """Return the ending for a loss that no single commit explains."""
-    total = _interval(view, ends)
+def spread(view: View, belief: Belief, proofs: Sequence[Proof], ends: Evidence) -> Conclusion:
+    """Return the ending for a loss that no single commit explains. proofs: of changes that are too small."""
+    findings, _, total, rest = _added_up(view, proofs, ends)
     steps = [f"{change(step)} over {count(many, 'commit')}" for many, step in largest(view, belief)]
     return Conclusion(
         Ending.SPREAD,
         f"Bad differs from good by {change(total)}, but no commit reaches the threshold. "
         f"The largest steps from one measured commit to the next: {'; '.join(steps)}.",
-        total=total,
-        rest=total,
+        findings,
+        total,
+        rest,
         confidence=max(belief.none, 1 - min(1.0, reaching(view, belief))),
         warnings=warnings(view, belief),
         levels=levels(view, belief),
@@ -202,7 +216,7 @@ def unfinished(
         assert view.readings is not None
         split = shares(ends, [p.evidence for p in sorted(proofs, key=lambda p: p.after)], view.alpha)
         rest = points(view.readings.scale, split)[-1]
-    findings = [Finding(p.commits, _interval(view, p.evidence), 1 - p.share, p.parents, True) for p in proofs]
+    findings = [_finding(view, p, p.evidence) for p in sorted(proofs, key=lambda p: (p.small, p.after))]
     confidence = 0.0
     if belief is not None and found is not None:
         weight = member_weights(belief, view)

@@ -241,6 +241,7 @@ class Finding:
 
     effect: relative change of the metric caused by it (0.35 = the number rises by 35%), with interval.
     parents: the parents it was certified against; certified: whether the fresh comparison was done and held.
+    small: a proven change that does not reach the threshold, named so that the changes add up: no culprit.
     """
 
     commits: tuple[int, ...]
@@ -249,11 +250,12 @@ class Finding:
     parents: tuple[int, ...] = ()
     certified: bool = False
     note: str = ""
+    small: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """The end of a bisection: what was found, what is left unexplained, in numbers and in words.
+    """The end of a bisection: what was found, culprits first, and what is left unexplained.
 
     total: relative change from good to bad; rest: what the findings leave unexplained. summary says it all
     in sentences without commit names (interfaces print those beside it).
@@ -267,6 +269,11 @@ class Conclusion:
     confidence: float = 0.0
     warnings: tuple[str, ...] = ()
     levels: tuple[tuple[int, Interval], ...] = ()
+
+    @property
+    def culprits(self) -> tuple[Finding, ...]:
+        """The findings without those that are too small."""
+        return tuple(f for f in self.findings if not f.small)
 
 
 Decision = Measure | Conclusion

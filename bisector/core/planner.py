@@ -7,8 +7,6 @@ search that. Every step looks only at the state; what is remembered between call
 
 from __future__ import annotations
 
-import math
-
 from bisector.core import ending, interleaved, proof, search, verify
 from bisector.core.certify import Evidence
 from bisector.core.curve import reaching
@@ -124,7 +122,7 @@ class _Turn:
         raise AssertionError("more proofs than visits")
 
     def _new_proof(self, proven: Proven, effect: float) -> Proof | None:
-        """Return the first suspect, not proven yet, that its fresh boots prove."""
+        """Return the first suspect, not settled yet, that its fresh boots settle."""
         view = self.view
         known = {c for p in self.proofs for c in p.commits}
         for after in proof.suspects(view):
@@ -134,14 +132,10 @@ class _Turn:
             if known.intersection(commits):
                 continue
             evidence = self._evidence(commits, after, proven, effect)
-            share = proof.share(view, after)
-            if evidence and all(self._holds(e, share) for e in evidence):
-                weakest = min(evidence, key=lambda e: e.change)
-                return Proof(commits, after, proof.parents_of(view, commits, after), weakest, share)
+            new = proof.weigh(view, commits, after, evidence)
+            if new is not None:
+                return new
         return None
-
-    def _holds(self, e: Evidence, share: float) -> bool:
-        return e.change >= math.log(1 / share) and e.above > self.view.alpha
 
     def _set_of(self, after: int) -> tuple[int, ...]:
         """Return the commit with the untestable ones below it that no test can tell from it."""
@@ -157,26 +151,24 @@ class _Turn:
 
     def _evidence(
         self, commits: tuple[int, ...], after: int, proven: Proven, effect: float
-    ) -> list[Evidence] | None:
+    ) -> list[Evidence]:
+        """Return the comparisons with every parent, none while one of them cannot be made."""
         view = self.view
         parents = proof.parents_of(view, commits, after)
         if not parents or not proof.enough(view, (after, *parents)):
-            return None
-        result = []
-        for parent in parents:
-            e = proof.certificate(view, self.memory, parent, after, proven, effect)
-            if e is None:
-                return None
-            result.append(e)
-        return result
+            return []
+        made = (proof.certificate(view, self.memory, p, after, proven, effect) for p in parents)
+        result = [e for e in made if e is not None]
+        return result if len(result) == len(parents) else []
 
     def _step(self, proven: Proven, effect: float) -> Decision:
         """Search on, prove a suspect, or end."""
         view = self.view
         belief = self.belief = self.memory.belief(view, proven, effect)
-        if proven and self._explained(1 - belief.none, effect):
+        culprit = any(not p.small for p in self.proofs)
+        if culprit and self._explained(1 - belief.none, effect):
             return ending.culprits(view, belief, self.proofs, self._total())
-        if belief.none >= 1 - view.alpha and not proven:
+        if belief.none >= 1 - view.alpha and not culprit:
             if view.goal.scan and belief.nothing_hidden() < 1 - view.alpha:
                 runs = min(4, interleaved.runs_needed(view, view.threshold), view.goal.max_runs_per_boot)
                 look = search.explore(belief, view, runs)
@@ -184,11 +176,11 @@ class _Turn:
                     return look
             if self._total().estimate < view.threshold:
                 return ending.not_reproduced(view, self._total())
-            return ending.spread(view, belief, self._total())
+            return ending.spread(view, belief, self.proofs, self._total())
         # Ends that hardly differ, searched on request, have no loss that could be spread.
-        loss = not proven and self._total().estimate >= view.threshold
+        loss = not culprit and self._total().estimate >= view.threshold
         if loss and belief.marginal.max() < LOST and reaching(view, belief) < SPREAD * view.alpha:
-            return ending.spread(view, belief, self._total())
+            return ending.spread(view, belief, self.proofs, self._total())
         if not belief.problem.prior.any():
             return self.give_up("The marks and measurements leave no candidate.")
         found = self.found = search.suspect(belief, view)
@@ -199,14 +191,14 @@ class _Turn:
         purpose = "attribute" if proven else "search"
         trial = search.next_trial(belief, view, proven, found, "attribute" if proven else "search")
         if trial is None or trial[1].bits < search.LEAST_BITS or self._stuck(purpose):
-            if proven:
+            if culprit:
                 return ending.culprits(view, belief, self.proofs, self._total())
             return self.give_up("No trial brings information that is worth its cost.")
         return trial[0]
 
     def _explained(self, more: float, effect: float) -> bool:
         """Return whether the rest may stay unexplained. more: chance of another culprit of that effect."""
-        largest = max(abs(p.evidence.estimate) for p in self.proofs)
+        largest = max(abs(p.evidence.estimate) for p in self.proofs if not p.small)
         return more < MORE and more * min(1.0, effect / max(largest, 1e-12)) < HIDDEN
 
     def _certify(self, found: Suspect, belief: Belief) -> Decision:

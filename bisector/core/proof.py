@@ -10,7 +10,7 @@ import numpy as np
 
 from bisector.core import certify
 from bisector.core.certify import Evidence
-from bisector.core.interleaved import LAYOUTS, MORE_LAYOUTS, MOST_LAYOUTS, fewest_boots
+from bisector.core.interleaved import LAYOUTS, MORE_LAYOUTS, MOST_LAYOUTS, PATIENCE, fewest_boots
 from bisector.core.memory import Memory, Proven
 from bisector.core.posterior import Belief
 from bisector.core.view import View
@@ -18,10 +18,11 @@ from bisector.core.view import View
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A culprit (or a set that cannot be split) that fresh boots have proven.
+    """A change (by one commit, or by a set that cannot be split) that fresh boots have proven.
 
     commits: the set; after: the commit that was measured for it; parents: those it was measured against;
-    evidence: the weakest of the comparisons; share: the alpha it was allowed to spend.
+    evidence: the weakest of the comparisons; share: the alpha it was allowed to spend; small: it does not
+    reach the threshold, and is no culprit.
     """
 
     commits: tuple[int, ...]
@@ -29,6 +30,27 @@ class Proof:
     parents: tuple[int, ...]
     evidence: Evidence
     share: float
+    small: bool = False
+
+
+def weigh(view: View, commits: tuple[int, ...], after: int, found: Sequence[Evidence]) -> Proof | None:
+    """Return what the comparisons with every parent prove, None while they leave it open.
+
+    A culprit has changed, and may well reach the threshold. What has changed and hardly reaches it is called
+    small when that is proven too, or when further boots would not tell more: under an exact clock none does.
+    """
+    alpha = share(view, after)
+    if not found or any(e.change < math.log(1 / alpha) for e in found):
+        return None
+    weakest = min(found, key=lambda e: e.change)
+    proven = Proof(commits, after, parents_of(view, commits, after), weakest, alpha)
+    below = [e for e in found if e.above <= view.alpha]
+    if not below:
+        return proven
+    known = view.exact or len(view.boots((after,), "certify")) >= PATIENCE
+    if known or any(e.less >= math.log(1 / view.alpha) for e in below):
+        return replace(proven, small=True)
+    return None
 
 
 def before(view: View, commits: Sequence[int]) -> tuple[int, ...]:

@@ -93,9 +93,9 @@ def _verdict(
             return "fixed", true, not true, 0
         case _:
             pass
-    size = max((len(f.commits) for f in conclusion.findings), default=0)
+    size = max((len(f.commits) for f in conclusion.culprits), default=0)
     hits: set[int] = set()
-    for finding in conclusion.findings:
+    for finding in conclusion.culprits:
         inside = truth.intersection(finding.commits)
         if not inside or not all(_same(lab, c, min(inside)) for c in finding.commits):
             return "wrong", False, True, size

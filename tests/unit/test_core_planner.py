@@ -367,3 +367,39 @@ def test_what_is_known_before_the_end_names_what_is_proven():
     assert all(p <= {(20,), (45,)} for p in proven)
     assert any(len(p) == 1 for p in proven)
     assert planner.so_far(fold(linear(64), goal(), records)).ending is end.ending
+
+
+def exact(*steps):
+    """What an exact clock reads: steps are (commit, relative effect)."""
+
+    def value(commit, run):
+        level = 100.0 + 0.001 * ((commit * 7919) % 5)
+        for at, effect in steps:
+            level *= 1 + effect * (commit >= at)
+        return level
+
+    return value
+
+
+@pytest.mark.parametrize("effect", [0.035, 0.04, 0.044, 0.046, 0.047, 0.048])
+def test_a_change_just_below_the_threshold_is_settled_and_the_search_goes_on(effect):
+    """A real search was about to compare two commits 4.7% apart for ever, with a threshold of 5%."""
+    steps = ((11, 0.12), (40, effect))
+    end, records, _ = drive(linear(64), goal(clock="instructions"), exact(*steps))
+    assert end.culprits[0].commits == (11,)
+    assert len([r for r in records if isinstance(r, Booted)]) <= 26
+    if effect <= 0.046:
+        assert end.ending is Ending.CULPRIT
+        assert [f.commits for f in end.findings if f.small] in ([], [(40,)])
+    assert end.total.estimate == pytest.approx(1.12 * (1 + effect) - 1, rel=1e-3)
+
+
+def test_a_loss_without_a_commit_that_reaches_the_threshold_names_the_one_that_nearly_does():
+    end, records, _ = drive(linear(64), goal(clock="instructions"), exact((11, 0.045), (40, 0.012)))
+    assert end.ending is Ending.SPREAD
+    assert end.culprits == ()
+    assert [(f.commits, f.small, f.note) for f in end.findings] == [
+        ((11,), True, "smaller than the threshold")
+    ]
+    assert end.rest.estimate == pytest.approx(0.0125, abs=0.001)
+    assert len([r for r in records if isinstance(r, Booted)]) <= 20

@@ -183,7 +183,7 @@ def result(material: Material) -> str:
         return ""
     names = "; ".join(
         ", ".join(material.label(i) for i in f.commits[:3]) + (" ..." if len(f.commits) > 3 else "")
-        for f in conclusion.findings
+        for f in conclusion.culprits
     )
     return f"{words.ending(conclusion.ending).lower()}{': ' if names else ''}{names}"
 
@@ -195,7 +195,7 @@ def _row(stored: Stored, status: str) -> dict[str, Any]:
     ended: Conclusion | None = stored.conclusion
     found = ""
     if ended is not None:
-        shas = [stored.graph.shas[i][:12] for f in ended.findings for i in f.commits]
+        shas = [stored.graph.shas[i][:12] for f in ended.culprits for i in f.commits]
         found = f"{ended.ending.value} {' '.join(shas[:3])}{' ...' if len(shas) > 3 else ''}".strip()
     return {
         "id": stored.id,

@@ -51,6 +51,8 @@ def render(material: Material) -> str:
     if conclusion is not None:
         for finding in conclusion.findings:
             kind = "first bad commit" if len(finding.commits) == 1 else "possible first bad commit"
+            if finding.small:
+                kind = "smaller than the threshold"
             for commit in finding.commits:
                 out.append(
                     f"# {kind}: [{graph.shas[commit]}] {material.commit(commit).subject} "

@@ -93,6 +93,7 @@ def _finding(material: Material, finding: Finding) -> dict[str, Any]:
         "effect": _interval(finding.effect),
         "confidence": finding.confidence,
         "certified": finding.certified,
+        "small": finding.small,
         "note": finding.note,
         "differences": differences,
     }

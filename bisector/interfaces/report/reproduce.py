@@ -21,7 +21,7 @@ def lines(material: Material, conclusion: Conclusion) -> list[str]:
     out = words.heading("How to reproduce")
     pairs = [
         (*f.parents[:1], f.commits[-1])
-        for f in conclusion.findings
+        for f in conclusion.culprits
         if conclusion.ending in (Ending.CULPRIT, Ending.CULPRITS, Ending.CULPRIT_SET)
     ] or [(material.graph.good, material.graph.bad)]
     involved = tuple(dict.fromkeys(index for pair in pairs for index in pair))

@@ -52,7 +52,7 @@ def summary(material: Material) -> list[str]:
     if conclusion is None:
         asked = words.wrap(context.asked(material))
         return [f"No conclusion yet: {material.status}.", "", *asked, *_so_far(material)]
-    proven = sum(f.certified for f in conclusion.findings)
+    proven = sum(f.certified for f in conclusion.culprits)
     partly = conclusion.ending is Ending.INCONCLUSIVE and proven
     also = f", {count(proven, 'CULPRIT').upper()} PROVEN" if partly else ""
     out = [f"Result: {words.ending(conclusion.ending)}{also}", ""]
@@ -96,7 +96,7 @@ def _finding(material: Material, finding: Finding) -> list[str]:
         if before is not None and after is not None:
             rows[metric.name] = (
                 f"{words.number(before, after)} -> {words.number(after)} {metric.unit}  "
-                "(mean, parent -> culprit)"
+                f"(mean, parent -> {'commit' if finding.small else 'culprit'})"
             )
     rows["effect"] = words.effect(finding.effect, metric.better)
     rows["confidence"] = f"{100 * finding.confidence:.1f}%"

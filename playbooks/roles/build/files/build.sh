@@ -306,8 +306,8 @@ packed=unknown # not packed with gzip, or older than build ids and not a raw ima
 # Not grep: it looks at lines, and an id may hold the byte that ends one.
 tell_id() { # file
     python3 - "$build_id" "$1" <<'PYTHON'
-import pathlib, sys
-kernel, header = pathlib.Path(sys.argv[2]).read_bytes(), b"\4\0\0\0\x14\0\0\0\3\0\0\0GNU\0"
+import sys
+kernel, header = open(sys.argv[2], "rb").read(), b"\4\0\0\0\x14\0\0\0\3\0\0\0GNU\0"
 print("yes" if bytes.fromhex(sys.argv[1]) in kernel else "no" if header in kernel else "unknown")
 PYTHON
 }

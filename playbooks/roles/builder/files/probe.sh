@@ -12,7 +12,7 @@ tools=$folder/builder/tools
 PATH=${PB_PROGRAMS:+$folder/builder/$PB_PROGRAMS:}$PATH:$tools/bin
 
 missing=
-for tool in git make "$PB_TOOLCHAIN" "${PB_CROSS}ld" flex bison bc perl ccache tar "${PB_CROSS}readelf" "${PB_CROSS}size" gzip; do
+for tool in git make "$PB_TOOLCHAIN" "${PB_CROSS}ld" flex bison bc perl ccache tar python3 "${PB_CROSS}readelf" "${PB_CROSS}size" gzip; do
     command -v "$tool" >/dev/null || missing="$missing $tool"
 done
 if [ -n "$PB_TUXMAKE" ] && ! command -v tuxmake >/dev/null; then
