@@ -403,3 +403,14 @@ def test_a_loss_without_a_commit_that_reaches_the_threshold_names_the_one_that_n
     ]
     assert end.rest.estimate == pytest.approx(0.0125, abs=0.001)
     assert len([r for r in records if isinstance(r, Booted)]) <= 20
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+def test_what_hides_in_the_noise_is_not_searched_for_at_any_price(seed):
+    """With a threshold of a tenth of the effect another culprit cannot be excluded, nor found."""
+    culprit = (Culprit(effect=2.0, place=100),)
+    scenario = Scenario(commits=256, culprits=culprit, threshold=0.2, lab=LabModel(run_noise=2.0))
+    trial = run_trial(scenario, seed, Planner())
+    assert trial.conclusion.ending is Ending.CULPRIT
+    parts = {k: v.cost for k, v in trial.spent.items()}
+    assert parts.get("attribute", 0.0) <= 0.5 * parts["search"]
