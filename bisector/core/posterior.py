@@ -42,7 +42,7 @@ SCREENED_PAIRS = 16
 BOOT = ((0.0, 0.35), (0.35, 0.15), (0.75, 0.18), (1.5, 0.16), (2.3, 0.1), (3.5, 0.06))
 """(boot spread / run spread, prior): the grid of search.md reaches 2; real kernels reach higher."""
 UNIT = ((0.0, 0.58), (0.1, 0.2), (0.25, 0.12), (0.5, 0.06), (1.0, 0.04))
-"""(spread between binaries / effect, prior). Without the last row 8 of 26 searches blamed wrong commits, where
+"""(spread between binaries / effect, prior). Without the last row 8 of 26 searches blamed wrong commits where
 binaries scatter by half of the effect: ends that scatter may show half of it. With it none."""
 WALK = ((0.0, 0.75), (0.5, 0.15), (2.0, 0.1))
 """(background over the whole range / effect, prior)."""
