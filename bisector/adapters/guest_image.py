@@ -138,11 +138,7 @@ class GuestImages:
 
 
 def _debootstrap(work: Path, files: Path, disk: Path, packages: Sequence[str]) -> None:
-    listed = _lists()
-    if not listed.strip():  # a fresh machine or container has no lists yet
-        process.run(["apt-get", "update"], timeout=_UPDATE_SECONDS)
-        listed = _lists()
-    suite, sources = apt_sources(listed)
+    suite, sources = archives()
     (work / "sources.list").write_text("".join(f"{line}\n" for line in sources), encoding="utf-8")
     (work / "apt.conf").write_text(
         apt_options(process.run(["apt-config", "dump", "Acquire"]).output), encoding="utf-8"
@@ -167,6 +163,15 @@ def _debootstrap(work: Path, files: Path, disk: Path, packages: Sequence[str]) -
         ],
         timeout=_BUILD_SECONDS,
     )
+
+
+def archives() -> tuple[str, Sequence[str]]:
+    """Return (suite, lines for sources.list) of this machine's own archives. Raises InfrastructureError."""
+    listed = _lists()
+    if not listed.strip():  # a fresh machine or container has no lists yet
+        process.run(["apt-get", "update"], timeout=_UPDATE_SECONDS)
+        listed = _lists()
+    return apt_sources(listed)
 
 
 def check_packages(packages: Sequence[str]) -> None:

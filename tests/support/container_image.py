@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from bisector.adapters.guest_image import apt_sources
+from bisector.adapters.guest_image import archives
 
 NAME = "localhost/perfbisect-tests-gcc-11"
 """Kept from one run of the tests to the next: it takes a minute or two to make."""
@@ -28,9 +28,7 @@ def image(work: Path) -> str:
 
 
 def _make(work: Path) -> None:
-    form = "$(ORIGIN)|$(SUITE)|$(CODENAME)|$(REPO_URI)|$(COMPONENT)|$(SIGNED_BY)"
-    asked = ["apt-get", "indextargets", "--format", form, "Created-By: Packages"]
-    suite, lines = apt_sources(subprocess.run(asked, check=True, capture_output=True, text=True).stdout)
+    suite, lines = archives()
     sources, archive = work / "sources.list", work / "image.tar"
     sources.write_text("".join(f"{line}\n" for line in lines))
     made = [
