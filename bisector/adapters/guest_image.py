@@ -138,40 +138,42 @@ class GuestImages:
 
 
 def _debootstrap(work: Path, files: Path, disk: Path, packages: Sequence[str]) -> None:
-    suite, sources = archives()
+    customize = " ".join(
+        f"'{part}'" for part in (str(_INGREDIENTS / "customize.sh"), "ROOT", str(files), str(disk))
+    ).replace("'ROOT'", '"$1"')
+    bootstrap(work, packages, Path("/dev/null"), "--format=null", f"--customize-hook=sh {customize}")
+
+
+def bootstrap(work: Path, packages: Sequence[str], target: Path, *options: str) -> None:
+    """Make a small Debian with these packages of this machine's own archives. options: of mmdebstrap.
+
+    work: a folder for what apt is told. Raises InfrastructureError.
+    """
+    listed = _lists()
+    if not listed.strip():  # a fresh machine or container has no lists yet
+        process.run(["apt-get", "update"], timeout=_UPDATE_SECONDS)
+        listed = _lists()
+    suite, sources = apt_sources(listed)
     (work / "sources.list").write_text("".join(f"{line}\n" for line in sources), encoding="utf-8")
     (work / "apt.conf").write_text(
         apt_options(process.run(["apt-config", "dump", "Acquire"]).output), encoding="utf-8"
     )
-    customize = " ".join(
-        f"'{part}'" for part in (str(_INGREDIENTS / "customize.sh"), "ROOT", str(files), str(disk))
-    ).replace("'ROOT'", '"$1"')
     process.run(
         [
             "mmdebstrap",
             "--mode=root",
             "--variant=essential",
-            "--format=null",
             f"--include={','.join(packages)}",
             "--aptopt=Apt::Install-Recommends false",
             f"--aptopt={work / 'apt.conf'}",
             *(f"--dpkgopt=path-exclude=/usr/share/{part}/*" for part in ("man", "doc", "info", "locale")),
-            f"--customize-hook=sh {customize}",
+            *options,
             suite,
-            "/dev/null",
+            str(target),
             str(work / "sources.list"),
         ],
         timeout=_BUILD_SECONDS,
     )
-
-
-def archives() -> tuple[str, Sequence[str]]:
-    """Return (suite, lines for sources.list) of this machine's own archives. Raises InfrastructureError."""
-    listed = _lists()
-    if not listed.strip():  # a fresh machine or container has no lists yet
-        process.run(["apt-get", "update"], timeout=_UPDATE_SECONDS)
-        listed = _lists()
-    return apt_sources(listed)
 
 
 def check_packages(packages: Sequence[str]) -> None:

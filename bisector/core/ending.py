@@ -24,7 +24,7 @@ def over_budget(view: View, measure: Measure) -> str:
     more = measure.runs * view.run_cost
     if measure.boot is None:
         more += view.boot_cost + (view.build_cost if new else 0.0)
-    spent = sum(costs.builds) + sum(costs.boots) + sum(costs.runs)
+    spent = costs.total
     if budget.seconds is not None and spent + more > budget.seconds:
         return (
             f"The budget of {budget.seconds:.0f} s of lab time leaves no room for the next trial, of about "
@@ -152,18 +152,19 @@ def _added_up(
 ) -> tuple[tuple[Finding, ...], tuple[Interval, ...], Interval, Interval]:
     """Return (findings, what each of them adds in percent of good's level, total, rest)."""
     assert view.readings is not None
-    proofs = sorted(proofs, key=lambda p: p.after)
-    split = shares(ends, [p.evidence for p in proofs], view.alpha)
-    *added, rest = points(view.readings.scale, split)
-    order = sorted(range(len(proofs)), key=lambda i: proofs[i].small)  # stable: each kind by age
-    findings = tuple(_finding(view, proofs[i], split.parts[i]) for i in order)
-    return findings, tuple(added[i] for i in order), _interval(view, split.total), rest
+    total = _interval(view, ends)
+    if not proofs:
+        return (), (), total, total
+    by_age = sorted(proofs, key=lambda p: p.after)
+    *added, rest = points(view.readings.scale, shares(ends, [p.evidence for p in by_age], view.alpha))
+    shown = sorted(zip(by_age, added, strict=True), key=lambda x: x[0].small)  # stable: each kind by age
+    return tuple(_finding(view, p) for p, _ in shown), tuple(more for _, more in shown), total, rest
 
 
-def _finding(view: View, proven: Proof, effect: Part | Evidence) -> Finding:
+def _finding(view: View, proven: Proof) -> Finding:
     return Finding(
         proven.commits,
-        _interval(view, effect),
+        _interval(view, proven.evidence),
         1 - proven.share,
         proven.parents,
         certified=True,
@@ -211,12 +212,10 @@ def unfinished(
     why: str,
 ) -> Conclusion:
     """Return the best statement so far, when the budget is spent or nothing more can be learnt."""
-    total = rest = _interval(view, ends) if ends is not None else None
-    if ends is not None and proofs:
-        assert view.readings is not None
-        split = shares(ends, [p.evidence for p in sorted(proofs, key=lambda p: p.after)], view.alpha)
-        rest = points(view.readings.scale, split)[-1]
-    findings = [_finding(view, p, p.evidence) for p in sorted(proofs, key=lambda p: (p.small, p.after))]
+    findings: tuple[Finding, ...] = ()
+    total = rest = None
+    if ends is not None:
+        findings, _, total, rest = _added_up(view, proofs, ends)
     confidence = 0.0
     if belief is not None and found is not None:
         weight = member_weights(belief, view)
@@ -228,11 +227,11 @@ def unfinished(
             mean, sd = belief.effect(found.index)
             effect = _interval(view, Part(mean - 2 * sd, mean, mean + 2 * sd, sd))
             note = f"the most probable commits so far, with {1 - view.alpha:.0%} together; not proven"
-            findings.append(Finding(commits, effect, 1 - view.alpha, note=note))
+            findings = (*findings, Finding(commits, effect, 1 - view.alpha, note=note))
     return Conclusion(
         Ending.INCONCLUSIVE,
         why,
-        tuple(findings),
+        findings,
         total,
         rest,
         confidence,

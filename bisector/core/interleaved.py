@@ -45,6 +45,8 @@ def interleave(
     """
     most = view.goal.max_runs_per_boot
     target = max(1, min(target, most))
+    done = [v for v in view.state.visits if v.purpose == purpose and v.commit in sides]
+    left = _left(view, done, sides, purpose, target)
     live = view.live((purpose,))
     if live is not None and live.commit in sides and len(live.samples) < target:
         runs = min(max(1, math.ceil(target / CHUNKS)), target - len(live.samples))
@@ -54,9 +56,8 @@ def interleave(
             purpose,
             f"{why}: {count(runs, 'more run')} in this boot of {names[live.commit]}",
             live.boot,
-            left=_left(view, sides, purpose, target),
+            left=left,
         )
-    done = [v for v in view.state.visits if v.purpose == purpose and v.commit in sides]
     here = [v for v in done if view.state.idle is None or v.testbed == view.state.idle]
     counts = [sum(v.commit == s for v in here) for s in sides]
     fewest = min(counts)
@@ -76,14 +77,14 @@ def interleave(
         purpose,
         f"{why}: boot {total + 1} of {names[sides[side]]}, {count(first, 'run')}",
         layout=_next_layout(done, sides[side], layouts if view.layouts else 1),
-        left=_left(view, sides, purpose, target),
+        left=left,
     )
 
 
-def _left(view: View, sides: Sequence[int], purpose: Purpose, target: int) -> float:
+def _left(view: View, done: Sequence[Visit], sides: Sequence[int], purpose: Purpose, target: int) -> float:
     """Return the lab seconds until each side has the boots that mostly suffice; one boot at least."""
-    counts = [sum(v.purpose == purpose and v.commit == s for v in view.state.visits) for s in sides]
-    missing = sum(max(0, fewest_boots(view, purpose) - number) for number in counts)
+    fewest = fewest_boots(view, purpose)
+    missing = sum(max(0, fewest - sum(v.commit == s for v in done)) for s in sides)
     return max(1, missing) * (view.boot_cost + target * view.run_cost)
 
 

@@ -207,9 +207,7 @@ class _Turn:
 
     def _worth(self, more: float, effect: float, left: float | None) -> bool:
         """Return whether another culprit of that effect is worth the seconds that locating it takes."""
-        costs = self.view.state.costs
-        spent = sum(costs.builds) + sum(costs.boots) + sum(costs.runs)
-        return left is None or self._hidden(more, effect) * spent >= WORTH * left
+        return left is None or self._hidden(more, effect) * self.view.state.costs.total >= WORTH * left
 
     def _hidden(self, more: float, effect: float) -> float:
         """Return the part of the largest culprit that another one can be expected to hold, 0 to 1."""

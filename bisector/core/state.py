@@ -55,6 +55,11 @@ class Costs:
     boots: tuple[float, ...] = ()
     runs: tuple[float, ...] = ()
 
+    @property
+    def total(self) -> float:
+        """Seconds of everything so far."""
+        return sum(self.builds) + sum(self.boots) + sum(self.runs)
+
 
 @dataclass(frozen=True, slots=True)
 class State:

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from bisector.adapters.guest_image import archives
+from bisector.adapters.guest_image import bootstrap
 
 NAME = "localhost/perfbisect-tests-gcc-11"
 """Kept from one run of the tests to the next: it takes a minute or two to make."""
@@ -28,15 +28,7 @@ def image(work: Path) -> str:
 
 
 def _make(work: Path) -> None:
-    suite, lines = archives()
-    sources, archive = work / "sources.list", work / "image.tar"
-    sources.write_text("".join(f"{line}\n" for line in lines))
-    made = [
-        *("mmdebstrap", "--quiet", "--variant=essential", f"--include={','.join(PACKAGES.split())}"),
-        "--aptopt=Apt::Install-Recommends false",
-        *(f"--dpkgopt=path-exclude=/usr/share/{part}/*" for part in ("man", "doc", "info", "locale")),
-        *(suite, str(archive), str(sources)),
-    ]
-    subprocess.run(made, check=True)
+    archive = work / "image.tar"
+    bootstrap(work, PACKAGES.split(), archive)
     subprocess.run(["podman", "import", "--quiet", str(archive), NAME], check=True)
     archive.unlink()
