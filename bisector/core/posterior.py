@@ -24,6 +24,7 @@ from scipy.special import log_ndtr, ndtr
 from bisector.core.history import Ints
 from bisector.core.noise import FLOOR
 from bisector.core.problem import Problem, fork_sd
+from bisector.core.spreads import DRIFT, UNIT, WALK, boot_spreads
 
 Floats = NDArray[np.float64]
 
@@ -39,15 +40,6 @@ PAIRS = 40
 """Pairs are formed among so many classes, the most probable ones: 780 pairs."""
 SCREENED_PAIRS = 16
 """The same while noise hypotheses are screened, where only their sum matters."""
-BOOT = ((0.0, 0.35), (0.35, 0.15), (0.75, 0.18), (1.5, 0.16), (2.3, 0.1), (3.5, 0.06))
-"""(boot spread / run spread, prior): the grid of search.md reaches 2; real kernels reach higher."""
-UNIT = ((0.0, 0.58), (0.1, 0.2), (0.25, 0.12), (0.5, 0.06), (1.0, 0.04))
-"""(spread between binaries / effect, prior). Without the last row 8 of 26 searches blamed wrong commits where
-binaries scatter by half of the effect: ends that scatter may show half of it. With it none."""
-WALK = ((0.0, 0.75), (0.5, 0.15), (2.0, 0.1))
-"""(background over the whole range / effect, prior)."""
-DRIFT = ((0.0, 0.8), (0.5, 0.12), (2.0, 0.08))
-"""(drift over the time measured so far / effect, prior)."""
 KEPT = 6
 """Noise hypotheses carried from one decision to the next."""
 
@@ -272,17 +264,16 @@ def believe(p: Problem, noises: tuple[Noise, ...], pairs: int = PAIRS) -> Belief
     return Belief(p, f, weights, int(np.argmax(weights)), everything, float(together[0]), one, two, marginal)
 
 
-def screen(p: Problem, testbeds: int, boot: tuple[tuple[float, float], ...] = BOOT) -> tuple[Noise, ...]:
+def screen(p: Problem, testbeds: int) -> tuple[Noise, ...]:
     """Return the noise hypotheses worth carrying: first boots and binaries, then walk, drift and testbeds."""
-    sd, effect = p.readings.run_sd, p.effect
-    boots = {b * sd: pb for b, pb in boot}
+    effect, known = p.effect, dict(boot_spreads(p.readings))
     first = tuple(
-        Noise(b, u * effect, log_prior=math.log(pb * pu)) for b, pb in boots.items() for u, pu in UNIT
+        Noise(b, u * effect, log_prior=math.log(pb * pu)) for b, pb in known.items() for u, pu in UNIT
     )
     belief = believe(p, first, SCREENED_PAIRS)
     kept = _best(belief, 0.02)[:4]
     # A walk or a drift that is not looked for yet passes for binaries that differ: try it without them, too.
-    plain = [Noise(b, log_prior=math.log(boots[b] * UNIT[0][1])) for b in dict.fromkeys(n.boot for n in kept)]
+    plain = [Noise(b, log_prior=math.log(known[b] * UNIT[0][1])) for b in dict.fromkeys(n.boot for n in kept)]
     wider = list(dict.fromkeys([*kept, *plain]))
     others = [n for n in first if n not in wider and belief.weights[first.index(n)] > 0.005]
     second = [

@@ -11,8 +11,9 @@ from bisector.core.certify import Side, Spread
 from bisector.core.history import History, Mask
 from bisector.core.model import Purpose
 from bisector.core.noise import FLOOR, Library, Readings, readings
-from bisector.core.posterior import BOOT, UNIT, Belief
+from bisector.core.posterior import Belief
 from bisector.core.problem import twins
+from bisector.core.spreads import UNIT, boot_spreads
 from bisector.core.state import State, Visit
 
 UNMEASURED_BUILD, UNMEASURED_BOOT, UNMEASURED_RUN = 60.0, 10.0, 1.0
@@ -133,7 +134,7 @@ class View:
         """Return the possible spreads between boots and binaries: the belief's, mixed with the prior."""
         r = self.readings
         assert r is not None
-        prior = [(b * r.run_sd, p) for b, p in BOOT]
+        prior = list(boot_spreads(r))
         if self.library is not None and self.library.boot_df >= 1:
             ratio = self.library.boot_sd / max(self.library.run_sd, 1e-12)
             near = [(f * ratio * r.run_sd, p) for f, p in ((0.6, 0.25), (1.0, 0.5), (1.6, 0.25))]

@@ -60,3 +60,17 @@ def test_relative_turns_worse_units_into_what_the_user_reads(change, sign, log):
     before, after = (50.0, 50.0 * np.exp(sign * change)) if log else (50.0, 50.0 + sign * change)
     assert i.estimate == pytest.approx(after / before - 1)
     assert scale.forward(np.array([after])) - scale.forward(np.array([before])) == pytest.approx(change)
+
+
+def test_a_boot_of_one_run_is_no_outlier_where_boots_scatter():
+    offsets = [0.0, 0.1, -0.1, 0.2, -0.2, 0.4, -0.4, 4.0, -4.0, 5.0, -5.0, 6.0, -6.0, 9.0, 60.0]
+    records = []
+    for b, offset in enumerate(offsets):
+        records.append(Booted(f"b{b}", 0, "t", True, 5.0, float(b)))
+        for k in range(5 if b < 5 else 1):
+            value = 100 + offset + 0.1 * (k - 2) + (1.0 if k == 4 else 0.0)
+            records.append(Ran(f"b{b}", k, {"m": value}, 1.0, b + k / 10))
+    r = readings(fold(GRAPH, Goal(Metric("m", "s", "lower", Threshold(0.02))), records))
+    lone = r.precision[5:]
+    assert lone[7:9].min() > 0.4 * lone[:2].max()  # as far off as boots are
+    assert lone[-1] < 0.1 * lone[:2].max()  # ten times further than any other
