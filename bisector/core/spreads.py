@@ -14,8 +14,8 @@ BOOT = ((0.0, 0.35), (0.35, 0.15), (0.75, 0.18), (1.5, 0.16), (2.3, 0.1), (3.5, 
 STEP, FADE = 1.5, 0.7
 """Beyond BOOT: factor from one spread to the next, and from its prior to the next one's."""
 LIMIT = 0.99
-"""Confidence with which the grid reaches beyond the spread that was seen. Quiet runs in boots that scatter ten
-times as much are no rarity: with BOOT alone 40% of comparisons of two equal commits passed there at 5%."""
+"""Confidence with which the grid reaches beyond the spread that was seen. Quiet runs in boots that scatter
+ten times as much are no rarity: with BOOT alone 40% of comparisons of equal commits passed there at 5%."""
 UNIT = ((0.0, 0.58), (0.1, 0.2), (0.25, 0.12), (0.5, 0.06), (1.0, 0.04))
 """(spread between binaries / effect, prior). Without the last row 8 of 26 searches blamed wrong commits where
 binaries scatter by half of the effect: ends that scatter may show half of it. With it none."""
