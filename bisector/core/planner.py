@@ -235,7 +235,7 @@ class _Turn:
 
     def _stuck(self, purpose: str) -> bool:
         boots = sum(v.purpose == purpose for v in self.view.state.visits)
-        return boots > 4 * interleaved.MOST_BOOTS
+        return boots > interleaved.MOST_BOOTS
 
     def _total(self) -> Evidence:
         assert self.ends is not None

@@ -24,7 +24,7 @@ from scipy.special import log_ndtr, ndtr
 from bisector.core.history import Ints
 from bisector.core.noise import FLOOR
 from bisector.core.problem import Problem, fork_sd
-from bisector.core.spreads import DRIFT, UNIT, WALK, boot_spreads
+from bisector.core.spreads import DRIFT, WALK, boot_spreads, unit_spreads
 
 Floats = NDArray[np.float64]
 
@@ -266,14 +266,14 @@ def believe(p: Problem, noises: tuple[Noise, ...], pairs: int = PAIRS) -> Belief
 
 def screen(p: Problem, testbeds: int) -> tuple[Noise, ...]:
     """Return the noise hypotheses worth carrying: first boots and binaries, then walk, drift and testbeds."""
-    effect, known = p.effect, dict(boot_spreads(p.readings))
-    first = tuple(
-        Noise(b, u * effect, log_prior=math.log(pb * pu)) for b, pb in known.items() for u, pu in UNIT
-    )
+    effect, known, units = p.effect, dict(boot_spreads(p.readings)), unit_spreads(p.readings, p.effect)
+    first = tuple(Noise(b, u, log_prior=math.log(pb * pu)) for b, pb in known.items() for u, pu in units)
     belief = believe(p, first, SCREENED_PAIRS)
     kept = _best(belief, 0.02)[:4]
     # A walk or a drift that is not looked for yet passes for binaries that differ: try it without them, too.
-    plain = [Noise(b, log_prior=math.log(known[b] * UNIT[0][1])) for b in dict.fromkeys(n.boot for n in kept)]
+    plain = [
+        Noise(b, log_prior=math.log(known[b] * units[0][1])) for b in dict.fromkeys(n.boot for n in kept)
+    ]
     wider = list(dict.fromkeys([*kept, *plain]))
     others = [n for n in first if n not in wider and belief.weights[first.index(n)] > 0.005]
     second = [

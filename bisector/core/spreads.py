@@ -7,14 +7,14 @@ import math
 import numpy as np
 from scipy.special import chdtri
 
-from bisector.core.noise import Readings
+from bisector.core.noise import Floats, Ints, Readings
 
 BOOT = ((0.0, 0.35), (0.35, 0.15), (0.75, 0.18), (1.5, 0.16), (2.3, 0.1), (3.5, 0.06))
 """(boot spread / run spread, prior): the grid of search.md reaches 2; real kernels reach higher."""
 STEP, FADE = 1.5, 0.7
-"""Beyond BOOT: factor from one spread to the next, and from its prior to the next one's."""
+"""Beyond a grid: factor from one spread to the next, and from its prior to the next one's."""
 LIMIT = 0.99
-"""Confidence with which the grid reaches beyond the spread that was seen. Quiet runs in boots that scatter
+"""Confidence with which a grid reaches beyond the spread that was seen. Quiet runs in boots that scatter
 ten times as much are no rarity: with BOOT alone 40% of comparisons of equal commits passed there at 5%."""
 UNIT = ((0.0, 0.58), (0.1, 0.2), (0.25, 0.12), (0.5, 0.06), (1.0, 0.04))
 """(spread between binaries / effect, prior). Without the last row 8 of 26 searches blamed wrong commits where
@@ -25,26 +25,41 @@ DRIFT = ((0.0, 0.8), (0.5, 0.12), (2.0, 0.08))
 """(drift over the time measured so far / effect, prior)."""
 
 
-def boot_spreads(r: Readings) -> tuple[tuple[float, float], ...]:
-    """Return standard deviations that boots of one binary may have, in worse units, with their priors.
+Spreads = tuple[tuple[float, float], ...]
+"""Standard deviations, largest last, each with its prior."""
 
-    They reach to the upper confidence limit of what the boots show so far, s sqrt(df / chi2): with two boots
-    that is far away, with ten it is twice what was seen.
+
+def boot_spreads(r: Readings) -> Spreads:
+    """Return what boots of one binary may scatter by, in worse units.
+
+    What boots of one commit show counts, whatever their layouts: where each has one of its own, nobody knows
+    yet whether boots scatter or binaries.
     """
-    grid = [(ratio * r.run_sd, prior) for ratio, prior in BOOT]
-    seen, df = _scatter(r)
-    top = seen * math.sqrt(df / float(chdtri(df, LIMIT))) if df else 0.0
-    while grid[-1][0] < top:
-        grid.append((grid[-1][0] * STEP, grid[-1][1] * FADE))
-    return tuple(grid)
+    return _reaching([(ratio * r.run_sd, prior) for ratio, prior in BOOT], r.location, r.commit)
 
 
-def _scatter(r: Readings) -> tuple[float, int]:
-    """Return the pooled standard deviation of boots about the mean of their binary, and its df."""
+def unit_spreads(r: Readings, scale: float, grid: Spreads = UNIT) -> Spreads:
+    """Return what binaries of equal code may scatter by, in worse units. grid: in parts of scale."""
     _, cell = np.unique(np.stack([r.commit, r.layout]), axis=1, return_inverse=True)
     cell = cell.ravel()
-    sizes = np.bincount(cell)
-    mean = np.bincount(cell, r.location) / sizes
+    level = np.bincount(cell, r.location) / np.bincount(cell)
+    commit = np.zeros(len(level), dtype=np.int64)
+    commit[cell] = r.commit
+    return _reaching([(part * scale, prior) for part, prior in grid], level, commit)
+
+
+def _reaching(grid: list[tuple[float, float]], level: Floats, group: Ints) -> Spreads:
+    """Return the grid, continued to the upper confidence limit of what the levels of a group show.
+
+    That is s sqrt(df / chi2): with two levels it is far away, with ten it is twice what was seen.
+    """
+    _, number = np.unique(group, return_inverse=True)
+    sizes = np.bincount(number)
     df = int((sizes - 1).sum())
-    square = float(((r.location - mean[cell]) ** 2).sum())
-    return math.sqrt(square / df) if df else 0.0, df
+    if df:
+        mean = np.bincount(number, level) / sizes
+        square = float(((level - mean[number]) ** 2).sum())
+        top = math.sqrt(square / float(chdtri(df, LIMIT)))
+        while grid[-1][0] < top:
+            grid.append((grid[-1][0] * STEP, grid[-1][1] * FADE))
+    return tuple(grid)

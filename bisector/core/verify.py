@@ -19,6 +19,7 @@ from bisector.core.interleaved import (
 )
 from bisector.core.memory import Memory
 from bisector.core.model import Measure
+from bisector.core.spreads import unit_spreads
 from bisector.core.view import View
 
 BINARIES = ((0.0, 0.6), (0.25, 0.15), (0.5, 0.15), (1.0, 0.1))
@@ -59,7 +60,8 @@ def _ends(view: View) -> Evidence | None:
     if view.exact or (evidence.less <= 0 and evidence.high > 0 and not several):
         return evidence
     # 'Not reproduced' must not rest on two binaries that happen to hide the loss by their code layout.
-    binaries = [Spread(s.boot, u * threshold, s.weight * w) for s in plain for u, w in BINARIES]
+    units = unit_spreads(r, threshold, BINARIES)
+    binaries = [Spread(s.boot, u, s.weight * w) for s in plain for u, w in units]
     careful = look(binaries)
     if several:
         return careful

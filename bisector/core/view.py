@@ -13,7 +13,7 @@ from bisector.core.model import Purpose
 from bisector.core.noise import FLOOR, Library, Readings, readings
 from bisector.core.posterior import Belief
 from bisector.core.problem import twins
-from bisector.core.spreads import UNIT, boot_spreads
+from bisector.core.spreads import boot_spreads, unit_spreads
 from bisector.core.state import State, Visit
 
 UNMEASURED_BUILD, UNMEASURED_BOOT, UNMEASURED_RUN = 60.0, 10.0, 1.0
@@ -146,8 +146,8 @@ class View:
             for n, w in zip(belief.fits.noises, belief.weights, strict=True)
         ]
         # A search measures each binary a little: it seldom learns how far binaries scatter.
-        effect = belief.problem.effect
-        return found + [Spread(b, u * effect, 0.4 * p * q) for b, p in prior for u, q in UNIT]
+        units = unit_spreads(r, belief.problem.effect)
+        return found + [Spread(b, u, 0.4 * p * q) for b, p in prior for u, q in units]
 
     @property
     def layouts(self) -> bool:

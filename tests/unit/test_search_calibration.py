@@ -25,6 +25,7 @@ def most(count, share):
         ("heavy tails and boot noise", Scenario(commits=32, lab=LabModel(**LAB))),
         ("untestable commits", Scenario(commits=32, lab=LabModel(untestable=0.2, **LAB))),
         ("drift", Scenario(commits=32, lab=LabModel(drift="walk", drift_size=1.0, **LAB))),
+        ("boots scatter, runs do not", Scenario(commits=8, lab=LabModel(run_noise=0.1, boot_noise=2.0))),
         ("branches", Scenario(commits=32, history="branched", lab=LabModel(fork_offset=1.0, **LAB))),
     ],
 )
