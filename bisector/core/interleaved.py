@@ -21,8 +21,8 @@ LAYOUTS, MORE_LAYOUTS, MOST_LAYOUTS = 2, 3, 6
 """Code layouts on each side of a certificate: two at a quarter of the effect and six at half (search.md).
 'Not reproduced' needs three on each side, for it rests on two binaries that nothing else vouches for."""
 MOST_BOOTS = 2000
-"""Boots for one purpose after which it is given up. Where boots scatter by twice the effect a whole search took
-350 to 1,900, and 12 of 12 were right; with 800 for a purpose 3 of 10 ended without an answer."""
+"""Boots for one purpose after which it is given up. Where boots scatter by twice the effect a whole search
+took 350 to 1,900, and 12 of 12 were right; with 800 for a purpose 3 of 10 ended without an answer."""
 
 
 def fewest_boots(view: View, purpose: Purpose) -> int:

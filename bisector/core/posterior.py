@@ -40,6 +40,9 @@ PAIRS = 40
 """Pairs are formed among so many classes, the most probable ones: 780 pairs."""
 SCREENED_PAIRS = 16
 """The same while noise hypotheses are screened, where only their sum matters."""
+VAGUE = 1e3
+"""Prior deviation, in thresholds, of the effect of a culprit that is proven: flat, but where the cells do not
+tell two such culprits apart their sum alone is known."""
 KEPT = 6
 """Noise hypotheses carried from one decision to the next."""
 
@@ -168,8 +171,10 @@ def fit(p: Problem, noises: tuple[Noise, ...], pairs: int = PAIRS) -> Fits:
     member = np.zeros((len(p.cell), count))
     member[np.arange(len(p.cell)), p.cell] = 1.0
     total = a @ member
-    y = (a * r.location) @ member / total
-    within = (a * (r.location - y[:, p.cell]) ** 2).sum(axis=1)
+    centre = float(r.location.mean())  # so that squares of large levels do not cancel
+    location = r.location - centre
+    y = (a * location) @ member / total
+    within = (a * (location - y[:, p.cell]) ** 2).sum(axis=1)
     evidence = -0.5 * (within - np.log(a).sum(axis=1) + np.log(total).sum(axis=1))
     diagonal = 1.0 / total + (FLOOR * p.threshold) ** 2
     k = _covariances(p, noises, diagonal)
@@ -182,7 +187,9 @@ def fit(p: Problem, noises: tuple[Noise, ...], pairs: int = PAIRS) -> Fits:
         evidence -= 0.5 * np.linalg.slogdet(k)[1]
         w = np.linalg.inv(k)
         hw, xw, yw = h @ w, x.T @ w, (w @ y[:, :, None])[:, :, 0]
-    info = xw @ x + 1e-12 * np.eye(x.shape[1])
+    vague = np.full(x.shape[1], (VAGUE * p.threshold) ** -2)
+    vague[0] = 1e-12  # the level, which may be anything
+    info = xw @ x + np.diag(vague)
     covariance = np.linalg.inv(info)
     beta = (covariance @ (x.T @ yw[:, :, None]))[:, :, 0]
     cross = hw @ x
@@ -192,6 +199,7 @@ def fit(p: Problem, noises: tuple[Noise, ...], pairs: int = PAIRS) -> Fits:
     evidence -= 0.5 * (residual + np.linalg.slogdet(info)[1])
     single = _single(p, gram, slope)
     first, second, pair = _pairs(p, gram, slope, single, evidence, pairs)
+    y, beta = y + centre, beta + centre * (np.arange(x.shape[1]) == 0)
     return Fits(noises, w, y, gram, slope, beta, covariance, cross, evidence, single, first, second, pair)
 
 

@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
@@ -97,6 +98,18 @@ def test_invariant_to_the_order_of_visits_and_the_names_of_commits(given_points,
 
     assert np.allclose(by_size(one), by_size(two), atol=1e-8)
     assert np.allclose(by_size(one), by_size(three), atol=1e-8)
+
+
+@pytest.mark.parametrize("level", [0.0, 4.6, 1e3])
+def test_proven_culprits_that_no_cell_tells_apart(level):
+    """Before anything was measured between two proven culprits, both columns are the same."""
+    given_points = [(c, level + y) for c, y in [(0, 0.0), (12, 0.1), (0, 0.01), (12, 0.12), (9, 0.11)]]
+    readings = read(given_points)
+    both = posterior.believe(problem(History(linear(12)), readings, proven=((3,), (5,))), NOISES)
+    one = posterior.believe(problem(History(linear(12)), readings, proven=((5,),)), NOISES)
+    assert np.isfinite(both.fits.beta).all()
+    assert both.marginal.sum() == pytest.approx(one.marginal.sum(), rel=1e-3)
+    assert both.fits.beta[0, 1:].sum() == pytest.approx(one.fits.beta[0, 1], rel=1e-3)
 
 
 def test_single_culprit_equals_enumeration():
