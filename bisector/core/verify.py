@@ -94,7 +94,8 @@ def decided(view: View, evidence: Evidence | None) -> str:
     assert view.readings is not None
     if view.readings.run_df < 3 and not view.exact:
         return ""
-    if evidence.less >= need or evidence.high < 0:
+    # An interval below zero is no reason: looked at after every boot it misleads one time in ten.
+    if evidence.less >= need:
         return "no" if _vouched(view) else ""
     if evidence.change >= need and evidence.estimate > 0:
         if evidence.above > view.alpha:
