@@ -68,6 +68,9 @@ def cells(real: CommitGraph | None = None) -> list[Cell]:
         add(Cell("threshold/effect", f"{ratio:g}", scenario(ratio=ratio), rivals="none"))
     for part in (0.5, 1.0, 2.0):
         add(Cell("boot/run noise", f"{part:g}", scenario(lab={"boot_noise": part * EFFECT}), weight=0.5))
+    for part in (1.0, 2.0):
+        lab = {"boot_noise": part * EFFECT}
+        add(Cell("quiet runs, boot noise", f"{part:g}", scenario(d=20, lab=lab), "none", weight=0.2, d=20))
     for part in (0.25, 0.5):
         add(Cell("build effect", f"{part:g}", scenario(lab={"build_noise": part * EFFECT}), weight=0.5))
     for kind in ("t3", "lognormal", "bimodal", "ar1", "outliers"):
