@@ -67,10 +67,12 @@ class Chooser:
         history: History,
         run_cost: float,
         proven: tuple[tuple[int, ...], ...] = (),
+        testbed: int | None = None,
     ) -> None:
+        """testbed: which of the problem's testbeds will measure, None for one that has not measured yet."""
         self.belief = belief
         self.run_cost = run_cost
-        self.predictor = Predictor(belief, history, proven)
+        self.predictor = Predictor(belief, history, proven, testbed)
         self.boot = belief.noise_mean("boot")
 
     def shares(self, commit: int) -> Floats:

@@ -13,6 +13,7 @@ from bisector.core.model import CommitGraph
 from bisector.core.noise import Library
 from bisector.core.posterior import Belief, Noise
 from bisector.core.problem import Problem, problem
+from bisector.core.screening import screen
 from bisector.core.state import State, Visit
 from bisector.core.view import View
 
@@ -90,10 +91,9 @@ class Memory:
                 costs=whole.costs,
             )
         )
-        testbeds = len({v.testbed for v in part.state.visits})
         return self.remember(
             ("noises", part.key, proven, effect),
-            lambda: posterior.screen(_problem(part, proven, effect, _blocks(part)), testbeds),
+            lambda: screen(_problem(part, proven, effect, _blocks(part))),
         )
 
 

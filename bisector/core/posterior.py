@@ -24,7 +24,6 @@ from scipy.special import log_ndtr, ndtr
 from bisector.core.history import Ints
 from bisector.core.noise import FLOOR
 from bisector.core.problem import Problem, fork_sd
-from bisector.core.spreads import DRIFT, WALK, boot_spreads, unit_spreads
 
 Floats = NDArray[np.float64]
 
@@ -38,13 +37,9 @@ CUT = 0.7
 """A culprit's effect is at least the threshold; 0.7 leaves room for a noisy estimate of one that just is."""
 PAIRS = 40
 """Pairs are formed among so many classes, the most probable ones: 780 pairs."""
-SCREENED_PAIRS = 16
-"""The same while noise hypotheses are screened, where only their sum matters."""
 VAGUE = 1e3
 """Prior deviation, in thresholds, of the effect of a culprit that is proven: flat, but where the cells do not
 tell two such culprits apart their sum alone is known."""
-KEPT = 6
-"""Noise hypotheses carried from one decision to the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,31 +265,3 @@ def believe(p: Problem, noises: tuple[Noise, ...], pairs: int = PAIRS) -> Belief
     one, two = together[1 : count + 1], together[count + 1 :]
     marginal = one + np.bincount(f.first, two, count) + np.bincount(f.second, two, count)
     return Belief(p, f, weights, int(np.argmax(weights)), everything, float(together[0]), one, two, marginal)
-
-
-def screen(p: Problem, testbeds: int) -> tuple[Noise, ...]:
-    """Return the noise hypotheses worth carrying: first boots and binaries, then walk, drift and testbeds."""
-    effect, known, units = p.effect, dict(boot_spreads(p.readings)), unit_spreads(p.readings, p.effect)
-    first = tuple(Noise(b, u, log_prior=math.log(pb * pu)) for b, pb in known.items() for u, pu in units)
-    belief = believe(p, first, SCREENED_PAIRS)
-    kept = _best(belief, 0.02)[:4]
-    # A walk or a drift that is not looked for yet passes for binaries that differ: try it without them, too.
-    plain = [
-        Noise(b, log_prior=math.log(known[b] * units[0][1])) for b in dict.fromkeys(n.boot for n in kept)
-    ]
-    wider = list(dict.fromkeys([*kept, *plain]))
-    others = [n for n in first if n not in wider and belief.weights[first.index(n)] > 0.005]
-    second = [
-        Noise(n.boot, n.unit, w * effect, d * effect, t * effect, n.log_prior + math.log(pw * pd * pt))
-        for n in wider
-        for w, pw in WALK
-        for d, pd in DRIFT
-        for t, pt in (((0.0, 0.6), (0.7, 0.4)) if testbeds > 1 else ((0.0, 1.0),))
-    ]
-    return tuple(_best(believe(p, (*second, *others), SCREENED_PAIRS), 0.01)[:KEPT])
-
-
-def _best(belief: Belief, least: float) -> list[Noise]:
-    """Return the noise hypotheses of at least some weight, most probable first."""
-    order = np.argsort(-belief.weights, kind="stable")
-    return [belief.fits.noises[g] for g in order if belief.weights[g] > least]

@@ -96,10 +96,18 @@ def _effects(
 class Predictor:
     """Predicts levels for one belief."""
 
-    def __init__(self, belief: Belief, history: History, proven: tuple[tuple[int, ...], ...] = ()) -> None:
+    def __init__(
+        self,
+        belief: Belief,
+        history: History,
+        proven: tuple[tuple[int, ...], ...] = (),
+        testbed: int | None = None,
+    ) -> None:
+        """testbed: which of the problem's testbeds will measure, None for one that has not measured yet."""
         self.belief = belief
         self.history = history
         self.proven = proven
+        self.testbed = testbed
         self.hypotheses = _probable(belief)
         self._place = {c: i for i, c in enumerate(belief.problem.tested)}
         self._shares: dict[int, Floats] = {}
@@ -183,6 +191,10 @@ class Predictor:
         if noise.drift:
             k += noise.drift**2 * p.time
             own += noise.drift**2
+        if noise.testbed:
+            own += noise.testbed**2
+            if self.testbed is not None:
+                k[p.testbed == self.testbed] += noise.testbed**2
         base = self.history.base(commit)
         if base:
             offset = fork_sd(p) ** 2

@@ -86,7 +86,7 @@ def next_trial(
     belief: Belief, view: View, proven: Proven, found: Suspect, purpose: Purpose
 ) -> tuple[Measure, Choice] | None:
     """Return the best trial and its rating, None when nothing can be measured."""
-    chooser = Chooser(belief, view.history, view.run_cost, proven)
+    chooser = Chooser(belief, view.history, view.run_cost, proven, view.testbed)
     weight = member_weights(belief, view)
     seen = broken.look(view, weight)
     options = _options(belief, view, found, purpose, weight, seen.hope)

@@ -1,4 +1,4 @@
-"""How much boots, binaries, history and time may scatter: grids of hypotheses about the noise."""
+"""How much boots, binaries, testbeds, history and time may scatter: grids of hypotheses about the noise."""
 
 from __future__ import annotations
 
@@ -25,6 +25,9 @@ DRIFT = ((0.0, 0.8), (0.5, 0.12), (2.0, 0.08))
 """(drift over the time measured so far / effect, prior)."""
 
 
+TESTBED = ((0.0, 0.6), (0.7, 0.4))
+"""(differences between testbeds / effect, prior), where there are several."""
+
 Spreads = tuple[tuple[float, float], ...]
 """Standard deviations, largest last, each with its prior."""
 
@@ -35,31 +38,51 @@ def boot_spreads(r: Readings) -> Spreads:
     What boots of one commit show counts, whatever their layouts: where each has one of its own, nobody knows
     yet whether boots scatter or binaries.
     """
-    return _reaching([(ratio * r.run_sd, prior) for ratio, prior in BOOT], r.location, r.commit)
+    grid = [(ratio * r.run_sd, prior) for ratio, prior in BOOT]
+    return _reaching(grid, _limit(r.location, np.stack([r.commit, r.testbed])))
 
 
 def unit_spreads(r: Readings, scale: float, grid: Spreads = UNIT) -> Spreads:
     """Return what binaries of equal code may scatter by, in worse units. grid: in parts of scale."""
-    _, cell = np.unique(np.stack([r.commit, r.layout]), axis=1, return_inverse=True)
-    cell = cell.ravel()
-    level = np.bincount(cell, r.location) / np.bincount(cell)
-    commit = np.zeros(len(level), dtype=np.int64)
-    commit[cell] = r.commit
-    return _reaching([(part * scale, prior) for part, prior in grid], level, commit)
+    level, (commit, testbed, _) = _means(r.location, np.stack([r.commit, r.testbed, r.layout]))
+    grown = [(part * scale, prior) for part, prior in grid]
+    return _reaching(grown, _limit(level, np.stack([commit, testbed])))
 
 
-def _reaching(grid: list[tuple[float, float]], level: Floats, group: Ints) -> Spreads:
-    """Return the grid, continued to the upper confidence limit of what the levels of a group show.
+def testbed_spreads(r: Readings, effect: float) -> Spreads:
+    """Return what testbeds may differ by, in worse units: the last is wide enough for any that are there."""
+    grid = tuple((part * effect, prior) for part, prior in TESTBED)
+    if not r.testbed.any():
+        return ((0.0, 1.0),)
+    level, (commit, _) = _means(r.location, np.stack([r.commit, r.testbed]))
+    widest = _limit(level, commit[None])
+    return (*grid, (widest, FADE * grid[-1][1])) if widest > grid[-1][0] else grid
+
+
+def _means(level: Floats, group: Ints) -> tuple[Floats, Ints]:
+    """Return the mean of each group, and what it has in common. group: (K, V), a column for each level."""
+    key, number = np.unique(group, axis=1, return_inverse=True)
+    number = number.ravel()
+    return np.bincount(number, level) / np.bincount(number), key
+
+
+def _limit(level: Floats, group: Ints) -> float:
+    """Return the upper confidence limit of the spread that the levels of a group show, 0 where none is shown.
 
     That is s sqrt(df / chi2): with two levels it is far away, with ten it is twice what was seen.
     """
-    _, number = np.unique(group, return_inverse=True)
+    _, number = np.unique(group, axis=1, return_inverse=True)
+    number = number.ravel()
     sizes = np.bincount(number)
     df = int((sizes - 1).sum())
-    if df:
-        mean = np.bincount(number, level) / sizes
-        square = float(((level - mean[number]) ** 2).sum())
-        top = math.sqrt(square / float(chdtri(df, LIMIT)))
-        while grid[-1][0] < top:
-            grid.append((grid[-1][0] * STEP, grid[-1][1] * FADE))
+    if not df:
+        return 0.0
+    mean = np.bincount(number, level) / sizes
+    return math.sqrt(float(((level - mean[number]) ** 2).sum()) / float(chdtri(df, LIMIT)))
+
+
+def _reaching(grid: list[tuple[float, float]], top: float) -> Spreads:
+    """Return the grid, continued to the top."""
+    while grid[-1][0] < top:
+        grid.append((grid[-1][0] * STEP, grid[-1][1] * FADE))
     return tuple(grid)

@@ -96,6 +96,19 @@ class View:
     def _here(self, visit: Visit) -> bool:
         return self.state.idle is None or visit.testbed == self.state.idle
 
+    @property
+    def testbed(self) -> int | None:
+        """Return the number that the readings give the asking testbed, None where it has measured nothing.
+
+        Where none in particular asks it is the one that has measured most.
+        """
+        r = self.readings
+        assert r is not None
+        if self.state.idle is None:
+            return int(np.bincount(r.testbed).argmax())
+        here = {v.boot for v in self.state.visits if self._here(v)}
+        return next((t for boot, t in zip(r.boot, r.testbed.tolist(), strict=True) if boot in here), None)
+
     def boots(self, commits: Iterable[int], purpose: Purpose, *, here: bool = False) -> list[Visit]:
         """Return the visits of some commits for a purpose, oldest first. here: on the asking testbed."""
         wanted = set(commits)

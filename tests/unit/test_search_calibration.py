@@ -26,6 +26,7 @@ def most(count, share):
         ("untestable commits", Scenario(commits=32, lab=LabModel(untestable=0.2, **LAB))),
         ("drift", Scenario(commits=32, lab=LabModel(drift="walk", drift_size=1.0, **LAB))),
         ("boots scatter, runs do not", Scenario(commits=8, lab=LabModel(run_noise=0.1, boot_noise=2.0))),
+        ("testbeds differ", Scenario(commits=32, testbeds=3, lab=LabModel(testbed_spread=20.0, **LAB))),
         ("branches", Scenario(commits=32, history="branched", lab=LabModel(fork_offset=1.0, **LAB))),
     ],
 )

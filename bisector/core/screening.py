@@ -1,0 +1,52 @@
+"""Which hypotheses about the noise are worth carrying from one decision to the next."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from bisector.core.posterior import Belief, Noise, believe
+from bisector.core.problem import Problem
+from bisector.core.spreads import DRIFT, WALK, boot_spreads, testbed_spreads, unit_spreads
+
+PAIRS = 16
+"""Pairs are formed among so many classes while hypotheses are screened, where only their sum matters."""
+KEPT = 6
+"""Noise hypotheses carried from one decision to the next."""
+
+
+def screen(p: Problem) -> tuple[Noise, ...]:
+    """Return the noise hypotheses worth carrying: first boots and binaries, then walk, drift and testbeds."""
+    r, effect = p.readings, p.effect
+    boots, units, testbeds = dict(boot_spreads(r)), unit_spreads(r, effect), testbed_spreads(r, effect)
+    # Testbeds that differ pass for boots that scatter: here they may differ by as much as they do.
+    first = tuple(
+        Noise(b, u, testbed=testbeds[-1][0], log_prior=math.log(pb * pu))
+        for b, pb in boots.items()
+        for u, pu in units
+    )
+    belief = believe(p, first, PAIRS)
+    kept = _best(belief, 0.02)[:4]
+    # A walk or a drift that is not looked for yet passes for binaries that differ: try it without them, too.
+    plain = [
+        replace(first[0], boot=b, log_prior=math.log(boots[b] * units[0][1]))
+        for b in dict.fromkeys(n.boot for n in kept)
+    ]
+    wider = list(dict.fromkeys([*kept, *plain]))
+    others = [n for n in first if n not in wider and belief.weights[first.index(n)] > 0.005]
+    second = [
+        Noise(n.boot, n.unit, w * effect, d * effect, t, n.log_prior + math.log(pw * pd * pt))
+        for n in wider
+        for w, pw in WALK
+        for d, pd in DRIFT
+        for t, pt in testbeds
+    ]
+    return tuple(_best(believe(p, (*second, *others), PAIRS), 0.01)[:KEPT])
+
+
+def _best(belief: Belief, least: float) -> list[Noise]:
+    """Return the noise hypotheses of at least some weight, most probable first."""
+    order = np.argsort(-belief.weights, kind="stable")
+    return [belief.fits.noises[g] for g in order if belief.weights[g] > least]
