@@ -35,7 +35,7 @@ def interleave(
     sides: Sequence[int],
     purpose: Purpose,
     target: int,
-    layouts: int,
+    layouts: Sequence[int],
     why: str,
     names: Mapping[int, str],
 ) -> Measure:
@@ -68,7 +68,8 @@ def interleave(
     side = next(i for i in order if counts[i] == fewest)
     total = sum(v.commit == sides[side] for v in done)
     if total >= PATIENCE:
-        layouts = max(layouts, min(MORE_LAYOUTS + (total - PATIENCE) // 2, 2 * MOST_LAYOUTS))
+        many = max(len(layouts), min(MORE_LAYOUTS + (total - PATIENCE) // 2, 2 * MOST_LAYOUTS))
+        layouts = range(layouts[0], layouts[0] + many)
     first = max(1, math.ceil(target / CHUNKS)) if total >= fewest_boots(view, purpose) else min(PILOT, target)
     if view.exact:
         first = min(target, 2)
@@ -77,7 +78,7 @@ def interleave(
         first,
         purpose,
         f"{why}: boot {total + 1} of {names[sides[side]]}, {count(first, 'run')}",
-        layout=_next_layout(done, sides[side], layouts if view.layouts else 1),
+        layout=_next_layout(done, sides[side], layouts if view.layouts else (0,)),
         left=left,
     )
 
@@ -89,10 +90,9 @@ def _left(view: View, done: Sequence[Visit], sides: Sequence[int], purpose: Purp
     return max(1, missing) * (view.boot_cost + target * view.run_cost)
 
 
-def _next_layout(done: Sequence[Visit], commit: int, layouts: int) -> int:
+def _next_layout(done: Sequence[Visit], commit: int, layouts: Sequence[int]) -> int:
     """Return the layout of a commit with the fewest boots, the first of them."""
-    counts = [sum(v.commit == commit and v.layout == k for v in done) for k in range(layouts)]
-    return counts.index(min(counts))
+    return min(layouts, key=lambda k: sum(v.commit == commit and v.layout == k for v in done))
 
 
 def runs_wanted(view: View, boots: Sequence[tuple[float, float]]) -> int:

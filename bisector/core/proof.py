@@ -70,17 +70,22 @@ def before(view: View, commits: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def layouts_wanted(belief: Belief) -> int:
-    """Return over how many code layouts a certificate goes: more where binaries scatter (search.md)."""
-    problem = belief.problem
-    large = sum(
-        float(w)
-        for n, w in zip(belief.fits.noises, belief.weights, strict=True)
-        if n.unit >= 0.2 * problem.effect
-    )
-    if large < 0.25:
-        return LAYOUTS
-    return MOST_LAYOUTS if belief.noise_mean("unit") > 0.35 * problem.effect else MORE_LAYOUTS
+def scatter(belief: Belief) -> bool:
+    """Return whether binaries of equal code may well scatter by an amount that matters."""
+    large = 0.2 * belief.problem.effect
+    weighed = zip(belief.fits.noises, belief.weights, strict=True)
+    return sum(float(w) for n, w in weighed if n.unit >= large) >= 0.25
+
+
+def layouts_wanted(belief: Belief) -> Sequence[int]:
+    """Return the code layouts that a certificate goes over: more where binaries scatter (search.md).
+
+    Then the ordinary one, 0, is none of them: the search has chosen the suspect by it.
+    """
+    if not scatter(belief):
+        return range(LAYOUTS)
+    many = belief.noise_mean("unit") > 0.35 * belief.problem.effect
+    return range(1, 1 + (MOST_LAYOUTS if many else MORE_LAYOUTS))
 
 
 def suspects(view: View) -> list[int]:
@@ -134,6 +139,9 @@ def _certificate(
     belief = memory.belief(earlier, proven, effect)
     mean, sd = _prior_effect(belief, after, parent)
     chosen = np.array([p == "certify" for p in r.purpose])
+    if view.layouts and scatter(belief):
+        # The search has chosen this pair by its ordinary binaries: their own offsets are part of the reason.
+        chosen &= r.layout > 0
     sign = math.copysign(1.0, mean)
     sides = view.sides(parent, after, chosen)
     if sides is None:

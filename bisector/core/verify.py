@@ -70,7 +70,7 @@ def _ends(view: View) -> Evidence | None:
 
 def verify(view: View, evidence: Evidence | None) -> Measure:
     """Return the next step of the verification of the ends."""
-    why, layouts, target = "verify that the ends differ", 1, PILOT
+    why, layouts, target = "verify that the ends differ", range(1), PILOT
     if evidence is not None and view.readings is not None and view.readings.run_df >= 4:
         target = runs_wanted(view, evidence.boots)
         target = min(target, runs_needed(view, max(evidence.estimate, view.threshold)))
@@ -78,7 +78,7 @@ def verify(view: View, evidence: Evidence | None) -> Measure:
         odds = f"odds {math.exp(evidence.change):.2g}" if evidence.change < MANY else "odds beyond a million"
         why += f" ({odds} to 1 so far, {1 / view.alpha:.3g} wanted)"
         if evidence.less > 0.5 * math.log(1 / view.alpha):
-            why, layouts = "make sure that the ends do not differ", MORE_LAYOUTS
+            why, layouts = "make sure that the ends do not differ", range(MORE_LAYOUTS)
     names = {view.graph.good: "good", view.graph.bad: "bad"}
     return interleave(view, tuple(names), "verify", target, layouts, why, names)
 
