@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from bisector.core import verify
+from bisector.core import proof, verify
 from bisector.core.memory import Memory
 from bisector.core.model import Booted, CommitGraph, Goal, Metric, Ran, Threshold
 from bisector.core.state import fold
@@ -55,3 +55,22 @@ def test_a_loss_of_the_threshold_is_denied_no_more_often_than_alpha():
         for _ in range(TRIALS)
     )
     assert denied <= ALLOWED
+
+
+@pytest.mark.parametrize(("scatter", "expected"), [(False, 0.02), (True, 0.0)])
+def test_where_binaries_scatter_the_chosen_pair_of_them_proves_nothing(monkeypatch, scatter, expected):
+    """The ordinary binaries of two commits differ by 4%, those of another layout do not."""
+    monkeypatch.setattr(proof, "scatter", lambda belief: scatter)
+    random = np.random.default_rng(2)
+    records = []
+    trials = [(c, 0, "verify") for c in (0, 1, 1, 0)]
+    trials += [(c, layout, "certify") for layout in (0, 1) for c in (0, 1, 1, 0)]
+    for b, (commit, layout, purpose) in enumerate(trials):
+        records.append(Booted(f"b{b}", commit, "t", True, 5.0, float(b), layout=layout, purpose=purpose))
+        for k in range(5):
+            level = 0.04 * (commit and layout == 0) + random.normal(0, 0.001)
+            records.append(Ran(f"b{b}", k, {"m": 100 * math.exp(level)}, 1.0, b + k / 10))
+    memory = Memory(GRAPH, None)
+    view = memory.view(fold(GRAPH, GOAL, records))
+    found = proof.certificate(view, memory, 0, 1, (), 0.04)
+    assert found.estimate == pytest.approx(expected, abs=0.003)
