@@ -194,8 +194,10 @@ def fit(p: Problem, noises: tuple[Noise, ...], pairs: int = PAIRS) -> Fits:
     evidence -= 0.5 * (residual + np.linalg.slogdet(info)[1])
     single = _single(p, gram, slope)
     first, second, pair = _pairs(p, gram, slope, single, evidence, pairs)
-    y, beta = y + centre, beta + centre * (np.arange(x.shape[1]) == 0)
-    return Fits(noises, w, y, gram, slope, beta, covariance, cross, evidence, single, first, second, pair)
+    beta[:, 0] += centre
+    return Fits(
+        noises, w, y + centre, gram, slope, beta, covariance, cross, evidence, single, first, second, pair
+    )
 
 
 def _beyond(mean: Floats, variance: Floats, cut: float) -> Floats:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bisector.core.history import Floats, History, Ints, Mask, Partition
-from bisector.core.noise import Readings
+from bisector.core.noise import Readings, grouped
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +69,8 @@ def problem(
     name = np.array([same.get(c, c) for c in readings.commit.tolist()])
     span = float(readings.time.max()) or 1.0
     block = np.minimum((readings.time / span * blocks).astype(np.int64), blocks - 1)
-    # One number a cell, ordered as its four parts are: far faster than finding equal columns.
-    parts = (name, readings.layout, readings.testbed, block)
-    sizes = tuple(int(part.max()) + 1 for part in parts)
-    key, cell = np.unique(np.ravel_multi_index(parts, sizes), return_inverse=True)
-    cells = np.unravel_index(key, sizes)
-    _, binary = np.unique(key // (sizes[2] * sizes[3]), return_inverse=True)
+    cells, cell = grouped(name, readings.layout, readings.testbed, block)
+    _, binary = grouped(cells[0], cells[1])
     commits = sorted(set(cells[0].tolist()))
     tested = tuple(sorted({*commits, *marks, *same}))
     index = {c: i for i, c in enumerate(tested)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
@@ -21,17 +20,16 @@ def screen(p: Problem) -> tuple[Noise, ...]:
     """Return the noise hypotheses worth carrying: first boots and binaries, then walk, drift and testbeds."""
     r, effect = p.readings, p.effect
     boots, units, testbeds = dict(boot_spreads(r)), unit_spreads(r, effect), testbed_spreads(r, effect)
+    widest = testbeds[-1][0]
     # Testbeds that differ pass for boots that scatter: here they may differ by as much as they do.
     first = tuple(
-        Noise(b, u, testbed=testbeds[-1][0], log_prior=math.log(pb * pu))
-        for b, pb in boots.items()
-        for u, pu in units
+        Noise(b, u, testbed=widest, log_prior=math.log(pb * pu)) for b, pb in boots.items() for u, pu in units
     )
     belief = believe(p, first, PAIRS)
     kept = _best(belief, 0.02)[:4]
     # A walk or a drift that is not looked for yet passes for binaries that differ: try it without them, too.
     plain = [
-        replace(first[0], boot=b, log_prior=math.log(boots[b] * units[0][1]))
+        Noise(b, testbed=widest, log_prior=math.log(boots[b] * units[0][1]))
         for b in dict.fromkeys(n.boot for n in kept)
     ]
     wider = list(dict.fromkeys([*kept, *plain]))

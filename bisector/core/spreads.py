@@ -7,7 +7,7 @@ import math
 import numpy as np
 from scipy.special import chdtri
 
-from bisector.core.noise import Floats, Ints, Readings
+from bisector.core.noise import Floats, Ints, Readings, grouped
 
 BOOT = ((0.0, 0.35), (0.35, 0.15), (0.75, 0.18), (1.5, 0.16), (2.3, 0.1), (3.5, 0.06))
 """(boot spread / run spread, prior): the grid of search.md reaches 2; real kernels reach higher."""
@@ -23,8 +23,6 @@ WALK = ((0.0, 0.75), (0.5, 0.15), (2.0, 0.1))
 """(background over the whole range / effect, prior)."""
 DRIFT = ((0.0, 0.8), (0.5, 0.12), (2.0, 0.08))
 """(drift over the time measured so far / effect, prior)."""
-
-
 TESTBED = ((0.0, 0.6), (0.7, 0.4))
 """(differences between testbeds / effect, prior), where there are several."""
 
@@ -38,51 +36,47 @@ def boot_spreads(r: Readings) -> Spreads:
     What boots of one commit show counts, whatever their layouts: where each has one of its own, nobody knows
     yet whether boots scatter or binaries.
     """
-    grid = [(ratio * r.run_sd, prior) for ratio, prior in BOOT]
-    return _reaching(grid, _limit(r.location, np.stack([r.commit, r.testbed])))
+    return _reaching(BOOT, r.run_sd, _limit(r.location, r.commit, r.testbed))
 
 
 def unit_spreads(r: Readings, scale: float, grid: Spreads = UNIT) -> Spreads:
     """Return what binaries of equal code may scatter by, in worse units. grid: in parts of scale."""
-    level, (commit, testbed, _) = _means(r.location, np.stack([r.commit, r.testbed, r.layout]))
-    grown = [(part * scale, prior) for part, prior in grid]
-    return _reaching(grown, _limit(level, np.stack([commit, testbed])))
+    (commit, testbed, _), binary = grouped(r.commit, r.testbed, r.layout)
+    return _reaching(grid, scale, _limit(_means(r.location, binary), commit, testbed))
 
 
 def testbed_spreads(r: Readings, effect: float) -> Spreads:
     """Return what testbeds may differ by, in worse units: the last is wide enough for any that are there."""
-    grid = tuple((part * effect, prior) for part, prior in TESTBED)
-    if not r.testbed.any():
+    if len(r.testbeds) == 1:
         return ((0.0, 1.0),)
-    level, (commit, _) = _means(r.location, np.stack([r.commit, r.testbed]))
-    widest = _limit(level, commit[None])
+    grid = tuple((part * effect, prior) for part, prior in TESTBED)
+    (commit, _), pair = grouped(r.commit, r.testbed)
+    widest = _limit(_means(r.location, pair), commit)
     return (*grid, (widest, FADE * grid[-1][1])) if widest > grid[-1][0] else grid
 
 
-def _means(level: Floats, group: Ints) -> tuple[Floats, Ints]:
-    """Return the mean of each group, and what it has in common. group: (K, V), a column for each level."""
-    key, number = np.unique(group, axis=1, return_inverse=True)
-    number = number.ravel()
-    return np.bincount(number, level) / np.bincount(number), key
+def _means(level: Floats, group: Ints) -> Floats:
+    """Return the mean of each group. group: numbered, none is empty."""
+    result: Floats = np.bincount(group, level) / np.bincount(group)
+    return result
 
 
-def _limit(level: Floats, group: Ints) -> float:
-    """Return the upper confidence limit of the spread that the levels of a group show, 0 where none is shown.
+def _limit(level: Floats, *parts: Ints) -> float:
+    """Return the upper confidence limit of the spread that levels alike in all parts show, 0 without any.
 
     That is s sqrt(df / chi2): with two levels it is far away, with ten it is twice what was seen.
     """
-    _, number = np.unique(group, axis=1, return_inverse=True)
-    number = number.ravel()
-    sizes = np.bincount(number)
-    df = int((sizes - 1).sum())
+    _, group = grouped(*parts)
+    mean = _means(level, group)
+    df = len(level) - len(mean)
     if not df:
         return 0.0
-    mean = np.bincount(number, level) / sizes
-    return math.sqrt(float(((level - mean[number]) ** 2).sum()) / float(chdtri(df, LIMIT)))
+    return math.sqrt(float(((level - mean[group]) ** 2).sum()) / float(chdtri(df, LIMIT)))
 
 
-def _reaching(grid: list[tuple[float, float]], top: float) -> Spreads:
-    """Return the grid, continued to the top."""
+def _reaching(parts: Spreads, scale: float, top: float) -> Spreads:
+    """Return a grid that is given in parts of scale, continued to the top."""
+    grid = [(part * scale, prior) for part, prior in parts]
     while grid[-1][0] < top:
         grid.append((grid[-1][0] * STEP, grid[-1][1] * FADE))
     return tuple(grid)

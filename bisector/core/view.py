@@ -104,10 +104,10 @@ class View:
         """
         r = self.readings
         assert r is not None
-        if self.state.idle is None:
+        idle = self.state.idle
+        if idle is None:
             return int(np.bincount(r.testbed).argmax())
-        here = {v.boot for v in self.state.visits if self._here(v)}
-        return next((t for boot, t in zip(r.boot, r.testbed.tolist(), strict=True) if boot in here), None)
+        return r.testbeds.index(idle) if idle in r.testbeds else None
 
     def boots(self, commits: Iterable[int], purpose: Purpose, *, here: bool = False) -> list[Visit]:
         """Return the visits of some commits for a purpose, oldest first. here: on the asking testbed."""

@@ -28,6 +28,7 @@ def read(points, sd=0.02, threshold=0.05):
         commit=commits,
         layout=np.zeros(count, dtype=np.int64),
         testbed=np.zeros(count, dtype=np.int64),
+        testbeds=("t",),
         time=np.arange(count, dtype=float),
         location=np.array([y for _, y in points]),
         precision=np.full(count, 1 / sd**2),
