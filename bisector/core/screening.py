@@ -16,8 +16,11 @@ KEPT = 6
 """Noise hypotheses carried from one decision to the next."""
 
 
-def screen(p: Problem) -> tuple[Noise, ...]:
-    """Return the noise hypotheses worth carrying: first boots and binaries, then walk, drift and testbeds."""
+def screen(p: Problem, *, drifts: bool = True) -> tuple[Noise, ...]:
+    """Return the noise hypotheses worth carrying: first boots and binaries, then walk, drift and testbeds.
+
+    drifts: whether levels may change with time.
+    """
     r, effect = p.readings, p.effect
     boots, units, testbeds = dict(boot_spreads(r)), unit_spreads(r, effect), testbed_spreads(r, effect)
     widest = testbeds[-1][0]
@@ -38,7 +41,7 @@ def screen(p: Problem) -> tuple[Noise, ...]:
         Noise(n.boot, n.unit, w * effect, d * effect, t, n.log_prior + math.log(pw * pd * pt))
         for n in wider
         for w, pw in WALK
-        for d, pd in DRIFT
+        for d, pd in (DRIFT if drifts else ((0.0, 1.0),))
         for t, pt in testbeds
     ]
     return tuple(_best(believe(p, (*second, *others), PAIRS), 0.01)[:KEPT])

@@ -27,9 +27,14 @@ BRANCHES = 2
 """Branches of unknown offset for which a commit is rated that would tell it."""
 
 
+DOMINANT = 0.9
+"""One commit that holds so much of its class's prior is the suspect by itself: the others cannot change the
+kernel, as far as is known, and each of them could only be told from it by a build."""
+
+
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """The most probable class. atomic: no testable commit splits it."""
+    """The most probable class, or the commit that is most of it. atomic: no testable commit splits it."""
 
     index: int
     commits: tuple[int, ...]
@@ -57,6 +62,11 @@ def suspect(belief: Belief, view: View) -> Suspect:
     probability = float(belief.marginal[k])
     able = view.testable_mask
     after = None
+    weight = view.history.weights[members]
+    most = int(np.argmax(weight))
+    if able[members[most]] and weight[most] >= DOMINANT * weight.sum():
+        probability *= float(weight[most] / weight.sum())
+        members = members[most : most + 1]
     if len(members) == 1:
         commit = int(members[0])
         atomic, after = True, commit if view.testable(commit) else None
@@ -113,7 +123,8 @@ def next_trial(
 
 def _unknown(weight: NDArray[np.float64]) -> float:
     """Return in bits how unsure it is where the culprit is. weight: (n,), how likely each commit is one."""
-    share = weight[weight > 0] / max(float(weight.sum()), 1e-300)
+    share = weight / max(float(weight.sum()), 1e-300)
+    share = share[share > 0]  # after the division, in which the smallest vanish
     return float(-(share * np.log2(share)).sum())
 
 
