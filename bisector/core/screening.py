@@ -14,6 +14,8 @@ PAIRS = 16
 """Pairs are formed among so many classes while hypotheses are screened, where only their sum matters."""
 KEPT = 6
 """Noise hypotheses carried from one decision to the next."""
+SPARE = 2
+"""Those with a background that are carried besides, where none is among them."""
 
 
 def screen(p: Problem, *, drifts: bool = True) -> tuple[Noise, ...]:
@@ -44,7 +46,12 @@ def screen(p: Problem, *, drifts: bool = True) -> tuple[Noise, ...]:
         for d, pd in (DRIFT if drifts else ((0.0, 1.0),))
         for t, pt in testbeds
     ]
-    return tuple(_best(believe(p, (*second, *others), PAIRS), 0.01)[:KEPT])
+    final = believe(p, (*second, *others), PAIRS)
+    carried = _best(final, 0.01)[:KEPT]
+    # What two culprits explain to the last digit leaves no room for a third that later trials may show.
+    if not any(n.walk or n.unit for n in carried):
+        carried += [n for n in _best(final, -1.0) if n.walk or n.unit][:SPARE]
+    return tuple(carried)
 
 
 def _best(belief: Belief, least: float) -> list[Noise]:

@@ -5,9 +5,12 @@ import random
 import numpy as np
 import pytest
 
+from bisector.core.history import History
+from bisector.core.memory import Memory
 from bisector.core.model import Booted, Built, Ending, Goal, Left, Metric, Ran, Threshold
 from bisector.core.planner import Planner
 from bisector.core.state import fold
+from bisector.core.view import View
 from tests.support.searching import drive, goal, linear
 
 SCHEDULER = (0.058, 0.343, -0.153, -0.068, 0.176, -0.115, 0.047)
@@ -61,19 +64,30 @@ def test_nobody_is_blamed_for_a_background(seed):
     assert {f.commits for f in end.culprits} == {(c,) for c in changes}
 
 
+def measured(values):
+    """Return the records of a visit to each commit. values: what its runs read."""
+    records = []
+    for k, (commit, value) in enumerate(values.items()):
+        records.append(Built(commit, True, 60.0, f"k{commit}"))
+        records.append(Booted(f"b{k}", commit, "t", True, 8.0, float(k), 0, "verify" if k < 2 else "search"))
+        records += [Ran(f"b{k}", n, {"real": value * (1 + RUNS * n)}, 1.0, k + n / 100) for n in range(3)]
+        records.append(Left(f"b{k}"))
+    return records
+
+
+def test_what_two_culprits_explain_to_the_last_digit_leaves_room_for_a_third():
+    """Without it two commits that read the same were compared for ever: one had to be a culprit."""
+    records = measured({0: 100.0, COMMITS: 110.0, 300: 100.0, 301: 120.0, 700: 120.0, 710: 110.0, 900: 110.0})
+    graph = linear(COMMITS)
+    view = View(fold(graph, goal(clock="instructions"), records), History(graph))
+    noises = Memory(graph, None).belief(view, (), 0.1).fits.noises
+    assert any(n.walk or n.unit for n in noises)
+
+
 def test_the_one_commit_of_a_stretch_that_can_change_the_kernel_is_proven_without_another_build():
     """A real search had 61 commits left, one of them relevant, and built six others before that one."""
-    measured = {0: 100.0, COMMITS: 120.0, 479: 100.0, 540: 120.0}
+    records = measured({0: 100.0, COMMITS: 120.0, 479: 100.0, 540: 120.0})
     irrelevant = set(range(480, 541)) - {500}
-    records = []
-    for k, (commit, value) in enumerate(measured.items()):
-        boot, purpose = f"b{k}", "verify" if k < 2 else "search"
-        records.append(Built(commit, True, 60.0, f"k{commit}"))
-        records.append(Booted(boot, commit, "t", True, 8.0, float(k), 0, purpose))
-        records += [
-            Ran(boot, run, {"real": value * (1 + RUNS * run)}, 1.0, k + run / 100) for run in range(3)
-        ]
-        records.append(Left(boot))
     graph = linear(COMMITS, weights=dict.fromkeys(irrelevant, 1e-4))
     decision = Planner().next(fold(graph, goal(clock="instructions"), records))
     assert (decision.purpose, decision.commit) == ("certify", 500)
