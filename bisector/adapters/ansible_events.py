@@ -127,7 +127,10 @@ def judge(played: Played, code: int, events: Events, check: bool) -> None:
             )
         return
     if code != 0:
-        text = played.log.read_text(encoding="utf-8", errors="replace")
+        try:
+            text = played.log.read_text(encoding="utf-8", errors="replace")
+        except OSError as error:  # someone emptied the cache folder under the playbook
+            text = f"it left no log: {error}"
         raise InfrastructureError(
             f"the playbook '{played.playbook}' could not be run (code {code})",
             details=f"{text[-2000:]}\n{where}",

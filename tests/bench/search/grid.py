@@ -76,6 +76,12 @@ def cells(real: CommitGraph | None = None) -> list[Cell]:
     for kind in ("t3", "lognormal", "bimodal", "ar1", "outliers"):
         add(Cell("noise", kind, scenario(lab={"noise": kind})))
     add(Cell("noise", "none", scenario(d=1e9), d=1e9))
+    exact = {"clock": "instructions"}
+    seven = tuple(Culprit(e) for e in (5.8, 34.3, -15.3, -6.8, 17.6, -11.5, 4.7))
+    several = scenario(d=400, ratio=1.0, culprits=seven, lab=exact)
+    add(Cell("instruction clock", "7 changes", several, "none", d=400))
+    wander = scenario(d=400, lab={**exact, "background": EFFECT / 2})
+    add(Cell("instruction clock", "background 0.5", wander, "none", d=400))
     for part in (0.5, 2.0):
         add(Cell("background", f"{part:g}", scenario(lab={"background": part * EFFECT}), weight=0.5))
     for kind in ("linear", "walk", "step"):
