@@ -62,6 +62,7 @@ def test_what_a_command_has_started_ends_with_it(tmp_path: Path, number: signal.
         process.send_signal(number)
         _, said = process.communicate(timeout=SECONDS)
         assert process.returncode == 130, said
+        assert said.endswith("error: interrupted\n")
         assert wait_for(mark, there=False)
     finally:
         process.kill()

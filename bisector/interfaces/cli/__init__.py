@@ -79,6 +79,8 @@ def run(arguments: Sequence[str]) -> int:
             "the same command with 'perfbisect --debug ...' shows where; please report that",
         )
         return OUR_FAULT
+    if result == INTERRUPTED:  # the way in which Typer says that it caught Ctrl-C
+        output.error("interrupted", "", "")
     return result if isinstance(result, int) else 0
 
 
