@@ -18,7 +18,7 @@ SPARE = 2
 """Those with a background that are carried besides, where none is among them."""
 
 
-def screen(p: Problem, *, drifts: bool = True) -> tuple[Noise, ...]:
+def screen(p: Problem, *, drifts: bool) -> tuple[Noise, ...]:
     """Return the noise hypotheses worth carrying: first boots and binaries, then walk, drift and testbeds.
 
     drifts: whether levels may change with time.
@@ -50,11 +50,16 @@ def screen(p: Problem, *, drifts: bool = True) -> tuple[Noise, ...]:
     carried = _best(final, 0.01)[:KEPT]
     # What two culprits explain to the last digit leaves no room for a third that later trials may show.
     if not any(n.walk or n.unit for n in carried):
-        carried += [n for n in _best(final, -1.0) if n.walk or n.unit][:SPARE]
+        carried += [n for n, _ in _ranked(final) if n.walk or n.unit][:SPARE]
     return tuple(carried)
 
 
 def _best(belief: Belief, least: float) -> list[Noise]:
     """Return the noise hypotheses of at least some weight, most probable first."""
+    return [noise for noise, weight in _ranked(belief) if weight > least]
+
+
+def _ranked(belief: Belief) -> list[tuple[Noise, float]]:
+    """Return all noise hypotheses with their weights, most probable first."""
     order = np.argsort(-belief.weights, kind="stable")
-    return [belief.fits.noises[g] for g in order if belief.weights[g] > least]
+    return [(belief.fits.noises[g], float(belief.weights[g])) for g in order]

@@ -62,10 +62,10 @@ def suspect(belief: Belief, view: View) -> Suspect:
     probability = float(belief.marginal[k])
     able = view.testable_mask
     after = None
-    weight = view.history.weights[members]
-    most = int(np.argmax(weight))
-    if able[members[most]] and weight[most] >= DOMINANT * weight.sum():
-        probability *= float(weight[most] / weight.sum())
+    share = view.history.weights[members] / view.history.weights[members].sum()
+    most = int(np.argmax(share))
+    if able[members[most]] and share[most] >= DOMINANT:
+        probability *= float(share[most])
         members = members[most : most + 1]
     if len(members) == 1:
         commit = int(members[0])

@@ -56,6 +56,8 @@ def run(arguments: Sequence[str]) -> int:
         result = application()(
             args=list(arguments) or ["--help"], prog_name="perfbisect", standalone_mode=False
         )
+        if result == INTERRUPTED:  # the way in which Typer says that it caught Ctrl-C
+            raise KeyboardInterrupt
     except PerfbisectError as error:
         if settings_of_call().debug:
             raise
@@ -79,8 +81,6 @@ def run(arguments: Sequence[str]) -> int:
             "the same command with 'perfbisect --debug ...' shows where; please report that",
         )
         return OUR_FAULT
-    if result == INTERRUPTED:  # the way in which Typer says that it caught Ctrl-C
-        output.error("interrupted", "", "")
     return result if isinstance(result, int) else 0
 
 
