@@ -77,7 +77,7 @@ check: $(DONE)/dev  ## format, lint, types and import rules
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
-	@$(BIN)/python -m pytest -q tests/unit/test_import_rules.py
+	@$(BIN)/lint-imports
 
 bench-search: $(DONE)/dev  ## the planner beside git-bayesect and git bisect (about 10 minutes)
 	@$(BIN)/python -m tests.bench.search.run $(ARGS)

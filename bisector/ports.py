@@ -1,6 +1,6 @@
 """The doors between the program and the world: small protocols and the values that pass through them.
 
-Each port has a real adapter in `adapters/` and a shipped fake in `adapters/fakes.py`; both pass the same
+Each port has a real adapter in `adapters/` and a shipped fake in `testing/fakes.py`; both pass the same
 contract suite in `tests/contract`.
 """
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
-from bisector.core.model import CommitGraph, Conclusion, Decision, Record, TestbedClock
-from bisector.core.state import State
+from bisector.model.records import CommitGraph, Conclusion, Decision, Record, TestbedClock
+from bisector.model.state import State
 
 Progress = Callable[[str], None]
 """Told, in one short sentence each time, what a long action is doing now."""
@@ -166,7 +166,8 @@ class Builder(Protocol):
 class MetricSpec:
     """A metric as it is read from a run's output; the rest belongs to the planner.
 
-    at: where it stands if not under its name (JSON path, regular expression, key; see spec/workload.py).
+    at: where it stands if not under its name (JSON path, regular expression, key; see
+    schemas/workload/metric.py).
     optional: a run that does not give it is a good run. point: of a parameter matrix, by its label.
     ratio: the names of its numerator and denominator, where it is computed instead of read.
     """

@@ -16,10 +16,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from bisector.engine.driver import Driver
+from bisector.engine.disk_reserve import Room
 from bisector.engine.events import OnEvent
-from bisector.engine.room import Room
 from bisector.engine.services import Services
+from bisector.engine.trial_runner import Driver
 from bisector.errors import InfrastructureError, Interrupted, PerfbisectError, RequestError
 from bisector.ports import Stored
 
@@ -152,29 +152,29 @@ def execute(stored: Stored, services: Services, on_event: OnEvent, stop: threadi
 def _run(driver: Driver, services: Services, stop: threading.Event, room: Room) -> dict[str, Any]:
     from dbos import DBOS, SetWorkflowID
 
-    from bisector.engine import workflow
+    from bisector.engine import workflows
 
     url = f"sqlite:///{services.state_dir / 'dbos.sqlite'}"
     testbeds = list(services.testbeds)
-    workflow.attach(driver)
+    workflows.attach(driver)
     DBOS(
         config={
             "name": "perfbisect",
             "system_database_url": url,
-            "application_version": workflow.APPLICATION_VERSION,
-            "serializer": workflow.JsonSerializer(),
+            "application_version": workflows.APPLICATION_VERSION,
+            "serializer": workflows.JsonSerializer(),
             "log_level": "CRITICAL",
             "console_log_level": "CRITICAL",
         }
     )
     try:
-        left_over = _retire_others(url, driver.id, workflow.APPLICATION_VERSION, workflow.JsonSerializer())
+        left_over = _retire_others(url, driver.id, workflows.APPLICATION_VERSION, workflows.JsonSerializer())
         DBOS.launch()
         for testbed in testbeds:
             DBOS.register_queue(
-                workflow.queue_of(testbed),
+                workflows.queue_of(testbed),
                 worker_concurrency=1,
-                polling_interval_sec=workflow.QUEUE_POLL_SECONDS,
+                polling_interval_sec=workflows.QUEUE_POLL_SECONDS,
                 on_conflict="always_update",
             )
         handle: Any
@@ -183,13 +183,13 @@ def _run(driver: Driver, services: Services, stop: threading.Event, room: Room) 
         else:
             attempts = len(DBOS.list_workflows(workflow_id_prefix=f"{driver.id}.", name="bisection"))
             with SetWorkflowID(f"{driver.id}.{attempts + 1}"):
-                handle = DBOS.start_workflow(workflow.bisection, driver.id, testbeds)
+                handle = DBOS.start_workflow(workflows.bisection, driver.id, testbeds)
         result = _wait(handle, driver, services, stop, room)
         _prune(driver.id)
         return result
     finally:
         DBOS.destroy(workflow_completion_timeout_sec=0)
-        workflow.detach(driver.id)
+        workflows.detach(driver.id)
 
 
 def _wait(

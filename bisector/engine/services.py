@@ -1,4 +1,4 @@
-"""What a bisection works with: one adapter for every port, put together by `bisector.bootstrap`."""
+"""What a bisection works with: one adapter for every port, put together by `bisector.app.wiring`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bisector.core.model import CommitGraph, Irrelevant
-from bisector.engine.builders import MakeBuilder
+from bisector.engine.build_queue import MakeBuilder
+from bisector.model.records import CommitGraph, Irrelevant
 from bisector.ports import Clock, Fix, Job, Planner, Source, Store, Testbed
 
 MakeJob = Callable[[Path], Job]

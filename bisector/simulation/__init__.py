@@ -4,12 +4,11 @@ A user learns from it, before burning lab time, whether an effect can be found u
 cost; the search benchmark and the calibration tests run on it.
 """
 
-from bisector.adapters.fakes_lab import LabModel
-from bisector.core.model import Budget
-from bisector.core.model import TestbedClock as Clock
+from bisector.model.records import Budget
+from bisector.model.records import TestbedClock as Clock
+from bisector.simulation.batch import run_trials, simulate
 from bisector.simulation.estimate import Estimate, estimate
-from bisector.simulation.real import real_graph
-from bisector.simulation.run import run_trials, simulate
+from bisector.simulation.noise_model import LabModel
 from bisector.simulation.scenario import (
     Culprit,
     History,
@@ -38,7 +37,6 @@ __all__ = [
     "parse_culprits",
     "parse_probability",
     "read_samples",
-    "real_graph",
     "run_trials",
     "simulate",
 ]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from bisector.adapters.fakes_lab import LabModel
-from bisector.core.model import Goal
-from bisector.core.noise import Library
-from bisector.simulation.run import run_trials
+from bisector.model.records import Goal
+from bisector.simulation.batch import run_trials
+from bisector.simulation.noise_model import LabModel
 from bisector.simulation.scenario import Culprit, Scenario
 from bisector.simulation.summary import Part, Spread, Summary, summarise
+from bisector.stats.variance_components import VarianceComponents
 
 TRIALS = 5
 """Enough for a mean within a fifth, in a second or two of CPU time: `plan` is asked interactively."""
@@ -44,7 +44,7 @@ def estimate(
     build_seconds: float,
     boot_seconds: float,
     run_seconds: float,
-    noise: Library | None = None,
+    noise: VarianceComponents | None = None,
     testbeds: int = 1,
     trials: int = TRIALS,
     seed: int = 1,

@@ -6,8 +6,8 @@ import functools
 
 import numpy as np
 
-from bisector.core.model import CommitGraph
 from bisector.errors import RequestError
+from bisector.model.records import CommitGraph
 
 _BRANCH, _MERGE = 0.06, 0.06
 """Share of commits that open a branch or are merges: v2.6.18..v2.6.30 has 6,496 merges in 111,556 commits."""

@@ -7,10 +7,10 @@ from typing import Literal
 
 import numpy as np
 
-from bisector.adapters.fakes_lab import SyntheticLab, ancestors
-from bisector.core.model import CommitGraph, Conclusion, Ending, Purpose
+from bisector.model.records import CommitGraph, Conclusion, Ending, Purpose
+from bisector.simulation.noise_model import SyntheticLab, ancestors
 from bisector.simulation.scenario import Scenario
-from bisector.simulation.trial import Spent, Trial
+from bisector.simulation.simulated_bisection import Spent, Trial
 
 Verdict = Literal[
     "correct", "set", "incomplete", "wrong", "inconclusive", "not_reproduced", "spread", "fixed"

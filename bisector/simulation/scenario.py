@@ -11,11 +11,11 @@ from typing import Literal
 
 import numpy as np
 
-from bisector.adapters.fakes_lab import LabModel, SyntheticLab
-from bisector.core import words
-from bisector.core.model import Budget, CommitGraph, Goal, Metric, Threshold
 from bisector.errors import RequestError
+from bisector.model import format
+from bisector.model.records import Budget, CommitGraph, Goal, Metric, Threshold
 from bisector.simulation import histories
+from bisector.simulation.noise_model import LabModel, SyntheticLab
 
 History = Literal["linear", "branched"]
 
@@ -75,7 +75,8 @@ class Scenario:
                 )
         if len(self.culprits) > count:
             raise RequestError(
-                f"{words.count(len(self.culprits), 'culprit')} cannot be among {words.count(count, 'commit')}"
+                f"{format.count(len(self.culprits), 'culprit')} cannot be among "
+                f"{format.count(count, 'commit')}"
             )
 
     @property

@@ -9,9 +9,9 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 from scipy.special import betaincinv
 
-from bisector.core.model import Purpose
+from bisector.model.records import Purpose
 from bisector.simulation.judge import Judged, Verdict
-from bisector.simulation.trial import Spent
+from bisector.simulation.simulated_bisection import Spent
 
 _PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
 

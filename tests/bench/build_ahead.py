@@ -13,11 +13,11 @@ import threading
 import time
 from pathlib import Path
 
-from bisector.adapters.fakes import FakeBuilder, Pace
-from bisector.adapters.fakes_lab import LabModel, SyntheticLab
-from bisector.engine import api
+from bisector.app import bisections
 from bisector.ports import BuildOrder
 from bisector.simulation.histories import linear
+from bisector.simulation.noise_model import LabModel, SyntheticLab
+from bisector.testing.fakes import FakeBuilder, Pace
 from tests.support import fake_bisection as fake
 
 COMMITS = 64
@@ -42,9 +42,9 @@ def one(seed: int, builders: int, ahead: int, *, prebuilt: bool = False) -> floa
         accepted = fake.accepted(lab)
         request = accepted.request.model_copy(update={"build_ahead": ahead})
         accepted = accepted.model_copy(update={"request": request})
-        stored, _ = api.begin(services.store, accepted, lab.graph, 0.0)
+        stored, _ = bisections.begin(services.store, accepted, lab.graph, 0.0)
         began = time.monotonic()
-        conclusion = api.run(stored, services, lambda _: None, threading.Event())
+        conclusion = bisections.run(stored, services, lambda _: None, threading.Event())
         seconds = time.monotonic() - began
     assert conclusion.findings[0].commits == (culprit,), conclusion.summary
     return seconds

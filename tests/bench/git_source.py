@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from bisector.adapters.git_source import GitSource
+from bisector.adapters.git.source import GitSource
 
 
 def main(repository: Path, good: str, bad: str) -> None:

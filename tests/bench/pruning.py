@@ -11,22 +11,22 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from bisector import bootstrap
-from bisector.bootstrap.acceptance import recipe_for
-from bisector.bootstrap.pruning import Pruning
+from bisector.app import wiring
+from bisector.app.accept import recipe_for
+from bisector.app.pruning import Pruning
 from bisector.errors import BuildFailed
 from bisector.ports import BuildOrder
-from bisector.spec.settings import load_settings
+from bisector.schemas.settings import load_settings
 
 
 def main(repo: Path, good: str, bad: str) -> int:
     """Return the exit code."""
     settings = load_settings()
-    source = bootstrap.source(settings, repo)
+    source = wiring.source(settings, repo)
     good, bad = source.resolve(good), source.resolve(bad)
     graph = source.graph(good, bad)
     recipe = recipe_for(settings, "auto", repo, good, bad)
-    builder = bootstrap.builder(settings, repo, bootstrap.lab(settings))
+    builder = wiring.builder(settings, repo, wiring.lab(settings))
 
     def binary(sha: str) -> str:
         try:

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters.ansible import Ansible
-from bisector.adapters.fakes import FakeBuilder
-from bisector.adapters.fakes_lab import LabModel, SyntheticLab
-from bisector.adapters.kernel_builder import KernelBuilder
+from bisector.adapters.ansible.runner import Ansible
+from bisector.adapters.build.builder import KernelBuilder
 from bisector.errors import BuildFailed
 from bisector.ports import Builder, BuildOrder
 from bisector.resources import resource
 from bisector.simulation.histories import linear
+from bisector.simulation.noise_model import LabModel, SyntheticLab
+from bisector.testing.fakes import FakeBuilder
 from tests.support.toy_kernel import ToyHistory, tools_missing, write_recipes
 
 

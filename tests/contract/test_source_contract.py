@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters.fakes import FakeSource
-from bisector.adapters.git_source import GitSource
+from bisector.adapters.git.source import GitSource
 from bisector.errors import RequestError
 from bisector.ports import Source
+from bisector.testing.fakes import FakeSource
 from tests.support.small_git import SmallGit
 
 HISTORY = "o\ng: o\nb: g\nx: o\nm: b x\nd: m\n"

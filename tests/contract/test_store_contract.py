@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters.memory_store import MemoryStore
-from bisector.adapters.store import SqlStore
-from bisector.core.model import (
+from bisector.adapters.store.memory_store import MemoryStore
+from bisector.adapters.store.sql_store import SqlStore
+from bisector.errors import RequestError
+from bisector.model.records import (
     Booted,
     Built,
     CommitGraph,
@@ -26,7 +27,6 @@ from bisector.core.model import (
     Record,
     RunFailed,
 )
-from bisector.errors import RequestError
 from bisector.ports import Store, Stored
 
 RECORDS: tuple[Record, ...] = (

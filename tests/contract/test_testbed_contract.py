@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters import fakes
-from bisector.adapters.fakes import Faults
-from bisector.adapters.fakes_lab import LabModel, SyntheticLab
-from bisector.adapters.fakes_testbed import FakeTestbed, job
-from bisector.core.model import CommitGraph
 from bisector.errors import BootFailed, PerfbisectError, TestbedLost, WorkloadFailed
+from bisector.model.records import CommitGraph
 from bisector.ports import BuildOrder, Job, Kernel, Testbed
-from tests.integration.workload_jobs import shell_job
+from bisector.simulation.noise_model import LabModel, SyntheticLab
+from bisector.testing import fakes
+from bisector.testing.fake_testbed import FakeTestbed, job
+from bisector.testing.fakes import Faults
 from tests.support import guests
+from tests.support.workload_jobs import shell_job
 
 SCRIPTS = {
     "good": "echo real: 1.5",

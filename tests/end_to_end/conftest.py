@@ -10,7 +10,7 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from tests.end_to_end import small_history
+from tests.support import small_history
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end import small_history
-from tests.end_to_end.command import perfbisect
-from tests.end_to_end.small_history import Change
+from tests.support import small_history
+from tests.support.installed_command import perfbisect
+from tests.support.small_history import Change
 
 pytestmark = [pytest.mark.end_to_end, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(5400)]
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.command import perfbisect
-from tests.end_to_end.small_history import CHANGES, CULPRIT, LAST
+from tests.support.installed_command import perfbisect
+from tests.support.small_history import CHANGES, CULPRIT, LAST
 
 SECONDS = 900.0
 """What a culprit takes at most on two cores that have nothing else to do; it is told, not asserted."""

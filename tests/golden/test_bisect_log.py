@@ -6,11 +6,11 @@ import dataclasses
 import subprocess
 from pathlib import Path
 
-from bisector.core.model import CommitGraph
-from bisector.interfaces.report import bisect_log
-from bisector.interfaces.report.material import Commit
-from tests.golden.expected import check
-from tests.golden.report_material import SUBJECTS, demo
+from bisector.model.records import CommitGraph
+from bisector.report import bisect_log
+from bisector.report.report_model import Commit
+from tests.support.expected import check
+from tests.support.report_material import SUBJECTS, demo
 
 
 def test_the_log_word_for_word() -> None:

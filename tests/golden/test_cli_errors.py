@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bisector.interfaces.cli import run
-from tests.golden.expected import check
+from tests.support.expected import check
 
 LAB = """
 all:

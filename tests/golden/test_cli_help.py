@@ -12,9 +12,9 @@ import pytest
 import typer.main
 
 from bisector.interfaces.cli import run
-from bisector.interfaces.cli.app import application
-from tests.golden.command_line import parse
-from tests.golden.expected import check
+from bisector.interfaces.cli.application import application
+from tests.support.command_line import parse
+from tests.support.expected import check
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bisector.interfaces.cli import run
-from tests.golden.expected import check
+from tests.support.expected import check
 
 PUBLISHED = Path(__file__).parent / "published"
 PRINTED: dict[str, dict[str, list[float]]] = json.loads((PUBLISHED / "printed.json").read_text())

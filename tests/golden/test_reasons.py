@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from expected import check
 
-from bisector.adapters.fakes_lab import LabModel
-from bisector.core.model import Conclusion, Measure
-from bisector.core.planner import Planner
-from bisector.core.state import State
+from bisector.model.records import Conclusion, Measure
+from bisector.model.state import State
+from bisector.search.planner import Planner
+from bisector.simulation.noise_model import LabModel
 from bisector.simulation.scenario import Culprit, Scenario
-from bisector.simulation.trial import run_trial
+from bisector.simulation.simulated_bisection import run_trial
+from tests.support.expected import check
 
 
 class Listener:

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from bisector.core.model import Conclusion, Ending, Finding, Interval, Left
-from bisector.interfaces.report import data, monitors, text
-from bisector.interfaces.report.differences import compare
-from tests.golden.command_line import parse
-from tests.golden.expected import check
-from tests.golden.report_material import demo
+from bisector.model.records import Conclusion, Ending, Finding, Interval, Left
+from bisector.report import json_report, monitor_results, text
+from bisector.report.kernel_differences import compare
+from tests.support.command_line import parse
+from tests.support.expected import check
+from tests.support.report_material import demo
 
 HERE = Path(__file__).parent
 
@@ -27,7 +27,7 @@ def test_the_whole_text_of_a_proven_culprit() -> None:
 
 
 def test_the_json_of_a_proven_culprit() -> None:
-    check("report-culprit.json", json.dumps(data.render(demo()), indent=2) + "\n")
+    check("report-culprit.json", json.dumps(json_report.render(demo()), indent=2) + "\n")
 
 
 @pytest.mark.parametrize(
@@ -116,9 +116,9 @@ def test_what_monitors_saw_word_for_word() -> None:
     }
     left = [(900, Left(boot), {"monitors": json.dumps(seen)}) for boot, seen in notes.items()]
     material = dataclasses.replace(material, records=[*material.records, *left])
-    check("report-monitors.txt", "\n".join(monitors.section(material)) + "\n")
-    assert [m["boot"] for m in data.render(material)["monitors"]] == [first, second]
-    assert monitors.section(demo()) == []
+    check("report-monitors.txt", "\n".join(monitor_results.section(material)) + "\n")
+    assert [m["boot"] for m in json_report.render(material)["monitors"]] == [first, second]
+    assert monitor_results.section(demo()) == []
 
 
 def test_no_conclusion_yet() -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from bisector import resources
-from bisector.bootstrap import acceptance
+from bisector.app import accept
 from bisector.errors import RequestError
-from bisector.spec.request import Accepted, Request
-from bisector.spec.settings import Settings
+from bisector.schemas.request import Accepted, Request
+from bisector.schemas.settings import Settings
 from tests.support.toy_kernel import ToyHistory
 
 
@@ -48,8 +48,8 @@ class Case:
             clock="instructions",
             workload="pipe-test",
             workload_sum="0",
-            recipe_sum=acceptance.recipe_sum(self.settings, self.request, self.good, self.bad),
-            patch_sums=(acceptance.digest(self.patch),),
+            recipe_sum=accept.recipe_sum(self.settings, self.request, self.good, self.bad),
+            patch_sums=(accept.digest(self.patch),),
         )
 
 
@@ -62,7 +62,7 @@ def test_what_has_not_changed_goes_on(case: Case) -> None:
     accepted = case.accepted()
     assert len(accepted.recipe_sum) == 64
     case.recipe.write_text("# a comment changes no kernel\n" + case.recipe.read_text())
-    acceptance.check_unchanged(case.settings, accepted)
+    accept.check_unchanged(case.settings, accepted)
 
 
 def test_a_changed_recipe_is_refused(case: Case) -> None:
@@ -70,7 +70,7 @@ def test_a_changed_recipe_is_refused(case: Case) -> None:
     fragment = case.recipe.parent.parent / "configs" / "guest.config"
     fragment.write_text(fragment.read_text() + "CONFIG_SOMETHING_ELSE=y\n")
     with pytest.raises(RequestError, match="the recipe 'x86_64-guest', or a table it uses, has changed"):
-        acceptance.check_unchanged(case.settings, accepted)
+        accept.check_unchanged(case.settings, accepted)
     assert case.accepted().identity() != accepted.identity()
 
 
@@ -78,7 +78,7 @@ def test_a_changed_patch_is_refused(case: Case) -> None:
     accepted = case.accepted()
     case.patch.write_text("--- a\n+++ c\n")
     with pytest.raises(RequestError, match=r"one\.patch has changed since the bisection began"):
-        acceptance.check_unchanged(case.settings, accepted)
+        accept.check_unchanged(case.settings, accepted)
     case.patch.unlink()
     with pytest.raises(RequestError, match=r"one\.patch cannot be read"):
-        acceptance.check_unchanged(case.settings, accepted)
+        accept.check_unchanged(case.settings, accepted)

@@ -5,12 +5,12 @@ import time
 from pathlib import Path
 
 import pytest
-from loopback_sshd import free_port, sshd  # noqa: F401
 
-from bisector.adapters.ansible import Ansible
-from bisector.adapters.inventory import read_lab
+from bisector.adapters.ansible.inventory import read_lab
+from bisector.adapters.ansible.runner import Ansible
 from bisector.errors import InfrastructureError, Interrupted, RequestError
 from bisector.resources import resource
+from tests.support.loopback_sshd import free_port, sshd  # noqa: F401
 
 PLAYBOOK = """\
 - hosts: all

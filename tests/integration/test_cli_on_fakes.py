@@ -10,15 +10,14 @@ from typing import Any
 
 import pytest
 
-from bisector import bootstrap
-from bisector.adapters.fakes import FakeSource, Faults
-from bisector.adapters.fakes_lab import LabModel, SyntheticLab
-from bisector.adapters.store import SqlStore
-from bisector.bootstrap import acceptance
-from bisector.core.model import Budget, CommitGraph
+from bisector.adapters.store.sql_store import SqlStore
+from bisector.app import accept, wiring
 from bisector.errors import InfrastructureError
 from bisector.interfaces.cli import run
+from bisector.model.records import Budget, CommitGraph
 from bisector.simulation.histories import linear
+from bisector.simulation.noise_model import LabModel, SyntheticLab
+from bisector.testing.fakes import FakeSource, Faults
 from tests.support import fake_bisection as fake
 
 START = ["start", "--repo", "/fake", "--good", "good", "--bad", "bad", "--workload", "pipe-test"]
@@ -40,9 +39,9 @@ class Bench:
         monkeypatch.setenv("PERFBISECT_STATE_DIR", str(self.state))
         monkeypatch.setenv("PERFBISECT_CACHE_DIR", str(folder / "cache"))
         monkeypatch.chdir(folder)
-        monkeypatch.setattr(acceptance, "accept", self._accept)
-        monkeypatch.setattr(bootstrap, "services", self._services)
-        monkeypatch.setattr(bootstrap, "source", lambda settings, repo: FakeSource(self.lab.graph))
+        monkeypatch.setattr(accept, "accept", self._accept)
+        monkeypatch.setattr(wiring, "services", self._services)
+        monkeypatch.setattr(wiring, "source", lambda settings, repo: FakeSource(self.lab.graph))
         from bisector.interfaces.cli import services
 
         monkeypatch.setattr(services, "source", lambda settings, repo: FakeSource(self.lab.graph))
@@ -164,9 +163,9 @@ def test_a_spent_budget_is_exit_code_5(bench: Bench, capsys: pytest.CaptureFixtu
 def test_infrastructure_is_exit_code_3_and_resume_goes_on(
     bench: Bench, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bisector.engine import driver
+    from bisector.engine import trial_runner
 
-    monkeypatch.setattr(driver, "_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(trial_runner, "_PAUSE_SECONDS", 0.01)
     trouble = InfrastructureError("no space left on device", details="/cache", cure="free some")
     bench.faults = Faults(build=dict.fromkeys((2, 3, 4), trouble))
     assert run(START) == 3
@@ -191,9 +190,9 @@ def test_infrastructure_is_exit_code_3_and_resume_goes_on(
 def test_cancel_is_final(
     bench: Bench, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bisector.engine import driver
+    from bisector.engine import trial_runner
 
-    monkeypatch.setattr(driver, "_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(trial_runner, "_PAUSE_SECONDS", 0.01)
     bench.faults = Faults(build={n: InfrastructureError("gone") for n in (1, 2, 3)})
     assert run(START) == 3
     capsys.readouterr()

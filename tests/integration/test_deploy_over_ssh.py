@@ -5,20 +5,20 @@ import time
 from dataclasses import replace
 
 import pytest
-from loopback_sshd import free_port, sshd  # noqa: F401
-from workload_jobs import shell_job
 
-from bisector.adapters.ansible import Ansible
-from bisector.adapters.inventory import default_inventory
-from bisector.adapters.local_testbed import running_kernel
-from bisector.adapters.opening import Opening
-from bisector.adapters.payload import workload_job
-from bisector.adapters.ssh_testbed import SSHTestbed
+from bisector.adapters.agent.deploy import Opening
+from bisector.adapters.agent.payload import workload_job
+from bisector.adapters.ansible.inventory import default_inventory
+from bisector.adapters.ansible.runner import Ansible
+from bisector.adapters.machine.local_testbed import running_kernel
+from bisector.adapters.machine.ssh_testbed import SSHTestbed
 from bisector.errors import BootFailed, InfrastructureError, RequestError, TestbedLost
 from bisector.ports import Needs
 from bisector.resources import resource
-from bisector.spec.lab import lab_from_inventory
-from bisector.spec.workload import load_workload
+from bisector.schemas.lab import lab_from_inventory
+from bisector.schemas.workload.workload import load_workload
+from tests.support.loopback_sshd import free_port, sshd  # noqa: F401
+from tests.support.workload_jobs import shell_job
 
 ALIVE = {"crashed": lambda: None, "on_leave": lambda: None, "boot_seconds": 0.0}
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters.git_source import GitSource
-from bisector.core.history import History
-from bisector.core.model import CommitGraph
+from bisector.adapters.git.source import GitSource
 from bisector.errors import InfrastructureError, RequestError
+from bisector.model.dag import History
+from bisector.model.records import CommitGraph
 from tests.support.small_git import SmallGit
 
 
@@ -348,7 +348,7 @@ def test_linked_worktrees_and_bare_repositories(small: SmallGit, tmp_path: Path)
 def test_a_kept_graph_is_the_same_and_a_damaged_one_is_made_again(
     small: SmallGit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bisector.adapters.git_source._WORTH_KEEPING", 2)
+    monkeypatch.setattr("bisector.adapters.git.source._WORTH_KEEPING", 2)
     text, good, bad = HISTORIES["own root merged"]
     small.make(text)
     kept = tmp_path / "graphs"
@@ -363,7 +363,7 @@ def test_a_kept_graph_is_the_same_and_a_damaged_one_is_made_again(
 
 
 def test_skips_are_not_kept(small: SmallGit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bisector.adapters.git_source._WORTH_KEEPING", 1)
+    monkeypatch.setattr("bisector.adapters.git.source._WORTH_KEEPING", 1)
     small.make(LINEAR)
     source = GitSource(small.path, tmp_path / "graphs")
     assert source.graph(small.ids["a"], small.ids["d"], skip=["b"]).untestable

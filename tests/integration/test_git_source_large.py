@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters.git_source import GitSource
+from bisector.adapters.git.source import GitSource
 from bisector.simulation.histories import branched
 
 COMMITS, FOREIGN = 111_556, 714

@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
-from bisector.core.history import History
-from bisector.core.model import CommitGraph
+from bisector.model.dag import History
+from bisector.model.records import CommitGraph
 
 
 def git(folder, *arguments, **more):

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters.ansible import Ansible
-from bisector.adapters.kernel_builder import KernelBuilder
+from bisector.adapters.ansible.runner import Ansible
+from bisector.adapters.build.builder import KernelBuilder
 from bisector.errors import BuildFailed, InfrastructureError, RequestError, SourceFailed
 from bisector.ports import BuildOrder
 from bisector.resources import resource
@@ -304,8 +304,8 @@ CHILD = """
 import sys
 from pathlib import Path
 from tests.integration.test_kernel_builds import Lab
-from bisector.adapters.ansible import Ansible
-from bisector.adapters.kernel_builder import KernelBuilder
+from bisector.adapters.ansible.runner import Ansible
+from bisector.adapters.build.builder import KernelBuilder
 from bisector.ports import BuildOrder
 from bisector.resources import resource
 root, sha = Path(sys.argv[1]), sys.argv[2]

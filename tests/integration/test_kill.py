@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters.store import SqlStore
-from bisector.core.model import Booted, Built, Ending, Left, Measure, Ran
-from bisector.engine import api
+from bisector.adapters.store.sql_store import SqlStore
+from bisector.app import bisections
+from bisector.model.records import Booted, Built, Ending, Left, Measure, Ran
 from bisector.ports import Stored
 from tests.support import fake_bisection as fake
 from tests.support.small_disk import fill, mounted
@@ -122,10 +122,10 @@ def test_a_second_process_is_told_who_works_and_can_watch_mark_and_cancel(tmp_pa
         assert second.returncode == 1
         assert f"(process {first.pid}) is running the bisection '{stored.id}'" in err
         for _ in range(20):  # looking does not disturb
-            assert api.runner(tmp_path) == stored.id
-        api.mark(store, stored, stored.graph.shas[fake.CULPRIT], "bad", "seen by eye")
-        api.cancel(store, stored)
-        until(lambda: api.runner(tmp_path) is None, 30)
+            assert bisections.runner(tmp_path) == stored.id
+        bisections.mark(store, stored, stored.graph.shas[fake.CULPRIT], "bad", "seen by eye")
+        bisections.cancel(store, stored)
+        until(lambda: bisections.runner(tmp_path) is None, 30)
         _, err = first.communicate(timeout=60)
         assert first.returncode == 130
         assert "was cancelled" in err
@@ -139,8 +139,8 @@ def test_watching_ends_with_the_conclusion_of_the_other_process(tmp_path: Path) 
     try:
         store, stored = the_one(tmp_path)
         seen: list[str] = []
-        conclusion = api.follow(
-            store, stored.id, lambda: api.runner(tmp_path) == stored.id, lambda e: seen.append(e.kind)
+        conclusion = bisections.follow(
+            store, stored.id, lambda: bisections.runner(tmp_path) == stored.id, lambda e: seen.append(e.kind)
         )
         assert conclusion.findings[0].commits == (fake.CULPRIT,)
         assert {"decision", "run", "boot"} <= set(seen)

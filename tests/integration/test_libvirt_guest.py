@@ -22,13 +22,13 @@ import pytest
 
 pytest.importorskip("libvirt", reason="libvirt-python is not installed: make deps")
 
-from bisector.adapters import libvirt_host, libvirt_testbed
-from bisector.adapters.libvirt_host import Hypervisor
-from bisector.adapters.libvirt_testbed import domain_prefix
+from bisector.adapters.guest import libvirt_connection, libvirt_testbed
+from bisector.adapters.guest.libvirt_connection import Hypervisor
+from bisector.adapters.guest.libvirt_testbed import domain_prefix
 from bisector.errors import BootFailed, InfrastructureError, TestbedLost
 from bisector.ports import Job, Needs, Session
-from tests.integration.workload_jobs import shell_job
 from tests.support import guests
+from tests.support.workload_jobs import shell_job
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(2400)]
 
@@ -44,7 +44,7 @@ def quiet(_: str) -> None:
 def state(tmp_path: Path) -> Iterator[Path]:
     """A state folder; whatever the test did, none of its guests is left."""
     yield tmp_path / "state"
-    assert libvirt_host._qemus(domain_prefix(tmp_path / "state")) == []
+    assert libvirt_connection._qemus(domain_prefix(tmp_path / "state")) == []
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def booted(state: Path, job: Job, folder: Path, **variables: object) -> Iterator
 
 
 def qemu(state: Path) -> int:
-    (pid,) = libvirt_host._qemus(domain_prefix(state))
+    (pid,) = libvirt_connection._qemus(domain_prefix(state))
     return pid
 
 
@@ -83,7 +83,7 @@ def test_a_guest_boots_proves_its_kernel_runs_and_leaves_nothing(
             assert result.flags == ()
             assert result.guest_seconds < result.seconds
         print(f"boot to SSH {facts.seconds:.1f} s, deploying {facts.overhead_seconds:.1f} s")
-    assert libvirt_host._qemus(domain_prefix(state)) == []
+    assert libvirt_connection._qemus(domain_prefix(state)) == []
     assert "perfbisect: ready" in (tmp_path / "boot" / "console.log").read_text(errors="replace")
     hypervisor = Hypervisor()
     assert hypervisor.sweep(domain_prefix(state)) == []
@@ -105,8 +105,8 @@ def test_a_guest_has_a_fresh_disk_to_overwrite(state: Path, tmp_path: Path) -> N
 
 
 def test_the_instruction_clock_repeats_from_boot_to_boot(state: Path, tmp_path: Path) -> None:
-    from bisector.adapters.payload import workload_job
-    from bisector.spec.workload import load_workload
+    from bisector.adapters.agent.payload import workload_job
+    from bisector.schemas.workload.workload import load_workload
 
     job = workload_job(load_workload("pipe-test"), tmp_path / "job")
     readings = []
@@ -207,17 +207,18 @@ def test_a_qemu_that_is_killed_during_the_boot_is_a_lost_testbed(
 
 
 @pytest.mark.skipif(
-    os.geteuid() != 0 or libvirt_host._SYSTEMD.exists(), reason="libvirtd is systemd's here, not ours to kill"
+    os.geteuid() != 0 or libvirt_connection._SYSTEMD.exists(),
+    reason="libvirtd is systemd's here, not ours to kill",
 )
 def test_libvirtd_may_die_under_a_guest_and_comes_back(state: Path, job: Job, tmp_path: Path) -> None:
     with booted(state, job, tmp_path / "boot") as session:
         session.run(0)
-        for pid, arguments in list(libvirt_host._commands()):
+        for pid, arguments in list(libvirt_connection._commands()):
             if Path(arguments[0].decode()).name == "libvirtd":
                 os.kill(pid, signal.SIGKILL)
         with pytest.raises(TestbedLost, match="cannot be resumed"):
             session.run(1)
-    assert libvirt_host._qemus(domain_prefix(state)) == []
+    assert libvirt_connection._qemus(domain_prefix(state)) == []
     with booted(state, job, tmp_path / "again") as session:
         assert session.run(0).values == {"real": 1.5}
 
@@ -226,7 +227,7 @@ def test_a_killed_perfbisect_takes_its_guest_with_it(state: Path, tmp_path: Path
     guests.kernel()
     script = (
         "import sys, time; from pathlib import Path; from tests.support import guests\n"
-        "from tests.integration.workload_jobs import shell_job\n"
+        "from tests.support.workload_jobs import shell_job\n"
         "job = shell_job(Path(sys.argv[1]), 'echo real: 1')\n"
         "bed, folder = guests.testbed(Path(sys.argv[2])), Path(sys.argv[1]) / 'boot'\n"
         "bed.boot(guests.kernel(), job, folder, lambda _: None)\n"
@@ -246,9 +247,9 @@ def test_a_killed_perfbisect_takes_its_guest_with_it(state: Path, tmp_path: Path
         child.wait()
         child.stdout.close()
     deadline = time.monotonic() + 20
-    while libvirt_host._qemus(domain_prefix(state)) and time.monotonic() < deadline:
+    while libvirt_connection._qemus(domain_prefix(state)) and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert libvirt_host._qemus(domain_prefix(state)) == []
+    assert libvirt_connection._qemus(domain_prefix(state)) == []
 
 
 def test_a_port_taken_meanwhile_is_tried_again(

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters.ansible import Ansible
-from bisector.adapters.kernel_builder import KernelBuilder
+from bisector.adapters.ansible.runner import Ansible
+from bisector.adapters.build.builder import KernelBuilder
 from bisector.ports import BuildOrder
 from bisector.resources import resource
 from tests.support.toy_kernel import KCONFIG, MAKEFILE, RECIPE, ToyHistory, tools_missing, write_recipes

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters import observing
-from bisector.adapters.local_testbed import LocalTestbed, running_kernel
-from bisector.adapters.monitors import plans
+from bisector.adapters.agent import monitor_output
+from bisector.adapters.agent.monitors import plans
+from bisector.adapters.machine.local_testbed import LocalTestbed, running_kernel
 from bisector.ports import Observed, Session
-from bisector.spec.monitors import Monitors
-from tests.integration.workload_jobs import shell_job
+from bisector.schemas.workload.monitors import Monitors
+from tests.support.workload_jobs import shell_job
 
 
 def boot(folder: Path, script: str, *asked: str) -> tuple[Session, list[Observed]]:
@@ -52,7 +52,7 @@ def test_each_monitor_has_a_run_and_says_what_it_has_not(tmp_path: Path) -> None
 def test_a_run_that_hangs_beside_a_monitor_is_ended_and_the_next_one_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(observing, "patience", lambda timeout, monitor: 2.0)
+    monkeypatch.setattr(monitor_output, "patience", lambda timeout, monitor: 2.0)
     script = "[ -d perfbisect-observed ] && [ ! -e hung ] && touch hung && sleep 60\necho real: 1.5\n"
     session, found = boot(tmp_path, script, "proc=/proc/stat")
     try:

@@ -16,14 +16,14 @@ import pytest
 
 pytest.importorskip("libvirt", reason="libvirt-python is not installed: make deps")
 
-from bisector.adapters import libvirt_host
-from bisector.adapters.libvirt_testbed import LibvirtTestbed, domain_prefix
-from bisector.adapters.payload import workload_job
+from bisector.adapters.agent.payload import workload_job
+from bisector.adapters.guest import libvirt_connection
+from bisector.adapters.guest.libvirt_testbed import LibvirtTestbed, domain_prefix
 from bisector.errors import BootFailed, InfrastructureError, TestbedLost, WorkloadFailed
 from bisector.ports import Kernel
-from bisector.spec.workload import load_workload
-from tests.integration.workload_jobs import compiled_job
+from bisector.schemas.workload.workload import load_workload
 from tests.support import guests
+from tests.support.workload_jobs import compiled_job
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(2400)]
 
@@ -39,7 +39,7 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Kernel:
 def state(tmp_path: Path) -> Iterator[Path]:
     """A state folder; whatever the test did, none of its guests is left."""
     yield tmp_path / "state"
-    assert libvirt_host._qemus(domain_prefix(tmp_path / "state")) == []
+    assert libvirt_connection._qemus(domain_prefix(tmp_path / "state")) == []
 
 
 @pytest.fixture
@@ -128,7 +128,7 @@ def test_a_qemu_that_is_killed_during_a_run_is_a_lost_testbed(
     job = compiled_job(tmp_path, "for (;;) ;", timeout=600)
     session = bed.boot(kernel, job, tmp_path / "boot", quiet)
     try:
-        (victim,) = libvirt_host._qemus(domain_prefix(state))
+        (victim,) = libvirt_connection._qemus(domain_prefix(state))
         threading.Timer(1.0, os.kill, (victim, signal.SIGKILL)).start()
         with pytest.raises(TestbedLost):
             session.run(0)

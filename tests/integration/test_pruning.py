@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters.ansible import Ansible
-from bisector.adapters.git_paths import changes
-from bisector.adapters.git_source import GitSource
-from bisector.adapters.kernel_builder import KernelBuilder
-from bisector.adapters.kernel_cache import KernelCache
-from bisector.bootstrap.pruning import Pruning
-from bisector.core.relevance import Change
+from bisector.adapters.ansible.runner import Ansible
+from bisector.adapters.build.builder import KernelBuilder
+from bisector.adapters.build.kernel_cache import KernelCache
+from bisector.adapters.git.changed_paths import changes
+from bisector.adapters.git.source import GitSource
+from bisector.app.pruning import Pruning
+from bisector.linux.relevance import Change
 from bisector.ports import BuildOrder
 from bisector.resources import resource
-from bisector.spec.settings import Settings
+from bisector.schemas.settings import Settings
 from tests.support.toy_kernel import ToyHistory, tools_missing, write_recipes
 
 

@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 
 import pytest
-from workload_jobs import shell_job
 
-from bisector.adapters.local_testbed import LocalTestbed, running_kernel
+from bisector.adapters.machine.local_testbed import LocalTestbed, running_kernel
 from bisector.errors import BootFailed, RequestError, TestbedLost, WorkloadFailed
+from tests.support.workload_jobs import shell_job
 
 AUTOGROUP = Path("/proc/sys/kernel/sched_autogroup_enabled")
 

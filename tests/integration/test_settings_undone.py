@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters.machine import X86_64
-from bisector.adapters.payload import AGENT, HOST
+from bisector.adapters.agent.payload import AGENT, HOST
+from bisector.adapters.system.architectures import X86_64
 from bisector.resources import resource
 
 SOURCES = resource("playbooks") / "roles" / "measure" / "files" / "agent"

@@ -4,12 +4,12 @@ import socket
 import threading
 
 import pytest
-from loopback_sshd import free_port, keygen, known, sshd  # noqa: F401
 
-from bisector.adapters.bring import over_ssh
-from bisector.adapters.line import LineClosed, LineSilent
-from bisector.adapters.ssh import SSH, SSHRefused
+from bisector.adapters.agent.result_files import over_ssh
+from bisector.adapters.system.channel import LineClosed, LineSilent
+from bisector.adapters.system.ssh import SSH, SSHRefused
 from bisector.errors import InfrastructureError
+from tests.support.loopback_sshd import free_port, keygen, known, sshd  # noqa: F401
 
 
 def test_runs_commands_with_their_output_and_code(sshd):  # noqa: F811

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters.ansible import Ansible
-from bisector.adapters.builder_probe import Wanted, probe
-from bisector.adapters.kernel_builder import KernelBuilder
+from bisector.adapters.ansible.runner import Ansible
+from bisector.adapters.build.builder import KernelBuilder
+from bisector.adapters.build.probe import Wanted, probe
 from bisector.errors import BuildFailed, InfrastructureError
 from bisector.ports import BuildOrder
 from bisector.resources import resource
-from bisector.spec.toolchain import Toolchain
+from bisector.schemas.kernel.toolchain import Toolchain
 from tests.support import container_image
 from tests.support.toy_kernel import BUILDERS, RECIPE, ToyHistory, tools_missing, write_recipes
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters.ansible import Ansible
-from bisector.adapters.builder_probe import Wanted, probe
-from bisector.adapters.kernel_builder import KernelBuilder
+from bisector.adapters.ansible.runner import Ansible
+from bisector.adapters.build.builder import KernelBuilder
+from bisector.adapters.build.probe import Wanted, probe
 from bisector.errors import InfrastructureError, RequestError
 from bisector.ports import BuildOrder
 from bisector.resources import resource
-from bisector.spec.toolchain import Toolchain, load_toolchains
+from bisector.schemas.kernel.toolchain import Toolchain, load_toolchains
 from tests.support.toy_kernel import RECIPE, ToyHistory, tools_missing, write_recipes
 
 pytestmark = pytest.mark.skipif(bool(tools_missing()), reason=f"not installed: {tools_missing()}")

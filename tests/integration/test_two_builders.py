@@ -7,13 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from loopback_sshd import Server, sshd  # noqa: F401
 
-from bisector.adapters.ansible import Ansible
-from bisector.adapters.kernel_builder import KernelBuilder
-from bisector.engine.builders import Builders
+from bisector.adapters.ansible.runner import Ansible
+from bisector.adapters.build.builder import KernelBuilder
+from bisector.engine.build_queue import Builders
 from bisector.ports import Builder, BuildOrder, Kernel
 from bisector.resources import resource
+from tests.support.loopback_sshd import Server, sshd  # noqa: F401
 from tests.support.toy_kernel import BUILDERS, ToyHistory, tools_missing, write_recipes
 
 pytestmark = pytest.mark.skipif(bool(tools_missing()), reason=f"not installed: {tools_missing()}")

@@ -11,29 +11,22 @@ import threading
 import time
 from pathlib import Path
 
-from bisector import bootstrap
-from bisector.adapters.fakes import (
-    METRIC,
-    FakeBuilder,
-    FakeSource,
-    Faults,
-    Pace,
-)
-from bisector.adapters.fakes_lab import LabModel, SyntheticLab
-from bisector.adapters.fakes_testbed import FakeTestbed, job
-from bisector.adapters.memory_store import MemoryStore
-from bisector.adapters.store import SqlStore
-from bisector.core.model import Budget, CommitGraph, Goal, Metric, Threshold
-from bisector.core.planner import Planner
-from bisector.engine import api
+from bisector.adapters.store.memory_store import MemoryStore
+from bisector.adapters.store.sql_store import SqlStore
+from bisector.app import bisections, wiring
 from bisector.engine.events import Event
 from bisector.engine.services import Services
 from bisector.errors import PerfbisectError
 from bisector.interfaces.cli import leave
+from bisector.model.records import Budget, CommitGraph, Goal, Metric, Threshold
 from bisector.ports import Store, Stored
+from bisector.schemas import serialization
+from bisector.schemas.request import Accepted, Request
+from bisector.search.planner import Planner
 from bisector.simulation.histories import linear
-from bisector.spec import serial
-from bisector.spec.request import Accepted, Request
+from bisector.simulation.noise_model import LabModel, SyntheticLab
+from bisector.testing.fake_testbed import FakeTestbed, job
+from bisector.testing.fakes import METRIC, FakeBuilder, FakeSource, Faults, Pace
 
 COMMITS, CULPRIT = 24, 15
 QUIET = LabModel(run_noise=0.2, untestable=0.0, build_seconds=60, boot_seconds=10, run_seconds=2)
@@ -54,7 +47,7 @@ def accepted(
         request=Request(repo="/fake", good="good", bad="bad", workload="fake"),
         good=shas[graph.good],
         bad=shas[graph.bad],
-        goal=serial.goal_to_json(goal),
+        goal=serialization.goal_to_json(goal),
         testbeds=testbeds,
         clock=lab.model.clock,
         workload="fake",
@@ -81,14 +74,14 @@ def services(
         testbeds={name: FakeTestbed(name, lab, faults=faults, pace=pace) for name in testbeds},
         store=store or MemoryStore(),
         planner=Planner(),
-        clock=bootstrap.SystemClock(),
+        clock=wiring.SystemClock(),
         make_job=lambda path: job(path, warmup=warmup),
         state_dir=folder,
     )
 
 
 def begin(store: Store, lab: SyntheticLab, testbeds: tuple[str, ...] = ("fake",)) -> Stored:
-    return api.begin(store, accepted(lab, testbeds), lab.graph, time.time())[0]
+    return bisections.begin(store, accepted(lab, testbeds), lab.graph, time.time())[0]
 
 
 def main() -> int:
@@ -103,13 +96,13 @@ def main() -> int:
         print(f"{event.kind} {event.commit} {event.text}", flush=True)
 
     try:
-        conclusion = api.run(
+        conclusion = bisections.run(
             stored, services(lab, folder, store=store, pace=Pace(pace, pace, pace)), tell, stop
         )
     except PerfbisectError as error:
         print(f"{type(error).__name__}: {error.message} {error.details}", file=sys.stderr)
         return error.exit_code
-    return api.exit_code(conclusion)
+    return bisections.exit_code(conclusion)
 
 
 if __name__ == "__main__":

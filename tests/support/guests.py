@@ -17,12 +17,12 @@ from typing import Any
 import platformdirs
 import pytest
 
-from bisector.adapters.ansible import Ansible
-from bisector.adapters.kernel_builder import KernelBuilder
-from bisector.adapters.libvirt_testbed import LibvirtTestbed
+from bisector.adapters.ansible.runner import Ansible
+from bisector.adapters.build.builder import KernelBuilder
+from bisector.adapters.guest.libvirt_testbed import LibvirtTestbed
 from bisector.ports import BuildOrder, Kernel
 from bisector.resources import resource
-from bisector.spec.lab import Reach, TestbedSpec, TestbedVariables
+from bisector.schemas.lab import Reach, TestbedSpec, TestbedVariables
 
 CACHE = Path(os.environ.get("PERFBISECT_CACHE_DIR") or platformdirs.user_cache_dir("perfbisect"))
 INVENTORY = resource("playbooks") / "inventory" / "laptop.yml"

@@ -15,7 +15,7 @@ from pathlib import Path
 # Before the fork: what every attempt needs.
 import dbos  # noqa: F401
 
-from bisector.engine import workflow  # noqa: F401
+from bisector.engine import workflows  # noqa: F401
 from tests.support import fake_bisection
 
 PACE = "0.02"

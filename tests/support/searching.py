@@ -1,18 +1,8 @@
 """A planner driven by hand: a straight history, a goal, and what is measured given as a function."""
 
-from bisector.core.model import (
-    Booted,
-    Built,
-    CommitGraph,
-    Conclusion,
-    Goal,
-    Left,
-    Metric,
-    Ran,
-    Threshold,
-)
-from bisector.core.planner import Planner
-from bisector.core.state import fold
+from bisector.model.records import Booted, Built, CommitGraph, Conclusion, Goal, Left, Metric, Ran, Threshold
+from bisector.model.state import fold
+from bisector.search.planner import Planner
 
 
 def linear(n, **more):

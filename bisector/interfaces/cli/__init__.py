@@ -18,7 +18,7 @@ import typer
 
 from bisector.errors import PerfbisectError
 from bisector.interfaces.cli import output
-from bisector.interfaces.cli.app import application, settings_of_call
+from bisector.interfaces.cli.application import application, settings_of_call
 
 __all__ = ["main", "run"]
 

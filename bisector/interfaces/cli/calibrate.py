@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bisector.interfaces.cli import asking, output
+from bisector.interfaces.cli import options, output
 
 if TYPE_CHECKING:
-    from bisector.core.calibration import Calibration
-    from bisector.core.model import Interval
+    from bisector.model.records import Interval
+    from bisector.stats.aa_analysis import Calibration
 
 
 def register(app: typer.Typer) -> None:
@@ -22,16 +22,16 @@ def register(app: typer.Typer) -> None:
 
 def command(
     rev: Annotated[str, typer.Argument(metavar="[REV]", help="The commit to measure.")] = "HEAD",
-    workload: asking.WorkloadName = None,
+    workload: options.WorkloadName = None,
     testbed: Annotated[str | None, typer.Option(help="A testbed of the lab. [default: the first]")] = None,
     boots: Annotated[int, typer.Option(help="Boots in all; those kept from before count.")] = 8,
     runs: Annotated[int, typer.Option(help="Runs in each boot.")] = 10,
-    metric: asking.Metric = None,
-    recipe: asking.RecipeName = None,
-    repo: asking.Repo = None,
-    lab: asking.Lab = None,
+    metric: options.Metric = None,
+    recipe: options.RecipeName = None,
+    repo: options.Repo = None,
+    lab: options.Lab = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget what was measured before.")] = False,
-    as_json: asking.Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Measure one commit again and again (A/A): noise, drift, false alarms, and what can be shown.
 
@@ -44,13 +44,13 @@ def command(
 
       perfbisect calibrate v6.1 --workload pipe-test --boots 20 --json
     """
-    from bisector.bootstrap import by_hand
+    from bisector.app import single_run
 
-    settings = asking.settings(lab=lab, repo=repo)
-    result, path = by_hand.calibration(
+    settings = options.settings(lab=lab, repo=repo)
+    result, path = single_run.calibration(
         settings,
         rev,
-        workload=asking.workload_name(settings, workload),
+        workload=options.workload_name(settings, workload),
         testbed_name=testbed,
         recipe=recipe or settings.recipe,
         metric=metric,

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bisector.errors import RequestError
-from bisector.interfaces.cli import asking
+from bisector.interfaces.cli import options
 
 if TYPE_CHECKING:
-    from bisector.core.model import Direction
+    from bisector.model.records import Direction
 
 _FORMS = ("people", "mmtests", "perf-stat", "robot", "runs", "json")
 
@@ -49,7 +49,7 @@ def compare(
     same: Annotated[
         bool, typer.Option("--same-kernel", help="All are one kernel: show its run-to-run variation.")
     ] = False,
-    as_json: asking.Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Compare kernels by what was measured: what differs, by how much, and how far it can be believed.
 
@@ -77,9 +77,9 @@ def compare(
     if not 0 < alpha < 0.5:
         raise RequestError(f"--alpha {alpha:g} must lie between 0 and 0.5")
     limit, ways = _limit(threshold), _ways(better or [])
-    from bisector.core import sheet
-    from bisector.interfaces.cli import sources as reading
-    from bisector.interfaces.report import side
+    from bisector.interfaces.cli import compare_inputs as reading
+    from bisector.report import comparison
+    from bisector.stats import comparison_table
 
     columns, itself = reading.columns(sources, bisection)
     if len(columns) < 2:
@@ -93,13 +93,15 @@ def compare(
             known = dict.fromkeys(n for column in columns for s in column for n in s.series)
             raise RequestError(f"there is no metric '{name}'", details=f"there are: {', '.join(known)}")
     try:
-        found = sheet.build(columns, metrics=metric or (), alpha=alpha, threshold=limit, same=same or itself)
+        found = comparison_table.build(
+            columns, metrics=metric or (), alpha=alpha, threshold=limit, same=same or itself
+        )
     except ValueError as error:
         raise RequestError(
             str(error),
             details="\n".join(f"{c[0].name}: {', '.join(n for s in c for n in s.series)}" for c in columns),
         ) from error
-    sys.stdout.write(side.render(found, "json" if as_json else form))
+    sys.stdout.write(comparison.render(found, "json" if as_json else form))
 
 
 def _ways(given: list[str]) -> dict[str, Direction]:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bisector.errors import PerfbisectError
-from bisector.interfaces.cli import asking, output
+from bisector.interfaces.cli import options, output
 
 if TYPE_CHECKING:
-    from bisector.spec.settings import Settings
+    from bisector.schemas.settings import Settings
 
 MISSING = 3
 """Exit code where something that is needed is not there."""
@@ -27,7 +27,7 @@ def doctor(
     ] = False,
     probe: Annotated[bool, typer.Option("--probe", help="Boot again to see whether KVM works.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print only what is wrong.")] = False,
-    as_json: asking.Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Check everything that building, booting and measuring needs, and print what mends it.
 
@@ -42,12 +42,12 @@ def doctor(
 
       perfbisect doctor --json
     """
-    from bisector import bootstrap
+    from bisector.app import wiring
 
-    settings = asking.settings()
+    settings = options.settings()
     if fix:
         _fix(settings)
-    checks = bootstrap.host_checks(settings, output.note, probe=probe)
+    checks = wiring.host_checks(settings, output.note, probe=probe)
     bad = [check for check in checks if not check.ok]
     if as_json:
         output.facts(
@@ -85,9 +85,9 @@ def doctor(
 
 def _fix(settings: Settings) -> None:
     """Do what can be done without installing anything; what fails is told by the checks that follow."""
-    from bisector import bootstrap
+    from bisector.app import wiring
 
     try:
-        bootstrap.prepare_guests(settings, output.note)
+        wiring.prepare_guests(settings, output.note)
     except PerfbisectError as error:
         output.error(error.message, error.details, error.cure)

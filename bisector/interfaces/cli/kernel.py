@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from bisector.interfaces.cli import asking, output
-from bisector.interfaces.report.words import duration
+from bisector.interfaces.cli import options, output
+from bisector.report.phrases import duration
 
 Layout = Annotated[int, typer.Option(help="0: the ordinary build; above: the same code placed differently.")]
 Rev = Annotated[str, typer.Argument(metavar="REV", help="A commit of the repository.")]
@@ -30,15 +30,15 @@ def register(app: typer.Typer) -> None:
 
 def build(
     rev: Rev,
-    repo: asking.Repo = None,
-    recipe: asking.RecipeName = None,
+    repo: options.Repo = None,
+    recipe: options.RecipeName = None,
     layout: Layout = 0,
-    apply: asking.Apply = None,
-    with_fix: asking.WithFix = None,
+    apply: options.Apply = None,
+    with_fix: options.WithFix = None,
     print_plan: Annotated[
         bool, typer.Option("--print-plan", help="Only say what would be done; build nothing.")
     ] = False,
-    as_json: asking.Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Build one commit as a bisection would, or take it from the cache.
 
@@ -50,12 +50,12 @@ def build(
     """
     from bisector.interfaces.cli import kernel_services, services
 
-    settings = asking.settings(repo=repo)
+    settings = options.settings(repo=repo)
     if print_plan:
         from bisector.interfaces.cli import kernel_explain
 
         plan, edited = kernel_services.kernel_plan(
-            settings, rev, recipe or settings.recipe, asking.patches(apply), with_fix or ()
+            settings, rev, recipe or settings.recipe, options.patches(apply), with_fix or ()
         )
         data = kernel_explain.plan_data(plan, edited)
         if as_json:
@@ -68,7 +68,7 @@ def build(
         rev,
         recipe or settings.recipe,
         layout,
-        asking.patches(apply),
+        options.patches(apply),
         with_fix or (),
         progress=_progress(),
         note=output.note,
@@ -101,9 +101,9 @@ def explain(
         str | None,
         typer.Argument(metavar="[REV]", help="Also say how this commit is built, and was granted."),
     ] = None,
-    repo: asking.Repo = None,
-    recipe: asking.RecipeName = None,
-    as_json: asking.Json = False,
+    repo: options.Repo = None,
+    recipe: options.RecipeName = None,
+    as_json: options.Json = False,
 ) -> None:
     """Say what a recipe asks of a kernel and why; with a commit, also which rows of the tables hold for it.
 
@@ -114,9 +114,9 @@ def explain(
       perfbisect kernel explain v2.6.24 --repo ~/linux
     """
     from bisector.interfaces.cli import kernel_explain, kernel_services, services
-    from bisector.spec.recipe import default_for, load_recipe
+    from bisector.schemas.kernel.recipe import default_for, load_recipe
 
-    settings = asking.settings(repo=repo)
+    settings = options.settings(repo=repo)
     name = recipe or settings.recipe
     plan, data, granted = None, {}, None
     if rev is not None:
@@ -147,12 +147,12 @@ def explain(
 
 def check(
     between: Annotated[str, typer.Argument(metavar="A..B", help="Two commits, as for git log.")],
-    repo: asking.Repo = None,
-    recipe: asking.RecipeName = None,
+    repo: options.Repo = None,
+    recipe: options.RecipeName = None,
     install: Annotated[
         bool, typer.Option("--install", help="Install the Debian packages that builders lack, as root there.")
     ] = False,
-    as_json: asking.Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Say whether a range can be built: which rows cover it, what changes inside it, what builders lack.
 
@@ -168,7 +168,7 @@ def check(
     good, dots, bad = between.partition("..")
     if not dots or not good or not bad or bad.startswith("."):
         raise RequestError(f"'{between}' is not a range", cure="write A..B, as in v2.6.18..v2.6.30")
-    found = kernel_services.check_range(asking.settings(repo=repo), good, bad, recipe, install=install)
+    found = kernel_services.check_range(options.settings(repo=repo), good, bad, recipe, install=install)
     if as_json:
         output.facts(found)
     else:
@@ -190,7 +190,7 @@ def check(
         raise typer.Exit(3)
 
 
-def list_kernels(as_json: asking.Json = False) -> None:
+def list_kernels(as_json: options.Json = False) -> None:
     """List the kernels of the cache, the latest used first.
 
     Examples:
@@ -199,7 +199,7 @@ def list_kernels(as_json: asking.Json = False) -> None:
     """
     from bisector.interfaces.cli import kernel_services
 
-    found = kernel_services.kernels(asking.settings())
+    found = kernel_services.kernels(options.settings())
     if as_json:
         output.facts(found)
         return
@@ -244,7 +244,7 @@ def gc(
 
     if keep < 0:
         raise RequestError(f"--keep {keep:g}: there is no negative disk space")
-    freed, kept = kernel_services.collect_kernels(asking.settings(), 0 if everything else int(keep * 1e9))
+    freed, kept = kernel_services.collect_kernels(options.settings(), 0 if everything else int(keep * 1e9))
     needed = f"; {kept} belong to unfinished bisections and stay" if kept else ""
     print(f"freed {freed / 1e6:.0f} MB{needed}")
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bisector.interfaces.cli import output
-from bisector.spec.plan import BuildPlan
-from bisector.spec.recipe import Recipe
+from bisector.schemas.kernel.build_plan import BuildPlan
+from bisector.schemas.kernel.recipe import Recipe
 
 
 def options_of(

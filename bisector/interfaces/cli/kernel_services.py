@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bisector import bootstrap
-from bisector.bootstrap import by_hand
-from bisector.bootstrap import kernels as kept
+from bisector.app import kernels as kept
+from bisector.app import single_run, wiring
 
 if TYPE_CHECKING:
-    from bisector.spec.settings import Settings
+    from bisector.schemas.settings import Settings
 
 
 def kernel_plan(
@@ -20,9 +19,9 @@ def kernel_plan(
 ) -> Any:  # noqa: ANN401
     """Return how a commit is built (`BuildPlan`), and for each fixup whether it changes anything there."""
     repo = settings.repo or Path.cwd()
-    sha = bootstrap.source(settings, repo).resolve(rev)
-    fixes = by_hand.known_fixes(repo, with_fix)
-    return kept.kernel_plan(settings, repo, by_hand.order(sha, recipe, 0, patches, fixes))
+    sha = wiring.source(settings, repo).resolve(rev)
+    fixes = single_run.known_fixes(repo, with_fix)
+    return kept.kernel_plan(settings, repo, single_run.order(sha, recipe, 0, patches, fixes))
 
 
 def check_range(
@@ -30,7 +29,7 @@ def check_range(
 ) -> dict[str, Any]:
     """Return what a user should know before a range is searched; install what builders lack if asked to."""
     repo = settings.repo or Path.cwd()
-    repository = bootstrap.source(settings, repo)
+    repository = wiring.source(settings, repo)
     ends = [repository.resolve(rev) for rev in (good, bad)]
     return kept.check_range(settings, repo, ends[0], ends[1], recipe or settings.recipe, install=install)
 
@@ -44,7 +43,7 @@ def collect_kernels(settings: Settings, limit_bytes: int) -> tuple[int, int]:
     """Remove kernels until the limit holds; return the bytes freed, and how many are needed and stay."""
     needed: set[str] = set()
     if (settings.state_dir / "perfbisect.sqlite").exists():
-        memory = bootstrap.store(settings)
+        memory = wiring.store(settings)
         for stored in memory.list():
             if stored.status in ("running", "interrupted"):
                 for _, _, note in memory.records(stored.id):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from bisector.interfaces.cli import asking, output
-from bisector.interfaces.report.words import duration
+from bisector.interfaces.cli import options, output
+from bisector.report.phrases import duration
 
 
 def register(app: typer.Typer) -> None:
@@ -16,7 +16,7 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="lab")
 
 
-def list_(lab: asking.Lab = None, as_json: asking.Json = False) -> None:
+def list_(lab: options.Lab = None, as_json: options.Json = False) -> None:
     """List testbeds and builders.
 
     Examples:
@@ -27,7 +27,7 @@ def list_(lab: asking.Lab = None, as_json: asking.Json = False) -> None:
     """
     from bisector.interfaces.cli import services
 
-    found = services.lab(asking.settings(lab=lab))
+    found = services.lab(options.settings(lab=lab))
     rows = [
         {
             "name": t.name,
@@ -55,7 +55,7 @@ def list_(lab: asking.Lab = None, as_json: asking.Json = False) -> None:
     print(f"from {found.inventory}")
 
 
-def check(lab: asking.Lab = None, as_json: asking.Json = False) -> None:
+def check(lab: options.Lab = None, as_json: options.Json = False) -> None:
     """Check that every machine of the lab answers; boots and changes nothing.
 
     Example:
@@ -64,7 +64,7 @@ def check(lab: asking.Lab = None, as_json: asking.Json = False) -> None:
     """
     from bisector.interfaces.cli import services
 
-    results = services.check_lab(asking.settings(lab=lab))
+    results = services.check_lab(options.settings(lab=lab))
     if as_json:
         output.facts([{"name": r.name, "ok": r.ok, "wrong": r.wrong, "seconds": r.seconds} for r in results])
     else:

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from bisector.core.model import Booted, Built, Ran
-from bisector.interfaces.cli import asking, output
-from bisector.interfaces.report.words import duration
+from bisector.interfaces.cli import options, output
+from bisector.model.records import Booted, Built, Ran
+from bisector.report.phrases import duration
 
 if TYPE_CHECKING:
-    from bisector.core.calibration import Known
-    from bisector.core.model import CommitGraph, Irrelevant
-    from bisector.interfaces.cli.live import Expected
+    from bisector.interfaces.cli.progress import Expected
+    from bisector.model.records import CommitGraph, Irrelevant
+    from bisector.schemas.request import Accepted
+    from bisector.schemas.settings import Settings
     from bisector.simulation.estimate import Estimate
-    from bisector.spec.request import Accepted
-    from bisector.spec.settings import Settings
+    from bisector.stats.aa_analysis import Known
 
 # Before anything was measured here: seconds on two cores, as the first demo runs showed them. The first
 # build of a tree is cold, those after it find most objects in ccache or in the output folder.
@@ -31,29 +31,29 @@ def register(app: typer.Typer) -> None:
 
 
 def plan(
-    good: asking.Good = "",
-    bad: asking.Bad = "",
-    workload: asking.WorkloadName = None,
-    repo: asking.Repo = None,
-    param: asking.Params = None,
-    metric: asking.Metric = None,
-    threshold: asking.Threshold = None,
-    alpha: asking.Alpha = None,
-    recipe: asking.RecipeName = None,
-    testbeds: asking.Testbeds = None,
-    lab: asking.Lab = None,
-    skip: asking.Skip = None,
-    first_parent: asking.FirstParent = False,
-    apply: asking.Apply = None,
-    with_fix: asking.WithFix = None,
-    max_hours: asking.MaxHours = None,
-    max_builds: asking.MaxBuilds = None,
-    max_runs: asking.MaxRuns = None,
-    scan: asking.Scan = False,
-    build_ahead: asking.BuildAhead = 0,
-    monitor: asking.Monitors = None,
-    paths: asking.Paths = None,
-    as_json: asking.Json = False,
+    good: options.Good = "",
+    bad: options.Bad = "",
+    workload: options.WorkloadName = None,
+    repo: options.Repo = None,
+    param: options.Params = None,
+    metric: options.Metric = None,
+    threshold: options.Threshold = None,
+    alpha: options.Alpha = None,
+    recipe: options.RecipeName = None,
+    testbeds: options.Testbeds = None,
+    lab: options.Lab = None,
+    skip: options.Skip = None,
+    first_parent: options.FirstParent = False,
+    apply: options.Apply = None,
+    with_fix: options.WithFix = None,
+    max_hours: options.MaxHours = None,
+    max_builds: options.MaxBuilds = None,
+    max_runs: options.MaxRuns = None,
+    scan: options.Scan = False,
+    build_ahead: options.BuildAhead = 0,
+    monitor: options.Monitors = None,
+    paths: options.Paths = None,
+    as_json: options.Json = False,
 ) -> None:
     """Say what `start` would do: candidates, first steps, expected builds, boots, runs and time.
 
@@ -63,10 +63,10 @@ def plan(
 
       perfbisect plan --repo ~/linux --good v6.1 --bad v6.2 --workload pipe-test
     """
-    from bisector.bootstrap import acceptance
+    from bisector.app import accept
 
-    settings = asking.settings(lab=lab, repo=repo)
-    request = asking.request(
+    settings = options.settings(lab=lab, repo=repo)
+    request = options.request(
         settings,
         good=good,
         bad=bad,
@@ -89,21 +89,20 @@ def plan(
         monitors=monitor,
         paths=paths,
     )
-    accepted, graph = acceptance.accept(settings, request)
+    accepted, graph = accept.accept(settings, request)
     tell(settings, accepted, graph, as_json=as_json)
 
 
 def tell(settings: Settings, accepted: Accepted, graph: CommitGraph, *, as_json: bool) -> None:
     """Print the plan of an accepted request."""
-    from bisector import bootstrap
-    from bisector.bootstrap import pruning
-    from bisector.core.model import Measure
-    from bisector.core.state import fold
+    from bisector.app import pruning, wiring
+    from bisector.model.records import Measure
+    from bisector.model.state import fold
 
     goal = accepted.the_goal()
     found = pruning.Pruning.of(settings, accepted)(graph)
     estimate, costs = _estimate(settings, accepted, graph, found)
-    first = bootstrap.planner(settings, accepted.workload, accepted.testbeds, goal.metric.name).next(
+    first = wiring.planner(settings, accepted.workload, accepted.testbeds, goal.metric.name).next(
         fold(graph, goal, (found,) if found else ())
     )
     step = f"{graph.shas[first.commit][:12]}: {first.reason}" if isinstance(first, Measure) else first.summary
@@ -170,7 +169,7 @@ def _relevant(found: Irrelevant | None, relevant: int) -> str:
 
 def expected(settings: Settings, accepted: Accepted, graph: CommitGraph) -> Expected:
     """Return what the live display counts down from."""
-    from bisector.interfaces.cli.live import Expected
+    from bisector.interfaces.cli.progress import Expected
 
     estimate, costs = _estimate(settings, accepted, graph)
     return Expected(
@@ -186,11 +185,11 @@ def expected(settings: Settings, accepted: Accepted, graph: CommitGraph) -> Expe
 def _estimate(
     settings: Settings, accepted: Accepted, graph: CommitGraph, pruned: Irrelevant | None = None
 ) -> tuple[Estimate, dict[str, Any]]:
-    from bisector import bootstrap
+    from bisector.app import wiring
     from bisector.simulation.estimate import estimate
 
     goal = accepted.the_goal()
-    known = bootstrap.calibrated(settings, accepted.workload, accepted.testbeds, goal.metric.name)
+    known = wiring.calibrated(settings, accepted.workload, accepted.testbeds, goal.metric.name)
     costs = _costs(settings, known)
     aside = {*graph.untestable, *(pruned.commits if pruned else ())}
     found = estimate(
@@ -210,10 +209,10 @@ def _costs(settings: Settings, known: Known | None) -> dict[str, Any]:
 
     Without one, of the calibration; 'measured' says whether a bisection measured them, 'source' who did.
     """
-    from bisector import bootstrap
+    from bisector.app import wiring
 
     if (settings.state_dir / "perfbisect.sqlite").exists():
-        store = bootstrap.store(settings)
+        store = wiring.store(settings)
         for stored in store.list()[:5]:
             records = [record for _, record, _ in store.records(stored.id)]
             builds = [r.seconds for r in records if isinstance(r, Built) and r.ok and not r.cached]

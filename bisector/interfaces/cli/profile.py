@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bisector.errors import RequestError
-from bisector.interfaces.cli import asking, output, sources
+from bisector.interfaces.cli import compare_inputs, options, output
 
 if TYPE_CHECKING:
-    from bisector.core.profile import Profile
+    from bisector.linux.profile import Profile
 
 
 def register(app: typer.Typer) -> None:
@@ -38,8 +38,8 @@ def profile(
     commit: Annotated[
         str | None, typer.Option(metavar="REV", help="Mark the functions that this commit changes.")
     ] = None,
-    repo: asking.Repo = None,
-    as_json: asking.Json = False,
+    repo: options.Repo = None,
+    as_json: options.Json = False,
 ) -> None:
     """Show where two kernels spend their time, side by side: what moved, and what chance alone may do.
 
@@ -60,9 +60,9 @@ def profile(
 
       perfbisect profile old.data new.data --tree kmem_cache_alloc --flame diff.svg --commit v6.2
     """
-    from bisector.core.profile import beside
-    from bisector.core.stacks import callees, callers
-    from bisector.interfaces.report.profiles import data, people
+    from bisector.linux.call_graph import callees, callers
+    from bisector.linux.profile import beside
+    from bisector.report.profiles import json_profile, profile_table
 
     share = _share(least)
     if a == b == "-":
@@ -90,7 +90,9 @@ def profile(
     ]
     if flame is not None:
         _write(flame, sides[0], sides[1], touched)
-    sys.stdout.write(data.render(found, trees) if as_json else people.render(found, top, trees))
+    sys.stdout.write(
+        json_profile.render(found, trees) if as_json else profile_table.render(found, top, trees)
+    )
 
 
 def _split(argument: str) -> tuple[str | None, str]:
@@ -101,9 +103,9 @@ def _split(argument: str) -> tuple[str | None, str]:
 
 
 def _read(place: str) -> Profile:
-    from bisector.bootstrap.reading import read_profile
+    from bisector.app.import_results import read_profile
 
-    stored = None if place == "-" or Path(place).exists() else sources.stored_name(place)
+    stored = None if place == "-" or Path(place).exists() else compare_inputs.stored_name(place)
     if stored is None:
         return read_profile(place)
     return replace(read_profile(_watched(*stored)), name=stored[1])
@@ -111,14 +113,14 @@ def _read(place: str) -> Profile:
 
 def _watched(bisection: str, rev: str) -> str:
     """Return the folder with what a monitor recorded of a commit. Raises RequestError if none did."""
-    from bisector.interfaces.cli import gather
-    from bisector.interfaces.report import monitors
+    from bisector.interfaces.cli import load_report
+    from bisector.report import monitor_results
 
-    settings = asking.settings()
-    material = gather.material(settings, gather.find(settings, bisection))
-    index = gather.index(settings, material, rev)
-    for booted, seen in monitors.entries(material):
-        if booted.commit == index and (folder := monitors.profile_of(seen)):
+    settings = options.settings()
+    material = load_report.material(settings, load_report.find(settings, bisection))
+    index = load_report.index(settings, material, rev)
+    for booted, seen in monitor_results.entries(material):
+        if booted.commit == index and (folder := monitor_results.profile_of(seen)):
             return folder
     raise RequestError(
         f"nothing has profiled {rev} in the bisection {material.id}",
@@ -146,18 +148,18 @@ def _share(text: str) -> float:
 
 def _touched(repo: Path | None, commit: str) -> frozenset[str]:
     """Return the functions that a commit changes; a note where it changes none."""
-    from bisector.bootstrap.reading import touched_functions
+    from bisector.app.import_results import touched_functions
 
-    found = touched_functions(asking.settings(repo=repo), commit)
+    found = touched_functions(options.settings(repo=repo), commit)
     if not found:
         output.note(f"note: {commit} changes no function of a C source")
     return found
 
 
 def _write(path: Path, a: Profile, b: Profile, touched: frozenset[str]) -> None:
-    from bisector.interfaces.report.profiles import flame
+    from bisector.report.profiles import flame_graph
 
     try:
-        path.write_text(flame.render(a, b, touched), encoding="utf-8")
+        path.write_text(flame_graph.render(a, b, touched), encoding="utf-8")
     except OSError as error:
         raise RequestError(f"{path}: cannot be written", details=str(error)) from error

@@ -9,17 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bisector import bootstrap
-from bisector.bootstrap import by_hand
-from bisector.engine.api import Stored as Stored
+from bisector.app import single_run, wiring
+from bisector.app.bisections import Stored as Stored
 
 if TYPE_CHECKING:
-    from bisector.spec.settings import Settings
+    from bisector.schemas.settings import Settings
 
-store = bootstrap.store
-source = bootstrap.source
-lab = bootstrap.lab
-planner = bootstrap.planner
+store = wiring.store
+source = wiring.source
+lab = wiring.lab
+planner = wiring.planner
 
 
 def build(
@@ -35,19 +34,19 @@ def build(
     """Build one commit, or take it from the cache. note: told whether it needs the fixes."""
     repo = settings.repo or Path.cwd()
     sha = source(settings, repo).resolve(rev)
-    fixes = by_hand.known_fixes(repo, with_fix)
+    fixes = single_run.known_fixes(repo, with_fix)
     for fix in fixes:
-        need = "needs" if by_hand.needed_fixes(repo, sha, [fix]) else "does not need"
+        need = "needs" if single_run.needed_fixes(repo, sha, [fix]) else "does not need"
         note(f"{sha[:12]} {need} the fix {fix.sha[:12]}")
-    order = by_hand.order(sha, recipe, layout, patches, fixes)
-    return bootstrap.builder(settings, repo, lab(settings)).build(order, progress)
+    order = single_run.order(sha, recipe, layout, patches, fixes)
+    return wiring.builder(settings, repo, lab(settings)).build(order, progress)
 
 
 def cached_kernel(settings: Settings, rev: str, recipe: str) -> Any:  # noqa: ANN401 - the same, or None
     """Return the kernel of a commit if it was built before."""
     repo = settings.repo or Path.cwd()
     sha = source(settings, repo).resolve(rev)
-    return bootstrap.builder(settings, repo, lab(settings)).cached(by_hand.order(sha, recipe))
+    return wiring.builder(settings, repo, lab(settings)).cached(single_run.order(sha, recipe))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,7 @@ def check_lab(settings: Settings) -> list[Answer]:
 
     found = []
     the_lab = lab(settings)
-    for name, check in bootstrap.lab_checks(settings, the_lab):
+    for name, check in wiring.lab_checks(settings, the_lab):
         started = time.monotonic()
         try:
             check()
@@ -87,4 +86,4 @@ def keep_host(settings: Settings, bisection: str) -> None:
     path = settings.state_dir / "bisections" / bisection / "host.json"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(bootstrap.host_description(), indent=2) + "\n", encoding="utf-8")
+        path.write_text(json.dumps(wiring.host_description(), indent=2) + "\n", encoding="utf-8")

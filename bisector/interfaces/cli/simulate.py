@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bisector.errors import RequestError
-from bisector.spec.kinds import DRIFT_KINDS, NOISE_KINDS
+from bisector.schemas.noise_kinds import DRIFT_KINDS, NOISE_KINDS
 
 if TYPE_CHECKING:
     from bisector.simulation import Report, Share, Spread
@@ -133,7 +133,11 @@ def command(
     if repo and history != "linear":
         raise RequestError("--repo and --history both say what the history is", cure="give one of them")
     who = sim.parse_culprits(culprits) if culprits else (sim.Culprit(2.0 if effect is None else effect),)
-    graph = sim.real_graph(repo, good, bad) if repo else None
+    graph = None
+    if repo:
+        from bisector.app.real_history import real_graph
+
+        graph = real_graph(repo, good, bad)
     # the scenario without a lab knows the threshold, which is the default size of drift and fork offsets
     limit = sim.Scenario(commits=commits, graph=graph, culprits=who, threshold=threshold).limit
     kind, _, size = drift.partition(":")

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bisector.interfaces.cli import asking, output
+from bisector.interfaces.cli import options, output
 
 if TYPE_CHECKING:
-    from bisector.spec.workload import Workload
+    from bisector.schemas.workload.workload import Workload
 
 Folder = Annotated[Path | None, typer.Option("--workloads", help="Folder of workloads. [default: our own]")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -38,7 +38,7 @@ def list_(folder: Folder = None, as_json: Json = False) -> None:
 
       perfbisect workload list
     """
-    from bisector.spec.workload import list_workloads
+    from bisector.schemas.workload.workload import list_workloads
 
     found = list_workloads(folder)
     if as_json:
@@ -61,7 +61,7 @@ def show(
 
       perfbisect workload show ./my-workload
     """
-    from bisector.spec.workload import load_workload
+    from bisector.schemas.workload.workload import load_workload
 
     workload = load_workload(name, folder)
     if as_json:
@@ -100,14 +100,14 @@ def run(
     rev: Annotated[
         str | None, typer.Option(help="Build this commit and run on a testbed that booted it.")
     ] = None,
-    repo: asking.Repo = None,
-    param: asking.Params = None,
+    repo: options.Repo = None,
+    param: options.Params = None,
     testbed: Annotated[
         str | None, typer.Option(help="With --rev: a testbed of the lab. [default: the first]")
     ] = None,
-    recipe: asking.RecipeName = None,
-    apply: asking.Apply = None,
-    monitor: asking.Monitors = None,
+    recipe: options.RecipeName = None,
+    apply: options.Apply = None,
+    monitor: options.Monitors = None,
     folder: Folder = None,
     as_json: Json = False,
 ) -> None:
@@ -132,26 +132,25 @@ def run(
     import dataclasses
     import tempfile
 
-    from bisector import bootstrap
-    from bisector.bootstrap import by_hand
-    from bisector.interfaces.report import monitors
-    from bisector.spec.workload import load_workload
+    from bisector.app import single_run, wiring
+    from bisector.report import monitor_results
+    from bisector.schemas.workload.workload import load_workload
 
-    workload = load_workload(name, folder).with_parameters(asking.parameters(param)).watched(monitor or ())
+    workload = load_workload(name, folder).with_parameters(options.parameters(param)).watched(monitor or ())
     warmup, wanted = workload.manifest.warmup, runs or workload.manifest.runs
     done: list[dict[str, Any]] = []
     watched: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="perfbisect-") as scratch:
         place = keep or Path(scratch)
         if rev is None:
-            results = by_hand.try_workload(
+            results = single_run.try_workload(
                 workload, wanted, place, output.note, lambda seen: watched.append(dataclasses.asdict(seen))
             )
         else:
-            settings = asking.settings(repo=repo)
-            sha = bootstrap.source(settings, settings.repo or Path.cwd()).resolve(rev)
-            order = by_hand.order(sha, recipe or settings.recipe, patches=asking.patches(apply))
-            results = by_hand.measure_commit(
+            settings = options.settings(repo=repo)
+            sha = wiring.source(settings, settings.repo or Path.cwd()).resolve(rev)
+            order = single_run.order(sha, recipe or settings.recipe, patches=options.patches(apply))
+            results = single_run.measure_commit(
                 settings,
                 workload,
                 order,
@@ -175,7 +174,7 @@ def run(
         output.facts({"workload": workload.name, "runs": done, "monitors": watched})
         return
     for entry in watched:
-        print("\n".join(monitors.lines(entry)))
+        print("\n".join(monitor_results.lines(entry)))
 
 
 def _told(run: str, values: Mapping[str, float], units: Mapping[str, str], marks: Sequence[str]) -> str:
@@ -199,7 +198,7 @@ def new(
 
       perfbisect workload new my-workload
     """
-    from bisector.spec.template import write_new
+    from bisector.schemas.workload.template import write_new
 
     folder = write_new(name, parent)
     place = folder if folder.is_absolute() else f"./{folder}"
@@ -208,9 +207,9 @@ def new(
 
 def check(
     name: Annotated[str, typer.Argument(help="Its name, or the path of a folder with a workload.yaml.")],
-    param: asking.Params = None,
-    lab: asking.Lab = None,
-    monitor: asking.Monitors = None,
+    param: options.Params = None,
+    lab: options.Lab = None,
+    monitor: options.Monitors = None,
     folder: Folder = None,
     as_json: Json = False,
 ) -> None:
@@ -226,15 +225,15 @@ def check(
     """
     import dataclasses
 
-    from bisector import bootstrap
-    from bisector.bootstrap.workload_check import check_workload
-    from bisector.spec.workload import load_workload
+    from bisector.app import wiring
+    from bisector.app.workload_check import check_workload
+    from bisector.schemas.workload.workload import load_workload
 
-    workload = load_workload(name, folder).with_parameters(asking.parameters(param)).watched(monitor or ())
+    workload = load_workload(name, folder).with_parameters(options.parameters(param)).watched(monitor or ())
     wrong, findings = False, []
     requires = workload.manifest.requires
     asks = requires.block_device is not None or requires.cpus > 1
-    testbeds = bootstrap.lab(asking.settings(lab=lab)).testbeds if asks else ()
+    testbeds = wiring.lab(options.settings(lab=lab)).testbeds if asks else ()
     for finding in check_workload(workload, testbeds):
         wrong = wrong or finding.state == "no"
         findings.append(dataclasses.asdict(finding))

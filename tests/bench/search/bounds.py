@@ -9,12 +9,12 @@ import functools
 import math
 
 import numpy as np
-from rivals import Bench, Outcome
 from scipy.optimize import minimize_scalar
 from scipy.special import xlogy
 from scipy.stats import norm
 
-from bisector.adapters.fakes_lab import SyntheticLab
+from bisector.simulation.noise_model import SyntheticLab
+from tests.bench.search.rivals import Bench, Outcome
 
 
 def entropy(p: float) -> float:

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from bisector.adapters.fakes_lab import LabModel
-from bisector.core.model import CommitGraph
+from bisector.model.records import CommitGraph
 from bisector.simulation import Culprit, Scenario
+from bisector.simulation.noise_model import LabModel
 
 EFFECT = 2.0
 Rivals = Literal["both", "bisect", "none"]

@@ -17,19 +17,16 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-import realdag
-
-from bisector.adapters.fakes_lab import LabModel
-from bisector.core.history import History
-from bisector.core.memory import Memory
-from bisector.core.model import Decision
-from bisector.core.planner import Planner
-from bisector.core.state import State
+from bisector.model.dag import History
+from bisector.model.records import Decision
+from bisector.model.state import State
+from bisector.search.cache import Memory
+from bisector.search.planner import Planner
 from bisector.simulation.judge import judge
+from bisector.simulation.noise_model import LabModel
 from bisector.simulation.scenario import Culprit, Scenario
-from bisector.simulation.trial import run_trial
+from bisector.simulation.simulated_bisection import run_trial
+from tests.bench.search import realdag
 
 _taken: dict[str, list[float]] = {}
 

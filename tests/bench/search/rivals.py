@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from git_bayesect import Bisector
 
-from bisector.adapters.fakes_lab import SyntheticBoot, SyntheticLab
-from bisector.core.model import CommitGraph
+from bisector.model.records import CommitGraph
+from bisector.simulation.noise_model import SyntheticBoot, SyntheticLab
 
 CONFIDENCES = (0.8, 0.9, 0.95, 0.97, 0.98, 0.99, 0.995, 0.998, 0.999)
 RUNS_A_STEP = (

@@ -22,16 +22,10 @@ from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-import bounds
-import realdag
-import rivals
-import tables
-from grid import EFFECT, Cell, cells
-
-from bisector.simulation.run import end_with_parent, one, seeds_of
+from bisector.simulation.batch import end_with_parent, one, seeds_of
 from bisector.simulation.summary import summarise
+from tests.bench.search import bounds, realdag, rivals, tables
+from tests.bench.search.grid import EFFECT, Cell, cells
 
 _grid: list[Cell] = []
 

@@ -1,0 +1,261 @@
+"""From a booting testbed to a session: deploy, prove the kernel, start the agent; in that order, and fast.
+
+Ansible needs one to three seconds before its first task. An `Opening` therefore starts the play beside the
+boot and holds it at a gate; `ready` opens the gate when SSH answers, so a trial pays for the task alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bisector.adapters.agent.cpu_deadline import Worked
+from bisector.adapters.agent.payload import PREPARE, agent_command, write_archive
+from bisector.adapters.agent.result_files import over_ssh
+from bisector.adapters.agent.session import AgentSession, Crashed, greet
+from bisector.adapters.ansible.playbook_events import Played, Task
+from bisector.adapters.ansible.runner import Ansible
+from bisector.adapters.system.channel import Line
+from bisector.adapters.system.ssh import SSH
+from bisector.adapters.system.ssh_endpoint import SSHHost
+from bisector.errors import BootFailed, InfrastructureError
+from bisector.ports import BootFacts, Job, Kernel, Progress
+
+_DEPLOY_SECONDS = 120.0
+"""For the task itself, which takes about one second: a guest that needs more does not work."""
+
+_CONNECT_SECONDS = 30.0
+"""For one SSH connection to a testbed that has just answered on SSH; emulated, on a busy host, 1 to 2 s."""
+
+_POLL_SECONDS = 0.1
+
+_TASK = "putting the workload on the testbed"
+
+
+class Opening:
+    """A play that waits for its testbed. End it with `ready` or `abandon`.
+
+    testbed: its name in the inventory. host: how it will be reached. folder: of this boot;
+    everything is kept below it. boot_timeout: seconds until `ready` must be called.
+    workdir: the workload's folder on the testbed; made anew, and on a file system that takes executables.
+    undo: settings are put back at the end, for the machine lives on.
+    """
+
+    def __init__(
+        self,
+        ansible: Ansible,
+        testbed: str,
+        host: SSHHost,
+        job: Job,
+        folder: Path,
+        progress: Progress,
+        *,
+        boot_timeout: float = 600.0,
+        workdir: str = "/work/perfbisect",
+        undo: bool = False,
+    ) -> None:
+        self._host, self._job, self._folder, self._progress = host, job, folder, progress
+        self._workdir, self._undo = workdir, undo
+        self._archive = folder / "deploy.tar"
+        self._gate = folder / "deploy.gate"
+        self._abandoned = threading.Event()
+        self._task: Task | None = None
+        self._played: Played | None = None
+        self._error: BaseException | None = None
+        outer = ansible.stop
+        self._ansible = replace(
+            ansible, stop=lambda: self._abandoned.is_set() or (outer is not None and outer())
+        )
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._gate.unlink(missing_ok=True)
+            write_archive(job, self._archive)
+        except OSError as error:
+            raise InfrastructureError(f"cannot write {self._archive}: {error.strerror}") from error
+        self._thread = threading.Thread(
+            target=self._play, args=(testbed, boot_timeout), name=f"deploy {testbed}", daemon=True
+        )
+        self._thread.start()
+
+    def ready(
+        self,
+        kernel: Kernel | None,
+        *,
+        crashed: Crashed,
+        on_leave: Callable[[], None],
+        boot_seconds: float,
+        ticks_per_second: float | None = None,
+        wall: bool = True,
+        console: Path | None = None,
+        worked: Worked = lambda: None,
+    ) -> AgentSession:
+        """SSH answers: deploy, prove that `kernel` runs (None: any may), start the agent.
+
+        boot_seconds: what the boot took so far; `BootFacts.overhead_seconds` is what this call took. The rest
+        as in `AgentSession`. Raises BootFailed (the kernel died) or InfrastructureError (such as another
+        kernel that runs); the opening is abandoned then, and the caller ends the boot.
+        """
+        started = time.monotonic()
+        self._progress(_TASK)
+        try:
+            facts = self._deployed(crashed)
+            if kernel is not None:
+                prove(kernel, facts)
+            self._progress("starting the measuring agent")
+            line = start_agent(self._host, self._job, self._workdir, undo=self._undo)
+            self._join()  # nothing of Ansible's may disturb a run
+        except BaseException as error:
+            self.abandon()
+            death = crashed() if isinstance(error, InfrastructureError) else None
+            if death is not None:
+                raise BootFailed("the kernel died while the workload was put on it", details=death) from error
+            raise
+        return AgentSession(
+            facts=boot_facts(facts, boot_seconds, time.monotonic() - started, console),
+            job=self._job,
+            line=line,
+            folder=self._folder,
+            crashed=crashed,
+            on_leave=on_leave,
+            ticks_per_second=ticks_per_second,
+            wall=wall,
+            worked=worked,
+            bring=over_ssh(line.ssh, self._workdir),
+        )
+
+    def abandon(self) -> None:
+        """End the play wherever it is. Never raises; harmless after `ready`."""
+        self._abandoned.set()
+        self._thread.join()
+        self._clean()
+
+    def _play(self, testbed: str, boot_timeout: float) -> None:
+        try:
+            self._played = self._ansible.play(
+                "deploy",
+                limit=testbed,
+                variables={
+                    "perfbisect_archive": str(self._archive.absolute()),
+                    "perfbisect_workdir": self._workdir,
+                    "perfbisect_prepare": PREPARE,
+                    "perfbisect_gate": str(self._gate.absolute()),
+                    "perfbisect_gate_timeout": boot_timeout,
+                },
+                folder=self._folder / "ansible",
+                timeout=boot_timeout + _DEPLOY_SECONDS,
+                progress=lambda _: None,  # the task starts long before it does anything
+                connection=self._host,
+                on_task=self._note,
+                reap=False,
+            )
+        except BaseException as error:
+            self._error = error
+
+    def _note(self, task: Task) -> None:
+        if task.name.endswith(_TASK) and task.status == "ok":
+            self._task = task
+
+    def _deployed(self, crashed: Crashed) -> dict[str, str]:
+        """Open the gate and wait for the task; Ansible's own end is waited for later."""
+        self._gate.touch()
+        deadline = time.monotonic() + _DEPLOY_SECONDS
+        while self._task is None and self._thread.is_alive():
+            self._thread.join(_POLL_SECONDS)
+            death = crashed()
+            if death is not None:
+                raise BootFailed("the kernel died while the workload was put on it", details=death)
+            if time.monotonic() > deadline:
+                raise InfrastructureError(
+                    f"the workload was not on {self._host} after {_DEPLOY_SECONDS:.0f} s"
+                )
+        if self._task is None:
+            self._join()
+            raise InfrastructureError("the deploying play ended without its task")
+        return read_facts(str(self._task.result.get("stdout", "")))
+
+    def _join(self) -> None:
+        self._thread.join()
+        self._clean()
+        if self._error is not None:
+            raise self._error
+
+    def _clean(self) -> None:
+        for path in (self._archive, self._gate):  # the payload is kept once a bisection, not once a boot
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
+
+
+def read_facts(text: str) -> dict[str, str]:
+    """Return the facts in what `agent prepare` printed: the last line that is a JSON object."""
+    for line in reversed(text.splitlines()):
+        with contextlib.suppress(ValueError):
+            facts = json.loads(line)
+            if isinstance(facts, dict):
+                return {str(name): str(value) for name, value in facts.items()}
+    raise InfrastructureError("the testbed told no facts after the deployment", details=text[-2000:])
+
+
+def boot_facts(
+    facts: Mapping[str, str], seconds: float, overhead_seconds: float, console: Path | None
+) -> BootFacts:
+    """Return what is known of a boot from what its agent told; the rest as in `BootFacts`."""
+    release, build_id = facts.get("uname.release", ""), facts.get("build_id", "")
+    return BootFacts(release, build_id, facts, seconds, overhead_seconds, console)
+
+
+def prove(kernel: Kernel, facts: Mapping[str, str]) -> None:
+    """Raise InfrastructureError unless the facts are those of this very build: release, and build id if any.
+
+    A testbed that runs something else says nothing about the commit, so this is never a skip.
+    """
+    wanted = {"uname.release": kernel.release, "build_id": kernel.build_id}
+    for name, value in wanted.items():
+        if value and facts.get(name, "") and facts[name] != value:
+            raise InfrastructureError(
+                "the testbed runs another kernel than the one under test",
+                details=f"{name}: expected {value}, found {facts[name]}",
+            )
+    if not any(value and facts.get(name) == value for name, value in wanted.items()):
+        raise InfrastructureError(
+            "the testbed does not tell which kernel it runs",
+            details=f"expected release {kernel.release}, build id {kernel.build_id}",
+        )
+
+
+def start_agent(host: SSHHost, job: Job, workdir: str, *, undo: bool = False) -> OwnedLine:
+    """Connect and start the agent, in a connection of its own that ends with the line."""
+    ssh = SSH(host, timeout=_CONNECT_SECONDS)
+    try:
+        script = 'cd "$1" && shift && exec "$@"'
+        line = ssh.talk(["sh", "-c", script, "sh", workdir, *agent_command(job, undo=undo)])
+        greet(line)
+    except BaseException:
+        ssh.close()
+        raise
+    return OwnedLine(line, ssh)
+
+
+@dataclass(slots=True)
+class OwnedLine:
+    """A line that closes its connection with itself."""
+
+    line: Line
+    ssh: SSH
+
+    def send(self, text: str) -> None:
+        """Send one line."""
+        self.line.send(text)
+
+    def receive(self, timeout: float) -> str:
+        """Return the next line."""
+        return self.line.receive(timeout)
+
+    def close(self) -> None:
+        """End the conversation and its connection."""
+        self.line.close()
+        self.ssh.close()

@@ -1,0 +1,134 @@
+"""What a monitor's raw files say, as a list of numbers and a list of what is not there."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from bisector.adapters.agent.monitors import counters
+from bisector.adapters.parsers.profiles import function_listings, perf_script
+from bisector.adapters.parsers.results import perf_stat
+from bisector.errors import RequestError
+from bisector.ports import Seen
+
+STAT = "stat.json"
+RECORDING = "perf.data"
+_TOP = 20
+"""Symbols of a recording that go into the summary; the rest is in the recording."""
+
+_TROUBLE = re.compile(r"WARNING: |BUG: |\bOops\b|stall(s|ed)? |lockup|Out of memory|oom-kill", re.IGNORECASE)
+
+_ABSENT = "absent"
+"""Where the agent says what the system cannot give."""
+
+Summary = tuple[tuple[Seen, ...], tuple[str, ...]]
+
+
+def summarise(monitor: str, folder: Path, seconds: float) -> Summary:
+    """Return (numbers, what is absent) of a monitor's files. seconds: of the run, on the testbed's clock."""
+    try:
+        told = (folder / _ABSENT).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        told = ""
+    absent = [line for line in told.splitlines() if line.strip()]
+    try:
+        seen, more = _SUMMARIES[monitor](folder, seconds)
+    except FileNotFoundError as error:
+        seen, more = (), () if absent else (f"it left no {Path(str(error.filename)).name}",)
+    except (RequestError, ValueError) as error:
+        seen, more = (), (f"what it left cannot be read: {error}",)
+    return seen, (*absent, *more)
+
+
+def _perf_stat(folder: Path, seconds: float) -> Summary:
+    """Read `perf stat -j`, one JSON object a line; older perfs put a line of text in between."""
+    del seconds
+    rows = []
+    for line in (folder / STAT).read_text(encoding="utf-8", errors="replace").splitlines():
+        if line.startswith("{"):
+            rows.append(json.loads(line))
+    if not rows:
+        return (), ("perf printed no counter",)
+    try:
+        found = perf_stat.json_lines(rows, "perf stat")
+    except RequestError as error:  # not one was counted; which ones stands in the details
+        return (), tuple(error.details.splitlines()) or (error.message,)
+    seen = tuple(
+        Seen(name, series.values[0], series.unit, series.error) for name, series in found.series.items()
+    )
+    return seen, (*(f"{name}: {why}" for name, why in found.missing.items()), *found.notes)
+
+
+def _perf_record(folder: Path, seconds: float) -> Summary:
+    del seconds
+    text = (folder / perf_script.SCRIPT).read_text(encoding="utf-8", errors="replace")
+    if not text.strip():
+        return (), ("no sample was taken",)
+    found = perf_script.read(text, perf_script.SCRIPT)
+    top = sorted(found.own.items(), key=lambda item: -item[1])[:_TOP]
+    shares = tuple(Seen(symbol.name, 100 * weight / found.total, "%") for symbol, weight in top)
+    return (Seen(f"samples of {found.event}", found.samples), *shares), found.notes
+
+
+def _ftrace(folder: Path, seconds: float) -> Summary:
+    """Read trace_stat: calls, and where the graph tracer is there the time with all it calls."""
+    texts = [path.read_text(encoding="utf-8", errors="replace") for path in sorted(folder.glob("function*"))]
+    if not texts:
+        raise FileNotFoundError(2, "no such file", str(folder / "function0"))
+    text = "\n".join(texts)
+    if not re.search(r"^\s+\S+\s+\d+", text, re.MULTILINE):
+        return (), ("none of the functions was called",)
+    found = function_listings.traced(text, "trace_stat")
+    seen: list[Seen] = []
+    for symbol, calls in sorted(
+        found.calls.items(), key=lambda item: (-found.spent.get(item[0], 0), -item[1])
+    ):
+        seen.append(Seen(symbol.name, calls, "calls"))
+        spent = found.spent.get(symbol)
+        if spent is not None:
+            seen.append(Seen(f"{symbol.name}, time", spent, "us"))
+            if seconds > 0:
+                seen.append(Seen(f"{symbol.name}, share", 100 * spent / (1e6 * seconds * len(texts)), "%"))
+    absent = () if found.spent else ("times: this kernel counts calls only (CONFIG_FUNCTION_GRAPH_TRACER)",)
+    return tuple(seen), absent
+
+
+def _proc(folder: Path, seconds: float) -> Summary:
+    del seconds
+    found = list(_changes(folder))
+    return tuple(found), () if found else ("no number in these files changed",)
+
+
+def _changes(folder: Path) -> Iterator[Seen]:
+    for after in sorted(folder.glob("*.after")):
+        before = after.with_suffix(".before")
+        if before.is_file():
+            path = after.name.removesuffix(".after").replace(":", "/")
+            yield from counters.changes(
+                path,
+                before.read_text(encoding="utf-8", errors="replace"),
+                after.read_text(encoding="utf-8", errors="replace"),
+            )
+
+
+def _dmesg(folder: Path, seconds: float) -> Summary:
+    """Count what is new in the log; the ring buffer may have lost its beginning meanwhile."""
+    del seconds
+    before = (folder / "dmesg.before").read_text(encoding="utf-8", errors="replace").splitlines()
+    after = (folder / "dmesg.after").read_text(encoding="utf-8", errors="replace").splitlines()
+    last = before[-1] if before else None
+    at = len(after) - after[::-1].index(last) if last in after else 0
+    new = after[at:]
+    trouble = [line for line in new if _TROUBLE.search(line)]
+    return (Seen("new lines", len(new)), Seen("warnings among them", len(trouble))), ()
+
+
+_SUMMARIES: Mapping[str, Callable[[Path, float], Summary]] = {
+    "perf-stat": _perf_stat,
+    "perf-record": _perf_record,
+    "ftrace": _ftrace,
+    "proc": _proc,
+    "dmesg": _dmesg,
+}

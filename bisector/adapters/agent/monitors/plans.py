@@ -1,0 +1,60 @@
+"""From the monitors of a manifest to what the agent does for each (the form: observe.h of the agent)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from bisector.adapters.agent.monitors.monitor_files import RECORDING, STAT
+from bisector.adapters.parsers.profiles.perf_script import FIELDS, SCRIPT
+from bisector.ports import Monitor
+from bisector.schemas.workload.monitors import Monitors
+
+_FOLDER = "perfbisect-observed"
+"""As OBSERVED in the agent's observe.h."""
+
+
+def plans(wanted: Monitors) -> tuple[Monitor, ...]:
+    """Return the monitors in the order in which they get their runs: the least disturbing first."""
+    return tuple(_each(wanted))
+
+
+def plan_text(monitors: Sequence[Monitor]) -> str:
+    """Return the agent's file of all monitors."""
+    return "".join(f"monitor {m.name}\n" + "".join(f"{line}\n" for line in m.plan) for m in monitors)
+
+
+def _each(wanted: Monitors) -> Iterator[Monitor]:
+    if wanted.dmesg is not None:
+        yield Monitor("dmesg", ("log",))
+    if wanted.proc is not None:
+        yield Monitor("proc", tuple(f"file {path}" for path in wanted.proc.files))
+    if wanted.perf_stat is not None:
+        stat = wanted.perf_stat
+        words = ["perf", "stat", "-j", "-r", str(stat.repeat), "-o", f"{_FOLDER}/{STAT}"]
+        for event in stat.events:
+            words += ["-e", event]
+        yield Monitor("perf-stat", _words([*words, "--"]), runs=stat.repeat)
+    if wanted.ftrace is not None:
+        functions = tuple(f"trace {name}" for name in wanted.ftrace.functions)
+        yield Monitor("ftrace", functions or ("trace",))
+    if wanted.perf_record is not None:
+        recording = f"{_FOLDER}/{RECORDING}"
+        words = [
+            "perf",
+            "record",
+            "-N",
+            "-a",
+            "-g",
+            "-F",
+            str(wanted.perf_record.frequency),
+            "-o",
+            recording,
+            "--",
+        ]
+        # The symbols of the machine that recorded are there and nowhere else: resolved there, once.
+        script = f"then {SCRIPT} perf script -f -i {recording} -F {FIELDS}"
+        yield Monitor("perf-record", (*_words(words), script, "keep /proc/kallsyms"))
+
+
+def _words(words: Sequence[str]) -> tuple[str, ...]:
+    return tuple(f"word {word}" for word in words)

@@ -1,0 +1,1 @@
+"""Playbooks and the inventory: the only folder that runs Ansible."""

@@ -1,0 +1,207 @@
+"""The only door to `playbooks/`: ansible-runner as a subprocess, its events as progress and as results.
+
+`Ansible.play` runs one playbook and returns what its tasks said. A subprocess, because ansible-runner in this
+process would fork from a program with threads and change its signal handlers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import logging
+import os
+import shutil
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bisector.adapters.ansible.playbook_events import Events, Played, Task, judge
+from bisector.adapters.system import command as process
+from bisector.adapters.system import orphans
+from bisector.adapters.system.ssh_endpoint import SSHHost
+from bisector.errors import InfrastructureError
+from bisector.ports import Progress
+
+log = logging.getLogger(__name__)
+
+_REAP_SECONDS = 30.0
+"""For the play that ends what an interrupted one left on a remote host: one connection and one task."""
+
+
+@dataclass(slots=True)
+class Ansible:
+    """Playbooks and an inventory. Several plays may run at once; each has its own folder.
+
+    stop: asked while a play runs; when it says True, the play is ended and Interrupted is raised.
+    """
+
+    playbooks: Path
+    inventory: Path
+    stop: Callable[[], bool] | None = None
+
+    def play(
+        self,
+        playbook: str,
+        *,
+        limit: str,
+        variables: Mapping[str, Any],
+        folder: Path,
+        timeout: float,
+        progress: Progress,
+        connection: SSHHost | None = None,
+        check: bool = True,
+        groups: Sequence[str] = (),
+        on_task: Callable[[Task], None] | None = None,
+        reap: bool = True,
+    ) -> Played:
+        """Run `playbooks/<playbook>.yml` on the hosts that match `limit` and return what the tasks said.
+
+        variables: extra variables, any JSON value. folder: private data and the log go below it. timeout:
+        seconds for all of it. progress: told each task's name as it starts. connection: how to reach the
+        (single) host of `limit`, when only this process knows, as with a guest's forwarded port; the
+        inventory is not read then (which saves a third of a second). groups: the groups this host is in then.
+        on_task: told each task as it ends. reap: whether an interrupted play's leftovers are looked for on
+        remote hosts; of no use for a guest that ends with the play.
+
+        Raises InfrastructureError when Ansible itself, the connection or (with `check`) a task fails, and
+        when the deadline passes; Interrupted on request. With check off a failed task is in `Played.failed`.
+        """
+        private = _private_folder(folder, playbook)
+        events = Events(playbook, private.with_suffix(".log"), progress, on_task)
+        mark = uuid.uuid4().hex
+        with tempfile.TemporaryDirectory(prefix="pb-") as short:  # OpenSSH's socket paths end at 104 bytes
+            _write_variables(private, {**variables, "perfbisect_play": mark})
+            command = self._command(playbook, limit, private, connection, groups)
+            started = time.monotonic()
+            try:
+                code = process.stream(
+                    command,
+                    events.line,
+                    env=_environment(self.playbooks, Path(short)),
+                    timeout=timeout,
+                    stop=self.stop,
+                )
+            except BaseException:
+                if reap:
+                    self._reap(limit, mark, folder, connection)
+                raise
+            finally:
+                # A connection master left open would wake the testbed in the middle of a run.
+                orphans.end_marked(short)
+                events.close()
+                shutil.rmtree(private, ignore_errors=True)  # a file an event; the log has it all
+            seconds = time.monotonic() - started
+        played = Played(playbook, tuple(events.tasks), seconds, events.log)
+        judge(played, code, events, check)
+        return played
+
+    def _command(
+        self, playbook: str, limit: str, private: Path, connection: SSHHost | None, groups: Sequence[str]
+    ) -> list[str]:
+        inventory = self.inventory.absolute()
+        if connection is not None:
+            inventory = private / "connection.json"
+            inventory.write_text(json.dumps(_host(limit, connection, groups)), encoding="utf-8")
+        if not (Path(sys.executable).parent / "ansible-playbook").exists():
+            raise InfrastructureError(
+                f"Ansible is not installed beside {sys.executable}",
+                cure="run 'make setup', or install perfbisect again",
+            )
+        return [
+            sys.executable,
+            "-m",
+            "ansible_runner",
+            "run",
+            str(private),
+            "--json",
+            "--project-dir",
+            str(self.playbooks),
+            "--playbook",
+            f"{playbook}.yml",
+            "--limit",
+            limit,
+            f"--cmdline=-i {_quoted(inventory)}",  # one word, for it starts with a dash
+        ]
+
+    def _reap(self, limit: str, mark: str, folder: Path, connection: SSHHost | None) -> None:
+        """End what an interrupted play left on a remote host: modules go on when their connection dies."""
+        try:
+            Ansible(self.playbooks, self.inventory).play(
+                "reap",
+                limit=limit,
+                variables={"perfbisect_reap": mark},
+                folder=folder / "reap",
+                timeout=_REAP_SECONDS,
+                progress=lambda _: None,
+                connection=connection,
+                reap=False,
+            )
+        except InfrastructureError as error:
+            log.warning("could not look for leftovers of an interrupted play on '%s': %s", limit, error)
+
+
+def _host(host: str, connection: SSHHost, groups: Sequence[str]) -> Mapping[str, Any]:
+    options = (
+        f"-o UserKnownHostsFile={_quoted(connection.known_hosts)} -o GlobalKnownHostsFile=/dev/null"
+        " -o StrictHostKeyChecking=yes -o IdentitiesOnly=yes"
+    )
+    variables = {
+        "ansible_connection": "ssh",
+        "ansible_host": connection.address,
+        "ansible_port": connection.port,
+        "ansible_user": connection.user,
+        "ansible_ssh_private_key_file": str(connection.key),
+        "ansible_ssh_common_args": options,
+    }
+    members: Mapping[str, Any] = {group: {"hosts": {host: {}}} for group in groups}
+    return {"all": {"hosts": {host: variables}, "children": members}}
+
+
+def _private_folder(folder: Path, playbook: str) -> Path:
+    """Make the next free `<playbook>-<number>` below folder; a killed process may have left some."""
+    for number in itertools.count():
+        private = folder.absolute() / f"{playbook}-{number}"
+        if private.with_suffix(".log").exists():
+            continue
+        try:
+            private.mkdir(parents=True)
+            return private
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise InfrastructureError(f"cannot write below {folder}: {error.strerror}") from error
+    raise AssertionError("itertools.count never ends")
+
+
+def _write_variables(private: Path, variables: Mapping[str, Any]) -> None:
+    try:
+        (private / "env").mkdir()
+        (private / "env" / "extravars").write_text(json.dumps(variables), encoding="utf-8")
+    except OSError as error:
+        raise InfrastructureError(f"cannot write below {private}: {error.strerror}") from error
+
+
+def _environment(playbooks: Path, short: Path) -> Mapping[str, str]:
+    """Settings that must hold whatever the user's own ansible.cfg or locale says."""
+    return {
+        "ANSIBLE_CONFIG": str(playbooks / "ansible.cfg"),
+        "ANSIBLE_HOME": str(short / "home"),
+        "ANSIBLE_LOCAL_TEMP": str(short / "tmp"),
+        "ANSIBLE_SSH_CONTROL_PATH_DIR": str(short / "cp"),
+        "ANSIBLE_NOCOLOR": "1",
+        "TMPDIR": str(short),  # a module that is killed leaves its temporary files
+        "LC_ALL": "C.UTF-8",
+        # ansible-runner starts 'ansible-playbook' by name; ours is beside the interpreter, seldom in PATH.
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+    }
+
+
+def _quoted(path: Path) -> str:
+    """Quote for ansible-runner and OpenSSH, which both split their option strings as a shell would."""
+    text = str(path)
+    return "'" + text.replace("'", "'\\''") + "'" if any(c in text for c in " '\"\\") else text

@@ -1,0 +1,1 @@
+"""Building kernels on the builders of a lab, with a cache."""

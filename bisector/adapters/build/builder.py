@@ -1,0 +1,286 @@
+"""Builds kernels: `playbooks/build.yml` on a builder of the lab, a cache by content in front of it.
+
+A build is named by its tree, recipe, layout and toolchain (`kernel_cache.kernel_key`). What is in the cache
+is never built again; what is not is built by tuxmake on the builder, whose source lies at one fixed path and
+whose output folder stays warm. `roles/build/files/build.sh` does the work there, under a lock.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+from bisector.adapters.ansible.runner import Ansible
+from bisector.adapters.build.build_progress import Watch, unpack
+from bisector.adapters.build.failure import FailedBuild
+from bisector.adapters.build.kernel_cache import (
+    Entry,
+    KernelCache,
+    disk_error,
+    facts_from,
+    kernel_key,
+    locked,
+)
+from bisector.adapters.build.probe import BuilderFacts, Wanted, known_toolchain, probe
+from bisector.adapters.git.trees import KernelTrees, patched_trees
+from bisector.errors import PerfbisectError, SourceFailed
+from bisector.ports import BuildOrder, Fix, Kernel, Progress
+from bisector.schemas.kernel.build_plan import BuildPlan, Tables, plan
+from bisector.schemas.kernel.recipe import Recipe, chosen, load_recipe
+from bisector.schemas.kernel.toolchain import Toolchain
+
+_BUILD_SECONDS = 4 * 3600.0
+"""Far above any build seen (minutes): only a machine that hangs gets here."""
+
+_CACHE_BYTES = 10 << 30
+"""About 800 kernels of the default recipe (12 MB each)."""
+
+_CCACHE_SIZE = "5G"
+"""Some fifty quite different kernels of the default recipe."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """How a commit is built. tree: what is compiled, with patches and fixups in it."""
+
+    plan: BuildPlan
+    tree: str
+
+
+@dataclass(slots=True)
+class KernelBuilder:
+    """The Builder port over Ansible. One build at a time for each builder; a second process waits.
+
+    repository: the user's git tree (only read); cache: perfbisect's cache folder; host: a host of the lab's
+    group 'builders'; jobs: compiler processes at once (default: as many as the builder has CPUs); nice: 0 to
+    19. kernels: folder of recipes (default: the shipped one). mirror: where archives of toolchains are (URL);
+    install: whether Debian packages that builders lack are installed. stop: see `Ansible.stop`.
+    """
+
+    repository: Path
+    cache: Path
+    ansible: Ansible
+    host: str = "here"
+    jobs: int | None = None
+    nice: int = 0
+    kernels: Path | None = None
+    timeout: float = _BUILD_SECONDS
+    cache_bytes: int = _CACHE_BYTES
+    mirror: str | None = None
+    install: bool = False
+    _builders: dict[str, BuilderFacts] = field(default_factory=dict, init=False, repr=False)
+    _recipes: dict[str, Recipe] = field(default_factory=dict, init=False, repr=False)
+    _tables: Tables | None = field(default=None, init=False, repr=False)
+    _planned: dict[tuple[str, str, tuple[Path, ...], tuple[Fix, ...]], Planned] = field(
+        default_factory=dict, init=False, repr=False
+    )
+
+    def build(self, order: BuildOrder, progress: Progress) -> Kernel:
+        """Build or fetch from the cache.
+
+        Raises RequestError for an unknown commit, recipe, layout or patch; SourceFailed and BuildFailed when
+        the commit is at fault (details: first error, path of the kept log); InfrastructureError otherwise.
+        """
+        started = time.monotonic()
+        planned = self.plan(order)
+        builder = self.look(planned.plan.toolchain, progress)
+        key = kernel_key(planned.tree, planned.plan.digest(order.layout), builder.toolchain)
+        entry = self._store.get(key)
+        if entry is not None:
+            return self._kernel(order, planned, entry, cached=True, seconds=time.monotonic() - started)
+
+        def waiting() -> None:
+            progress(f"waiting for another process that builds on '{self.host}'")
+
+        with locked(self.cache / "builder" / f"{self.host}.lock", waiting, self.ansible.stop):
+            entry = self._store.get(key)  # the one we waited for may have built just this
+            if entry is None:
+                entry = self._make(order, planned, key, builder, progress)
+                self._store.shrink(self.cache_bytes, keep=frozenset({key}))
+        return self._kernel(order, planned, entry, cached=False, seconds=time.monotonic() - started)
+
+    def cached(self, order: BuildOrder) -> Kernel | None:
+        """Return the kernel if it is in the cache already; asks no builder whose toolchain is known."""
+        try:
+            planned = self.plan(order)
+        except SourceFailed:
+            return None
+        row = planned.plan.toolchain
+        builder = self._builders.get(row.identity)
+        toolchain = builder.toolchain if builder else known_toolchain(self.cache, self.host, row)
+        if toolchain is None:
+            return None
+        entry = self._store.get(kernel_key(planned.tree, planned.plan.digest(order.layout), toolchain))
+        return self._kernel(order, planned, entry, cached=True, seconds=0.0) if entry else None
+
+    def plan(self, order: BuildOrder) -> Planned:
+        """Return how a commit is built, changing nothing.
+
+        Raises RequestError for an unknown commit, recipe or patch, SourceFailed if there is nothing to build:
+        no Linux, no row that covers it, a patch or fixup that does not apply.
+        """
+        what = (order.sha, order.recipe, order.patches, order.fixes)
+        if what not in self._planned:
+            trees, where = self._kernel_trees, order.sha[:12]
+            tree = trees.tree(order.sha, order.patches, order.fixes)
+            release = trees.release(tree)
+            recipe = self._recipe(chosen(order.recipe, [release], self.kernels))
+            if self._tables is None:
+                self._tables = Tables.load(self.kernels)
+            made = plan(recipe, self._tables, release, where)
+            self._planned[what] = Planned(made, trees.fixed(tree, made.fixups, where))
+        return self._planned[what]
+
+    # --- the steps of a build -------------------------------------------------------------------------------
+
+    def _make(
+        self, order: BuildOrder, planned: Planned, key: str, builder: BuilderFacts, progress: Progress
+    ) -> Entry:
+        made, tree = planned.plan, planned.tree
+        recipe, toolchain = made.recipe, made.toolchain
+        trees = self._kernel_trees
+        work = self._workspace()
+        try:
+            pack = ""
+            if not builder.here and tree not in builder.trees:
+                progress(f"packing the source for '{self.host}'")
+                pack = str(work / "source.pack")
+                trees.pack(tree, builder.trees, Path(pack))
+            variables = {
+                "PB_FOLDER": builder.folder,
+                "PB_TREE": tree,
+                "PB_OBJECTS": ":".join(map(str, trees.object_folders())) if builder.here else "",
+                "PB_KEY": key,
+                "PB_OUT": f"{recipe.name}-{order.layout}",
+                "PB_ARCH": recipe.manifest.arch,
+                "PB_DRIVER": toolchain.driver,
+                "PB_COMPILER": toolchain.compiler,
+                "PB_CROSS": toolchain.cross,
+                "PB_PROGRAMS": toolchain.programs,
+                "PB_CONTAINER": toolchain.container,
+                "PB_SHIM": toolchain.shim(),
+                "PB_HOST_SHIM": toolchain.host_shim(),
+                "PB_BASE": "" if recipe.base else recipe.manifest.base,
+                "PB_REST": recipe.manifest.rest,
+                "PB_CONFIG": made.config,
+                "PB_REQUIRED": made.required,
+                "PB_IMAGE": " ".join(recipe.manifest.image),
+                "PB_FLAGS": recipe.flags(order.layout),
+                "PB_JOBS": str(self.jobs or builder.cpus),
+                "PB_NICE": str(self.nice),
+                "PB_CCACHE_SIZE": _CCACHE_SIZE,
+            }
+            folder = Path(builder.folder) if builder.here else None
+            watch = Watch(folder, self._store.most_compiled(), progress, self.ansible.stop)
+            artefacts = work / "artefacts.tar"
+            played = replace(self.ansible, stop=watch).play(
+                "build",
+                limit=self.host,
+                variables={
+                    "perfbisect_build": variables,
+                    "perfbisect_pack": pack,
+                    "perfbisect_base": recipe.base,
+                    "perfbisect_artefacts": str(artefacts),
+                },
+                folder=self.cache / "builder" / "plays",
+                timeout=self.timeout,
+                progress=progress,
+            )
+            if pack:
+                self._builders[toolchain.identity] = replace(builder, trees=(*builder.trees, tree))
+            facts = facts_from(str(played.result("building").get("stdout", "")))
+            played.log.unlink(missing_ok=True)
+            kernel = work / "kernel"
+            unpack(artefacts, kernel)
+            if facts.get("status") != "ok":
+                raise self._failure(order, planned, key, facts, kernel / "build.log")
+            facts |= {
+                "toolchain": builder.toolchain,
+                "sha": order.sha,
+                "recipe": recipe.name,
+                "layout": str(order.layout),
+            }
+            return self._store.put(key, kernel, facts)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+
+    def look(self, toolchain: Toolchain, progress: Progress) -> BuilderFacts:
+        """Ask the builder, once in the life of this object for each compiler, what it has.
+
+        A toolchain that is an archive of the mirror is put there first; so are Debian packages if `install`.
+        """
+        if toolchain.identity not in self._builders:
+            want = Wanted(toolchain, self.mirror, install=self.install)
+            self._builders[toolchain.identity] = probe(self.ansible, self.host, self.cache, want, progress)
+        return self._builders[toolchain.identity]
+
+    def _failure(
+        self, order: BuildOrder, planned: Planned, key: str, facts: Mapping[str, str], log: Path
+    ) -> PerfbisectError:
+        """Return what a failed build means; its log is kept."""
+        text = log.read_text(encoding="utf-8", errors="replace")
+        failed = FailedBuild(
+            commit=order.sha[:12],
+            host=self.host,
+            plan=planned.plan,
+            facts=facts,
+            log=text,
+            kept=self._store.keep_log(key, log),
+        )
+        return failed.error(partial(self._kernel_trees.defines, planned.tree))
+
+    def _kernel(
+        self, order: BuildOrder, planned: Planned, entry: Entry, *, cached: bool, seconds: float
+    ) -> Kernel:
+        recipe = planned.plan.recipe
+        options, facts = entry.options(), entry.facts
+        return Kernel(
+            sha=order.sha,
+            recipe=recipe.name,
+            binary=facts["binary"],
+            image=entry.image,
+            config=entry.config,
+            log=entry.log,
+            release=facts["release"],
+            build_id=facts["build_id"],
+            seconds=seconds,
+            cached=cached,
+            sizes={name: int(facts[name]) for name in ("text", "data", "bss", "image") if name in facts},
+            options=options,
+            lost=planned.plan.lost(options),
+            toolchain=facts.get("toolchain", ""),
+            key=entry.key,
+            userspace=recipe.manifest.userspace,
+            arch=recipe.manifest.arch,
+            modules=entry.modules,
+            load=recipe.manifest.load,
+        )
+
+    # --- what is asked more than once -----------------------------------------------------------------------
+
+    @property
+    def _store(self) -> KernelCache:
+        return KernelCache(self.cache / "kernels")
+
+    @property
+    def _kernel_trees(self) -> KernelTrees:
+        return KernelTrees(self.repository, patched_trees(self.cache))
+
+    def _recipe(self, name: str) -> Recipe:
+        if name not in self._recipes:
+            self._recipes[name] = load_recipe(name, self.kernels)
+        return self._recipes[name]
+
+    def _workspace(self) -> Path:
+        """A folder on the cache's file system, so that a finished kernel is moved in by a rename."""
+        parent = self.cache / "kernels"
+        try:
+            parent.mkdir(parents=True, exist_ok=True)
+            return Path(tempfile.mkdtemp(prefix="building-", dir=parent))
+        except OSError as error:
+            raise disk_error(parent, error) from error

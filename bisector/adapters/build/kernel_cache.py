@@ -1,0 +1,239 @@
+"""Finished kernels on disk, by content: `<folder>/<key>/` with image, config, build.log and kernel.json.
+
+An entry appears whole or not at all (written beside, then renamed), so a killed process leaves no half kernel
+and a finished build is never repeated.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import gzip
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bisector.errors import InfrastructureError, Interrupted
+from bisector.schemas.kernel.recipe import effective_options
+
+_FORMAT = 2
+"""Part of every key; raised when the way kernels are built changes what comes out."""
+
+_LOCK_POLL_SECONDS = 0.2
+
+
+def kernel_key(tree: str, plan: str, toolchain: str) -> str:
+    """Return what names a kernel (64 hex digits): everything that can change it, and nothing else.
+
+    tree: with patches and fixups in it; plan: `BuildPlan.digest`; toolchain: what its programs say they are.
+    """
+    parts = [str(_FORMAT), tree, plan, toolchain]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One kernel of the cache. facts: what the builder told (release, build_id, binary, sizes, seconds)."""
+
+    key: str
+    folder: Path
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def image(self) -> Path:
+        """What boots."""
+        return self.folder / "image"
+
+    @property
+    def config(self) -> Path:
+        """The effective .config."""
+        return self.folder / "config"
+
+    @property
+    def modules(self) -> Path | None:
+        """The modules as 'make modules_install' lays them out, in one archive; None if it has none."""
+        path = self.folder / "modules.tar.gz"
+        return path if path.is_file() else None
+
+    @property
+    def log(self) -> Path:
+        """The output of the whole build."""
+        return self.folder / "build.log"
+
+    def sources(self) -> frozenset[str] | None:
+        """Return the files that the build read: paths in the tree, behind './' what it made itself.
+
+        None for a kernel whose build did not tell.
+        """
+        try:
+            packed = (self.folder / "sources.gz").read_bytes()
+            read = frozenset(gzip.decompress(packed).decode("utf-8", "surrogateescape").split("\n"))
+        except (OSError, EOFError):
+            return None
+        # A kernel without a C file is none: what tells of so few would let everything else be set aside.
+        return read - {""} if any(path.endswith(".c") for path in read) else None
+
+    def options(self) -> dict[str, str]:
+        """Return the effective configuration, NAME -> value."""
+        return effective_options(self.config.read_text(encoding="utf-8", errors="replace"))
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCache:
+    """A folder of kernels."""
+
+    folder: Path
+
+    def get(self, key: str) -> Entry | None:
+        """Return an entry and note that it was used, or None."""
+        folder = self.folder / key
+        try:
+            facts = json.loads((folder / "kernel.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        if not (folder / "image").is_file():
+            return None
+        with contextlib.suppress(OSError):  # a cache that cannot be written can still be read
+            os.utime(folder)
+        return Entry(key, folder, facts)
+
+    def put(self, key: str, artefacts: Path, facts: Mapping[str, str]) -> Entry:
+        """Move a folder of artefacts (on the same file system) into the cache as the entry `key`."""
+        try:
+            (artefacts / "kernel.json").write_text(
+                json.dumps(facts, indent=1, sort_keys=True), encoding="utf-8"
+            )
+            target = self.folder / key
+            if target.exists():  # broken, or made by another process a moment ago
+                shutil.rmtree(target, ignore_errors=True)
+            artefacts.replace(target)
+        except OSError as error:
+            raise disk_error(self.folder, error) from error
+        return Entry(key, target, dict(facts))
+
+    def keep_log(self, key: str, log: Path) -> Path:
+        """Keep the log of a failed build and return where it is."""
+        target = self.folder / "failed" / f"{key}.log"
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            log.replace(target)
+        except OSError as error:
+            raise disk_error(self.folder, error) from error
+        return target
+
+    def entries(self) -> list[Entry]:
+        """Return all entries, the least recently used first."""
+        found = [(path.stat().st_mtime, path.name) for path in self.folder.glob("*") if _is_key(path.name)]
+        return [entry for _, name in sorted(found) if (entry := self._read(name)) is not None]
+
+    def most_compiled(self) -> int:
+        """Return how many files the largest build compiled: what a build from nothing takes; 0 if unknown."""
+        return max((int(entry.facts.get("compiled") or 0) for entry in self.entries()), default=0)
+
+    def inventory(self) -> dict[str, Any]:
+        """Return what is there, the latest used first, as JSON holds it."""
+        found = [(entry, _size(entry.folder)) for entry in reversed(self.entries())]
+        latest = max((e.facts for e, _ in found), key=lambda f: int(f.get("misses") or 0), default={})
+        return {
+            "folder": str(self.folder),
+            "bytes": sum(size for _, size in found),
+            # The compiler cache counts since its beginning; the largest count is the latest.
+            "ccache": {name: int(latest.get(name) or 0) for name in ("hits", "misses")},
+            "kernels": [
+                {
+                    "key": entry.key,
+                    "sha": entry.facts.get("sha", ""),
+                    "recipe": entry.facts.get("recipe", ""),
+                    "layout": int(entry.facts.get("layout") or 0),
+                    "release": entry.facts.get("release", ""),
+                    "binary": entry.facts.get("binary", ""),
+                    "toolchain": entry.facts.get("toolchain", ""),
+                    "seconds": float(entry.facts.get("seconds") or 0.0),
+                    "bytes": size,
+                }
+                for entry, size in found
+            ],
+        }
+
+    def drop_logs(self) -> int:
+        """Remove the logs of failed builds; return the number of bytes freed."""
+        logs = list((self.folder / "failed").glob("*.log"))
+        freed = sum(log.stat().st_size for log in logs)
+        for log in logs:
+            log.unlink(missing_ok=True)
+        return freed
+
+    def shrink(self, limit_bytes: int, keep: frozenset[str] = frozenset()) -> int:
+        """Remove the least recently used entries, none in `keep`, until at most `limit_bytes` are taken.
+
+        Returns the number of bytes freed.
+        """
+        sizes = [(entry, _size(entry.folder)) for entry in self.entries()]
+        total, freed = sum(size for _, size in sizes), 0
+        for entry, size in sizes:
+            if total - freed <= limit_bytes:
+                break
+            if entry.key not in keep:
+                shutil.rmtree(entry.folder, ignore_errors=True)
+                freed += size
+        return freed
+
+    def _read(self, key: str) -> Entry | None:
+        with contextlib.suppress(OSError, ValueError):
+            return Entry(key, self.folder / key, json.loads((self.folder / key / "kernel.json").read_text()))
+        return None
+
+
+@contextlib.contextmanager
+def locked(path: Path, waiting: Callable[[], None], stop: Callable[[], bool] | None = None) -> Iterator[None]:
+    """Hold a lock file; another process that holds it is waited for. The kernel frees it when we die.
+
+    waiting: called once if it is taken. stop: asked while waiting; True raises Interrupted.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = path.open("a")
+    except OSError as error:
+        raise disk_error(path, error) from error
+    with handle:
+        told = False
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if not told:
+                    waiting()
+                    told = True
+                if stop is not None and stop():
+                    raise Interrupted("stopped while another process was building") from None
+                time.sleep(_LOCK_POLL_SECONDS)
+        yield
+
+
+def disk_error(path: Path, error: OSError) -> InfrastructureError:
+    """Say that a file cannot be written, and what to do if the disk is full."""
+    return InfrastructureError(
+        f"cannot write below {path}: {error.strerror}",
+        cure="free some space, or set another cache folder (PERFBISECT_CACHE_DIR)",
+    )
+
+
+def _is_key(name: str) -> bool:
+    return len(name) == 64 and all(c in "0123456789abcdef" for c in name)
+
+
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def facts_from(output: str) -> dict[str, str]:
+    """Read the 'key=value' lines that the builder's scripts print."""
+    pairs: dict[str, Any] = dict(line.split("=", 1) for line in output.splitlines() if "=" in line)
+    return {key.strip(): str(value).strip() for key, value in pairs.items()}

@@ -1,0 +1,111 @@
+"""Whether a range of commits can be built: which rows cover it, what changes inside, what builders lack."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from bisector.adapters.build.builder import KernelBuilder
+from bisector.errors import PerfbisectError, SourceFailed
+from bisector.schemas.kernel.build_plan import Tables
+from bisector.schemas.kernel.option_history import known
+from bisector.schemas.kernel.recipe import Recipe
+from bisector.schemas.kernel.release import Release, Row
+from bisector.schemas.kernel.toolchain import Toolchain, toolchain_for
+
+
+def check_range(
+    recipe: Recipe, tables: Tables, good: Release, bad: Release, builders: Sequence[KernelBuilder]
+) -> dict[str, Any]:
+    """Return what a user should know before a search, as JSON holds it. broken: it cannot start."""
+    first, last = min(good, bad), max(good, bad)
+    warnings: list[str] = []
+    rows: list[Toolchain] = []
+    for end in dict.fromkeys((first, last)):
+        if not recipe.manifest.holds(end):
+            warnings.append(
+                f"the recipe '{recipe.name}' is known to work {recipe.manifest.range}, not for {end}"
+            )
+        try:
+            rows.append(toolchain_for(tables.toolchains, recipe.manifest.toolchain, end, f"the end at {end}"))
+        except SourceFailed as error:
+            warnings.append(error.message)
+    broken = len(rows) < len({first, last})
+    if len({(row.identity, row.shim()) for row in rows}) > 1:
+        covering = [
+            row.name
+            for row in tables.toolchains.toolchain
+            if row.holds(first) and row.holds(last) and row.name != recipe.manifest.toolchain
+        ]
+        offer = f"; '{covering[0]}' covers the whole range" if covering else ""
+        warnings.append(
+            f"the compiler changes inside the range, which is itself a change of performance{offer}"
+        )
+    lacking, said = _ask(builders, rows)
+    return {
+        "good": str(good),
+        "bad": str(bad),
+        "recipe": recipe.name,
+        "covers": recipe.manifest.range,
+        "toolchains": list(dict.fromkeys(map(_toolchain, rows))),
+        "fixups": [
+            f"{row.name} ({row.range}){_when(row, first, last)}"
+            for row in tables.fixups
+            if _touches(row, first, last)
+        ],
+        "options": _options(recipe, tables, first, last),
+        "builders": said,
+        "warnings": warnings,
+        "broken": broken or lacking,
+    }
+
+
+def _ask(builders: Sequence[KernelBuilder], rows: Sequence[Toolchain]) -> tuple[bool, list[str]]:
+    """Ask every builder whether it has what the rows need."""
+    lacking, said = False, []
+    for builder in builders:
+        wrong: dict[str, None] = {}
+        for row in {row.identity: row for row in rows}.values():
+            try:
+                found = builder.look(row, lambda _: None)
+            except PerfbisectError as error:
+                wrong[f"{error.message} ({error.cure})" if error.cure else error.message] = None
+            else:
+                said.append(f"{builder.host}: {found.toolchain}, {found.cpus} CPUs")
+        said += [f"{builder.host}: {words}" for words in wrong]
+        lacking = lacking or bool(wrong)
+    return lacking, said
+
+
+def _toolchain(row: Toolchain) -> str:
+    """A row in words, with where its compiler comes from."""
+    return f"{row.name} ({row.range}): {', '.join(filter(None, (row.compiler, row.origin)))}"
+
+
+def _touches(row: Row, first: Release, last: Release) -> bool:
+    starts = not row.since or Release.parse(row.since) <= last
+    return starts and (not row.before or first < Release.parse(row.before))
+
+
+def _when(row: Row, first: Release, last: Release) -> str:
+    begins = row.since and first < Release.parse(row.since)
+    ends = row.before and last >= Release.parse(row.before)
+    return ", begins inside" * bool(begins) + ", ends inside" * bool(ends)
+
+
+def _options(recipe: Recipe, tables: Tables, first: Release, last: Release) -> list[str]:
+    """Return the options that come, go or change their name inside the range."""
+    changes = []
+    for option in recipe.options:
+        before, after = (
+            known(tables.options, option.name, end, recipe.manifest.arch) for end in (first, last)
+        )
+        if before.expected and not after.expected:
+            changes.append(f"{option.name} goes (before {after.row.before})" if after.row else option.name)
+        elif after.expected and not before.expected and after.row is not None:
+            changes.append(f"{option.name} comes (since {after.row.since})")
+        elif before.names != after.names and before.row is not None:
+            changes.append(
+                f"{option.name} is called {' or '.join(before.names[1:])} before {before.row.since}"
+            )
+    return changes

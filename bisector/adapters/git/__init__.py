@@ -1,0 +1,1 @@
+"""Git repositories: the only folder that runs git."""

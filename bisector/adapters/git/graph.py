@@ -1,0 +1,75 @@
+"""From what `git rev-list --parents` prints to a CommitGraph: pure text and sets, no repository."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+
+from bisector.model.records import CommitGraph
+
+_UNLIKELY = 1e-6
+"""Prior weight of a bad end that touches none of the paths asked for: in the graph, hardly the culprit."""
+
+
+def parse(listing: str, *, first_parent: bool) -> dict[str, tuple[str, ...]]:
+    """Return commit -> parents, oldest first, of `rev-list --topo-order --reverse --parents`.
+
+    A parent named twice (git allows it) is kept once.
+    """
+    parents: dict[str, tuple[str, ...]] = {}
+    for line in listing.splitlines():
+        sha, *above = line.split()
+        parents[sha] = tuple(dict.fromkeys(above[:1] if first_parent else above))
+    return parents
+
+
+def assemble(
+    parents: Mapping[str, Sequence[str]],
+    good: str,
+    bad: str,
+    bases: Sequence[str] = (),
+    descendants: Mapping[str, Set[str]] | None = None,
+) -> CommitGraph:
+    """Return the graph of the candidates in `parents` (parents before children) and of their boundary.
+
+    bad: when it is not among the candidates (it touches none of the paths asked for) it becomes the last one,
+    child of all that have no child, with next to no weight. bases: merge bases of good and bad, if good is no
+    ancestor of bad. descendants: for good, or each base: the commits above it up to bad. Where a history
+    simplified to some paths or to first parents lost that link, it is put back, for a commit that contains
+    good's changes must not look as if it lacked them.
+    """
+    links = {sha: list(above) for sha, above in parents.items()}
+    weights: dict[str, float] = {}
+    if bad not in links:
+        inner = {parent for above in links.values() for parent in above}
+        links[bad] = [sha for sha in links if sha not in inner]
+        weights[bad] = _UNLIKELY
+    for end, above in (descendants or {}).items():
+        linked = {end}
+        for sha, direct in links.items():
+            if sha not in above:
+                continue
+            if not linked.intersection(direct):
+                direct.append(end)
+            linked.add(sha)
+    outside: dict[str, None] = dict.fromkeys((good, *bases))
+    for direct in links.values():
+        outside.update((parent, None) for parent in direct if parent not in links)
+    nodes = [*outside, *links]
+    index = {sha: number for number, sha in enumerate(nodes)}
+    return CommitGraph(
+        shas=tuple(nodes),
+        parents=((),) * len(outside) + tuple(tuple(index[p] for p in links[sha]) for sha in links),
+        candidate=(False,) * len(outside) + (True,) * len(links),
+        good=index[good],
+        bad=index[bad],
+        merge_bases=tuple(index[base] for base in bases),
+        weights={index[sha]: weight for sha, weight in weights.items()},
+    )
+
+
+def alone(graph: CommitGraph) -> list[int]:
+    """Return the candidates with no boundary among their ancestors: histories with a root of their own."""
+    rooted = [not candidate for candidate in graph.candidate]
+    for number, above in enumerate(graph.parents):
+        rooted[number] = rooted[number] or any(rooted[p] for p in above)
+    return [number for number, known in enumerate(rooted) if not known]

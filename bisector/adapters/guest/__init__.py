@@ -1,0 +1,1 @@
+"""Guests under libvirt: their images, their boot, their console."""

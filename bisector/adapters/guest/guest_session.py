@@ -1,0 +1,83 @@
+"""A booted guest from its first run to its end: suspended between runs, gone when it is left."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from bisector.adapters.guest.libvirt_connection import Domain
+from bisector.adapters.guest.liveness import Look
+from bisector.errors import InfrastructureError, TestbedLost
+from bisector.ports import BootFacts, Monitor, Observed, RunResult, Session
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class GuestSession:
+    """A session that keeps its guest suspended between runs: see domain_xml about sleep=off."""
+
+    facts: BootFacts
+    inner: Session
+    domain: Domain
+    racing: bool
+    _held: contextlib.ExitStack
+    _suspended: bool = False
+    _left: bool = False
+
+    def run(self, index: int) -> RunResult:
+        """Resume the guest for one run. Raises as `ports.Session.run`."""
+        self._resume()
+        result = self.inner.run(index)
+        self._suspend()
+        return result
+
+    def observe(self, monitor: Monitor) -> Observed:
+        """Resume the guest for the runs of a monitor. Raises as `ports.Session.observe`."""
+        self._resume()
+        result = self.inner.observe(monitor)
+        self._suspend()
+        return result
+
+    def _resume(self) -> None:
+        if self._left:
+            raise TestbedLost("the guest of this boot has been ended")
+        if self._suspended:
+            try:
+                self.domain.resume()
+            except InfrastructureError as error:
+                raise TestbedLost("the suspended guest cannot be resumed", details=error.details) from error
+            self._suspended = False
+
+    def _suspend(self) -> None:
+        if self.racing:
+            try:
+                self.domain.suspend()
+                self._suspended = True
+            except InfrastructureError as error:  # it costs host time, no more
+                log.warning("%s: %s", error.message, error.details)
+
+    def leave(self) -> None:
+        """End the guest. Never raises."""
+        if self._left:
+            return
+        self._left = True
+        self.inner.leave()
+        self.domain.destroy()
+        self._held.close()
+
+
+@contextlib.contextmanager
+def ending(look: Look, domain: Domain, tidy: Callable[[], None]) -> Iterator[None]:
+    """End the guest of a boot that fails, and say so if it was taken away rather than failed by itself."""
+    try:
+        yield
+    except BaseException as error:
+        tidy()
+        lost = look.lost() if isinstance(error, InfrastructureError) else None
+        domain.destroy()
+        if lost is not None and not isinstance(error, TestbedLost):
+            raise lost from error
+        raise

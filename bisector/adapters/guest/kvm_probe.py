@@ -1,0 +1,124 @@
+"""Whether KVM works here: only a kernel that boots under it proves that, so one is booted, once.
+
+On machines whose virtualisation is nested, /dev/kvm can be opened, a guest can be created, its firmware runs,
+and Linux hangs or QEMU aborts all the same. The answer is remembered in the cache folder until the host's
+kernel or QEMU changes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bisector.adapters.system import command as process
+from bisector.errors import InfrastructureError
+from bisector.linux.console import clean
+from bisector.ports import Progress
+
+_BOOT_SECONDS = 20.0
+"""A kernel under KVM comes to its missing root in 1 to 3 s; one that hangs is given up after this."""
+
+_QEMU = "qemu-system-x86_64"
+_DEVICE = Path("/dev/kvm")
+
+
+@dataclass(frozen=True, slots=True)
+class KvmAnswer:
+    """works: a kernel booted. known: it was tried, or cannot be; else no kernel was there to try with."""
+
+    works: bool
+    known: bool
+    why: str
+
+
+class KvmProbe:
+    """Asks once a host; remembers in `<cache>/kvm.json`."""
+
+    def __init__(self, cache: Path) -> None:
+        self._cache = cache
+        self._note = cache / "kvm.json"
+
+    def remembered(self) -> KvmAnswer | None:
+        """Return the answer of an earlier probe on this host kernel and QEMU, if there is one."""
+        try:
+            note = json.loads(self._note.read_text(encoding="utf-8"))
+            if note["host"] == _host():
+                return KvmAnswer(bool(note["works"]), bool(note["known"]), str(note["why"]))
+        except (OSError, ValueError, KeyError):
+            pass
+        return None
+
+    def ask(self, progress: Progress, *, again: bool = False) -> KvmAnswer:
+        """Return whether KVM works, booting a kernel to find out. again: forget what is remembered.
+
+        Also 'there was nothing to try with' is remembered: a clock must not change in mid-bisection.
+        """
+        answer = None if again else self.remembered()
+        if answer is None:
+            answer = self._probe(progress)
+            note = {"host": _host(), "works": answer.works, "known": answer.known, "why": answer.why}
+            try:
+                self._cache.mkdir(parents=True, exist_ok=True)
+                partial = self._note.with_suffix(f".{os.getpid()}")
+                partial.write_text(json.dumps(note, indent=1), encoding="utf-8")
+                partial.replace(self._note)
+            except OSError as error:
+                raise InfrastructureError(f"cannot write {self._note}: {error.strerror}") from error
+        return answer
+
+    def _probe(self, progress: Progress) -> KvmAnswer:
+        if not _DEVICE.exists():
+            return KvmAnswer(False, True, "this machine has no /dev/kvm")
+        if not os.access(_DEVICE, os.R_OK | os.W_OK):
+            return KvmAnswer(False, True, "/dev/kvm may not be opened by this user (group 'kvm')")
+        if shutil.which(_QEMU) is None:
+            return KvmAnswer(False, False, f"{_QEMU} is not installed")
+        kernels = self._kernels()
+        if not kernels:
+            return KvmAnswer(False, False, "no kernel is here to boot: neither in /boot nor built yet")
+        progress("booting a kernel under KVM, to see whether it works here")
+        return boots_under_kvm(kernels[0])
+
+    def _kernels(self) -> Sequence[Path]:
+        """Kernels for a try: the host's own, which certainly works on its CPU, then what we have built."""
+        found = [Path(f"/boot/vmlinuz-{os.uname().release}"), *sorted(Path("/boot").glob("vmlinuz-*"))]
+        found += sorted((self._cache / "kernels").glob("*/image"))
+        return [path for path in found if os.access(path, os.R_OK)]
+
+
+def boots_under_kvm(kernel: Path) -> KvmAnswer:
+    """Boot a kernel without a root under KVM: it works if the kernel comes to miss its root."""
+    command: list[str | Path] = [
+        *(
+            _QEMU,
+            "-nodefaults",
+            "-no-user-config",
+            "-no-reboot",
+            "-display",
+            "none",
+            "-machine",
+            "q35,accel=kvm",
+        ),
+        *("-cpu", "host", "-m", "512", "-serial", "stdio", "-kernel", kernel),
+        *("-append", "console=ttyS0,115200 earlyprintk=serial,ttyS0,115200 panic=-1"),
+    ]
+    try:
+        done = process.run(command, timeout=_BOOT_SECONDS, check=False)
+    except InfrastructureError as error:
+        return KvmAnswer(False, True, f"{kernel.name} hangs under KVM: {error.message}")
+    text = clean(done.output.encode())
+    if "Unable to mount root fs" in text or "VFS: Cannot open root device" in text:
+        return KvmAnswer(True, True, f"{kernel.name} booted under KVM")
+    said = [line for line in text.splitlines() if line.strip()]
+    return KvmAnswer(False, True, f"{kernel.name} does not boot under KVM: {said[-1] if said else 'no word'}")
+
+
+def _host() -> str:
+    """Return what the answer depends on: the host's kernel, and QEMU (its file's time)."""
+    path = shutil.which(_QEMU)
+    stamp = int(Path(path).stat().st_mtime) if path else 0
+    return f"{os.uname().release} {os.uname().version} {stamp} uid {os.geteuid()}"

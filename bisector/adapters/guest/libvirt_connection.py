@@ -1,0 +1,306 @@
+"""The one door to libvirt: transient domains that are always gone afterwards.
+
+A `Hypervisor` is one connection. Domains are started with auto-destroy, so that libvirt ends them when this
+process dies; `Domain.destroy` also ends one whose libvirtd is gone, and `sweep` what both left behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import grp
+import itertools
+import logging
+import os
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+from bisector.adapters.system import command
+from bisector.errors import InfrastructureError
+
+try:
+    import libvirt
+except ImportError:  # an optional extra: `perfbisect plan` and `simulate` work without
+    libvirt = None
+
+log = logging.getLogger(__name__)
+
+End = Literal["shutdown", "destroyed", "crashed", "failed", "lost"]
+"""How a domain ended: by itself; by somebody's `destroy`; its QEMU was killed; QEMU gave up; unknown."""
+
+_START_SECONDS = 20.0
+"""For hand-started daemons until they answer."""
+
+_SYSTEMD = Path("/run/systemd/system")
+"""There if systemd, and so udev, runs this machine; not in containers."""
+
+_KILL_SECONDS = 5.0
+
+_EVENT_SECONDS = 5.0
+"""An end is told by an event once libvirt has seen QEMU go: where process 1 reaps slowly, seconds later."""
+
+
+def default_uri() -> str:
+    """Return the system daemon for root, the user's own one for everybody else."""
+    return "qemu:///system" if os.geteuid() == 0 else "qemu:///session"
+
+
+class Hypervisor:
+    """A connection to libvirt. Threads may share it."""
+
+    def __init__(self, uri: str | None = None) -> None:
+        """Connect, starting the daemon if that is ours to do.
+
+        Raises InfrastructureError when libvirt-python is not installed or the daemon cannot be reached.
+        """
+        if libvirt is None:
+            raise InfrastructureError(
+                "libvirt-python is not installed", cure="run 'make setup-libvirt', or 'make demo' does it"
+            )
+        self.uri = uri or default_uri()
+        _watch_events()
+        _share_kvm()
+        ensure_libvirtd(self.uri)
+        self._connection = _open(self.uri)
+        self._ends: dict[str, End] = {}
+        self._ended = threading.Condition()
+        self._connection.domainEventRegisterAny(
+            None, libvirt.VIR_DOMAIN_EVENT_ID_LIFECYCLE, self._on_event, None
+        )
+
+    def close(self) -> None:
+        """Close the connection; its domains end. Never raises."""
+        with contextlib.suppress(libvirt.libvirtError):
+            self._connection.close()
+
+    def alive(self) -> bool:
+        """Say whether libvirtd still answers on this connection."""
+        with contextlib.suppress(libvirt.libvirtError):
+            return bool(self._connection.isAlive()) and self._connection.getLibVersion() > 0
+        return False
+
+    def start(self, name: str, xml: str) -> Domain:
+        """Start a transient domain. Raises PortTaken, or InfrastructureError with QEMU's own words."""
+        try:
+            handle = self._connection.createXML(xml, libvirt.VIR_DOMAIN_START_AUTODESTROY)
+        except libvirt.libvirtError as error:
+            text = str(error)
+            if "Could not set up host forwarding rule" in text:
+                raise PortTaken("the port chosen for a guest was taken meanwhile", details=text) from error
+            raise InfrastructureError(
+                "libvirt cannot start the guest", details=text, cure="run 'perfbisect doctor'"
+            ) from error
+        return Domain(self, name, handle)
+
+    def sweep(self, prefix: str) -> list[str]:
+        """End all domains whose name starts with `prefix`; return their names."""
+        gone = []
+        try:
+            for handle in self._connection.listAllDomains():
+                if handle.name().startswith(prefix):
+                    gone.append(handle.name())
+                    Domain(self, handle.name(), handle).destroy()
+        except libvirt.libvirtError as error:
+            raise InfrastructureError("libvirt does not list its domains", details=str(error)) from error
+        for pid in _qemus(prefix):  # libvirtd forgot them, as after its state folder was removed
+            _kill(pid)
+        return gone
+
+    def end_of(self, name: str, wait: float = 0.0) -> End | None:
+        """Return how a domain ended, or None if it has not (as far as events have told within `wait` s)."""
+        with self._ended:
+            self._ended.wait_for(lambda: name in self._ends, wait)
+            return self._ends.get(name)
+
+    def _on_event(self, _: Any, domain: Any, event: int, detail: int, __: Any) -> None:  # noqa: ANN401
+        if event != libvirt.VIR_DOMAIN_EVENT_STOPPED:
+            return
+        ends: dict[int, End] = {
+            libvirt.VIR_DOMAIN_EVENT_STOPPED_SHUTDOWN: "shutdown",
+            libvirt.VIR_DOMAIN_EVENT_STOPPED_DESTROYED: "destroyed",
+            libvirt.VIR_DOMAIN_EVENT_STOPPED_CRASHED: "crashed",
+            libvirt.VIR_DOMAIN_EVENT_STOPPED_FAILED: "failed",
+        }
+        with self._ended:
+            self._ends[domain.name()] = ends.get(detail, "lost")
+            self._ended.notify_all()
+
+
+class PortTaken(InfrastructureError):
+    """Another program took the port between our choice and QEMU's start; worth another try."""
+
+
+class Domain:
+    """One running guest."""
+
+    def __init__(self, hypervisor: Hypervisor, name: str, handle: Any) -> None:  # noqa: ANN401 - virDomain
+        self._hypervisor = hypervisor
+        self.name = name
+        self._handle = handle
+
+    def ended(self) -> End | None:
+        """Return how the guest ended, None while its QEMU runs; does not need libvirtd to be alive."""
+        if _qemus(self.name):
+            return None
+        return self._hypervisor.end_of(self.name, _EVENT_SECONDS) or "lost"
+
+    def cpu_seconds(self) -> float | None:
+        """Return how long this host's CPUs have worked for the guest, None if that cannot be told."""
+        with contextlib.suppress(libvirt.libvirtError):
+            return int(self._handle.info()[4]) / 1e9
+        return None
+
+    def suspend(self) -> None:
+        """Stop the guest's CPUs and clock. Raises InfrastructureError."""
+        try:
+            self._handle.suspend()
+        except libvirt.libvirtError as error:
+            raise InfrastructureError("libvirt cannot suspend the guest", details=str(error)) from error
+
+    def resume(self) -> None:
+        """Let a suspended guest run on. Raises InfrastructureError."""
+        try:
+            self._handle.resume()
+        except libvirt.libvirtError as error:
+            raise InfrastructureError("libvirt cannot resume the guest", details=str(error)) from error
+
+    def destroy(self) -> None:
+        """End the guest, through libvirt or, if that does not work, by killing its QEMU. Never raises."""
+        try:
+            self._handle.destroy()
+        except libvirt.libvirtError as error:
+            if error.get_error_code() != libvirt.VIR_ERR_NO_DOMAIN:
+                log.warning("libvirt does not end the guest %s (%s); killing it", self.name, error)
+        for pid in _qemus(self.name):
+            _kill(pid)
+
+
+def ensure_libvirtd(uri: str) -> None:
+    """Make sure that a daemon answers at `uri`; start it where no service manager does.
+
+    A session daemon starts itself. Raises InfrastructureError with the command that mends it.
+    """
+    if (
+        libvirt is None
+        or uri != "qemu:///system"
+        or (Path("/run/libvirt/libvirt-sock").exists() and _answers(uri))
+    ):
+        return
+    if os.geteuid() != 0 or shutil.which("libvirtd") is None:
+        return  # `_open` says what is wrong
+    if _SYSTEMD.exists():
+        command.run(["systemctl", "start", "libvirtd"], check=False, timeout=_START_SECONDS)
+        return
+    Path("/run/libvirt").mkdir(exist_ok=True)
+    for daemon in ("virtlogd", "libvirtd"):
+        if not _daemon_runs(daemon):
+            log.info("starting %s", daemon)
+            command.run([daemon, "-d"], timeout=_START_SECONDS)
+    deadline = time.monotonic() + _START_SECONDS
+    while not _answers(uri) and time.monotonic() < deadline:
+        time.sleep(0.1)
+
+
+def _share_kvm() -> None:
+    """Give /dev/kvm the group and mode that udev would, where there is neither udev nor systemd.
+
+    libvirt starts QEMU's probe as root but asks whether its own user may open /dev/kvm. Where the answers
+    differ it takes what it knows of QEMU for outdated at every look: 80 s a boot instead of 0.3.
+    """
+    device = Path("/dev/kvm")
+    if os.geteuid() != 0 or _SYSTEMD.exists() or not device.exists() or device.stat().st_mode & 0o066:
+        return
+    with contextlib.suppress(KeyError, OSError):
+        os.chown(device, -1, grp.getgrnam("kvm").gr_gid)
+        device.chmod(0o660)
+
+
+def _answers(uri: str) -> bool:
+    try:
+        connection = libvirt.openReadOnly(uri)
+    except libvirt.libvirtError:
+        return False
+    connection.close()
+    return True
+
+
+def _open(uri: str) -> Any:  # noqa: ANN401 - virConnect
+    try:
+        return libvirt.open(uri)
+    except libvirt.libvirtError as error:
+        raise InfrastructureError(
+            f"libvirt does not answer at {uri}",
+            details=str(error),
+            cure="install libvirt-daemon-system and start it: 'systemctl start libvirtd'; "
+            "without systemd: 'virtlogd -d && libvirtd -d'",
+        ) from error
+
+
+_events_lock = threading.Lock()
+_events_thread: threading.Thread | None = None
+
+
+def _watch_events() -> None:
+    """Run libvirt's event loop in a thread, once a process; without it no end of a domain is told."""
+    global _events_thread
+    with _events_lock:
+        if _events_thread is not None:
+            return
+        libvirt.registerErrorHandler(lambda *_: None, None)  # it would print what is raised anyway
+        libvirt.virEventRegisterDefaultImpl()
+        _events_thread = threading.Thread(target=_run_events, name="libvirt events", daemon=True)
+        _events_thread.start()
+
+
+def _run_events() -> None:
+    while True:
+        try:
+            libvirt.virEventRunDefaultImpl()
+        except libvirt.libvirtError as error:
+            log.warning("libvirt's event loop: %s", error)
+            time.sleep(1.0)
+
+
+def _qemus(prefix: str) -> list[int]:
+    """Return the ids of QEMU processes that run domains with this name or prefix of names."""
+    return [
+        pid
+        for pid, arguments in _commands()
+        if b"qemu" in arguments[0] and _guest_name(arguments).startswith(prefix)
+    ]
+
+
+def _guest_name(arguments: list[bytes]) -> str:
+    """Return NAME of libvirt's `-name guest=NAME,debug-threads=on`."""
+    for word, value in itertools.pairwise(arguments):
+        if word == b"-name" and value.startswith(b"guest="):
+            return value.removeprefix(b"guest=").split(b",")[0].decode(errors="replace")
+    return ""
+
+
+def _daemon_runs(name: str) -> bool:
+    return any(Path(arguments[0].decode(errors="replace")).name == name for _, arguments in _commands())
+
+
+def _commands() -> Iterator[tuple[int, list[bytes]]]:
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):  # gone meanwhile
+                arguments = (entry / "cmdline").read_bytes().split(b"\0")
+                if arguments[0]:
+                    yield int(entry.name), arguments
+
+
+def _kill(pid: int) -> None:
+    deadline = time.monotonic() + _KILL_SECONDS
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+    while Path(f"/proc/{pid}/cmdline").exists() and time.monotonic() < deadline:
+        with contextlib.suppress(OSError):
+            if not Path(f"/proc/{pid}/cmdline").read_bytes():  # a zombie: only its parent is left to notice
+                return
+        time.sleep(0.02)

@@ -1,0 +1,294 @@
+"""A guest of this machine as a testbed: libvirt boots the kernel directly.
+
+Each boot is a new transient domain. The kernel says which user space it can carry: a distribution's on a
+read-only disk, reached by SSH through a forwarded port, or an initramfs that is driven over a serial port
+(console_guest). What goes wrong is told apart here: a kernel
+that panics, hangs or never answers is a `BootFailed`; a guest that somebody killed, or a libvirt that does
+not work, is infrastructure.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import logging
+import os
+import re
+import socket
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bisector.adapters.agent.cpu_deadline import Patience
+from bisector.adapters.agent.deploy import Opening
+from bisector.adapters.agent.payload import boot_words, prepared
+from bisector.adapters.agent.scratch_disk import scratch_file, with_device
+from bisector.adapters.agent.session import AgentSession
+from bisector.adapters.ansible.runner import Ansible
+from bisector.adapters.guest import serial
+from bisector.adapters.guest.domain_xml import (
+    TICKS_PER_SECOND,
+    Guest,
+    OnDisk,
+    OnSerial,
+    domain_xml,
+    scratch_device,
+)
+from bisector.adapters.guest.guest_session import GuestSession, ending
+from bisector.adapters.guest.initramfs import checksum, first_process, initramfs
+from bisector.adapters.guest.kvm_probe import KvmProbe
+from bisector.adapters.guest.libvirt_connection import Domain, Hypervisor, PortTaken
+from bisector.adapters.guest.liveness import LOOPBACK, Look, fresh_console, wait_for_ssh
+from bisector.adapters.guest.module_initramfs import module_initramfs
+from bisector.adapters.guest.rootfs import GuestImage, GuestImages
+from bisector.adapters.system.architectures import Machine, machine_for
+from bisector.adapters.system.channel_fifo import FifoLine
+from bisector.adapters.system.files import keep
+from bisector.errors import InfrastructureError
+from bisector.model.records import TestbedClock
+from bisector.ports import Job, Kernel, Progress, Session
+from bisector.schemas.lab import TestbedSpec
+
+log = logging.getLogger(__name__)
+
+_PORT_TRIES = 5
+
+
+class LibvirtTestbed:
+    """See `ports.Testbed`. One guest at a time, over all processes of a state folder.
+
+    Guests end with the process that booted them; one that survived even so is ended by the next boot.
+    """
+
+    __test__ = False
+
+    def __init__(
+        self,
+        spec: TestbedSpec,
+        ansible: Ansible,
+        cache_dir: Path,
+        state_dir: Path,
+        *,
+        uri: str | None = None,
+    ) -> None:
+        """Decide the clock ('auto': KVM and wall time where a boot proved KVM, else instructions).
+
+        uri: of libvirt; by default the system daemon for root, else the user's own.
+        """
+        self.name = spec.name
+        self._spec = spec
+        self._ansible = ansible
+        self._cache = cache_dir
+        self._uri = uri
+        self._lock = state_dir / "testbeds" / f"{_plain(spec.name)}.lock"
+        self._prefix = f"{domain_prefix(state_dir)}{_plain(spec.name)}-"
+        choice = spec.variables.clock
+        self._kvm = choice != "instructions" and KvmProbe(cache_dir).ask(lambda _: None).works
+        self.clock: TestbedClock = choice if choice != "auto" else "wall" if self._kvm else "instructions"
+
+    def boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> Session:
+        """Boot the kernel in a new guest and deploy the job. See `ports.Testbed.boot`."""
+        folder = folder.absolute()
+        job = prepared(job, self._spec.variables.environment.settings())
+        on_disk = kernel.userspace == "debian"
+        machine = self._machine(kernel)
+        image = GuestImages(self._cache, job.packages).ensure(progress) if on_disk else None
+        with contextlib.ExitStack() as held:
+            held.enter_context(_owned(self._lock, self.name))
+            hypervisor = Hypervisor(self._uri)
+            held.callback(hypervisor.close)
+            for name in hypervisor.sweep(self._prefix):
+                log.warning("ended the guest %s, a leftover of a process that was killed", name)
+            one = _Boot(hypervisor, kernel, machine, job, folder, progress, time.monotonic())
+            progress(f"booting {kernel.release or kernel.sha[:12]} in a guest")
+            if job.needs.block_device:
+                held.enter_context(scratch_file(_scratch(folder), job.needs.block_device))
+                one = replace(one, job=with_device(job, scratch_device(kernel.userspace)))
+            session, domain = self._boot_disk(one, image, held) if image else self._boot_serial(one, held)
+            kvm = self._kvm and machine.native
+            own = {"guest.userspace": kernel.userspace, "guest.kvm": str(kvm).lower()}
+            facts = replace(session.facts, facts={**session.facts.facts, **own})
+            # Over a serial port the line itself stops the guest between runs.
+            racing = on_disk and self.clock == "instructions"
+            return GuestSession(facts, session, domain, racing, _held=held.pop_all())
+
+    def _machine(self, kernel: Kernel) -> Machine:
+        """Return what the kernel boots on. Raises InfrastructureError if this testbed cannot be that."""
+        machine = machine_for(kernel.arch)
+        machine.require_emulator()
+        if not machine.native and self.clock == "wall":
+            raise InfrastructureError(
+                f"{kernel.arch} guests are emulated on this machine: their wall clock says nothing",
+                cure=f"set the host variable perfbisect_clock of '{self.name}' to instructions",
+            )
+        return machine
+
+    def _boot_disk(self, one: _Boot, image: GuestImage, held: contextlib.ExitStack) -> tuple[Session, Domain]:
+        console = fresh_console(one.folder)
+        archive: Path | None = None
+        if one.kernel.modules is not None and one.kernel.load:
+            archive = one.folder / "initramfs"
+            data = module_initramfs(one.kernel.modules, one.kernel.load, self._cache, one.machine)
+            keep(archive, data)
+            held.callback(archive.unlink, missing_ok=True)
+        domain, port = self._start_disk(one, image, console, archive)
+        look = Look(console, domain, spins=self._ticks is not None)
+        opening: Opening | None = None
+        with ending(look, domain, lambda: opening.abandon() if opening is not None else None):
+            timeout = self._spec.variables.boot_timeout
+            opening = Opening(
+                self._ansible,
+                self.name,
+                image.ssh_host(LOOPBACK, port, one.folder),
+                one.job,
+                one.folder,
+                one.progress,
+                boot_timeout=timeout,
+                workdir=self._spec.workdir,
+            )
+            wait_for_ssh(look, port, Patience(timeout, look.worked, one.started))
+            session = opening.ready(
+                one.kernel,
+                crashed=look.crashed,
+                worked=look.worked,
+                on_leave=lambda: None,  # GuestSession.leave does it, and knows whether the guest is suspended
+                boot_seconds=time.monotonic() - one.started,
+                ticks_per_second=self._ticks,
+                wall=self.clock == "wall",
+                console=console,
+            )
+        return _with_image(session, image.checksum), domain
+
+    def _boot_serial(self, one: _Boot, held: contextlib.ExitStack) -> tuple[Session, Domain]:
+        console = fresh_console(one.folder)
+        init = first_process(self._cache, one.machine)
+        data = initramfs(
+            init, one.job, self._spec.workdir, unasked=self._ticks is not None, machine=one.machine
+        )
+        archive = one.folder / "initramfs"
+        keep(archive, data)
+        held.callback(archive.unlink, missing_ok=True)  # the payload is kept once a bisection
+        fifos = FifoLine(one.folder / "serial")
+        held.callback(fifos.close)
+        userspace = OnSerial(archive, fifos.path)
+        domain = self._launch(one, userspace, console)
+        look = Look(console, domain, spins=self._ticks is not None)
+        with ending(look, domain, fifos.close):
+            timeout = self._spec.variables.boot_timeout
+            session = serial.open_session(
+                one.kernel,
+                one.job,
+                one.folder,
+                fifos,
+                look,
+                timeout=timeout,
+                started=one.started,
+                ticks_per_second=self._ticks,
+            )
+        return _with_image(session, checksum(init)), domain
+
+    @property
+    def _ticks(self) -> float | None:
+        return TICKS_PER_SECOND if self.clock == "instructions" else None
+
+    def _start_disk(
+        self, one: _Boot, image: GuestImage, console: Path, modules: Path | None
+    ) -> tuple[Domain, int]:
+        for attempt in range(1, _PORT_TRIES + 1):
+            port = _free_port()
+            userspace = OnDisk(image.disk.absolute(), port, modules)
+            try:
+                return self._launch(one, userspace, console), port
+            except PortTaken:
+                if attempt == _PORT_TRIES:
+                    raise
+                log.info("port %d was taken by another program; trying the next one", port)
+        raise AssertionError("the loop returns or raises")
+
+    def _launch(self, one: _Boot, userspace: OnDisk | OnSerial, console: Path) -> Domain:
+        domain = one.hypervisor.start(*self._domain(one, userspace, console))
+        # QEMU has it open: from here on it is gone with the guest, even if this process is killed.
+        _scratch(one.folder).unlink(missing_ok=True)
+        return domain
+
+    def _domain(self, one: _Boot, userspace: OnDisk | OnSerial, console: Path) -> tuple[str, str]:
+        """Return name and XML of a new domain."""
+        variables = self._spec.variables
+        guest = Guest(
+            name=f"{self._prefix}{uuid.uuid4().hex[:8]}",
+            kernel=one.kernel.image.absolute(),
+            userspace=userspace,
+            console=console,
+            clock=self.clock,
+            kvm=self._kvm and one.machine.native,
+            machine=one.machine,
+            memory_mb=variables.memory_mb,
+            cpus=variables.cpus,
+            cmdline=(variables.cmdline + boot_words(one.job.environment)).strip(),
+            label=(os.getuid(), os.getgid()) if one.hypervisor.uri == "qemu:///system" else None,
+            scratch=_scratch(one.folder) if one.job.needs.block_device else None,
+        )
+        return guest.name, domain_xml(guest)
+
+
+@dataclass(frozen=True, slots=True)
+class _Boot:
+    """What one boot is about. started: in monotonic seconds."""
+
+    hypervisor: Hypervisor
+    kernel: Kernel
+    machine: Machine
+    job: Job
+    folder: Path
+    progress: Progress
+    started: float
+
+
+def _with_image(session: AgentSession, image: str) -> AgentSession:
+    """Return the session; its facts say which user space it has, for samples of two cannot be compared."""
+    session.facts = replace(session.facts, facts={**session.facts.facts, "image": image})
+    return session
+
+
+@contextlib.contextmanager
+def _owned(path: Path, name: str) -> Iterator[None]:
+    """Hold a testbed's lock, which the kernel frees when this process dies."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise InfrastructureError(
+                    f"the testbed '{name}' is in use by another trial",
+                    cure="wait for it to end: 'perfbisect list' shows what is running",
+                ) from error
+            yield
+    except OSError as error:
+        raise InfrastructureError(f"cannot lock {path}: {error.strerror}") from error
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def domain_prefix(state_dir: Path) -> str:
+    """Return what the names of all guests of a state folder begin with."""
+    digest = hashlib.sha256(str(state_dir.absolute()).encode()).hexdigest()[:8]
+    return f"perfbisect-{digest}-"
+
+
+def _scratch(folder: Path) -> Path:
+    """Return the file behind a boot's scratch disk."""
+    return folder / "scratch.raw"
+
+
+def _plain(name: str) -> str:
+    """Return a testbed's name with nothing that QEMU's or libvirt's syntax could take for its own."""
+    return re.sub(r"[^A-Za-z0-9_.]", "_", name)

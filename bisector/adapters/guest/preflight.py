@@ -1,0 +1,94 @@
+"""Whether guests can be booted here, as `perfbisect doctor` asks it: libvirt, the image, KVM, a port."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+from pathlib import Path
+
+from bisector.adapters.guest.kvm_probe import KvmProbe
+from bisector.adapters.guest.libvirt_connection import Hypervisor
+from bisector.adapters.guest.rootfs import GuestImages
+from bisector.adapters.system.host_requirements import Check
+from bisector.errors import InfrastructureError
+from bisector.ports import Progress
+
+_NEEDED = "guests"
+
+IMAGE_MIB = 600
+"""The guest image takes 220 MiB, its making twice that for a while."""
+
+
+def guest_checks(cache: Path, progress: Progress, *, probe: bool = False) -> list[Check]:
+    """Return what is and is not there. probe: boot again to see whether KVM works, else take what is known.
+
+    Starts libvirt's daemon if that is ours to do; builds nothing.
+    """
+    return [_libvirt(), _image(cache), _kvm(cache, progress, probe), _port()]
+
+
+def prepare_guests(cache: Path, progress: Progress) -> None:
+    """Do what guests need and can be done without installing anything.
+
+    Starts libvirt, builds the image, asks whether KVM works. Raises InfrastructureError.
+    """
+    Hypervisor().close()
+    GuestImages(cache).ensure(progress)
+    KvmProbe(cache).ask(progress)
+
+
+def _libvirt() -> Check:
+    try:
+        hypervisor = Hypervisor()
+    except InfrastructureError as error:
+        wrong = f"{error.message}: {error.details}" if error.details else error.message
+        return Check("libvirt answers", wrong=wrong, cure=error.cure, needed=_NEEDED)
+    hypervisor.close()
+    return Check("libvirt answers", found=hypervisor.uri, needed=_NEEDED)
+
+
+def _image(cache: Path) -> Check:
+    image = GuestImages(cache).present()
+    if image is not None:
+        return Check("guest image", found=f"{image.disk} (sha256 {image.checksum[:12]})", needed=_NEEDED)
+    place = cache
+    while not place.exists():
+        place = place.parent
+    if shutil.disk_usage(place).free < IMAGE_MIB << 20:
+        return Check(
+            "guest image",
+            wrong=f"not built, and less than {IMAGE_MIB} MiB are free in {place}",
+            cure="free some, or point cache_dir (PERFBISECT_CACHE_DIR) to another disk",
+            needed=_NEEDED,
+        )
+    return Check(
+        "guest image",
+        wrong="not built yet; the first bisection builds it (as root, one to ten minutes)",
+        cure="perfbisect doctor --fix",
+        needed=_NEEDED,
+        optional=True,
+    )
+
+
+def _kvm(cache: Path, progress: Progress, probe: bool) -> Check:
+    answer = KvmProbe(cache).ask(progress, again=probe)
+    if answer.works:
+        return Check("KVM", found=answer.why, needed="wall-clock guests")
+    cure = "guests are emulated and measure with the instruction clock"
+    if not answer.known:
+        cure += "; once a kernel is there: perfbisect doctor --probe"
+    return Check("KVM", wrong=answer.why, cure=cure, needed="wall-clock guests", optional=True)
+
+
+def _port() -> Check:
+    try:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+    except OSError as error:
+        return Check(
+            "a free port on loopback",
+            wrong=str(error.strerror),
+            cure="widen net.ipv4.ip_local_port_range, or end what holds so many ports",
+            needed=_NEEDED,
+        )
+    return Check("a free port on loopback", found="127.0.0.1", needed=_NEEDED)

@@ -1,0 +1,210 @@
+"""Guests whose kernel is older than any distribution: driven over a serial port, with nothing put on by SSH.
+
+The job travels in the initramfs, so the guest needs neither network nor disk. The measuring agent is the same
+as everywhere; it speaks over the guest's second serial port. Where the guest's clock counts instructions the
+agent runs the workload unasked: nothing comes from outside, every boot of a kernel executes the same
+instructions, and its n-th run gives the same number each time. The host then decides by stopping and
+resuming the whole guest when the next run happens (see `UnaskedLine`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol
+
+from bisector.adapters.agent.cpu_deadline import Patience
+from bisector.adapters.agent.deploy import boot_facts, prove, read_facts
+from bisector.adapters.agent.session import AgentSession, greet
+from bisector.adapters.guest.bzimage import identity
+from bisector.adapters.guest.liveness import Look, wait_for_agent
+from bisector.adapters.system.channel import Line, LineClosed
+from bisector.adapters.system.channel_fifo import FifoLine
+from bisector.errors import BootFailed, InfrastructureError
+from bisector.ports import Job, Kernel
+
+log = logging.getLogger(__name__)
+
+_KERNEL_LINES = 64
+"""As many lines of a run's console as the agent would tell itself where the kernel has /dev/kmsg."""
+
+
+class Pausable(Protocol):
+    """A guest whose CPUs and clock can be stopped (libvirt_host.Domain)."""
+
+    def suspend(self) -> None:
+        """Stop it. Raises InfrastructureError."""
+        ...
+
+    def resume(self) -> None:
+        """Let it run on. Raises InfrastructureError."""
+        ...
+
+
+def open_session(
+    kernel: Kernel,
+    job: Job,
+    folder: Path,
+    fifos: FifoLine,
+    look: Look,
+    *,
+    timeout: float,
+    started: float,
+    ticks_per_second: float | None,
+) -> AgentSession:
+    """Wait for the booting guest's facts, prove that this kernel runs, and return the session.
+
+    started: of the boot, in monotonic seconds; timeout: seconds from then until the agent must speak.
+    ticks_per_second: as in `AgentSession`; a guest that has it runs unasked, one that has not is asked.
+    Raises BootFailed (the kernel), TestbedLost, InfrastructureError; the caller ends the guest then.
+    """
+    try:
+        facts = agent_facts(wait_for_agent(look, fifos, Patience(timeout, look.worked, started)))
+        _prove(kernel, facts)
+        booted = time.monotonic()
+        line: Line = fifos
+        if ticks_per_second is not None:
+            line = UnaskedLine(fifos, look.domain)
+            job = replace(job, settle=0.0, pause=0.0)  # the agent rests by itself
+        greet(line)
+    except InfrastructureError as error:
+        death = look.crashed()
+        if death is not None:
+            raise BootFailed("the kernel died before it could run the workload", details=death) from error
+        raise
+    return AgentSession(
+        facts=boot_facts(facts, booted - started, time.monotonic() - booted, look.console),
+        job=job,
+        line=ConsoleNotes(line, look.console),
+        folder=folder,
+        crashed=look.crashed,
+        on_leave=lambda: None,
+        worked=look.worked,
+        ticks_per_second=ticks_per_second,
+        wall=ticks_per_second is None,
+    )
+
+
+def agent_facts(text: str) -> dict[str, str]:
+    """Return what the agent tells first. Raises BootFailed for anything else: something in the guest speaks
+    on this port, and the same programs speak properly under other kernels."""
+    try:
+        return read_facts(text)
+    except InfrastructureError as error:
+        raise BootFailed(
+            "the kernel boots, but something else than the measuring agent speaks on its second serial port",
+            details=error.details,
+        ) from error
+
+
+def _prove(kernel: Kernel, facts: dict[str, str]) -> None:
+    """Raise InfrastructureError unless this very image runs.
+
+    Kernels before 2.6.23 show no build id; what every image says is its release and its version, which names
+    the time of the build or what stands for it.
+    """
+    own = identity(kernel.image)
+    if own is not None:
+        if facts.get("uname.version", "") != own.version:
+            raise InfrastructureError(
+                "the testbed runs another kernel than the one under test",
+                details=f"uname -v: expected {own.version}, found {facts.get('uname.version', 'nothing')}",
+            )
+        kernel = replace(kernel, release=kernel.release or own.release)
+    prove(kernel, facts)
+
+
+@dataclass(slots=True)
+class UnaskedLine:
+    """A line to an agent that runs by itself: 'run' lets the guest go on, its answer stops the guest.
+
+    Stopping comes a moment after the answer, when the next run has begun: the guest's clock stands still
+    meanwhile, and nothing in the guest can tell. What else is sent ('kill') does go to the agent. A monitor
+    is asked for in the middle of a run, whose answer means nothing; from then on no run is like that of
+    another boot, and the guest is not stopped any more.
+    """
+
+    inner: Line
+    guest: Pausable
+    _stopped: bool = False
+    _observing: bool = False
+
+    def send(self, text: str) -> None:
+        """Let the guest run for 'run'; give anything else to the agent."""
+        if text == "quit":
+            return  # the guest is about to be ended, and nobody would read the answers to come
+        if self._stopped:
+            try:
+                self.guest.resume()
+            except InfrastructureError as error:
+                raise LineClosed("the stopped guest cannot be resumed", details=error.details) from error
+            self._stopped = False
+        self._observing = self._observing or text.startswith("monitor ")
+        if text != "run":
+            self.inner.send(text)
+
+    def receive(self, timeout: float) -> str:
+        """Return the next line, and stop the guest."""
+        text = self.inner.receive(timeout)
+        if self._observing:
+            return text
+        try:
+            self.guest.suspend()
+            self._stopped = True
+        except InfrastructureError as error:  # it runs on and its answers wait: that costs host time, no more
+            log.warning("%s: %s", error.message, error.details)
+        return text
+
+    def close(self) -> None:
+        """End the conversation."""
+        self.inner.close()
+
+
+@dataclass(slots=True)
+class ConsoleNotes:
+    """A line that adds what the kernel said on the console during a run, where the agent cannot read it.
+
+    /dev/kmsg can be read since Linux 3.5; before, a WARNING in the middle of a run would go unseen.
+    """
+
+    inner: Line
+    console: Path
+    _seen: int = field(default=0)
+
+    def __post_init__(self) -> None:
+        self._read()
+
+    def send(self, text: str) -> None:
+        """Send one line."""
+        self.inner.send(text)
+
+    def receive(self, timeout: float) -> str:
+        """Return the next line; a run's answer without kernel messages gets those of the console."""
+        text = self.inner.receive(timeout)
+        said = self._read()
+        if not said:
+            return text
+        with contextlib.suppress(ValueError):
+            answer = json.loads(text)
+            if isinstance(answer, dict) and answer.get("kernel") == []:
+                return json.dumps({**answer, "kernel": said})
+        return text
+
+    def close(self) -> None:
+        """End the conversation."""
+        self.inner.close()
+
+    def _read(self) -> list[str]:
+        try:
+            with self.console.open("rb") as file:
+                file.seek(self._seen)
+                data = file.read()
+                self._seen += len(data)
+        except OSError:
+            return []
+        lines = [line.strip() for line in data.decode(errors="replace").splitlines()]
+        return [line for line in lines if line][:_KERNEL_LINES]

@@ -1,0 +1,1 @@
+"""Machines reached over SSH, and this one, as testbeds."""

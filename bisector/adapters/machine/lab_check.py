@@ -1,0 +1,77 @@
+"""Whether the machines of a lab are usable: they answer, and have what a trial needs. Nothing is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from bisector.adapters.agent.scratch_disk import look, refuse_unfit
+from bisector.adapters.machine.ssh_testbed import ssh_host
+from bisector.adapters.system.host_requirements import checks
+from bisector.adapters.system.ssh import SSH
+from bisector.adapters.system.ssh_endpoint import SSHHost
+from bisector.errors import InfrastructureError, RequestError
+from bisector.schemas.lab import BuilderSpec, Lab, TestbedSpec
+
+_TOOLS = ("sh", "tar", "mkdir")
+"""What delivers a workload on a testbed."""
+
+
+def lab_checks(lab: Lab, cache: Path) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Return (machine, check); a check returns if the machine is usable and raises what is wrong with it."""
+    for testbed in lab.testbeds:
+        yield f"testbed {testbed.name}", lambda testbed=testbed: _testbed(testbed, cache)  # type: ignore[misc]
+    for builder in lab.builders:
+        yield f"builder {builder.name}", lambda builder=builder: _builder(builder, cache)  # type: ignore[misc]
+
+
+def _testbed(testbed: TestbedSpec, cache: Path) -> None:
+    match testbed.variables.kind:
+        case "libvirt":
+            _here("guests", cache)
+        case "ssh":
+            _answers(ssh_host(testbed), _TOOLS)
+            _has_device(testbed)
+        case "local":
+            pass
+
+
+def _has_device(testbed: TestbedSpec) -> None:
+    path = testbed.variables.block_device
+    if path:
+        with SSH(ssh_host(testbed)) as ssh:
+            said = ssh.run(look(path, 0)).output.strip()
+        refuse_unfit(said, testbed.name, path)
+
+
+def _builder(builder: BuilderSpec, cache: Path) -> None:
+    if builder.reach.local:
+        _here("building kernels", cache)
+        return
+    if builder.reach.key is None:
+        raise RequestError(
+            f"the builder '{builder.name}' has no SSH key",
+            cure="set the host variable ansible_ssh_private_key_file in the inventory",
+        )
+    reach = builder.reach
+    host = SSHHost(
+        reach.address, reach.port, reach.user, builder.reach.key, Path("~/.ssh/known_hosts").expanduser()
+    )
+    _answers(host, ("make", "gcc", "flex", "bison", "ccache", "python3"))
+
+
+def _here(needed: str, cache: Path) -> None:
+    wrong = [c for c in checks(cache) if c.needed == needed and not c.ok]
+    if wrong:
+        raise InfrastructureError(
+            "; ".join(f"{c.name}: {c.wrong}" for c in wrong), cure="; ".join(c.cure for c in wrong)
+        )
+
+
+def _answers(host: SSHHost, tools: tuple[str, ...]) -> None:
+    with SSH(host) as ssh:
+        missing = [t for t in tools if ssh.run(["sh", "-c", f"command -v {t}"], check=False).code != 0]
+    if missing:
+        raise InfrastructureError(
+            f"{host} lacks {', '.join(missing)}", cure=f"install them on {host.address}"
+        )

@@ -1,0 +1,258 @@
+"""A machine over SSH as a testbed: boots each kernel once, by kexec or GRUB, and proves that it did.
+
+The machine's own default kernel is never touched and comes back with every boot that nobody asked for: after
+a panic (panic=10 is on the command line) or a power cycle.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from bisector.adapters.agent.deploy import Opening
+from bisector.adapters.agent.payload import boot_words, prepared
+from bisector.adapters.agent.scratch_disk import look, refuse_unfit, with_device
+from bisector.adapters.ansible.runner import Ansible
+from bisector.adapters.system import command as process
+from bisector.adapters.system.ssh import SSH, SSHRefused
+from bisector.adapters.system.ssh_endpoint import SSHHost
+from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, RequestError
+from bisector.model.records import TestbedClock
+from bisector.ports import Job, Kernel, Progress, Session
+from bisector.schemas.lab import TestbedSpec
+
+log = logging.getLogger(__name__)
+
+_PLAY_SECONDS = 300.0
+"""For the booting play: copying a kernel of 10 MB over a slow line, and a dozen tasks."""
+
+_PROBE_SECONDS = 5.0
+"""For one attempt to connect; a machine that boots refuses at once or is silent."""
+
+_LOOK_SECONDS = 30.0
+"""For opening a block device; one that sleeps takes seconds to spin up."""
+
+_PAUSE_SECONDS = 1.0
+"""Between two attempts."""
+
+_POWER_SECONDS = 120.0
+"""For the command that switches power; some management controllers take most of a minute."""
+
+_CONSOLE_END = 4000
+"""Characters of the console that go into an error."""
+
+_DEATHS = ("Kernel panic - not syncing", "end Kernel panic", "Unable to mount root fs")
+"""What a console says when a kernel is dead for good; an Oops may be survived, a panic may not."""
+
+
+class SSHTestbed:
+    """See `ports.Testbed`. A testbed that cannot be brought back refuses further use with the first cause."""
+
+    __test__ = False
+
+    clock: TestbedClock = "wall"
+
+    def __init__(self, spec: TestbedSpec, ansible: Ansible) -> None:
+        """Raises RequestError if the inventory does not say how to reach or boot the machine."""
+        self.name = spec.name
+        self._spec = spec
+        self._ansible = ansible
+        self._host = ssh_host(spec)
+        self._broken: PerfbisectError | None = None
+        if spec.variables.boot_method is None:
+            raise RequestError(
+                f"the testbed '{self.name}' has no boot method",
+                cure="set the host variable perfbisect_boot_method to kexec or grub in the inventory",
+            )
+
+    def boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> Session:
+        """Boot the kernel once and deploy the job. See `ports.Testbed.boot`."""
+        if self._broken is not None:
+            raise self._broken
+        if kernel.load:
+            raise InfrastructureError(
+                f"the kernels of '{kernel.recipe}' need modules before their root file system is there",
+                details="a machine over SSH gets a kernel alone, without initramfs and modules",
+                cure="take a recipe whose kernels have the drivers built in, or a guest as testbed",
+            )
+        started = time.monotonic()
+        job = prepared(job, self._spec.variables.environment.settings())
+        console = _Console(self._spec.variables.console, folder / "console.log")
+        try:
+            before = self._reachable(progress)
+            if job.needs.block_device:
+                job = self._with_device(job)
+            self._tell(kernel, job, folder, progress)
+            opening = Opening(
+                self._ansible,
+                self.name,
+                self._host,
+                job,
+                folder,
+                progress,
+                boot_timeout=self._spec.variables.boot_timeout,
+                workdir=self._spec.workdir,
+                undo=True,
+            )
+            try:
+                progress(f"waiting for '{self.name}' to come up")
+                self._wait(before, console)
+            except BaseException:
+                opening.abandon()
+                raise
+            if job.needs.block_device:
+                try:
+                    self._with_device(job)  # the kernel that runs now may have mounted it at boot
+                except BaseException:
+                    opening.abandon()
+                    raise
+            return opening.ready(
+                kernel,
+                crashed=console.death,
+                on_leave=console.close,
+                boot_seconds=time.monotonic() - started,
+                console=console.path,
+            )
+        except BaseException:
+            console.close()
+            raise
+
+    def _reachable(self, progress: Progress) -> str:
+        """Return the id of the machine's current boot, after a power cycle if need be."""
+        try:
+            return self._boot_id()
+        except SSHRefused as error:
+            progress(f"'{self.name}' does not answer: switching it off and on")
+            if not self._spec.variables.power.cycle:
+                self._broken = InfrastructureError(
+                    f"the testbed '{self.name}' does not answer and cannot be switched from here",
+                    details=f"{error}\n{error.details}",
+                    cure="bring it up, or set its variable perfbisect_power.cycle to a command that does",
+                )
+                raise self._broken from error
+        process.run(self._spec.variables.power.cycle, timeout=_POWER_SECONDS)
+        deadline = time.monotonic() + self._spec.variables.boot_timeout
+        while True:
+            try:
+                return self._boot_id()
+            except SSHRefused as error:
+                if time.monotonic() > deadline:
+                    self._broken = InfrastructureError(
+                        f"the testbed '{self.name}' does not come back after a power cycle",
+                        details=f"{error}\n{error.details}",
+                    )
+                    raise self._broken from error
+            time.sleep(_PAUSE_SECONDS)
+
+    def _with_device(self, job: Job) -> Job:
+        """Return the job with the device that the lab names. Raises RequestError if it is in use, ..."""
+        path = self._spec.variables.block_device
+        with SSH(self._host, timeout=_PROBE_SECONDS) as ssh:
+            command = look(path, job.needs.block_device)
+            refuse_unfit(ssh.run(command, timeout=_LOOK_SECONDS).output.strip(), self.name, path)
+        return with_device(job, path)
+
+    def _tell(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> None:
+        variables = self._spec.variables
+        self._ansible.play(
+            "boot",
+            limit=self.name,
+            variables={
+                "perfbisect_image": str(kernel.image.absolute()),
+                "perfbisect_boot_method": variables.boot_method,
+                "perfbisect_cmdline": variables.cmdline,
+                "perfbisect_cmdline_more": boot_words(job.environment).strip(),
+            },
+            folder=folder / "ansible",
+            timeout=_PLAY_SECONDS,
+            progress=progress,
+            connection=self._host,
+            groups=("testbeds",),
+        )
+
+    def _wait(self, before: str, console: _Console) -> None:
+        """Wait until SSH answers from another boot than `before`."""
+        deadline = time.monotonic() + self._spec.variables.boot_timeout
+        last: PerfbisectError | None = None
+        while time.monotonic() < deadline:
+            try:
+                if self._boot_id() != before:
+                    return
+                last = None
+            except SSHRefused as error:
+                last = error
+            death = console.death()
+            if death is not None:
+                raise BootFailed("the kernel died while it booted", details=death)
+            time.sleep(_PAUSE_SECONDS)
+        waited = f"{self._spec.variables.boot_timeout:.0f} s"
+        if last is None:
+            raise InfrastructureError(
+                f"the testbed '{self.name}' did not reboot within {waited}",
+                cure="try its boot method by hand: ansible-playbook playbooks/prepare.yml checks the tools",
+            )
+        raise BootFailed(
+            f"the kernel never answered over SSH within {waited}",
+            details=f"{last.details}\n{console.end()}".strip(),
+        )
+
+    def _boot_id(self) -> str:
+        with SSH(self._host, timeout=_PROBE_SECONDS) as ssh:
+            return ssh.run(["cat", "/proc/sys/kernel/random/boot_id"], timeout=_PROBE_SECONDS).output.strip()
+
+
+def ssh_host(spec: TestbedSpec) -> SSHHost:
+    """Return how a testbed of the inventory is reached. Raises RequestError if it says no key."""
+    if spec.reach.key is None:
+        raise RequestError(
+            f"the testbed '{spec.name}' has no SSH key",
+            cure="set the host variable ansible_ssh_private_key_file in the inventory",
+        )
+    known_hosts = Path(spec.variables.known_hosts).expanduser()
+    return SSHHost(spec.reach.address, spec.reach.port, spec.reach.user, spec.reach.key, known_hosts)
+
+
+class _Console:
+    """The serial console by the command the lab names, kept in a file; without one, it knows of no death."""
+
+    def __init__(self, command: Sequence[str], path: Path) -> None:
+        self.path = path if command else None
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        if command:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+            self._thread = threading.Thread(target=self._follow, args=(tuple(command),), daemon=True)
+            self._thread.start()
+
+    def death(self) -> str | None:
+        """Return the console's end if the kernel has died."""
+        end = self.end()
+        return end if any(word in end for word in _DEATHS) else None
+
+    def end(self) -> str:
+        """Return the console's last lines."""
+        if self.path is None:
+            return ""
+        return self.path.read_text(encoding="utf-8", errors="replace")[-_CONSOLE_END:]
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _follow(self, command: tuple[str, ...]) -> None:
+        assert self.path is not None
+        with self.path.open("a", encoding="utf-8", buffering=1) as file, contextlib.suppress(PerfbisectError):
+            code = process.stream(
+                command,
+                lambda line: print(line, file=file),
+                timeout=float("inf"),
+                stop=self._stop.is_set,
+            )
+            log.warning("the console's command ended by itself with code %d", code)

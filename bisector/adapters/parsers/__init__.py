@@ -1,0 +1,1 @@
+"""Readers of what other programs printed. Every text is hostile."""

@@ -1,0 +1,127 @@
+"""Lists of functions with their shares: `perf report --stdio`, opreport, and function counts of ftrace."""
+
+from __future__ import annotations
+
+import re
+
+from bisector.adapters.parsers.malformed import NUMBER, wrong
+from bisector.adapters.parsers.profiles.perf_script import origin_of
+from bisector.linux.profile import Profile, Symbol, source_name
+
+_ROW = re.compile(
+    r"\s+(?P<first>\d+\.\d+)%\s+(?:(?P<second>\d+\.\d+)%\s+)?(?:.*?\s)?\[(?P<kind>[.kguHh])\]\s+(?P<symbol>\S.*?)"
+    r"(?:\s+-\s+-)?\s*"
+)
+_SAMPLES = re.compile(r"# Samples: (?P<count>[\d.]+)(?P<unit>[KMG]?) +of event '(?P<event>[^']+)'")
+_UNITS = {"": 1, "K": 1_000, "M": 1_000_000, "G": 1_000_000_000}
+_COMPLETE = 99.5
+"""Percent: a list whose shares add up to less is the head of a longer one."""
+_PLACES = 4
+"""Decimals of opreport's percentages."""
+_OPROFILE_HEAD = re.compile(r"\s*(?:vma\s+)?(?:samples\s+)?\S*%\s+.*\bsymbol name\s*", re.IGNORECASE)
+_FTRACE_HEAD = re.compile(r"\s*Function\s+Hit(?:\s+Time\s+Avg\s+s\^2)?\s*")
+_FTRACE_ROW = re.compile(
+    r"\s*(?P<name>\S+)\s+(?P<hit>\d+)(?:\s+(?P<time>[\d.]+) us\s+(?P<average>[\d.]+) us(?:\s+[\d.]+ us)?)?\s*"
+)
+
+
+def looks_reported(text: str) -> bool:
+    """Return whether this is what perf report prints."""
+    return any(_ROW.fullmatch(line) for line in text.splitlines()[:200])
+
+
+def reported(text: str, where: str) -> Profile:
+    """Read `perf report --stdio`, with or without children; of several events the first. Shares in percent.
+
+    Rows of one symbol (in several processes) are added up.
+    """
+    own: dict[Symbol, float] = {}
+    whole: dict[Symbol, float] = {}
+    samples, event, events = 0, "", 0
+    for line in text.splitlines():
+        head = _SAMPLES.match(line)
+        if head is not None:
+            events += 1
+            if events == 1:
+                samples = round(float(head["count"]) * _UNITS[head["unit"]])
+                event = head["event"].split(":")[0]
+            continue
+        row = _ROW.fullmatch(line)
+        if row is None or events > 1:
+            continue
+        symbol = Symbol(source_name(row["symbol"]), "user" if row["kind"] in ".uH" else "kernel")
+        if row["second"] is None:
+            own[symbol] = own.get(symbol, 0.0) + float(row["first"])
+        else:
+            whole[symbol] = whole.get(symbol, 0.0) + float(row["first"])
+            own[symbol] = own.get(symbol, 0.0) + float(row["second"])
+    if not own:
+        raise wrong(where, "perf report listed no symbol", "perf report --stdio --sort symbol")
+    notes = (f"of {events} events the first, {event}, is shown",) if events > 1 else ()
+    return Profile(where, own, whole, samples=samples, event=event, cut=_cut(own, whole), notes=notes)
+
+
+def looks_oprofiled(text: str) -> bool:
+    """Return whether this is opreport's list of symbols."""
+    return any(_OPROFILE_HEAD.fullmatch(line) for line in text.splitlines()[:40])
+
+
+def oprofiled(text: str, where: str) -> Profile:
+    """Read `opreport -l`: samples, percent, the image where it is told, and the symbol."""
+    lines = text.splitlines()
+    at = next(i for i, line in enumerate(lines) if _OPROFILE_HEAD.fullmatch(line))
+    with_vma = lines[at].split()[0].lower() == "vma"
+    numbers = 1 + ("samples" in lines[at].lower())
+    own: dict[Symbol, float] = {}
+    samples = 0.0
+    for number, line in enumerate(lines[at + 1 :], start=at + 2):
+        words = line.split()[with_vma:]
+        if not words:
+            continue
+        if len(words) <= numbers or not all(re.fullmatch(NUMBER, w) for w in words[:numbers]):
+            raise wrong(f"{where}:{number}", f"'{line.strip()[:60]}' is no line of opreport", "opreport -l")
+        image = words[numbers] if len(words) > numbers + 1 else ""
+        symbol = Symbol(source_name(words[-1]), origin_of(image) if image else "")
+        own[symbol] = own.get(symbol, 0.0) + float(words[numbers - 1])
+        samples += float(words[0]) if numbers > 1 else 0
+    if not own:
+        raise wrong(where, "opreport listed no symbol", "opreport -l")
+    cut = _cut(own, {})
+    share = min(sum(own.values()), 100.0) / 100
+    known = round(samples / share) if share else 0
+    return Profile(where, own, samples=known, cut=cut, places=_PLACES)
+
+
+def looks_traced(text: str) -> bool:
+    """Return whether this is ftrace's trace_stat/functionN."""
+    return any(_FTRACE_HEAD.fullmatch(line) for line in text.splitlines()[:10])
+
+
+def traced(text: str, where: str) -> Profile:
+    """Read ftrace's function profile: calls, and microseconds in each function with all it calls.
+
+    Several CPUs' files one after the other are added up.
+    """
+    calls: dict[Symbol, float] = {}
+    spent: dict[Symbol, float] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip() or _FTRACE_HEAD.fullmatch(line) or line.split()[0].strip("-") == "":
+            continue
+        row = _FTRACE_ROW.fullmatch(line)
+        if row is None:
+            raise wrong(f"{where}:{number}", f"'{line.strip()[:60]}' is no line of ftrace's function profile")
+        symbol = Symbol(source_name(row["name"]), "kernel")
+        calls[symbol] = calls.get(symbol, 0.0) + float(row["hit"])
+        if row["time"] is not None:
+            spent[symbol] = spent.get(symbol, 0.0) + float(row["time"])
+    if not calls:
+        raise wrong(
+            where, "no function was called", "echo 1 > function_profile_enabled, then run the workload"
+        )
+    return Profile(where, calls=calls, spent=spent)
+
+
+def _cut(own: dict[Symbol, float], whole: dict[Symbol, float]) -> float:
+    """Return the smallest listed share (0.01 = 1%) if the list is the head of a longer one."""
+    listed = whole or own
+    return min(listed.values()) / 100 if sum(own.values()) < _COMPLETE and listed else 0.0

@@ -1,0 +1,104 @@
+"""Which profiler wrote this: recognised by what is in it. A perf.data file is read by perf itself."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from bisector.adapters.parsers.malformed import wrong
+from bisector.adapters.parsers.profiles import folded_stacks, function_listings, perf_script
+from bisector.adapters.parsers.unpack import text_of
+from bisector.adapters.system.command import run
+from bisector.errors import InfrastructureError
+from bisector.linux.profile import Profile
+
+FORMS = (
+    "perf.data (read by perf itself)",
+    "the output of perf script, perf report --stdio, opreport -l",
+    "ftrace's trace_stat: the folder, or its files one after the other",
+    "folded stacks: task;outer;inner 42",
+)
+_MAGIC = (b"PERFILE2", b"2ELIFREP")
+_PERF_SECONDS = 600.0
+"""perf resolves the symbols of a million samples in some minutes."""
+
+
+def read(place: str) -> Profile:
+    """Return the profile in a file or on standard input ('-'). Raises RequestError, InfrastructureError."""
+    if place == "-":
+        return replace(_text(sys.stdin.read(), "stdin"), name="stdin")
+    path = Path(place)
+    if not path.exists():
+        raise wrong(place, "there is no such file", "; ".join(FORMS))
+    if path.is_dir():
+        found = _folder(path)
+    else:
+        found = _recording(path) if _is_recording(path) else _text(text_of(path), str(path))
+    return replace(found, name=path.name)
+
+
+def _folder(folder: Path) -> Profile:
+    """Read perf.data in a folder, as perf itself looks for it, or ftrace's functionN, one for each CPU.
+
+    What perf script printed on the machine that recorded is taken before the recording: it has all symbols.
+    """
+    if (folder / perf_script.SCRIPT).exists():
+        return _text(text_of(folder / perf_script.SCRIPT), str(folder))
+    if (folder / "perf.data").exists():
+        return _recording(folder / "perf.data")
+    cpus = sorted(p for p in folder.glob("function*") if p.name.removeprefix("function").isdigit())
+    if not cpus:
+        raise wrong(
+            str(folder), "there is no perf.data and no function0 in this folder", "name the file itself"
+        )
+    return function_listings.traced("\n".join(text_of(p) for p in cpus), str(folder))
+
+
+def _is_recording(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(8) in _MAGIC
+    except OSError as error:
+        raise wrong(str(path), "cannot be read", details=str(error)) from error
+
+
+def _recording(path: Path) -> Profile:
+    """Let perf read its recording; symbols of another kernel come from a file `kallsyms` beside it."""
+    command: list[str | Path] = ["perf", "script", "-f", "-i", path, "-F", perf_script.FIELDS]
+    symbols = path.parent / "kallsyms"
+    if symbols.is_file():
+        command += ["--kallsyms", symbols]
+    try:
+        done = run(command, timeout=_PERF_SECONDS, check=False)
+    except InfrastructureError as error:
+        raise wrong(
+            str(path),
+            "reading a recording needs perf on this machine",
+            "apt install linux-perf, or give what 'perf script' printed where it was recorded",
+            error.message,
+        ) from error
+    if done.code != 0:
+        raise wrong(
+            str(path),
+            "perf cannot read this recording",
+            "record it again: perf record -g",
+            "\n".join(done.output.splitlines()[-5:]),
+        )
+    return perf_script.read(done.output, str(path))
+
+
+def _text(text: str, where: str) -> Profile:
+    if not text.strip():
+        raise wrong(where, "there is nothing in it", "; ".join(FORMS))
+    if function_listings.looks_traced(text):
+        return function_listings.traced(text, where)
+    if function_listings.looks_oprofiled(text):
+        return function_listings.oprofiled(text, where)
+    if folded_stacks.looks_like(text):
+        return folded_stacks.read(text, where)
+    if perf_script.looks_like(text):
+        return perf_script.read(text, where)
+    if function_listings.looks_reported(text):
+        return function_listings.reported(text, where)
+    raise wrong(where, "this is no profile that is known", "; ".join(FORMS))

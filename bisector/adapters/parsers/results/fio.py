@@ -1,0 +1,71 @@
+"""fio's JSON output (`--output-format=json`): rates, latencies and CPU use of every job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bisector.adapters.parsers.malformed import wrong
+from bisector.model.records import Direction
+from bisector.stats.samples import SampleSet, Series
+
+_WAYS = ("read", "write", "trim", "sync")
+_PERCENTILES = ("50.000000", "95.000000", "99.000000", "99.900000", "99.990000")
+"""Of those that fio lists: the median, the tail, and the far tail that a database waits for."""
+
+
+def looks_like(document: object) -> bool:
+    """Return whether a JSON document is fio's."""
+    return isinstance(document, dict) and "jobs" in document and any("fio" in key for key in document)
+
+
+def read(documents: Sequence[Mapping[str, Any]], where: str) -> SampleSet:
+    """Read one or several outputs of the same job file; each is one run. Raises RequestError."""
+    found: dict[str, list[float]] = {}
+    kinds: dict[str, tuple[str, Direction]] = {}
+    notes = []
+    for document in documents:
+        jobs = document["jobs"]
+        if not isinstance(jobs, list) or not jobs:
+            raise wrong(where, "fio's output has no jobs", "look at fio's own messages")
+        for job in jobs:
+            if job.get("error"):
+                notes.append(f"fio's job '{job.get('jobname')}' ended with error {job['error']}")
+            for name, (value, unit, better) in _job(job, many=len(jobs) > 1).items():
+                found.setdefault(name, []).append(value)
+                kinds[name] = unit, better
+    if not found:
+        raise wrong(where, "fio did no input or output", "look at fio's own messages")
+    return SampleSet(
+        where, {name: Series((tuple(v),), *kinds[name]) for name, v in found.items()}, notes=tuple(notes)
+    )
+
+
+def _job(job: Mapping[str, Any], *, many: bool) -> dict[str, tuple[float, str, Direction]]:
+    prefix = f"{job.get('jobname', 'job')}." if many else ""
+    out: dict[str, tuple[float, str, Direction]] = {}
+    for way in _WAYS:
+        part = job.get(way)
+        if not isinstance(part, dict) or not part.get("total_ios"):
+            continue
+        at = f"{prefix}{way}."
+        if "iops" in part:
+            out[f"{at}iops"] = float(part["iops"]), "IOPS", "higher"
+        if "bw_bytes" in part:
+            out[f"{at}bw"] = float(part["bw_bytes"]), "B/s", "higher"
+        for kind in ("lat", "clat"):
+            name, scale = (f"{kind}_ns", 1e-3) if f"{kind}_ns" in part else (kind, 1.0)
+            latency = part.get(name)
+            if not isinstance(latency, dict):
+                continue
+            if kind == "lat":
+                out[f"{at}lat-mean"] = scale * float(latency["mean"]), "us", "lower"
+            for percentile in _PERCENTILES:
+                value = latency.get("percentile", {}).get(percentile)
+                if value is not None:
+                    short = percentile.rstrip("0").rstrip(".")
+                    out[f"{at}{kind}-p{short}"] = scale * float(value), "us", "lower"
+    for name in ("usr_cpu", "sys_cpu"):
+        if name in job:
+            out[f"{prefix}{name}"] = float(job[name]), "%", "lower"
+    return out

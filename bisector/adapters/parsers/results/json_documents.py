@@ -1,0 +1,128 @@
+"""JSON documents of samples: perfbisect's own form, and plain {"metric": [run, ...]}.
+
+The own form keeps all that a comparison can use:
+
+    {"name": "BWC", "sets": [{"testbed": "westmere", "sizes": {"text": 7277206},
+                              "missing": {"L1-misses": "not supported"},
+                              "metrics": {"cycles": {"values": [[...], [...]], "unit": "", "better": "lower"},
+                                          "elapsed": {"mean": 0.194, "error": 0.0044, "runs": 50}}}]}
+
+A list of lists means boots of runs; `error` is the relative standard error of a mean (perf stat's +-%/100).
+One set alone may stand in the document itself, without "sets".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from bisector.adapters.parsers.malformed import wrong
+from bisector.stats.samples import SampleSet, Series
+
+FORM = '{"metric": [run, ...]}, where a list of lists means boots of runs'
+
+_SET_KEYS = {"name", "testbed", "metrics", "missing", "sizes"}
+_METRIC_KEYS = {"values", "mean", "error", "runs", "unit", "better"}
+
+
+def parse(text: str, where: str) -> list[Any]:
+    """Return the JSON documents of a text, one after the other. Raises RequestError at what is none."""
+    decoder = json.JSONDecoder()
+    out: list[Any] = []
+    at = 0
+    while True:
+        while at < len(text) and text[at] in " \t\r\n":
+            at += 1
+        if at == len(text):
+            return out
+        try:
+            value, at = decoder.raw_decode(text, at)
+        except json.JSONDecodeError as error:
+            end = not text[error.pos :].strip() or error.msg.startswith("Unterminated")
+            raise wrong(
+                f"{where}:{error.lineno}",
+                "the JSON ends in the middle" if end else "not valid JSON",
+                "write it again: its writer was interrupted" if end else f"expected {FORM}",
+                error.msg,
+            ) from error
+        out.append(value)
+
+
+def read(document: Any, where: str) -> list[SampleSet]:  # noqa: ANN401 - whatever the JSON holds
+    """Return the sets of a document, one a testbed. Raises RequestError."""
+    if isinstance(document, list):
+        return [SampleSet(where, {"value": Series(_boots(document, where))})]
+    if not isinstance(document, dict):
+        raise wrong(where, "a list or an object was expected", f"expected {FORM}")
+    if "sets" in document:
+        _known(document, {"name", "sets"}, where)
+        sets = document["sets"]
+        if not isinstance(sets, list) or not sets:
+            raise wrong(where, "'sets' must be a list of sets, one a testbed")
+        return [
+            _set({"name": document.get("name", where), **one}, f"{where}, set {i + 1}")
+            for i, one in enumerate(sets)
+        ]
+    if "metrics" in document and isinstance(document["metrics"], dict):
+        return [_set({"name": where, **document}, where)]
+    if not document:
+        raise wrong(where, "there is nothing in it", f"expected {FORM}")
+    return [SampleSet(where, {name: Series(_boots(v, f"{where}: '{name}'")) for name, v in document.items()})]
+
+
+def _set(data: Mapping[str, Any], where: str) -> SampleSet:
+    _known(data, _SET_KEYS, where)
+    sizes = data.get("sizes", {})
+    return SampleSet(
+        name=str(data["name"]),
+        testbed=str(data.get("testbed", "")),
+        series={name: _metric(v, f"{where}: '{name}'") for name, v in data.get("metrics", {}).items()},
+        missing={str(k): str(v) for k, v in data.get("missing", {}).items()},
+        sizes={str(k): int(v) for k, v in sizes.items()},
+    )
+
+
+def _metric(value: Any, where: str) -> Series:  # noqa: ANN401 - whatever the JSON holds
+    if not isinstance(value, dict):
+        return Series(_boots(value, where))
+    _known(value, _METRIC_KEYS, where)
+    better = value.get("better")
+    if better not in (None, "lower", "higher"):
+        raise wrong(where, f"'better' is '{better}'", "lower or higher")
+    unit = str(value.get("unit", ""))
+    if "values" in value:
+        return Series(_boots(value["values"], where), unit, better)
+    if "mean" not in value:
+        raise wrong(where, "there are neither 'values' nor a 'mean'")
+    error = value.get("error")
+    return Series(
+        _boots(value["mean"], where),
+        unit,
+        better,
+        None if error is None else float(error),
+        int(value.get("runs", 0)),
+    )
+
+
+def _known(data: Any, keys: set[str], where: str) -> None:  # noqa: ANN401 - whatever the JSON holds
+    if not isinstance(data, dict):
+        raise wrong(where, "an object was expected")
+    for key in data:
+        if key not in keys:
+            raise wrong(where, f"unknown key '{key}'", f"known: {', '.join(sorted(keys))}")
+
+
+def _boots(value: Any, where: str) -> tuple[tuple[float, ...], ...]:  # noqa: ANN401 - whatever the JSON holds
+    def one(v: Any) -> float:  # noqa: ANN401 - the same
+        if isinstance(v, bool) or not isinstance(v, int | float):
+            raise wrong(where, f"a number was expected, not {json.dumps(v)[:40]}", f"expected {FORM}")
+        return float(v)
+
+    if not isinstance(value, list):
+        return ((one(value),),)
+    if not value:
+        raise wrong(where, "has no value", f"expected {FORM}")
+    if all(isinstance(part, list) for part in value):
+        return tuple(tuple(map(one, part)) for part in value if part)
+    return (tuple(map(one, value)),)

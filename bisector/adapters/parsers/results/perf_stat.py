@@ -1,0 +1,113 @@
+"""What `perf stat` prints, as text and as JSON (-j), with and without repetition (-r).
+
+perf's +- is the relative standard error of the mean. What it could not count is a stated absence, never zero.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bisector.adapters.parsers.malformed import number, wrong
+from bisector.stats.samples import SampleSet, Series
+
+_HEAD = re.compile(r"\s*Performance counter stats for .*?(?:\((?P<runs>\d+) runs\))?:?\s*")
+_LINE = re.compile(
+    r"\s*(?P<value><not \w+>|[\d.,]+)(?:\s+\+-\s+[\d.,]+)?\s+(?:(?P<unit>msec|seconds|Joules|MiB|%)\s+)?"
+    r"(?P<event>(?:time elapsed|user|sys)\b|[A-Za-z][\w./:,=-]*)(?P<rest>.*)"
+)
+_ERROR = re.compile(r"\(\s*\+-\s*(?P<error>[\d.]+)%\s*\)")
+_SECONDS = {"time elapsed": "elapsed", "user": "user", "sys": "sys"}
+
+
+def looks_like(text: str) -> bool:
+    """Return whether this is perf stat's text."""
+    return "Performance counter stats for" in text
+
+
+def text(content: str, where: str) -> SampleSet:
+    """Read perf stat's text; every 'Performance counter stats' is one more run. Raises RequestError."""
+    values: dict[str, list[float]] = {}
+    errors: dict[str, float] = {}
+    units: dict[str, str] = {}
+    missing: dict[str, str] = {}
+    repeats = 0
+    for at, line in enumerate(content.splitlines(), start=1):
+        head = _HEAD.fullmatch(line)
+        if head is not None:
+            repeats = int(head["runs"] or 0)
+            continue
+        match = _LINE.fullmatch(line)
+        if match is None:
+            continue
+        name = _SECONDS.get(match["event"], match["event"])
+        if match["value"].startswith("<"):
+            missing[name] = match["value"].strip("<>")
+            continue
+        values.setdefault(name, []).append(number(match["value"], f"{where}:{at}", grouped=True))
+        units[name] = {"seconds": "s", "msec": "ms", None: ""}.get(match["unit"], match["unit"])
+        error = _ERROR.search(match["rest"])
+        if error is not None:
+            errors[name] = float(error["error"]) / 100
+    return _set(where, values, units, errors, missing, repeats)
+
+
+def json_lines(rows: Sequence[Mapping[str, Any]], where: str) -> SampleSet:
+    """Read what `perf stat -j` writes: one object an event. Raises RequestError."""
+    values: dict[str, list[float]] = {}
+    errors: dict[str, float] = {}
+    units: dict[str, str] = {}
+    missing: dict[str, str] = {}
+    notes: list[str] = []
+    for at, row in enumerate(rows, start=1):
+        if "interval" in row:
+            raise wrong(
+                where, "this is an interval series of perf stat -I", "record without -I, or with -r N"
+            )
+        name = str(row.get("event", ""))
+        if not name:
+            continue  # a line with a derived metric alone
+        if "cpu" in row or "socket" in row or "thread" in row:
+            name += "/" + str(row.get("cpu", row.get("socket", row.get("thread"))))
+        value = str(row.get("counter-value", ""))
+        if value.startswith("<"):
+            missing[name] = value.strip("<>")
+            continue
+        values.setdefault(name, []).append(number(value, f"{where}, event {at} ({name})", grouped=True))
+        units[name] = {"msec": "ms", "ns": "ns"}.get(str(row.get("unit", "")), str(row.get("unit", "")))
+        if "variance" in row:  # the relative standard error, in percent, whatever perf calls it
+            errors[name] = float(row["variance"]) / 100
+        running = float(row.get("pcnt-running", 100.0))
+        if running < 99.0:
+            notes.append(f"{name} was counted {running:.0f}% of the time and scaled up (too many events)")
+    found = _set(where, values, units, errors, missing, 0)
+    return SampleSet(found.name, found.series, missing=found.missing, notes=tuple(notes))
+
+
+def _set(
+    where: str,
+    values: Mapping[str, list[float]],
+    units: Mapping[str, str],
+    errors: Mapping[str, float],
+    missing: Mapping[str, str],
+    repeats: int,
+) -> SampleSet:
+    if not values:
+        raise wrong(
+            where,
+            "perf stat counted nothing",
+            "choose events that this machine has: perf list",
+            "\n".join(f"{name}: {why}" for name, why in missing.items()),
+        )
+    series = {}
+    for name, found in values.items():
+        one = len(found) == 1
+        series[name] = Series(
+            (tuple(found),),
+            units[name],
+            "higher" if name in ("ipc", "insn per cycle") else None,
+            errors.get(name) if one else None,
+            repeats if one else 0,
+        )
+    return SampleSet(where, series, missing={k: v for k, v in missing.items() if k not in series})

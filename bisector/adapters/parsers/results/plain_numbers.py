@@ -1,0 +1,136 @@
+"""Bare numbers, 'name: value' lines, what `time` prints, and what `size` prints."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from bisector.adapters.parsers.malformed import NUMBER, number, wrong
+from bisector.stats.samples import SampleSet, Series
+
+FORM = "numbers (an empty line begins the next boot), or 'name: value' lines"
+
+_KEY = re.compile(r"\s*(?P<key>[^\s:=#][^:=]*?)\s*[:=]\s*(?P<value>\S+)(?:\s+(?P<unit>\S+))?\s*")
+_TIME = re.compile(r"\s*(?P<name>real|user|sys)\s+(?:(?:(?P<h>\d+)h)?(?P<m>\d+)m)?(?P<s>[\d.,]+)s?\s*")
+_GNU = re.compile(
+    r"(?P<user>[\d.]+)user\s+(?P<sys>[\d.]+)system\s+(?:(?P<h>\d+):)?(?P<m>\d+):(?P<s>[\d.]+)elapsed"
+)
+_VERBOSE = (
+    ("user", re.compile(r"\s*User time \(seconds\): (?P<s>[\d.]+)")),
+    ("sys", re.compile(r"\s*System time \(seconds\): (?P<s>[\d.]+)")),
+    ("real", re.compile(r"\s*Elapsed \(wall clock\) time .*: (?:(?P<h>\d+):)?(?P<m>\d+):(?P<s>[\d.]+)")),
+)
+_SIZE_HEAD = re.compile(r"\s*text\s+data\s+bss\s+dec\s+hex\s+filename\s*")
+
+
+def plain(text: str, where: str) -> SampleSet:
+    """Read numbers; the metric is called 'value'. '#' begins a comment. Raises RequestError."""
+    boots: list[list[float]] = [[]]
+    for at, raw in enumerate(text.splitlines(), start=1):
+        line = raw.split("#", 1)[0].split()
+        if not line:
+            if boots[-1] and not raw.strip():
+                boots.append([])
+            continue
+        boots[-1] += [number(word, f"{where}:{at}", right=f"expected {FORM}") for word in line]
+    full = tuple(tuple(boot) for boot in boots if boot)
+    if not full:
+        raise wrong(where, "there is no number in it", f"expected {FORM}")
+    return SampleSet(where, {"value": Series(full)})
+
+
+def looks_keyed(text: str) -> bool:
+    """Return whether most lines that say anything are 'name: value'."""
+    lines = [x for x in text.splitlines() if x.strip() and not x.lstrip().startswith("#")]
+    keyed = [x for x in lines if (m := _KEY.fullmatch(x)) and re.fullmatch(NUMBER, m["value"])]
+    return len(keyed) * 2 > len(lines)
+
+
+def keyed(text: str, where: str) -> SampleSet:
+    """Read 'name: value [unit]' lines, as lkp writes them; a name that comes again is the next run."""
+    found: dict[str, list[float]] = {}
+    units: dict[str, str] = {}
+    for at, raw in enumerate(text.splitlines(), start=1):
+        line = raw.split("#", 1)[0]
+        if not line.strip():
+            continue
+        match = _KEY.fullmatch(line)
+        if match is None:
+            raise wrong(f"{where}:{at}", f"'{line.strip()[:60]}' is no 'name: value'", f"expected {FORM}")
+        found.setdefault(match["key"], []).append(number(match["value"], f"{where}:{at}"))
+        units.setdefault(match["key"], match["unit"] or "")
+        if (match["unit"] or "") != units[match["key"]]:
+            raise wrong(
+                f"{where}:{at}",
+                f"'{match['key']}' is in '{match['unit'] or 'no unit'}' here and in "
+                f"'{units[match['key']] or 'no unit'}' above",
+                "give every value of a metric in one unit",
+            )
+    return SampleSet(where, {name: Series((tuple(v),), units[name]) for name, v in found.items()})
+
+
+def looks_timed(text: str) -> bool:
+    """Return whether this is what some `time` prints."""
+    return any(_TIME.fullmatch(x) or _GNU.search(x) or _VERBOSE[2][1].match(x) for x in text.splitlines())
+
+
+def timed(text: str, where: str) -> SampleSet:
+    """Read the output of bash's, POSIX's or GNU's time; every 'real' is one run; seconds.
+
+    A decimal comma is taken as one here: 0m5,328s has no other reading.
+    """
+    found: dict[str, list[float]] = {}
+    for name, value in _timed(text, where):
+        found.setdefault(name, []).append(value)
+    if "real" not in found:
+        raise wrong(
+            where, "the output of time has no 'real' line", "time -p COMMAND prints real, user and sys"
+        )
+    order = [name for name in ("real", "user", "sys") if name in found]
+    return SampleSet(where, {name: Series((tuple(found[name]),), "s", "lower") for name in order})
+
+
+def _timed(text: str, where: str) -> Iterator[tuple[str, float]]:
+    for at, line in enumerate(text.splitlines(), start=1):
+        match = _TIME.fullmatch(line)
+        if match is not None:
+            yield match["name"], _seconds(match, f"{where}:{at}")
+            continue
+        match = _GNU.search(line)
+        if match is not None:
+            yield "real", _seconds(match, f"{where}:{at}")
+            yield "user", float(match["user"])
+            yield "sys", float(match["sys"])
+            continue
+        for name, pattern in _VERBOSE:
+            match = pattern.match(line)
+            if match is not None:
+                yield name, _seconds(match, f"{where}:{at}")
+
+
+def _seconds(match: re.Match[str], where: str) -> float:
+    parts = match.groupdict()
+    whole = 3600 * int(parts.get("h") or 0) + 60 * int(parts.get("m") or 0)
+    return whole + number(match["s"].replace(",", "."), where)
+
+
+def looks_sized(text: str) -> bool:
+    """Return whether this is what `size` prints."""
+    return any(_SIZE_HEAD.fullmatch(x) for x in text.splitlines())
+
+
+def sized(text: str, where: str) -> list[SampleSet]:
+    """Read the output of `size vmlinux...`: one set for each file, in bytes."""
+    rows = [x.split(None, 5) for x in text.splitlines() if x.strip() and not _SIZE_HEAD.fullmatch(x)]
+    out = []
+    for row in rows:
+        if len(row) != 6:
+            raise wrong(where, f"'{' '.join(row)}' is no line of `size`", "size vmlinux")
+        numbers = [number(word, where) for word in row[:3]]
+        out.append(of_sizes(row[5], dict(zip(("text", "data", "bss"), map(int, numbers), strict=True))))
+    return out
+
+
+def of_sizes(name: str, sizes: dict[str, int]) -> SampleSet:
+    """Return a set that holds nothing but the sizes of a kernel, in bytes; less is better."""
+    return SampleSet(name, {}, sizes=sizes)

@@ -1,0 +1,95 @@
+"""Which program wrote this: every form is recognised by what is in it, so no option has to say it."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from bisector.adapters.parsers import unpack
+from bisector.adapters.parsers.malformed import wrong
+from bisector.adapters.parsers.results import fio, json_documents, mmtests, perf_stat, phoronix, plain_numbers
+from bisector.stats.samples import SampleSet
+
+FORMS = (
+    "numbers (an empty line begins the next boot)",
+    "'name: value' lines",
+    'JSON {"metric": [run, ...]} (a list of lists: boots of runs)',
+    "the output of time, perf stat (text or -j), fio --output-format=json, size",
+    "an MMTests run's folder or extract-mmtests.pl --print-json, an lkp result folder",
+    "a Phoronix Test Suite result: composite.xml or result-file-to-json",
+    "a kernel's vmlinux (its sizes)",
+)
+
+
+def read(place: str) -> list[SampleSet]:
+    """Return the sets in a file, a folder or standard input ('-'): one a testbed, or one a file of `size`.
+
+    Raises RequestError that says where what is wrong.
+    """
+    if place == "-":
+        return _named(_text(sys.stdin.read(), "stdin"), "stdin")
+    path = Path(place)
+    if path.is_dir():
+        return _folder(path)
+    if not path.exists():
+        raise wrong(place, "there is no such file", "a file, a folder, or - for standard input")
+    if unpack.is_elf(path):
+        return [plain_numbers.of_sizes(_short(path), unpack.sections(path))]
+    return _named(_text(unpack.text_of(path), place), place)
+
+
+def _folder(path: Path) -> list[SampleSet]:
+    composite = path / phoronix.COMPOSITE
+    if composite.exists():
+        return phoronix.read_xml(unpack.text_of(composite), str(composite))
+    return [mmtests.read(path)]
+
+
+def _text(text: str, where: str) -> list[SampleSet]:
+    if not text.strip():
+        raise wrong(where, "there is nothing in it", "; ".join(FORMS))
+    start = text.lstrip()
+    if start.startswith(("{", "[")):
+        return _json(text, where)
+    if phoronix.looks_like_xml(text):
+        return phoronix.read_xml(text, where)
+    if perf_stat.looks_like(text):
+        return [perf_stat.text(text, where)]
+    if plain_numbers.looks_sized(text):
+        return plain_numbers.sized(text, where)
+    if plain_numbers.looks_timed(text):
+        return [plain_numbers.timed(text, where)]
+    lines = text.splitlines()
+    first = next((i for i, line in enumerate(lines) if line.startswith("{")), None)
+    if first is not None:  # fio and perf write messages before their JSON
+        return _json("\n" * first + "\n".join(lines[first:]), where)
+    if plain_numbers.looks_keyed(text):
+        return [plain_numbers.keyed(text, where)]
+    return [plain_numbers.plain(text, where)]
+
+
+def _json(text: str, where: str) -> list[SampleSet]:
+    found = json_documents.parse(text, where)
+    if all(isinstance(d, dict) and "counter-value" in d for d in found):
+        return [perf_stat.json_lines(found, where)]
+    if all(fio.looks_like(d) for d in found):
+        return [fio.read(found, where)]
+    if len(found) > 1:
+        raise wrong(
+            where, f"{len(found)} JSON documents, of which only perf's and fio's may follow each other"
+        )
+    if phoronix.looks_like_json(found[0]):
+        return phoronix.read_json(found[0], where)
+    if mmtests.looks_extracted(found[0]):
+        return [mmtests.extracted(found[0], where)]
+    return json_documents.read(found[0], where)
+
+
+def _named(sets: list[SampleSet], where: str) -> list[SampleSet]:
+    """Give sets that are called as their file its name alone, without folder and ending."""
+    return [replace(s, name=_short(Path(where))) if s.name == where else s for s in sets]
+
+
+def _short(path: Path) -> str:
+    return path.name if path.suffix in ("", ".0") or not path.stem else path.name.removesuffix(path.suffix)

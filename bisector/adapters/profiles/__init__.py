@@ -1,5 +1,0 @@
-"""Reading profiles: `read` takes a perf recording or what another profiler printed, in any form."""
-
-from bisector.adapters.profiles.sniff import FORMS, read
-
-__all__ = ["FORMS", "read"]

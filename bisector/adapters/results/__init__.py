@@ -1,5 +1,0 @@
-"""Reading what other programs measured: `read` takes a file, a folder or standard input, in any form."""
-
-from bisector.adapters.results.sniff import FORMS, read
-
-__all__ = ["FORMS", "read"]

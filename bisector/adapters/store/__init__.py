@@ -1,0 +1,1 @@
+"""What is kept: bisections with their records, calibrations."""

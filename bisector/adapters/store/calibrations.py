@@ -1,0 +1,100 @@
+"""Calibrations on disk: one JSON file for a workload on a testbed, the raw values beside the result.
+
+The raw values are what counts; the result is computed from them again on every load, so a better analysis
+applies to old measurements too.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from bisector.errors import InfrastructureError, RequestError
+from bisector.stats.aa_analysis import Boot, Calibration, Known, calibrate
+
+VERSION = 1
+
+
+def path_of(state: Path, workload: str, testbed: str, metric: str) -> Path:
+    """Return where the calibration of a workload's metric on a testbed is kept."""
+    name = "@".join(re.sub(r"[^A-Za-z0-9._-]", "_", part) for part in (workload, metric, testbed))
+    return state / "calibrations" / f"{name}.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is on disk. facts: commit, recipe, payload, clock, unit; boots with other facts do not compare.
+
+    boot_seconds, run_seconds: what each boot and its average run took, parallel to boots.
+    """
+
+    facts: Mapping[str, str]
+    boots: tuple[Boot, ...] = ()
+    boot_seconds: tuple[float, ...] = ()
+    run_seconds: tuple[float, ...] = ()
+
+    def plus(self, boot: Boot, boot_seconds: float, run_seconds: float) -> Kept:
+        """Return this with one boot more."""
+        return Kept(
+            self.facts,
+            (*self.boots, boot),
+            (*self.boot_seconds, boot_seconds),
+            (*self.run_seconds, run_seconds),
+        )
+
+    def analyse(self, alpha: float = 0.05) -> Calibration:
+        """Return what the boots say; the same boots always say the same. Raises RequestError if too few."""
+        return calibrate(
+            self.boots,
+            np.random.default_rng(0),
+            alpha=alpha,
+            boot_cost=float(np.mean(self.boot_seconds or (0.0,))),
+            run_cost=float(np.mean(self.run_seconds or (1.0,))),
+            by_repetition=self.facts.get("clock") == "instructions",
+        )
+
+
+def save(path: Path, kept: Kept) -> None:
+    """Write a calibration, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial")
+    partial.write_text(json.dumps({"version": VERSION, **asdict(kept)}, indent=1), encoding="utf-8")
+    partial.replace(path)
+
+
+def load(path: Path) -> Kept | None:
+    """Return a calibration, None if nothing was measured. Raises InfrastructureError if it is unreadable."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if data["version"] != VERSION:
+            raise ValueError(f"version {data['version']}")
+        return Kept(
+            facts=data["facts"],
+            boots=tuple(Boot(b["testbed"], tuple(b["values"]), tuple(b["at"])) for b in data["boots"]),
+            boot_seconds=tuple(data["boot_seconds"]),
+            run_seconds=tuple(data["run_seconds"]),
+        )
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InfrastructureError(
+            f"{path}: not a calibration", details=str(error), cure="calibrate again, or remove the file"
+        ) from error
+
+
+def known(state: Path, workload: str, testbeds: Sequence[str], metric: str) -> Known | None:
+    """Return what is known of a workload on the first testbed that was calibrated, None if none was."""
+    for testbed in testbeds:
+        kept = load(path_of(state, workload, testbed, metric))
+        try:
+            if kept is not None:
+                library = kept.analyse().library()
+                return Known(library, float(np.mean(kept.boot_seconds)), float(np.mean(kept.run_seconds)))
+        except RequestError:  # interrupted before there were two boots
+            continue
+    return None

@@ -1,0 +1,87 @@
+"""A store without a file: for tests, and for a planner tried without a kernel."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from bisector.errors import RequestError
+from bisector.model.records import Conclusion, Decision, Record
+from bisector.ports import Stored
+from bisector.schemas.loading import nearest
+
+
+@dataclass
+class _Kept:
+    """One bisection in a MemoryStore."""
+
+    stored: Stored
+    records: list[tuple[int, Record, Mapping[str, str]]] = field(default_factory=list)
+    decisions: list[tuple[int, Decision]] = field(default_factory=list)
+
+
+class MemoryStore:
+    """ports.Store that forgets everything with its process."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, _Kept] = {}
+        self._numbers = itertools.count(1)
+        self._lock = threading.Lock()
+
+    def create(self, stored: Stored) -> None:
+        """Add a bisection. Raises RequestError if the id exists."""
+        with self._lock:
+            if stored.id in self._kept:
+                raise RequestError(f"the bisection '{stored.id}' exists already")
+            self._kept[stored.id] = _Kept(stored)
+
+    def load(self, bisection: str) -> Stored:
+        """Return one bisection. Raises RequestError naming the nearest one that exists."""
+        return self._one(bisection).stored
+
+    def list(self) -> Sequence[Stored]:
+        """Return all bisections, newest first."""
+        return sorted((k.stored for k in self._kept.values()), key=lambda s: -s.created)
+
+    def append(self, bisection: str, record: Record, *, note: Mapping[str, str] | None = None) -> int:
+        """Add a record with free facts for the report; return its sequence number."""
+        with self._lock:
+            number = next(self._numbers)
+            self._one(bisection).records.append((number, record, dict(note or {})))
+            return number
+
+    def records(self, bisection: str, *, after: int = 0) -> Sequence[tuple[int, Record, Mapping[str, str]]]:
+        """Return (sequence number, record, note), oldest first; only those with a number above `after`."""
+        with self._lock:
+            return [row for row in self._one(bisection).records if row[0] > after]
+
+    def decide(self, bisection: str, decision: Decision) -> int:
+        """Keep what the planner decided, with its reason; return its sequence number."""
+        with self._lock:
+            number = next(self._numbers)
+            self._one(bisection).decisions.append((number, decision))
+            return number
+
+    def decisions(self, bisection: str) -> Sequence[tuple[int, Decision]]:
+        """Return (sequence number, decision), oldest first; numbers are shared with `records`."""
+        return list(self._one(bisection).decisions)
+
+    def status(self, bisection: str) -> str:
+        """Return the status alone. Raises RequestError for an unknown id."""
+        return self._one(bisection).stored.status
+
+    def set_status(self, bisection: str, status: str, conclusion: Conclusion | None = None) -> None:
+        """Change the status and, if given, the conclusion. Raises RequestError for an unknown id."""
+        kept = self._one(bisection)
+        kept.stored = replace(
+            kept.stored,
+            status=status,
+            conclusion=conclusion if conclusion is not None else kept.stored.conclusion,
+        )
+
+    def _one(self, bisection: str) -> _Kept:
+        if bisection not in self._kept:
+            raise RequestError(f"there is no bisection '{bisection}'{nearest(bisection, self._kept)}")
+        return self._kept[bisection]

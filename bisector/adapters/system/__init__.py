@@ -1,0 +1,1 @@
+"""This machine and others over SSH: commands, files, channels."""

@@ -1,0 +1,264 @@
+"""The one door to other programs: logged, ended at its deadline with its whole process group.
+
+Nothing else in perfbisect imports `subprocess`. Commands are lists, never shell strings.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import selectors
+import signal
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bisector.adapters.system import orphans
+from bisector.adapters.system.channel import LineClosed, LineSilent
+from bisector.errors import InfrastructureError, Interrupted
+
+log = logging.getLogger(__name__)
+
+_GRACE_SECONDS = 5.0
+"""Between SIGTERM and SIGKILL: long enough for make and QEMU to remove their temporary files."""
+
+_POLL_SECONDS = 0.2
+"""How soon a request to stop is seen; short enough that Ctrl-C feels immediate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A finished command. output holds stdout and stderr, interleaved as they came."""
+
+    command: tuple[str, ...]
+    code: int
+    output: str
+
+
+def run(
+    command: Sequence[str | Path],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    timeout: float = 60.0,
+    check: bool = True,
+    stdin: str | None = None,
+) -> Done:
+    """Run a command to its end.
+
+    env: added to this process's environment. timeout: seconds. Raises InfrastructureError when the
+    program is missing, overstays its deadline, or (with check) ends with a code other than 0.
+    """
+    argv = tuple(str(part) for part in command)
+    log.debug("run %s (cwd=%s)", argv, cwd)
+    try:
+        process = subprocess.Popen(  # noqa: S603 - a list, never a shell
+            argv,
+            cwd=cwd,
+            env={**os.environ, **(env or {})},
+            stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+    except FileNotFoundError as error:
+        if cwd is not None and not cwd.exists():
+            raise InfrastructureError(f"folder {cwd} does not exist") from error
+        raise InfrastructureError(
+            f"the program '{argv[0]}' is not installed", cure="run 'perfbisect doctor' to see what is missing"
+        ) from error
+    try:
+        output, _ = process.communicate(stdin, timeout=timeout)
+    except subprocess.TimeoutExpired as error:
+        end_group(process)
+        raise InfrastructureError(
+            f"'{argv[0]}' did not end within {timeout:.0f} s", details=" ".join(argv)
+        ) from error
+    except BaseException:
+        end_group(process)
+        raise
+    done = Done(argv, process.returncode, output)
+    if check and done.code != 0:
+        raise InfrastructureError(
+            f"'{argv[0]}' failed with code {done.code}", details=f"{' '.join(argv)}\n{output[-4000:]}"
+        )
+    return done
+
+
+def stream(
+    command: Sequence[str | Path],
+    on_line: Callable[[str], None],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    timeout: float = 60.0,
+    stop: Callable[[], bool] | None = None,
+) -> int:
+    """Run a command, give each line of its output (stdout and stderr) to `on_line` as it comes.
+
+    stop: asked several times a second; when it says True, Interrupted is raised. Whatever way this ends,
+    nothing that the command started is left behind, not even what moved to a session of its own.
+    Returns the command's code; raises InfrastructureError when the program is missing or overstays
+    `timeout` seconds.
+    """
+    argv = tuple(str(part) for part in command)
+    log.debug("stream %s (cwd=%s)", argv, cwd)
+    mark = f"{orphans.identity(os.getpid())}.{uuid.uuid4().hex}"
+    marks = ":".join(part for part in (os.environ.get(orphans.MARK, ""), mark) if part)
+    try:
+        process = subprocess.Popen(  # noqa: S603 - a list, never a shell
+            argv,
+            cwd=cwd,
+            env={**os.environ, **(env or {}), orphans.MARK: marks},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+    except FileNotFoundError as error:
+        if cwd is not None and not cwd.exists():
+            raise InfrastructureError(f"folder {cwd} does not exist") from error
+        raise InfrastructureError(
+            f"the program '{argv[0]}' is not installed", cure="run 'perfbisect doctor' to see what is missing"
+        ) from error
+    try:
+        _pump(process, on_line, timeout, stop, argv[0])
+    finally:
+        if process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
+        orphans.end_marked(mark)
+        with contextlib.suppress(subprocess.TimeoutExpired):  # stuck in the kernel: end_marked has said so
+            process.wait(_GRACE_SECONDS)
+        if process.stdout is not None:
+            process.stdout.close()
+    return process.returncode
+
+
+class Conversation:
+    """A program of this machine that is talked with in lines; see `adapters.line.Line`.
+
+    Raises InfrastructureError when the program cannot be started.
+    """
+
+    def __init__(self, command: Sequence[str | Path], *, cwd: Path | None = None) -> None:
+        argv = tuple(str(part) for part in command)
+        log.debug("talk with %s (cwd=%s)", argv, cwd)
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - a list, never a shell
+                argv,
+                cwd=cwd,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise InfrastructureError(f"'{argv[0]}' cannot be started: {error.strerror}") from error
+        self._name = argv[0]
+        self._buffer = b""
+
+    def send(self, text: str) -> None:
+        """Send one line. Raises LineClosed."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(text + "\n")
+            self._process.stdin.flush()
+        except (OSError, ValueError) as error:
+            raise LineClosed(f"'{self._name}' has ended") from error
+
+    def receive(self, timeout: float) -> str:
+        """Return the next line. Raises LineSilent after `timeout` seconds, LineClosed at the end."""
+        assert self._process.stdout is not None
+        if self._process.stdout.closed:
+            raise LineClosed(f"'{self._name}' has ended")
+        handle = self._process.stdout.fileno()
+        deadline = time.monotonic() + timeout
+        with selectors.DefaultSelector() as selector:
+            selector.register(handle, selectors.EVENT_READ)
+            while b"\n" not in self._buffer:
+                if not selector.select(max(0.0, deadline - time.monotonic())):
+                    raise LineSilent(f"'{self._name}' said nothing for {timeout:.1f} s")
+                data = os.read(handle, 1 << 16)
+                if not data:
+                    raise LineClosed(
+                        f"'{self._name}' has ended", details=self._buffer.decode(errors="replace")
+                    )
+                self._buffer += data
+        line, self._buffer = self._buffer.split(b"\n", 1)
+        return line.decode(errors="replace")
+
+    def close(self) -> None:
+        """End the program and its group. Never raises."""
+        if self._process.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._process.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_GRACE_SECONDS)  # the end of its input ends a well-behaved program
+        if self._process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+
+def _pump(
+    process: subprocess.Popen[str],
+    on_line: Callable[[str], None],
+    timeout: float,
+    stop: Callable[[], bool] | None,
+    name: str,
+) -> None:
+    """Hand out lines until the process has ended; a daemon that keeps the pipe open does not hold us up."""
+    assert process.stdout is not None
+    deadline = time.monotonic() + timeout
+    handle = process.stdout.fileno()
+    os.set_blocking(handle, False)
+    rest = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(handle, selectors.EVENT_READ)
+        while True:
+            ended = process.poll() is not None
+            if selector.select(0.0 if ended else _POLL_SECONDS):
+                data = os.read(handle, 1 << 16)
+                *lines, rest = (rest + data).split(b"\n")
+                for line in lines:
+                    on_line(line.decode(errors="replace"))
+                if not data:
+                    if ended:
+                        break
+                    time.sleep(_POLL_SECONDS / 10)  # the pipe is closed, the process not yet gone
+            elif ended:
+                break
+            if stop is not None and stop():
+                raise Interrupted(f"'{name}' was stopped on request")
+            if time.monotonic() > deadline and not ended:
+                raise InfrastructureError(f"'{name}' did not end within {timeout:.0f} s")
+    if rest:
+        on_line(rest.decode(errors="replace"))
+
+
+def end_group(process: subprocess.Popen[str]) -> None:
+    """End a process and everything it started: SIGTERM, then SIGKILL after a grace period."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, number)
+        except ProcessLookupError:
+            break
+        try:
+            process.wait(_GRACE_SECONDS)
+            break
+        except subprocess.TimeoutExpired:
+            continue
+    process.communicate()

@@ -1,0 +1,271 @@
+"""SSH with paramiko: one connection, commands with deadlines, conversations; host keys always checked.
+
+No keep-alive messages are sent: each would wake the guest in the middle of a run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import shlex
+import socket
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import paramiko
+
+from bisector.adapters.system.channel import LineClosed, LineSilent
+from bisector.adapters.system.ssh_endpoint import SSHHost
+from bisector.errors import InfrastructureError
+
+__all__ = ["SSH", "SSHHost", "SSHLine", "SSHRefused"]
+
+log = logging.getLogger(__name__)
+logging.getLogger("paramiko").setLevel(logging.CRITICAL)  # it logs tracebacks of what we raise anyway
+
+_CHUNK = 1 << 16
+
+
+class SSHRefused(InfrastructureError):
+    """Nobody answers at the address (yet): refused, no route, timeout, or the connection broke off early."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A finished remote command; output holds stdout and stderr as they came."""
+
+    code: int
+    output: str
+
+
+class SSH:
+    """One open connection. Use as a context manager, or call `close`."""
+
+    def __init__(self, host: SSHHost, timeout: float = 10.0) -> None:
+        """Connect within `timeout` seconds.
+
+        Raises SSHRefused when nobody answers (worth another try), InfrastructureError when the host key or
+        our key is not accepted (not worth one).
+        """
+        self.host = host
+        self._client = _connect(host, timeout)
+
+    def __enter__(self) -> SSH:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection and everything on it. Never raises."""
+        with contextlib.suppress(Exception):
+            self._client.close()
+
+    def run(
+        self,
+        command: Sequence[str],
+        *,
+        timeout: float = 30.0,
+        check: bool = True,
+        on_line: Callable[[str], None] | None = None,
+    ) -> Ran:
+        """Run a command to its end; on_line is told each line as it comes.
+
+        Raises InfrastructureError at the deadline or (with check) for a code other than 0, LineClosed when
+        the connection dies.
+        """
+        line = self.talk(command, merge=True)
+        deadline = time.monotonic() + timeout
+        lines: list[str] = []
+        try:
+            while True:
+                try:
+                    text = line.receive(max(0.0, deadline - time.monotonic()))
+                except LineClosed:
+                    break
+                lines.append(text)
+                if on_line is not None:
+                    on_line(text)
+            code = line.exit_code(max(0.0, deadline - time.monotonic()))
+        except LineSilent as error:
+            raise InfrastructureError(
+                f"'{command[0]}' on {self.host} did not end within {timeout:.0f} s",
+                details="\n".join(lines[-20:]),
+            ) from error
+        finally:
+            line.close()
+        output = "".join(f"{text}\n" for text in lines)
+        if check and code != 0:
+            raise InfrastructureError(
+                f"'{command[0]}' on {self.host} failed with code {code}",
+                details=f"{shlex.join(command)}\n{output[-4000:]}",
+            )
+        return Ran(code, output)
+
+    def save(self, command: Sequence[str], path: Path, *, timeout: float, most: int) -> Ran:
+        """Run a command and write its standard output to a file as it is; `Ran.output` is its standard error.
+
+        Raises InfrastructureError after `timeout` seconds and beyond `most` bytes, LineClosed when the
+        connection dies.
+        """
+        channel = self._start(command)
+        deadline = time.monotonic() + timeout
+        try:
+            with path.open("wb") as file:
+                while True:
+                    channel.settimeout(max(0.001, deadline - time.monotonic()))
+                    data = channel.recv(_CHUNK)
+                    if not data:
+                        break
+                    file.write(data)
+                    if file.tell() > most:
+                        raise InfrastructureError(
+                            f"'{command[0]}' on {self.host} sent more than {most >> 20} MiB"
+                        )
+            code = SSHLine(channel, self.host).exit_code(max(0.0, deadline - time.monotonic()))
+            words = channel.recv_stderr(_CHUNK) if channel.recv_stderr_ready() else b""
+        except (TimeoutError, LineSilent) as error:
+            raise InfrastructureError(
+                f"'{command[0]}' on {self.host} did not end within {timeout:.0f} s"
+            ) from error
+        except (EOFError, paramiko.SSHException) as error:
+            raise LineClosed(f"the connection to {self.host} broke", details=str(error)) from error
+        except OSError as error:
+            raise InfrastructureError(f"cannot write {path}", details=str(error)) from error
+        finally:
+            channel.close()
+        if code == -1:
+            raise LineClosed(f"the connection to {self.host} broke while it sent a file")
+        return Ran(code, words.decode(errors="replace"))
+
+    def talk(self, command: Sequence[str], *, merge: bool = False) -> SSHLine:
+        """Start a command and talk with it. merge: its standard error comes with its output."""
+        return SSHLine(self._start(command, merge=merge), self.host)
+
+    def _start(self, command: Sequence[str], *, merge: bool = False) -> paramiko.Channel:
+        try:
+            transport = self._client.get_transport()
+            if transport is None:
+                raise LineClosed(f"the connection to {self.host} is closed")
+            channel = transport.open_session(timeout=10.0)
+            channel.set_combine_stderr(merge)
+            channel.exec_command(shlex.join(command))
+        except (paramiko.SSHException, OSError, EOFError) as error:
+            raise LineClosed(f"the connection to {self.host} broke", details=str(error)) from error
+        return channel
+
+
+class SSHLine:
+    """A conversation with a remote command; see `adapters.line.Line`."""
+
+    def __init__(self, channel: paramiko.Channel, host: SSHHost) -> None:
+        self._channel = channel
+        self._host = host
+        self._buffer = b""
+
+    def send(self, text: str) -> None:
+        """Send one line. Raises LineClosed."""
+        try:
+            self._channel.settimeout(10.0)
+            self._channel.sendall(text.encode() + b"\n")
+        except (OSError, EOFError, paramiko.SSHException) as error:
+            raise self._closed() from error
+
+    def receive(self, timeout: float) -> str:
+        """Return the next line. Raises LineSilent after `timeout` seconds, LineClosed at the end."""
+        deadline = time.monotonic() + timeout
+        while b"\n" not in self._buffer:
+            self._channel.settimeout(max(0.001, deadline - time.monotonic()))
+            try:
+                data = self._channel.recv(_CHUNK)
+            except TimeoutError as error:
+                raise LineSilent(f"{self._host} said nothing for {timeout:.1f} s") from error
+            except (OSError, EOFError, paramiko.SSHException) as error:
+                raise self._closed() from error
+            if not data:
+                if self._buffer:
+                    text, self._buffer = self._buffer, b""
+                    return text.decode(errors="replace")
+                raise self._closed()
+            self._buffer += data
+        line, self._buffer = self._buffer.split(b"\n", 1)
+        return line.decode(errors="replace")
+
+    def exit_code(self, timeout: float) -> int:
+        """Return the ended command's exit code, -1 if there is none. Raises LineSilent."""
+        if not self._channel.status_event.wait(timeout):
+            raise LineSilent(f"{self._host} did not say how the command ended")
+        return self._channel.recv_exit_status()
+
+    def close(self) -> None:
+        """Close the channel: the command's standard input ends. Never raises."""
+        with contextlib.suppress(Exception):
+            self._channel.close()
+
+    def _closed(self) -> LineClosed:
+        words = b""
+        with contextlib.suppress(Exception):
+            if self._channel.recv_stderr_ready():
+                words = self._channel.recv_stderr(_CHUNK)
+        return LineClosed(
+            f"the conversation with {self._host} ended", details=words.decode(errors="replace").strip()
+        )
+
+
+def _connect(host: SSHHost, timeout: float) -> paramiko.SSHClient:
+    client = paramiko.SSHClient()
+    client.set_missing_host_key_policy(paramiko.RejectPolicy())
+    for path in (host.known_hosts, host.key):
+        if not path.is_file():
+            raise InfrastructureError(
+                f"cannot connect to {host}: {path} does not exist", cure="run 'perfbisect doctor'"
+            )
+    try:
+        client.load_host_keys(str(host.known_hosts))
+        client.connect(
+            host.address,
+            port=host.port,
+            username=host.user,
+            key_filename=str(host.key),
+            timeout=timeout,
+            banner_timeout=timeout,
+            auth_timeout=timeout,
+            allow_agent=False,
+            look_for_keys=False,
+        )
+    except paramiko.BadHostKeyException as error:
+        client.close()
+        raise InfrastructureError(
+            f"{host} shows another host key than the one pinned in {host.known_hosts}",
+            details=str(error),
+            cure="if the machine was installed anew, replace its line there; if not, somebody is in between",
+        ) from error
+    except paramiko.AuthenticationException as error:
+        client.close()
+        raise InfrastructureError(
+            f"{host} does not accept the key {host.key}",
+            details=str(error),
+            cure=f"add {host.key}.pub to ~{host.user}/.ssh/authorized_keys there",
+        ) from error
+    except paramiko.ssh_exception.IncompatiblePeer as error:
+        client.close()
+        raise InfrastructureError(
+            f"{host} and paramiko have no algorithm in common",
+            details=str(error),
+            cure="let its sshd_config offer KexAlgorithms curve25519-sha256@libssh.org",
+        ) from error
+    except (TimeoutError, socket.gaierror, paramiko.ssh_exception.NoValidConnectionsError) as error:
+        client.close()
+        raise SSHRefused(f"{host} does not answer", details=str(error)) from error
+    except (paramiko.SSHException, OSError, EOFError) as error:
+        client.close()
+        if "not found in known_hosts" in str(error):
+            raise InfrastructureError(
+                f"the host key of {host} is not known",
+                details=f"no line for it in {host.known_hosts}",
+                cure=f"check the key, then: ssh-keyscan -p {host.port} {host.address} >> {host.known_hosts}",
+            ) from error
+        raise SSHRefused(f"{host} ended the connection before it was made", details=str(error)) from error
+    return client

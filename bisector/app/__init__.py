@@ -1,0 +1,1 @@
+"""Use cases, and the wiring that gives them real adapters."""

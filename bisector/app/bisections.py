@@ -1,0 +1,180 @@
+"""What interfaces ask of the engine: begin or take up a bisection, run it, tell it what a person learnt."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Literal
+
+from bisector.engine.events import Event, EventKind, OnEvent
+from bisector.engine.executor import Busy, execute, runner
+from bisector.engine.services import Services
+from bisector.errors import InfrastructureError, RequestError
+from bisector.model.records import (
+    EXIT_CODES,
+    Booted,
+    Built,
+    CommitGraph,
+    Conclusion,
+    Discarded,
+    Marked,
+    Measure,
+    Ran,
+    Record,
+    RunFailed,
+)
+from bisector.ports import Store, Stored
+from bisector.schemas.request import Accepted
+
+__all__ = ["Busy", "Stored", "begin", "cancel", "discard", "exit_code", "follow", "mark", "run", "runner"]
+
+ENDED = ("done", "cancelled")
+"""Statuses after which a bisection is over; 'new', 'running', 'interrupted' and 'failed' can be resumed."""
+_FOLLOW_SECONDS = 0.5
+
+
+def begin(store: Store, accepted: Accepted, graph: CommitGraph, now: float) -> tuple[Stored, bool]:
+    """Return the bisection for this request and whether it is new.
+
+    An unfinished one of the same request is taken up; after a finished one a new one begins.
+    """
+    plain = accepted.workload.replace("/", "-")  # an id is the name of a folder and part of a URL
+    base = f"{plain}-{accepted.identity()}"
+    for number in itertools.count(1):
+        name = base if number == 1 else f"{base}-{number}"
+        try:
+            status = store.status(name)
+        except RequestError:
+            break
+        if status not in ENDED:
+            return store.load(name), False
+    new = Stored(id=name, created=now, request=accepted.model_dump_json(), status="new", graph=graph)
+    store.create(new)
+    return new, True
+
+
+def run(stored: Stored, services: Services, on_event: OnEvent, stop: threading.Event) -> Conclusion:
+    """Run a bisection until it concludes.
+
+    Raises Busy when another process has the state folder, Interrupted (resumable), InfrastructureError.
+    """
+    if stored.conclusion is not None:
+        return stored.conclusion
+    execute(stored, services, on_event, stop)
+    return _conclusion(services.store.load(stored.id))
+
+
+def follow(store: Store, bisection: str, running: Callable[[], bool], on_event: OnEvent) -> Conclusion:
+    """Watch a bisection that another process runs, until it ends; tells what happens from now on.
+
+    Raises InfrastructureError if it stops without a conclusion.
+    """
+    tally: Counter[str] = Counter()
+    commits: dict[str, int] = {}
+    seen, told, first = 0, 0, True
+    while True:
+        alive = running()  # asked before reading, so that nothing written before the end is missed
+        for number, record, _ in store.records(bisection, after=seen):
+            seen = number
+            tally[type(record).__name__] += 1
+            event = _event(record, tally, commits)
+            if event is not None and not first:
+                on_event(event)
+        decisions = [(n, d) for n, d in store.decisions(bisection) if n > told]
+        for number, decision in decisions[-1:] if first else decisions:
+            told = number
+            if isinstance(decision, Measure):
+                event = Event(
+                    "decision",
+                    "another process measures",
+                    decision.commit,
+                    decision.reason,
+                    left=decision.left,
+                )
+                on_event(_with_totals(event, tally))
+        first = False
+        if not alive:
+            return _conclusion(store.load(bisection))
+        time.sleep(_FOLLOW_SECONDS)
+
+
+def _event(record: Record, tally: Counter[str], commits: dict[str, int]) -> Event | None:
+    """Return what a record of another process tells, or None."""
+    kind: EventKind
+    seconds: float | None = None
+    match record:
+        case Built():
+            kind, commit, seconds = "build", record.commit, record.seconds
+            text = "the kernel is built" if record.ok else record.failure
+        case Booted():
+            commits[record.boot] = commit = record.commit
+            kind, seconds = "boot", record.seconds
+            text = "booted" if record.ok else record.failure
+        case Ran():
+            kind, commit, seconds = "run", commits.get(record.boot, -1), record.seconds
+            text = ", ".join(f"{name} {value:.6g}" for name, value in record.values.items())
+        case RunFailed():
+            kind, commit, text = "trouble", commits.get(record.boot, -1), record.failure
+        case _:
+            return None
+    event = Event(kind, text, None if commit < 0 else commit, seconds=seconds)
+    return _with_totals(event, tally)
+
+
+def _with_totals(event: Event, tally: Counter[str]) -> Event:
+    """Return the event with the totals so far. tally: how many records of each type there are."""
+    return replace(event, runs=tally["Ran"], boots=tally["Booted"], builds=tally["Built"])
+
+
+def exit_code(conclusion: Conclusion) -> int:
+    """Return the exit code that an ending stands for."""
+    return EXIT_CODES[conclusion.ending]
+
+
+def mark(
+    store: Store, stored: Stored, sha: str, verdict: Literal["good", "bad", "skip"], note: str = ""
+) -> None:
+    """Record what a person knows about a commit. Raises RequestError: not in range, or it has ended."""
+    _still_open(stored)
+    if sha not in stored.graph.shas:
+        raise RequestError(
+            f"the commit {sha[:12]} is not in the range of '{stored.id}'",
+            cure="'perfbisect log' shows the commits tested; any commit between good and bad can be marked",
+        )
+    store.append(stored.id, Marked(stored.graph.shas.index(sha), verdict, note))
+
+
+def discard(store: Store, stored: Stored, kind: Literal["testbed", "boot"], name: str, note: str) -> None:
+    """Throw away the samples of a testbed or of one boot. Raises RequestError if there are none."""
+    _still_open(stored)
+    names = {getattr(record, kind) for _, record, _ in store.records(stored.id) if isinstance(record, Booted)}
+    if name not in names:
+        raise RequestError(
+            f"the bisection '{stored.id}' has no {kind} '{name}'",
+            details=f"it has: {', '.join(sorted(names)) or 'none'}",
+        )
+    store.append(stored.id, Discarded(kind, name, note))
+
+
+def cancel(store: Store, stored: Stored) -> None:
+    """End a bisection for good; a process that runs it notices within a second and cleans up."""
+    _still_open(stored)
+    store.set_status(stored.id, "cancelled")
+
+
+def _still_open(stored: Stored) -> None:
+    if stored.status in ENDED:
+        raise RequestError(f"the bisection '{stored.id}' has ended ({stored.status})")
+
+
+def _conclusion(stored: Stored) -> Conclusion:
+    if stored.conclusion is None:
+        raise InfrastructureError(
+            f"the bisection '{stored.id}' stopped without a conclusion ({stored.status})",
+            cure=f"perfbisect resume {stored.id}",
+        )
+    return stored.conclusion

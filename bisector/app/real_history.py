@@ -1,0 +1,15 @@
+"""A real history for the simulator: only its shape is used, nothing is built."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bisector.model.records import CommitGraph
+
+
+def real_graph(repo: Path, good: str, bad: str) -> CommitGraph:
+    """Return the graph between two commits of a repository. Raises RequestError for ends that cannot be."""
+    from bisector.adapters.git.source import GitSource  # slow to import, and seldom needed
+
+    source = GitSource(repo.expanduser())
+    return source.graph(source.resolve(good), source.resolve(bad))

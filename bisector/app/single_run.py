@@ -1,0 +1,194 @@
+"""What is measured without a bisection: a workload tried out, one commit by hand, an A/A series."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bisector.app import wiring
+from bisector.app.accept import recipe_for
+from bisector.errors import RequestError
+from bisector.linux.settings_report import unset
+from bisector.schemas.settings import Settings
+from bisector.schemas.workload.compatibility import check_testbed
+from bisector.schemas.workload.workload import Workload, load_workload
+
+if TYPE_CHECKING:
+    from bisector.ports import BuildOrder, Fix, Job, Observed, Progress, RunResult, Session
+    from bisector.stats.aa_analysis import Calibration
+
+    OnObserved = Callable[[Observed], None]
+
+
+def order(
+    sha: str, recipe: str, layout: int = 0, patches: Sequence[Path] = (), fixes: Sequence[Fix] = ()
+) -> BuildOrder:
+    """Return the order for one build by hand."""
+    from bisector.ports import BuildOrder
+
+    return BuildOrder(sha, recipe, layout, tuple(patches), tuple(fixes))
+
+
+def known_fixes(repo: str | Path, said: Sequence[str]) -> tuple[Fix, ...]:
+    """Return what `--with-fix` names, REV or REV:GUILTY each. Raises RequestError."""
+    from bisector.adapters.git.backports import find_fix
+
+    return tuple(find_fix(Path(repo).expanduser(), one) for one in said)
+
+
+def needed_fixes(repo: str | Path, sha: str, fixes: Sequence[Fix]) -> tuple[Fix, ...]:
+    """Return those that a commit needs."""
+    from bisector.adapters.git.backports import needed
+
+    return needed(Path(repo).expanduser(), sha, fixes)
+
+
+def try_workload(
+    workload: Workload,
+    runs: int,
+    folder: Path,
+    progress: Progress,
+    on_observed: OnObserved = lambda _: None,
+) -> Iterator[RunResult]:
+    """Run a workload on this machine, under the kernel it has; warm-up runs come first and are given as well.
+
+    folder: where its program is built and its output kept; on_observed: told what each monitor saw, after the
+    runs. Raises as `ports.Session.run` does.
+    """
+    from bisector.adapters.agent.payload import workload_job
+    from bisector.adapters.machine.local_testbed import LocalTestbed, running_kernel
+
+    job = workload_job(workload, folder)
+    yield from _all_runs(
+        LocalTestbed().boot(running_kernel(), job, folder, progress), job, runs, progress, on_observed
+    )
+
+
+def measure_commit(
+    settings: Settings,
+    workload: Workload,
+    order: BuildOrder,
+    runs: int,
+    folder: Path,
+    progress: Progress,
+    *,
+    testbed_name: str | None = None,
+    on_observed: OnObserved = lambda _: None,
+) -> Iterator[RunResult]:
+    """Build one commit, boot it once on a testbed and run the workload there, as a bisection does.
+
+    Warm-up runs come first and are given as well; on_observed as in `try_workload`. Raises KernelError (the
+    commit), Busy while a bisection runs in this state folder, InfrastructureError.
+    """
+    from bisector.adapters.agent.payload import workload_job
+    from bisector.engine import executor
+    from bisector.schemas.kernel.recipe import with_fragments
+
+    the_lab = wiring.lab(settings)
+    spec = the_lab.testbed(testbed_name or the_lab.testbeds[0].name)
+    check_testbed(workload, spec)
+    machine = wiring.testbed(settings, the_lab, spec)
+    workload.check_clock(machine.clock)
+    order = dataclasses.replace(
+        order, recipe=with_fragments(order.recipe, workload.manifest.requires.fragments)
+    )
+    with executor.lock(settings.state_dir, f"run of {workload.name} on {spec.name}"):
+        kernel = wiring.builder(settings, settings.repo or Path.cwd(), the_lab).build(order, progress)
+        workload.check_userspace(kernel.userspace)
+        job = workload_job(workload, folder / "workload", kernel.arch)
+        yield from _all_runs(machine.boot(kernel, job, folder, progress), job, runs, progress, on_observed)
+
+
+def _all_runs(
+    session: Session, job: Job, runs: int, progress: Progress, on_observed: OnObserved
+) -> Iterator[RunResult]:
+    """Make the warm-up runs, so many more, and those of monitors; leave the boot, however that ends."""
+    try:
+        for name, why in unset(session.facts.facts).items():
+            progress(f"{name}: {why}")
+        for index in range(job.warmup + runs):
+            yield session.run(index)
+        for monitor in job.monitors:
+            on_observed(session.observe(monitor))
+    finally:
+        session.leave()
+
+
+def calibration(
+    settings: Settings,
+    rev: str,
+    *,
+    workload: str,
+    testbed_name: str | None,
+    recipe: str,
+    metric: str | None,
+    boots: int,
+    runs: int,
+    fresh: bool,
+    progress: Callable[[str], None],
+) -> tuple[Calibration, Path]:
+    """Measure one commit again and again on one testbed; return what that says, and where it is kept.
+
+    Boots of the very same setup that were kept before count, unless `fresh`; each boot is kept when it ends.
+    Raises RequestError, KernelError (the commit), InfrastructureError, or Busy while a bisection runs here.
+    """
+    from bisector.adapters.agent.payload import workload_job
+    from bisector.adapters.store import calibrations
+    from bisector.app.calibrate import Measured, measure
+    from bisector.engine import executor
+    from bisector.schemas.kernel.recipe import load_recipe, with_fragments
+
+    if boots < 2 or runs < 2:
+        raise RequestError("an A/A measurement needs at least two boots with two runs each")
+    manifest = load_workload(workload)
+    manifest.metric(metric)
+    the_lab = wiring.lab(settings)
+    spec = the_lab.testbed(testbed_name or the_lab.testbeds[0].name)
+    repo = settings.repo or Path.cwd()
+    sha = wiring.source(settings, repo).resolve(rev)
+    check_testbed(manifest, spec)
+    machine = wiring.testbed(settings, the_lab, spec)
+    manifest.check_clock(machine.clock)
+    unit = manifest.metric(metric, machine.clock)
+    path = calibrations.path_of(settings.state_dir, manifest.name, spec.name, unit.name)
+    folder = path.with_suffix("")
+    with executor.lock(settings.state_dir, f"calibration of {manifest.name} on {spec.name}"):
+        recipe = with_fragments(recipe, manifest.manifest.requires.fragments)
+        wanted = order(sha, recipe_for(settings, recipe, repo, sha))
+        arch = load_recipe(wanted.recipe).manifest.arch
+        job = workload_job(manifest, folder / "workload", arch)
+        facts = {
+            "commit": sha,
+            "recipe": wanted.recipe,
+            "payload": job.checksum,
+            "clock": machine.clock,
+            "unit": unit.unit,
+        }
+        kept = calibrations.load(path)
+        if kept is None or fresh or kept.facts != facts:
+            kept = calibrations.Kept(facts)
+
+        def keep(one: Measured) -> None:
+            nonlocal kept
+            assert kept is not None
+            kept = kept.plus(one.boot, one.boot_seconds, one.run_seconds)
+            calibrations.save(path, kept)
+
+        todo = range(len(kept.boots), boots)
+        if todo:
+            kernel = wiring.builder(settings, repo, the_lab).build(wanted, progress)
+            measure(
+                kernel,
+                [machine],
+                job,
+                unit.name,
+                boots=todo,
+                runs=runs,
+                folder=folder,
+                clock=wiring.SystemClock(),
+                progress=progress,
+                on_boot=keep,
+            )
+    return kept.analyse(settings.alpha), path

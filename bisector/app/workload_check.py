@@ -1,0 +1,161 @@
+"""Whether a workload is fit to be searched with: its samples, its programs, one run here."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from bisector.app.single_run import try_workload
+from bisector.errors import PerfbisectError, RequestError
+from bisector.model.format import count
+from bisector.schemas.kernel.recipe import DEFAULT_RECIPE, load_recipe, with_fragments
+from bisector.schemas.lab import TestbedSpec
+from bisector.schemas.workload.compatibility import lacks
+from bisector.schemas.workload.monitors import Monitors, shortfalls
+from bisector.schemas.workload.workload import Workload
+
+if TYPE_CHECKING:
+    from bisector.adapters.parsers.workload_output import OutputError
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing looked at. state: 'no' is a mistake to mend, 'note' is worth knowing."""
+
+    what: str
+    state: Literal["ok", "note", "no"]
+    words: str
+
+
+def check_workload(workload: Workload, testbeds: Sequence[TestbedSpec] = ()) -> Iterator[Finding]:
+    """Look at a loaded workload, cheapest first; ends with one run on this machine if that is possible.
+
+    testbeds: those of the lab, to be asked for what the workload requires.
+    """
+    manifest = workload.manifest
+    yield Finding(
+        "manifest",
+        "ok",
+        f"{count(len(manifest.expanded_metrics()), 'metric')} at {count(len(manifest.points()), 'point')}",
+    )
+    yield from _samples(workload)
+    missing = [name for name in manifest.programs() if shutil.which(name) is None]
+    yield from _where(workload)
+    yield from _kernel(workload)
+    yield from _testbeds(workload, testbeds)
+    if missing:
+        words = f"not run here: no {', '.join(missing)}"
+        yield Finding(
+            "run", "note", f"{words} (packages: {', '.join(manifest.requires.packages) or 'unknown'})"
+        )
+        return
+    if manifest.requires.block_device:
+        yield Finding("run", "note", "not run here: no device of this machine is named to be overwritten")
+        return
+    yield from _run(workload)
+
+
+def _samples(workload: Workload) -> Iterator[Finding]:
+    from bisector.adapters.parsers.workload_output import OutputError
+
+    empty = True
+    for path, found in read_samples(workload):
+        empty = False
+        if isinstance(found, OutputError):
+            yield Finding(f"samples/{path.name}", "no", str(found))
+        else:
+            yield Finding(f"samples/{path.name}", "ok", count(len(found), "metric"))
+    if empty:
+        words = "there is no samples/*.txt: keep what a run printed, as a test of 'parse'"
+        if workload.manifest.parse == "results":
+            words = f"there is nothing in samples/: keep what a run left as '{workload.manifest.results}'"
+        yield Finding("samples", "note", words)
+
+
+def read_samples(workload: Workload) -> Iterator[tuple[Path, dict[str, float] | OutputError]]:
+    """Return each sample output of the workload's folder with its metrics, or with what is wrong with it."""
+    from bisector.adapters.agent.payload import metric_specs
+    from bisector.adapters.parsers.run_files import values
+    from bisector.adapters.parsers.workload_output import OutputError, parse
+
+    manifest = workload.manifest
+    specs = metric_specs(manifest)
+    from_files = manifest.parse == "results"
+    for path in sorted((workload.folder / "samples").glob("*" if from_files else "*.txt")):
+        try:
+            if from_files:
+                yield path, values(path, specs)
+            else:
+                yield path, parse(manifest.parse, path.read_text(errors="replace"), specs)
+        except OutputError as error:
+            yield path, error
+
+
+def _where(workload: Workload) -> Iterator[Finding]:
+    from bisector.adapters.guest.rootfs import check_packages
+
+    manifest = workload.manifest
+    packages = ", ".join(manifest.packages())
+    if packages:
+        try:
+            check_packages(manifest.packages())
+        except RequestError as error:
+            yield Finding("guests", "no", error.message)
+        else:
+            yield Finding(
+                "guests", "note", f"get an image of their own with {packages}, built once (needs the network)"
+            )
+    fragments = manifest.requires.fragments
+    for name, words in shortfalls(manifest.monitors, manifest.userspaces, manifest.clocks, fragments):
+        yield Finding(f"monitor {name}", "note", words)
+    if "initramfs" not in manifest.userspaces:
+        yield Finding("old kernels", "note", "not for kernels that need an initramfs ('userspaces' says so)")
+    for clock in ("wall", "instructions"):
+        if clock not in manifest.clocks:
+            yield Finding("clock", "note", f"cannot be decided by the clock '{clock}'")
+
+
+def _kernel(workload: Workload) -> Iterator[Finding]:
+    fragments = workload.manifest.requires.fragments
+    if not fragments:
+        return
+    try:
+        load_recipe(with_fragments(DEFAULT_RECIPE, fragments))
+    except RequestError as error:
+        yield Finding("kernels", "no", f"{error.message}\n{error.details}")
+    else:
+        yield Finding("kernels", "note", f"are built with {', '.join(fragments)} beside their recipe")
+
+
+def _testbeds(workload: Workload, testbeds: Sequence[TestbedSpec]) -> Iterator[Finding]:
+    lacking = {testbed.name: lacks(workload, testbed) for testbed in testbeds}
+    for name, found in lacking.items():
+        state: Literal["note", "no"] = "no" if all(lacking.values()) else "note"
+        for lack in found:
+            yield Finding(f"testbed {name}", state, f"lacks {lack.words}; {lack.cure}")
+        if not found:
+            yield Finding(f"testbed {name}", "ok", "has what is required")
+
+
+def _run(workload: Workload) -> Iterator[Finding]:
+    with tempfile.TemporaryDirectory(prefix="perfbisect-") as scratch:
+        alone = {"warmup": 0, "settle": 0.0, "pause": 0.0, "monitors": Monitors()}
+        one = workload.manifest.model_copy(update=alone)
+        try:
+            results = list(try_workload(Workload(workload.folder, one), 1, Path(scratch), lambda _: None))
+        except PerfbisectError as error:
+            words = "\n".join(part for part in (error.message, error.details) if part)
+            needed = workload.manifest.requires.fragments
+            if needed:
+                words = f"not under this machine's kernel, which may lack {', '.join(needed)}: {words}"
+            yield Finding("run", "note" if needed else "no", words.rstrip())
+            return
+        for result in results:
+            values = ", ".join(f"{name} {value:.6g}" for name, value in result.values.items())
+            yield Finding("run", "ok", f"{result.seconds:.2f} s here; {values}")
+            if result.seconds * 2 > workload.manifest.timeout:
+                yield Finding("timeout", "note", f"{workload.manifest.timeout:g} s leave little room")

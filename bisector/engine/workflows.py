@@ -1,0 +1,141 @@
+"""The durable part: DBOS workflows that call a Driver, step by step.
+
+A killed process leaves its workflow pending, and the next executor of the state folder takes it up. Steps
+hand over small JSON values only; what they did is in the store. Workflows never raise: an error that
+DBOS had to keep would need pickle.
+
+Imported by `executor` alone, and late: DBOS takes 0.4 s to import.
+"""
+
+from __future__ import annotations
+
+import json
+import traceback
+from collections.abc import Mapping
+from typing import Any
+
+from dbos import DBOS, Serializer, SetWorkflowID
+
+from bisector.engine.trial_runner import Driver
+from bisector.errors import PerfbisectError
+from bisector.model.records import Conclusion, Measure
+from bisector.schemas import serialization
+
+APPLICATION_VERSION = "1"
+"""Of the workflows' steps: raised when their order or their values change."""
+QUEUE_POLL_SECONDS = 0.1
+"""A trial waits half of this on average; more often would only load the disk."""
+
+_drivers: dict[str, Driver] = {}
+"""Bisection id -> its driver in this process: workflows take only JSON, and live boots are no JSON."""
+
+
+class JsonSerializer(Serializer):
+    """JSON instead of DBOS's default, pickle: readable by people, and nothing in it can run."""
+
+    def serialize(self, data: Any) -> str:  # noqa: ANN401 - DBOS's interface
+        """Return data as JSON; an exception of DBOS's own becomes its text."""
+        return json.dumps(data, default=lambda value: {"__error__": f"{type(value).__name__}: {value}"})
+
+    def deserialize(self, serialized_data: str) -> Any:  # noqa: ANN401 - DBOS's interface
+        """Read what `serialize` wrote."""
+        data = json.loads(serialized_data)
+        if isinstance(data, dict) and set(data) == {"__error__"}:
+            return RuntimeError(data["__error__"])
+        return data
+
+    def name(self) -> str:
+        """Return the name that DBOS stores beside every value."""
+        return "perfbisect_json"
+
+
+def queue_of(testbed: str) -> str:
+    """Return the queue whose concurrency of one keeps a testbed to one trial at a time."""
+    return f"testbed-{testbed}"
+
+
+def attach(driver: Driver) -> None:
+    """Make a driver known to the workflows of its bisection."""
+    _drivers[driver.id] = driver
+
+
+def detach(bisection: str) -> None:
+    """Forget a driver."""
+    _drivers.pop(bisection, None)
+
+
+# No limit of attempts: every resume after a kill is one, and a person asked for it.
+@DBOS.workflow(name="bisection", max_recovery_attempts=None)
+def bisection(name: str, testbeds: list[str]) -> dict[str, Any]:
+    """Decide and carry out until there is a conclusion; return {'ended': how, ...}."""
+    busy: dict[str, Any] = {}
+    while True:
+        for testbed in testbeds:
+            if testbed in busy:
+                continue
+            answer = DBOS.run_step({"name": "decide"}, _decide, name, testbed)
+            if "error" in answer:
+                return answer
+            if "conclusion" in answer:
+                if busy:
+                    break  # let the others end: their trials may change it
+                return DBOS.run_step({"name": "conclude"}, _conclude, name, answer["conclusion"])
+            with SetWorkflowID(f"{DBOS.workflow_id}-trial-{answer['number']}"):
+                busy[testbed] = DBOS.enqueue_workflow(queue_of(testbed), trial, name, testbed, answer)
+        first = DBOS.wait_first(list(busy.values()), polling_interval_sec=QUEUE_POLL_SECONDS)
+        testbed = next(t for t, handle in busy.items() if handle.workflow_id == first.workflow_id)
+        del busy[testbed]
+        result = first.get_result(polling_interval_sec=QUEUE_POLL_SECONDS)
+        if "error" in result:
+            return dict(result)
+
+
+@DBOS.workflow(name="trial", max_recovery_attempts=None)
+def trial(name: str, testbed: str, answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Carry out one decision on one testbed."""
+    return DBOS.run_step({"name": "carry out"}, _carry_out, name, testbed, dict(answer))
+
+
+def _decide(name: str, testbed: str) -> dict[str, Any]:
+    try:
+        number, decision = _drivers[name].decide(testbed)
+    except Exception as error:
+        return _error(error)
+    key = "measure" if isinstance(decision, Measure) else "conclusion"
+    return {"number": number, key: serialization.to_json(decision)}
+
+
+def _conclude(name: str, conclusion: Mapping[str, Any]) -> dict[str, Any]:
+    value = serialization.conclusion_from(conclusion)
+    try:
+        _drivers[name].conclude(value)
+    except Exception as error:
+        return _error(error)
+    return {"ended": value.ending.value}
+
+
+def _carry_out(name: str, testbed: str, answer: Mapping[str, Any]) -> dict[str, Any]:
+    measure = serialization.decision_from(answer["measure"])
+    if isinstance(measure, Conclusion):
+        return {}
+    try:
+        _drivers[name].carry_out(answer["number"], measure, testbed)
+    except Exception as error:
+        return _error(error)
+    return {}
+
+
+def _error(error: Exception) -> dict[str, Any]:
+    """Return an error as values. One that is not ours is a defect: it is told with its traceback."""
+    if isinstance(error, PerfbisectError):
+        return {
+            "error": error.message,
+            "details": error.details,
+            "cure": error.cure,
+            "exit_code": error.exit_code,
+        }
+    return {
+        "error": f"internal error: {type(error).__name__}: {error}",
+        "details": "".join(traceback.format_exception(error)),
+        "cure": "this is a defect of perfbisect: please report it; 'perfbisect resume' tries again",
+    }

@@ -1,0 +1,123 @@
+"""The Typer application: global options, and the commands of the modules beside this one.
+
+Modules are imported when the application is made, so none of them imports anything slow at its top.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import logging
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import bisector
+
+HELP = """Find the commit that made Linux slower.
+
+Examples:
+
+  perfbisect doctor
+
+  perfbisect plan --repo ~/linux --good v6.1 --bad v6.2 --workload pipe-test
+
+  perfbisect start --repo ~/linux --good v6.1 --bad v6.2 --workload pipe-test
+
+  perfbisect report
+"""
+
+_MODULES = (
+    "start",
+    "query",
+    "plan",
+    "annotate",
+    "compare",
+    "profile",
+    "simulate",
+    "calibrate",
+    "workload",
+    "kernel",
+    "lab",
+    "doctor",
+)
+"""Each holds `register(app)`; the order is that of `--help`."""
+
+
+@dataclass
+class Call:
+    """The global options of this command line."""
+
+    config: Path | None = None
+    debug: bool = False
+
+
+_call = Call()
+
+
+def settings_of_call() -> Call:
+    """Return the global options that came before the command."""
+    return _call
+
+
+def application() -> typer.Typer:
+    """Make the application with all its commands."""
+    _call.config, _call.debug = None, False
+    app = typer.Typer(
+        name="perfbisect",
+        help=HELP,
+        rich_markup_mode=None,  # plain help: the same on a terminal, in a pipe and in the documentation
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    )
+    app.callback()(_globals)
+    for name in _MODULES:
+        importlib.import_module(f"{__package__}.{name}").register(app)
+    _keep_lines(app)
+    return app
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"perfbisect {bisector.__version__}")
+        raise typer.Exit
+
+
+def _globals(
+    config: Annotated[
+        Path | None,
+        typer.Option(help="Settings file. [default: perfbisect.toml, looked for upwards from here]"),
+    ] = None,
+    debug: Annotated[bool, typer.Option("--debug", help="Log every command; show tracebacks.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_version, help="Print the version.")
+    ] = False,
+) -> None:
+    _call.config, _call.debug = config, debug
+    logging.basicConfig(
+        level=logging.DEBUG if debug else logging.WARNING,
+        stream=sys.stderr,
+        format="%(asctime)s %(name)s: %(message)s" if debug else "%(message)s",
+    )
+
+
+def _keep_lines(app: typer.Typer) -> None:
+    """Mark lists and indented lines in help texts, which would be filled into one paragraph otherwise."""
+    for command in app.registered_commands:
+        text = command.help or (command.callback.__doc__ if command.callback else "") or ""
+        command.help = kept(text)
+    for group in app.registered_groups:
+        if group.typer_instance is not None:
+            _keep_lines(group.typer_instance)
+    info = app.info
+    if isinstance(info.help, str):
+        info.help = kept(info.help)
+
+
+def kept(text: str) -> str:
+    """Return help text whose lists and indented paragraphs Click leaves as they are."""
+    paragraphs = inspect.cleandoc(text).split("\n\n")
+    return "\n\n".join(f"\b\n{part}" if part.startswith(("* ", "  ")) else part for part in paragraphs)

@@ -1,0 +1,186 @@
+"""From the arguments of `perfbisect compare` to columns of samples: files, folders, stdin, stored builds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bisector.errors import PerfbisectError, RequestError
+from bisector.interfaces.cli import options
+from bisector.model.records import Direction, Metric
+from bisector.report import kernel_differences
+from bisector.stats.samples import SampleSet, Series, halves, with_ratios
+
+if TYPE_CHECKING:
+    from bisector.schemas.settings import Settings
+
+Column = list[SampleSet]
+
+_TOLD = 5
+"""Settings that are told one by one; 'perfbisect show' has them all."""
+
+_LABELLED = re.compile(r"(?P<label>[^=@/]+)(?:@(?P<testbed>[^=/]+))?=(?P<place>.+)")
+_STORED = re.compile(r"(?P<bisection>[a-z0-9][\w.-]*):(?P<rev>.+)")
+
+
+def columns(wanted: Sequence[str], bisection: str | None) -> tuple[list[Column], bool]:
+    """Return one column a kernel, and whether a kernel is compared with itself.
+
+    A place that is named twice is dealt into halves. Places with one label are one kernel: on other testbeds,
+    or in more boots. Raises RequestError.
+    """
+    places = [_split(argument) for argument in wanted]
+    if len(places) == 2 and places[0] == places[1]:
+        if places[0][2] == "-":
+            raise RequestError("standard input can be read only once", cure="write it to a file first")
+        pairs = [halves(s) for s in _read(places[0][2], bisection)]
+        return [[p[0] for p in pairs], [p[1] for p in pairs]], True
+    if sum(place == "-" for _, _, place in places) > 1:
+        raise RequestError("standard input can be read only once", cure="write it to a file first")
+    by_label: dict[str, Column] = {}
+    labels = _labels(places)
+    found = [_read(place, bisection) for _, _, place in places]
+    own = [{s.name for s in sets} for sets in found]
+    named = all(len(names) == 1 for names in own) and len(set.union(*own)) == len(set(labels))
+    for (given, testbed, _), label, sets in zip(places, labels, found, strict=True):
+        several = named or len({s.name for s in sets}) > 1  # `size` of two kernels in one file
+        for one in sets:
+            name = one.name if several and given is None else label
+            one = replace(one, name=name, testbed=testbed if testbed is not None else one.testbed)
+            _add(by_label.setdefault(name, []), one)
+    found_columns = list(by_label.values())
+    _environment(found_columns)
+    return [[with_ratios(s) for s in column] for column in found_columns], False
+
+
+def _environment(found: list[Column]) -> None:
+    """Note with each column in what its machine was set otherwise than the base's on the same testbed."""
+    for column in found[1:]:
+        for i, one in enumerate(column):
+            base = next((s for s in found[0] if s.testbed == one.testbed), None)
+            if base is None or not (base.facts and one.facts):
+                continue
+            seen = kernel_differences.compare({}, {}, base.facts, one.facts)
+            changes = [*seen.settings, *seen.mitigations, *seen.sysctls]
+            if changes:
+                told = "; ".join(f"{name}: {before} -> {after}" for name, before, after in changes[:_TOLD])
+                more = f"; and {len(changes) - _TOLD} more" if len(changes) > _TOLD else ""
+                note = f"its machine was set otherwise than {base.name}'s: {told}{more}"
+                column[i] = replace(one, notes=(*one.notes, note))
+
+
+def stored_name(place: str) -> tuple[str, str] | None:
+    """Return (bisection, rev) if a place is written as a commit of a bisection."""
+    match = _STORED.fullmatch(place)
+    return (match["bisection"], match["rev"]) if match is not None else None
+
+
+def directed(found: list[Column], better: Mapping[str, Direction], unit: str) -> list[Column]:
+    """Return the columns with the directions and unit that the command line gives; '' is for every metric."""
+
+    def told(name: str, series: Series) -> Series:
+        way = better.get(name, better.get("", series.better))
+        return replace(series, better=way, unit=series.unit or unit)
+
+    known = {name for column in found for s in column for name in s.series}
+    for name in better:
+        if name and name not in known:
+            raise RequestError(
+                f"--better: there is no metric '{name}'", details=f"there are: {', '.join(known)}"
+            )
+    return [[replace(s, series={n: told(n, x) for n, x in s.series.items()}) for s in c] for c in found]
+
+
+def _split(argument: str) -> tuple[str | None, str | None, str]:
+    match = _LABELLED.fullmatch(argument)
+    if match is None or argument == "-" or Path(argument).exists():
+        return None, None, argument
+    return match["label"], match["testbed"], match["place"]
+
+
+def _read(place: str, bisection: str | None) -> list[SampleSet]:
+    from bisector.app.import_results import read_results
+
+    if place == "-" or Path(place).exists():
+        return read_results(place)
+    match = _STORED.fullmatch(place)
+    try:
+        if match is not None:
+            return _measured(options.settings(), match["bisection"], match["rev"])
+        return _measured(options.settings(), bisection, place)
+    except PerfbisectError as error:
+        if bisection is not None or match is not None:
+            raise
+        raise RequestError(
+            f"{place}: there is no such file, and no commit of the latest bisection has that name",
+            details=error.message,
+            cure="give a file, a folder, '-', or BISECTION:REV ('perfbisect list' shows bisections)",
+        ) from error
+
+
+def _measured(settings: Settings, bisection: str | None, rev: str) -> list[SampleSet]:
+    from bisector.interfaces.cli import load_report
+    from bisector.report import stored_samples
+
+    material = load_report.material(settings, load_report.find(settings, bisection))
+    index = load_report.index(settings, material, rev)
+    found = stored_samples.sets(material, index, rev, _metrics(material.request, material.goal.metric))
+    if not found:
+        raise RequestError(
+            f"{rev} has not been measured in the bisection {material.id}",
+            cure=f"'perfbisect show {material.id}' lists the commits that were",
+        )
+    return found
+
+
+def _metrics(request: Mapping[str, Any], deciding: Metric) -> dict[str, Metric]:
+    from bisector.schemas.workload.workload import load_workload
+
+    try:
+        workload = load_workload(str(request.get("workload", "")))
+        workload = workload.with_parameters(request.get("param") or {})
+        found = {m.name: m.metric() for m in workload.manifest.expanded_metrics()}
+    except PerfbisectError:  # its folder is gone: the deciding metric is known all the same
+        found = {}
+    return {**found, deciding.name: deciding}
+
+
+def _add(column: Column, one: SampleSet) -> None:
+    """Add a set to its column; more boots of a testbed that is there already go behind its boots."""
+    for i, known in enumerate(column):
+        if known.testbed == one.testbed:
+            series = dict(known.series)
+            for name, new in one.series.items():
+                old = series.get(name)
+                series[name] = replace(old, boots=(*old.boots, *new.boots)) if old is not None else new
+            missing = {k: v for k, v in {**one.missing, **known.missing}.items() if k not in series}
+            column[i] = replace(
+                known,
+                series=series,
+                missing=missing,
+                notes=(*known.notes, *one.notes),
+                sizes={**one.sizes, **known.sizes},
+                facts={**one.facts, **known.facts},
+            )
+            return
+    column.append(one)
+
+
+def _labels(places: Sequence[tuple[str | None, str | None, str]]) -> list[str]:
+    """Return a name for each place: the label it was given, else its file's name, else its whole path."""
+    short = [Path(place).name if Path(place).exists() else place for _, _, place in places]
+    stems = [
+        Path(s).stem if Path(p).is_file() and Path(s).stem else s
+        for s, (_, _, p) in zip(short, places, strict=True)
+    ]
+    for names in (stems, short):
+        if len(set(names)) == len(set(places)):
+            break
+    else:
+        names = [place for _, _, place in places]
+    return [
+        given or ("stdin" if name == "-" else name) for (given, _, _), name in zip(places, names, strict=True)
+    ]

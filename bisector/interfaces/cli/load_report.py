@@ -1,0 +1,139 @@
+"""From the store and the repository to the material of a report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence, Set
+from typing import TYPE_CHECKING, Any
+
+from bisector.errors import PerfbisectError, RequestError
+from bisector.interfaces.cli import services
+from bisector.model.records import Booted, Built, Conclusion, Marked, Measure, Record
+from bisector.report.report_model import Commit, Material, named
+
+if TYPE_CHECKING:
+    from bisector.interfaces.cli.services import Stored
+    from bisector.schemas.request import Accepted
+    from bisector.schemas.settings import Settings
+
+
+def find(settings: Settings, wanted: str | None) -> Stored:
+    """Return a bisection by id or the unique beginning of one; the latest without a name.
+
+    Raises RequestError if there is none, or more than one.
+    """
+    store = services.store(settings)
+    if wanted is None:
+        everything = store.list()
+        if not everything:
+            raise RequestError(
+                "there is no bisection yet", cure="perfbisect start --good A --bad B --workload W makes one"
+            )
+        return everything[0]
+    matching = [s for s in store.list() if s.id.startswith(wanted)]
+    exact = [s for s in matching if s.id == wanted]
+    if len(exact or matching) > 1:
+        raise RequestError(
+            f"'{wanted}' is the beginning of several bisections", details="\n".join(s.id for s in matching)
+        )
+    return (exact or matching or [store.load(wanted)])[0]
+
+
+def status(settings: Settings, stored: Stored) -> str:
+    """Return the status; one that was killed as it ran is 'interrupted', whatever it could still write."""
+    from bisector.app import bisections
+
+    if stored.status == "running" and bisections.runner(settings.state_dir) != stored.id:
+        return "interrupted"
+    return stored.status
+
+
+def material(settings: Settings, stored: Stored, *, so_far: bool = False) -> Material:
+    """Return all that a report of this bisection needs; a repository that is gone costs only the names.
+
+    so_far: with what can be said before the end, which takes the planner seconds on a long history.
+    """
+    from bisector.schemas.request import Accepted
+
+    store = services.store(settings)
+    accepted = Accepted.model_validate_json(stored.request)
+    records, decisions = store.records(stored.id), store.decisions(stored.id)
+    wanted = {stored.graph.good, stored.graph.bad}
+    for _, record, _ in records:
+        if isinstance(record, Built | Booted | Marked):
+            wanted.add(record.commit)
+    for _, decision in decisions:
+        if isinstance(decision, Measure):
+            wanted.add(decision.commit)
+    early = _so_far(settings, stored, accepted, records) if so_far and stored.conclusion is None else None
+    known = stored.conclusion or early
+    findings = known.findings if known else ()
+    for finding in findings:
+        wanted |= {*named(finding), *finding.parents}
+    alone = {f.commits[0] for f in findings if len(f.commits) == 1}
+    folder = settings.state_dir / "bisections" / stored.id
+    return Material(
+        id=stored.id,
+        created=stored.created,
+        status=status(settings, stored),
+        request=_request(accepted.request.model_dump(mode="json")),
+        graph=stored.graph,
+        goal=accepted.the_goal(),
+        conclusion=stored.conclusion,
+        records=records,
+        decisions=decisions,
+        commits=_names(settings, accepted.request.repo, stored.graph.shas, sorted(wanted), alone),
+        host=_host(folder, accepted.version),
+        files={"raw output": str(folder)},
+        so_far=early,
+    )
+
+
+def _so_far(
+    settings: Settings,
+    stored: Stored,
+    accepted: Accepted,
+    records: Sequence[tuple[int, Record, Mapping[str, str]]],
+) -> Conclusion | None:
+    """Return what can be said before the end; None while nothing has been measured."""
+    from bisector.model.state import fold
+
+    goal = accepted.the_goal()
+    state = fold(stored.graph, goal, [record for _, record, _ in records])
+    if not any(v.samples for v in state.visits):
+        return None
+    planner = services.planner(settings, accepted.workload, accepted.testbeds, goal.metric.name)
+    return planner.so_far(state)
+
+
+def index(settings: Settings, material: Material, rev: str) -> int:
+    """Return which commit of the bisection a name means. Raises RequestError: unknown, or not part of it."""
+    matching = [i for i, sha in enumerate(material.graph.shas) if sha.startswith(rev)]
+    if len(matching) == 1:
+        return matching[0]
+    sha = services.source(settings, str(material.request["repo"])).resolve(rev)
+    if sha not in material.graph.shas:
+        raise RequestError(f"{rev} ({sha[:12]}) is not part of the bisection {material.id}")
+    return material.graph.shas.index(sha)
+
+
+def _request(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in data.items() if value not in (None, [], False)}
+
+
+def _names(
+    settings: Settings, repo: str, shas: Sequence[str], wanted: Sequence[int], described: Set[int]
+) -> dict[int, Commit]:
+    try:
+        source = services.source(settings, repo)
+        infos = {i: source.info(shas[i], describe=i in described) for i in wanted}
+    except PerfbisectError:
+        return {}
+    return {i: Commit(x.sha, x.subject, x.author, x.when, x.describe) for i, x in infos.items()}
+
+
+def _host(folder: Any, version: str) -> dict[str, str]:  # noqa: ANN401 - a Path
+    """What the engine kept about the machine when the bisection began, beside the version of perfbisect."""
+    kept = folder / "host.json"
+    about = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
+    return {"perfbisect": version, **{str(k): str(v) for k, v in about.items()}}

@@ -1,0 +1,232 @@
+"""Looking at bisections: list, status, show, report, log. None of them changes anything."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bisector.interfaces.cli import options, output
+from bisector.model.records import EXIT_CODES, Conclusion, Measure
+
+if TYPE_CHECKING:
+    from bisector.interfaces.cli.services import Stored
+    from bisector.report.report_model import Material
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    app.command(name="list")(list_)
+    app.command()(status)
+    app.command()(show)
+    app.command()(report)
+    app.command()(log)
+
+
+def list_(as_json: options.Json = False) -> None:
+    """List all bisections, the latest first.
+
+    Example:
+
+      perfbisect list
+    """
+    from bisector.interfaces.cli import load_report, services
+
+    settings = options.settings()
+    rows = [_row(s, load_report.status(settings, s)) for s in services.store(settings).list()]
+    if as_json:
+        output.facts(rows)
+        return
+    if not rows:
+        print("No bisection yet.")
+        return
+    header = ("ID", "STATUS", "STARTED", "WORKLOAD", "GOOD", "BAD", "RESULT")
+    print(output.table(header, [tuple(str(row[name.lower()] or "") for name in header) for row in rows]))
+
+
+def status(identity: options.Id = None, as_json: options.Json = False) -> None:
+    """Say where a bisection stands: what it does and why, what it has spent, what it believes.
+
+    Examples:
+
+      perfbisect status
+
+      perfbisect status --json
+    """
+    from bisector.interfaces.cli import load_report
+
+    settings = options.settings()
+    stored = load_report.find(settings, identity)
+    material = load_report.material(settings, stored)
+    data = _status(material)
+    if as_json:
+        output.facts(data)
+        return
+    rows = {
+        "bisection": f"{stored.id}, {data['status']}",
+        "range": f"{data['candidates']} candidates, {data['tested']} commits tested",
+        "spent": ", ".join(f"{name}: {text}" for name, text in data["costs"].items() if name != "overhead"),
+    }
+    if data["doing"]:
+        rows["now"] = f"{data['doing']}\n{data['reason']}"
+    if data["result"]:
+        rows["result"] = data["result"]
+    print(output.pairs(rows))
+
+
+def show(
+    identity: options.Id = None,
+    rev: Annotated[str | None, typer.Option("--commit", help="Only this commit: a name or an id.")] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Show every trial with its samples, verdict and reason; with --commit all that is known of one.
+
+    Examples:
+
+      perfbisect show
+
+      perfbisect show --commit rt-10
+    """
+    from bisector.interfaces.cli import load_report
+    from bisector.report import json_report, trials
+
+    settings = options.settings()
+    material = load_report.material(settings, load_report.find(settings, identity))
+    if rev is None:
+        if as_json:
+            output.facts(json_report.render(material)["trials"])
+        else:
+            print("\n".join(trials.lines(material)).strip("\n"))
+        return
+    index = load_report.index(settings, material, rev)
+    known: dict[str, Any] = {
+        "commit": material.graph.shas[index],
+        "subject": material.commit(index).subject,
+        "untestable": material.state.untestable.get(index),
+        "mark": material.state.marks.get(index),
+        "kernel": dict(material.kernel(index)),
+        "trials": [
+            t for t in json_report.render(material)["trials"] if t["commit"] == material.graph.shas[index]
+        ],
+        "facts": dict(material.facts(index)),
+    }
+    if as_json:
+        output.facts(known)
+        return
+    kernel = known["kernel"]
+    print(
+        output.pairs(
+            {
+                "commit": material.label(index),
+                **({"untestable": known["untestable"]} if known["untestable"] else {}),
+                **({"mark": known["mark"]} if known["mark"] else {}),
+                **{k: str(kernel[k]) for k in ("release", "config", "image", "log") if kernel.get(k)},
+            }
+        )
+    )
+    for trial in known["trials"]:
+        values = " ".join(str(run["value"]) for run in trial["runs"])
+        print(f"{trial['boot']}  {trial['purpose']}  {values}\n    {trial['verdict']}")
+
+
+def report(
+    identity: options.Id = None,
+    as_json: options.Json = False,
+    to: Annotated[
+        Path | None, typer.Option("--output", help="Write to this file instead of the terminal.")
+    ] = None,
+) -> None:
+    """Print the report of a bisection, finished or not.
+
+    Examples:
+
+      perfbisect report
+
+      perfbisect report --json --output report.json
+    """
+    from bisector.interfaces.cli import load_report
+    from bisector.report import json_report, text
+
+    settings = options.settings()
+    material = load_report.material(settings, load_report.find(settings, identity), so_far=True)
+    content = json.dumps(json_report.render(material), indent=2) + "\n" if as_json else text.render(material)
+    if to is not None:
+        to.write_text(content, encoding="utf-8")
+        output.note(f"report written to {to}")
+    else:
+        print(content, end="")
+
+
+def log(identity: options.Id = None) -> None:
+    """Print a bisection as `git bisect log` does; `git bisect replay` accepts it.
+
+    Examples:
+
+      perfbisect log
+
+      perfbisect log > log; git bisect replay log
+    """
+    from bisector.interfaces.cli import load_report
+    from bisector.report import bisect_log
+
+    settings = options.settings()
+    print(bisect_log.render(load_report.material(settings, load_report.find(settings, identity))), end="")
+
+
+def result(material: Material) -> str:
+    """Return the conclusion in one line; empty while there is none."""
+    from bisector.report import phrases
+
+    conclusion = material.conclusion
+    if conclusion is None:
+        return ""
+    names = "; ".join(
+        ", ".join(material.label(i) for i in f.commits[:3]) + (" ..." if len(f.commits) > 3 else "")
+        for f in conclusion.culprits
+    )
+    return f"{phrases.ending(conclusion.ending).lower()}{': ' if names else ''}{names}"
+
+
+def _row(stored: Stored, status: str) -> dict[str, Any]:
+    accepted = json.loads(stored.request)
+    asked = accepted.get("request", accepted)
+    started = datetime.datetime.fromtimestamp(stored.created, datetime.UTC)
+    ended: Conclusion | None = stored.conclusion
+    found = ""
+    if ended is not None:
+        shas = [stored.graph.shas[i][:12] for f in ended.culprits for i in f.commits]
+        found = f"{ended.ending.value} {' '.join(shas[:3])}{' ...' if len(shas) > 3 else ''}".strip()
+    return {
+        "id": stored.id,
+        "status": status,
+        "started": started.strftime("%Y-%m-%d %H:%M"),
+        "workload": Path(str(asked.get("workload", ""))).name,
+        "good": asked.get("good"),
+        "bad": asked.get("bad"),
+        "result": found,
+        "exit_code": EXIT_CODES[ended.ending] if ended is not None else None,
+    }
+
+
+def _status(material: Material) -> dict[str, Any]:
+    from bisector.report import trials
+
+    last = material.decisions[-1][1] if material.decisions else None
+    running = material.status == "running" and isinstance(last, Measure)
+    return {
+        "id": material.id,
+        "status": material.status,
+        "candidates": sum(material.graph.candidate),
+        "tested": len({t.booted.commit for t in material.trials}),
+        "untestable": len(material.state.untestable),
+        "costs": trials.costs(material),
+        "doing": f"{last.purpose}: {material.label(last.commit)}"
+        if running and isinstance(last, Measure)
+        else "",
+        "reason": last.reason if running and isinstance(last, Measure) else "",
+        "result": result(material),
+        "exit_code": EXIT_CODES[material.conclusion.ending] if material.conclusion else None,
+    }

@@ -1,0 +1,32 @@
+"""Numbers in words, for reasons, conclusions and reports: signs that cannot be read two ways."""
+
+from __future__ import annotations
+
+import math
+
+from bisector.model.records import Interval
+
+
+def count(number: int, thing: str) -> str:
+    """Return '1 run', '2 runs'."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+def percent(fraction: float, digits: int = 1) -> str:
+    """Return a signed percentage; what is rounded to nothing has no sign."""
+    if not math.isfinite(fraction):
+        return "?"
+    text = f"{100 * fraction:+.{digits}f}%"
+    return text if any(digit in text for digit in "123456789") else text[1:]
+
+
+def interval(value: Interval, digits: int = 2) -> str:
+    """Return '+1.90% .. +2.30%', or 'none' where one end is open."""
+    if math.isinf(value.low) or math.isinf(value.high):
+        return "none"
+    return f"{percent(value.low, digits)} .. {percent(value.high, digits)}"
+
+
+def change(value: Interval) -> str:
+    """Return a relative change with its interval: '+2.10% (+1.90% .. +2.30%)'."""
+    return f"{percent(value.estimate, 2)} ({interval(value)})"

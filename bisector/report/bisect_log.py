@@ -1,0 +1,86 @@
+"""A bisection as `git bisect log` prints it: git's own replay accepts it, trials stand in the comments."""
+
+from __future__ import annotations
+
+import shlex
+from statistics import fmean
+
+from bisector.model.records import CommitGraph, Ending
+from bisector.report import phrases
+from bisector.report.report_model import Material
+from bisector.report.trials import level, values, verdict
+
+
+def render(material: Material) -> str:
+    """Return the log. A commit whose trials contradict the culprit that was found is only a comment."""
+    graph, conclusion = material.graph, material.conclusion
+    paths = [str(p) for p in material.request.get("paths") or ()]
+    out = [f"# perfbisect {material.id}: {material.goal.metric.name}, {material.status}"]
+    out.append("git bisect start" + (f" -- {shlex.join(paths)}" if paths else ""))
+    out += _line(material, graph.bad, "bad") + _line(material, graph.good, "good")
+    after: frozenset[int] | None = None
+    if conclusion is not None and conclusion.ending is Ending.CULPRIT:
+        after = descendants(graph, conclusion.findings[0].commits[0])
+    told = {graph.good, graph.bad}
+    for number, trial in enumerate(material.trials, start=1):
+        commit = trial.booted.commit
+        out.append(
+            f"# trial {number}: [{material.graph.shas[commit][:12]}] {trial.reason or 'no reason kept'}"
+        )
+        if trial.values:
+            out.append(f"#   {material.goal.metric.name}: {values(trial)} {material.goal.metric.unit}")
+        out.append(f"#   {verdict(material, trial)}")
+        if commit in told or commit in material.state.untestable:
+            continue
+        if not graph.candidate[commit] and commit not in graph.merge_bases:
+            out.append("#   below the range, for the offset of a branch; not part of the replay")
+            continue
+        side = _side(material, commit)
+        if side is None:
+            continue
+        told.add(commit)
+        expected = side if after is None else "bad" if commit in after else "good"
+        if side == expected:
+            out += _line(material, commit, side)
+        else:
+            out.append(f"#   measured '{side}', which the final proof contradicts; not part of the replay")
+    for commit, why in sorted(material.state.untestable.items()):
+        if commit not in told:
+            out.append(f"# {why}".splitlines()[0])
+            out += _line(material, commit, "skip")
+    if conclusion is not None:
+        for finding in conclusion.findings:
+            kind = "first bad commit" if len(finding.commits) == 1 else "possible first bad commit"
+            if finding.small:
+                kind = "smaller than the threshold"
+            for commit in finding.commits:
+                out.append(
+                    f"# {kind}: [{graph.shas[commit]}] {material.commit(commit).subject} "
+                    f"({phrases.effect(finding.effect, material.goal.metric.better)})"
+                )
+    return "\n".join(out) + "\n"
+
+
+def descendants(graph: CommitGraph, commit: int) -> frozenset[int]:
+    """Return the commit and all that contain it. Parents come before children in the graph's order."""
+    found = {commit}
+    for index in range(commit + 1, len(graph.shas)):
+        if any(parent in found for parent in graph.parents[index]):
+            found.add(index)
+    return frozenset(found)
+
+
+def _side(material: Material, commit: int) -> str | None:
+    mark = material.state.marks.get(commit)
+    if mark is not None:
+        return mark
+    here = level(material, commit)
+    good, bad = level(material, material.graph.good), level(material, material.graph.bad)
+    if here is None or good is None or bad is None or good == bad:
+        return None
+    return "bad" if (here - fmean((good, bad))) * (bad - good) > 0 else "good"
+
+
+def _line(material: Material, commit: int, word: str) -> list[str]:
+    sha = material.graph.shas[commit]
+    return [f"# {word}: [{sha}] {material.commit(commit).subject}", f"git bisect {word} {sha}"]

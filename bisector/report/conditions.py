@@ -1,0 +1,84 @@
+"""The conditions of a result: what was asked for, and where it was measured."""
+
+from __future__ import annotations
+
+import json
+
+from bisector.linux import settings_report
+from bisector.report import phrases
+from bisector.report.report_model import Material
+
+_CLOCKS = {
+    "instructions": (
+        "instructions: the guest's clock advances with the instructions it executes (emulation, icount). "
+        "Repeatable to a fraction of a percent on a busy machine, and blind to cache misses, memory speed "
+        "and I/O: it sees longer code paths, not slower hardware use."
+    ),
+    "wall": "wall: real time. It sees everything, other load on the machine included.",
+}
+
+
+def asked(material: Material) -> str:
+    """Return the range and the metric in one sentence."""
+    g = material.graph
+    count = sum(g.candidate)
+    return (
+        f"{count} candidate{'s' if count != 1 else ''} between {material.label(g.good)} and "
+        f"{material.label(g.bad)}, judged by {material.goal.metric.name}"
+    )
+
+
+def request(material: Material) -> list[str]:
+    """Return what the user asked for."""
+    goal = material.goal
+    threshold = goal.metric.threshold
+    rows = {
+        "started": f"{phrases.date(material.created)}, id {material.id}",
+        "range": asked(material),
+        "metric": f"{goal.metric.name} in {goal.metric.unit}, {goal.metric.better} is better",
+        "threshold": f"{100 * threshold.value:g}% of good"
+        if threshold.relative
+        else f"{threshold.value:g} {goal.metric.unit}",
+        "alpha": f"{goal.alpha:g}",
+        "clock": _CLOCKS[goal.clock],
+    }
+    for name, value in material.request.items():
+        if name not in rows and value not in (None, "", [], (), False, {}):
+            rows[name] = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    return phrases.heading("What was asked") + phrases.pairs(rows)
+
+
+def where(material: Material) -> list[str]:
+    """Return the machines, images and tools that were used."""
+    out = phrases.heading("Where it was measured")
+    rows = dict(material.host)
+    guest = material.facts(material.graph.good) or material.facts(material.graph.bad)
+    for name in ("cpu.model", "memory.total", "clocksource", "cpus.online", "cmdline"):
+        if guest.get(name):
+            rows[f"guest {name}"] = guest[name]
+    rows |= _settings(material)
+    for name in ("workload", "image"):
+        sums = sorted({t.note[name] for t in material.trials if t.note.get(name)})
+        if sums:
+            rows[f"{name} checksum"] = ", ".join(sums)
+            if len(sums) > 1:
+                rows[f"{name} checksum"] += " - it changed: boots on both sides of the change do not compare"
+    toolchains = sorted({str(k["toolchain"]) for k in material.kernels.values() if k.get("toolchain")})
+    if toolchains:
+        rows["toolchain"] = ", ".join(toolchains)
+    rows.update(material.files)
+    return out + phrases.pairs(rows)
+
+
+def _settings(material: Material) -> dict[str, str]:
+    """Return what was set on each testbed, by its first boot; named where there are several."""
+    first: dict[str, dict[str, str]] = {}
+    for trial in material.trials:
+        if trial.booted.ok and trial.note.get("facts"):
+            facts = {str(k): str(v) for k, v in json.loads(trial.note["facts"]).items()}
+            first.setdefault(trial.booted.testbed, settings_report.settings(facts))
+    return {
+        f"set {name}" if len(first) == 1 else f"set {name} on {testbed}": words
+        for testbed, found in first.items()
+        for name, words in found.items()
+    }

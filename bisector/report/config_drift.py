@@ -1,0 +1,83 @@
+"""How the effective configuration changes along the range, between the kernels that were built."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+from bisector.model.dag import History
+from bisector.model.format import count
+from bisector.report import phrases
+from bisector.report.kernel_differences import changed_options
+from bisector.report.report_model import Material
+
+_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Drift:
+    """An option that changed its value within the commits of `last`..`first` (indices, both built)."""
+
+    name: str
+    before: str
+    after: str
+    last: int
+    first: int
+    commits: int
+
+
+def find(material: Material) -> tuple[Drift, ...]:
+    """Return every change of an option with the shortest stretch that is known to hold it, the oldest first.
+
+    Compared are the built commits with the nearest built ones among their ancestors.
+    """
+    options = _options(material)
+    built = sorted(options)
+    history = History(material.graph)
+    found: dict[tuple[str, str, str], Drift] = {}
+    for first in built:
+        inside = history.ancestors(first)
+        below = [a for a in built if a != first and inside[a]]
+        nearest = [a for a in below if not any(b != a and history.is_ancestor(a, b) for b in below)]
+        for last in nearest:
+            commits = int((inside & ~history.ancestors(last)).sum())
+            for name, before, after in changed_options(options[last], options[first]):
+                drift = Drift(name, before, after, last, first, commits)
+                other = found.get((name, before, after))
+                if other is None or commits < other.commits:
+                    found[name, before, after] = drift
+    return tuple(sorted(found.values(), key=lambda d: (d.first, d.last, d.name)))
+
+
+def _options(material: Material) -> dict[int, dict[str, str]]:
+    """Return the configurations that are known, by commit."""
+    return {i: dict(kernel["options"]) for i, kernel in material.kernels.items() if kernel.get("options")}
+
+
+def lines(material: Material) -> list[str]:
+    """Return the part of the report; nothing while fewer than two configurations are known."""
+    built = len(_options(material))
+    if built < 2:
+        return []
+    out = phrases.heading("Configuration along the range")
+    drifts = find(material)
+    if not drifts:
+        return out + phrases.wrap(f"The {built} kernels built have the same effective .config.")
+    stretch: tuple[int, int] | None = None
+    for drift in drifts[:_SHOWN]:
+        if stretch != (drift.last, drift.first):
+            stretch = (drift.last, drift.first)
+            shas = material.graph.shas
+            within = "with this commit" if drift.commits == 1 else f"within {count(drift.commits, 'commit')}"
+            out.append(f"  {shas[drift.last][:12]}..{shas[drift.first][:12]}, {within}:")
+        out.append(f"    CONFIG_{drift.name}: {drift.before} -> {drift.after}")
+    if len(drifts) > _SHOWN:
+        out.append(f"  and {len(drifts) - _SHOWN} more, all of them in report.json")
+    return out
+
+
+def render(material: Material) -> list[dict[str, Any]]:
+    """Return the drifts as JSON values, commits as full ids."""
+    shas = material.graph.shas
+    return [{**dataclasses.asdict(d), "last": shas[d.last], "first": shas[d.first]} for d in find(material)]

@@ -1,0 +1,116 @@
+"""The report for machines: one JSON object with everything that the text says, unrounded and unabridged.
+
+Keys: schema (this form's number), id, status, exit_code, request, metric, threshold, alpha, clock, ending,
+summary, confidence, total, rest, findings, so_far (findings before there is a conclusion), warnings, trials,
+monitors, builds, drift, untestable, user, costs, host, files.
+Commits are full ids; effects are relative changes (0.35: the number rises by 35%); times are seconds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from bisector.model.records import EXIT_CODES, Discarded, Finding, Interval
+from bisector.report import config_drift, monitor_results
+from bisector.report.report_model import Material, Trial
+from bisector.report.text import between
+from bisector.report.trials import costs, verdict
+
+SCHEMA = 1
+
+
+def render(material: Material) -> dict[str, Any]:
+    """Return the whole report as JSON values."""
+    goal, conclusion = material.goal, material.conclusion
+    shas = material.graph.shas
+    return {
+        "schema": SCHEMA,
+        "id": material.id,
+        "created": material.created,
+        "status": material.status,
+        "exit_code": EXIT_CODES[conclusion.ending] if conclusion else None,
+        "request": dict(material.request),
+        "good": shas[material.graph.good],
+        "bad": shas[material.graph.bad],
+        "candidates": sum(material.graph.candidate),
+        "metric": {"name": goal.metric.name, "unit": goal.metric.unit, "better": goal.metric.better},
+        "threshold": dataclasses.asdict(goal.metric.threshold),
+        "alpha": goal.alpha,
+        "clock": goal.clock,
+        "ending": conclusion.ending.value if conclusion else None,
+        "summary": conclusion.summary if conclusion else "",
+        "confidence": conclusion.confidence if conclusion else None,
+        "total": _interval(conclusion.total) if conclusion else None,
+        "rest": _interval(conclusion.rest) if conclusion else None,
+        "findings": [_finding(material, f) for f in conclusion.findings] if conclusion else [],
+        "so_far": [_finding(material, f) for f in material.so_far.findings] if material.so_far else [],
+        "levels": [{"commit": shas[i], **(_interval(x) or {})} for i, x in conclusion.levels]
+        if conclusion
+        else [],
+        "warnings": list(conclusion.warnings) if conclusion else [],
+        "trials": [_trial(material, t) for t in material.trials],
+        "monitors": [
+            {
+                "boot": booted.boot,
+                "commit": shas[booted.commit],
+                "testbed": booted.testbed,
+                "seen": list(seen),
+            }
+            for booted, seen in monitor_results.entries(material)
+        ],
+        "builds": [
+            {**dataclasses.asdict(b), "commit": shas[b.commit], "kernel": dict(material.kernel(b.commit))}
+            for b in material.builds
+        ],
+        "drift": config_drift.render(material),
+        "untestable": {shas[i]: why for i, why in sorted(material.state.untestable.items())},
+        "user": [
+            dataclasses.asdict(said)
+            if isinstance(said, Discarded)
+            else {**dataclasses.asdict(said), "commit": shas[said.commit]}
+            for said in material.words_of_user
+        ],
+        "costs": costs(material),
+        "host": dict(material.host),
+        "files": dict(material.files),
+    }
+
+
+def _interval(value: Interval | None) -> dict[str, float] | None:
+    return dataclasses.asdict(value) if value is not None else None
+
+
+def _finding(material: Material, finding: Finding) -> dict[str, Any]:
+    differences = (
+        dataclasses.asdict(between(material, finding.parents[0], finding.commits[0]))
+        if len(finding.commits) == 1 and finding.parents
+        else None
+    )
+    return {
+        "commits": [dataclasses.asdict(material.commit(i)) for i in finding.commits],
+        "parents": [dataclasses.asdict(material.commit(i)) for i in finding.parents],
+        "effect": _interval(finding.effect),
+        "confidence": finding.confidence,
+        "certified": finding.certified,
+        "small": finding.small,
+        "note": finding.note,
+        "differences": differences,
+    }
+
+
+def _trial(material: Material, trial: Trial) -> dict[str, Any]:
+    return {
+        **dataclasses.asdict(trial.booted),
+        "commit": material.graph.shas[trial.booted.commit],
+        "reason": trial.reason,
+        "verdict": verdict(material, trial),
+        "discarded": trial.discarded,
+        "failure": trial.failure,
+        "overhead": trial.overhead,
+        "runs": [
+            {"index": i, "value": value, "flags": list(flags), "warmup": warmup}
+            for i, value, flags, warmup in trial.values
+        ],
+        "note": {k: v for k, v in trial.note.items() if k != "facts"},
+    }

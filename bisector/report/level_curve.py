@@ -1,0 +1,16 @@
+"""The curve of a loss that is spread over many commits: what was measured along history."""
+
+from __future__ import annotations
+
+from bisector.model.records import Conclusion
+from bisector.report import phrases
+from bisector.report.report_model import Material
+
+
+def lines(material: Material, conclusion: Conclusion) -> list[str]:
+    """Return the level of every measured commit relative to good, the oldest first."""
+    better = material.goal.metric.better
+    out = phrases.heading("Levels along history, relative to good")
+    for commit, level in conclusion.levels:
+        out.append(f"  {material.label(commit):<24}  {phrases.effect(level, better)}")
+    return out

@@ -1,0 +1,114 @@
+"""Numbers and paragraphs as a report says them: signs that cannot be read two ways, lines that fit a mail."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import textwrap
+from collections.abc import Iterable, Mapping
+
+from bisector.model.format import interval, percent
+from bisector.model.records import Direction, Ending, Interval
+
+WIDTH = 78
+"""Fits a mail and a terminal of 80 columns with a quote mark in front."""
+
+_NARROW = 0.005
+"""An interval of half a percent or less, usual on the instruction clock, would vanish in one digit."""
+
+_ENDINGS = {
+    Ending.CULPRIT: "CULPRIT PROVEN",
+    Ending.CULPRITS: "SEVERAL CULPRITS",
+    Ending.CULPRIT_SET: "A SET OF COMMITS THAT CANNOT BE TOLD APART",
+    Ending.SPREAD: "SPREAD OVER MANY COMMITS",
+    Ending.FIXED_ON_GOOD_SIDE: "FIXED ON GOOD'S SIDE",
+    Ending.NOT_REPRODUCED: "NOT REPRODUCED",
+    Ending.INCONCLUSIVE: "INCONCLUSIVE",
+}
+
+
+def ending(value: Ending) -> str:
+    """Return the headline of an ending."""
+    return _ENDINGS[value]
+
+
+def number(value: float, reference: float | None = None) -> str:
+    """Return a number with five significant digits; `reference` fixes the places for a whole column."""
+    if not math.isfinite(value):
+        return str(value)
+    size = abs(reference if reference else value)
+    if size >= 1e5:
+        return f"{value:.0f}"
+    places = 4 - (math.floor(math.log10(size)) if size > 0 else 0)
+    return f"{value:.{min(max(places, 0), 9)}f}"
+
+
+def judged(fraction: float, better: Direction) -> str:
+    """Return 'slower' or 'faster', whichever way the metric counts; a sign alone can be read two ways."""
+    if fraction == 0:
+        return "the same"
+    return "slower" if (fraction > 0) == (better == "lower") else "faster"
+
+
+def effect(value: Interval, better: Direction) -> str:
+    """Return '+19.4% slower (95% interval +19.2% .. +19.6%)' for a relative change."""
+    digits = 2 if value.high - value.low < _NARROW else 1
+    size = percent(value.estimate, digits)
+    said = f"{size} {judged(value.estimate if size[0] in '+-' else 0.0, better)}"
+    if math.isinf(value.low) or math.isinf(value.high):
+        return f"{said} (no interval)"
+    return f"{said} ({interval(value, digits)})"
+
+
+def wrap(text: str, indent: str = "  ", hang: str | None = None) -> list[str]:
+    """Return a paragraph filled to the report's width; words longer than a line stay whole."""
+    lines: list[str] = []
+    for paragraph in text.splitlines() or [""]:
+        lines += textwrap.wrap(
+            paragraph,
+            WIDTH,
+            initial_indent=indent,
+            subsequent_indent=indent if hang is None else hang,
+            break_long_words=False,
+            break_on_hyphens=False,
+        ) or [""]
+    return lines
+
+
+def heading(text: str) -> list[str]:
+    """Return a section's head, with an empty line before it."""
+    return ["", text, "-" * len(text)]
+
+
+def cut(text: str, width: int) -> str:
+    """Return the text in at most so many columns."""
+    return text if len(text) <= width else text[: max(width - 3, 0)] + "..."
+
+
+def bullets(items: Iterable[str], indent: str = "  ") -> list[str]:
+    """Return a list whose items are filled with a hanging indent."""
+    return [line for item in items for line in wrap(item, f"{indent}* ", f"{indent}  ")]
+
+
+def duration(seconds: float) -> str:
+    """Return seconds as people say them: '4.8 s', '12 min', '3 h 10 min'."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def pairs(rows: Mapping[str, str]) -> list[str]:
+    """Return names and their texts in two columns."""
+    width = min(max((len(name) for name in rows), default=0), 20)
+    out: list[str] = []
+    for name, value in rows.items():
+        out += wrap(f"{name:<{width}}  {value}", "  ", " " * (width + 4))
+    return out
+
+
+def date(seconds: float) -> str:
+    """Return a time, given in seconds since the epoch, to the minute."""
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -1,0 +1,67 @@
+"""A differential flame graph as one SVG file: widths of the second profile, colours of the change.
+
+Red frames take a larger share than in the first profile, blue ones a smaller one, by depth of colour (Gregg
+2014). Every frame tells its numbers where the pointer rests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from xml.sax.saxutils import escape
+
+from bisector.linux.call_graph import Frame, flame
+from bisector.linux.profile import Profile
+from bisector.report.profiles.profile_table import shown
+
+_WIDTH, _ROW, _MARGIN, _HEAD = 1200.0, 16, 10, 70
+_LETTER = 6.6
+"""Width of a letter of an 11-pixel monospaced font."""
+LEAST = 0.001
+"""Of the total: a frame of one pixel; narrower ones cannot be seen."""
+_STRONG = 0.02
+"""Change of the share at which a colour is full: two points are a large move for a kernel function."""
+
+
+def render(a: Profile, b: Profile, touched: Collection[str] = ()) -> str:
+    """Return the SVG text. touched: functions that get a frame, because the commit changes them."""
+    frames, gone = flame(a, b, LEAST)
+    deepest = max((f.depth for f in frames), default=0)
+    height = _HEAD + (deepest + 1) * _ROW + _MARGIN
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH + 2 * _MARGIN:.0f}" height="{height}" '
+        f'viewBox="0 0 {_WIDTH + 2 * _MARGIN:.0f} {height}" font-family="monospace" font-size="11">',
+        f"<title>{escape(a.name)} -&gt; {escape(b.name)}</title>",
+        '<rect width="100%" height="100%" fill="#ffffff"/>',
+        f'<text x="{_MARGIN}" y="20" font-size="14">{escape(a.name)} -&gt; {escape(b.name)}</text>',
+        f'<text x="{_MARGIN}" y="38">Widths: shares of {escape(b.name)}. Red: more than in {escape(a.name)}, '
+        "blue: less. Thick border: changed by the commit.</text>",
+        f'<text x="{_MARGIN}" y="54">{100 * gone:.2f}% of {escape(a.name)} lies in frames that '
+        f"{escape(b.name)} does not have.</text>",
+    ]
+    lines += [_box(frame, deepest, frame.symbol.name in touched) for frame in frames]
+    return "\n".join([*lines, "</svg>"]) + "\n"
+
+
+def _box(frame: Frame, deepest: int, marked: bool) -> str:
+    x = _MARGIN + frame.left * _WIDTH
+    width = frame.width * _WIDTH
+    y = _HEAD + (deepest - frame.depth) * _ROW
+    label = shown(frame.symbol)
+    change = 100 * (frame.width - frame.a)
+    fits = int((width - 4) / _LETTER)
+    text = label if len(label) <= fits else label[: fits - 2] + ".." if fits >= 4 else ""
+    border = ' stroke="#000000" stroke-width="2"' if marked else ' stroke="#ffffff" stroke-width="0.5"'
+    title = f"{label}: {100 * frame.width:.2f}%, was {100 * frame.a:.2f}% ({change:+.2f} points)"
+    return (
+        f'<g><title>{escape(title)}</title><rect x="{x:.2f}" y="{y}" width="{width:.2f}" height="{_ROW - 1}" '
+        f'fill="{_colour(frame.width - frame.a)}"{border}/>'
+        + (f'<text x="{x + 3:.2f}" y="{y + _ROW - 5}">{escape(text)}</text>' if text else "")
+        + "</g>"
+    )
+
+
+def _colour(change: float) -> str:
+    """Return white for no change, towards red for more, towards blue for less."""
+    strength = min(abs(change) / _STRONG, 1.0)
+    fade = round(255 - 145 * strength)
+    return f"#ff{fade:02x}{fade:02x}" if change > 0 else f"#{fade:02x}{fade:02x}ff"

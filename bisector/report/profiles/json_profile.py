@@ -1,0 +1,72 @@
+"""Two profiles side by side for machines, one JSON object.
+
+Shares are fractions of each profile's own total (0.01 = 1%), null where a symbol is not in a profile; points
+are their difference. `trees` hold the chosen symbols' callers and callees, line by line with their depth.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from bisector.linux.call_graph import Branch
+from bisector.linux.profile import Beside, Profile
+from bisector.report.profiles.profile_table import sentences
+
+SCHEMA = 1
+
+
+def render(found: Beside, trees: Sequence[tuple[str, list[Branch], list[Branch]]] = ()) -> str:
+    """Return the JSON text."""
+    value = {
+        "schema": SCHEMA,
+        "profiles": [_profile(p) for p in (found.a, found.b)],
+        "symbols": [
+            {
+                "name": line.symbol.name,
+                "origin": line.symbol.origin,
+                "shares": [line.a, line.b],
+                "points": line.change,
+                "at_least": line.bound,
+                "certain": line.certain,
+                "with_callees": list(line.whole),
+                "touched": line.touched,
+            }
+            for line in found.lines
+        ],
+        "calls": [
+            {
+                "name": row.symbol.name,
+                "calls": list(row.calls),
+                "change": row.change,
+                "microseconds_a_call": list(row.each),
+                "touched": row.touched,
+            }
+            for row in found.counted
+        ],
+        "trees": [
+            {"symbol": name, "callers": _branches(callers), "callees": _branches(callees)}
+            for name, callers, callees in trees
+        ],
+        "touched_but_absent": list(found.absent),
+        "sentences": sentences(found),
+        "warnings": list(found.warnings),
+    }
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+def _profile(profile: Profile) -> dict[str, Any]:
+    return {
+        "name": profile.name,
+        "event": profile.event,
+        "samples": profile.samples or None,
+        "smallest_listed": profile.cut or None,
+    }
+
+
+def _branches(branches: Sequence[Branch]) -> list[dict[str, Any]]:
+    return [
+        {"depth": b.depth, "name": b.symbol.name, "origin": b.symbol.origin, "shares": [b.a, b.b]}
+        for b in branches
+    ]

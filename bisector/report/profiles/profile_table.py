@@ -1,0 +1,211 @@
+"""Two profiles as text: rank by rank, what changed, calls that were counted, trees of chosen symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bisector.linux.call_graph import Branch
+from bisector.linux.profile import Beside, Counted, Line, Profile, Symbol
+from bisector.report import phrases
+from bisector.report.comparison.columns import table
+
+_MARK = {"kernel": "[k] ", "user": "[.] ", "task": "", "": ""}
+_FEW = 3
+"""Symbols named in a sentence; the tables hold them all."""
+
+
+def render(found: Beside, top: int, trees: Sequence[tuple[str, list[Branch], list[Branch]]] = ()) -> str:
+    """Return the text. top: lines of each table; trees: (symbol, callers, callees) of chosen symbols."""
+    out: list[str] = []
+    if found.lines:
+        out += [*_ranks(found, top), "", *_changes(found, top), ""]
+        out += _whole(found, top)
+    out += _calls(found.counted, found, top)
+    for name, callers, callees in trees:
+        out += _tree(name, callers, callees, found)
+    for sentence in sentences(found):
+        out += [*phrases.wrap(sentence, ""), ""]
+    for warning in found.warnings:
+        out += phrases.wrap(f"note: {warning}", "", "      ")
+    return "\n".join(line.rstrip() for line in out).rstrip() + "\n"
+
+
+def shown(symbol: Symbol) -> str:
+    """Return a symbol as perf marks it: [k] for the kernel's, [.] for a program's, bare if nobody said."""
+    return f"{_MARK[symbol.origin]}{symbol.name}"
+
+
+def _digits(found: Beside) -> int:
+    return max(found.a.places, found.b.places)
+
+
+def _share(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{100 * value:.{digits}f}%"
+
+
+def _points(value: float, digits: int) -> str:
+    return f"{100 * value:+.{digits}f}"
+
+
+def _ranks(found: Beside, top: int) -> list[str]:
+    digits = _digits(found)
+    sides = [_ordered(p) for p in (found.a, found.b)]
+    marked = {line.symbol.name for line in found.lines if line.touched}
+    rows = []
+    for rank in range(min(top, max(map(len, sides)))):
+        cells = [str(rank + 1)]
+        for profile, side in zip((found.a, found.b), sides, strict=True):
+            if rank < len(side):
+                symbol = side[rank]
+                star = "*" if symbol.name in marked and symbol.origin != "user" else ""
+                cells += [_share(profile.share(symbol), digits), star + shown(symbol)]
+            else:
+                cells += ["", ""]
+        rows.append(cells)
+    return table(("", "SHARE", found.a.name, "SHARE", found.b.name), rows)
+
+
+def _ordered(profile: Profile) -> list[Symbol]:
+    listed = [s for s, weight in profile.own.items() if weight > 0]
+    return sorted(listed, key=lambda s: -profile.own[s])  # stable: equal shares as the source has them
+
+
+def _changes(found: Beside, top: int) -> list[str]:
+    digits = _digits(found)
+    rows = []
+    for line in [x for x in found.lines if x.a or x.b][:top]:
+        rows.append(
+            (
+                ("*" if line.touched else "") + shown(line.symbol),
+                _or_below(line.a, found.a, digits),
+                _or_below(line.b, found.b, digits),
+                _points(line.change, digits),
+                _said(line),
+            )
+        )
+    return table(("SYMBOL", found.a.name, found.b.name, "POINTS", ""), rows)
+
+
+def _or_below(share: float | None, profile: Profile, digits: int) -> str:
+    """Return a share; for a symbol that the head of a list does not name, what it is below."""
+    if share is None and profile.cut:
+        return f"<{100 * profile.cut:.{digits}f}%"
+    return _share(share, digits)
+
+
+def _said(line: Line) -> str:
+    """Return what the change is in words; '~' where chance may do as much."""
+    if line.change == 0:
+        return "the same"
+    way = "more" if line.change > 0 else "less"
+    if line.bound:
+        return f"{way}, at least"
+    return f"~ {way}, may be chance" if line.certain is False else way
+
+
+def _whole(found: Beside, top: int) -> list[str]:
+    both = [
+        (line, line.whole[0] or 0.0, line.whole[1] or 0.0)
+        for line in found.lines
+        if line.whole != (None, None)
+    ]
+    if not both:
+        return []
+    digits = _digits(found)
+    both.sort(key=lambda x: (-max(x[1], x[2]), x[0].symbol))
+    rows = [
+        (
+            ("*" if line.touched else "") + shown(line.symbol),
+            _share(line.whole[0], digits),
+            _share(line.whole[1], digits),
+            _points(after - before, digits),
+            "the same" if after == before else "more" if after > before else "less",
+        )
+        for line, before, after in both[:top]
+    ]
+    return [*table(("WITH ALL IT CALLS", found.a.name, found.b.name, "POINTS", ""), rows), ""]
+
+
+def _calls(counted: Sequence[Counted], found: Beside, top: int) -> list[str]:
+    if not counted:
+        return []
+    rows = []
+    for row in counted[:top]:
+        times = row.each[1] / row.each[0] if row.each[0] and row.each[1] is not None else None
+        rows.append(
+            (
+                ("*" if row.touched else "") + shown(row.symbol),
+                *("-" if c is None else f"{c:.0f}" for c in row.calls),
+                "" if row.change is None else f"{100 * row.change:+.2f}%",
+                *("" if e is None else f"{e:.3f} us" for e in row.each),
+                "" if times is None else f"{100 * (times - 1):+.2f}%",
+            )
+        )
+    head = ("CALLS OF", found.a.name, found.b.name, "CHANGE", "A CALL", "A CALL", "CHANGE")
+    return [*table(head, rows), ""]
+
+
+def _tree(name: str, callers: list[Branch], callees: list[Branch], found: Beside) -> list[str]:
+    digits = _digits(found)
+    if not callers and not callees:
+        return [f"{name}: in no call chain of either profile", ""]
+    out: list[str] = []
+    for title, branches in (("is called by", callers), ("calls", callees)):
+        rows = [
+            (
+                _share(branch.a, digits),
+                _share(branch.b, digits),
+                _points(branch.b - branch.a, digits),
+                "  " * branch.depth + shown(branch.symbol),
+            )
+            for branch in branches
+        ]
+        out += [*table((found.a.name, found.b.name, "POINTS", f"{name} {title}"), rows), ""]
+    return out
+
+
+def sentences(found: Beside) -> list[str]:
+    """Return what a reader should take home: what rose, what fell, what the commit's own functions did."""
+    out = []
+    told = [line for line in found.lines if line.certain is not False and line.change]
+    for way, some in (
+        ("take more", [line for line in told if line.change > 0]),
+        ("take less", [line for line in told if line.change < 0]),
+    ):
+        if some:
+            names = ", ".join(_told(line, found) for line in some[:_FEW])
+            out.append(f"In {found.b.name} {way} than in {found.a.name}: {names}.")
+    if found.lines and not told:
+        out.append("No symbol's share differs by more than chance may do.")
+    marked = [line for line in found.lines if line.touched]
+    if marked:
+        names = ", ".join(_told(line, found) + _doubt(line) for line in marked)
+        out.append(f"* Changed by the commit: {names}.")
+    if found.absent:
+        out.append(
+            f"Changed by the commit and in neither profile (inlined, or not run): {', '.join(found.absent)}."
+        )
+    out += [_counted(row, found) for row in found.counted[:_FEW] if row.change]
+    return out
+
+
+def _doubt(line: Line) -> str:
+    return " (may be chance)" if line.certain is False else ""
+
+
+def _told(line: Line, found: Beside) -> str:
+    digits = _digits(found)
+    least = " or more" if line.bound else ""
+    return f"{line.symbol.name} {_points(line.change, digits)} points{least}"
+
+
+def _counted(row: Counted, found: Beside) -> str:
+    """Say whether a function is called more, or costs more a call: the two are different culprits."""
+    change = row.change or 0.0
+    text = (
+        f"{found.b.name} calls {row.symbol.name} {abs(change):.1%} {'more' if change > 0 else 'less'} often"
+    )
+    if row.each[0] and row.each[1] is not None:
+        times = row.each[1] / row.each[0] - 1
+        text += f", and a call takes {abs(times):.1%} {'longer' if times > 0 else 'less time'}"
+    return text + "."

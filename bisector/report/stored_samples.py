@@ -1,0 +1,69 @@
+"""What a bisection has measured of one commit, as sets of samples: one a testbed, all its metrics."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from bisector.model.records import Metric, Ran
+from bisector.report import monitor_results
+from bisector.report.report_model import Material
+from bisector.stats.samples import SampleSet, Series
+
+_SECTIONS = ("text", "data", "bss")
+
+
+def sets(material: Material, index: int, name: str, metrics: Mapping[str, Metric]) -> list[SampleSet]:
+    """Return the commit's samples; warm-ups, flagged runs and discarded boots are no samples.
+
+    Counters of the monitor perf-stat are beside them as 'perf-stat/NAME', means of runs of their own.
+
+    metrics: name -> what the workload says of it. Empty if the commit was never measured.
+    """
+    runs: dict[str, list[Ran]] = {}
+    for _, record, _ in material.records:
+        if isinstance(record, Ran) and not record.warmup and not record.flags:
+            runs.setdefault(record.boot, []).append(record)
+    boots: dict[str, list[list[Ran]]] = {}
+    for trial in material.trials:
+        found = runs.get(trial.booted.boot)
+        if trial.booted.commit == index and found and not trial.discarded and not trial.failure:
+            boots.setdefault(trial.booted.testbed, []).append(sorted(found, key=lambda r: r.index))
+    sizes = material.kernel(index).get("sizes", {})
+    known = {n: int(sizes[n]) for n in _SECTIONS if n in sizes}
+    out = []
+    for testbed, measured in sorted(boots.items()):
+        names = dict.fromkeys(n for boot in measured for run in boot for n in run.values)
+        series = {n: _series(measured, n, metrics.get(n)) for n in names}
+        series |= _counted(material, index, testbed)
+        where = testbed if len(boots) > 1 else ""
+        out.append(SampleSet(name, series, where, sizes=known, facts=_facts(material, index, testbed)))
+    if not out and known:
+        out.append(SampleSet(name, {}, sizes=known))
+    return out
+
+
+def _counted(material: Material, index: int, testbed: str) -> dict[str, Series]:
+    """Return what perf stat counted on a testbed; a mean with perf's own +-."""
+    found: dict[str, Series] = {}
+    for booted, entries in monitor_results.entries(material):
+        if booted.commit != index or booted.testbed != testbed:
+            continue
+        for one in (one for e in entries if e["monitor"] == "perf-stat" for one in e.get("seen", ())):
+            name = f"perf-stat/{one['name']}"
+            found[name] = Series(((float(one["value"]),),), str(one["unit"]), None, one["error"])
+    return found
+
+
+def _facts(material: Material, index: int, testbed: str) -> dict[str, str]:
+    """Return what the last boot of the commit on a testbed said of itself."""
+    for trial in reversed(material.trials):
+        booted = trial.booted
+        if booted.commit == index and booted.testbed == testbed and booted.ok and trial.note.get("facts"):
+            return {str(k): str(v) for k, v in json.loads(trial.note["facts"]).items()}
+    return {}
+
+
+def _series(boots: list[list[Ran]], name: str, metric: Metric | None) -> Series:
+    values = tuple(tuple(r.values[name] for r in boot if name in r.values) for boot in boots)
+    return Series(values, metric.unit if metric else "", metric.better if metric else None)

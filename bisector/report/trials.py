@@ -1,0 +1,111 @@
+"""The part of the report that shows every trial: what was measured, what it says, why it was wanted."""
+
+from __future__ import annotations
+
+from statistics import fmean
+
+from bisector.model.format import percent
+from bisector.model.records import Built
+from bisector.report import phrases
+from bisector.report.report_model import Material, Trial
+
+_SHOWN = 12
+"""Samples of a boot that are printed in full; beyond that, the raw files and report.json have them all."""
+
+
+def level(material: Material, commit: int) -> float | None:
+    """Return the mean of all samples that count of a commit; None without any."""
+    values = [v for t in material.trials if t.booted.commit == commit and not t.discarded for v in t.samples]
+    return fmean(values) if values else None
+
+
+def verdict(material: Material, trial: Trial) -> str:
+    """Return what the trial says, in words: a failure, or where its mean lies between the two ends."""
+    if not trial.booted.ok:
+        return f"skip: does not boot ({trial.failure})"
+    if trial.failure:
+        return f"skip: the workload fails ({trial.failure})"
+    if trial.discarded:
+        return "discarded by the user"
+    if not trial.samples:
+        return "no samples"
+    here = fmean(trial.samples)
+    good, bad = level(material, material.graph.good), level(material, material.graph.bad)
+    if good is None or good == 0:
+        return ""
+    change = here / good - 1.0
+    said = f"{percent(change, 2)} {phrases.judged(change, material.goal.metric.better)} than good"
+    if trial.booted.commit == material.graph.good:
+        return "the good end"
+    if bad is None or bad == good:
+        return said
+    part = (here - good) / (bad - good)
+    side = "good's side" if part < 0.5 else "bad's side"
+    way = round(100 * part) or 0  # never "-0%"
+    return f"{said}: {side}, {way}% of the way"
+
+
+def lines(material: Material) -> list[str]:
+    """Return the section on all trials, one paragraph each, in the order they were started."""
+    out = phrases.heading(f"Every trial ({len(material.trials)})")
+    unit = material.goal.metric.unit
+    for number, trial in enumerate(material.trials, start=1):
+        booted = trial.booted
+        where = f"{booted.purpose}, {booted.testbed}" + (f", layout {booted.layout}" if booted.layout else "")
+        out += phrases.wrap(
+            f"{number:>3}. {material.label(booted.commit)}  [{where}; boot {booted.boot}]", "", "     "
+        )
+        if trial.reason:
+            out += phrases.wrap(f"why: {trial.reason}", "     ", "          ")
+        if trial.values:
+            out += phrases.wrap(f"{material.goal.metric.name}: {values(trial)} {unit}", "     ", "       ")
+        said = verdict(material, trial)
+        if said:
+            out += phrases.wrap(f"says: {said}", "     ", "           ")
+    failed = [b for b in material.builds if not b.ok]
+    if failed:
+        out += ["", f"Commits that do not build ({len(failed)}):"]
+        out += phrases.bullets(f"{material.label(b.commit)}: {b.failure}" for b in failed)
+    return out
+
+
+def values(trial: Trial) -> str:
+    """Return the samples; warm-ups in parentheses, flagged ones with the flag."""
+    shown = [
+        f"({phrases.number(value)})"
+        if warmup
+        else phrases.number(value) + (f"[{','.join(flags)}]" if flags else "")
+        for _, value, flags, warmup in trial.values[:_SHOWN]
+    ]
+    more = len(trial.values) - _SHOWN
+    return " ".join(shown) + (f" and {more} more" if more > 0 else "")
+
+
+def costs(material: Material) -> dict[str, str]:
+    """Return what was spent: builds, boots, runs, and what perfbisect itself added."""
+    made = [b for b in material.builds if not b.cached]
+    ready = len(material.builds) - len(made)
+    boots = material.trials
+    runs = sum(len(t.values) for t in boots)
+    out = {
+        "builds": f"{_made(made)}" + (f", {ready} more came from the cache" if ready else ""),
+        "boots": f"{len(boots)}, {phrases.duration(sum(t.booted.seconds for t in boots))} in all",
+        "runs": f"{runs}, {phrases.duration(sum(t.seconds for t in boots))} in all",
+    }
+    added = [t.overhead for t in boots if t.overhead is not None]
+    if added:
+        out["overhead"] = (
+            f"perfbisect adds {phrases.duration(fmean(added))} to a trial on average, "
+            f"{phrases.duration(max(added))} at most, beyond build, boot and runs"
+        )
+    return out
+
+
+def _made(made: list[Built]) -> str:
+    if not made:
+        return "none"
+    seconds = [b.seconds for b in made]
+    return (
+        f"{len(made)}, {phrases.duration(sum(seconds))} in all, "
+        f"{phrases.duration(min(seconds))} to {phrases.duration(max(seconds))} each"
+    )

@@ -1,0 +1,66 @@
+"""How a machine is prepared for measuring: in a manifest's `environment`, or in the lab for one testbed."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from bisector.schemas.loading import Spec
+
+
+def _on_off(value: object) -> object:
+    """YAML reads a bare on/off as a boolean."""
+    return {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
+
+
+Switch = Annotated[Literal["on", "off"], BeforeValidator(_on_off)]
+Off = Annotated[Literal["off"], BeforeValidator(_on_off)]
+
+CPUS = r"^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$"
+"""A list of CPUs: '0', '0-3', '0,2-3'."""
+
+
+class HostManifest(Spec):
+    """Settings of a machine; None leaves one as it is. All are put back when a boot is left."""
+
+    governor: str | None = Field(
+        default=None, pattern=r"^[a-z_]+$", description="of the CPUs' frequency: 'performance', ..."
+    )
+    turbo: Switch | None = Field(default=None, description="frequencies above the nominal one")
+    cstates: Switch | None = Field(default=None, description="idle states deeper than the first one")
+    smt: Switch | None = Field(default=None, description="the second thread of each core")
+    numa_balancing: Switch | None = Field(default=None, description="moving memory between nodes")
+    thp: Literal["always", "madvise", "never"] | None = Field(
+        default=None, description="transparent huge pages"
+    )
+    aslr: Switch | None = Field(default=None, description="address space randomisation of programs")
+    kaslr: Off | None = Field(default=None, description="of the kernel: 'nokaslr' on its command line")
+    irqs: str | None = Field(default=None, pattern=CPUS, description="the CPUs that take interrupts")
+    swap: Off | None = None
+    timers: Off | None = Field(default=None, description="systemd's timers and cron's daemons")
+    caches: Literal["dropped"] | None = Field(default=None, description="before the first run of a boot")
+
+    def settings(self) -> dict[str, str]:
+        """Return the flat form that travels in `Job.environment`: name -> value as the kernel takes it."""
+        return {
+            name: _VALUES.get(name, {}).get(value, value)
+            for name in HostManifest.model_fields
+            if (value := _text(getattr(self, name))) is not None
+        }
+
+
+_NUMBER = {"on": "1", "off": "0"}
+_VALUES: dict[str, dict[str, str]] = {
+    "turbo": _NUMBER,
+    "numa_balancing": _NUMBER,
+    "aslr": {"on": "2", "off": "0"},
+    "cstates": {"on": "0", "off": "1"},  # what is written is 'disable'
+    "caches": {
+        "dropped": "3"
+    },  # pages, directory entries and inodes: Documentation/admin-guide/sysctl/vm.rst
+}
+
+
+def _text(value: Any) -> str | None:  # noqa: ANN401 - a field's value
+    return None if value is None else str(value)

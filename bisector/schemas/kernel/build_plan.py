@@ -1,0 +1,137 @@
+"""How one commit is built: a recipe and the rows of `kernels/` that hold for a commit of its age. Pure.
+
+`BuildPlan.digest` is what the cache of kernels is keyed by, beside the tree (with fixups in it) and the
+compiler's own version: it covers everything that can change a kernel, and no comment.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from bisector.schemas.kernel.fixup import Fixup, fixups_for, load_fixups
+from bisector.schemas.kernel.option_history import Known, OptionRow, known, load_options
+from bisector.schemas.kernel.recipe import Option, Recipe, load_recipe
+from bisector.schemas.kernel.release import Release
+from bisector.schemas.kernel.toolchain import Toolchain, Toolchains, load_toolchains, toolchain_for
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The tables of a `kernels` folder."""
+
+    toolchains: Toolchains
+    fixups: tuple[Fixup, ...]
+    options: Mapping[str, OptionRow]
+
+    @classmethod
+    def load(cls, kernels: Path | None = None) -> Tables:
+        """Read them. Raises RequestError naming file and row."""
+        return cls(load_toolchains(kernels), load_fixups(kernels), load_options(kernels))
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One option of the recipe as a commit of some age is asked for it."""
+
+    option: Option
+    known: Known
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The lines of a .config that grant it, under each of its names."""
+        return tuple(line_of(name, self.option.value) for name in self.known.names)
+
+    @property
+    def required(self) -> bool:
+        """Whether the build fails without it."""
+        return self.option.status == "required" and self.known.expected
+
+    def granted(self, options: Mapping[str, str]) -> bool:
+        """Whether an effective configuration (NAME -> value, absent means off) has it."""
+        return any(options.get(name, "") == self.option.value for name in self.known.names)
+
+
+@dataclass(frozen=True, slots=True)
+class BuildPlan:
+    """Everything about the build of a commit but its tree."""
+
+    recipe: Recipe
+    release: Release
+    toolchain: Toolchain
+    fixups: tuple[Fixup, ...]
+    asked: tuple[Asked, ...]
+
+    @property
+    def config(self) -> str:
+        """The fragments as one, for the kernel's merge script or for KCONFIG_ALLCONFIG."""
+        return "".join(f"{line}\n" for asked in self.asked for line in asked.lines)
+
+    @property
+    def required(self) -> str:
+        """What must be granted, a line an option; '|' between the names of one."""
+        return "".join("|".join(asked.lines) + "\n" for asked in self.asked if asked.required)
+
+    def lost(self, options: Mapping[str, str]) -> tuple[str, ...]:
+        """Return the names of wanted options that exist at this age and were not granted."""
+        return tuple(
+            asked.option.name
+            for asked in self.asked
+            if asked.option.status == "wanted" and asked.known.expected and not asked.granted(options)
+        )
+
+    def digest(self, layout: int = 0) -> str:
+        """Return a SHA-256 (hex) over everything in it that can change a kernel."""
+        manifest, toolchain = self.recipe.manifest, self.toolchain
+        content = {
+            "arch": manifest.arch,
+            "base": manifest.base,
+            "image": manifest.image,
+            "config": self.config,
+            "required": self.required,
+            "flags": self.recipe.flags(layout),
+            "compiler": [toolchain.compiler, toolchain.family, toolchain.driver, toolchain.cross],
+            "shims": [toolchain.shim(), toolchain.host_shim()],
+        }
+        if self.recipe.base:  # what it says counts, not where it was
+            content["base"] = self.recipe.base
+        if manifest.rest != "off":
+            content["rest"] = manifest.rest
+        if toolchain.archive is not None:  # two archives may call their compiler by one name
+            content["archive"] = toolchain.archive.sha256
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def plan(recipe: Recipe, tables: Tables, release: Release, where: str) -> BuildPlan:
+    """Return how a commit of this age is built. where: names it in errors.
+
+    Raises RequestError for a toolchain that no row has, SourceFailed if no row covers the commit.
+    """
+    return BuildPlan(
+        recipe=recipe,
+        release=release,
+        toolchain=toolchain_for(tables.toolchains, recipe.manifest.toolchain, release, where),
+        fixups=fixups_for(tables.fixups, release),
+        asked=tuple(
+            Asked(option, known(tables.options, option.name, release, recipe.manifest.arch))
+            for option in recipe.options
+        ),
+    )
+
+
+def load_plan(recipe: str, release: Release, where: str, kernels: Path | None = None) -> BuildPlan:
+    """Read a recipe and the tables, and return the plan for a commit of this age."""
+    return plan(load_recipe(recipe, kernels), Tables.load(kernels), release, where)
+
+
+def line_of(name: str, value: str) -> str:
+    """Return an option as .config and the kernel's own merge script write it."""
+    return f"CONFIG_{name}={value}" if value else f"# CONFIG_{name} is not set"
+
+
+def name_of(line: str) -> str:
+    """Return the option that such a line is about, without CONFIG_."""
+    return line.removeprefix("# ").removeprefix("CONFIG_").split("=")[0].split(" ")[0]

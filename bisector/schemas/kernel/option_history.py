@@ -1,0 +1,71 @@
+"""Options of the kernel by age (`kernels/options.toml`): since when they exist, what they were called before,
+and on which architectures.
+
+Both the old and the new name of an option are asked for wherever the old one may still be known, so that a
+configuration changes with the commit that changes Kconfig, never with a tag somewhere near it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import Field
+
+from bisector.resources import resource
+from bisector.schemas.kernel.release import Release, Row, refuse_overlaps
+from bisector.schemas.loading import Spec, load_toml
+
+
+class OptionRow(Row):
+    """One option. Outside of its range it may be missing, and nobody is blamed for it."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9_]+$", description="without CONFIG_")
+    arch: tuple[str, ...] = Field(default=(), description="where it exists; empty: everywhere")
+    was: str = Field(default="", pattern=r"^[A-Za-z0-9_]*$", description="its name before `since`")
+    why: str = ""
+
+
+class Options(Spec):
+    """The TOML file."""
+
+    option: tuple[OptionRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a commit of some age may call an option, the youngest name first.
+
+    expected: whether it must be there; row: what says so, None for an option that every release has.
+    """
+
+    names: tuple[str, ...]
+    expected: bool
+    row: OptionRow | None = None
+
+
+def load_options(kernels: Path | None = None) -> Mapping[str, OptionRow]:
+    """Read `options.toml` of a `kernels` folder (default: the shipped one): name -> row."""
+    file = (kernels or resource("kernels")) / "options.toml"
+    if not file.exists():
+        return {}
+    rows = load_toml(file, Options).option
+    refuse_overlaps(rows, file)
+    return {row.name: row for row in rows}
+
+
+def known(rows: Mapping[str, OptionRow], name: str, release: Release, arch: str) -> Known:
+    """Return what a commit of this age calls an option, and whether it must have it."""
+    row = rows.get(name)
+    if row is None:
+        return Known((name,), True)
+    if row.arch and arch not in row.arch:
+        return Known((name,), False, row)
+    if row.holds(release):
+        return Known((name,), True, row)
+    young = not row.since or release >= Release.parse(row.since)
+    if young or not row.was or row.was == name:
+        return Known((name,), False, row)
+    older = known(rows, row.was, release, arch)
+    return Known((name, *older.names), older.expected, row)

@@ -1,0 +1,262 @@
+"""How a commit becomes a kernel: `kernels/recipes/<name>.toml` and the config fragments it names.
+
+A recipe is data. `load_recipe` reads it with its fragments and refuses contradictions; what it means for a
+commit of some age is `spec.plan`'s. The name of a recipe may go on with fragments that are required beside
+its own, as in 'x86_64-guest+block': what a workload needs of its kernels (`with_fragments`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from bisector.errors import RequestError
+from bisector.resources import resource
+from bisector.schemas.kernel.base_config import base_config
+from bisector.schemas.kernel.release import Release, Row, refuse_overlaps
+from bisector.schemas.loading import load_toml, nearest
+
+AUTO = "auto"
+"""In place of a recipe's name: the youngest of those that offer themselves and cover all commits."""
+
+DEFAULT_RECIPE = "x86_64-guest"
+
+_AND = "+"
+
+Status = Literal["required", "wanted"]
+
+_SET = re.compile(r"CONFIG_(?P<name>[A-Za-z0-9_]+)=(?P<value>\S.*)")
+_UNSET = re.compile(r"# CONFIG_(?P<name>[A-Za-z0-9_]+) is not set")
+
+
+class RecipeManifest(Row):
+    """The TOML file. Its range says for which releases it is known to work."""
+
+    summary: str = Field(min_length=1)
+    arch: Literal["x86_64", "arm64", "riscv64"] = Field(description="as tuxmake calls it")
+    toolchain: str = Field(default="gcc", description="a name in toolchains.toml")
+    userspace: Literal["debian", "initramfs"] = Field(
+        default="debian", description="what its kernels can boot into, see kernels/README.md"
+    )
+    auto: bool = Field(default=False, description="whether it is taken without being named")
+    base: str = Field(
+        default="tinyconfig",
+        min_length=1,
+        description="what to start from: a make target, 'running' (this machine's own), or a .config file",
+    )
+    rest: Literal["off", "default"] = Field(
+        default="off", description="what becomes of options that neither base nor fragments name"
+    )
+    load: tuple[str, ...] = Field(
+        default=(), description="modules that guests load from an initramfs before they mount their root"
+    )
+    image: tuple[str, ...] = Field(
+        default=("arch/x86/boot/bzImage",),
+        min_length=1,
+        description="what boots, below the output folder; the first that a tree makes",
+    )
+    required: tuple[str, ...] = Field(
+        min_length=1, description="fragments of which every option must be granted, or the build fails"
+    )
+    wanted: tuple[str, ...] = Field(
+        default=(), description="fragments whose refused options are told as lost"
+    )
+    layouts: tuple[str, ...] = Field(
+        default=(),
+        description="compiler flags of layout 1, 2, ...: the same code placed differently in memory",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One line of a fragment. value: 'y', a number or a quoted text; '' for an option that must be off."""
+
+    name: str
+    value: str
+    status: Status
+    fragment: str
+    why: str
+
+    @property
+    def line(self) -> str:
+        """The option as .config and the kernel's own merge script write it."""
+        return f"CONFIG_{self.name}={self.value}" if self.value else f"# CONFIG_{self.name} is not set"
+
+    def granted(self, options: Mapping[str, str]) -> bool:
+        """Whether an effective configuration (NAME -> value, absent means off) has it."""
+        return options.get(self.name, "") == self.value
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    name: str
+    since: str
+    before: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A loaded recipe. options: in the order of the fragments, required ones first.
+
+    base: the lines of a base that is a file or the running machine's configuration, else empty.
+    """
+
+    name: str
+    path: Path
+    manifest: RecipeManifest
+    options: tuple[Option, ...]
+    base: str = ""
+
+    def flags(self, layout: int) -> str:
+        """Return the extra compiler flags of a layout; 0 is the plain one. Raises RequestError if unknown."""
+        if layout == 0:
+            return ""
+        if not 0 < layout <= len(self.manifest.layouts):
+            raise RequestError(
+                f"the recipe '{self.name}' has no layout {layout} (it has {len(self.manifest.layouts)})",
+                cure=f"add compiler flags to 'layouts' in {self.path}",
+            )
+        return self.manifest.layouts[layout - 1]
+
+
+def with_fragments(name: str, fragments: Sequence[str]) -> str:
+    """Return the name of a recipe with more fragments; the same ones give the same name in any order."""
+    base, *there = name.split(_AND)
+    return _AND.join((base, *sorted({*there, *fragments})))
+
+
+def is_auto(name: str) -> bool:
+    """Return whether a recipe's name leaves the choice to us, with or without fragments."""
+    return name.split(_AND)[0] == AUTO
+
+
+def default_for(name: str) -> str:
+    """Return a recipe's name, 'auto' in it replaced by the default."""
+    return with_fragments(DEFAULT_RECIPE, name.split(_AND)[1:]) if is_auto(name) else name
+
+
+def list_recipes(kernels: Path | None = None) -> tuple[str, ...]:
+    """Return the names of the recipes in a `kernels` folder (default: the shipped one)."""
+    folder = (kernels or resource("kernels")) / "recipes"
+    return tuple(sorted(path.stem for path in folder.glob("*.toml")))
+
+
+def load_recipe(name: str, kernels: Path | None = None) -> Recipe:
+    """Read a recipe and its fragments.
+
+    Raises RequestError for an unknown recipe or fragment, a line that is no option, or an option to which two
+    lines give different values.
+    """
+    kernels = kernels or resource("kernels")
+    known = list_recipes(kernels)
+    base, *more = name.split(_AND)
+    if base not in known:
+        raise RequestError(
+            f"unknown recipe '{base}'{nearest(base, known)}", details=f"known recipes: {', '.join(known)}"
+        )
+    path = kernels / "recipes" / f"{base}.toml"
+    manifest = load_toml(path, RecipeManifest)
+    refuse_overlaps([_Range(base, manifest.since, manifest.before)], path)
+    if more:
+        required = tuple(dict.fromkeys((*manifest.required, *more)))
+        wanted = tuple(fragment for fragment in manifest.wanted if fragment not in more)
+        manifest = manifest.model_copy(update={"required": required, "wanted": wanted})
+    options: list[Option] = []
+    for status, fragments in (("required", manifest.required), ("wanted", manifest.wanted)):
+        for fragment in fragments:
+            file = kernels / "configs" / f"{fragment}.config"
+            if not file.exists():
+                there = sorted(f.stem for f in file.parent.glob("*.config"))
+                asked = f"recipe '{name}'" if fragment in more else path
+                raise RequestError(
+                    f"{asked}: there is no fragment '{fragment}'{nearest(fragment, there)}",
+                    details=f"fragments in {file.parent}: {', '.join(there)}",
+                )
+            text = file.read_text(encoding="utf-8")
+            options += parse_fragment(text, fragment, "required" if status == "required" else "wanted", file)
+    _no_contradiction(options, path)
+    # Of an option that two fragments ask for, the first counts: required ones come before wanted ones.
+    once = {option.name: option for option in reversed(options)}
+    asked_for = tuple(option for option in options if option is once[option.name])
+    return Recipe(name, path, manifest, asked_for, base_config(manifest.base, kernels / "configs", path))
+
+
+def chosen(name: str, releases: Sequence[Release], kernels: Path | None = None) -> str:
+    """Return a recipe's name, 'auto' in it replaced by the one for commits of these ages.
+
+    Raises RequestError if none covers them.
+    """
+    if not is_auto(name):
+        return name
+    return with_fragments(choose_recipe(releases, kernels=kernels), name.split(_AND)[1:])
+
+
+def choose_recipe(releases: Sequence[Release], arch: str = "x86_64", kernels: Path | None = None) -> str:
+    """Return the recipe for commits of these ages: the one for the youngest kernels that covers all of them.
+
+    Raises RequestError if none does.
+    """
+    folder = (kernels or resource("kernels")) / "recipes"
+    manifests = {name: load_toml(folder / f"{name}.toml", RecipeManifest) for name in list_recipes(kernels)}
+    offered = {name: one for name, one in manifests.items() if one.auto and one.arch == arch}
+    fitting = [name for name, one in offered.items() if all(one.holds(release) for release in releases)]
+    if not fitting:
+        ages = " and ".join(dict.fromkeys(str(release) for release in sorted(releases)))
+        raise RequestError(
+            f"no recipe is known to build {ages}",
+            details="\n".join(f"{name}: {one.range}" for name, one in offered.items()),
+            cure="name the nearest with --recipe to try it all the same",
+        )
+    starts = {name: offered[name].since for name in fitting}
+    return max(fitting, key=lambda name: Release.parse(starts[name]) if starts[name] else Release(0, 0))
+
+
+def parse_fragment(text: str, fragment: str, status: Status, file: Path) -> list[Option]:
+    """Read a config fragment; the comment above an option (up to an empty line) says why it is there.
+
+    Raises RequestError naming file and line.
+    """
+    options: list[Option] = []
+    why: list[str] = []
+    used = False
+    for number, raw in enumerate(text.splitlines(), start=1):
+        line = raw.strip()
+        on, off = _SET.fullmatch(line), _UNSET.fullmatch(line)
+        if on is not None or off is not None:
+            value = on["value"] if on is not None else ""
+            name = (on or off)["name"]  # type: ignore[index]  # one of them matched
+            options.append(Option(name, "" if value == "n" else value, status, fragment, " ".join(why)))
+            used = True
+        elif not line:
+            why, used = [], False
+        elif line.startswith("#"):
+            if used:
+                why, used = [], False
+            why.append(line.lstrip("# ").strip())
+        else:
+            raise RequestError(
+                f"{file}:{number}: '{line}' is not an option",
+                cure="write 'CONFIG_NAME=y', '# CONFIG_NAME is not set', or a comment",
+            )
+    return options
+
+
+def effective_options(config: str) -> dict[str, str]:
+    """Read a .config: NAME -> value; options that are off are left out."""
+    return {m["name"]: m["value"] for m in map(_SET.fullmatch, config.splitlines()) if m is not None}
+
+
+def _no_contradiction(options: Sequence[Option], path: Path) -> None:
+    seen: dict[str, Option] = {}
+    for option in options:
+        first = seen.setdefault(option.name, option)
+        if first.value != option.value:
+            raise RequestError(
+                f"{path}: the fragments '{first.fragment}' and '{option.fragment}' contradict each other",
+                details=f"{first.line} ({first.fragment})\n{option.line} ({option.fragment})",
+            )

@@ -1,0 +1,229 @@
+"""What compiles kernels: rows of `kernels/toolchains.toml`, and the shims through which a compiler is called.
+
+A recipe names one toolchain for all of its kernels: a compiler that changes in the middle of a range would be
+a change of performance that no commit made.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from bisector.errors import RequestError, SourceFailed
+from bisector.resources import resource
+from bisector.schemas.kernel.release import Release, Row, refuse_overlaps
+from bisector.schemas.loading import Spec, load_toml, nearest
+
+Driver = Literal["tuxmake", "make"]
+
+
+class Archive(Spec):
+    """A toolchain as one file of the mirror that the settings name (`toolchain_mirror`)."""
+
+    file: str = Field(min_length=1, description="its path below the mirror: .tar, .tar.gz, .tar.xz, .tar.bz2")
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="of the file")
+    bin: str = Field(default="bin", description="the folder in it that holds the programs")
+
+    @field_validator("file", "bin")
+    @classmethod
+    def _below(cls, value: str) -> str:
+        if value.startswith("/") or ".." in value.split("/"):
+            raise ValueError(f"'{value}' must be a path below, without '..'")
+        return value
+
+
+_IMAGE = re.compile(r"[a-z0-9][a-zA-Z0-9._:/-]*@sha256:[0-9a-f]{64}")
+
+
+class Toolchain(Row):
+    """One compiler and how it is called, for the trees of a range."""
+
+    name: str = Field(min_length=1)
+    compiler: str = Field(min_length=1, description="command or path on the builder")
+    package: str = Field(default="", description="the Debian packages that have it")
+    archive: Archive | None = Field(default=None, description="where it comes from if it is no package")
+    container: str = Field(
+        default="", description="the image that it is in, NAME@sha256:..., with all else that a build needs"
+    )
+    family: Literal["gcc", "clang"] = Field(default="gcc", description="as tuxmake calls it")
+    driver: Driver = Field(default="tuxmake", description="tuxmake needs a tree with olddefconfig (v3.7)")
+    cross: str = Field(
+        default="", description="prefix of the binutils of another architecture (CROSS_COMPILE)"
+    )
+    pretend: str = Field(
+        default="", pattern=r"^(\d+\.\d+\.\d+)?$", description="the version of gcc that headers are told"
+    )
+    before_flags: tuple[str, ...] = Field(
+        default=(), description="before the tree's own arguments, which win"
+    )
+    after_flags: tuple[str, ...] = Field(default=(), description="after them, and win")
+    drop: tuple[str, ...] = Field(default=(), description="arguments that are left out")
+    swap: dict[str, str] = Field(default_factory=dict, description="one or two arguments -> what they become")
+    host_flags: tuple[str, ...] = Field(default=(), description="for programs that run on the builder")
+    why: str = ""
+
+    @field_validator("container")
+    @classmethod
+    def _by_digest(cls, value: str) -> str:
+        if value and not _IMAGE.fullmatch(value):
+            raise ValueError(f"'{value}' must be NAME@sha256: and 64 hex digits: what a tag names may change")
+        return value
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> Self:
+        if self.container and (self.archive or self.package):
+            raise ValueError(
+                "'container' stands alone: a compiler in an image is no 'package' and no 'archive'"
+            )
+        if self.container and self.driver != "make":
+            raise ValueError("'container' needs driver = \"make\": tuxmake is not in the image")
+        return self
+
+    @field_validator("swap")
+    @classmethod
+    def _one_or_two(cls, value: dict[str, str]) -> dict[str, str]:
+        for key in value:
+            if len(key.split()) not in (1, 2):
+                raise ValueError(f"'{key}' must be one or two arguments")
+        return value
+
+    @property
+    def identity(self) -> str:
+        """What tells it from others on one builder: the command, and the archive or image that it is in."""
+        inside = self.archive.sha256 if self.archive else self.container.partition("@sha256:")[2]
+        return f"{self.compiler}-{inside[:12]}" if inside else self.compiler
+
+    @property
+    def programs(self) -> str:
+        """The folder of its programs below a builder's own folder; empty if they are in the PATH."""
+        return f"toolchains/{self.archive.sha256}/{self.archive.bin}" if self.archive else ""
+
+    @property
+    def origin(self) -> str:
+        """Where it comes from, in words; empty if all that is known is its command."""
+        if self.container:
+            return f"in the image {self.container}"
+        if self.archive:
+            return f"from the archive {self.archive.file}"
+        return f"from the Debian package {self.package}" if self.package else ""
+
+    @property
+    def shimmed(self) -> bool:
+        """Whether the compiler is called through a shim."""
+        return bool(self.pretend or self.before_flags or self.after_flags or self.drop or self.swap)
+
+    def shim(self) -> str:
+        """Return a shell script (POSIX) to be called in place of the compiler; '' if none is needed.
+
+        It honours PB_CCACHE (a prefix for compilations) and PB_EXTRA_FLAGS (further flags, which win).
+        """
+        if not self.shimmed:
+            return ""
+        before = [*_pretence(self.pretend), *self.before_flags]
+        return _script(self.compiler, self._arguments(), before, self.after_flags)
+
+    def host_shim(self) -> str:
+        """Return the same for programs that run on the builder."""
+        return _script(self.compiler, "", (), self.host_flags, extra=False) if self.host_flags else ""
+
+    def _arguments(self) -> str:
+        """The loop over the arguments: each is looked at once, and put behind those that wait."""
+        if not (self.drop or self.swap):
+            return ""
+        pairs: dict[str, list[tuple[str, str]]] = {}
+        cases = [f"        {shlex.quote(word)}) ;;" for word in self.drop]
+        for key, new in self.swap.items():
+            words = key.split()
+            if len(words) == 2:
+                pairs.setdefault(words[0], []).append((words[1], new))
+            else:
+                cases.append(f'        {shlex.quote(key)}) set -- "$@" {shlex.quote(new)} ;;')
+        for first, seconds in pairs.items():
+            inner = "".join(
+                f'{shlex.quote(second)}) shift; n=$((n - 1)); set -- "$@" {shlex.quote(new)} ;; '
+                for second, new in seconds
+            )
+            cases.append(f'        {shlex.quote(first)}) case $1 in {inner}*) set -- "$@" "$word" ;; esac ;;')
+        cases.append('        *) set -- "$@" "$word" ;;')
+        loop = ["n=$#", "while [ $n -gt 0 ]; do", "    word=$1; shift; n=$((n - 1))", "    case $word in"]
+        return "\n".join([*loop, *cases, "    esac", "done"]) + "\n"
+
+
+class Unbuildable(Row):
+    """Releases that no known toolchain builds or boots, and why."""
+
+    name: str = Field(min_length=1)
+    arch: str = ""
+    reason: str = Field(min_length=1)
+
+
+class Toolchains(Spec):
+    """The TOML file."""
+
+    toolchain: tuple[Toolchain, ...] = Field(min_length=1)
+    unbuildable: tuple[Unbuildable, ...] = ()
+
+
+def load_toolchains(kernels: Path | None = None) -> Toolchains:
+    """Read `toolchains.toml` of a `kernels` folder (default: the shipped one). Raises RequestError."""
+    file = (kernels or resource("kernels")) / "toolchains.toml"
+    if not file.exists():
+        return Toolchains(
+            toolchain=(
+                Toolchain(name="gcc", compiler="gcc"),
+                Toolchain(name="clang", compiler="clang", family="clang"),
+            )
+        )
+    found = load_toml(file, Toolchains)
+    refuse_overlaps(found.toolchain, file)
+    refuse_overlaps(found.unbuildable, file)
+    return found
+
+
+def toolchain_for(table: Toolchains, name: str, release: Release, where: str) -> Toolchain:
+    """Return the row of a toolchain for a commit of this age. where: names the commit in errors.
+
+    Raises RequestError for a name that no row has, SourceFailed if the commit is outside of all of them.
+    """
+    rows = [row for row in table.toolchain if row.name == name]
+    if not rows:
+        known = sorted({row.name for row in table.toolchain})
+        raise RequestError(
+            f"there is no toolchain '{name}'{nearest(name, known)}", details=f"toolchains: {', '.join(known)}"
+        )
+    for broken in table.unbuildable:
+        if broken.holds(release):
+            raise SourceFailed(
+                f"{where} ({release}) cannot be built: {broken.reason}",
+                details=f"kernels/toolchains.toml: the row '{broken.name}', {broken.range}",
+            )
+    for row in rows:
+        if row.holds(release):
+            return row
+    raise SourceFailed(
+        f"{where} ({release}) is outside of what the toolchain '{name}' builds",
+        details="\n".join(f"{name}: {row.range}" for row in rows),
+        cure="name another recipe with --recipe, or add a row to kernels/toolchains.toml",
+    )
+
+
+def _pretence(version: str) -> list[str]:
+    if not version:
+        return []
+    parts = zip(("__GNUC__", "__GNUC_MINOR__", "__GNUC_PATCHLEVEL__"), version.split("."), strict=True)
+    return [word for name, number in parts for word in (f"-U{name}", f"-D{name}={number}")]
+
+
+def _script(
+    compiler: str, loop: str, before: Sequence[str], after: Sequence[str], *, extra: bool = True
+) -> str:
+    # Asked for its version it must answer for itself: trees write that into the kernel.
+    plain = f'case " $* " in *" -v "*|*" --version "*) exec {shlex.quote(compiler)} "$@" ;; esac\n'
+    words = ["exec", "$PB_CCACHE", shlex.quote(compiler), shlex.join(before), '"$@"', shlex.join(after)]
+    words += ["$PB_EXTRA_FLAGS"] if extra else []
+    return "#!/bin/sh\n" + plain + loop + " ".join(filter(None, words)) + "\n"

@@ -1,0 +1,256 @@
+"""The lab: testbeds and builders of an ordinary Ansible inventory, checked at the border.
+
+Groups `testbeds` and `builders` say what a host is for. perfbisect's own host variables have the prefix
+`perfbisect_`; how a host is reached is told by Ansible's usual ones. `lab_from_inventory` takes what
+`ansible-inventory --list` prints; `adapters/ansible/inventory.py` runs that command.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from pydantic import Field, ValidationError, model_validator
+
+from bisector.errors import RequestError
+from bisector.schemas.host_settings import HostManifest
+from bisector.schemas.loading import Spec, nearest
+
+PREFIX = "perfbisect_"
+
+TestbedKind = Literal["libvirt", "ssh", "local"]
+ClockChoice = Literal["auto", "wall", "instructions"]
+BootMethod = Literal["direct", "kexec", "grub"]
+
+DEFAULT_WORKDIRS: Mapping[TestbedKind, str] = {
+    "libvirt": "/work/perfbisect",
+    "ssh": "/var/tmp/perfbisect",  # noqa: S108 - on the testbed, made anew by root for each boot
+    "local": "",
+}
+
+
+class PowerVariables(Spec):
+    """Commands of this machine, as lists, that switch a testbed: ipmitool, a PDU's script, ..."""
+
+    on: tuple[str, ...] = ()
+    off: tuple[str, ...] = ()
+    cycle: tuple[str, ...] = ()
+
+
+class TestbedVariables(Spec):
+    """The host variables of a testbed, without their prefix."""
+
+    __test__ = False  # not a pytest class
+
+    kind: TestbedKind = Field(default="ssh", description="a guest here, a machine over SSH, or this machine")
+    clock: ClockChoice = Field(
+        default="auto", description="auto: wall on hardware and KVM, else instructions"
+    )
+    memory_mb: int = Field(default=512, ge=64, description="of a guest")
+    cpus: int = Field(default=1, ge=1, description="of a guest")
+    boot_method: BootMethod | None = Field(default=None, description="kexec or grub (one-shot) over SSH")
+    boot_timeout: float = Field(default=180.0, gt=0, description="seconds until SSH must answer")
+    cmdline: str = Field(default="", description="kernel command line to add; for ssh: all of it, with root=")
+    power: PowerVariables = Field(default_factory=PowerVariables)
+    console: tuple[str, ...] = Field(
+        default=(), description="command that prints the serial console as it comes"
+    )
+    known_hosts: str = Field(default="~/.ssh/known_hosts", description="file with the pinned host key")
+    workdir: str = Field(default="", description="folder for the workload on the testbed")
+    environment: HostManifest = Field(
+        default_factory=HostManifest, description="settings for all workloads; a manifest's own are stronger"
+    )
+    block_device: str = Field(
+        default="",
+        description="a device that workloads may overwrite: /dev/disk/by-id/...; guests get their own",
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> TestbedVariables:
+        if self.block_device and not self.block_device.startswith("/dev/"):
+            raise ValueError("perfbisect_block_device is a path below /dev, better /dev/disk/by-id/...")
+        if self.block_device and self.kind == "libvirt":
+            raise ValueError("a libvirt guest gets a disk of its own; leave perfbisect_block_device out")
+        if self.kind == "libvirt" and self.boot_method not in (None, "direct"):
+            raise ValueError("a libvirt guest is booted directly; leave perfbisect_boot_method out")
+        if self.kind == "ssh" and self.boot_method == "direct":
+            raise ValueError("perfbisect_boot_method 'direct' is for guests; choose kexec or grub")
+        if self.kind != "libvirt" and self.clock == "instructions":
+            raise ValueError(
+                "perfbisect_clock 'instructions' needs an emulated guest (perfbisect_kind: libvirt)"
+            )
+        if (
+            self.kind == "ssh"
+            and self.boot_method in ("kexec", None)
+            and self.cmdline
+            and "root=" not in self.cmdline
+        ):
+            raise ValueError("perfbisect_cmdline of a machine is the whole command line and needs root=...")
+        return self
+
+
+class BuilderVariables(Spec):
+    """The host variables of a builder, without their prefix."""
+
+    jobs: int | None = Field(default=None, ge=1, description="parallel compilers; unset: as many as CPUs")
+    folder: str = Field(default="~/.cache/perfbisect", description="for trees and ccache on a remote builder")
+    shares_files: bool | None = Field(
+        default=None, description="whether it sees this machine's files; unset: if its connection is local"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How SSH gets there, from Ansible's own host variables."""
+
+    address: str
+    port: int
+    user: str
+    key: Path | None
+    local: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TestbedSpec:
+    """One testbed of the lab."""
+
+    __test__ = False  # not a pytest class
+
+    name: str
+    variables: TestbedVariables
+    reach: Reach
+
+    @property
+    def workdir(self) -> str:
+        """Where the workload goes on this testbed."""
+        return self.variables.workdir or DEFAULT_WORKDIRS[self.variables.kind]
+
+
+@dataclass(frozen=True, slots=True)
+class BuilderSpec:
+    """One builder of the lab."""
+
+    name: str
+    variables: BuilderVariables
+    reach: Reach
+
+
+@dataclass(frozen=True, slots=True)
+class Lab:
+    """All machines of an inventory."""
+
+    inventory: Path
+    testbeds: tuple[TestbedSpec, ...]
+    builders: tuple[BuilderSpec, ...]
+
+    def testbed(self, name: str) -> TestbedSpec:
+        """Return a testbed by name. Raises RequestError naming the known ones."""
+        return _named(name, self.testbeds, "testbed", self.inventory)
+
+    def builder(self, name: str) -> BuilderSpec:
+        """Return a builder by name. Raises RequestError naming the known ones."""
+        return _named(name, self.builders, "builder", self.inventory)
+
+
+def lab_from_inventory(data: Mapping[str, Any], inventory: Path) -> Lab:
+    """Build the lab from `ansible-inventory --list` data. Raises RequestError naming host and variable."""
+    variables = data.get("_meta", {}).get("hostvars", {})
+    testbeds, builders = _hosts(data, "testbeds"), _hosts(data, "builders")
+    if not testbeds:
+        known = [name for name in data if name not in ("_meta", "all")]
+        raise RequestError(
+            f"{inventory}: the group 'testbeds' has no host{nearest('testbeds', known)}",
+            details=f"groups: {', '.join(known) or 'none'}",
+            cure="see playbooks/inventory/laptop.yml for a lab of one machine",
+        )
+    return Lab(
+        inventory=inventory,
+        testbeds=tuple(
+            TestbedSpec(
+                host,
+                _checked(host, variables.get(host, {}), TestbedVariables, host in builders, inventory),
+                _reach(host, variables.get(host, {})),
+            )
+            for host in testbeds
+        ),
+        builders=tuple(
+            BuilderSpec(
+                host,
+                _checked(host, variables.get(host, {}), BuilderVariables, host in testbeds, inventory),
+                _reach(host, variables.get(host, {})),
+            )
+            for host in builders
+        ),
+    )
+
+
+V = TypeVar("V", bound=Spec)
+N = TypeVar("N", TestbedSpec, BuilderSpec)
+
+
+def _checked(host: str, variables: Mapping[str, Any], model: type[V], shared: bool, inventory: Path) -> V:
+    """Validate a host's prefixed variables; `shared`: it is in both groups, so the other's are fine too."""
+    known = {name for owner in (TestbedVariables, BuilderVariables) for name in owner.model_fields}
+    own = {name.removeprefix(PREFIX): v for name, v in variables.items() if name.startswith(PREFIX)}
+    allowed = known if shared else set(model.model_fields)
+    for name in own:
+        if name not in allowed:
+            raise RequestError(
+                f"{inventory}: host '{host}': unknown variable '{PREFIX}{name}'{_near(name, allowed)}",
+                details=f"known: {', '.join(PREFIX + k for k in sorted(allowed))}",
+            )
+    try:
+        return model.model_validate({name: v for name, v in own.items() if name in model.model_fields})
+    except ValidationError as error:
+        problems = []
+        for one in error.errors():
+            variable = ".".join(str(part) for part in one["loc"])
+            message = str(one["msg"]).removeprefix("Value error, ")
+            got = f" (got {one.get('input')!r})" if variable else ""
+            about = f"variable '{PREFIX}{variable}': " if variable else ""
+            problems.append(f"{inventory}: host '{host}': {about}{message}{got}")
+        raise RequestError(problems[0], details="\n".join(problems[1:])) from error
+
+
+def _near(name: str, known: set[str]) -> str:
+    return nearest(PREFIX + name, [PREFIX + k for k in sorted(known)])
+
+
+def _hosts(data: Mapping[str, Any], group: str) -> list[str]:
+    """All hosts of a group and of the groups below it, each once, in their order."""
+    found: dict[str, None] = {}
+    waiting, seen = [group], set()
+    while waiting:
+        name = waiting.pop(0)
+        if name in seen:
+            continue
+        seen.add(name)
+        entry = data.get(name, {})
+        found.update(dict.fromkeys(entry.get("hosts", ())))
+        waiting += entry.get("children", ())
+    return list(found)
+
+
+def _reach(host: str, variables: Mapping[str, Any]) -> Reach:
+    key = variables.get("ansible_ssh_private_key_file")
+    return Reach(
+        address=str(variables.get("ansible_host", host)),
+        port=int(variables.get("ansible_port", 22)),
+        user=str(variables.get("ansible_user", "root")),
+        key=Path(str(key)).expanduser() if key else None,
+        local=variables.get("ansible_connection") == "local",
+    )
+
+
+def _named(name: str, known: Sequence[N], what: str, inventory: Path) -> N:
+    for one in known:
+        if one.name == name:
+            return one
+    names = [one.name for one in known]
+    raise RequestError(
+        f"the lab has no {what} '{name}'{nearest(name, names)}",
+        details=f"{what}s in {inventory}: {', '.join(names) or 'none'}",
+        cure="'perfbisect lab list' shows them",
+    )

@@ -1,0 +1,115 @@
+"""The core's values as JSON values and back, without loss. Records and decisions carry their type's name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from bisector.errors import InfrastructureError
+from bisector.model import records
+from bisector.model.records import CommitGraph, Conclusion, Decision, Goal, Record
+
+_TYPES: Mapping[str, type[Any]] = {
+    kind.__name__: kind
+    for kind in (
+        records.Built,
+        records.Booted,
+        records.Ran,
+        records.RunFailed,
+        records.Left,
+        records.Marked,
+        records.Discarded,
+        records.Irrelevant,
+        records.Measure,
+        records.Conclusion,
+    )
+}
+
+
+def to_json(value: Record | Decision) -> dict[str, Any]:
+    """Return JSON values with the key 'type'."""
+    return {"type": type(value).__name__, **_dump(value)}
+
+
+def record_from(data: Mapping[str, Any]) -> Record:
+    """Read what `to_json` wrote. Raises InfrastructureError if it is not a record."""
+    value = _typed(data)
+    if isinstance(value, records.Measure | records.Conclusion):
+        raise InfrastructureError(f"'{data.get('type')}' is a decision where a record was expected")
+    record: Record = value
+    return record
+
+
+def decision_from(data: Mapping[str, Any]) -> Decision:
+    """Read what `to_json` wrote. Raises InfrastructureError if it is not a decision."""
+    value = _typed(data)
+    if not isinstance(value, records.Measure | records.Conclusion):
+        raise InfrastructureError(f"'{data.get('type')}' is a record where a decision was expected")
+    return value
+
+
+def graph_to_json(graph: CommitGraph) -> dict[str, Any]:
+    """Return a graph as JSON values."""
+    return _dump(graph)
+
+
+def graph_from(data: Mapping[str, Any]) -> CommitGraph:
+    """Read what `graph_to_json` wrote."""
+    # By hand: validating 100,000 tuples one by one takes seconds.
+    return CommitGraph(
+        shas=tuple(data["shas"]),
+        parents=tuple(map(tuple, data["parents"])),
+        candidate=tuple(data["candidate"]),
+        good=data["good"],
+        bad=data["bad"],
+        merge_bases=tuple(data["merge_bases"]),
+        untestable={int(k): v for k, v in data["untestable"].items()},
+        weights={int(k): v for k, v in data["weights"].items()},
+    )
+
+
+def goal_to_json(goal: Goal) -> dict[str, Any]:
+    """Return a goal as JSON values."""
+    return _dump(goal)
+
+
+def goal_from(data: Mapping[str, Any]) -> Goal:
+    """Read what `goal_to_json` wrote."""
+    return _adapter(Goal).validate_python(data)  # type: ignore[no-any-return]
+
+
+def conclusion_from(data: Mapping[str, Any]) -> Conclusion:
+    """Read a conclusion that `to_json` wrote."""
+    value = decision_from(data)
+    if not isinstance(value, Conclusion):
+        raise InfrastructureError(f"'{data.get('type')}' is not a conclusion")
+    return value
+
+
+def _dump(value: Any) -> dict[str, Any]:  # noqa: ANN401 - any of the core's dataclasses
+    return _adapter(value.__class__).dump_python(value, mode="json")  # type: ignore[no-any-return]
+
+
+def _typed(data: Mapping[str, Any]) -> Any:  # noqa: ANN401 - one of _TYPES
+    values = dict(data)
+    name = str(values.pop("type", ""))
+    try:
+        return _adapter(_TYPES[name]).validate_python(values)
+    except (KeyError, ValidationError) as error:
+        raise InfrastructureError(
+            f"the stored value of type '{name}' cannot be read",
+            details=str(error),
+            cure="it was written by another version of perfbisect: use that one, or start anew",
+        ) from error
+
+
+_adapters: dict[str, TypeAdapter[Any]] = {}
+
+
+def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
+    """Return the type's adapter, made once: making one takes milliseconds."""
+    if kind.__name__ not in _adapters:
+        _adapters[kind.__name__] = TypeAdapter(kind)
+    return _adapters[kind.__name__]

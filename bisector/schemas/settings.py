@@ -1,0 +1,96 @@
+"""Settings, weakest first: `perfbisect.toml`, the environment (PERFBISECT_<KEY>), the command line."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+from pydantic import Field, ValidationError
+
+from bisector.errors import RequestError
+from bisector.schemas.loading import Spec, load_toml, nearest
+
+FILE = "perfbisect.toml"
+PREFIX = "PERFBISECT_"
+
+
+class Settings(Spec):
+    """What holds for every bisection here. Relative paths in the file start at the file's folder."""
+
+    repo: Path | None = Field(default=None, description="the kernel's git repository")
+    workload: str | None = Field(default=None, description="the workload when none is named")
+    recipe: str = Field(
+        default="auto", description="how a commit becomes a kernel; auto: by the age of the commits"
+    )
+    lab: Path | None = Field(
+        default=None, description="an Ansible inventory; unset: one guest on this machine"
+    )
+    state_dir: Path = Field(default_factory=lambda: Path(platformdirs.user_state_dir("perfbisect")))
+    cache_dir: Path = Field(default_factory=lambda: Path(platformdirs.user_cache_dir("perfbisect")))
+    jobs: int | None = Field(default=None, ge=1, description="parallel compilers; unset: as many as CPUs")
+    toolchain_mirror: str | None = Field(
+        default=None, description="where archives of toolchains are: https://..., file:///..."
+    )
+    alpha: float = Field(default=0.05, gt=0, lt=0.5, description="how often a proven culprit may be wrong")
+
+
+def find_file(start: Path) -> Path | None:
+    """Return the nearest perfbisect.toml in `start` or above it."""
+    for folder in (start, *start.parents):
+        if (folder / FILE).is_file():
+            return folder / FILE
+    return None
+
+
+def load_settings(
+    config: Path | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    *,
+    start: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Settings:
+    """Merge file, environment and command line; None in `overrides` means 'not said'.
+
+    Raises RequestError that names the file (or variable), the key, and the nearest known key.
+    """
+    environment = os.environ if environment is None else environment
+    path = config if config is not None else find_file((start or Path.cwd()).resolve())
+    values: dict[str, Any] = {}
+    if path is not None:
+        load_toml(path, Settings)  # its errors name the line
+        values.update(tomllib.loads(path.read_text(encoding="utf-8")))
+        for key in ("repo", "lab", "state_dir", "cache_dir"):
+            if key in values:
+                values[key] = path.resolve().parent / Path(str(values[key])).expanduser()
+    values.update(_from_environment(environment))
+    values.update({k: v for k, v in (overrides or {}).items() if v is not None})
+    try:
+        settings = Settings.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = str(first["loc"][0]) if first["loc"] else ""
+        source = "the command line" if key in (overrides or {}) else f"the variable {PREFIX}{key.upper()}"
+        raise RequestError(f"{source}: '{key}': {first['msg']} (got {first.get('input')!r})") from error
+    paths = {
+        key: value.expanduser().absolute()
+        for key in ("repo", "lab", "state_dir", "cache_dir")
+        if isinstance(value := getattr(settings, key), Path)
+    }
+    return settings.model_copy(update=paths)
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    known = {f"{PREFIX}{name.upper()}": name for name in Settings.model_fields}
+    values = {}
+    for variable, text in environment.items():
+        if variable in known:
+            if text:
+                values[known[variable]] = text
+        elif variable.startswith(PREFIX) and (hint := nearest(variable, known)):
+            # Other programs' tests may use the prefix; only a near miss of ours is surely a mistake.
+            raise RequestError(f"unknown environment variable '{variable}'{hint}")
+    return values

@@ -1,0 +1,107 @@
+"""A metric of a manifest: its unit, direction and threshold, and where it stands in the output."""
+
+from __future__ import annotations
+
+import re
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from bisector.model.records import Direction, Metric, TestbedClock, Threshold
+from bisector.schemas.loading import Spec, nearest
+
+_THRESHOLD = re.compile(r"\s*(?P<value>[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)\s*(?P<unit>\S.*?)?\s*")
+_RATIO = re.compile(r"(?P<over>[A-Za-z][\w.-]*)\s*/\s*(?P<under>[A-Za-z][\w.-]*)")
+
+
+class MetricManifest(Spec):
+    """One number that a run gives."""
+
+    name: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]*$")
+    unit: str = Field(min_length=1, description="as the workload prints it: 's', 'ops/s', ...")
+    better: Direction
+    threshold: str = Field(description="smallest change worth blaming: '5%', or absolute with unit: '0.1 s'")
+    decides: bool = Field(default=False, description="the metric that the search follows; one for each clock")
+    clocks: tuple[TestbedClock, ...] = Field(
+        default=("wall", "instructions"), min_length=1, description="the clocks under which it can decide"
+    )
+    optional: bool = Field(default=False, description="a run without it is a good run; it cannot decide")
+    at: str = Field(
+        default="",
+        description="where it stands in the output, if not under its name: a dotted path (json), a regular "
+        "expression with one group (regex), the key (key-value, time), the name in 'compare' (results)",
+    )
+
+    ratio: str = Field(
+        default="", description="'A / B': computed from two other metrics of the same run, not printed"
+    )
+
+    @field_validator("ratio")
+    @classmethod
+    def _two_names(cls, value: str) -> str:
+        if value and _RATIO.fullmatch(value) is None:
+            raise ValueError("write the names of two metrics, as in 'cycles / instructions'")
+        return value
+
+    @property
+    def operands(self) -> tuple[str, str] | None:
+        """Numerator and denominator of a ratio, by name."""
+        match = _RATIO.fullmatch(self.ratio)
+        return (match["over"], match["under"]) if match is not None else None
+
+    @field_validator("threshold", mode="before")
+    @classmethod
+    def _with_unit(cls, value: object) -> object:
+        if isinstance(value, int | float):
+            raise ValueError("a threshold needs a unit: '5%' of the good level, or an amount such as '0.1 s'")
+        return value
+
+    @field_validator("threshold", mode="after")
+    @classmethod
+    def _understood(cls, value: str, info: ValidationInfo) -> str:
+        if "unit" in info.data:  # else the unit itself is wrong, which is told already
+            parse_threshold(value, info.data["unit"])
+        return value
+
+    def metric(self) -> Metric:
+        """Return it as the core knows it."""
+        return Metric(self.name, self.unit, self.better, parse_threshold(self.threshold, self.unit))
+
+
+def parse_threshold(text: str, unit: str) -> Threshold:
+    """Read '5%' or '0.1 s' for a metric in `unit`. Raises ValueError that says what would be right."""
+    match = _THRESHOLD.fullmatch(text)
+    right = f"write '5%' (of the good level) or an amount in the metric's unit, such as '0.1 {unit}'"
+    if match is None:
+        raise ValueError(f"the threshold '{text}' is not a number with a unit; {right}")
+    value, found = float(match["value"]), match["unit"]
+    if found is None:
+        raise ValueError(f"the threshold '{text}' has no unit; {right}")
+    if value <= 0:
+        raise ValueError(f"the threshold '{text}' must be above zero; {right}")
+    if found == "%":
+        return Threshold(value / 100.0, relative=True)
+    if found != unit:
+        raise ValueError(f"the threshold '{text}' is not in the metric's unit '{unit}'; {right}")
+    return Threshold(value, relative=False)
+
+
+def check_ratio(ratio: MetricManifest, metrics: tuple[MetricManifest, ...]) -> None:
+    """Raise ValueError unless a ratio's two metrics are printed as often as it is wanted."""
+    printed = {metric.name: metric for metric in metrics if not metric.ratio}
+    if ratio.at:
+        raise ValueError(f"metric '{ratio.name}' is a ratio, so it stands nowhere: leave 'at' out")
+    for name in ratio.operands or ():
+        if name not in printed:
+            raise ValueError(f"metric '{ratio.name}': no metric '{name}' is printed{nearest(name, printed)}")
+        if printed[name].optional and not ratio.optional:
+            raise ValueError(f"metric '{ratio.name}' must be optional, because '{name}' is")
+
+
+def check_pattern(metric: MetricManifest) -> None:
+    """Raise ValueError unless `at` is a regular expression with one group."""
+    try:
+        groups = re.compile(metric.at).groups
+    except re.error as error:
+        raise ValueError(f"metric '{metric.name}': 'at' is not a regular expression: {error}") from error
+    if groups != 1:
+        raise ValueError(f"metric '{metric.name}': 'at' needs exactly one group, the number")

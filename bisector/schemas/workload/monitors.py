@@ -1,0 +1,189 @@
+"""What may be watched beside a workload: the key `monitors` of a manifest, and `--monitor` on a command line.
+
+A monitor perturbs what it watches, so it gets runs of its own after the samples of a boot, and those are
+never samples. What a user space, an emulation or a kernel cannot give is told by `shortfalls`, and again by
+the testbed itself when it is tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError, field_validator
+
+from bisector.errors import RequestError
+from bisector.model.records import TestbedClock
+from bisector.schemas.loading import Spec, nearest
+
+Userspace = Literal["debian", "initramfs"]
+"""As `ports.Userspace`."""
+
+PERF = "linux-perf"
+"""The Debian package that brings perf; a guest gets an image with it."""
+
+FTRACE_FRAGMENT = "ftrace"
+"""The fragment of kernels/configs with which a kernel has the function profiler."""
+
+Word = Annotated[str, Field(pattern=r"^[^\s,][^\s]*$", max_length=500)]
+
+
+class PerfStat(Spec):
+    """`perf stat -j`: counters of the workload and all it starts, repeated."""
+
+    events: tuple[Word, ...] = Field(
+        default=(
+            *("task-clock", "context-switches", "cpu-migrations", "page-faults"),
+            *("cycles", "instructions", "branches", "branch-misses"),
+        ),
+        min_length=1,
+        description="as 'perf list' names them; one that is not supported is a stated absence",
+    )
+    repeat: int = Field(
+        default=3, ge=1, le=100, description="runs of the workload; perf gives +- of their mean"
+    )
+
+
+class PerfRecord(Spec):
+    """`perf record -a -g`: where the whole system spends its time, with call chains."""
+
+    frequency: int = Field(default=99, ge=1, le=20000, description="samples a second and CPU")
+
+
+class Ftrace(Spec):
+    """ftrace's function profiler: how often functions of the kernel are called, and how long they take."""
+
+    functions: tuple[Word, ...] = Field(
+        default=(), description="names or patterns ('kmem_cache_*'); none: every function, which is slow"
+    )
+
+
+class Proc(Spec):
+    """Files of /proc and statistics of cgroups, before and after."""
+
+    files: tuple[Word, ...] = Field(
+        default=(
+            *("/proc/stat", "/proc/vmstat", "/proc/interrupts", "/proc/softirqs", "/proc/schedstat"),
+            *("/proc/diskstats", "/proc/meminfo", "/sys/fs/cgroup/*.stat"),
+        ),
+        min_length=1,
+        description="paths or patterns",
+    )
+
+    @field_validator("files")
+    @classmethod
+    def _absolute(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for path in value:
+            if not path.startswith(("/proc/", "/sys/")) or ".." in path.split("/"):
+                raise ValueError(f"'{path}' must be a path below /proc/ or /sys/")
+        return value
+
+
+class Dmesg(Spec):
+    """What the kernel logs during the run."""
+
+
+class Monitors(Spec):
+    """All that watch; None where one was not asked for."""
+
+    perf_stat: PerfStat | None = Field(default=None, alias="perf-stat")
+    perf_record: PerfRecord | None = Field(default=None, alias="perf-record")
+    ftrace: Ftrace | None = None
+    proc: Proc | None = None
+    dmesg: Dmesg | None = None
+
+    def names(self) -> tuple[str, ...]:
+        """Return those asked for, as users write them."""
+        return tuple(name for name, found in self._all() if found is not None)
+
+    def packages(self) -> tuple[str, ...]:
+        """Return the Debian packages that they need."""
+        return (PERF,) if self.perf_stat or self.perf_record else ()
+
+    def _all(self) -> Iterator[tuple[str, Spec | None]]:
+        for name, info in type(self).model_fields.items():
+            yield info.alias or name, getattr(self, name)
+
+    def with_asked(self, asked: Sequence[str]) -> Monitors:
+        """Return these and what `--monitor` asks for: 'NAME' or 'NAME=A,B', which replaces the manifest's.
+
+        Raises RequestError naming what is known.
+        """
+        data = {name: found.model_dump() for name, found in self._all() if found is not None}
+        for text in asked:
+            name, equals, items = text.partition("=")
+            if name not in NAMES:
+                raise RequestError(
+                    f"--monitor: there is no monitor '{name}'{nearest(name, NAMES)}",
+                    details=f"known: {', '.join(NAMES)}",
+                )
+            if not equals:
+                data.setdefault(name, {})
+                continue
+            key = _ITEMS.get(name)
+            if key is None or not items:
+                raise RequestError(
+                    f"--monitor {text}: "
+                    + (f"'{name}' takes nothing" if key is None else "nothing follows '='"),
+                    cure=f"write --monitor {name}",
+                )
+            given: Any = items if key == "frequency" else tuple(items.split(","))
+            data[name] = {**data.get(name, {}), key: given}
+        try:
+            return Monitors.model_validate(data)
+        except ValidationError as error:
+            first = error.errors()[0]
+            message = str(first["msg"]).removeprefix("Value error, ")
+            raise RequestError(
+                f"--monitor {first['loc'][0]}: {message} (got {first.get('input')!r})"
+            ) from error
+
+
+NAMES = tuple(info.alias or name for name, info in Monitors.model_fields.items())
+
+_ITEMS = {"perf-stat": "events", "perf-record": "frequency", "ftrace": "functions", "proc": "files"}
+"""What a list after 'NAME=' on the command line means."""
+
+
+def listed(value: object) -> object:
+    """Return the key `monitors` as a mapping: a list of names asks for each with its defaults."""
+    if isinstance(value, list) and all(isinstance(name, str) for name in value):
+        return {name: {} for name in value}
+    if isinstance(value, dict):
+        return {name: {} if options is None else options for name, options in value.items()}
+    return value
+
+
+def shortfalls(
+    wanted: Monitors,
+    userspaces: Sequence[Userspace],
+    clocks: Sequence[TestbedClock],
+    fragments: Sequence[str],
+) -> Iterator[tuple[str, str]]:
+    """Yield (monitor, what it will not give, in words). userspaces, clocks: those that may come.
+
+    fragments: of kernel options, that its kernels are built with.
+    """
+    for name in wanted.names():
+        if name.startswith("perf") and "initramfs" in userspaces:
+            yield name, "not in the initramfs of kernels older than any distribution: there is no perf"
+        if name == "perf-stat" and "instructions" in clocks:
+            yield name, _NO_COUNTERS
+        if name == "perf-record" and "instructions" in clocks:
+            yield name, _NO_NMI
+        if name == "ftrace" and FTRACE_FRAGMENT not in fragments:
+            yield name, _NO_PROFILER
+
+
+_NO_COUNTERS = (
+    "an emulated guest (clock 'instructions') has no performance counters: cycles, instructions and the like "
+    "are not supported there; events of the kernel itself are"
+)
+_NO_NMI = (
+    "an emulated guest (clock 'instructions') samples by its timer, which sees nothing where interrupts are "
+    "off: the tick, for one (ftrace does)"
+)
+_NO_PROFILER = (
+    "kernels have no function profiler unless it is asked for, because its hooks slow every sample: "
+    f"'requires: {{kernel: [{FTRACE_FRAGMENT}]}}' in the manifest, or --recipe x86_64-guest+{FTRACE_FRAGMENT}"
+)

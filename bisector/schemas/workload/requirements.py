@@ -1,0 +1,88 @@
+"""What a workload asks of kernel and testbed: what must be there, and what is pinned while it runs."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator
+
+from bisector.schemas.host_settings import CPUS, HostManifest, Switch
+from bisector.schemas.loading import Spec
+
+_SIZE = re.compile(r"(?P<number>[1-9][0-9]*)(?P<unit>[MGT])")
+_UNITS = {"M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+class RequiresManifest(Spec):
+    """What a kernel and a testbed must have; `perfbisect workload check` looks whether they do."""
+
+    packages: tuple[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]+$")], ...] = Field(
+        default=(),
+        description="Debian packages; a guest gets an image with them, other testbeds must have them",
+    )
+    programs: tuple[str, ...] = Field(
+        default=(),
+        description="programs that must be found on the testbed; '{name}' of a parameter becomes its value",
+    )
+    kernel: tuple[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")], ...] = Field(
+        default=(), description="fragments of kernels/configs that its kernels are built with, all granted"
+    )
+    block_device: str | None = Field(
+        default=None,
+        description="a scratch disk of at least so many bytes: '512M', '1G'; its content is lost",
+    )
+    cgroup: Literal["v1", "v2", "any"] | None = Field(
+        default=None, description="version of the control groups; asks for the fragment 'cgroup' as well"
+    )
+    cpus: int = Field(default=1, ge=1, description="CPUs that the testbed has at least")
+
+    @field_validator("block_device", mode="before")
+    @classmethod
+    def _size(cls, value: object) -> object:
+        if value is not None and (not isinstance(value, str) or _SIZE.fullmatch(value) is None):
+            raise ValueError("write the size of the device as '512M' or '1G'")
+        return value
+
+    @property
+    def fragments(self) -> tuple[str, ...]:
+        """The config fragments that kernels for this workload have beside their recipe's own."""
+        return tuple(sorted({*self.kernel, *(("cgroup",) if self.cgroup else ())}))
+
+    @property
+    def block_device_bytes(self) -> int:
+        """The size that the scratch disk has at least; 0 where none is needed."""
+        match = _SIZE.fullmatch(self.block_device) if self.block_device is not None else None
+        return int(match["number"]) * _UNITS[match["unit"]] if match is not None else 0
+
+
+class EnvironmentManifest(HostManifest):
+    """What is pinned on the testbed while the workload runs; before and after are recorded."""
+
+    autogroup: Switch = Field(
+        default="off", description="an SSH session's task group costs a fifth of a pipe-test"
+    )
+    cpus: str | None = Field(default=None, pattern=CPUS)
+    nice: int = Field(default=0, ge=-20, le=19)
+    sysctl: dict[str, str] = Field(default_factory=dict, description="name with dots -> value")
+    variables: dict[str, str] = Field(default_factory=dict, description="added to the fixed environment")
+
+    @field_validator("sysctl", "variables", mode="before")
+    @classmethod
+    def _texts(cls, value: Any) -> Any:  # noqa: ANN401 - whatever the file holds
+        if isinstance(value, dict):
+            return {
+                k: str(v) if isinstance(v, int | float) and not isinstance(v, bool) else v
+                for k, v in value.items()
+            }
+        return value
+
+    def settings(self) -> dict[str, str]:
+        """Return the flat form that travels in `Job.environment`: '0'/'1', 'sysctl.<name>', 'env.<NAME>'."""
+        flat = {**super().settings(), "autogroup": "1" if self.autogroup == "on" else "0"}
+        flat["nice"] = str(self.nice)
+        if self.cpus is not None:
+            flat["cpus"] = self.cpus
+        flat.update({f"sysctl.{name}": value for name, value in self.sysctl.items()})
+        flat.update({f"env.{name}": value for name, value in self.variables.items()})
+        return flat

@@ -1,0 +1,143 @@
+"""What a workload is: a folder with a manifest (`schemas/workload/manifest.py`), checked at the border.
+
+`load_workload` finds one by name or by path, `list_workloads` all of a folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from bisector.errors import RequestError
+from bisector.model.records import Metric, TestbedClock
+from bisector.resources import resource
+from bisector.schemas.loading import load_yaml, nearest
+from bisector.schemas.workload.manifest import Userspace, WorkloadManifest
+from bisector.schemas.workload.metric import MetricManifest
+
+MANIFEST = "workload.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A checked manifest and the folder it came from."""
+
+    folder: Path
+    manifest: WorkloadManifest
+
+    @property
+    def name(self) -> str:
+        """The workload's name."""
+        return self.manifest.name
+
+    def metric(self, name: str | None = None, clock: TestbedClock | None = None) -> Metric:
+        """Return a metric by name, or the one that decides; where clocks differ in that, under `clock`.
+
+        Raises RequestError naming the known ones, or those that the clock can decide by.
+        """
+        found = self._find(name, clock)
+        if clock is not None and clock not in found.clocks:
+            able = [metric.name for metric in self.manifest.expanded_metrics() if clock in metric.clocks]
+            raise RequestError(
+                f"the metric '{found.name}' of '{self.name}' cannot decide under the clock '{clock}'",
+                details=f"metrics that can: {', '.join(able) or 'none'}",
+                cure="its README says why; choose another metric, or a testbed with another clock",
+            )
+        return found.metric()
+
+    def _find(self, name: str | None, clock: TestbedClock | None) -> MetricManifest:
+        for metric in self.manifest.expanded_metrics():
+            if metric.name == name:
+                return metric
+            if name is None and metric.decides and (clock is None or clock in metric.clocks):
+                return metric
+        known = [metric.name for metric in self.manifest.expanded_metrics()]
+        raise RequestError(
+            f"the workload '{self.name}' has no metric '{name}'{nearest(name or '', known)}",
+            details=f"its metrics: {', '.join(known)}",
+        )
+
+    def watched(self, asked: Sequence[str]) -> Workload:
+        """Return it with the monitors of `--monitor` beside the manifest's own. Raises RequestError."""
+        monitors = self.manifest.monitors.with_asked(asked)
+        return replace(self, manifest=self.manifest.model_copy(update={"monitors": monitors}))
+
+    def with_parameters(self, given: Mapping[str, Sequence[str]]) -> Workload:
+        """Return the workload with other values for some of its parameters.
+
+        What is said about where a metric decides holds as long as that value is still in the list. Raises
+        RequestError naming the nearest known parameter, or what its manifest says against a value.
+        """
+        if not given:
+            return self
+        known = self.manifest.parameters
+        for name in given:
+            if name not in known:
+                raise RequestError(
+                    f"the workload '{self.name}' has no parameter '{name}'{nearest(name, known)}",
+                    details=f"its parameters: {', '.join(known) or 'none'}",
+                )
+        parameters = {name: list(values) for name, values in {**known, **given}.items()}
+        decides = {n: v for n, v in self.manifest.decides_at.items() if v in parameters[n]}
+        data = dict(self.manifest) | {"parameters": parameters, "decides_at": decides}
+        try:
+            return Workload(self.folder, WorkloadManifest.model_validate(data))
+        except ValidationError as error:
+            said = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
+            raise RequestError(f"--param: the workload '{self.name}': {said}") from error
+
+    def check_clock(self, clock: TestbedClock) -> None:
+        """Raise RequestError if this clock cannot decide this workload."""
+        if clock not in self.manifest.clocks:
+            raise RequestError(
+                f"the workload '{self.name}' cannot be decided by the clock '{clock}'",
+                cure=f"choose a testbed with clock {' or '.join(self.manifest.clocks)}; its README says why",
+            )
+
+    def check_userspace(self, userspace: Userspace) -> None:
+        """Raise RequestError if this workload cannot run on such a user space."""
+        if userspace not in self.manifest.userspaces:
+            raise RequestError(
+                f"the workload '{self.name}' does not run on the user space '{userspace}'",
+                details=f"it runs on: {', '.join(self.manifest.userspaces)}",
+                cure="for kernels older than any distribution there are only static programs: choose a "
+                "workload made of those, or younger kernels",
+            )
+
+
+def load_workload(name: str, folder: Path | None = None) -> Workload:
+    """Load by name from `folder` (default: those that come with perfbisect), or by path to a folder.
+
+    Raises RequestError: unknown name (with the nearest known), or what is wrong in which line.
+    """
+    root = folder if folder is not None else resource("workloads")
+    path = Path(name).expanduser()
+    place = path.parent if path.name == MANIFEST else path
+    if not (place / MANIFEST).is_file() and not name.startswith(("/", ".", "~")):
+        place = root / name
+    if not (place / MANIFEST).is_file():
+        known = [str(found.parent.relative_to(root)) for found in _manifests(root)]
+        raise RequestError(
+            f"there is no workload '{name}'{nearest(name, known)}",
+            details=f"known: {', '.join(known) or 'none'} (in {root})",
+            cure="'perfbisect workload list' shows all; a path to a folder with a workload.yaml works too",
+        )
+    manifest = load_yaml(place / MANIFEST, WorkloadManifest)
+    for name_of_file in manifest.files:
+        if not manifest.build and not (place / name_of_file).exists():
+            raise RequestError(f"{place / MANIFEST}: 'files': '{name_of_file}' does not exist in {place}")
+    return Workload(place.resolve(), manifest)
+
+
+def list_workloads(folder: Path | None = None) -> list[Workload]:
+    """Return all workloads of a folder (default: those that come with perfbisect), by name."""
+    root = folder if folder is not None else resource("workloads")
+    return [load_workload(str(path.parent)) for path in _manifests(root)]
+
+
+def _manifests(root: Path) -> list[Path]:
+    """Workloads, and below them those that run the same in another way ('db-aio/fio')."""
+    return sorted([*root.glob(f"*/{MANIFEST}"), *root.glob(f"*/*/{MANIFEST}")])

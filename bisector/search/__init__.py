@@ -1,0 +1,1 @@
+"""The search: what is believed about the culprits, and what is measured next. Pure."""

@@ -1,0 +1,240 @@
+"""Conclusions: every way a search can end, with its numbers and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bisector.model.format import change, count
+from bisector.model.records import Conclusion, Ending, Finding, Interval, Measure
+from bisector.search.attribution import Part, points, shares
+from bisector.search.candidates import Suspect, member_weights
+from bisector.search.confirmation import Proof
+from bisector.search.context import View
+from bisector.search.level_profile import largest, levels, reaching
+from bisector.search.posterior import Belief
+from bisector.search.sequential_test import Evidence
+
+
+def over_budget(view: View, measure: Measure) -> str:
+    """Return why this action no longer fits into the budget, '' if it does."""
+    budget, costs = view.goal.budget, view.state.costs
+    new = (measure.commit, measure.layout) not in view.state.binaries
+    more = measure.runs * view.run_cost
+    if measure.boot is None:
+        more += view.boot_cost + (view.build_cost if new else 0.0)
+    spent = costs.total
+    if budget.seconds is not None and spent + more > budget.seconds:
+        return (
+            f"The budget of {budget.seconds:.0f} s of lab time leaves no room for the next trial, of about "
+            f"{more:.0f} s: {spent:.0f} s are spent."
+        )
+    if budget.builds is not None and new and len(costs.builds) >= budget.builds:
+        return f"The budget of {count(budget.builds, 'build')} is spent."
+    if budget.runs is not None and len(costs.runs) + measure.runs > budget.runs:
+        left = budget.runs - len(costs.runs)
+        return f"The budget of {count(budget.runs, 'run')} is spent: {left} left, {measure.runs} wanted next."
+    return ""
+
+
+def impossible(view: View) -> Conclusion | None:
+    """Return the conclusion for a search that cannot begin."""
+    graph = view.graph
+    if not any(graph.candidate):
+        return Conclusion(Ending.INCONCLUSIVE, "There is no commit between good and bad.")
+    for end, name in ((graph.good, "good"), (graph.bad, "bad")):
+        if not view.testable(end):
+            why = view.state.untestable[end]
+            return Conclusion(Ending.INCONCLUSIVE, f"The {name} end cannot be tested: {why}.")
+    return None
+
+
+def _interval(view: View, p: Part | Evidence) -> Interval:
+    assert view.readings is not None
+    return view.readings.scale.relative(p.low, p.estimate, p.high)
+
+
+def warnings(view: View, belief: Belief | None) -> tuple[str, ...]:
+    """Return what a reader must know about the data, in words."""
+    found = []
+    r = view.readings
+    flagged = sum(len(v.flagged) for v in view.state.visits)
+    if flagged:
+        were = (
+            "was flagged as suspicious and is no sample"
+            if flagged == 1
+            else "were flagged as suspicious and are no samples"
+        )
+        found.append(f"{count(flagged, 'run')} {were}.")
+    if r is not None and not view.exact and r.nu <= 3:
+        found.append("Runs have heavy tails: outliers were given little weight, none was deleted.")
+    if belief is not None:
+        effect = belief.problem.effect
+        if belief.noise_mean("drift") > 0.3 * effect:
+            found.append("A testbed drifted by an amount comparable to the effect during the search.")
+        if belief.noise_mean("unit") > 0.2 * effect:
+            found.append("Builds differ beyond what their commits explain: code layout matters here.")
+        if belief.noise_mean("walk") > 0.5 * effect:
+            found.append("Levels wander along history: many commits shift the metric a little.")
+    return tuple(found)
+
+
+def not_reproduced(view: View, ends: Evidence) -> Conclusion:
+    """Return the ending for ends that do not differ by the threshold."""
+    total = _interval(view, ends)
+    if ends.high < 0:
+        text = f"Bad is better than good: {change(total)}. Are the ends swapped?"
+        hidden = "losses behind gains"
+    else:
+        text = f"Bad differs from good by {change(total)}, less than the threshold."
+        hidden = "changes that cancel between the ends"
+    if not view.goal.scan:
+        text += f" --scan looks for {hidden}."
+    return Conclusion(
+        Ending.NOT_REPRODUCED,
+        text,
+        total=total,
+        confidence=1 - view.alpha,
+        warnings=warnings(view, None),
+    )
+
+
+def base_is_bad(view: View, base: int, ends: Evidence) -> bool:
+    """Return whether a merge base is nearer to bad than to good."""
+    r = view.readings
+    assert r is not None
+    level = [float(np.median(r.location[r.commit == c])) for c in (view.graph.good, base)]
+    return level[1] - level[0] > ends.estimate / 2
+
+
+def fixed(view: View, base: int, ends: Evidence) -> Conclusion:
+    """Return the ending for a merge base that is itself bad."""
+    return Conclusion(
+        Ending.FIXED_ON_GOOD_SIDE,
+        "The merge base is as bad as the bad end: the loss was fixed on good's side.",
+        (Finding((base,), _interval(view, ends), 1 - view.alpha, note="the merge base"),),
+        _interval(view, ends),
+        confidence=1 - view.alpha,
+        warnings=warnings(view, None),
+    )
+
+
+def culprits(view: View, belief: Belief, proofs: Sequence[Proof], ends: Evidence) -> Conclusion:
+    """Return the ending with everything proven and what is left. At least one proof is of no small change."""
+    findings, added, total, rest = _added_up(view, proofs, ends)
+    large = [p for p in proofs if not p.small]
+    sets = any(len(p.commits) > 1 for p in large)
+    kind = Ending.CULPRIT_SET if sets else (Ending.CULPRIT if len(large) == 1 else Ending.CULPRITS)
+    text = (
+        f"Proven with fresh boots. In percent of good's level: total {change(total)} = "
+        f"{' + '.join(change(p) for p in added)} + rest {change(rest)}."
+        if len(findings) > 1
+        else f"Proven with fresh boots: it explains {change(findings[0].effect)} of {change(total)}; "
+        f"the rest is {change(rest)}."
+    )
+    if sets:
+        text += " Commits that cannot be tested hide which one of a set it is."
+    return Conclusion(
+        kind,
+        text,
+        findings,
+        total,
+        rest,
+        confidence=max(0.0, 1 - sum(p.share for p in proofs)),
+        warnings=warnings(view, belief),
+        levels=levels(view, belief),
+    )
+
+
+def _added_up(
+    view: View, proofs: Sequence[Proof], ends: Evidence
+) -> tuple[tuple[Finding, ...], tuple[Interval, ...], Interval, Interval]:
+    """Return (findings, what each of them adds in percent of good's level, total, rest)."""
+    assert view.readings is not None
+    total = _interval(view, ends)
+    if not proofs:
+        return (), (), total, total
+    by_age = sorted(proofs, key=lambda p: p.after)
+    *added, rest = points(view.readings.scale, shares(ends, [p.evidence for p in by_age], view.alpha))
+    shown = sorted(zip(by_age, added, strict=True), key=lambda x: x[0].small)  # stable: each kind by age
+    return tuple(_finding(view, p) for p, _ in shown), tuple(more for _, more in shown), total, rest
+
+
+def _finding(view: View, proven: Proof) -> Finding:
+    return Finding(
+        proven.commits,
+        _interval(view, proven.evidence),
+        1 - proven.share,
+        proven.parents,
+        certified=True,
+        note=_note(view, proven),
+        small=proven.small,
+    )
+
+
+def _note(view: View, proven: Proof) -> str:
+    """Return what a reader must know about what a culprit was compared with."""
+    parents = len(view.graph.parents[proven.after])
+    some = "each" if len(proven.parents) >= parents else f"{len(proven.parents)}"
+    merge = f"a merge, proven against {some} of its {parents} parents"
+    notes = ["smaller than the threshold"] if proven.small else []
+    if len(proven.commits) > 1:
+        notes.append("no test tells these commits apart")
+    elif parents > 1:
+        notes.append(merge)
+    return "; ".join(notes)
+
+
+def spread(view: View, belief: Belief, proofs: Sequence[Proof], ends: Evidence) -> Conclusion:
+    """Return the ending for a loss that no single commit explains. proofs: of changes that are too small."""
+    findings, _, total, rest = _added_up(view, proofs, ends)
+    steps = [f"{change(step)} over {count(many, 'commit')}" for many, step in largest(view, belief)]
+    return Conclusion(
+        Ending.SPREAD,
+        f"Bad differs from good by {change(total)}, but no commit reaches the threshold. "
+        f"The largest steps from one measured commit to the next: {'; '.join(steps)}.",
+        findings,
+        total,
+        rest,
+        confidence=max(belief.none, 1 - min(1.0, reaching(view, belief))),
+        warnings=warnings(view, belief),
+        levels=levels(view, belief),
+    )
+
+
+def unfinished(
+    view: View,
+    belief: Belief | None,
+    found: Suspect | None,
+    proofs: Sequence[Proof],
+    ends: Evidence | None,
+    why: str,
+) -> Conclusion:
+    """Return the best statement so far, when the budget is spent or nothing more can be learnt."""
+    findings: tuple[Finding, ...] = ()
+    total = rest = None
+    if ends is not None:
+        findings, _, total, rest = _added_up(view, proofs, ends)
+    confidence = 0.0
+    if belief is not None and found is not None:
+        weight = member_weights(belief, view)
+        order = np.argsort(-weight, kind="stable")
+        many = int(np.searchsorted(np.cumsum(weight[order]) / max(weight.sum(), 1e-12), 1 - view.alpha)) + 1
+        commits = tuple(sorted(int(c) for c in order[: min(many, len(order))]))
+        confidence = found.probability
+        if len(commits) <= max(64, view.history.n // 4):
+            mean, sd = belief.effect(found.index)
+            effect = _interval(view, Part(mean - 2 * sd, mean, mean + 2 * sd, sd))
+            note = f"the most probable commits so far, with {1 - view.alpha:.0%} together; not proven"
+            findings = (*findings, Finding(commits, effect, 1 - view.alpha, note=note))
+    return Conclusion(
+        Ending.INCONCLUSIVE,
+        why,
+        findings,
+        total,
+        rest,
+        confidence,
+        warnings(view, belief),
+        levels(view, belief) if belief is not None else (),
+    )

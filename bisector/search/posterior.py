@@ -1,0 +1,269 @@
+"""What is believed about the culprits: Bayesian change points on the commit graph, in closed form.
+
+The locations y of the visits, averaged into cells (one binary on one testbed in one stretch of time), follow
+
+    y = X beta + sum of effect_k * h_k + e,     e ~ N(0, K)
+
+h_k is 1 where the cell's commit contains culprit k; X holds the common level and the culprits proven so far.
+K adds up boot and run noise, the binary's own offset (build effect), a random walk along history (background:
+its covariance is what two commits have in common), drift in time, fork points and testbeds. Effects have
+normal priors cut at the threshold. Everything about which class of commits holds the culprit, alone or with a
+second one, follows from the Gram matrix H K^-1 H' (Smith 1975; Barry and Hartigan 1993), for a handful of
+noise hypotheses that are weighed by their evidence.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr, ndtr
+
+from bisector.model.dag import Ints
+from bisector.search.design_matrix import Problem, fork_sd
+from bisector.search.measurement import FLOOR
+
+Floats = NDArray[np.float64]
+
+FIRST = (math.log(0.04), math.log(0.81), math.log(0.15))
+"""No, one, two culprits in a range that has passed the verification of its ends: mostly one."""
+SCAN = (math.log(0.3), math.log(0.3), math.log(0.4))
+"""The same where ends that hardly differ are searched on request: what cancels comes in twos."""
+MORE = (math.log(0.6), math.log(0.33), math.log(0.07))
+"""No, one, two more culprits when some are proven."""
+CUT = 0.7
+"""A culprit's effect is at least the threshold; 0.7 leaves room for a noisy estimate of one that just is."""
+PAIRS = 40
+"""Pairs are formed among so many classes, the most probable ones: 780 pairs."""
+VAGUE = 1e3
+"""Prior deviation, in thresholds, of the effect of a culprit that is proven: flat, but where the cells do not
+tell two such culprits apart their sum alone is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """One hypothesis about the noise, as standard deviations in worse units. log_prior: its weight so far."""
+
+    boot: float
+    unit: float = 0.0
+    walk: float = 0.0
+    drift: float = 0.0
+    testbed: float = 0.0
+    log_prior: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Fits:
+    """All noise hypotheses fitted at once; the fixed columns are projected out. G hypotheses.
+
+    weight: (G, T) diagonal or (G, T, T) inverse covariances; y: (G, T) cell locations; gram: (G, C, C);
+    slope: (G, C); beta: (G, p) fixed effects without culprits, with covariance (G, p, p); cross: (G, C, p);
+    evidence: (G,) log marginal likelihood without culprit; single: (G, C) log Bayes factors against it with
+    the cut prior; first, second: (M,) classes of the pairs considered, pair: (G, M) their log Bayes factors.
+    """
+
+    noises: tuple[Noise, ...]
+    weight: Floats
+    y: Floats
+    gram: Floats
+    slope: Floats
+    beta: Floats
+    covariance: Floats
+    cross: Floats
+    evidence: Floats
+    single: Floats
+    first: Ints
+    second: Ints
+    pair: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Belief:
+    """The posterior. weights: (G,) of the noise hypotheses; best: index of the most probable.
+
+    joint: (G, 1 + C + M) probability of each noise with no culprit, one, or a pair; the rest are its sums.
+    none: probability of no culprit; single: (C,) of exactly one, in that class; pair: (M,) of two, in the
+    classes fits.first and fits.second; marginal: (C,) probability that a class holds a culprit.
+    """
+
+    problem: Problem
+    fits: Fits
+    weights: Floats
+    best: int
+    joint: Floats
+    none: float
+    single: Floats
+    pair: Floats
+    marginal: Floats
+
+    def effect(self, k: int) -> tuple[float, float]:
+        """Return mean and standard deviation of the effect of class k, given that it holds a culprit."""
+        f, tau2 = self.fits, self.problem.effect**2
+        count = len(self.single)
+        one = f.gram[:, k, k] + 1 / tau2
+        means, variances = [(f.slope[:, k] / one)[:, None]], [(1 / one)[:, None]]
+        weights = [self.joint[:, 1 + k : 2 + k]]
+        mine = np.flatnonzero((f.first == k) | (f.second == k))
+        if len(mine):  # with a second culprit elsewhere
+            other = np.where(f.first[mine] == k, f.second[mine], f.first[mine])
+            two = f.gram[:, other, other] + 1 / tau2
+            off = f.gram[:, k, other]
+            det = np.maximum(one[:, None] * two - off**2, 1e-300)
+            means.append((two * f.slope[:, k : k + 1] - off * f.slope[:, other]) / det)
+            variances.append(two / det)
+            weights.append(self.joint[:, 1 + count + mine])
+        m, v, w = (np.concatenate(x, axis=1) for x in (means, variances, weights))
+        w = w + 1e-300
+        w /= w.sum()
+        mean = float((w * m).sum())
+        return mean, math.sqrt(max(float((w * (v + m * m)).sum()) - mean * mean, 0.0))
+
+    def nothing_hidden(self) -> float:
+        """Return the probability of no culprit, given that two may cancel within one class unseen."""
+        p = self.problem
+        hidden = math.exp(p.counts[2] - p.counts[0]) * float((p.prior**2).sum())
+        return self.none / (1 + hidden * self.none)
+
+    def noise_mean(self, name: str) -> float:
+        """Return the posterior root mean square of one noise component."""
+        values = np.array([getattr(n, name) ** 2 for n in self.fits.noises])
+        return math.sqrt(float(self.weights @ values))
+
+
+def _covariances(p: Problem, noises: tuple[Noise, ...], diagonal: Floats) -> Floats | None:
+    """Return the full covariances of the cells (G, T, T), None where all are diagonal.
+
+    diagonal: (G, T) boot and run noise of the cells.
+    """
+    forked = bool(p.fork.any())
+    repeated = len(set(p.binary.tolist())) < len(p.binary)
+    if not forked and not any(n.walk or n.drift or n.testbed or (repeated and n.unit) for n in noises):
+        return None
+    unit, walk, drift, testbed = (
+        np.array([getattr(n, name) for n in noises])[:, None, None] ** 2
+        for name in ("unit", "walk", "drift", "testbed")
+    )
+    k = diagonal[:, :, None] * np.eye(len(p.commit))
+    k += unit * (p.binary[:, None] == p.binary)
+    k += walk * p.common
+    if drift.any():
+        k += drift * np.minimum(p.time[:, None], p.time)
+    if testbed.any():
+        k += testbed * (p.testbed[:, None] == p.testbed)
+    if forked:
+        k += fork_sd(p) ** 2 * ((p.fork[:, None] == p.fork) & (p.fork > 0))
+    result: Floats = k
+    return result
+
+
+def fit(p: Problem, noises: tuple[Noise, ...], pairs: int = PAIRS) -> Fits:
+    """Fit noise hypotheses; see the module's text for the model. pairs: classes that pairs are made of."""
+    r, count = p.readings, len(p.commit)
+    boot = np.array([n.boot for n in noises])[:, None]
+    a = 1.0 / (boot**2 + 1.0 / r.precision)  # (G, V)
+    member = np.zeros((len(p.cell), count))
+    member[np.arange(len(p.cell)), p.cell] = 1.0
+    total = a @ member
+    centre = float(r.location.mean())  # so that squares of large levels do not cancel
+    location = r.location - centre
+    y = (a * location) @ member / total
+    within = (a * (location - y[:, p.cell]) ** 2).sum(axis=1)
+    evidence = -0.5 * (within - np.log(a).sum(axis=1) + np.log(total).sum(axis=1))
+    diagonal = 1.0 / total + (FLOOR * p.threshold) ** 2
+    k = _covariances(p, noises, diagonal)
+    x, h = p.fixed, p.design
+    if k is None:
+        w = 1.0 / (diagonal + np.array([n.unit for n in noises])[:, None] ** 2)
+        evidence += 0.5 * np.log(w).sum(axis=1)
+        hw, xw, yw = h * w[:, None, :], x.T * w[:, None, :], y * w
+    else:
+        evidence -= 0.5 * np.linalg.slogdet(k)[1]
+        w = np.linalg.inv(k)
+        hw, xw, yw = h @ w, x.T @ w, (w @ y[:, :, None])[:, :, 0]
+    vague = np.full(x.shape[1], (VAGUE * p.threshold) ** -2)
+    vague[0] = 1e-12  # the level, which may be anything
+    info = xw @ x + np.diag(vague)
+    covariance = np.linalg.inv(info)
+    beta = (covariance @ (x.T @ yw[:, :, None]))[:, :, 0]
+    cross = hw @ x
+    gram = hw @ h.T - cross @ covariance @ cross.transpose(0, 2, 1)
+    slope = yw @ h.T - (cross @ beta[:, :, None])[:, :, 0]
+    residual = (y * yw).sum(axis=1) - (beta[:, None, :] @ info @ beta[:, :, None])[:, 0, 0]
+    evidence -= 0.5 * (residual + np.linalg.slogdet(info)[1])
+    single = _single(p, gram, slope)
+    first, second, pair = _pairs(p, gram, slope, single, evidence, pairs)
+    beta[:, 0] += centre
+    return Fits(
+        noises, w, y + centre, gram, slope, beta, covariance, cross, evidence, single, first, second, pair
+    )
+
+
+def _beyond(mean: Floats, variance: Floats, cut: float) -> Floats:
+    """Return log P(|effect| >= cut) for normal effects."""
+    sd = np.sqrt(np.maximum(variance, 1e-300))
+    result: Floats = np.logaddexp(log_ndtr((mean - cut) / sd), log_ndtr((-mean - cut) / sd))
+    return result
+
+
+def _prior_beyond(p: Problem) -> float:
+    return math.log(2 * ndtr(-CUT * p.threshold / p.effect))
+
+
+def _single(p: Problem, gram: Floats, slope: Floats) -> Floats:
+    """Return log Bayes factors (G, C) of one culprit in each class."""
+    tau2 = p.effect**2
+    a = np.maximum(np.diagonal(gram, axis1=1, axis2=2), 0.0)
+    v = 1.0 / (1.0 / tau2 + a)
+    bf = -0.5 * np.log1p(tau2 * a) + 0.5 * slope**2 * v
+    result: Floats = bf + _beyond(slope * v, v, CUT * p.threshold) - _prior_beyond(p)
+    return result
+
+
+def _pairs(
+    p: Problem, gram: Floats, slope: Floats, single: Floats, evidence: Floats, most: int
+) -> tuple[Ints, Ints, Floats]:
+    """Return classes (M,), (M,) and log Bayes factors (G, M) of pairs of culprits in two classes."""
+    usable = np.flatnonzero(p.prior > 0)
+    if len(usable) > most:
+        worth = (single[:, usable] + (evidence - evidence.max())[:, None]).max(axis=0)
+        usable = np.sort(usable[np.argsort(-worth, kind="stable")[:most]])
+    i, j = np.triu_indices(len(usable), 1)
+    first, second = usable[i], usable[j]
+    if not len(first):
+        return first, second, np.zeros((len(gram), 0))
+    tau2, cut = p.effect**2, CUT * p.threshold
+    m = np.diagonal(gram, axis1=1, axis2=2) + 1.0 / tau2
+    mi, mj, si, sj = m[:, first], m[:, second], slope[:, first], slope[:, second]
+    off = gram[:, first, second]
+    det = np.maximum(mi * mj - off**2, 1e-300)
+    ei, ej = (mj * si - off * sj) / det, (mi * sj - off * si) / det
+    bf = -0.5 * np.log(det * tau2**2) + 0.5 * (si * ei + sj * ej)
+    # The cut is worked out only where it can matter: e^-14 of the best pair will never be named.
+    worth = (bf + evidence[:, None] + np.log(p.prior[first] * p.prior[second])).max(axis=0)
+    kept = worth > worth.max() - 14
+    first, second = first[kept], second[kept]
+    ei, ej, det = ei[:, kept], ej[:, kept], det[:, kept]
+    bf = bf[:, kept] + _beyond(ei, mj[:, kept] / det, cut) + _beyond(ej, mi[:, kept] / det, cut)
+    return first, second, bf - 2 * _prior_beyond(p)
+
+
+def believe(p: Problem, noises: tuple[Noise, ...], pairs: int = PAIRS) -> Belief:
+    """Weigh noise hypotheses and culprits together."""
+    f = fit(p, noises, pairs)
+    with np.errstate(divide="ignore"):
+        prior = np.log(p.prior)
+    outer = (f.evidence + np.array([n.log_prior for n in noises]))[:, None]
+    none = outer + p.counts[0]
+    single = outer + p.counts[1] + prior + f.single
+    pair = outer + p.counts[2] + math.log(2) + prior[f.first] + prior[f.second] + f.pair
+    everything = np.concatenate([none, single, pair], axis=1)
+    everything = np.exp(everything - everything.max())
+    everything /= everything.sum()
+    weights = everything.sum(axis=1)
+    together = everything.sum(axis=0)
+    count = len(p.prior)
+    one, two = together[1 : count + 1], together[count + 1 :]
+    marginal = one + np.bincount(f.first, two, count) + np.bincount(f.second, two, count)
+    return Belief(p, f, weights, int(np.argmax(weights)), everything, float(together[0]), one, two, marginal)

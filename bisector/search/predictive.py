@@ -1,0 +1,210 @@
+"""What a trial at some commit would read, under every hypothesis that is still worth telling apart.
+
+A hypothesis (no culprit, one in a class, two in two classes; under one noise) predicts a normal distribution
+of a commit's level, with the uncertainty of levels and effects in it. All trials of a decision are predicted
+together: they share the large matrices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bisector.model.dag import Floats, History
+from bisector.search.design_matrix import class_shares, fork_sd
+from bisector.search.posterior import Belief
+
+NOISES = 3
+"""Noise hypotheses that trials are rated under: with them nine tenths of the weight, and half of the time."""
+MOST, LEAST = 40, 3e-4
+"""Hypotheses kept for the predictive distribution, the most probable ones, and how probable at least."""
+BRANCHES = 96
+"""Predictions kept for a trial: a commit inside of a class splits its hypotheses into two or four each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hypotheses:
+    """Up to two culprits each under one noise hypothesis.
+
+    noise: its index; first, second: classes (J,), -1 for none; weight: (J,); effect: (J, 2); covariance:
+    (J, 3) as (variance of the first, of the second, covariance).
+    """
+
+    noise: int
+    first: NDArray[np.int64]
+    second: NDArray[np.int64]
+    weight: Floats
+    effect: Floats
+    covariance: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """Levels of O trials under J hypotheses each: weight (rows sum to one), mean, variance: (O, J).
+
+    what: (O, J) the same number where only the noise hypothesis differs, None if there is but one.
+    """
+
+    weight: Floats
+    mean: Floats
+    variance: Floats
+    what: NDArray[np.int64] | None
+
+    def rows(self, index: NDArray[np.int64]) -> Predicted:
+        """Return some of the trials."""
+        what = None if self.what is None else self.what[index]
+        return Predicted(self.weight[index], self.mean[index], self.variance[index], what)
+
+
+def _probable(belief: Belief) -> list[Hypotheses]:
+    """Return the most probable hypotheses, by noise hypothesis."""
+    f = belief.fits
+    count = len(belief.single)
+    first = np.concatenate([[-1], np.arange(count), f.first])
+    second = np.concatenate([np.full(count + 1, -1), f.second])
+    shown = np.argsort(-belief.weights, kind="stable")[:NOISES]
+    flat = belief.joint[shown].ravel()
+    order = np.argsort(-flat, kind="stable")[:MOST]
+    order = order[flat[order] >= min(LEAST, flat.max())]
+    result = []
+    for i, g in enumerate(shown.tolist()):
+        mine = order[order // len(first) == i] % len(first)
+        if len(mine):
+            result.append(_effects(belief, g, first[mine], second[mine], belief.joint[g, mine]))
+    return result
+
+
+def _effects(
+    belief: Belief, g: int, first: NDArray[np.int64], second: NDArray[np.int64], weight: Floats
+) -> Hypotheses:
+    tau2 = belief.problem.effect**2
+    gram, slope = belief.fits.gram[g], belief.fits.slope[g]
+    has1, has2 = first >= 0, second >= 0
+    a = np.where(has1, gram[first, first] + 1 / tau2, 1.0)
+    b = np.where(has2, gram[second, second] + 1 / tau2, 1.0)
+    c = np.where(has2, gram[first, second], 0.0)
+    det = np.maximum(a * b - c * c, 1e-300)
+    v1, v2, v12 = b / det * has1, a / det * has2, -c / det * has2
+    s1, s2 = slope[first] * has1, slope[second] * has2
+    effect = np.stack([v1 * s1 + v12 * s2, v12 * s1 + v2 * s2], axis=1)
+    return Hypotheses(g, first, second, weight, effect, np.stack([v1, v2, v12], axis=1))
+
+
+class Predictor:
+    """Predicts levels for one belief."""
+
+    def __init__(
+        self,
+        belief: Belief,
+        history: History,
+        proven: tuple[tuple[int, ...], ...] = (),
+        testbed: int | None = None,
+    ) -> None:
+        """testbed: which of the problem's testbeds will measure, None for one that has not measured yet."""
+        self.belief = belief
+        self.history = history
+        self.proven = proven
+        self.testbed = testbed
+        self.hypotheses = _probable(belief)
+        self._place = {c: i for i, c in enumerate(belief.problem.tested)}
+        self._shares: dict[int, Floats] = {}
+
+    def shares(self, commit: int) -> Floats:
+        """Return the share (C,) of each class that a commit contains."""
+        known = self._shares.get(commit)
+        if known is None:
+            classes = self.belief.problem.classes
+            place = self._place.get(commit)
+            if place is not None:
+                known = classes.contains[:, place].astype(float)
+            else:
+                known = class_shares(self.history, classes, commit)
+            self._shares[commit] = known
+        return known
+
+    def levels(self, trials: Sequence[tuple[int, int]]) -> Predicted:
+        """Predict the levels of binaries, given as (commit, layout)."""
+        share = np.stack([self.shares(commit) for commit, _ in trials])
+        fixed = np.stack([self._fixed_row(commit) for commit, _ in trials])
+        parts = [self._under(h, trials, share, fixed) for h in self.hypotheses]
+        weight, mean, variance, what = (np.concatenate(c, axis=1) for c in zip(*parts, strict=True))
+        wide = min(int((weight > 1e-5).sum(axis=1).max()), BRANCHES)
+        kept = np.argpartition(-weight, wide - 1, axis=1)[:, :wide]
+        weight, mean, variance, what = (
+            np.take_along_axis(x, kept, axis=1) for x in (weight, mean, variance, what)
+        )
+        several = len(self.hypotheses) > 1
+        return Predicted(
+            weight / weight.sum(axis=1, keepdims=True), mean, variance, what if several else None
+        )
+
+    def _under(
+        self, h: Hypotheses, trials: Sequence[tuple[int, int]], share: Floats, fixed: Floats
+    ) -> tuple[Floats, Floats, Floats, NDArray[np.int64]]:
+        """Return (weight, mean, variance, what), each (O, 4 J), under one noise hypothesis.
+
+        A trial contains none, one or both of two culprits: 4 branches of each hypothesis, of which the
+        shares of the classes leave mostly one.
+        """
+        p, f, g = self.belief.problem, self.belief.fits, h.noise
+        prior = [self._prior_part(commit, layout, g) for commit, layout in trials]
+        k, own = np.stack([x for x, _ in prior]), np.array([x for _, x in prior])
+        weight = f.weight[g]
+        ak = k * weight if weight.ndim == 1 else k @ weight
+        e = fixed - ak @ p.fixed
+        ec = e @ f.covariance[g]
+        base = ak @ f.y[g] + e @ f.beta[g]
+        spread = np.maximum(own - (k * ak).sum(axis=1), 0.0) + (ec * e).sum(axis=1)
+        lower = ak @ p.design.T + ec @ f.cross[g].T  # what the fixed columns take away
+        has1, has2 = h.first >= 0, h.second >= 0
+        s1, s2 = share[:, h.first] * has1, share[:, h.second] * has2
+        l1, l2 = lower[:, h.first] * has1, lower[:, h.second] * has2
+        in1, in2 = np.array([0.0, 0.0, 1.0, 1.0]), np.array([0.0, 1.0, 0.0, 1.0])
+        shape = (len(trials), -1)
+        chance1 = np.where(in1 > 0, s1[:, :, None], 1 - s1[:, :, None])
+        chance2 = np.where(in2 > 0, s2[:, :, None], 1 - s2[:, :, None])
+        w = h.weight[:, None] * chance1 * chance2
+        g1, g2 = in1 - l1[:, :, None], in2 - l2[:, :, None]
+        e1, e2 = h.effect[:, :1], h.effect[:, 1:]
+        c1, c2, c12 = h.covariance[:, :1], h.covariance[:, 1:2], h.covariance[:, 2:]
+        mean = base[:, None, None] + g1 * e1 + g2 * e2
+        variance = spread[:, None, None] + g1 * g1 * c1 + g2 * g2 * c2 + 2 * g1 * g2 * c12
+        name = ((h.first + 1) * (share.shape[1] + 1) + h.second + 1)[:, None] * 4 + np.arange(4)
+        what = np.broadcast_to(name, w.shape)
+        return w.reshape(shape), mean.reshape(shape), variance.reshape(shape), what.reshape(shape)
+
+    def _prior_part(self, commit: int, layout: int, g: int) -> tuple[Floats, float]:
+        """Return the covariance (T,) of a binary's level with the cells, and its own variance."""
+        p, noise = self.belief.problem, self.belief.fits.noises[g]
+        k = np.zeros(len(p.commit))
+        own = noise.unit**2
+        place = self._place.get(commit)
+        if noise.unit and place is not None:
+            k[(p.commit == place) & (p.layout == layout)] += noise.unit**2
+        if noise.walk:
+            inside = self.shares(commit) * p.classes.size / max(1, int(p.classes.size.sum()))
+            k += noise.walk**2 * (inside @ p.design)
+            own += noise.walk**2 * float(inside.sum())
+        if noise.drift:
+            k += noise.drift**2 * p.time
+            own += noise.drift**2
+        if noise.testbed:
+            own += noise.testbed**2
+            if self.testbed is not None:
+                k[p.testbed == self.testbed] += noise.testbed**2
+        base = self.history.base(commit)
+        if base:
+            offset = fork_sd(p) ** 2
+            own += offset
+            same = [t for t, c in enumerate(p.tested) if self.history.base(c) == base]
+            k += offset * np.isin(p.commit, same)
+        return k, own
+
+    def _fixed_row(self, commit: int) -> Floats:
+        row = np.ones(self.belief.problem.fixed.shape[1])
+        for column, commits in enumerate(self.proven, start=1):
+            row[column] = np.mean([self.history.is_ancestor(c, commit) for c in commits])
+        return row

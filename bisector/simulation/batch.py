@@ -1,0 +1,120 @@
+"""Many trials, on as many cores as asked; the result depends only on scenario, trials and seed."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+
+import numpy as np
+
+from bisector.errors import InfrastructureError, RequestError
+from bisector.search.planner import Planner
+from bisector.simulation.judge import Judged, judge
+from bisector.simulation.scenario import Scenario
+from bisector.simulation.simulated_bisection import run_trial
+from bisector.simulation.summary import Summary, summarise
+
+OnProgress = Callable[[int, int], None]
+"""Told (trials done, trials in all)."""
+_SERIAL = 4
+"""Starting processes takes longer than so few trials."""
+
+
+def simulate(
+    scenario: Scenario, trials: int, seed: int, *, jobs: int = 1, progress: OnProgress | None = None
+) -> Summary:
+    """Run the real planner on `trials` drawn histories and sum up. Raises RequestError for no trials."""
+    return summarise(run_trials(scenario, trials, seed, jobs=jobs, progress=progress))
+
+
+def run_trials(
+    scenario: Scenario, trials: int, seed: int, *, jobs: int = 1, progress: OnProgress | None = None
+) -> list[Judged]:
+    """Return every trial's judgement, in the order of their seeds."""
+    if trials < 1:
+        raise RequestError(f"{trials} trials say nothing", cure="1 or more; 100 give a first idea")
+    if seed < 0 or jobs < 1:
+        raise RequestError("the seed cannot be negative, and at least one job is needed")
+    seeds = seeds_of(trials, seed)
+    tell = progress or (lambda done, of: None)
+    if jobs == 1 or trials <= _SERIAL:
+        result = []
+        for s in seeds:
+            result.append(one(scenario, s))
+            tell(len(result), trials)
+        return result
+    return list(_parallel(scenario, seeds, jobs, tell))
+
+
+def seeds_of(trials: int, seed: int) -> list[int]:
+    """Return every trial's own seed; the first k are the same however many trials follow."""
+    state = np.random.SeedSequence(seed).generate_state(trials, np.uint64)
+    return [int(s >> np.uint64(1)) for s in state]
+
+
+def one(scenario: Scenario, seed: int) -> Judged:
+    """Run and judge one trial with a fresh planner."""
+    return judge(scenario, run_trial(scenario, seed, Planner()))
+
+
+_scenario: Scenario | None = None
+"""In a worker process: sent once, because a real graph weighs megabytes."""
+
+
+def _load(scenario: Scenario) -> None:
+    global _scenario
+    _scenario = scenario
+    end_with_parent()
+
+
+def end_with_parent() -> None:
+    """Have this worker process end when the one that started it is gone, however that was killed.
+
+    A worker of a pool waits for work for ever otherwise: it holds the other end of its own queue.
+    """
+    parent = multiprocessing.parent_process()
+    assert parent is not None, "this is for workers"
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _many(seeds: list[int]) -> list[Judged]:
+    assert _scenario is not None
+    return [one(_scenario, s) for s in seeds]
+
+
+def _parallel(scenario: Scenario, seeds: list[int], jobs: int, tell: OnProgress) -> Iterator[Judged]:
+    size = max(1, min(25, len(seeds) // (jobs * 4)))
+    chunks = [seeds[i : i + size] for i in range(0, len(seeds), size)]
+    results: dict[int, list[Judged]] = {}
+    # spawn, not fork: a caller with threads (an executor, a progress bar) must not be copied
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_load, initargs=(scenario,)) as pool:
+        futures: dict[Future[list[Judged]], int] = {
+            pool.submit(_many, chunk): i for i, chunk in enumerate(chunks)
+        }
+        waiting = set(futures)
+        try:
+            while waiting:
+                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                for future in done:
+                    results[futures[future]] = future.result()
+                tell(sum(len(r) for r in results.values()), len(seeds))
+        except BrokenProcessPool as error:
+            raise InfrastructureError(
+                "a process of the simulation was ended from outside",
+                cure="run it again; with --jobs 1 it needs no other processes",
+            ) from error
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    for i in range(len(chunks)):
+        yield from results[i]

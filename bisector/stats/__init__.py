@@ -1,0 +1,1 @@
+"""Statistics of samples: comparisons, intervals, outliers, variance components. Pure."""

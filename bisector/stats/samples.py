@@ -1,0 +1,159 @@
+"""What is compared: named sets of samples, each metric a list of boots of runs, or a mean somebody published.
+
+Only what the sets say themselves is here: no file formats (adapters/results) and no statistics (compare.py).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from bisector.model.records import Direction
+
+Boots = Sequence[Sequence[float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One metric of one set.
+
+    boots: values of runs, boot by boot, in `unit`; where only a mean was published it is the one value,
+    `error` its relative standard error (perf stat's +-%) and `repeats` how many runs stand behind it (0: not
+    told). better None: nobody said which way is better.
+    """
+
+    boots: tuple[tuple[float, ...], ...]
+    unit: str = ""
+    better: Direction | None = None
+    error: float | None = None
+    repeats: int = 0
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """All finite runs, boots one after the other."""
+        return tuple(v for boot in self.boots for v in boot if math.isfinite(v))
+
+    @property
+    def published(self) -> bool:
+        """Whether this is a mean without the runs behind it."""
+        return self.error is not None or self.repeats > 1
+
+
+@dataclass(frozen=True, slots=True)
+class SampleSet:
+    """All that was measured of one kernel on one testbed.
+
+    missing: metric -> why there is no number ('not supported'); notes: what the reader of its file found odd;
+    sizes: bytes of the kernel's sections (text, data, bss), empty if not known; facts: what the machine said
+    of itself as it was measured (clocksource, sysctls, mount options), empty if nobody asked it.
+    """
+
+    name: str
+    series: Mapping[str, Series]
+    testbed: str = ""
+    missing: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+
+_HIGHER = re.compile(
+    r"(^|[._\- /])(iops|bw|bw_bytes|bandwidth|throughput|ops|jops|tps|qps|score|hits?|ipc|[a-z]*ops)$"
+    r"|per_?sec(ond)?$|_per_s$|/s(ec)?$|insn[s_ ]*per[_ ]cycle",
+    re.IGNORECASE,
+)
+"""Names of quantities of which more is better, as fio, MMTests, lkp and SPEC write them."""
+
+_RATE = re.compile(r"^[A-Za-z]*/s(ec)?$|^(ops|jOPs|tps|IOPS)$", re.IGNORECASE)
+
+
+def direction(name: str, series: Series) -> Direction:
+    """Return which way the metric is better: as its source says, else by unit and name, else 'lower'.
+
+    Costs (time, cycles, misses, bytes) are what most metrics count, hence the last resort.
+    """
+    if series.better is not None:
+        return series.better
+    return "higher" if _RATE.search(series.unit) or _HIGHER.search(name) else "lower"
+
+
+_SPEED = re.compile(
+    r"^(s|sec|secs|seconds?|ms|msec|us|usec|µs|ns|nsec|min|minutes?)$|/s(ec)?$|ops$|^tps$", re.IGNORECASE
+)
+_TIMES = re.compile(
+    r"(^|[._\- ])(real|user|sys|elapsed|seconds|time|latency|lat|clat|slat|duration|value|mean)([._\- ]|$)",
+    re.IGNORECASE,
+)
+
+
+def word(change: float, name: str, series: Series, better: Direction) -> str:
+    """Return what a relative change of the number means: 'slower', 'faster', 'more, worse', 'less, better'.
+
+    Times and rates are slower or faster; of anything else (cycles, misses, bytes) there is more or less.
+    """
+    if change == 0:
+        return "the same"
+    worse = (change > 0) == (better == "lower")
+    if _SPEED.search(series.unit) or _RATE.search(series.unit) or _TIMES.search(name):
+        return "slower" if worse else "faster"
+    if better == "higher" and not series.unit and _HIGHER.search(name):
+        return "slower" if worse else "faster"
+    return f"{'more' if change > 0 else 'less'}, {'worse' if worse else 'better'}"
+
+
+RATIOS: tuple[tuple[str, str, str, Direction], ...] = (
+    ("ipc", "instructions", "cycles", "higher"),
+    ("L1-miss-ratio", "L1-dcache-load-misses", "L1-dcache-loads", "lower"),
+    ("cache-miss-ratio", "cache-misses", "cache-references", "lower"),
+    ("branch-miss-ratio", "branch-misses", "branches", "lower"),
+)
+"""(name, numerator, denominator, better): the ratios of counters that perf itself prints beside them."""
+
+
+def with_ratios(found: SampleSet, wanted: Sequence[tuple[str, str, str, Direction]] = RATIOS) -> SampleSet:
+    """Return the set with the ratios of metrics it has; run by run where runs pair, else of the means.
+
+    The relative errors of published means add as independent ones do, in squares.
+    """
+    series = dict(found.series)
+    for name, over, under, better in wanted:
+        if name in series or over not in series or under not in series:
+            continue
+        top, bottom = series[over], series[under]
+        if any(v == 0 for v in bottom.values) or not bottom.values or not top.values:
+            continue
+        if [len(b) for b in top.boots] == [len(b) for b in bottom.boots]:
+            boots = tuple(
+                tuple(x / y for x, y in zip(a, b, strict=True))
+                for a, b in zip(top.boots, bottom.boots, strict=True)
+            )
+        else:
+            boots = ((_mean(top.values) / _mean(bottom.values),),)
+        error = None
+        if top.error is not None and bottom.error is not None:
+            error = math.hypot(top.error, bottom.error)
+        series[name] = Series(boots, "", better, error, min(top.repeats, bottom.repeats))
+    return replace(found, series=series)
+
+
+def halves(found: SampleSet) -> tuple[SampleSet, SampleSet]:
+    """Return a set's boots (or the runs of its only boot) dealt into two: a kernel against itself."""
+
+    def deal(part: int) -> dict[str, Series]:
+        return {name: replace(s, boots=_every_other(s.boots, part)) for name, s in found.series.items()}
+
+    return (
+        replace(found, name=f"{found.name} (1st half)", series=deal(0), sizes={}),
+        replace(found, name=f"{found.name} (2nd half)", series=deal(1), sizes={}),
+    )
+
+
+def _every_other(boots: Boots, part: int) -> tuple[tuple[float, ...], ...]:
+    full = [tuple(b) for b in boots if b]
+    return tuple(full[part::2]) if len(full) > 1 else tuple(b[part::2] for b in full)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)

@@ -1,0 +1,107 @@
+"""The seeded fake of a testbed: boots and runs that come from the synthetic lab; see `fakes`."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+from bisector.errors import BootFailed, RequestError, TestbedLost, WorkloadFailed
+from bisector.model.records import TestbedClock
+from bisector.ports import BootFacts, Job, Kernel, MetricSpec, Monitor, Observed, Progress, RunResult, Seen
+from bisector.simulation.noise_model import SyntheticBoot, SyntheticLab
+from bisector.testing.fakes import METRIC, Faults, Pace
+
+
+class FakeTestbed:
+    """ports.Testbed that measures in the synthetic lab; one boot at a time, as on a machine."""
+
+    __test__ = False
+
+    def __init__(
+        self, name: str, lab: SyntheticLab, *, faults: Faults | None = None, pace: Pace | None = None
+    ) -> None:
+        self.name = name
+        self.clock: TestbedClock = lab.model.clock
+        self._lab = lab
+        self.faults, self.pace = faults or Faults(), pace or Pace()
+        self.boots = 0
+        self._index = {sha: i for i, sha in enumerate(lab.graph.shas)}
+        self._live: FakeSession | None = None
+
+    def boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> FakeSession:
+        """Boot a kernel; what it measures depends on the folder's name, so equal boots repeat.
+
+        Raises BootFailed where the lab or the faults say so; RequestError while another boot is live.
+        """
+        if self._live is not None:
+            raise RequestError(f"the testbed {self.name} runs a boot already")
+        self.faults.strike("boot")
+        commit = self._index[kernel.sha]
+        progress("booting")
+        time.sleep(self.pace.boot)
+        if self._lab.untestable.get(commit) == "boot":
+            raise BootFailed("a fake panic", details="Kernel panic - not syncing: fake")
+        self.boots += 1
+        layout = int(json.loads(kernel.image.read_text(encoding="utf-8"))["layout"])
+        boot = self._lab.boot(commit, layout, self.name, folder.name)
+        facts = BootFacts(
+            kernel.release, kernel.build_id, {"clocksource": "fake"}, self._lab.model.boot_seconds
+        )
+        self._live = FakeSession(self, boot, facts, folder)
+        return self._live
+
+    def free(self) -> None:
+        """Forget the live boot."""
+        self._live = None
+
+
+class FakeSession:
+    """ports.Session of a FakeTestbed."""
+
+    def __init__(self, testbed: FakeTestbed, boot: SyntheticBoot, facts: BootFacts, folder: Path) -> None:
+        self.facts = facts
+        self._testbed, self._boot, self._folder = testbed, boot, folder
+        self._gone = False
+
+    def run(self, index: int) -> RunResult:
+        """Measure once; keeps the raw output in the boot's folder. Raises what the faults say."""
+        testbed, commit = self._testbed, self._boot.commit
+        if self._gone:
+            raise TestbedLost(f"the boot on {testbed.name} is gone")
+        testbed.faults.strike("run")
+        time.sleep(testbed.pace.run)
+        if self._gone:  # it was left while it ran, by another thread
+            raise TestbedLost(f"the boot on {testbed.name} is gone")
+        if commit in testbed.faults.no_workload:
+            raise WorkloadFailed("the fake workload ended with code 1")
+        if commit in testbed.faults.nan:
+            raise WorkloadFailed(f"the workload printed nan for {METRIC}")
+        seconds = self._boot.lab.model.run_seconds
+        name = "another" if commit in testbed.faults.no_metric else METRIC
+        value = self._boot.run(index, seconds * index)
+        raw = self._folder / f"run-{index}.txt"
+        raw.write_text(f"{name}: {value!r}\n", encoding="utf-8")
+        if name != METRIC:
+            raise WorkloadFailed(f"the workload printed no {METRIC}")
+        return RunResult({METRIC: value}, seconds, seconds, raw)
+
+    def observe(self, monitor: Monitor) -> Observed:
+        """See one number, the commit's own; a boot that is gone sees nothing. Raises what the faults say."""
+        if self._gone:
+            raise TestbedLost(f"the boot on {self._testbed.name} is gone")
+        self._testbed.faults.strike("observe")
+        folder = self._folder / "monitors" / monitor.name
+        folder.mkdir(parents=True, exist_ok=True)
+        return Observed(monitor.name, folder, (Seen("commit", self._boot.commit),), ("anything else",), 1.0)
+
+    def leave(self) -> None:
+        """End the boot and free the testbed."""
+        if not self._gone:
+            self._gone = True
+            self._testbed.free()
+
+
+def job(folder: Path, *, warmup: int = 0) -> Job:
+    """Return a job for fake testbeds: nothing of it is ever executed."""
+    return Job("fake", folder, ("./fake",), (MetricSpec(METRIC, "s"),), warmup=warmup, checksum="fake")

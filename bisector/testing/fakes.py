@@ -1,0 +1,226 @@
+"""Seeded fakes of the ports: for tests, for the documentation, and to try a planner without a kernel.
+
+Builds, boots and runs come from the one synthetic world of `fakes_lab.SyntheticLab`, whose draws depend on
+its seed and on what is drawn alone; so a process that is killed and started again meets the same world.
+Faults are asked for with `Faults`. Nothing here waits unless `Pace` says so. The fake testbed is in
+`fakes_testbed`.
+
+    lab = SyntheticLab(graph, LabModel(run_noise=1.0), {40: 8.0}, seed=1)
+    builder = FakeBuilder(lab, folder)
+    testbed = FakeTestbed("fake", lab)
+    kernel = builder.build(BuildOrder(graph.shas[3], "fake"), print)
+    session = testbed.boot(kernel, job(folder), folder, print)
+    session.run(0).values  # {'simulated': 99.3...}
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bisector.errors import BuildFailed, Interrupted, RequestError
+from bisector.model.records import CommitGraph
+from bisector.ports import BuildOrder, CommitInfo, Kernel, Progress
+from bisector.schemas.loading import nearest
+from bisector.simulation.noise_model import SyntheticLab, ancestors
+
+METRIC = "simulated"
+"""The one metric that fake runs give, in the unit 's'."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Real seconds that each action takes, so that a test can kill a process in the middle of one."""
+
+    build: float = 0.0
+    boot: float = 0.0
+    run: float = 0.0
+
+
+class Faults:
+    """What goes wrong, on request.
+
+    build, boot, run, observe: number of a call (from 1, over all fakes that share this object) -> the error
+    it raises.
+    no_workload: commits whose workload fails in every run; no_metric: commits whose runs print another metric
+    only; nan: commits whose runs print NaN, refused as a real testbed refuses it.
+    """
+
+    def __init__(
+        self,
+        *,
+        build: Mapping[int, Exception] | None = None,
+        boot: Mapping[int, Exception] | None = None,
+        run: Mapping[int, Exception] | None = None,
+        observe: Mapping[int, Exception] | None = None,
+        no_workload: Sequence[int] = (),
+        no_metric: Sequence[int] = (),
+        nan: Sequence[int] = (),
+    ) -> None:
+        planned = {"build": build, "boot": boot, "run": run, "observe": observe}
+        self._planned = {door: dict(errors or {}) for door, errors in planned.items()}
+        self._calls = {door: itertools.count(1) for door in planned}
+        self._lock = threading.Lock()
+        self.no_workload, self.no_metric, self.nan = set(no_workload), set(no_metric), set(nan)
+
+    def strike(self, door: str) -> None:
+        """Count a call at 'build', 'boot', 'run' or 'observe'; raise what is planned for it."""
+        with self._lock:
+            error = self._planned[door].pop(next(self._calls[door]), None)
+        if error is not None:
+            raise error
+
+
+class FakeClock:
+    """ports.Clock that moves by `step` seconds each time it is read; `advance` moves it further."""
+
+    def __init__(self, start: float = 1.0e9, step: float = 1.0) -> None:
+        self._now, self._step = start, step
+        self._lock = threading.Lock()
+
+    def now(self) -> float:
+        """Return seconds since the epoch."""
+        with self._lock:
+            self._now += self._step
+            return self._now
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass."""
+        with self._lock:
+            self._now += seconds
+
+
+class FakeSource:
+    """ports.Source over a graph; names: what people call some commits -> index."""
+
+    def __init__(self, graph: CommitGraph, names: Mapping[str, int] | None = None) -> None:
+        self._graph = graph
+        self._names = dict(names or {"good": graph.good, "bad": graph.bad})
+
+    def resolve(self, rev: str) -> str:
+        """Return the full id of a name or of the unique beginning of an id. Raises RequestError."""
+        if rev in self._names:
+            return self._graph.shas[self._names[rev]]
+        matching = [sha for sha in self._graph.shas if rev and sha.startswith(rev)]
+        if len(matching) != 1:
+            raise RequestError(f"unknown commit '{rev}'{nearest(rev, self._names)}")
+        return matching[0]
+
+    def graph(
+        self,
+        good: str,
+        bad: str,
+        *,
+        first_parent: bool = False,
+        paths: Sequence[str] = (),
+        skip: Sequence[str] = (),
+    ) -> CommitGraph:
+        """Return the graph with the skipped commits marked; only its own ends can be asked for.
+
+        Its commits touch no paths, and first_parent is refused: a fake history has one shape.
+        """
+        if good == bad:
+            raise RequestError("good and bad are the same commit")
+        if (good, bad) != (self._graph.shas[self._graph.good], self._graph.shas[self._graph.bad]):
+            raise RequestError("a fake history has only its own two ends")
+        if first_parent or paths:
+            raise RequestError("a fake history knows neither --first-parent nor paths")
+        index = {sha: i for i, sha in enumerate(self._graph.shas)}
+        skipped = {index[self.resolve(rev)]: "skipped by the user" for rev in skip}
+        return replace(self._graph, untestable={**self._graph.untestable, **skipped})
+
+    def info(self, sha: str, *, describe: bool = False) -> CommitInfo:
+        """Return an invented subject, author and distance from a tag."""
+        number = self._graph.shas.index(self.resolve(sha))
+        place = f"v0.1-{number}-g{sha[:12]}" if describe else ""
+        return CommitInfo(
+            sha, f"fake: change number {number}", "Fake Author <fake@example.org>", 1e9 + number, place
+        )
+
+    def holds_linux(self, sha: str) -> bool:
+        """Return whether the history does not call it foreign, as a real one calls an imported project."""
+        return self._graph.untestable.get(self._graph.shas.index(self.resolve(sha))) != "not a Linux tree"
+
+    def notes(self) -> tuple[str, ...]:
+        """Return nothing: a made-up history has no work tree."""
+        return ()
+
+    def tags_containing(self, sha: str, names: Sequence[str]) -> frozenset[str]:
+        """Return those of the names that are reachable from the commit."""
+        mask = ancestors(self._graph, self._graph.shas.index(sha))
+        return frozenset(n for n in names if n in self._names and mask[self._names[n]])
+
+
+class FakeBuilder:
+    """ports.Builder: a kernel is a small file in `folder`, which also is the cache of the next process.
+
+    `folder`/builds.log gets one line for every build that ended well.
+    """
+
+    def __init__(
+        self,
+        lab: SyntheticLab,
+        folder: Path,
+        *,
+        faults: Faults | None = None,
+        pace: Pace | None = None,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._lab, self._folder, self._stop = lab, folder, stop
+        self._faults, self._pace = faults or Faults(), pace or Pace()
+        self._index = {sha: i for i, sha in enumerate(lab.graph.shas)}
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def build(self, order: BuildOrder, progress: Progress) -> Kernel:
+        """Build or fetch from the cache. Raises BuildFailed where the lab or the faults say so."""
+        known = self.cached(order)
+        if known is not None:
+            return known
+        self._faults.strike("build")
+        commit = self._index[order.sha]
+        progress("compiling")
+        end = time.monotonic() + self._pace.build
+        while (left := end - time.monotonic()) > 0:
+            if self._stop():
+                raise Interrupted("the build was stopped on request")
+            time.sleep(min(left, 0.05))
+        if self._lab.untestable.get(commit) == "build":
+            raise BuildFailed("a fake compiler error", details="fake.c:1: error: expected ';'")
+        image, draft = self._image(order), self._folder / f".{threading.get_ident()}"
+        draft.write_text(json.dumps({"commit": commit, "layout": order.layout}), encoding="utf-8")
+        draft.replace(image)  # at once or not at all: a half-written kernel is none
+        with (self._folder / "builds.log").open("a", encoding="utf-8") as log:
+            log.write(f"{image.name}\n")
+        return self._kernel(order, cached=False)
+
+    def cached(self, order: BuildOrder) -> Kernel | None:
+        """Return the kernel if it is in the cache already."""
+        return self._kernel(order, cached=True) if self._image(order).exists() else None
+
+    def _image(self, order: BuildOrder) -> Path:
+        text = "\0".join((order.sha, order.recipe, str(order.layout), *map(str, order.patches)))
+        return self._folder / hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def _kernel(self, order: BuildOrder, *, cached: bool) -> Kernel:
+        image, binary = self._image(order), self._lab.binary(self._index[order.sha], order.layout)
+        return Kernel(
+            sha=order.sha,
+            recipe=order.recipe,
+            binary=binary,
+            image=image,
+            config=image,
+            log=image,
+            release=f"0.0.0-{binary}",
+            build_id=hashlib.sha256(binary.encode()).hexdigest()[:40],
+            seconds=self._lab.model.build_seconds,
+            cached=cached,
+            options={"FAKE": "y"},
+            toolchain="none",
+            key=image.name,
+        )

@@ -1,0 +1,162 @@
+"""The material of a finished bisection, as the demo's history gives it: made up, with its real shape."""
+
+from __future__ import annotations
+
+import json
+
+from bisector.model.records import (
+    Booted,
+    Built,
+    CommitGraph,
+    Conclusion,
+    Discarded,
+    Ending,
+    Finding,
+    Goal,
+    Interval,
+    Left,
+    Marked,
+    Measure,
+    Metric,
+    Ran,
+    Record,
+    Threshold,
+)
+from bisector.report.report_model import Commit, Material, Note
+
+METRIC = Metric("real", "s", "lower", Threshold(0.05))
+SUBJECTS = (
+    "Linux 6.1.176",
+    "vduse: Remove include of rwlock.h",
+    "signal: Add proper comment about preempt-disable",
+    "x86: Allow to enable RT",
+    "x86: Enable RT also on 32bit",
+)
+
+
+def _sha(i: int) -> str:
+    return f"{i + 1:x}" * 40
+
+
+def _kernel(i: int, rt: bool) -> str:
+    options = {"SMP": "y", "HZ": "250"}
+    options |= {"PREEMPT_RT": "y", "PREEMPTION": "y"} if rt else {"PREEMPT_NONE": "y"}
+    return json.dumps(
+        {
+            "release": "6.1.176",
+            "build_id": f"{i:040x}",
+            "config": f"/cache/kernels/{i}/config",
+            "options": options,
+            "lost": [] if rt else ["PREEMPT_RT"],
+            "sizes": {"vmlinux": 30_000_000 + 1000 * rt},
+            "toolchain": "gcc 12.2.0",
+        }
+    )
+
+
+def _facts(i: int, rt: bool) -> str:
+    return json.dumps(
+        {
+            "build_id": f"{i:040x}",
+            "cpu.model": "QEMU Virtual CPU version 2.5+",
+            "memory.total": "498012 kB" if rt else "498116 kB",
+            "clocksource": "tsc",
+            "cmdline": "console=ttyS0 panic=-1",
+            "sysctl.kernel.sched_rt_runtime_us": "950000",
+            "sysctl.vm.stat_interval": "1",
+            **({"realtime": "1"} if rt else {}),
+        }
+    )
+
+
+def demo() -> Material:
+    """Return a bisection that ended with one culprit; one commit was skipped, one boot discarded."""
+    graph = CommitGraph(
+        shas=tuple(_sha(i) for i in range(5)),
+        parents=((), (0,), (1,), (2,), (3,)),
+        candidate=(False, True, True, True, True),
+        good=0,
+        bad=4,
+    )
+    records: list[tuple[int, Record, Note]] = []
+    decisions = []
+    plan = (
+        (0, "verify", 0.15827, "the good end must be measured first"),
+        (4, "verify", 0.18912, "the bad end: is there a regression?"),
+        (2, "search", 0.15830, "splits the remaining mass 50 to 50; 3 runs bring 1.0 bit for 75 s"),
+        (3, "search", 0.18899, "splits the remaining mass 50 to 50; 3 runs bring 1.0 bit for 75 s"),
+        (2, "certify", 0.15829, "a fresh boot of the parent for the proof"),
+        (3, "certify", 0.18901, "a fresh boot of the culprit for the proof"),
+    )
+    number = 0
+    built: set[int] = set()
+    for step, (commit, purpose, level, reason) in enumerate(plan):
+        rt = commit >= 3
+        number += 1
+        decisions.append((number, Measure(commit, 3, purpose, reason)))  # type: ignore[arg-type]
+        if commit not in built:
+            built.add(commit)
+            number += 1
+            note = {"kernel": _kernel(commit, rt)}
+            records.append((number, Built(commit, True, 95.0 + commit, binary=f"b{commit}"), note))
+        boot = f"b{step + 1}"
+        number += 1
+        at = 1_790_000_000.0 + 100 * step
+        booted = Booted(boot, commit, "laptop-icount", True, 6.5, at, purpose=purpose)  # type: ignore[arg-type]
+        note = {
+            "facts": _facts(commit, rt),
+            "overhead": "3.9",
+            "workload": "sha256:aa11",
+            "image": "sha256:bb22",
+        }
+        records.append((number, booted, note))
+        for index in range(3):
+            number += 1
+            value = level + 0.00002 * index
+            records.append(
+                (number, Ran(boot, index, {"real": value}, 2.0, at + index, warmup=index == 0), {})
+            )
+        number += 1
+        records.append((number, Left(boot), {}))
+    number += 1
+    records.append((number, Built(1, False, 12.0, failure="kernel/fork.c:88: error: 'x' undeclared"), {}))
+    records.append((number + 1, Marked(1, "skip", "known not to build"), {}))
+    records.append((number + 2, Discarded("boot", "b3", "somebody rebooted the host"), {}))
+    conclusion = Conclusion(
+        Ending.CULPRIT,
+        "One commit makes the metric 19.4% worse; it was compared with its parent in fresh boots.",
+        findings=(Finding((3,), Interval(0.1935, 0.1941, 0.1947), 0.987, parents=(2,), certified=True),),
+        total=Interval(0.1942, 0.1949, 0.1956),
+        rest=Interval(-0.0004, 0.0007, 0.0018),
+        confidence=0.987,
+    )
+    return Material(
+        id="b-1",
+        created=1_790_000_000.0,
+        status="done",
+        request={
+            "repo": "/home/me/linux",
+            "good": "rt-00",
+            "bad": "rt-04",
+            "workload": "pipe-test",
+            "skip": ["rt-01"],
+            "alpha": 0.05,
+        },
+        graph=graph,
+        goal=Goal(METRIC, clock="instructions"),
+        conclusion=conclusion,
+        records=records,
+        decisions=decisions,
+        commits={
+            i: Commit(
+                _sha(i),
+                subject,
+                "A. Developer <dev@example.org>",
+                1_600_000_000.0 + i,
+                f"v6.1-{i}-g{_sha(i)[:12]}" if i == 3 else "",
+            )
+            for i, subject in enumerate(SUBJECTS)
+        },
+        host={"perfbisect": "0.1.0", "host": "Debian 12, 2 CPUs"},
+        files={"raw output": "/state/bisections/b-1"},
+    )

@@ -1,0 +1,97 @@
+"""The cache of kernels: whole entries only, keys that cover what matters, eviction in order of use."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.build.kernel_cache import KernelCache, facts_from, kernel_key, locked
+from bisector.errors import InfrastructureError, Interrupted
+
+
+def artefacts(folder: Path, size: int = 10) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "image").write_bytes(b"x" * size)
+    (folder / "config").write_text("CONFIG_A=y\n# CONFIG_B is not set\n")
+    (folder / "build.log").write_text("ok\n")
+    return folder
+
+
+def key(n: int) -> str:
+    return f"{n:064x}"
+
+
+def test_an_entry_comes_back_as_it_went_in(tmp_path: Path) -> None:
+    cache = KernelCache(tmp_path / "kernels")
+    assert cache.get(key(1)) is None
+    cache.put(key(1), artefacts(tmp_path / "kernels" / "building-1"), {"release": "6.1"})
+    entry = cache.get(key(1))
+    assert entry is not None
+    assert (entry.facts["release"], entry.options()) == ("6.1", {"A": "y"})
+    assert entry.image.read_bytes() == b"x" * 10
+
+
+def test_half_an_entry_is_none(tmp_path: Path) -> None:
+    cache = KernelCache(tmp_path)
+    artefacts(tmp_path / key(1))  # image without kernel.json: not written by put
+    assert cache.get(key(1)) is None
+    (tmp_path / key(1) / "kernel.json").write_text("{")
+    assert cache.get(key(1)) is None
+    cache.put(key(1), artefacts(tmp_path / "building-1"), {})
+    assert cache.get(key(1)) is not None
+
+
+def test_a_cache_that_cannot_be_written_is_infrastructure(tmp_path: Path) -> None:
+    (tmp_path / "kernels").write_text("a file")
+    with pytest.raises(InfrastructureError, match="cannot write below") as error:
+        KernelCache(tmp_path / "kernels").put(key(1), artefacts(tmp_path / "building"), {})
+    assert "cache folder" in error.value.cure
+
+
+def test_the_least_recently_used_go_first(tmp_path: Path) -> None:
+    cache = KernelCache(tmp_path)
+    for n in range(4):
+        cache.put(key(n), artefacts(tmp_path / "building", size=1000), {"compiled": str(n)})
+        os.utime(tmp_path / key(n), (n + 1, n + 1))
+    cache.get(key(0))  # used just now
+    cache.shrink(2500, keep=frozenset({key(1)}))
+    assert [entry.key for entry in cache.entries()] == [key(1), key(0)]
+    assert cache.most_compiled() == 1
+
+
+def test_the_key_covers_tree_plan_and_toolchain() -> None:
+    keys = [
+        kernel_key("tree", "plan", "gcc 12"),
+        kernel_key("tree2", "plan", "gcc 12"),
+        kernel_key("tree", "plan2", "gcc 12"),
+        kernel_key("tree", "plan", "gcc 13"),
+    ]
+    assert len(set(keys)) == 4
+    assert keys[0] == kernel_key("tree", "plan", "gcc 12")
+
+
+def test_a_taken_lock_is_waited_for_and_the_wait_can_be_stopped(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    told: list[str] = []
+    with locked(path, lambda: told.append("first")):
+        with pytest.raises(Interrupted), locked(path, lambda: told.append("second"), lambda: True):
+            pass
+        done = threading.Event()
+
+        def later() -> None:
+            with locked(path, lambda: told.append("third")):
+                done.set()
+
+        thread = threading.Thread(target=later)
+        thread.start()
+        assert not done.wait(0.5)
+    thread.join(5)
+    assert done.is_set()
+    assert told == ["second", "third"]
+
+
+def test_facts_are_lines() -> None:
+    assert facts_from("a=1\nnoise\nb=x=y \n") == {"a": "1", "b": "x=y"}

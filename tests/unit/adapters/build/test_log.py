@@ -1,0 +1,94 @@
+"""Whose fault a failed build is. The lines are what GNU make, gcc, ld, kconfig and tuxmake really print."""
+
+from __future__ import annotations
+
+import pytest
+
+from bisector.adapters.build.log import excerpt, judge, without_folder
+
+COMPILE = (
+    "  CC      kernel/work.o\n"
+    "kernel/work.c: In function 'work':\n"
+    "kernel/work.c:1:26: error: 'y' undeclared (first use in this function)\n"
+    "    1 | int work(int x) { return y; }\n"
+    "make[1]: *** [scripts/Makefile.build:250: kernel/work.o] Error 1\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("log", "blame", "what"),
+    [
+        (COMPILE, "kernel", "it does not compile"),
+        ("foo.S:3: Error: no such instruction: `frob'\n", "kernel", "it does not compile"),
+        ("main.c:(.text+0x1): undefined reference to `work'\n", "kernel", "it does not link"),
+        ("make: *** No rule to make target 'bzImage'.  Stop.\n", "kernel", "its makefiles are broken"),
+        ("Makefile:442: *** mixed implicit and normal rules.  Stop.\n", "kernel", "its makefiles are broken"),
+        ("init/Kconfig:5: syntax error\n", "kernel", "its configuration is broken"),
+        ("E: expected artifact /x/bzImage does not exist!\n", "kernel", "a step of its build fails"),
+        ("foo.c: internal compiler error: in expand_expr\n", "kernel", "the compiler breaks on it"),
+        ("", "kernel", "its build fails"),
+        (COMPILE + "as: /tmp/x.o: No space left on device\n", "infrastructure", "the disk is full"),
+        (
+            "gcc: fatal error: Killed signal terminated program cc1\ncompilation terminated.\n" + COMPILE,
+            "infrastructure",
+            "a compiler was killed or ran out of memory",
+        ),
+        ("cc1: out of memory allocating 65536 bytes\n", "infrastructure", "out of memory"),
+        ("/bin/sh: 1: flex: not found\n", "infrastructure", "a tool is missing"),
+        ("/bin/sh: line 1: bison: command not found\n", "infrastructure", "a tool is missing"),
+        ("make[2]: bison: No such file or directory\n", "infrastructure", "a tool is missing"),
+        ("fatal error: gelf.h: No such file\n", "infrastructure", "a library to build with is missing"),
+        ("make[1]: *** [Makefile:1: x.o] Terminated\n", "infrastructure", "the build was ended"),
+    ],
+)  # fmt: skip
+def test_blame(log: str, blame: str, what: str) -> None:
+    failure = judge(log)
+    assert (failure.blame, failure.what) == (blame, what)
+
+
+def test_a_missing_header_of_the_kernel_is_the_kernels_fault() -> None:
+    log = (
+        "init/main.c:1:10: fatal error: linux/nothing.h: No such file or directory\ncompilation terminated.\n"
+    )
+    assert judge(log).blame == "kernel"
+
+
+def test_what_the_linker_only_warns_of_is_not_told() -> None:
+    log = (
+        "ld: warning: arch/x86_64/kernel/trampoline.o: missing .note.GNU-stack section\n"
+        "ld: NOTE: This behaviour is deprecated\n  CC      mm/bootmem.o\n"
+        "ld: entry.o:(.text+0x23a5): undefined reference to `pda_kernelstack'\n"
+    )
+    failure = judge(log)
+    assert (failure.blame, failure.what) == ("kernel", "it does not link")
+    assert "pda_kernelstack" in failure.line
+
+
+def test_the_first_error_is_shown_with_what_follows() -> None:
+    failure = judge(COMPILE)
+    assert failure.line.startswith("kernel/work.c:1:26: error:")
+    assert excerpt(COMPILE, failure.line, after=1).splitlines()[1].strip().startswith("1 | int work")
+
+
+@pytest.mark.parametrize(
+    ("line", "short"),
+    [
+        ("/home/me/.cache/perfbisect/builder/source/mm/slab.c:7:2: error: x", "mm/slab.c:7:2: error: x"),
+        ("../../builder/source/fs/aio.c:1:1: error: y", "fs/aio.c:1:1: error: y"),
+        ("ld: mm/slab.o: undefined reference to `z'", "ld: mm/slab.o: undefined reference to `z'"),
+    ],
+)
+def test_paths_are_told_as_they_are_in_the_tree(line: str, short: str) -> None:
+    assert without_folder(line) == short
+
+
+def test_a_linkers_warning_is_not_why_it_failed() -> None:
+    log = (
+        "ld: .tmp_vmlinux1:(*ABS*+0x8): warning: multiple definition of `jiffies_64'; b.o: first there\n"
+        "ld: warning: .tmp_vmlinux1 has a LOAD segment with RWX permissions\n"
+        "ld: drivers/built-in.o: in function `store_uevent':\n"
+        "core.c:(.text+0x3af4f): undefined reference to `kobject_actions'\n"
+    )
+    assert judge(log).line == "core.c:(.text+0x3af4f): undefined reference to `kobject_actions'"
+    assert judge("ld: a.o: multiple definition of `x'\n").what == "it does not link"
+    assert judge("ld: warning: y\nld: cannot find -lz\n").line == "ld: cannot find -lz"

@@ -1,0 +1,136 @@
+"""The guest as libvirt gets it: well-formed whatever the names, and each clock with what it needs."""
+
+from __future__ import annotations
+
+import dataclasses
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.guest.domain_xml import Guest, OnDisk, OnSerial, command_line, domain_xml
+from bisector.adapters.guest.libvirt_testbed import domain_prefix
+from bisector.adapters.system.architectures import ARM64, machine_for
+from bisector.errors import InfrastructureError
+
+GUEST = Guest(
+    name="perfbisect-0-guest-1",
+    kernel=Path("/cache/k&1/image"),
+    userspace=OnDisk(Path("/cache/it's <here>/root.ext2"), 2201),
+    console=Path('/state/"b"/console.log'),
+    clock="instructions",
+    kvm=False,
+)
+QEMU = "{http://libvirt.org/schemas/domain/qemu/1.0}"
+
+
+def _arguments(guest: Guest) -> list[str]:
+    return [arg.get("value", "") for arg in ET.fromstring(domain_xml(guest)).iter(f"{QEMU}arg")]
+
+
+def test_paths_survive_quoting() -> None:
+    root = ET.fromstring(domain_xml(GUEST))
+    assert root.findtext("os/kernel") == str(GUEST.kernel)
+    assert root.find("devices/disk/source").get("file") == "/cache/it's <here>/root.ext2"
+    assert root.find("devices/serial/source").get("path") == str(GUEST.console)
+
+
+def test_the_instruction_clock_has_nothing_of_the_hosts_time() -> None:
+    root = ET.fromstring(domain_xml(GUEST))
+    assert root.get("type") == "qemu"
+    assert root.find("clock").get("offset") == "absolute"
+    assert root.find("clock/timer").get("track") == "guest"
+    arguments = _arguments(GUEST)
+    assert arguments[arguments.index("-icount") + 1] == "shift=0,sleep=off,align=off"
+    assert "-seed" in arguments
+
+
+def test_the_wall_clock_has_no_tricks() -> None:
+    guest = dataclasses.replace(GUEST, clock="wall", kvm=True)
+    root = ET.fromstring(domain_xml(guest))
+    assert root.get("type") == "kvm"
+    assert root.find("cpu").get("mode") == "host-passthrough"
+    assert not {"-icount", "-seed"} & set(_arguments(guest))
+    assert "tsc_early_khz" not in command_line(guest)
+
+
+def test_the_disk_is_read_only_and_the_port_only_on_loopback() -> None:
+    assert ET.fromstring(domain_xml(GUEST)).find("devices/disk/readonly") is not None
+    network = next(value for value in _arguments(GUEST) if value.startswith("user,"))
+    assert "hostfwd=tcp:127.0.0.1:2201-:22" in network
+    assert "restrict=on" in network
+
+
+def test_an_old_kernel_gets_a_second_serial_port_and_neither_disk_nor_network() -> None:
+    guest = dataclasses.replace(GUEST, userspace=OnSerial(Path("/b/<1>/initramfs"), Path("/b/<1>/agent")))
+    root = ET.fromstring(domain_xml(guest))
+    assert root.findtext("os/initrd") == "/b/<1>/initramfs"
+    ports = root.findall("devices/serial")
+    assert [port.find("target").get("port") for port in ports] == ["0", "1"]
+    assert ports[1].find("source").get("path") == "/b/<1>/agent"
+    assert root.find("devices/disk") is None
+    assert not [value for value in _arguments(guest) if "net" in value]
+    assert "-icount" in _arguments(guest)
+    timers = {timer.get("name"): timer.attrib for timer in root.findall("clock/timer")}
+    assert timers["hpet"]["present"] == "no"  # with it the clock of x86_64 before 2.6.21 gains 70%
+    assert timers["rtc"]["track"] == "guest"
+    assert "panic=1 " in command_line(guest)  # a negative number means never to kernels before 2.6.38
+
+
+def test_an_arm64_guest_is_an_emulated_machine_of_its_own_kind() -> None:
+    userspace = OnSerial(Path("/b/initramfs"), Path("/b/agent"))
+    guest = dataclasses.replace(GUEST, userspace=userspace, machine=ARM64)
+    root = ET.fromstring(domain_xml(guest))
+    assert root.get("type") == "qemu"
+    assert root.find("os/type").attrib == {"arch": "aarch64", "machine": "virt"}
+    assert root.find("features") is None  # ACPI without firmware is refused there
+    assert root.find("cpu/model").text == "cortex-a72"
+    assert [target.get("type") for target in root.findall("devices/serial/target")] == [
+        "system-serial",
+        "pci-serial",
+    ]
+    assert {timer.get("name") for timer in root.findall("clock/timer")} == {"rtc"}
+    assert "-icount" in _arguments(guest) and "-machine" not in _arguments(guest)
+    assert command_line(guest).startswith("console=ttyAMA0,115200 panic=-1 ")
+
+
+def test_a_foreign_architecture_without_its_tools_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with pytest.raises(InfrastructureError, match="'qemu-system-aarch64', which runs arm64") as emulator:
+        machine_for("arm64").require_emulator()
+    assert "install --no-install-recommends qemu-system-arm" in emulator.value.cure
+    with pytest.raises(InfrastructureError, match="static arm64 programs") as compiler:
+        machine_for("arm64").compiler()
+    assert "gcc-aarch64-linux-gnu libc6-dev-arm64-cross" in compiler.value.cure
+    with pytest.raises(InfrastructureError, match="no riscv64 guests"):
+        machine_for("riscv64")
+
+
+def test_the_labs_command_line_comes_last() -> None:
+    assert command_line(dataclasses.replace(GUEST, cmdline="init=/bin/sleep 9")).endswith(
+        " init=/bin/sleep 9"
+    )
+
+
+def test_the_label_is_only_for_the_system_daemon() -> None:
+    assert ET.fromstring(domain_xml(GUEST)).find("seclabel") is None
+    labelled = ET.fromstring(domain_xml(dataclasses.replace(GUEST, label=(0, 0))))
+    assert labelled.findtext("seclabel/label") == "+0:+0"
+
+
+def test_two_state_folders_never_share_a_prefix() -> None:
+    assert domain_prefix(Path("/a")) != domain_prefix(Path("/b"))
+    assert domain_prefix(Path("/a")) == domain_prefix(Path("/a"))
+
+
+def test_the_scratch_disk_says_what_it_is_for_and_comes_behind_the_root() -> None:
+    for userspace in (GUEST.userspace, OnSerial(Path("/b/initramfs"), Path("/b/agent"))):
+        guest = dataclasses.replace(GUEST, userspace=userspace, scratch=Path("/b/<1>/scratch.raw"))
+        disks = ET.fromstring(domain_xml(guest)).findall("devices/disk")
+        assert disks[-1].find("source").get("file") == "/b/<1>/scratch.raw"
+        assert disks[-1].findtext("serial") == "perfbisect"
+        assert disks[-1].find("readonly") is None
+        slots = [int(disk.find("address").get("slot")) for disk in disks]
+        assert slots == sorted(slots)  # the kernel names them in this order

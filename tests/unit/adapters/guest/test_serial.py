@@ -1,0 +1,162 @@
+"""The serial line of old guests over real FIFOs; a guest that runs unasked is stopped between runs."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.guest.serial import ConsoleNotes, UnaskedLine, agent_facts
+from bisector.adapters.system.channel import LineClosed, LineSilent
+from bisector.adapters.system.channel_fifo import FifoLine
+from bisector.errors import BootFailed, InfrastructureError
+
+
+@pytest.fixture
+def line(tmp_path: Path):
+    one = FifoLine(tmp_path / "serial")
+    yield one
+    one.close()
+
+
+def _guest_end(line: FifoLine) -> tuple[int, int]:
+    """Open both FIFOs as QEMU does: for reading and writing."""
+    into, out = (f"{line.path}.{end}" for end in ("in", "out"))
+    return os.open(into, os.O_RDWR), os.open(out, os.O_RDWR)
+
+
+def test_lines_go_both_ways_whole(line: FifoLine) -> None:
+    into, out = _guest_end(line)
+    os.write(out, b"first\r\nsec")
+    assert line.receive(1.0) == "first"
+    with pytest.raises(LineSilent):
+        line.receive(0.05)
+    os.write(out, b"ond\n\n")
+    assert (line.receive(1.0), line.receive(1.0)) == ("second", "")
+    line.send("run")
+    assert os.read(into, 10) == b"run\n"
+    os.close(into), os.close(out)
+
+
+def test_nobody_there_yet_is_silence_and_gone_is_the_end(line: FifoLine) -> None:
+    with pytest.raises(LineSilent):
+        line.receive(0.05)
+    into, out = _guest_end(line)
+    os.write(out, b"last words\nhalf")
+    os.close(into), os.close(out)
+    assert line.receive(1.0) == "last words"
+    with pytest.raises(LineClosed) as caught:
+        line.receive(1.0)
+    assert caught.value.details == "half"
+
+
+def test_a_guest_that_reads_nothing_does_not_block_us(
+    line: FifoLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bisector.adapters.system.channel_fifo._SEND_SECONDS", 0.2)
+    with pytest.raises(LineClosed):
+        line.send("x" * (1 << 20))
+
+
+def test_a_closed_line_leaves_nothing_and_says_so(line: FifoLine) -> None:
+    line.close()
+    line.close()
+    assert list(line.path.parent.iterdir()) == []
+    with pytest.raises(LineClosed):
+        line.send("run")
+    with pytest.raises(LineClosed):
+        line.receive(0.1)
+
+
+class _Line:
+    def __init__(self, *answers: str) -> None:
+        self.answers, self.sent, self.closed = list(answers), [], False
+
+    def send(self, text: str) -> None:
+        self.sent.append(text)
+
+    def receive(self, timeout: float) -> str:
+        if not self.answers:
+            raise LineSilent("nothing")
+        return self.answers.pop(0)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class _Guest:
+    def __init__(self) -> None:
+        self.did: list[str] = []
+        self.broken = False
+
+    def suspend(self) -> None:
+        self._do("suspend")
+
+    def resume(self) -> None:
+        self._do("resume")
+
+    def _do(self, what: str) -> None:
+        if self.broken:
+            raise InfrastructureError("no libvirt")
+        self.did.append(what)
+
+
+def test_a_guest_runs_only_while_a_run_is_wanted() -> None:
+    inner, guest = _Line("hello", "one", "two"), _Guest()
+    line = UnaskedLine(inner, guest)
+    assert line.receive(1.0) == "hello"
+    line.send("run")
+    assert line.receive(1.0) == "one"
+    line.send("run")
+    assert line.receive(1.0) == "two"
+    assert guest.did == ["suspend", "resume", "suspend", "resume", "suspend"]
+    assert inner.sent == []  # nothing from outside reaches the guest
+
+
+def test_silence_does_not_stop_a_guest_and_kill_reaches_it() -> None:
+    inner, guest = _Line("hello"), _Guest()
+    line = UnaskedLine(inner, guest)
+    line.receive(1.0)
+    line.send("run")
+    with pytest.raises(LineSilent):
+        line.receive(0.1)
+    line.send("kill")
+    line.send("quit")
+    assert guest.did == ["suspend", "resume"]
+    assert inner.sent == ["kill"]
+
+
+def test_without_libvirt_the_answers_still_count_and_a_stopped_guest_is_lost() -> None:
+    inner, guest = _Line("hello", "one"), _Guest()
+    line = UnaskedLine(inner, guest)
+    guest.broken = True
+    assert line.receive(1.0) == "hello"  # it could not be stopped: it simply runs on
+    line.send("run")
+    guest.broken = False
+    assert line.receive(1.0) == "one"
+    guest.broken = True
+    with pytest.raises(LineClosed):
+        line.send("run")
+
+
+def test_what_the_console_said_during_a_run_belongs_to_the_run(tmp_path: Path) -> None:
+    console = tmp_path / "console.log"
+    console.write_bytes(b"booting\r\n")
+    answers = [json.dumps({"code": 0, "kernel": kernel}) for kernel in ([], [], ["own words"])]
+    line = ConsoleNotes(_Line(*answers), console)
+    assert json.loads(line.receive(1.0))["kernel"] == []
+    with console.open("ab") as file:
+        file.write(b"WARNING: at kernel/sched.c:1\r\n\r\n")
+    assert json.loads(line.receive(1.0))["kernel"] == ["WARNING: at kernel/sched.c:1"]
+    with console.open("ab") as file:
+        file.write(b"again\r\n")
+    assert json.loads(line.receive(1.0))["kernel"] == ["own words"]
+
+
+def test_what_speaks_on_the_agents_port_and_is_not_the_agent_is_the_kernels_doing() -> None:
+    assert agent_facts('{"uname.release": "2.6.18"}\n') == {"uname.release": "2.6.18"}
+    with pytest.raises(BootFailed, match="something else than the measuring agent") as error:
+        agent_facts("[    0.000000] Linux version 2.6.22-rc7\n")
+    assert "2.6.22-rc7" in error.value.details

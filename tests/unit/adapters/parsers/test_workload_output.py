@@ -1,0 +1,78 @@
+"""Every parser of workload output, with what workloads print and with what they should not."""
+
+import pytest
+
+from bisector.adapters.parsers.workload_output import OutputError, parse
+from bisector.ports import MetricSpec
+
+REAL = MetricSpec("real", "s")
+OPS = MetricSpec("ops", "ops/s")
+
+GOOD = [
+    ("key-value", "real: 0.158 s\nuser: 0.01 s\n", [REAL], {"real": 0.158}),
+    ("key-value", "real=0.158\n", [REAL], {"real": 0.158}),
+    ("key-value", "real = 1e-3\n", [REAL], {"real": 0.001}),
+    ("key-value", "noise about real life\n  real 2\n", [REAL], {"real": 2.0}),
+    ("key-value", "real: 1 s\nreal: 2 s\n", [REAL], {"real": 2.0}),
+    ("key-value", "real: -3 s", [REAL], {"real": -3.0}),
+    (
+        "key-value",
+        "Total throughput: 12.5 ops/s\n",
+        [MetricSpec("ops", "ops/s", "Total throughput")],
+        {"ops": 12.5},
+    ),
+    ("key-value", "real: 1 s\r\nops: 5 ops/s\r\n", [REAL, OPS], {"real": 1.0, "ops": 5.0}),
+    ("time", "\nreal\t0m1.500s\nuser\t0m0.1s\nsys\t0m0.2s\n", [REAL], {"real": 1.5}),
+    ("time", "real 1h2m3.5s", [REAL], {"real": 3723.5}),
+    ("time", "real 1.23\nuser 0.01\nsys 0.02\n", [REAL], {"real": 1.23}),
+    ("time", "real 61.00", [MetricSpec("elapsed", "s", "real")], {"elapsed": 61.0}),
+    ("json", '{"real": 0.5}', [REAL], {"real": 0.5}),
+    ("json", 'starting\n{"real": 0.5, "x": [1]}\n', [REAL], {"real": 0.5}),
+    (
+        "json",
+        '{"jobs": [{"read": {"iops": 12}}]}',
+        [MetricSpec("ops", "ops/s", "jobs.0.read.iops")],
+        {"ops": 12.0},
+    ),
+    ("json", '{\n "real": "0.25"\n}', [REAL], {"real": 0.25}),
+    ("regex", "took 3.5 sec\ntook 4.5 sec", [MetricSpec("real", "s", r"took ([0-9.]+) sec")], {"real": 4.5}),
+]
+
+BAD = [
+    ("key-value", "", [REAL], "has no metric 'real'"),
+    ("key-value", "unreal: 5\n", [REAL], "has no metric 'real'"),
+    ("key-value", "real: nan s\n", [REAL], "not a finite number: nan"),
+    ("key-value", "real: inf\n", [REAL], "not a finite number: inf"),
+    ("key-value", "real: fast\n", [REAL], "not a number: 'fast'"),
+    ("key-value", "real: 158 ms\n", [REAL], "in 'ms', its manifest says 's'"),
+    ("time", "real never", [REAL], "not a number: 'never'"),
+    ("time", "user 1.0", [REAL], "has no metric 'real'"),
+    ("json", "oh no", [REAL], "no JSON document"),
+    ("json", '{"user": 1}', [REAL], "nothing at 'real'"),
+    ("json", '{"real": null}', [REAL], "not a number: None"),
+    ("json", '{"real": true}', [REAL], "not a number: True"),
+    ("json", '{"real": NaN}', [REAL], "not a finite number"),
+    ("json", '{"a": []}', [MetricSpec("real", "s", "a.0")], "nothing at 'a.0'"),
+    ("regex", "nothing", [MetricSpec("real", "s", r"took (\S+)")], "has no metric 'real'"),
+    ("xml", "<real/>", [REAL], "unknown kind of output 'xml'"),
+]
+
+
+@pytest.mark.parametrize(("kind", "text", "metrics", "expected"), GOOD)
+def test_reads(kind, text, metrics, expected):
+    assert parse(kind, text, metrics) == expected
+
+
+@pytest.mark.parametrize(("kind", "text", "metrics", "words"), BAD)
+def test_refuses(kind, text, metrics, words):
+    with pytest.raises(OutputError) as caught:
+        parse(kind, text, metrics)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(("kind", "text"), [("key-value", "real: 1 s\n"), ("json", '{"real": 1}')])
+def test_an_optional_metric_may_be_missing(kind, text):
+    metrics = [MetricSpec("real", "s"), MetricSpec("misses", "1", optional=True)]
+    assert parse(kind, text, metrics) == {"real": 1.0}
+    with pytest.raises(OutputError, match="no metric 'misses'"):
+        parse(kind, text, [MetricSpec("misses", "1")])

@@ -1,0 +1,92 @@
+"""What the SQLite store does beyond the contract: versions, other processes, a full or broken disk, size."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.store.sql_store import SCHEMA, SqlStore
+from bisector.errors import InfrastructureError
+from bisector.model.records import Built, Ran
+from bisector.ports import Stored
+from bisector.simulation.histories import linear
+
+
+def a_store(path: Path, commits: int = 4) -> SqlStore:
+    store = SqlStore(path)
+    store.create(Stored("one", 1.0, "{}", "new", linear(commits)))
+    return store
+
+
+def test_a_state_of_a_newer_version_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "x.sqlite"
+    a_store(path)
+    with sqlite3.connect(path) as connection:
+        connection.execute("update about set value = ? where key = 'schema'", (str(SCHEMA + 1),))
+    with pytest.raises(InfrastructureError, match="newer perfbisect") as error:
+        SqlStore(path)
+    assert error.value.cure
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("select value from about").fetchone() == (str(SCHEMA + 1),)
+
+
+def test_records_of_an_older_version_that_lacked_a_field_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "x.sqlite"
+    store = a_store(path)
+    old = {"type": "Built", "commit": 1, "ok": True, "seconds": 2.0}
+    with sqlite3.connect(path) as connection:
+        connection.execute(
+            "insert into events (bisection, kind, body, note) values ('one', 'record', ?, '{}')",
+            (json.dumps(old),),
+        )
+    assert [r for _, r, _ in store.records("one")] == [Built(1, True, 2.0)]
+
+
+def test_a_record_that_this_version_does_not_know_is_refused_with_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "x.sqlite"
+    store = a_store(path)
+    with sqlite3.connect(path) as connection:
+        connection.execute(
+            "insert into events (bisection, kind, body, note) values ('one', 'record', ?, '{}')",
+            (json.dumps({"type": "Teleported"}),),
+        )
+    with pytest.raises(InfrastructureError, match="Teleported"):
+        store.records("one")
+
+
+def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "x.sqlite"
+    path.write_text("not a database at all" * 100)
+    with pytest.raises(InfrastructureError, match=r"x\.sqlite"):
+        SqlStore(path)
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InfrastructureError, match="state folder"):
+        SqlStore(tmp_path / "file" / "x.sqlite")
+
+
+def test_what_one_process_writes_another_reads_while_it_writes(tmp_path: Path) -> None:
+    writer = a_store(tmp_path / "x.sqlite")
+    reader = SqlStore(tmp_path / "x.sqlite")
+    for index in range(5):
+        writer.append("one", Ran("boot-001", index, {"real": 1.0}, 1.0, 1.0))
+        assert len(reader.records("one")) == index + 1
+
+
+def test_a_kernel_sized_graph_is_small_and_quick(tmp_path: Path) -> None:
+    started = time.process_time()
+    store = a_store(tmp_path / "x.sqlite", commits=110_000)
+    assert len(store.load("one").graph.shas) == 110_001
+    assert time.process_time() - started < 10
+    store.append("one", Built(1, True, 1.0))
+    assert (tmp_path / "x.sqlite").stat().st_size < 12e6
+    started = time.process_time()
+    for _ in range(50):
+        store.status("one")
+    assert time.process_time() - started < 1

@@ -1,0 +1,119 @@
+"""Streaming a command: lines as they come, deadlines, stops, and nothing left running."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from bisector.adapters.system import command, orphans
+from bisector.adapters.system.channel import LineClosed, LineSilent
+from bisector.errors import InfrastructureError, Interrupted
+from tests.support.waiting import until
+
+
+def asleep(seconds: str) -> bool:
+    return subprocess.run(["pgrep", "-f", f"^sleep {seconds}$"], stdout=subprocess.DEVNULL).returncode == 0
+
+
+def test_lines_come_in_order_with_the_code():
+    lines = []
+    code = command.stream(["sh", "-c", "echo a; echo b >&2; printf 'c\\377'; exit 4"], lines.append)
+    assert (lines, code) == (["a", "b", "c\ufffd"], 4)
+
+
+def test_a_missing_program_and_a_missing_folder(tmp_path):
+    with pytest.raises(InfrastructureError, match="'no-such-tool' is not installed"):
+        command.stream(["no-such-tool"], print)
+    with pytest.raises(InfrastructureError, match="does not exist"):
+        command.stream(["true"], print, cwd=tmp_path / "none")
+
+
+def test_the_deadline_ends_what_left_the_group_and_ignores_requests():
+    script = "(setsid sh -c 'trap \"\" TERM; exec sleep 87651' &) ; sleep 87651"
+    with pytest.raises(InfrastructureError, match="did not end within 1 s"):
+        command.stream(["sh", "-c", script], print, timeout=1)
+    assert not asleep("87651")
+
+
+def test_a_stop_is_seen_soon():
+    started = time.monotonic()
+    with pytest.raises(Interrupted):
+        command.stream(["sleep", "87652"], print, stop=lambda: time.monotonic() > started + 0.2)
+    assert time.monotonic() - started < 5
+    assert not asleep("87652")
+
+
+def test_a_daemon_that_keeps_the_pipe_does_not_hold_us_up_and_is_ended():
+    started = time.monotonic()
+    assert command.stream(["sh", "-c", "setsid sleep 87653 &"], print) == 0
+    assert time.monotonic() - started < 5
+    assert not asleep("87653")
+
+
+def test_an_error_of_the_reader_ends_the_command():
+    def refuse(_):
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        command.stream(["sh", "-c", "echo a; exec sleep 87654"], refuse)
+    assert not asleep("87654")
+
+
+def test_what_a_killed_process_left_is_found_and_what_lives_is_spared():
+    code = "from bisector.adapters.system.command import stream; stream(['sleep', '{}'], print)"
+    dead = subprocess.Popen([sys.executable, "-c", code.format("87655")])
+    alive = subprocess.Popen([sys.executable, "-c", code.format("87656")])
+    try:
+        until(lambda: asleep("87655") and asleep("87656"), 30)
+        dead.send_signal(signal.SIGKILL)
+        dead.wait()
+        assert asleep("87655")
+        assert orphans.end_orphans() >= 1
+        assert not asleep("87655")
+        assert asleep("87656")
+    finally:
+        for pid in orphans.marked(f"{orphans.identity(alive.pid)}."):
+            os.kill(pid, signal.SIGKILL)
+        alive.kill()
+        alive.wait()
+
+
+def test_what_is_between_two_programs_is_ended_too(tmp_path):
+    again = tmp_path / "again"
+    again.write_text('#!/bin/sh\nexec "$0"\n')
+    again.chmod(0o755)
+    for number in range(30):  # a look that takes an empty environment for none misses one in ten
+        mark = f"test-of-{os.getpid()}-{number}"
+        child = subprocess.Popen([again], env={**os.environ, orphans.MARK: mark})
+        try:
+            time.sleep(0.02)
+            orphans.end_marked(mark)
+            assert child.wait(10) == -signal.SIGTERM
+        finally:
+            child.kill()
+            child.wait()
+
+
+def test_a_conversation():
+    line = command.Conversation(["cat"])
+    line.send("hello")
+    assert line.receive(5) == "hello"
+    with pytest.raises(LineSilent):
+        line.receive(0.05)
+    line.close()
+    line.close()
+    with pytest.raises(LineClosed):
+        line.send("again")
+    with pytest.raises(LineClosed):
+        line.receive(1)
+
+
+def test_a_conversation_with_a_program_that_ends():
+    line = command.Conversation(["sh", "-c", "echo last"])
+    assert line.receive(5) == "last"
+    with pytest.raises(LineClosed):
+        line.receive(5)
+    line.close()

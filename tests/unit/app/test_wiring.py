@@ -1,0 +1,35 @@
+"""What is known of a guest's user space before it boots: nothing, where no disk image is used."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from bisector.adapters.guest import rootfs
+from bisector.app import wiring
+from bisector.schemas.settings import Settings
+from bisector.schemas.workload.workload import load_workload
+
+
+@pytest.mark.parametrize(
+    ("recipe", "kind", "notes"),
+    [
+        ("x86_64-guest", "libvirt", {"image": "5" * 64}),
+        (
+            "x86_64-old",
+            "libvirt",
+            {},
+        ),  # the boot itself tells; an image that lies around must not overrule it
+        ("x86_64-guest", "ssh", {}),
+    ],
+)
+def test_only_guests_with_a_disk_have_an_image(
+    monkeypatch: pytest.MonkeyPatch, recipe: str, kind: str, notes: dict[str, str]
+) -> None:
+    monkeypatch.setattr(
+        rootfs.GuestImages, "present", lambda _: SimpleNamespace(checksum="5" * 64), raising=True
+    )
+    lab = SimpleNamespace(testbed=lambda _: SimpleNamespace(variables=SimpleNamespace(kind=kind)))
+    accepted = SimpleNamespace(request=SimpleNamespace(recipe=recipe), testbeds=("guest",))
+    assert wiring._guest_notes(Settings(), lab, accepted, load_workload("pipe-test")) == notes

@@ -1,0 +1,182 @@
+"""The builders at work: what is waited for comes first, work ahead is kept or dropped."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bisector.app import bisections
+from bisector.engine.build_queue import Builders
+from bisector.errors import BuildFailed, InfrastructureError, Interrupted
+from bisector.model.records import Ending
+from bisector.ports import BuildOrder, Kernel, Progress
+from tests.support import fake_bisection as fake
+from tests.support.waiting import until
+
+SECONDS = 20.0
+"""For what happens at once on an idle machine."""
+
+
+def order(name: str) -> BuildOrder:
+    return BuildOrder(name, "fake")
+
+
+class Bench:
+    """Builders whose builds end when the test says so."""
+
+    def __init__(self, count: int = 1) -> None:
+        self.begun: list[str] = []
+        self.dropped: list[str] = []
+        self.go: dict[str, threading.Event] = {}
+        self.failures: dict[str, Exception] = {}
+        self.stop = threading.Event()
+        self.builders = Builders([self._make] * count, self.stop.is_set)
+
+    def _make(self, stop: Callable[[], bool]) -> _Slow:
+        return _Slow(self, stop)
+
+    def gate(self, name: str) -> threading.Event:
+        return self.go.setdefault(name, threading.Event())
+
+    def later(self, name: str) -> tuple[threading.Thread, list[object]]:
+        """Wait for an order in a thread; what came of it is put into the list."""
+        result: list[object] = []
+
+        def wait() -> None:
+            try:
+                result.append(self.builders.build(order(name), lambda _: None).sha)
+            except Exception as error:
+                result.append(error)
+
+        thread = threading.Thread(target=wait, daemon=True)
+        thread.start()
+        return thread, result
+
+
+class _Slow:
+    def __init__(self, bench: Bench, stop: Callable[[], bool]) -> None:
+        self.bench, self.stop = bench, stop
+
+    def build(self, what: BuildOrder, progress: Progress) -> Kernel:
+        self.bench.begun.append(what.sha)
+        progress("compiling")
+        while not self.bench.gate(what.sha).wait(0.005):
+            if self.stop():
+                self.bench.dropped.append(what.sha)
+                raise Interrupted("stopped")
+        if what.sha in self.bench.failures:
+            raise self.bench.failures[what.sha]
+        path = Path(what.sha)
+        return Kernel(what.sha, "fake", what.sha, path, path, path, "0", "", 1.0, False)
+
+    def cached(self, what: BuildOrder) -> Kernel | None:
+        return None
+
+
+def test_what_was_built_ahead_is_there_at_once() -> None:
+    bench = Bench()
+    bench.gate("a").set()
+    bench.builders.ahead([order("a")])
+    until(lambda: bench.begun == ["a"], SECONDS)
+    bench.gate("b").set()
+    bench.builders.ahead([order("b")])
+    until(lambda: bench.begun == ["a", "b"], SECONDS)
+    assert bench.builders.build(order("a"), lambda _: None).sha == "a"
+    assert bench.begun == ["a", "b"]
+    bench.builders.close()
+
+
+def test_what_is_waited_for_takes_the_place_of_what_is_not() -> None:
+    bench = Bench()
+    bench.builders.ahead([order("a"), order("b")])
+    until(lambda: bench.begun == ["a"], SECONDS)
+    bench.gate("c").set()
+    assert bench.builders.build(order("c"), lambda _: None).sha == "c"
+    assert bench.dropped == ["a"]
+    assert bench.begun[:2] == ["a", "c"]
+    bench.builders.close()
+
+
+def test_an_idle_builder_takes_it_and_nothing_is_dropped() -> None:
+    bench = Bench(count=2)
+    bench.builders.ahead([order("a")])
+    until(lambda: bench.begun == ["a"], SECONDS)
+    bench.gate("c").set()
+    assert bench.builders.build(order("c"), lambda _: None).sha == "c"
+    assert bench.dropped == []
+    bench.builders.close()
+    assert bench.dropped == ["a"]
+
+
+def test_a_build_ahead_that_is_asked_for_is_waited_for_not_repeated() -> None:
+    bench = Bench()
+    bench.builders.ahead([order("a")])
+    until(lambda: bench.begun == ["a"], SECONDS)
+    thread, result = bench.later("a")
+    bench.builders.ahead([])  # nobody guesses it any more, but somebody waits
+    time.sleep(0.05)
+    bench.gate("a").set()
+    thread.join(SECONDS)
+    assert result == ["a"]
+    assert (bench.begun, bench.dropped) == (["a"], [])
+    bench.builders.close()
+
+
+def test_what_is_no_longer_probable_is_dropped() -> None:
+    bench = Bench()
+    bench.builders.ahead([order("a")])
+    until(lambda: bench.begun == ["a"], SECONDS)
+    bench.builders.ahead([order("b")])
+    until(lambda: bench.begun == ["a", "b"], SECONDS)
+    assert bench.dropped == ["a"]
+    bench.builders.close()
+
+
+def test_failures_of_the_commit_are_kept_trouble_is_met_again() -> None:
+    bench = Bench()
+    bench.failures = {"a": BuildFailed("no"), "b": InfrastructureError("disk")}
+    for name in "abc":
+        bench.gate(name).set()
+    bench.builders.ahead([order("a"), order("b"), order("c")])
+    until(lambda: bench.begun == ["a", "b", "c"], SECONDS)
+    with pytest.raises(BuildFailed):
+        bench.builders.build(order("a"), lambda _: None)
+    assert bench.begun.count("a") == 1
+    del bench.failures["b"]
+    assert bench.builders.build(order("b"), lambda _: None).sha == "b"
+    bench.builders.close()
+
+
+def test_told_to_stop_it_does_and_can_be_opened_again() -> None:
+    before = set(threading.enumerate())  # another test's may still be on their way out
+    bench = Bench()
+    thread, result = bench.later("a")
+    until(lambda: bench.begun == ["a"], SECONDS)
+    bench.stop.set()
+    thread.join(SECONDS)
+    assert isinstance(result[0], Interrupted)
+    bench.builders.close()
+    assert not [t for t in {*threading.enumerate()} - before if t.name.startswith("builder-")]
+    bench.stop.clear()
+    bench.gate("a").set()
+    assert bench.builders.build(order("a"), lambda _: None).sha == "a"
+    bench.builders.close()
+
+
+@pytest.mark.parametrize("ahead", [0, 2])
+def test_a_bisection_ends_the_same_with_and_without(tmp_path: Path, ahead: int) -> None:
+    lab = fake.a_lab()
+    services = fake.services(lab, tmp_path, builders=3)
+    accepted = fake.accepted(lab)
+    request = accepted.request.model_copy(update={"build_ahead": ahead})
+    accepted = accepted.model_copy(update={"request": request, "clock": "instructions"})
+    stored, _ = bisections.begin(services.store, accepted, lab.graph, 0.0)
+    conclusion = bisections.run(stored, services, lambda _: None, threading.Event())
+    assert conclusion.ending is Ending.CULPRIT
+    assert conclusion.findings[0].commits == (fake.CULPRIT,)
+    built = (tmp_path / "kernels" / "builds.log").read_text().split()
+    assert len(built) == len(set(built))

@@ -1,0 +1,496 @@
+"""The engine's hands on fakes: each kind of fault is kept apart, and each unit is recorded once."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.store.memory_store import MemoryStore
+from bisector.app import bisections
+from bisector.engine import trial_runner
+from bisector.engine.events import Event
+from bisector.engine.services import Services
+from bisector.engine.trial_runner import Driver
+from bisector.errors import (
+    BootFailed,
+    InfrastructureError,
+    Interrupted,
+    RequestError,
+    TestbedLost,
+    WorkloadFailed,
+)
+from bisector.model.records import (
+    Booted,
+    Built,
+    Conclusion,
+    Decision,
+    Ending,
+    Left,
+    Measure,
+    Ran,
+    Record,
+    RunFailed,
+)
+from bisector.model.state import State, fold
+from bisector.ports import Job, Kernel, Monitor, Progress, RunResult, Stored
+from bisector.simulation.noise_model import LabModel, SyntheticLab
+from bisector.testing.fake_testbed import FakeSession, FakeTestbed
+from bisector.testing.fakes import Faults
+from tests.support import fake_bisection as fake
+
+END = Conclusion(Ending.INCONCLUSIVE, "the script is over")
+
+
+class Script:
+    """A planner that wants so many samples of some commits, in order; goes on in a live boot."""
+
+    def __init__(self, wanted: Sequence[tuple[int, int]], a_visit: int = 100) -> None:
+        self.wanted, self.a_visit = wanted, a_visit
+
+    def next(self, state: State) -> Decision:
+        busy = {m.commit for m in state.pending}
+        for commit, runs in self.wanted:
+            if commit in state.untestable or commit in busy:
+                continue
+            visits = [v for v in state.visits if v.commit == commit]
+            missing = runs - sum(len(v.samples) for v in visits)
+            twin = any(
+                c != commit and b == state.binaries.get((commit, 0)) for (c, _), b in state.binaries.items()
+            )
+            if missing > 0 and not twin:
+                boots = [v.boot for v in visits if v.live and v.testbed == state.idle]
+                return Measure(
+                    commit, min(missing, self.a_visit), "search", "scripted", boots[0] if boots else None
+                )
+        return END
+
+
+class Bench:
+    """One bisection on fakes, driven without DBOS."""
+
+    def __init__(
+        self,
+        folder: Path,
+        script: Sequence[tuple[int, int]],
+        faults: Faults | None = None,
+        lab: SyntheticLab | None = None,
+        a_visit: int = 100,
+        warmup: int = 0,
+        testbeds: tuple[str, ...] = ("fake",),
+    ) -> None:
+        self.lab = lab or fake.a_lab()
+        self.store = MemoryStore()
+        self.events: list[Event] = []
+        self.stop = threading.Event()
+        self.services: Services = _with(
+            fake.services(
+                self.lab, folder, store=self.store, faults=faults, warmup=warmup, testbeds=testbeds
+            ),
+            planner=Script(script, a_visit),
+        )
+        self.stored: Stored = fake.begin(self.store, self.lab, testbeds)
+        self.driver = self.again()
+
+    def again(self) -> Driver:
+        self.driver = Driver(self.stored, self.services, self.events.append, self.stop)
+        return self.driver
+
+    def run(self, testbed: str = "fake", most: int = 60) -> None:
+        for _ in range(most):
+            number, decision = self.driver.decide(testbed)
+            if isinstance(decision, Conclusion):
+                self.driver.conclude(decision)
+                return
+            self.driver.carry_out(number, decision, testbed)
+        raise AssertionError("it does not end")
+
+    @property
+    def records(self) -> list[Record]:
+        return [record for _, record, _ in self.store.records(self.stored.id)]
+
+    def of(self, kind: type) -> list:
+        return [r for r in self.records if isinstance(r, kind)]
+
+    def state(self) -> State:
+        return fold(self.lab.graph, self.driver.accepted.the_goal(), self.records)
+
+
+def _with(services: Services, **changes: object) -> Services:
+    import dataclasses
+
+    return dataclasses.replace(services, **changes)
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial_runner, "_PAUSE_SECONDS", 0.0)
+
+
+def untestable(kind: str) -> SyntheticLab:
+    lab = fake.a_lab()
+    lab.untestable[5] = kind
+    return lab
+
+
+def test_every_unit_is_recorded_in_the_order_it_happened(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, [(5, 3), (6, 1)], a_visit=2)
+    bench.run()
+    names = [type(r).__name__ for r in bench.records]
+    assert names == ["Built", "Booted", "Ran", "Ran", "Ran", "Left", "Built", "Booted", "Ran", "Left"]
+    assert [r.index for r in bench.of(Ran)] == [0, 1, 2, 0]
+    assert bench.store.status(bench.stored.id) == "done"
+    assert bench.store.load(bench.stored.id).conclusion == END
+
+
+def test_a_boot_lives_across_decisions(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, [(5, 4)], a_visit=1)
+    bench.run()
+    assert len(bench.of(Booted)) == 1
+    assert len(bench.of(Ran)) == 4
+
+
+def test_warm_up_runs_are_recorded_and_are_no_samples(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, [(5, 2)], warmup=2)
+    bench.run()
+    assert [(r.index, r.warmup) for r in bench.of(Ran)] == [(0, True), (1, True), (2, False), (3, False)]
+    assert len(bench.state().visits[0].samples) == 2
+
+
+def test_raw_output_of_every_run_is_kept_and_noted(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, [(5, 2)])
+    bench.run()
+    for _, record, note in bench.store.records(bench.stored.id):
+        if isinstance(record, Ran):
+            assert repr(record.values["simulated"]) in Path(note["raw"]).read_text()
+
+
+@pytest.mark.parametrize(("bad", "untestable"), [(4, False), (1000, True)])
+def test_a_kernel_whose_runs_never_count_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bad: int, untestable: bool
+) -> None:
+    measure = FakeSession.run
+
+    def flagged(self: FakeSession, index: int) -> RunResult:
+        result = measure(self, index)
+        return dataclasses.replace(result, flags=("clock",)) if index < bad else result
+
+    monkeypatch.setattr(FakeSession, "run", flagged)
+    bench = Bench(tmp_path, [(5, 2)])
+    bench.run()
+    if untestable:  # in two boots, as every failure
+        assert [len(v.flagged) for v in bench.state().visits] == [5, 5]
+        assert "none of 5 runs can be counted: clock" in bench.state().untestable[5]
+    else:
+        assert 5 not in bench.state().untestable
+        assert len(bench.state().visits[0].samples) >= 1
+
+
+# --- kernels that fail ----------------------------------------------------------------------------
+
+
+def test_a_commit_that_does_not_build_is_untestable_at_once(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, [(5, 2), (6, 1)], lab=untestable("build"))
+    bench.run()
+    assert [(r.commit, r.ok) for r in bench.of(Built)] == [(5, False), (6, True)]
+    assert "does not build" in bench.state().untestable[5]
+    note = next(n for _, r, n in bench.store.records(bench.stored.id) if isinstance(r, Built))
+    assert "expected ';'" in note["details"]
+
+
+def test_a_commit_that_does_not_boot_twice_is_untestable(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, [(5, 2), (6, 1)], lab=untestable("boot"))
+    bench.run()
+    assert [(r.commit, r.ok) for r in bench.of(Booted)] == [(5, False), (6, True)]
+    assert "does not boot" in bench.state().untestable[5]
+    assert sum(e.kind == "trouble" for e in bench.events) == 2
+
+
+def test_a_boot_that_fails_once_is_tried_again_and_not_held_against_the_commit(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, [(5, 2)], Faults(boot={1: BootFailed("panic")}))
+    bench.run()
+    assert [r.ok for r in bench.of(Booted)] == [True]
+    assert not bench.state().untestable
+    assert len(bench.of(Ran)) == 2
+
+
+def test_a_kernel_that_dies_in_two_runs_is_untestable(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, [(5, 4), (6, 1)], Faults(run={2: BootFailed("oops"), 3: BootFailed("oops")}))
+    bench.run()
+    assert [r.failure for r in bench.of(RunFailed)] == ["oops"]
+    assert "workload fails: oops" in bench.state().untestable[5]
+
+
+def test_a_kernel_that_dies_in_one_run_gets_a_new_boot_and_keeps_its_samples(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, [(5, 4)], Faults(run={3: BootFailed("oops")}))
+    bench.run()
+    assert [len(v.samples) for v in bench.state().visits] == [2, 2]
+    assert not bench.of(RunFailed)
+
+
+@pytest.mark.parametrize("fault", ["no_workload", "no_metric", "nan"])
+def test_a_workload_that_fails_in_two_boots_makes_the_commit_untestable(tmp_path: Path, fault: str) -> None:
+    bench = Bench(tmp_path, [(5, 2), (6, 1)], Faults(**{fault: [5]}))
+    bench.run()
+    assert "workload fails" in bench.state().untestable[5]
+    assert len(bench.of(RunFailed)) == 1
+    assert 6 not in bench.state().untestable
+
+
+def test_a_workload_that_fails_in_deployment_is_the_workloads_failure(tmp_path: Path) -> None:
+    twice = Faults(boot={1: WorkloadFailed("no library"), 2: WorkloadFailed("no library")})
+    bench = Bench(tmp_path, [(5, 2), (6, 1)], twice)
+    bench.run()
+    assert "workload fails: no library" in bench.state().untestable[5]
+
+
+# --- infrastructure: never evidence about a commit ------------------------------------------------
+
+
+def test_a_lost_testbed_costs_the_boot_and_nothing_else(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, [(5, 4)], Faults(run={3: TestbedLost("QEMU was killed")}))
+    bench.run()
+    assert [r.lost for r in bench.of(Left)] == [True, False]
+    assert [len(v.samples) for v in bench.state().visits] == [2, 2]
+    assert not bench.state().untestable
+
+
+@pytest.mark.parametrize("door", ["build", "boot", "run"])
+def test_infrastructure_is_tried_three_times(tmp_path: Path, door: str) -> None:
+    faults = Faults(**{door: {1: InfrastructureError("disk full"), 2: InfrastructureError("disk full")}})
+    bench = Bench(tmp_path, [(5, 2)], faults)
+    bench.run()
+    assert len(bench.of(Ran)) == 2
+    assert not bench.state().untestable
+
+
+@pytest.mark.parametrize("door", ["build", "boot", "run"])
+def test_infrastructure_that_stays_broken_stops_and_can_be_resumed(tmp_path: Path, door: str) -> None:
+    faults = Faults(**{door: {n: InfrastructureError("disk full") for n in (1, 2, 3)}})
+    bench = Bench(tmp_path, [(5, 2)], faults)
+    with pytest.raises(InfrastructureError, match="disk full"):
+        bench.run()
+    bench.driver.close()
+    assert not bench.state().untestable
+    assert not any(v.live for v in bench.state().visits)
+    bench.again().close()
+    bench.run()
+    assert len(bench.of(Ran)) == 2
+
+
+def test_a_store_that_cannot_be_written_does_not_keep_guests_alive(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, [(5, 2)])
+    number, decision = bench.driver.decide("fake")
+    assert isinstance(decision, Measure)
+    bench.driver.carry_out(number, decision, "fake")
+
+    def full(*_: object, **__: object) -> int:
+        raise InfrastructureError("disk full")
+
+    bench.store.append = full  # type: ignore[method-assign]
+    bench.driver.close()
+    assert bench.services.testbeds["fake"]._live is None  # type: ignore[attr-defined]
+
+
+# --- stopping and starting ------------------------------------------------------------------------
+
+
+def test_a_new_driver_closes_boots_that_died_and_ignores_old_decisions(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, [(5, 4)], a_visit=2)
+    number, decision = bench.driver.decide("fake")
+    assert isinstance(decision, Measure)
+    bench.driver.carry_out(number, decision, "fake")
+    old, stale = bench.driver.decide("fake")
+    assert isinstance(stale, Measure)
+    bench.services.testbeds["fake"].free()  # type: ignore[attr-defined]
+    bench.again()  # as after kill -9
+    assert bench.of(Left) == [Left("boot-001", lost=True)]
+    bench.driver.carry_out(old, stale, "fake")
+    assert len(bench.of(Ran)) == 2
+    bench.run()
+    assert [len(v.samples) for v in bench.state().visits] == [2, 2]
+    assert len(bench.of(Built)) == 1
+
+
+def test_stopping_is_not_held_against_anybody(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, [(5, 4)], Faults(run={1: BootFailed("x")}))
+
+    def stopping(event: Event) -> None:
+        bench.events.append(event)
+        if event.kind == "run":
+            bench.stop.set()
+            bench.driver.close()
+
+    bench.driver = Driver(bench.stored, bench.services, stopping, bench.stop)
+    with pytest.raises(Interrupted):
+        bench.run()
+    bench.driver.close()
+    assert len(bench.of(Ran)) == 1
+    assert not bench.of(RunFailed)
+    assert not bench.state().untestable
+    assert [r.lost for r in bench.of(Left)] == [False, False]
+
+
+def test_marks_and_discards_of_other_processes_are_seen_by_the_next_decision(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, [(5, 2), (6, 2)])
+    number, decision = bench.driver.decide("fake")
+    assert isinstance(decision, Measure)
+    bench.driver.carry_out(number, decision, "fake")
+    bisections.mark(bench.store, bench.stored, bench.lab.graph.shas[6], "skip", "known bad")
+    bisections.discard(bench.store, bench.stored, "boot", "boot-001", "a backup ran")
+    _, decision = bench.driver.decide("fake")
+    assert isinstance(decision, Measure)
+    assert decision.commit == 5  # its data are gone; 6 is skipped
+    with pytest.raises(RequestError, match="not in the range"):
+        bisections.mark(bench.store, bench.stored, "f" * 40, "bad")
+    with pytest.raises(RequestError, match="no testbed 'fakk'"):
+        bisections.discard(bench.store, bench.stored, "testbed", "fakk", "")
+
+
+# --- what makes samples comparable, and what saves boots ------------------------------------------
+
+
+def test_a_commit_with_the_kernel_of_a_measured_one_is_not_booted(tmp_path: Path) -> None:
+    model = LabModel(run_noise=0.2, inert=1.0)
+    bench = Bench(tmp_path, [(5, 2), (6, 2)], lab=fake.a_lab(model=model))
+    bench.run()
+    assert [r.commit for r in bench.of(Built)] == [5, 6]
+    assert {r.binary for r in bench.of(Built)} == {"b0"}
+    assert [r.commit for r in bench.of(Booted)] == [5]
+
+
+@pytest.mark.parametrize("what", ["workload", "image"])
+def test_another_workload_or_image_ends_the_comparison(tmp_path: Path, what: str) -> None:
+    bench = Bench(tmp_path, [(5, 2), (6, 2)])
+    bench.services = _with(bench.services, boot_notes={what: "1234"})
+    bench.again()
+    number, decision = bench.driver.decide("fake")
+    assert isinstance(decision, Measure)
+    bench.driver.carry_out(number, decision, "fake")
+    bench.driver.close()
+    bench.services = _with(bench.services, boot_notes={what: "5678"})
+    bench.again()
+    with pytest.raises(RequestError, match="changed since the bisection"):
+        bench.run()
+
+
+def test_a_planner_that_repeats_itself_is_a_defect_and_no_endless_loop(tmp_path: Path) -> None:
+    class Stuck:
+        def next(self, state: State) -> Decision:
+            return Measure(5, 1, "search", "again", "boot-999")
+
+    bench = Bench(tmp_path, [])
+    bench.services = _with(bench.services, planner=Stuck())
+    bench.again()
+    with pytest.raises(InfrastructureError, match="does not move: again"):
+        bench.run()
+
+
+def test_an_id_is_the_name_of_one_folder(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, [(5, 1)])
+    nested = fake.accepted(bench.lab).model_copy(update={"workload": "db-aio/fio"})
+    stored, _ = bisections.begin(bench.store, nested, bench.lab.graph, 2.0)
+    assert stored.id.startswith("db-aio-fio-")
+
+
+# --- the same request -----------------------------------------------------------------------------
+
+
+def test_the_same_request_takes_up_the_unfinished_bisection_and_begins_anew_after_a_finished_one(
+    tmp_path: Path,
+) -> None:
+    bench = Bench(tmp_path, [(5, 1)])
+    request = fake.accepted(bench.lab)
+    again, new = bisections.begin(bench.store, request, bench.lab.graph, 2.0)
+    assert (again.id, new) == (bench.stored.id, False)
+    bench.run()
+    second, new = bisections.begin(bench.store, request, bench.lab.graph, 3.0)
+    assert new
+    assert second.id == f"{bench.stored.id}-2"
+    bisections.cancel(bench.store, second)
+    third, new = bisections.begin(bench.store, request, bench.lab.graph, 4.0)
+    assert new
+    assert third.id.endswith("-3")
+    with pytest.raises(RequestError, match="has ended"):
+        bisections.cancel(bench.store, bench.store.load(second.id))
+
+
+def watching(bench: Bench, *names: str) -> Bench:
+    """Have monitors watch the bench's job."""
+    make = bench.services.make_job
+    monitors = tuple(Monitor(name, ()) for name in names)
+    bench.services = _with(bench.services, make_job=lambda folder: _watched(make(folder), monitors))
+    bench.again()
+    return bench
+
+
+def _watched(job: Job, monitors: tuple[Monitor, ...]) -> Job:
+    return dataclasses.replace(job, monitors=monitors)
+
+
+def seen_by_monitors(bench: Bench) -> list[tuple[str, str]]:
+    """Return (boot, monitor) of everything that monitors gave, in order."""
+    notes = [(r.boot, note) for _, r, note in bench.store.records(bench.stored.id) if isinstance(r, Left)]
+    return [(boot, one["monitor"]) for boot, note in notes for one in json.loads(note.get("monitors", "[]"))]
+
+
+def test_monitors_have_runs_of_their_own_once_a_commit(tmp_path: Path) -> None:
+    bench = watching(Bench(tmp_path, [(5, 2), (6, 1), (5, 4)], a_visit=2), "proc", "dmesg")
+    bench.run()
+    boots = [r.boot for r in bench.of(Booted)]
+    assert [r.commit for r in bench.of(Booted)] == [5, 6, 5]
+    assert seen_by_monitors(bench) == [(boot, name) for boot in boots[:2] for name in ("proc", "dmesg")]
+    assert len(bench.of(Ran)) == 5
+    assert len(bench.state().visits[0].samples) == 2
+    bench.again()
+    assert bench.driver._ledger.observed == {(5, "fake"), (6, "fake")}
+
+
+def test_what_goes_wrong_while_watching_judges_no_commit(tmp_path: Path) -> None:
+    faults = Faults(observe={1: BootFailed("the kernel died while the workload ran")})
+    bench = watching(Bench(tmp_path, [(5, 2), (6, 1)], faults), "proc", "dmesg")
+    bench.run()
+    assert not bench.state().untestable
+    assert len(bench.of(Ran)) == 3
+    assert not bench.of(RunFailed)
+    assert [name for _, name in seen_by_monitors(bench)] == ["proc", "proc", "dmesg"]
+    assert [e.text for e in bench.events if e.kind == "trouble"] == [
+        "proc: the kernel died while the workload ran"
+    ]
+
+
+def test_a_boot_that_is_lost_or_told_to_end_is_not_watched(tmp_path: Path) -> None:
+    faults = Faults(run={2: TestbedLost("gone")})
+    bench = watching(Bench(tmp_path, [(5, 2)], faults), "proc")
+    number, decision = bench.driver.decide("fake")
+    assert isinstance(decision, Measure)
+    bench.driver.carry_out(number, decision, "fake")
+    assert seen_by_monitors(bench) == []
+    bench.stop.set()
+    bench.driver.close()
+    assert seen_by_monitors(bench) == []
+    assert [r.lost for r in bench.of(Left)] == [True, False]
+
+
+class _Bare(FakeTestbed):
+    """A machine that lacks a setting which the workload asks for."""
+
+    def boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> FakeSession:
+        session = super().boot(kernel, job, folder, progress)
+        absent = {"setting.turbo.before": "absent", "setting.turbo.after": "absent"}
+        session.facts = dataclasses.replace(session.facts, facts=absent)
+        return session
+
+
+def test_what_cannot_be_set_is_told_once_and_not_with_each_boot(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, [(5, 1), (6, 1)])
+    bench.services = _with(bench.services, testbeds={"fake": _Bare("fake", bench.lab)})
+    bench.again()
+    bench.run()
+    assert len(bench.of(Booted)) == 2
+    told = [event.text for event in bench.events if event.text.startswith("turbo")]
+    assert told == ["turbo: not set: there is no such setting here"]

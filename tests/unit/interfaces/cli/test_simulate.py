@@ -1,0 +1,110 @@
+"""`perfbisect simulate` and `perfbisect calibrate` as a user calls them."""
+
+import json
+
+import pytest
+
+from bisector.interfaces.cli import run
+from bisector.interfaces.cli.calibrate import data, text
+from bisector.stats.aa_analysis import Boot, calibrate
+
+SMALL = ["simulate", "--commits", "4", "--run-noise", "0.1", "--trials", "3", "--jobs", "1"]
+
+
+def test_json_holds_what_was_asked_and_what_came_out_and_repeats(capsys):
+    assert run([*SMALL, "--json"]) == 0
+    first = json.loads(capsys.readouterr().out)
+    assert first["trials"] == 3
+    assert first["scenario"]["threshold"] == 1.0
+    assert first["success"]["of"] == 3
+    assert {"mean", "p50", "p90", "p99"} == set(first["wall_time"])
+    assert run([*SMALL, "--json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    for result in (first, again):
+        del result["planner_cpu_seconds_per_decision"]
+    assert first == again
+
+
+def test_the_schema_is_printed_without_simulating(capsys):
+    assert run(["simulate", "--schema", "--trials", "1000000"]) == 0
+    schema = json.loads(capsys.readouterr().out)
+    assert {"trials", "correct", "wrong", "success", "cost", "scenario"} <= set(schema["properties"])
+
+
+def test_a_budget_too_small_for_the_ends_is_an_honest_ending(capsys):
+    assert run([*SMALL, "--max-runs", "2"]) == 0
+    out = capsys.readouterr().out
+    assert "3 of 3  (within the budget)" in out
+    assert "none were made" in out
+    assert out.split("mean stated confidence")[1].split()[0] == "none"
+
+
+def test_text_names_the_parts_of_the_cost(capsys):
+    assert run(SMALL) == 0
+    out = capsys.readouterr().out
+    assert "right answers" in out
+    assert "verify" in out
+
+
+def test_every_option_is_understood(capsys, tmp_path):
+    samples = tmp_path / "samples.json"
+    samples.write_text('{"boots": [[1.0, 1.001, 0.999], [1.002, 1.0]]}')
+    options = (
+        "--culprits 2:3,last:3 --threshold 1 --boot-noise 0.05 --build-noise 0.05 --noise t3 --drift walk "
+        "--background 0.1 --fork-offset 0.1 --untestable 5% --broken-stretch 0 --same-binary 0.1 "
+        "--cost build=2,boot=1,run=1 --alpha 0.1 --testbeds 2 --testbed-spread 0.5 --better higher --seed 3 "
+        "--max-cost 10000 --max-builds 100 --max-runs 10000 --history branched"
+    )
+    assert (
+        run([*SMALL[:1], "--commits", "6", "--trials", "1", *options.split(), "--samples", str(samples)]) == 0
+    )
+    assert "1 simulated" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--effect 0", "needs a threshold"),
+        ("--effect 2 --culprits 1:2", "--effect and --culprits"),
+        ("--culprits 9:2", "there is no commit 9"),
+        ("--culprits nonsense", "not POS:EFFECT"),
+        ("--noise pink", "--noise 'pink'"),
+        ("--drift sideways", "--drift 'sideways'"),
+        ("--drift walk:far", "'far' is not a number"),
+        ("--cost build=free", "cost 'build=free'"),
+        ("--untestable 2", "untestable is 2"),
+        ("--alpha 0.5", "alpha is 0.5"),
+        ("--trials 0", "0 trials"),
+        ("--run-noise nan", "run-noise is nan"),
+        ("--threshold -1", "threshold is -1"),
+        ("--samples nowhere.json", "nowhere.json"),
+        ("--commits 0", "a history of 0 commits cannot be"),
+        ("--repo . --good a --bad b --history branched", "both say what the history is"),
+        ("--repo .", "--repo, --good and --bad together"),
+    ],
+)
+def test_wrong_requests_end_with_1_and_say_what_would_be_right(options, words, capsys):
+    assert run([*SMALL, *options.split()]) == 1
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert words in shown.err
+
+
+def test_a_calibration_is_shown_with_its_warnings(tmp_path):
+    import numpy as np
+
+    random = np.random.default_rng(1)
+    boots = [
+        Boot("t", tuple(random.normal(100 + random.normal(), 1, 10)), tuple(range(60 * b, 60 * b + 10)))
+        for b in range(5)
+    ]
+    result = calibrate(boots, random)
+    shown = text(result, tmp_path / "kept.json")
+    assert "need >= 6" in shown
+    assert "runs a boot" in shown
+    assert json.loads(json.dumps(data(result)))["boots"] == 5
+
+
+def test_calibrate_refuses_what_shows_nothing(capsys):
+    assert run(["calibrate", "--workload", "pipe-test", "--boots", "1"]) == 1
+    assert "at least two boots" in capsys.readouterr().err

@@ -1,0 +1,68 @@
+"""What the serial console says, recognised: deaths, stages, and the part that a person wants to read."""
+
+from __future__ import annotations
+
+import pytest
+
+from bisector.linux.console import clean, death, stage, tail
+
+PANIC = """[    0.41] VFS: Cannot open root device "vda" or unknown-block(0,0): error -6
+[    0.42] Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)
+[    0.43] CPU: 0 PID: 1 Comm: swapper/0 Not tainted 6.1.176 #1
+"""
+OOPS = """[    3.10] BUG: kernel NULL pointer dereference, address: 0000000000000000
+[    3.10] #PF: supervisor read access in kernel mode
+[    3.10] Oops: 0000 [#1] PREEMPT SMP
+[    3.11] Kernel panic - not syncing: Fatal exception
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", None),
+        ("[ 0.0] Linux version 6.1\n[ 1.0] WARNING: CPU: 0 PID: 1 at kernel/x.c:3\n", None),
+        ("perfbisect: ready\n[ 9.0] rcu: INFO: rcu_sched self-detected stall on CPU\n", None),
+        (PANIC, "kernel panic: VFS: Unable to mount root fs on unknown-block(0,0)"),
+        (OOPS, "kernel panic: Fatal exception"),
+        (OOPS.splitlines()[2], "kernel oops: 0000 [#1] PREEMPT SMP"),
+        (
+            "PANIC: early exception 0x0e IP 10:ffff error 0",
+            "early exception: early exception 0x0e IP 10:ffff error 0",
+        ),
+        ("[ 5.0] reboot: Restarting system", "the guest ended itself: Restarting system"),
+        ("[ 5.0] reboot: machine restart", None),
+    ],
+)
+def test_a_death_is_recognised_and_nothing_else_is(text: str, expected: str | None) -> None:
+    assert death(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "silent"),
+        ("\n\n", "silent"),
+        ("Linux version", "kernel"),
+        ("Linux version\nperfbisect: init\n", "init"),
+        ("perfbisect: init\nperfbisect: ready\n", "ready"),
+        ("perfbisect: init\nperfbisect: sshd has ended\nperfbisect: not ready\n", "not-ready"),
+    ],
+)
+def test_how_far_a_boot_came(text: str, expected: str) -> None:
+    assert stage(text) == expected
+
+
+def test_escape_sequences_and_broken_bytes_do_no_harm() -> None:
+    assert clean(b"\x1bc\x1b[?7l\x1b[2JSeaBIOS\r\n\xff[ 0.0] Linux") == "SeaBIOS\n\ufffd[ 0.0] Linux"
+
+
+def test_the_tail_begins_shortly_before_the_death_and_is_bounded() -> None:
+    before = [f"[ 0.{n}] before" for n in range(100)]
+    trace = [f"[ 1.{n}] trace" for n in range(60)]
+    told = tail("\n".join([*before, "[ 1.0] Kernel panic - not syncing: x", *trace])).splitlines()
+    assert told[0] == "[ 0.95] before"
+    assert told[5] == "[ 1.0] Kernel panic - not syncing: x"
+    assert told[-1] == "[ 1.59] trace"
+    assert len(tail("\n".join(before), lines=10).splitlines()) == 10
+    assert len(tail("\n".join(["Oops: 0", *trace * 10])).splitlines()) == 120

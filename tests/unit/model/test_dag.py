@@ -1,0 +1,108 @@
+"""The commit graph as arrays, on small random histories."""
+
+import dataclasses
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bisector.model.dag import History
+from bisector.model.records import CommitGraph
+
+
+@st.composite
+def graphs(draw):
+    n = draw(st.integers(2, 40))
+    parents = [()]
+    for i in range(1, n):
+        count = draw(st.integers(1, 4))
+        parents.append(tuple(sorted({draw(st.integers(max(0, i - 6), i - 1)) for _ in range(count)})))
+    shas = tuple(f"{i:040x}" for i in range(n))
+    return CommitGraph(shas, tuple(parents), (False, *[True] * (n - 1)), 0, n - 1)
+
+
+def reachable(graph, start):
+    seen, todo = {start}, [start]
+    while todo:
+        for p in graph.parents[todo.pop()]:
+            if p not in seen:
+                seen.add(p)
+                todo.append(p)
+    return seen
+
+
+@settings(max_examples=80, deadline=None)
+@given(graphs())
+def test_ancestors_masses_and_descendants(graph):
+    history = History(graph)
+    n = len(graph.shas)
+    weights = np.random.default_rng(n).random(n)
+    mass = history.mass(weights)
+    for commit in range(n):
+        expected = reachable(graph, commit)
+        assert set(np.flatnonzero(history.ancestors(commit))) == expected
+        assert np.isclose(mass[commit], weights[sorted(expected)].sum())
+    whole = {i for i in range(n) if 0 in reachable(graph, i)}
+    assert set(np.flatnonzero(history.whole())) == whole
+
+
+@settings(max_examples=60, deadline=None)
+@given(graphs(), st.data())
+def test_partition_groups_exactly_what_tested_commits_cannot_tell_apart(graph, data):
+    history = History(graph)
+    n = len(graph.shas)
+    tested = tuple(sorted(data.draw(st.sets(st.integers(0, n - 1), min_size=1, max_size=6))))
+    classes = history.partition(tested)
+    signature = {c: tuple(c in reachable(graph, t) for t in tested) for c in range(n) if graph.candidate[c]}
+    for a in signature:
+        for b in signature:
+            assert (classes.label[a] == classes.label[b]) == (signature[a] == signature[b])
+        assert tuple(classes.contains[classes.label[a]]) == signature[a]
+    assert np.isclose(classes.prior.sum(), 1)
+
+
+def test_sampled_masses_are_close(monkeypatch):
+    from bisector.model import dag as module
+
+    parents = [()]
+    random = np.random.default_rng(5)
+    for i in range(1, 3000):
+        parents.append(tuple(sorted({int(p) for p in random.integers(max(0, i - 40), i, 2)})))
+    graph = CommitGraph(
+        tuple(f"{i:040x}" for i in range(3000)), tuple(parents), (False, *[True] * 2999), 0, 2999
+    )
+    exact = History(graph).mass(np.ones(3000))
+    monkeypatch.setattr(module, "EXACT_SEGMENTS", 10)
+    monkeypatch.setattr(module, "SAMPLED_SEGMENTS", 512)
+    sampled = History(graph).mass(np.ones(3000))
+    assert np.abs(sampled - exact).max() < 0.02 * 3000
+
+
+def test_fork_points_share_their_base():
+    #   0 good, 1 an older fork point; 2-3 branch from 1; 4-5 from good; 6 merges
+    graph = CommitGraph(
+        tuple(f"{i:040x}" for i in range(7)),
+        ((), (), (1,), (2,), (0,), (4,), (3, 5)),
+        (False, False, True, True, True, True, True),
+        0,
+        6,
+    )
+    history = History(graph)
+    assert history.base(2) == history.base(3) != b""
+    assert history.base(4) == history.base(6) == b""
+    assert list(np.flatnonzero(history.whole())) == [0, 4, 5, 6]
+    assert list(np.flatnonzero(history.lineage(3))) == [1, 2, 3]
+
+
+@settings(max_examples=60, deadline=None)
+@given(graphs(), st.data())
+def test_a_lineage_is_the_ancestors_with_the_same_base(graph, data):
+    n = len(graph.shas)
+    below = sorted(data.draw(st.sets(st.integers(1, n - 1), max_size=4)))
+    below = sorted({0, *(a for b in below for a in reachable(graph, b))})
+    graph = dataclasses.replace(graph, candidate=tuple(i not in below for i in range(n)))
+    history = History(graph)
+    for commit in range(n):
+        base = reachable(graph, commit) & set(below)
+        same = {a for a in reachable(graph, commit) if reachable(graph, a) & set(below) == base}
+        assert set(np.flatnonzero(history.lineage(commit))) == same

@@ -1,0 +1,29 @@
+"""How numbers are said in reports."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from bisector.model.records import Interval
+from bisector.report import phrases
+
+
+@pytest.mark.parametrize(
+    ("estimate", "low", "high", "better", "said"),
+    [
+        (0.1924, 0.1886, 0.1962, "lower", "+19.2% slower (+18.9% .. +19.6%)"),
+        (0.1924, 0.1886, 0.1962, "higher", "+19.2% faster (+18.9% .. +19.6%)"),
+        (-0.1, -0.11, -0.0996, "lower", "-10.0% faster (-11.0% .. -10.0%)"),
+        (-0.0001, -0.0863, 0.0942, "lower", "0.0% the same (-8.6% .. +9.4%)"),
+        (0.0004, -0.0004, 0.0863, "lower", "0.0% the same (0.0% .. +8.6%)"),
+        (0.02, -math.inf, math.inf, "lower", "+2.0% slower (no interval)"),
+    ],
+)
+def test_effect(estimate: float, low: float, high: float, better: str, said: str) -> None:
+    assert phrases.effect(Interval(estimate=estimate, low=low, high=high), better) == said  # type: ignore[arg-type]
+
+
+def test_percent_of_what_is_no_number() -> None:
+    assert phrases.percent(math.nan) == "?"

@@ -1,0 +1,79 @@
+"""Commits that a bisection measured, compared: what counts as a sample, sizes, and how machines were set."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bisector.interfaces.cli import load_report, run
+from bisector.model.records import Booted, Ran
+from bisector.report import stored_samples
+from bisector.report.report_model import Material
+from tests.support.report_material import METRIC, demo
+
+
+def test_boots_apart_without_warm_ups_and_discarded_boots() -> None:
+    (found,) = stored_samples.sets(demo(), 3, "rt-03", {"real": METRIC})
+    boots = [[round(v, 6) for v in boot] for boot in found.series["real"].boots]
+    assert boots == [[0.18901, 0.18903], [0.18903, 0.18905]]
+    assert (found.series["real"].unit, found.series["real"].better) == ("s", "lower")
+    (parent,) = stored_samples.sets(demo(), 2, "rt-02", {"real": METRIC})
+    assert len(parent.series["real"].boots) == 1  # the other boot was thrown away
+    assert stored_samples.sets(demo(), 1, "rt-01", {}) == []
+
+
+def test_flagged_runs_are_no_samples() -> None:
+    material = demo()
+    records = [
+        (
+            n,
+            replace(r, flags=("stall",)) if isinstance(r, Ran) and r.boot == "b4" and r.index == 1 else r,
+            note,
+        )
+        for n, r, note in material.records
+    ]
+    (found,) = stored_samples.sets(replace(material, records=records), 3, "rt-03", {})
+    assert found.series["real"].boots[0] == (0.18903,)
+
+
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Material:
+    material = demo()
+    names = {"rt-00": 0, "rt-02": 2, "rt-03": 3, "rt-04": 4, "rt-01": 1}
+    monkeypatch.setenv("PERFBISECT_STATE_DIR", str(tmp_path))
+    monkeypatch.setattr(load_report, "find", lambda _, wanted: None)
+    monkeypatch.setattr(load_report, "material", lambda *_: material)
+    monkeypatch.setattr(load_report, "index", lambda _settings, _material, rev: names[rev])
+    return material
+
+
+@pytest.mark.usefixtures("kept")
+def test_commits_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", "rt-00", "rt-04", "b-1:rt-03"]) == 0
+    out = capsys.readouterr().out
+    assert "rt-00 -> rt-04" in out
+    assert "rt-00 -> rt-03" in out
+    assert "slower" in out
+    told = " ".join(out.split())
+    assert "rt-04: its machine was set otherwise than rt-00's: realtime: absent -> 1" in told
+    assert "memory.total" not in told  # moves by some pages with every build
+
+
+@pytest.mark.usefixtures("kept")
+def test_a_commit_that_was_not_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", "rt-00", "b-1:rt-01"]) == 1
+    assert "rt-01 has not been measured in the bisection b-1" in capsys.readouterr().err
+
+
+def test_several_testbeds_stay_apart() -> None:
+    material = demo()
+    moved = {b.boot for _, b, _ in material.records if isinstance(b, Booted) and b.purpose == "certify"}
+    records = [
+        (n, replace(r, testbed="other") if isinstance(r, Booted) and r.boot in moved else r, note)
+        for n, r, note in material.records
+    ]
+    found = stored_samples.sets(replace(material, records=records), 3, "rt-03", {})
+    assert [(s.testbed, len(s.series["real"].boots)) for s in found] == [("laptop-icount", 1), ("other", 1)]
+    assert all(s.facts["realtime"] == "1" for s in found)

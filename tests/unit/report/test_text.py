@@ -1,0 +1,33 @@
+"""How the text of a report names commits that could not be tested."""
+
+from bisector.model.records import CommitGraph, Goal, Metric, Threshold
+from bisector.report import text
+from bisector.report.report_model import Material
+
+
+def told(untestable):
+    """Return the lines of the report's part on commits that could not be tested."""
+    shas = tuple(f"{i:012x}{0:028x}" for i in range(60))
+    graph = CommitGraph(shas, ((), *((i,) for i in range(59))), (False, *[True] * 59), 0, 59, (), untestable)
+    goal = Goal(Metric("real", "s", "lower", Threshold(0.05)))
+    lines = text.render(Material("b-1", 0.0, "done", {}, graph, goal, None, [], [])).splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("Commits that could not be tested"))
+    return "\n".join(lines[start : lines.index("", start)])
+
+
+def test_many_with_one_reason_are_one_line_behind_those_that_stand_alone():
+    found = told({**dict.fromkeys(range(10, 50), "not a Linux tree"), 5: "does not compile"})
+    assert found.splitlines()[0].endswith("(41)")
+    assert found.index("does not compile") < found.index("40 commits, such as 00000000000a")
+    assert found.count("not a Linux tree") == 1
+
+
+def test_a_few_with_one_reason_are_named():
+    found = told({5: "does not boot", 7: "does not boot"})
+    assert "000000000005: does not boot" in found
+    assert "000000000007: does not boot" in found
+
+
+def test_more_reasons_than_fit_are_counted():
+    found = told({i: f"error {i}" for i in range(1, 31)})
+    assert "and 10 more lines, all of them in report.json" in found

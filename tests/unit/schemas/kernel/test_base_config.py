@@ -1,0 +1,114 @@
+"""Where configurations start, and what modules a guest needs before its root file system."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.guest import module_initramfs as initramfs
+from bisector.adapters.system.architectures import X86_64
+from bisector.errors import InfrastructureError, RequestError
+from bisector.schemas.kernel import base_config as base
+from bisector.schemas.kernel.build_plan import load_plan
+from bisector.schemas.kernel.release import Release
+from tests.support.toy_kernel import RECIPE, write_recipes
+
+CONFIG = "# a comment\nCONFIG_A=y\n# CONFIG_B is not set\n\nCONFIG_C=m\n"
+LINES = "CONFIG_A=y\n# CONFIG_B is not set\nCONFIG_C=m\n"
+
+
+def test_a_target_of_make_is_left_to_the_tree(tmp_path: Path) -> None:
+    for name in ("tinyconfig", "defconfig", "allnoconfig"):
+        assert base.base_config(name, tmp_path, "r") == ""
+
+
+def test_a_file_may_be_packed_and_only_its_options_count(tmp_path: Path) -> None:
+    (tmp_path / "plain.config").write_text(CONFIG)
+    (tmp_path / "config.gz").write_bytes(gzip.compress(CONFIG.encode()))
+    assert base.base_config("plain.config", tmp_path, "r") == LINES
+    assert base.base_config(str(tmp_path / "config.gz"), Path("/nowhere"), "r") == LINES
+
+
+def test_a_base_that_is_not_there_or_holds_nothing_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "empty.config").write_text("# nothing\n")
+    with pytest.raises(RequestError, match=r"r\.toml: the base .* holds no option"):
+        base.base_config("empty.config", tmp_path, "r.toml")
+    with pytest.raises(RequestError, match=r"r\.toml: the base 'none\.config' cannot be read") as error:
+        base.base_config("none.config", tmp_path, "r.toml")
+    assert "'defconfig'" in error.value.cure
+    monkeypatch.setattr(base, "_PROC", tmp_path / "no")
+    monkeypatch.setattr(base, "_BOOT", tmp_path)
+    with pytest.raises(RequestError, match="does not tell how its kernel was configured"):
+        base.base_config(base.RUNNING, tmp_path, "r.toml")
+    monkeypatch.setattr(base, "_PROC", tmp_path / "empty.config")
+    (tmp_path / "empty.config").write_text(CONFIG)
+    assert base.base_config(base.RUNNING, tmp_path, "r.toml") == LINES
+
+
+def test_what_a_base_says_is_part_of_a_kernels_name(tmp_path: Path) -> None:
+    kernels = write_recipes(tmp_path / "kernels")
+
+    def digest(text: str, rest: str = "off") -> str:
+        (kernels / "configs" / "mine.config").write_text(text)
+        recipe = f'base = "mine.config"\nrest = "{rest}"\n{RECIPE}'
+        (kernels / "recipes" / "toy.toml").write_text(recipe)
+        return load_plan("toy", Release(6, 1), "x", kernels).digest()
+
+    first = digest(CONFIG)
+    assert digest("# another comment\n" + CONFIG) == first
+    assert digest(CONFIG.replace("C=m", "C=y")) != first
+    assert digest(CONFIG, "default") != first
+
+
+DEP = """kernel/a.ko:
+kernel/b_x.ko: kernel/a.ko
+kernel/c.ko: kernel/b_x.ko kernel/a.ko
+kernel/d.ko:
+"""
+
+
+def test_modules_are_loaded_behind_what_they_need() -> None:
+    needs = initramfs.dependencies(DEP)
+    assert initramfs.in_order(needs, ["c"]) == ["kernel/a.ko", "kernel/b_x.ko", "kernel/c.ko"]
+    assert initramfs.in_order(needs, ["d", "b-x", "built_in"]) == [
+        "kernel/d.ko",
+        "kernel/a.ko",
+        "kernel/b_x.ko",
+    ]
+
+
+def _modules(path: Path, files: dict[str, str]) -> Path:
+    with tarfile.open(path, "w:gz") as archive:
+        for name, text in files.items():
+            info = tarfile.TarInfo(f"lib/modules/6.1.0/{name}")
+            info.size = len(text)
+            archive.addfile(info, io.BytesIO(text.encode()))
+    return path
+
+
+@pytest.mark.skipif(not (shutil.which("musl-gcc") or shutil.which("gcc")), reason="no C compiler")
+@pytest.mark.skipif(shutil.which("cpio") is None, reason="cpio is not installed")
+def test_the_initramfs_holds_what_is_loaded_and_nothing_else(tmp_path: Path) -> None:
+    files = {"modules.dep": DEP, **{f"kernel/{name}.ko": name * 9 for name in ("a", "b_x", "c", "d")}}
+    archive = initramfs.module_initramfs(_modules(tmp_path / "m.tar.gz", files), ["b-x"], tmp_path, X86_64)
+    subprocess.run(
+        ["cpio", "-i", "--quiet", "--nonmatching", "dev/*"], input=archive, cwd=tmp_path, check=True
+    )
+    place = "lib/modules/6.1.0/kernel"
+    assert (tmp_path / "perfbisect.modules").read_text() == f"/{place}/a.ko\n/{place}/b_x.ko\n"
+    assert sorted(path.name for path in (tmp_path / place).iterdir()) == ["a.ko", "b_x.ko"]
+    assert (tmp_path / "init").stat().st_mode & 0o111
+
+
+def test_modules_without_their_dependencies_are_not_guessed(tmp_path: Path) -> None:
+    path = _modules(tmp_path / "m.tar.gz", {"kernel/a.ko": "a"})
+    with pytest.raises(InfrastructureError, match=r"has no modules\.dep"):
+        initramfs.module_initramfs(path, ["a"], tmp_path, X86_64)

@@ -1,0 +1,43 @@
+"""What each culprit explains: the parts and the rest add up to the total."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bisector.search.attribution import points, shares
+from bisector.search.measurement import Scale
+from bisector.search.sequential_test import Evidence
+
+
+def evidence(estimate, sd=0.01):
+    return Evidence(10.0, -10.0, estimate - 2 * sd, estimate, estimate + 2 * sd, sd, 1.0)
+
+
+@given(
+    st.floats(-1, 1),
+    st.lists(st.floats(-0.5, 0.5), min_size=1, max_size=4),
+    st.booleans(),
+    st.sampled_from([1.0, -1.0]),
+)
+def test_points_add_up_to_the_total(total, parts, log, sign):
+    scale = Scale(log, sign, 0.05, 10.0)
+    split = shares(evidence(total), [evidence(p) for p in parts], 0.05)
+    *added, rest = points(scale, split)
+    whole = scale.relative(split.total.low, split.total.estimate, split.total.high)
+    assert sum(p.estimate for p in added) + rest.estimate == pytest.approx(whole.estimate, abs=1e-9)
+    assert all(p.low <= p.estimate <= p.high for p in (*added, rest))
+
+
+def test_a_second_loss_comes_on_top_of_the_first():
+    split = shares(evidence(math.log(1.21)), [evidence(math.log(1.1))] * 2, 0.05)
+    first, second, rest = points(Scale(True, 1.0, 0.05, 1.0), split)
+    assert (first.estimate, second.estimate, rest.estimate) == pytest.approx((0.1, 0.11, 0.0))
+
+
+def test_the_rest_is_less_sure_than_any_part():
+    split = shares(evidence(0.3), [evidence(0.1), evidence(0.15)], 0.05)
+    assert split.rest.sd == pytest.approx(0.01 * math.sqrt(3))
+    assert split.rest.estimate == pytest.approx(0.05)
+    assert split.rest.low < split.rest.estimate - 2 * 0.01

@@ -1,0 +1,76 @@
+"""What the values of a boot mean: the pattern of repetitions, units, outliers."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bisector.model.records import Booted, CommitGraph, Goal, Interval, Metric, Ran, Threshold
+from bisector.model.state import fold
+from bisector.search.measurement import Scale, readings
+
+GRAPH = CommitGraph(("a" * 40, "b" * 40), ((), (0,)), (False, True), 0, 1)
+PATTERN = (24.0, 9.0, 3.0, 1.0, 0.0, -0.5)
+"""Cold repetitions take longer: in percent of the level, the same in every boot."""
+
+
+def measured(boots, clock="instructions", warmup=0):
+    """boots: (commit, level, the repetitions that are clean)."""
+    records = []
+    for b, (commit, level, repetitions) in enumerate(boots):
+        records.append(Booted(f"b{b}", commit, "t", True, 5.0, float(b)))
+        for k in range(warmup + len(PATTERN)):
+            flags = () if k - warmup in repetitions else ("stall",)
+            y = level * (1 + PATTERN[min(k, len(PATTERN) - 1)] / 100)
+            records.append(Ran(f"b{b}", k, {"m": y}, 1.0, b + k / 10, flags, warmup=k < warmup))
+    goal = Goal(Metric("m", "s", "lower", Threshold(0.02)), clock=clock)
+    return readings(fold(GRAPH, goal, records))
+
+
+@pytest.mark.parametrize("warmup", [0, 1, 2])
+def test_repetitions_are_compared_with_the_same_repetition_whatever_the_warm_up(warmup):
+    every = range(len(PATTERN))
+    r = measured(
+        [(0, 100.0, every), (0, 100.0, (0, 1)), (1, 103.0, (0, 1, 2)), (1, 103.0, every)], warmup=warmup
+    )
+    good, bad = r.location[:2], r.location[2:]
+    assert good == pytest.approx(good[0], abs=1e-9)
+    assert bad - good[0] == pytest.approx(np.log(1.03), abs=1e-9)
+    assert r.run_sd < 1e-3
+
+
+def test_a_flagged_first_repetition_leaves_the_others_comparable():
+    every = range(len(PATTERN))
+    r = measured([(0, 100.0, every), (0, 100.0, (1, 2)), (1, 103.0, every), (1, 103.0, (2, 3))])
+    assert r.location[1] == pytest.approx(r.location[0], abs=1e-9)
+    assert r.location[3] == pytest.approx(r.location[2], abs=1e-9)
+
+
+def test_under_the_wall_clock_nothing_is_taken_away():
+    r = measured([(0, 100.0, (0,)), (0, 100.0, (5,))], clock="wall")
+    assert r.location[0] > r.location[1]
+
+
+@given(st.floats(-2, 2), st.sampled_from([1.0, -1.0]), st.booleans())
+def test_relative_turns_worse_units_into_what_the_user_reads(change, sign, log):
+    scale = Scale(log, sign, 0.05, 50.0)
+    i = scale.relative(change - 0.1, change, change + 0.1)
+    assert isinstance(i, Interval)
+    assert i.low <= i.estimate <= i.high
+    before, after = (50.0, 50.0 * np.exp(sign * change)) if log else (50.0, 50.0 + sign * change)
+    assert i.estimate == pytest.approx(after / before - 1)
+    assert scale.forward(np.array([after])) - scale.forward(np.array([before])) == pytest.approx(change)
+
+
+def test_a_boot_of_one_run_is_no_outlier_where_boots_scatter():
+    offsets = [0.0, 0.1, -0.1, 0.2, -0.2, 0.4, -0.4, 4.0, -4.0, 5.0, -5.0, 6.0, -6.0, 9.0, 60.0]
+    records = []
+    for b, offset in enumerate(offsets):
+        records.append(Booted(f"b{b}", 0, "t", True, 5.0, float(b)))
+        for k in range(5 if b < 5 else 1):
+            value = 100 + offset + 0.1 * (k - 2) + (1.0 if k == 4 else 0.0)
+            records.append(Ran(f"b{b}", k, {"m": value}, 1.0, b + k / 10))
+    r = readings(fold(GRAPH, Goal(Metric("m", "s", "lower", Threshold(0.02))), records))
+    lone = r.precision[5:]
+    assert lone[7:9].min() > 0.4 * lone[:2].max()  # as far off as boots are
+    assert lone[-1] < 0.1 * lone[:2].max()  # ten times further than any other

@@ -1,0 +1,425 @@
+"""The planner as a whole: endings, bad input, replay, the known trap, and a small calibration."""
+
+import dataclasses
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+
+from bisector.model.dag import History
+from bisector.model.records import (
+    Booted,
+    Budget,
+    Built,
+    CommitGraph,
+    Ending,
+    Marked,
+    Measure,
+    Metric,
+    Ran,
+    Threshold,
+)
+from bisector.model.state import fold
+from bisector.search.cache import Memory
+from bisector.search.candidates import member_weights
+from bisector.search.context import View
+from bisector.search.planner import Planner
+from bisector.simulation.batch import one
+from bisector.simulation.judge import judge
+from bisector.simulation.noise_model import LabModel
+from bisector.simulation.scenario import Culprit, Scenario
+from bisector.simulation.simulated_bisection import run_trial
+from tests.support.searching import drive, goal, linear, step
+
+
+@pytest.mark.parametrize("clock", ["wall", "instructions"])
+@pytest.mark.parametrize("at", [1, 2, 17, 32])
+def test_finds_the_commit(clock, at):
+    end, records, _ = drive(linear(32), goal(clock=clock), step(at))
+    assert (end.ending, end.findings[0].commits) == (Ending.CULPRIT, (at,))
+    assert end.findings[0].certified
+    assert end.findings[0].parents == (at - 1,)
+    assert end.findings[0].effect.low <= 0.1 <= end.findings[0].effect.high
+    assert len([r for r in records if isinstance(r, Built)]) <= 9
+
+
+def test_the_time_that_is_left_shrinks_through_search_and_proof():
+    _, _, (*decisions, _) = drive(linear(64), goal(clock="instructions"), step(17))
+    left = [d.left for d in decisions if d.purpose == "search"]
+    assert len(left) >= 5
+    assert left == sorted(left, reverse=True)
+    proof = [d.left for d in decisions if d.purpose == "certify" and d.boot is None]
+    assert proof[0] == 4 * proof[-1] > 0
+    assert proof == sorted(proof, reverse=True)
+
+
+def test_equal_values_are_not_divided_by_zero():
+    end, _, _ = drive(linear(16), goal(clock="instructions"), lambda c, run: 110.0 if c >= 9 else 100.0)
+    assert end.findings[0].commits == (9,)
+    same, _, _ = drive(linear(16), goal(clock="instructions"), lambda c, run: 100.0)
+    assert same.ending is Ending.NOT_REPRODUCED
+
+
+def test_every_commit_differs_a_little_under_the_instruction_clock():
+    def value(commit, run):
+        return 100 * (1 + 0.004 * math.sin(7.1 * commit) + 0.19 * (commit >= 11)) * (1.2 - 0.1 * (run > 0))
+
+    end, records, _ = drive(linear(16), goal(clock="instructions"), value)
+    assert end.findings[0].commits == (11,)
+    assert len([r for r in records if isinstance(r, Booted)]) <= 14
+
+
+def test_swapped_ends_are_said():
+    end, _, _ = drive(linear(16), goal(), step(9, -0.1))
+    assert end.ending is Ending.NOT_REPRODUCED
+    assert "swapped" in end.summary
+
+
+def test_higher_is_better():
+    metric = Metric("real", "ops/s", "higher", Threshold(0.05))
+    end, _, _ = drive(linear(16), dataclasses.replace(goal(), metric=metric), step(9, -0.1))
+    assert end.findings[0].commits == (9,)
+    assert end.findings[0].effect.estimate == pytest.approx(-0.1, abs=0.01)
+
+
+def test_negative_values_are_compared_plainly():
+    metric = Metric("real", "x", "lower", Threshold(0.05))
+    end, _, _ = drive(
+        linear(16), dataclasses.replace(goal(), metric=metric), lambda c, r: -100.0 + 10 * (c >= 5) + 0.01 * r
+    )
+    assert end.findings[0].commits == (5,)
+
+
+def test_one_commit():
+    end, _, _ = drive(linear(1), goal(), step(1))
+    assert end.findings[0].commits == (1,)
+
+
+def test_empty_range():
+    graph = CommitGraph(("a" * 40,), ((),), (False,), 0, 0)
+    assert Planner().next(fold(graph, goal(), [])).ending is Ending.INCONCLUSIVE
+
+
+def test_untestable_neighbours_make_a_set():
+    broken = {8, 9, 10}
+    end, _, _ = drive(linear(16), goal(), lambda c, run: None if c in broken else step(9)(c, run))
+    assert end.ending is Ending.CULPRIT_SET
+    assert end.findings[0].commits == (8, 9, 10, 11)
+
+
+def test_all_untestable_makes_a_set_of_all():
+    graph = linear(6, untestable=dict.fromkeys(range(1, 6), "skipped"))
+    end, _, _ = drive(graph, goal(), step(3))
+    assert end.ending is Ending.CULPRIT_SET
+    assert end.findings[0].commits == (1, 2, 3, 4, 5, 6)
+
+
+def test_untestable_end():
+    graph = linear(6, untestable={6: "does not build"})
+    end, _, _ = drive(graph, goal(), step(3))
+    assert end.ending is Ending.INCONCLUSIVE
+    assert "bad end" in end.summary
+
+
+def test_budget_too_small_for_the_ends_and_for_the_search():
+    small, _, _ = drive(linear(64), goal(budget=Budget(runs=2)), step(9))
+    assert small.ending is Ending.INCONCLUSIVE
+    assert "2 runs" in small.summary
+    later, records, _ = drive(linear(64), goal(budget=Budget(builds=4)), step(9))
+    assert later.ending is Ending.INCONCLUSIVE
+    assert sum(isinstance(r, Built) for r in records) <= 4
+    assert any(9 in f.commits for f in later.findings)
+
+
+def test_nan_is_no_sample():
+    def value(commit, run):
+        return math.nan if run == 1 else step(9)(commit, run)
+
+    end, _, _ = drive(linear(16), goal(), value)
+    assert end.findings[0].commits == (9,)
+
+
+def test_one_gross_outlier_changes_nothing():
+    def value(commit, run):
+        return 134.0 if (commit, run) == (0, 1) else step(9)(commit, run)
+
+    end, _, _ = drive(linear(16), goal(), value)
+    assert end.findings[0].commits == (9,)
+
+
+def test_threshold_larger_than_anything():
+    metric = Metric("real", "s", "lower", Threshold(5.0))
+    end, _, _ = drive(linear(16), dataclasses.replace(goal(), metric=metric), step(9))
+    assert end.ending is Ending.NOT_REPRODUCED
+
+
+def test_marks_are_followed():
+    end, _, _decisions = drive(linear(64), goal(), step(9))
+    assert end.findings[0].commits == (9,)
+    planner = Planner()
+    state = fold(linear(64), goal(), [Marked(20, "bad"), Marked(5, "good")])
+    assert isinstance(planner.next(state), Measure)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.sets(st.integers(1, 31)))
+def test_skipping_never_removes_a_culprit(skipped):
+    graph, wanted, tested = linear(32), goal(), (0, 32, 16, 24)
+    records = []
+    for b, commit in enumerate(tested):
+        records.append(Booted(f"b{b}", commit, "t", True, 5.0, float(b)))
+        records += [Ran(f"b{b}", k, {"real": step(20)(commit, k)}, 1.0, b + k / 10) for k in range(3)]
+
+    def weights(marks):
+        memory = Memory(graph, None)
+        view = memory.view(fold(graph, wanted, [*records, *marks]))
+        return member_weights(memory.belief(view, (), 0.1), view)
+
+    marks = [Marked(c, "skip", "") for c in sorted(skipped - set(tested))]
+    assert weights(marks) == pytest.approx(weights([]), abs=1e-12)
+
+
+def test_merge_base_that_is_bad():
+    # 0 is the merge base; 1 is good (fixed there); 2..4 lead to bad
+    graph = CommitGraph(
+        tuple(f"{i:040x}" for i in range(5)),
+        ((), (0,), (0,), (2,), (3,)),
+        (False, False, True, True, True),
+        1,
+        4,
+        merge_bases=(0,),
+    )
+    end, _, _ = drive(graph, goal(), lambda c, r: step(9)(0 if c == 1 else 9, r))
+    assert end.ending is Ending.FIXED_ON_GOOD_SIDE
+
+
+def test_a_merge_is_proven_against_each_of_its_parents():
+    parents = ((), *[(0,)] * 4, (1, 2, 3, 4), (5,))
+    graph = CommitGraph(tuple(f"{i:040x}" for i in range(7)), parents, (False, *[True] * 6), 0, 6)
+    end, _, _ = drive(graph, goal(), step(5))
+    assert end.findings[0].commits == (5,)
+    assert end.findings[0].parents == (1, 2, 3, 4)
+    assert end.findings[0].note == "a merge, proven against each of its 4 parents"
+
+
+def test_two_culprits_add_up():
+    def value(commit, run):
+        return (
+            100.0 * (1 + 0.1 * (commit >= 5) + 0.12 * (commit >= 20)) * (1 + 0.001 * ((run * 7919) % 5 - 2))
+        )
+
+    end, _, _ = drive(linear(32), goal(), value)
+    assert end.ending is Ending.CULPRITS
+    assert sorted(f.commits for f in end.findings) == [(5,), (20,)]
+    assert end.rest.low <= 0 <= end.rest.high
+    assert end.total.low <= 0.22 <= end.total.high
+
+
+def test_replay_gives_the_same_decisions():
+    graph, wanted = linear(64), goal()
+    _, records, decisions = drive(graph, wanted, step(23))
+    measures = [d for d in decisions if isinstance(d, Measure)]
+    assert measures
+    fresh = Planner().next(fold(graph, wanted, records))
+    assert fresh == decisions[-1]
+    again, _, repeated = drive(graph, wanted, step(23))
+    assert repeated == decisions
+    assert again == decisions[-1]
+
+
+def test_reasons_say_what_a_trial_brings():
+    _, _, decisions = drive(linear(64), goal(), step(23))
+    reasons = [d.reason for d in decisions if isinstance(d, Measure)]
+    assert reasons[0].startswith("verify that the ends differ")
+    assert any("splits what remains" in r and "bit for" in r and "a new build" in r for r in reasons)
+    assert any(r.startswith("prove the suspect") for r in reasons)
+
+
+def simulate(seeds, **more):
+    lab = more.pop("lab", {})
+    culprits = more.pop("culprits", (Culprit(2.0),))
+    scenario = Scenario(
+        commits=more.pop("commits", 64),
+        culprits=culprits,
+        threshold=more.pop("threshold", 1.0),
+        lab=LabModel(run_noise=more.pop("noise", 1.0), **lab),
+        **more,
+    )
+    return [judge(scenario, run_trial(scenario, seed, Planner())) for seed in seeds]
+
+
+@pytest.mark.timeout(900)  # much to compute, on machines that may be busy
+def test_the_known_trap():
+    """Without references a posterior-median search locks into a wrong, nearly flat segmentation."""
+    lab = {"build_seconds": 0.0, "boot_seconds": 0.0}
+    judged = simulate(range(3), commits=64, noise=2.0, lab=lab)
+    assert sum(j.right for j in judged) >= 2
+    assert sum(j.spent.runs for j in judged) / len(judged) < 500
+
+
+def test_transient_is_found_with_scan():
+    pair = (Culprit(2.0, 20), Culprit(-2.0, 45))
+    judged = simulate(range(2), noise=0.5, culprits=pair, scan=True)
+    assert all(j.verdict == "correct" for j in judged)
+
+
+@pytest.mark.parametrize("seed", [8460147692890830636, 3745271136416238336])
+def test_ends_that_do_not_differ_are_never_called_a_loss_that_is_spread(seed):
+    pair = (Culprit(2.0, 300), Culprit(-2.0, 700))
+    lab = LabModel(run_noise=2.0, build_seconds=20, boot_seconds=5, run_seconds=1)
+    scenario = Scenario(commits=1024, culprits=pair, threshold=1.0, scan=True, lab=lab)
+    assert run_trial(scenario, seed, Planner()).conclusion.ending is Ending.CULPRITS
+
+
+@pytest.mark.parametrize(("at", "offset"), [(6, 0.05), (2, -0.045)])
+def test_a_branch_of_unknown_offset_is_told_from_the_merge_that_brings_it(at, offset):
+    # 0 good - 4 - 5 - 6 merge - 7 bad; the branch 1 - 2 - 3 lacks part of the history of good, 1 is below it
+    graph = CommitGraph(
+        tuple(f"{i:040x}" for i in range(8)),
+        ((), (), (1,), (2,), (0,), (4,), (5, 3), (6,)),
+        (False, False, *[True] * 6),
+        0,
+        7,
+    )
+    holds = {c for c in range(8) if History(graph).is_ancestor(at, c)}
+    slow = step(1, 0.1)
+
+    def value(commit, run):
+        return slow(commit in holds, run) * (1 + offset * (commit in (1, 2, 3)))
+
+    conclusion, _, decisions = drive(graph, goal(), value)
+    assert [f.commits for f in conclusion.findings] == [(at,)], conclusion
+    assert conclusion.findings[0].certified
+    assert any(d.commit == 1 and "lacks part of good's history" in d.reason for d in decisions[:-1])
+
+
+@pytest.mark.timeout(900)
+def test_small_calibration():
+    """Wrong among confident at most alpha, as far as a few dozen trials can tell."""
+    judged = []
+    for k, lab in enumerate(
+        (
+            {},
+            {"boot_noise": 1.0},
+            {"noise": "t3"},
+            {"noise": "outliers"},
+            {"drift": "walk", "drift_size": 2.0},
+            {"untestable": 0.2},
+        )
+    ):
+        judged += simulate(range(100 * k, 100 * k + 3), commits=32, lab=lab)
+    wrong = sum(j.claim_wrong for j in judged)
+    confident = sum(j.confident for j in judged)
+    assert binomtest(wrong, confident, 0.05, "greater").pvalue > 0.01
+    assert sum(j.right for j in judged) >= 0.85 * len(judged)
+
+
+def test_no_culprit_is_not_reproduced():
+    judged = simulate(range(10), culprits=(Culprit(0.0),))
+    assert sum(j.verdict == "not_reproduced" for j in judged) >= 9
+
+
+def test_a_loss_spread_over_many_commits_has_its_curve():
+    """Forty commits of 1% each: none reaches the threshold of 5%."""
+
+    def value(commit, run):
+        return 100.0 * 1.01**commit * (1 + 0.001 * ((run * 7919) % 5 - 2))
+
+    end, _, _ = drive(linear(40), goal(), value)
+    assert end.ending is Ending.SPREAD
+    assert "The largest steps from one measured commit to the next: +" in end.summary
+    measured = [commit for commit, _ in end.levels]
+    assert measured == sorted(measured)
+    assert {0, 40} <= set(measured)
+    for commit, level in end.levels:
+        assert level.low <= 1.01**commit - 1 <= level.high
+
+
+def test_under_an_exact_clock_ends_that_do_not_differ_are_known_to_differ_by_little():
+    end, _, _ = drive(
+        linear(16), goal(clock="instructions"), lambda commit, run: 100.0 * (1 + 7e-5 * (run % 3))
+    )
+    assert end.ending is Ending.NOT_REPRODUCED
+    assert -0.01 < end.total.low <= 0 <= end.total.high < 0.01
+
+
+@pytest.mark.parametrize(
+    ("compiled", "cached", "cost"), [(0, 0, 60.0), (0, 2, 30.0), (0, 10, 10.0), (2, 2, 20.0), (9, 0, 30.0)]
+)
+def test_a_build_is_expected_to_cost_less_where_kernels_came_from_the_cache(compiled, cached, cost):
+    builds = [Built(c, True, 30.0, f"k{c}") for c in range(compiled)]
+    builds += [Built(c, True, 0.1, f"k{c}", cached=True) for c in range(compiled, compiled + cached)]
+    graph = linear(20)
+    assert View(fold(graph, goal(), builds), History(graph)).build_cost == pytest.approx(cost)
+
+
+def test_what_is_known_before_the_end_names_what_is_proven():
+    values = {c: 100.0 * (1 + 0.1 * (c >= 20) + 0.2 * (c >= 45)) for c in range(65)}
+    end, records, _ = drive(
+        linear(64), goal(), lambda c, run: values[c] * (1 + 0.001 * ((run * 7919) % 5 - 2))
+    )
+    assert {f.commits for f in end.findings} == {(20,), (45,)}
+    planner = Planner()
+    known = [planner.so_far(fold(linear(64), goal(), records[:k])) for k in range(8, len(records), 8)]
+    proven = [{f.commits for f in one.findings if f.certified} for one in known]
+    assert all(one.ending is Ending.INCONCLUSIVE for one in known[:-1])
+    assert all(p <= {(20,), (45,)} for p in proven)
+    assert any(len(p) == 1 for p in proven)
+    assert planner.so_far(fold(linear(64), goal(), records)).ending is end.ending
+
+
+def exact(*steps):
+    """What an exact clock reads: steps are (commit, relative effect)."""
+
+    def value(commit, run):
+        level = 100.0 + 0.001 * ((commit * 7919) % 5)
+        for at, effect in steps:
+            level *= 1 + effect * (commit >= at)
+        return level
+
+    return value
+
+
+@pytest.mark.parametrize("effect", [0.035, 0.04, 0.044, 0.046, 0.047, 0.048])
+def test_a_change_just_below_the_threshold_is_settled_and_the_search_goes_on(effect):
+    """A real search was about to compare two commits 4.7% apart for ever, with a threshold of 5%."""
+    steps = ((11, 0.12), (40, effect))
+    end, records, _ = drive(linear(64), goal(clock="instructions"), exact(*steps))
+    assert end.culprits[0].commits == (11,)
+    assert len([r for r in records if isinstance(r, Booted)]) <= 26
+    if effect <= 0.046:
+        assert end.ending is Ending.CULPRIT
+        assert [f.commits for f in end.findings if f.small] in ([], [(40,)])
+    assert end.total.estimate == pytest.approx(1.12 * (1 + effect) - 1, rel=1e-3)
+
+
+def test_a_loss_without_a_commit_that_reaches_the_threshold_names_the_one_that_nearly_does():
+    end, records, _ = drive(linear(64), goal(clock="instructions"), exact((11, 0.045), (40, 0.012)))
+    assert end.ending is Ending.SPREAD
+    assert end.culprits == ()
+    assert [(f.commits, f.small, f.note) for f in end.findings] == [
+        ((11,), True, "smaller than the threshold")
+    ]
+    assert end.rest.estimate == pytest.approx(0.0125, abs=0.001)
+    assert len([r for r in records if isinstance(r, Booted)]) <= 20
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+def test_what_hides_in_the_noise_is_not_searched_for_at_any_price(seed):
+    """With a threshold of a tenth of the effect another culprit cannot be excluded, nor found."""
+    culprit = (Culprit(effect=2.0, place=100),)
+    scenario = Scenario(commits=256, culprits=culprit, threshold=0.2, lab=LabModel(run_noise=2.0))
+    trial = run_trial(scenario, seed, Planner())
+    assert trial.conclusion.ending is Ending.CULPRIT
+    parts = {k: v.cost for k, v in trial.spent.items()}
+    assert parts.get("attribute", 0.0) <= 0.5 * parts["search"]
+
+
+@pytest.mark.parametrize("seed", [1, 4, 8, 12])
+def test_binaries_that_scatter_by_half_of_the_effect_blame_nobody_else(seed):
+    """With smaller spreads in the grid alone each of these seeds blamed a wrong commit."""
+    lab = LabModel(run_noise=0.3, build_noise=1.0)
+    found = one(Scenario(commits=128, culprits=(Culprit(effect=2.0, place=None),), lab=lab), seed)
+    assert found.verdict in {"correct", "inconclusive"}

@@ -1,0 +1,76 @@
+"""Comparisons are wrong as seldom as they say, looked at after every boot and however much boots scatter."""
+
+import math
+
+import numpy as np
+import pytest
+
+from bisector.model.records import Booted, CommitGraph, Goal, Metric, Ran, Threshold
+from bisector.model.state import fold
+from bisector.search import confirmation, endpoints
+from bisector.search.cache import Memory
+
+GRAPH = CommitGraph(("a" * 40, "b" * 40), ((), (0,)), (False, True), 0, 1)
+GOAL = Goal(Metric("m", "s", "lower", Threshold(0.01)))
+TRIALS, ALPHA = 100, 0.05
+ALLOWED = 12
+"""Of 100 trials at 5%: more come once in a thousand times."""
+
+
+def looks(random, *, boot_sd, runs, run_sd=0.02, loss=0.0):
+    """Yield the view after every fourth of forty boots of the two ends, over three layouts of each."""
+    memory = Memory(GRAPH, None)
+    records = []
+    for b in range(40):
+        commit = (b + b // 2) % 2
+        level = commit * loss + random.normal(0, boot_sd)
+        records.append(Booted(f"b{b}", commit, "t", True, 5.0, float(b), layout=b // 2 % 3, purpose="verify"))
+        for k in range(3 if b < 4 else runs):
+            value = 100 * math.exp(level + random.normal(0, run_sd))
+            records.append(Ran(f"b{b}", k, {"m": value}, 1.0, b + k / 10))
+        if b >= 7 and b % 4 == 3:
+            view = memory.view(fold(GRAPH, GOAL, records))
+            yield view, endpoints.ends(view, memory)
+
+
+@pytest.mark.parametrize(
+    ("boot_sd", "runs"), [(0.0, 1), (0.04, 1), (0.12, 1), (0.2, 4)], ids=["none", "2x", "6x", "10x"]
+)
+def test_equal_ends_pass_no_more_often_than_alpha(boot_sd, runs):
+    random = np.random.default_rng(17)
+    passed = sum(
+        any(found.change > math.log(1 / ALPHA) for _, found in looks(random, boot_sd=boot_sd, runs=runs))
+        for _ in range(TRIALS)
+    )
+    assert passed <= ALLOWED
+
+
+def test_a_loss_of_the_threshold_is_denied_no_more_often_than_alpha():
+    random = np.random.default_rng(5)
+    denied = sum(
+        any(
+            endpoints.decided(view, found) == "no"
+            for view, found in looks(random, boot_sd=0.05, runs=1, run_sd=0.001, loss=0.01)
+        )
+        for _ in range(TRIALS)
+    )
+    assert denied <= ALLOWED
+
+
+@pytest.mark.parametrize(("scatter", "expected"), [(False, 0.02), (True, 0.0)])
+def test_where_binaries_scatter_the_chosen_pair_of_them_proves_nothing(monkeypatch, scatter, expected):
+    """The ordinary binaries of two commits differ by 4%, those of another layout do not."""
+    monkeypatch.setattr(confirmation, "scatter", lambda belief: scatter)
+    random = np.random.default_rng(2)
+    records = []
+    trials = [(c, 0, "verify") for c in (0, 1, 1, 0)]
+    trials += [(c, layout, "certify") for layout in (0, 1) for c in (0, 1, 1, 0)]
+    for b, (commit, layout, purpose) in enumerate(trials):
+        records.append(Booted(f"b{b}", commit, "t", True, 5.0, float(b), layout=layout, purpose=purpose))
+        for k in range(5):
+            level = 0.04 * (commit and layout == 0) + random.normal(0, 0.001)
+            records.append(Ran(f"b{b}", k, {"m": 100 * math.exp(level)}, 1.0, b + k / 10))
+    memory = Memory(GRAPH, None)
+    view = memory.view(fold(GRAPH, GOAL, records))
+    found = confirmation.certificate(view, memory, 0, 1, (), 0.04)
+    assert found.estimate == pytest.approx(expected, abs=0.003)

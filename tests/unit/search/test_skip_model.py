@@ -1,0 +1,76 @@
+"""Commits near broken ones: the chance that they are broken too, and how far the search steps away."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bisector.model.dag import History
+from bisector.model.records import Booted, Built, Left, Ran
+from bisector.model.state import fold
+from bisector.search import skip_model
+from bisector.search.context import View
+from tests.support.searching import drive, goal, linear, step
+
+
+def seen(n, failed, worked, **more):
+    records = [Built(c, False, 9.0, failure="error") for c in failed]
+    for c in worked:
+        records += [Built(c, True, 9.0, f"k{c}"), Booted(f"b{c}", c, "t", True, 5.0, 0.0)]
+        records += [Ran(f"b{c}", 0, {"real": 1.0}, 1.0, 0.0), Left(f"b{c}")]
+    graph = linear(n, **more)
+    return View(fold(graph, goal(), records), History(graph))
+
+
+def chance(view):
+    return skip_model.look(view, view.history.weights).fails
+
+
+def test_nothing_is_suspected_before_a_failure_nor_for_what_was_skipped_beforehand():
+    view = seen(100, [], [0, 100], untestable={50: "not Linux"})
+    assert not chance(view).any()
+
+
+def test_the_chance_halves_at_the_geometric_mean_of_what_is_known():
+    fails = chance(seen(100, [36], [0, 100]))
+    assert fails[36 + 7] == pytest.approx(
+        skip_model.SHARED / 2, abs=0.01
+    )  # sqrt(65) = 8.06 commits of the stretch
+    assert fails[36 - 5] == pytest.approx(skip_model.SHARED / 2, abs=0.01)  # sqrt(37) = 6.08
+    assert fails[0] == fails[100] == 0
+
+
+def test_a_second_failure_moves_the_next_try_out_by_a_factor():
+    one = chance(seen(1000, [500], [0, 1000]))
+    two = chance(seen(1000, [500, 540], [0, 1000]))
+    assert one[600] < 0.3 < two[600]
+    assert two[520] == skip_model.SHARED
+
+
+def test_a_commit_that_works_ends_the_stretch():
+    fails = chance(seen(1000, [500], [0, 510, 1000]))
+    assert not fails[510:].any()
+    assert 0 < fails[509] < 0.1 < fails[400]
+
+
+@given(st.integers(2, 200), st.data())
+def test_it_is_a_probability_and_falls_with_the_distance(n, data):
+    places = data.draw(st.lists(st.integers(1, n - 1), unique=True, max_size=8))
+    cut = data.draw(st.integers(0, len(places)))
+    failed, worked = places[:cut], [0, n, *places[cut:]]
+    fails = chance(seen(n, failed, worked))
+    assert ((fails >= 0) & (fails < 1)).all()
+    assert not fails[worked].any()
+    for c in failed:
+        up = [fails[i] for i in range(c + 1, n + 1) if not {*range(c + 1, i + 1)} & {*failed, *worked}]
+        assert up == sorted(up, reverse=True)
+    assert np.isfinite(fails).all()
+
+
+@pytest.mark.parametrize("length", [1, 10, 100, 400])
+def test_a_stretch_that_does_not_build_is_left_after_a_few_failures(length):
+    """512 lies in the stretch, the culprit is 900: stepping one by one would try the whole stretch."""
+    stretch = range(512 - length // 2, 512 - length // 2 + length)
+    end, records, _ = drive(linear(1024), goal(), step(900), limit=200, unbuildable=stretch)
+    assert [f.commits for f in end.findings] == [(900,)]
+    assert sum(isinstance(r, Built) and not r.ok for r in records) <= 4
