@@ -79,7 +79,7 @@ def accept(settings: Settings, request: Request) -> tuple[Accepted, CommitGraph]
 
 def workload_of(request: Request) -> Workload:
     """Return the workload as it is asked for: with its parameters and monitors. Raises RequestError."""
-    return load_workload(request.workload).with_parameters(request.param).watched(request.monitors)
+    return load_workload(request.workload).with_parameters(request.param).with_monitors(request.monitors)
 
 
 def unseen(accepted: Accepted) -> list[str]:
@@ -100,16 +100,16 @@ def recipe_for(settings: Settings, name: str, repo: str | Path, *shas: str) -> s
 
     For 'auto' it is the one for the youngest kernels that covers them. Raises RequestError if there is none.
     """
-    from bisector.schemas.kernel.recipe import chosen, default_for, is_auto
+    from bisector.schemas.kernel.recipe import is_auto, resolve_recipe_name, with_default_recipe
 
     _known_recipe(name)
     if not is_auto(name):
         return name
     trees = wiring.trees(settings, repo)
     try:
-        return chosen(name, [trees.release(sha) for sha in shas])
+        return resolve_recipe_name(name, [trees.release(sha) for sha in shas])
     except SourceFailed:  # its Makefile names no release; what is wrong with it, the build will tell
-        return default_for(name)
+        return with_default_recipe(name)
 
 
 def goal_of(request: Request, workload: Workload, clock: str) -> Goal:
@@ -133,9 +133,9 @@ def goal_of(request: Request, workload: Workload, clock: str) -> Goal:
 
 
 def _known_recipe(name: str) -> None:
-    from bisector.schemas.kernel.recipe import default_for, load_recipe
+    from bisector.schemas.kernel.recipe import load_recipe, with_default_recipe
 
-    load_recipe(default_for(name))
+    load_recipe(with_default_recipe(name))
 
 
 def _check_ends(settings: Settings, repository: Source, request: Request, good: str, bad: str) -> None:

@@ -169,7 +169,7 @@ def services(settings: Settings, accepted: Accepted, stop: Stop | None = None) -
         patches=tuple(Path(path) for path in request.apply),
         fixes=tuple(Fix(fix.sha, fix.guilty) for fix in accepted.fixes),
         boot_notes=_guest_notes(settings, the_lab, accepted, workload),
-        one_host=any(host.reach.local for host in the_lab.builders),
+        one_host=any(host.connection.local for host in the_lab.builders),
         tidy=end_orphans,
         irrelevant=Pruning.of(settings, accepted),
     )

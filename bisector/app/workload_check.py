@@ -14,7 +14,7 @@ from bisector.errors import PerfbisectError, RequestError
 from bisector.model.format import count
 from bisector.schemas.kernel.recipe import DEFAULT_RECIPE, load_recipe, with_fragments
 from bisector.schemas.lab import TestbedSpec
-from bisector.schemas.workload.compatibility import lacks
+from bisector.schemas.workload.compatibility import missing_resources
 from bisector.schemas.workload.monitors import Monitors, shortfalls
 from bisector.schemas.workload.workload import Workload
 
@@ -132,11 +132,11 @@ def _kernel(workload: Workload) -> Iterator[Finding]:
 
 
 def _testbeds(workload: Workload, testbeds: Sequence[TestbedSpec]) -> Iterator[Finding]:
-    lacking = {testbed.name: lacks(workload, testbed) for testbed in testbeds}
+    lacking = {testbed.name: missing_resources(workload, testbed) for testbed in testbeds}
     for name, found in lacking.items():
         state: Literal["note", "no"] = "no" if all(lacking.values()) else "note"
-        for lack in found:
-            yield Finding(f"testbed {name}", state, f"lacks {lack.words}; {lack.cure}")
+        for missing in found:
+            yield Finding(f"testbed {name}", state, f"lacks {missing.description}; {missing.cure}")
         if not found:
             yield Finding(f"testbed {name}", "ok", "has what is required")
 

@@ -21,7 +21,7 @@ CPUS = r"^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$"
 """A list of CPUs: '0', '0-3', '0,2-3'."""
 
 
-class HostManifest(Spec):
+class HostSettings(Spec):
     """Settings of a machine; None leaves one as it is. All are put back when a boot is left."""
 
     governor: str | None = Field(
@@ -45,7 +45,7 @@ class HostManifest(Spec):
         """Return the flat form that travels in `Job.environment`: name -> value as the kernel takes it."""
         return {
             name: _VALUES.get(name, {}).get(value, value)
-            for name in HostManifest.model_fields
+            for name in HostSettings.model_fields
             if (value := _text(getattr(self, name))) is not None
         }
 

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import Field, ValidationError, model_validator
 
 from bisector.errors import RequestError
-from bisector.schemas.host_settings import HostManifest
+from bisector.schemas.host_settings import HostSettings
 from bisector.schemas.loading import Spec, nearest
 
 PREFIX = "perfbisect_"
@@ -59,8 +59,8 @@ class TestbedVariables(Spec):
     )
     known_hosts: str = Field(default="~/.ssh/known_hosts", description="file with the pinned host key")
     workdir: str = Field(default="", description="folder for the workload on the testbed")
-    environment: HostManifest = Field(
-        default_factory=HostManifest, description="settings for all workloads; a manifest's own are stronger"
+    environment: HostSettings = Field(
+        default_factory=HostSettings, description="settings for all workloads; a manifest's own are stronger"
     )
     block_device: str = Field(
         default="",
@@ -102,8 +102,8 @@ class BuilderVariables(Spec):
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
-    """How SSH gets there, from Ansible's own host variables."""
+class Connection:
+    """How a host is reached, from Ansible's own variables. local: it is this machine."""
 
     address: str
     port: int
@@ -120,7 +120,7 @@ class TestbedSpec:
 
     name: str
     variables: TestbedVariables
-    reach: Reach
+    connection: Connection
 
     @property
     def workdir(self) -> str:
@@ -134,7 +134,7 @@ class BuilderSpec:
 
     name: str
     variables: BuilderVariables
-    reach: Reach
+    connection: Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ def lab_from_inventory(data: Mapping[str, Any], inventory: Path) -> Lab:
             TestbedSpec(
                 host,
                 _checked(host, variables.get(host, {}), TestbedVariables, host in builders, inventory),
-                _reach(host, variables.get(host, {})),
+                _connection(host, variables.get(host, {})),
             )
             for host in testbeds
         ),
@@ -179,7 +179,7 @@ def lab_from_inventory(data: Mapping[str, Any], inventory: Path) -> Lab:
             BuilderSpec(
                 host,
                 _checked(host, variables.get(host, {}), BuilderVariables, host in testbeds, inventory),
-                _reach(host, variables.get(host, {})),
+                _connection(host, variables.get(host, {})),
             )
             for host in builders
         ),
@@ -233,9 +233,9 @@ def _hosts(data: Mapping[str, Any], group: str) -> list[str]:
     return list(found)
 
 
-def _reach(host: str, variables: Mapping[str, Any]) -> Reach:
+def _connection(host: str, variables: Mapping[str, Any]) -> Connection:
     key = variables.get("ansible_ssh_private_key_file")
-    return Reach(
+    return Connection(
         address=str(variables.get("ansible_host", host)),
         port=int(variables.get("ansible_port", 22)),
         user=str(variables.get("ansible_user", "root")),

@@ -121,7 +121,7 @@ def test_an_unreachable_host_is_infrastructure(sshd, ansible, tmp_path):  # noqa
 def test_the_labs_inventory_is_read_and_remembered(ansible, tmp_path):
     lab = read_lab(ansible.inventory, tmp_path)
     assert [bed.name for bed in lab.testbeds] == ["bed"]
-    assert lab.builder("here").reach.local
+    assert lab.builder("here").connection.local
     started = time.monotonic()
     assert read_lab(ansible.inventory, tmp_path) == lab
     assert time.monotonic() - started < 0.2

@@ -17,7 +17,7 @@ from tests.support.workload_jobs import shell_job
 
 def boot(folder: Path, script: str, *asked: str) -> tuple[Session, list[Observed]]:
     """Return the session on this machine, after one run, and what the monitors saw."""
-    monitors = plans(Monitors().with_asked(asked))
+    monitors = plans(Monitors().with_requested(asked))
     job = dataclasses.replace(shell_job(folder, script), monitors=monitors)
     session = LocalTestbed().boot(running_kernel(), job, folder / "boot", lambda _: None)
     try:

@@ -22,7 +22,7 @@ from bisector.adapters.build.builder import KernelBuilder
 from bisector.adapters.guest.libvirt_testbed import LibvirtTestbed
 from bisector.ports import BuildOrder, Kernel
 from bisector.resources import resource
-from bisector.schemas.lab import Reach, TestbedSpec, TestbedVariables
+from bisector.schemas.lab import Connection, TestbedSpec, TestbedVariables
 
 CACHE = Path(os.environ.get("PERFBISECT_CACHE_DIR") or platformdirs.user_cache_dir("perfbisect"))
 INVENTORY = resource("playbooks") / "inventory" / "laptop.yml"
@@ -70,7 +70,7 @@ def testbed(state: Path, **variables: Any) -> LibvirtTestbed:
     spec = TestbedSpec(
         NAME,
         TestbedVariables(kind="libvirt", **{"clock": "instructions", **variables}),
-        Reach(NAME, 22, "root", None, False),
+        Connection(NAME, 22, "root", None, False),
     )
     return LibvirtTestbed(spec, Ansible(resource("playbooks"), INVENTORY), CACHE, state)
 

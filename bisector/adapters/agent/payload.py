@@ -21,7 +21,7 @@ from bisector.ports import Job, MetricSpec, Needs
 from bisector.resources import resource
 from bisector.schemas.workload.manifest import WorkloadManifest
 from bisector.schemas.workload.metric import MetricManifest
-from bisector.schemas.workload.parameter_matrix import Point, fixed
+from bisector.schemas.workload.parameter_matrix import Point, single_values
 from bisector.schemas.workload.workload import MANIFEST, Workload
 
 AGENT = "perfbisect-agent"
@@ -128,7 +128,7 @@ def needs_runner(manifest: WorkloadManifest) -> bool:
 
 def plan_text(manifest: WorkloadManifest, payload: Path) -> str:
     """Return the runner's plan; its form is in the source of the runner. payload: for its programs."""
-    once = fixed(manifest.parameters)
+    once = single_values(manifest.parameters)
 
     def told(command: Sequence[str], point: Point) -> list[str]:
         words = point.command(command, once)

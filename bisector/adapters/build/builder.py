@@ -30,8 +30,8 @@ from bisector.adapters.build.probe import BuilderFacts, Wanted, known_toolchain,
 from bisector.adapters.git.trees import KernelTrees, patched_trees
 from bisector.errors import PerfbisectError, SourceFailed
 from bisector.ports import BuildOrder, Fix, Kernel, Progress
-from bisector.schemas.kernel.build_plan import BuildPlan, Tables, plan
-from bisector.schemas.kernel.recipe import Recipe, chosen, load_recipe
+from bisector.schemas.kernel.build_plan import BuildPlan, Tables, make_plan
+from bisector.schemas.kernel.recipe import Recipe, load_recipe, resolve_recipe_name
 from bisector.schemas.kernel.toolchain import Toolchain
 
 _BUILD_SECONDS = 4 * 3600.0
@@ -129,10 +129,10 @@ class KernelBuilder:
             trees, where = self._kernel_trees, order.sha[:12]
             tree = trees.tree(order.sha, order.patches, order.fixes)
             release = trees.release(tree)
-            recipe = self._recipe(chosen(order.recipe, [release], self.kernels))
+            recipe = self._recipe(resolve_recipe_name(order.recipe, [release], self.kernels))
             if self._tables is None:
                 self._tables = Tables.load(self.kernels)
-            made = plan(recipe, self._tables, release, where)
+            made = make_plan(recipe, self._tables, release, where)
             self._planned[what] = Planned(made, trees.fixed(tree, made.fixups, where))
         return self._planned[what]
 
@@ -252,7 +252,7 @@ class KernelBuilder:
             cached=cached,
             sizes={name: int(facts[name]) for name in ("text", "data", "bss", "image") if name in facts},
             options=options,
-            lost=planned.plan.lost(options),
+            lost=planned.plan.not_granted(options),
             toolchain=facts.get("toolchain", ""),
             key=entry.key,
             userspace=recipe.manifest.userspace,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bisector.adapters.build.log import excerpt, judge, without_folder
 from bisector.errors import BuildFailed, InfrastructureError, PerfbisectError, SourceFailed
-from bisector.schemas.kernel.build_plan import BuildPlan, name_of
+from bisector.schemas.kernel.build_plan import BuildPlan, option_of_line
 
 _KILOBYTES_NEEDED = 64 * 1024
 """A builder with less than 64 MiB left after a failed build had no room, whatever the compiler said."""
@@ -67,9 +67,9 @@ class FailedBuild:
         names = [line.removeprefix(_REFUSED).split("|") for line in lines]
         options = ", ".join(alternatives[0] for alternatives in names)
         unknown = [
-            name_of(alternatives[0])
+            option_of_line(alternatives[0])
             for alternatives in names
-            if not any(defines(name_of(line)) for line in alternatives)
+            if not any(defines(option_of_line(line)) for line in alternatives)
         ]
         details, cure = (
             [self._where],

@@ -8,9 +8,9 @@ from typing import Any
 from bisector.adapters.build.builder import KernelBuilder
 from bisector.errors import PerfbisectError, SourceFailed
 from bisector.schemas.kernel.build_plan import Tables
-from bisector.schemas.kernel.option_history import known
+from bisector.schemas.kernel.option_history import option_at_release
 from bisector.schemas.kernel.recipe import Recipe
-from bisector.schemas.kernel.release import Release, Row
+from bisector.schemas.kernel.release import Release, ReleaseRange
 from bisector.schemas.kernel.toolchain import Toolchain, toolchain_for
 
 
@@ -22,7 +22,7 @@ def check_range(
     warnings: list[str] = []
     rows: list[Toolchain] = []
     for end in dict.fromkeys((first, last)):
-        if not recipe.manifest.holds(end):
+        if not recipe.manifest.covers(end):
             warnings.append(
                 f"the recipe '{recipe.name}' is known to work {recipe.manifest.range}, not for {end}"
             )
@@ -35,7 +35,7 @@ def check_range(
         covering = [
             row.name
             for row in tables.toolchains.toolchain
-            if row.holds(first) and row.holds(last) and row.name != recipe.manifest.toolchain
+            if row.covers(first) and row.covers(last) and row.name != recipe.manifest.toolchain
         ]
         offer = f"; '{covering[0]}' covers the whole range" if covering else ""
         warnings.append(
@@ -82,12 +82,12 @@ def _toolchain(row: Toolchain) -> str:
     return f"{row.name} ({row.range}): {', '.join(filter(None, (row.compiler, row.origin)))}"
 
 
-def _touches(row: Row, first: Release, last: Release) -> bool:
+def _touches(row: ReleaseRange, first: Release, last: Release) -> bool:
     starts = not row.since or Release.parse(row.since) <= last
     return starts and (not row.before or first < Release.parse(row.before))
 
 
-def _when(row: Row, first: Release, last: Release) -> str:
+def _when(row: ReleaseRange, first: Release, last: Release) -> str:
     begins = row.since and first < Release.parse(row.since)
     ends = row.before and last >= Release.parse(row.before)
     return ", begins inside" * bool(begins) + ", ends inside" * bool(ends)
@@ -98,7 +98,7 @@ def _options(recipe: Recipe, tables: Tables, first: Release, last: Release) -> l
     changes = []
     for option in recipe.options:
         before, after = (
-            known(tables.options, option.name, end, recipe.manifest.arch) for end in (first, last)
+            option_at_release(tables.options, option.name, end, recipe.manifest.arch) for end in (first, last)
         )
         if before.expected and not after.expected:
             changes.append(f"{option.name} goes (before {after.row.before})" if after.row else option.name)

@@ -16,7 +16,7 @@ from bisector.adapters.git.backports import needed, write_patch
 from bisector.adapters.system import command as process
 from bisector.errors import InfrastructureError, RequestError, SourceFailed
 from bisector.ports import Fix
-from bisector.schemas.kernel.fixup import Fixup, files_of, fix
+from bisector.schemas.kernel.fixup import Fixup, apply_fixups, edited_paths
 from bisector.schemas.kernel.release import Release, release_of
 
 _GIT_SECONDS = 600.0
@@ -84,14 +84,14 @@ class KernelTrees:
             env = {"GIT_INDEX_FILE": str(folder / "index"), "GIT_WORK_TREE": str(folder / "tree")}
             (folder / "tree").mkdir()
             self._git(["read-tree", tree], own=True, env=env, check=True)
-            listed = self._git(["ls-files", "--", *files_of(fixups)], own=True, env=env, check=True)
+            listed = self._git(["ls-files", "--", *edited_paths(fixups)], own=True, env=env, check=True)
             paths = listed.output.splitlines()
             self._git(["checkout-index", "--", *paths], own=True, env=env, check=True)
             for path in paths:
                 file = folder / "tree" / path
                 # Latin-1 gives every byte back as it was, whatever encoding a file of 2006 has.
                 text = file.read_bytes().decode("latin-1")
-                file.write_bytes(fix(fixups, path, text, where).encode("latin-1"))
+                file.write_bytes(apply_fixups(fixups, path, text, where).encode("latin-1"))
             self._git(["update-index", "--", *paths], own=True, env=env, check=True)
             return self._git(["write-tree"], own=True, env=env, check=True).output.strip()
 
@@ -99,7 +99,7 @@ class KernelTrees:
         """Return the names of the edits that would change something in a tree."""
         self._open_own()
         texts: dict[str, str] = {}
-        for path in files_of(fixups):
+        for path in edited_paths(fixups):
             done = self._git(["cat-file", "blob", f"{tree}:{path}"], own=True)
             if done.code == 0:
                 texts[path] = done.output

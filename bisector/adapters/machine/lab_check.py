@@ -45,17 +45,17 @@ def _has_device(testbed: TestbedSpec) -> None:
 
 
 def _builder(builder: BuilderSpec, cache: Path) -> None:
-    if builder.reach.local:
+    if builder.connection.local:
         _here("building kernels", cache)
         return
-    if builder.reach.key is None:
+    if builder.connection.key is None:
         raise RequestError(
             f"the builder '{builder.name}' has no SSH key",
             cure="set the host variable ansible_ssh_private_key_file in the inventory",
         )
-    reach = builder.reach
+    reach = builder.connection
     host = SSHHost(
-        reach.address, reach.port, reach.user, builder.reach.key, Path("~/.ssh/known_hosts").expanduser()
+        reach.address, reach.port, reach.user, builder.connection.key, Path("~/.ssh/known_hosts").expanduser()
     )
     _answers(host, ("make", "gcc", "flex", "bison", "ccache", "python3"))
 

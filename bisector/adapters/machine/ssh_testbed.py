@@ -207,13 +207,14 @@ class SSHTestbed:
 
 def ssh_host(spec: TestbedSpec) -> SSHHost:
     """Return how a testbed of the inventory is reached. Raises RequestError if it says no key."""
-    if spec.reach.key is None:
+    way = spec.connection
+    if way.key is None:
         raise RequestError(
             f"the testbed '{spec.name}' has no SSH key",
             cure="set the host variable ansible_ssh_private_key_file in the inventory",
         )
     known_hosts = Path(spec.variables.known_hosts).expanduser()
-    return SSHHost(spec.reach.address, spec.reach.port, spec.reach.user, spec.reach.key, known_hosts)
+    return SSHHost(way.address, way.port, way.user, way.key, known_hosts)
 
 
 class _Console:

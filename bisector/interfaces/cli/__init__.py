@@ -18,7 +18,7 @@ import typer
 
 from bisector.errors import PerfbisectError
 from bisector.interfaces.cli import output
-from bisector.interfaces.cli.application import application, settings_of_call
+from bisector.interfaces.cli.application import application, global_options
 
 __all__ = ["main", "run"]
 
@@ -59,23 +59,23 @@ def run(arguments: Sequence[str]) -> int:
         if result == INTERRUPTED:  # the way in which Typer says that it caught Ctrl-C
             raise KeyboardInterrupt
     except PerfbisectError as error:
-        if settings_of_call().debug:
+        if global_options().debug:
             raise
-        output.error(error.message, error.details, error.cure)
+        output.print_error(error.message, error.details, error.cure)
         return error.exit_code
     except typer.TyperException as error:  # Click's usage errors, whose own code is 2
-        output.error(error.format_message(), "", _usage(error))
+        output.print_error(error.format_message(), "", _usage(error))
         return WRONG_REQUEST
     except (KeyboardInterrupt, typer.Abort):
-        output.error("interrupted", "", "")
+        output.print_error("interrupted", "", "")
         return INTERRUPTED
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
-        if settings_of_call().debug:
+        if global_options().debug:
             raise
-        output.error(
+        output.print_error(
             f"perfbisect itself failed: {type(error).__name__}: {error}",
             "This is a mistake in perfbisect, not in what you asked for.",
             "the same command with 'perfbisect --debug ...' shows where; please report that",

@@ -42,11 +42,11 @@ def mark(
     from bisector.schemas.request import Accepted
 
     settings = options.settings()
-    stored = load_report.find(settings, identity)
+    stored = load_report.find_bisection(settings, identity)
     repo = Accepted.model_validate_json(stored.request).request.repo
     sha = services.source(settings, repo).resolve(rev)
     bisections.mark(services.store(settings), stored, sha, verdict, note)  # type: ignore[arg-type]  # checked above
-    output.note(f"{stored.id}: {rev} is {verdict}")
+    output.print_note(f"{stored.id}: {rev} is {verdict}")
 
 
 def discard(
@@ -71,10 +71,10 @@ def discard(
     from bisector.interfaces.cli import load_report, services
 
     settings = options.settings()
-    stored = load_report.find(settings, identity)
+    stored = load_report.find_bisection(settings, identity)
     kind, name = ("boot", boot) if boot is not None else ("testbed", str(testbed))
     bisections.discard(services.store(settings), stored, kind, str(name), note)  # type: ignore[arg-type]
-    output.note(f"{stored.id}: the data of {kind} {name} no longer count")
+    output.print_note(f"{stored.id}: the data of {kind} {name} no longer count")
 
 
 def cancel(identity: options.Id = None) -> None:
@@ -90,6 +90,6 @@ def cancel(identity: options.Id = None) -> None:
     from bisector.interfaces.cli import load_report, services
 
     settings = options.settings()
-    stored = load_report.find(settings, identity)
+    stored = load_report.find_bisection(settings, identity)
     bisections.cancel(services.store(settings), stored)
-    output.note(f"{stored.id} is cancelled; 'perfbisect report {stored.id}' shows how far it came")
+    output.print_note(f"{stored.id} is cancelled; 'perfbisect report {stored.id}' shows how far it came")

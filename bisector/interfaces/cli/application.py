@@ -48,24 +48,24 @@ _MODULES = (
 
 
 @dataclass
-class Call:
+class GlobalOptions:
     """The global options of this command line."""
 
     config: Path | None = None
     debug: bool = False
 
 
-_call = Call()
+_global_options = GlobalOptions()
 
 
-def settings_of_call() -> Call:
+def global_options() -> GlobalOptions:
     """Return the global options that came before the command."""
-    return _call
+    return _global_options
 
 
 def application() -> typer.Typer:
     """Make the application with all its commands."""
-    _call.config, _call.debug = None, False
+    _global_options.config, _global_options.debug = None, False
     app = typer.Typer(
         name="perfbisect",
         help=HELP,
@@ -73,10 +73,10 @@ def application() -> typer.Typer:
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     )
-    app.callback()(_globals)
+    app.callback()(_set_global_options)
     for name in _MODULES:
         importlib.import_module(f"{__package__}.{name}").register(app)
-    _keep_lines(app)
+    _keep_lists_in_help(app)
     return app
 
 
@@ -86,7 +86,7 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def _globals(
+def _set_global_options(
     config: Annotated[
         Path | None,
         typer.Option(help="Settings file. [default: perfbisect.toml, looked for upwards from here]"),
@@ -96,7 +96,7 @@ def _globals(
         bool, typer.Option("--version", is_eager=True, callback=_version, help="Print the version.")
     ] = False,
 ) -> None:
-    _call.config, _call.debug = config, debug
+    _global_options.config, _global_options.debug = config, debug
     logging.basicConfig(
         level=logging.DEBUG if debug else logging.WARNING,
         stream=sys.stderr,
@@ -104,20 +104,20 @@ def _globals(
     )
 
 
-def _keep_lines(app: typer.Typer) -> None:
+def _keep_lists_in_help(app: typer.Typer) -> None:
     """Mark lists and indented lines in help texts, which would be filled into one paragraph otherwise."""
     for command in app.registered_commands:
         text = command.help or (command.callback.__doc__ if command.callback else "") or ""
-        command.help = kept(text)
+        command.help = keep_lists(text)
     for group in app.registered_groups:
         if group.typer_instance is not None:
-            _keep_lines(group.typer_instance)
+            _keep_lists_in_help(group.typer_instance)
     info = app.info
     if isinstance(info.help, str):
-        info.help = kept(info.help)
+        info.help = keep_lists(info.help)
 
 
-def kept(text: str) -> str:
+def keep_lists(text: str) -> str:
     """Return help text whose lists and indented paragraphs Click leaves as they are."""
     paragraphs = inspect.cleandoc(text).split("\n\n")
     return "\n\n".join(f"\b\n{part}" if part.startswith(("* ", "  ")) else part for part in paragraphs)

@@ -57,10 +57,10 @@ def command(
         boots=boots,
         runs=runs,
         fresh=fresh,
-        progress=output.note,
+        progress=output.print_note,
     )
     if as_json:
-        output.facts({**data(result), "kept": str(path)})
+        output.print_json({**data(result), "kept": str(path)})
         return
     print(text(result, path))
 

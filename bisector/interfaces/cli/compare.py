@@ -77,17 +77,17 @@ def compare(
     if not 0 < alpha < 0.5:
         raise RequestError(f"--alpha {alpha:g} must lie between 0 and 0.5")
     limit, ways = _limit(threshold), _ways(better or [])
-    from bisector.interfaces.cli import compare_inputs as reading
+    from bisector.interfaces.cli import compare_inputs
     from bisector.report import comparison
     from bisector.stats import comparison_table
 
-    columns, itself = reading.columns(sources, bisection)
+    columns, itself = compare_inputs.read_columns(sources, bisection)
     if len(columns) < 2:
         raise RequestError(
             "compare needs at least two kernels",
             cure="perfbisect compare old.txt new.txt; the same place twice compares it with itself",
         )
-    columns = reading.directed(columns, ways, unit)
+    columns = compare_inputs.with_directions(columns, ways, unit)
     for name in metric or ():
         if not any(name in s.series for column in columns for s in column):
             known = dict.fromkeys(n for column in columns for s in column for n in s.series)

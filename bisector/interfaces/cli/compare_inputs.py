@@ -26,7 +26,7 @@ _LABELLED = re.compile(r"(?P<label>[^=@/]+)(?:@(?P<testbed>[^=/]+))?=(?P<place>.
 _STORED = re.compile(r"(?P<bisection>[a-z0-9][\w.-]*):(?P<rev>.+)")
 
 
-def columns(wanted: Sequence[str], bisection: str | None) -> tuple[list[Column], bool]:
+def read_columns(wanted: Sequence[str], bisection: str | None) -> tuple[list[Column], bool]:
     """Return one column a kernel, and whether a kernel is compared with itself.
 
     A place that is named twice is dealt into halves. Places with one label are one kernel: on other testbeds,
@@ -72,13 +72,13 @@ def _environment(found: list[Column]) -> None:
                 column[i] = replace(one, notes=(*one.notes, note))
 
 
-def stored_name(place: str) -> tuple[str, str] | None:
+def parse_stored_commit(place: str) -> tuple[str, str] | None:
     """Return (bisection, rev) if a place is written as a commit of a bisection."""
     match = _STORED.fullmatch(place)
     return (match["bisection"], match["rev"]) if match is not None else None
 
 
-def directed(found: list[Column], better: Mapping[str, Direction], unit: str) -> list[Column]:
+def with_directions(found: list[Column], better: Mapping[str, Direction], unit: str) -> list[Column]:
     """Return the columns with the directions and unit that the command line gives; '' is for every metric."""
 
     def told(name: str, series: Series) -> Series:
@@ -125,8 +125,8 @@ def _measured(settings: Settings, bisection: str | None, rev: str) -> list[Sampl
     from bisector.interfaces.cli import load_report
     from bisector.report import stored_samples
 
-    material = load_report.material(settings, load_report.find(settings, bisection))
-    index = load_report.index(settings, material, rev)
+    material = load_report.load_material(settings, bisection)
+    index = load_report.commit_index(settings, material, rev)
     found = stored_samples.sets(material, index, rev, _metrics(material.request, material.goal.metric))
     if not found:
         raise RequestError(

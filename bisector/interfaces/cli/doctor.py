@@ -47,10 +47,10 @@ def doctor(
     settings = options.settings()
     if fix:
         _fix(settings)
-    checks = wiring.host_checks(settings, output.note, probe=probe)
+    checks = wiring.host_checks(settings, output.print_note, probe=probe)
     bad = [check for check in checks if not check.ok]
     if as_json:
-        output.facts(
+        output.print_json(
             [
                 {
                     "name": c.name,
@@ -88,6 +88,6 @@ def _fix(settings: Settings) -> None:
     from bisector.app import wiring
 
     try:
-        wiring.prepare_guests(settings, output.note)
+        wiring.prepare_guests(settings, output.print_note)
     except PerfbisectError as error:
-        output.error(error.message, error.details, error.cure)
+        output.print_error(error.message, error.details, error.cure)

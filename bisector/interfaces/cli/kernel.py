@@ -59,7 +59,7 @@ def build(
         )
         data = kernel_explain.plan_data(plan, edited)
         if as_json:
-            output.facts(data)
+            output.print_json(data)
         else:
             print("\n".join((f"recipe     {data['recipe']}", *kernel_explain.plan_text(data))))
         return
@@ -71,11 +71,11 @@ def build(
         options.patches(apply),
         with_fix or (),
         progress=_progress(),
-        note=output.note,
+        note=output.print_note,
     )
     data = _data(kernel)
     if as_json:
-        output.facts(data)
+        output.print_json(data)
         return
     print(
         output.pairs(
@@ -114,7 +114,7 @@ def explain(
       perfbisect kernel explain v2.6.24 --repo ~/linux
     """
     from bisector.interfaces.cli import kernel_explain, kernel_services, services
-    from bisector.schemas.kernel.recipe import default_for, load_recipe
+    from bisector.schemas.kernel.recipe import load_recipe, with_default_recipe
 
     settings = options.settings(repo=repo)
     name = recipe or settings.recipe
@@ -124,16 +124,16 @@ def explain(
         data = kernel_explain.plan_data(plan, edited)
         kernel = services.cached_kernel(settings, rev, plan.recipe.name)
         if kernel is None:
-            output.note(
+            output.print_note(
                 f"{rev} is not built yet; 'perfbisect kernel build {rev}' does, and tells what it is granted"
             )
         else:
             granted = dict(kernel.options)
-    loaded = plan.recipe if plan is not None else load_recipe(default_for(name))
+    loaded = plan.recipe if plan is not None else load_recipe(with_default_recipe(name))
     rows = kernel_explain.options_of(loaded, plan, granted)
     manifest = loaded.manifest
     if as_json:
-        output.facts(
+        output.print_json(
             {"recipe": loaded.name, **manifest.model_dump(mode="json"), "plan": data, "options": rows}
         )
         return
@@ -170,7 +170,7 @@ def check(
         raise RequestError(f"'{between}' is not a range", cure="write A..B, as in v2.6.18..v2.6.30")
     found = kernel_services.check_range(options.settings(repo=repo), good, bad, recipe, install=install)
     if as_json:
-        output.facts(found)
+        output.print_json(found)
     else:
         print(
             output.pairs(
@@ -201,7 +201,7 @@ def list_kernels(as_json: options.Json = False) -> None:
 
     found = kernel_services.kernels(options.settings())
     if as_json:
-        output.facts(found)
+        output.print_json(found)
         return
     rows = [
         (

@@ -15,7 +15,7 @@ def options_of(
 ) -> list[dict[str, Any]]:
     """Return one row an option. plan: of a commit; granted: its effective configuration, if built."""
     rows = []
-    asked = plan.asked if plan is not None else ()
+    asked = plan.options if plan is not None else ()
     for number, option in enumerate(recipe.options):
         one = asked[number] if asked else None
         rows.append(
@@ -24,8 +24,8 @@ def options_of(
                 "status": option.status,
                 "fragment": option.fragment,
                 "why": option.why,
-                "names": list(one.known.names) if one else [option.name],
-                "expected": one.known.expected if one else True,
+                "names": list(one.at_release.names) if one else [option.name],
+                "expected": one.at_release.expected if one else True,
                 "granted": one.granted(granted) if one and granted is not None else None,
             }
         )

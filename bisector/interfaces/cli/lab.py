@@ -34,21 +34,21 @@ def list_(lab: options.Lab = None, as_json: options.Json = False) -> None:
             "role": "testbed",
             "kind": t.variables.kind,
             "clock": t.variables.clock,
-            "address": "this machine" if t.variables.kind != "ssh" else t.reach.address,
+            "address": "this machine" if t.variables.kind != "ssh" else t.connection.address,
         }
         for t in found.testbeds
     ] + [
         {
             "name": b.name,
             "role": "builder",
-            "kind": "local" if b.reach.local else "ssh",
+            "kind": "local" if b.connection.local else "ssh",
             "clock": "",
-            "address": "this machine" if b.reach.local else b.reach.address,
+            "address": "this machine" if b.connection.local else b.connection.address,
         }
         for b in found.builders
     ]
     if as_json:
-        output.facts({"inventory": str(found.inventory), "machines": rows})
+        output.print_json({"inventory": str(found.inventory), "machines": rows})
         return
     header = ("NAME", "ROLE", "KIND", "CLOCK", "ADDRESS")
     print(output.table(header, [tuple(row[name.lower()] for name in header) for row in rows]))
@@ -66,7 +66,9 @@ def check(lab: options.Lab = None, as_json: options.Json = False) -> None:
 
     results = services.check_lab(options.settings(lab=lab))
     if as_json:
-        output.facts([{"name": r.name, "ok": r.ok, "wrong": r.wrong, "seconds": r.seconds} for r in results])
+        output.print_json(
+            [{"name": r.name, "ok": r.ok, "wrong": r.wrong, "seconds": r.seconds} for r in results]
+        )
     else:
         for r in results:
             said = output.good("answers") if r.ok else output.bad(r.wrong)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bisector.schemas.settings import Settings
 
 
-def find(settings: Settings, wanted: str | None) -> Stored:
+def find_bisection(settings: Settings, wanted: str | None) -> Stored:
     """Return a bisection by id or the unique beginning of one; the latest without a name.
 
     Raises RequestError if there is none, or more than one.
@@ -39,7 +39,7 @@ def find(settings: Settings, wanted: str | None) -> Stored:
     return (exact or matching or [store.load(wanted)])[0]
 
 
-def status(settings: Settings, stored: Stored) -> str:
+def current_status(settings: Settings, stored: Stored) -> str:
     """Return the status; one that was killed as it ran is 'interrupted', whatever it could still write."""
     from bisector.app import bisections
 
@@ -48,13 +48,14 @@ def status(settings: Settings, stored: Stored) -> str:
     return stored.status
 
 
-def material(settings: Settings, stored: Stored, *, so_far: bool = False) -> Material:
-    """Return all that a report of this bisection needs; a repository that is gone costs only the names.
+def load_material(settings: Settings, identity: str | None, *, so_far: bool = False) -> Material:
+    """Return all that a report of a bisection needs. Without the repository only the names are missing.
 
     so_far: with what can be said before the end, which takes the planner seconds on a long history.
     """
     from bisector.schemas.request import Accepted
 
+    stored = find_bisection(settings, identity)
     store = services.store(settings)
     accepted = Accepted.model_validate_json(stored.request)
     records, decisions = store.records(stored.id), store.decisions(stored.id)
@@ -75,7 +76,7 @@ def material(settings: Settings, stored: Stored, *, so_far: bool = False) -> Mat
     return Material(
         id=stored.id,
         created=stored.created,
-        status=status(settings, stored),
+        status=current_status(settings, stored),
         request=_request(accepted.request.model_dump(mode="json")),
         graph=stored.graph,
         goal=accepted.the_goal(),
@@ -106,7 +107,7 @@ def _so_far(
     return planner.so_far(state)
 
 
-def index(settings: Settings, material: Material, rev: str) -> int:
+def commit_index(settings: Settings, material: Material, rev: str) -> int:
     """Return which commit of the bisection a name means. Raises RequestError: unknown, or not part of it."""
     matching = [i for i, sha in enumerate(material.graph.shas) if sha.startswith(rev)]
     if len(matching) == 1:

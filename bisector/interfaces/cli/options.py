@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bisector.errors import RequestError
-from bisector.interfaces.cli.application import settings_of_call
+from bisector.interfaces.cli.application import global_options
 
 if TYPE_CHECKING:
     from bisector.schemas.request import Request
@@ -84,7 +84,7 @@ def settings(*, lab: Path | None = None, repo: Path | None = None) -> Settings:
     """Return the settings of this command line: file, then environment, then options."""
     from bisector.schemas.settings import load_settings
 
-    return load_settings(settings_of_call().config, {"lab": lab, "repo": repo})
+    return load_settings(global_options().config, {"lab": lab, "repo": repo})
 
 
 def request(

@@ -40,7 +40,7 @@ def strong(text: str) -> str:
     return _paint(text, _BOLD, sys.stdout)
 
 
-def error(message: str, details: str, cure: str) -> None:
+def print_error(message: str, details: str, cure: str) -> None:
     """Tell on stderr what happened, why, and what to do about it."""
     lines = [f"{_paint('error:', _RED, sys.stderr)} {message}"]
     lines += [f"  {line}" for line in details.rstrip().splitlines()]
@@ -50,12 +50,12 @@ def error(message: str, details: str, cure: str) -> None:
     print("\n".join(lines), file=sys.stderr, flush=True)
 
 
-def note(text: str) -> None:
+def print_note(text: str) -> None:
     """Tell something beside the result, on stderr."""
     print(text, file=sys.stderr, flush=True)
 
 
-def facts(value: Any) -> None:  # noqa: ANN401 - anything that JSON holds
+def print_json(value: Any) -> None:  # noqa: ANN401 - anything that JSON holds
     """Print a value as JSON on stdout."""
     print(json.dumps(value, indent=2, sort_keys=False, ensure_ascii=False))
 

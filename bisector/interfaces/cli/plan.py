@@ -13,7 +13,7 @@ from bisector.model.records import Booted, Built, Ran
 from bisector.report.phrases import duration
 
 if TYPE_CHECKING:
-    from bisector.interfaces.cli.progress import Expected
+    from bisector.interfaces.cli.progress import ExpectedWork
     from bisector.model.records import CommitGraph, Irrelevant
     from bisector.schemas.request import Accepted
     from bisector.schemas.settings import Settings
@@ -131,7 +131,7 @@ def tell(settings: Settings, accepted: Accepted, graph: CommitGraph, *, as_json:
         "assumptions": list(estimate.assumptions),
     }
     if as_json:
-        output.facts(data)
+        output.print_json(data)
         return
     e = estimate
     source = costs["source"]
@@ -167,12 +167,12 @@ def _relevant(found: Irrelevant | None, relevant: int) -> str:
     )
 
 
-def expected(settings: Settings, accepted: Accepted, graph: CommitGraph) -> Expected:
+def expected(settings: Settings, accepted: Accepted, graph: CommitGraph) -> ExpectedWork:
     """Return what the live display counts down from."""
-    from bisector.interfaces.cli.progress import Expected
+    from bisector.interfaces.cli.progress import ExpectedWork
 
     estimate, costs = _estimate(settings, accepted, graph)
-    return Expected(
+    return ExpectedWork(
         estimate.builds.mean,
         estimate.boots.mean,
         estimate.runs.mean,

@@ -105,7 +105,7 @@ def _split(argument: str) -> tuple[str | None, str]:
 def _read(place: str) -> Profile:
     from bisector.app.import_results import read_profile
 
-    stored = None if place == "-" or Path(place).exists() else compare_inputs.stored_name(place)
+    stored = None if place == "-" or Path(place).exists() else compare_inputs.parse_stored_commit(place)
     if stored is None:
         return read_profile(place)
     return replace(read_profile(_watched(*stored)), name=stored[1])
@@ -117,8 +117,8 @@ def _watched(bisection: str, rev: str) -> str:
     from bisector.report import monitor_results
 
     settings = options.settings()
-    material = load_report.material(settings, load_report.find(settings, bisection))
-    index = load_report.index(settings, material, rev)
+    material = load_report.load_material(settings, bisection)
+    index = load_report.commit_index(settings, material, rev)
     for booted, seen in monitor_results.entries(material):
         if booted.commit == index and (folder := monitor_results.profile_of(seen)):
             return folder
@@ -152,7 +152,7 @@ def _touched(repo: Path | None, commit: str) -> frozenset[str]:
 
     found = touched_functions(options.settings(repo=repo), commit)
     if not found:
-        output.note(f"note: {commit} changes no function of a C source")
+        output.print_note(f"note: {commit} changes no function of a C source")
     return found
 
 

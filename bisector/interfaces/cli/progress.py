@@ -31,7 +31,7 @@ _SILENT = 0.05
 
 
 @dataclass(frozen=True)
-class Expected:
+class ExpectedWork:
     """What the search will probably take, from a simulation of it; seconds are guesses until measured."""
 
     builds: float
@@ -68,11 +68,11 @@ class _Tally:
 
 
 @dataclass
-class Live:
+class ProgressDisplay:
     """Called with every event of a bisection, from any thread. label: names a commit of the graph."""
 
     label: Callable[[int], str]
-    expected: Expected | None = None
+    expected: ExpectedWork | None = None
     terminal: bool = field(default_factory=lambda: output.coloured(sys.stderr))
 
     def __post_init__(self) -> None:
@@ -84,7 +84,7 @@ class Live:
         self._totals = (0, 0, 0)
         self._next: float | None = None
 
-    def __enter__(self) -> Live:
+    def __enter__(self) -> ProgressDisplay:
         return self
 
     def __exit__(

@@ -36,9 +36,9 @@ def list_(as_json: options.Json = False) -> None:
     from bisector.interfaces.cli import load_report, services
 
     settings = options.settings()
-    rows = [_row(s, load_report.status(settings, s)) for s in services.store(settings).list()]
+    rows = [_row(s, load_report.current_status(settings, s)) for s in services.store(settings).list()]
     if as_json:
-        output.facts(rows)
+        output.print_json(rows)
         return
     if not rows:
         print("No bisection yet.")
@@ -59,14 +59,13 @@ def status(identity: options.Id = None, as_json: options.Json = False) -> None:
     from bisector.interfaces.cli import load_report
 
     settings = options.settings()
-    stored = load_report.find(settings, identity)
-    material = load_report.material(settings, stored)
+    material = load_report.load_material(settings, identity)
     data = _status(material)
     if as_json:
-        output.facts(data)
+        output.print_json(data)
         return
     rows = {
-        "bisection": f"{stored.id}, {data['status']}",
+        "bisection": f"{data['id']}, {data['status']}",
         "range": f"{data['candidates']} candidates, {data['tested']} commits tested",
         "spent": ", ".join(f"{name}: {text}" for name, text in data["costs"].items() if name != "overhead"),
     }
@@ -94,14 +93,14 @@ def show(
     from bisector.report import json_report, trials
 
     settings = options.settings()
-    material = load_report.material(settings, load_report.find(settings, identity))
+    material = load_report.load_material(settings, identity)
     if rev is None:
         if as_json:
-            output.facts(json_report.render(material)["trials"])
+            output.print_json(json_report.render(material)["trials"])
         else:
             print("\n".join(trials.lines(material)).strip("\n"))
         return
-    index = load_report.index(settings, material, rev)
+    index = load_report.commit_index(settings, material, rev)
     known: dict[str, Any] = {
         "commit": material.graph.shas[index],
         "subject": material.commit(index).subject,
@@ -114,7 +113,7 @@ def show(
         "facts": dict(material.facts(index)),
     }
     if as_json:
-        output.facts(known)
+        output.print_json(known)
         return
     kernel = known["kernel"]
     print(
@@ -151,11 +150,11 @@ def report(
     from bisector.report import json_report, text
 
     settings = options.settings()
-    material = load_report.material(settings, load_report.find(settings, identity), so_far=True)
+    material = load_report.load_material(settings, identity, so_far=True)
     content = json.dumps(json_report.render(material), indent=2) + "\n" if as_json else text.render(material)
     if to is not None:
         to.write_text(content, encoding="utf-8")
-        output.note(f"report written to {to}")
+        output.print_note(f"report written to {to}")
     else:
         print(content, end="")
 
@@ -173,7 +172,10 @@ def log(identity: options.Id = None) -> None:
     from bisector.report import bisect_log
 
     settings = options.settings()
-    print(bisect_log.render(load_report.material(settings, load_report.find(settings, identity))), end="")
+    print(
+        bisect_log.render(load_report.load_material(settings, identity)),
+        end="",
+    )
 
 
 def result(material: Material) -> str:

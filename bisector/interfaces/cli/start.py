@@ -13,11 +13,11 @@ import typer
 
 from bisector.errors import PerfbisectError, RequestError
 from bisector.interfaces.cli import options, output
-from bisector.interfaces.cli.application import settings_of_call
+from bisector.interfaces.cli.application import global_options
 from bisector.model.records import EXIT_CODES
 
 if TYPE_CHECKING:
-    from bisector.interfaces.cli.progress import Expected
+    from bisector.interfaces.cli.progress import ExpectedWork
     from bisector.interfaces.cli.services import Stored
     from bisector.schemas.request import Accepted
     from bisector.schemas.settings import Settings
@@ -104,13 +104,13 @@ def start(
         plan.tell(settings, accepted, graph, as_json=as_json)
         return
     for note in accept.unseen(accepted):
-        output.note(f"note: {note}")
+        output.print_note(f"note: {note}")
     for note in wiring.source(settings, request.repo).notes():
-        output.note(f"note: {note}")
+        output.print_note(f"note: {note}")
     store = wiring.store(settings)
     stored, new = bisections.begin(store, accepted, graph, time.time())
     count = sum(graph.candidate)
-    output.note(
+    output.print_note(
         f"bisection {stored.id}: {'going on with ' if not new else ''}{count} candidates, "
         f"decided by {accepted.the_goal().metric.name}, clock '{accepted.clock}'"
     )
@@ -138,14 +138,14 @@ def resume(identity: options.Id = None, as_json: options.Json = False) -> None:
             raise RequestError("every bisection has ended", cure="'perfbisect list' shows them")
         stored = unfinished[0]
     else:
-        stored = load_report.find(settings, identity)
+        stored = load_report.find_bisection(settings, identity)
     if stored.status == "cancelled":
         raise RequestError(
             f"the bisection '{stored.id}' was cancelled",
             cure="'perfbisect start' with its request begins anew",
         )
     accepted = Accepted.model_validate_json(stored.request)
-    output.note(f"bisection {stored.id}: going on")
+    output.print_note(f"bisection {stored.id}: going on")
     raise typer.Exit(_run(settings, stored, accepted, as_json=as_json))
 
 
@@ -153,7 +153,7 @@ def _run(settings: Settings, stored: Stored, accepted: Accepted, *, as_json: boo
     """Run to the end, or watch another process do it; write and print the report; return the exit code."""
     from bisector.app import bisections, wiring
     from bisector.interfaces.cli import services
-    from bisector.interfaces.cli.progress import Live
+    from bisector.interfaces.cli.progress import ProgressDisplay
 
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
@@ -168,7 +168,7 @@ def _run(settings: Settings, stored: Stored, accepted: Accepted, *, as_json: boo
 
     services.keep_host(settings, stored.id)
     try:
-        with Live(label, _expected(settings, stored, accepted)) as live:
+        with ProgressDisplay(label, _expected(settings, stored, accepted)) as live:
             try:
                 conclusion = bisections.run(
                     stored, wiring.services(settings, accepted, stop.is_set), live, stop
@@ -176,7 +176,7 @@ def _run(settings: Settings, stored: Stored, accepted: Accepted, *, as_json: boo
             except bisections.Busy as busy:
                 if busy.bisection != stored.id:
                     raise
-                output.note("another process runs it; watching")
+                output.print_note("another process runs it; watching")
                 store = wiring.store(settings)
                 conclusion = bisections.follow(
                     store, stored.id, lambda: bisections.runner(settings.state_dir) == stored.id, live
@@ -187,7 +187,7 @@ def _run(settings: Settings, stored: Stored, accepted: Accepted, *, as_json: boo
     return EXIT_CODES[conclusion.ending]
 
 
-def _expected(settings: Settings, stored: Stored, accepted: Accepted) -> Expected | None:
+def _expected(settings: Settings, stored: Stored, accepted: Accepted) -> ExpectedWork | None:
     from bisector.interfaces.cli import plan
 
     try:
@@ -202,15 +202,17 @@ def _write(settings: Settings, identity: str) -> tuple[Path, Path] | None:
     from bisector.report import json_report, text
 
     try:
-        material = load_report.material(settings, load_report.find(settings, identity), so_far=True)
+        material = load_report.load_material(settings, identity, so_far=True)
         folder = settings.state_dir / "bisections" / identity
         paths = folder / "report.txt", folder / "report.json"
         paths[0].write_text(text.render(material), encoding="utf-8")
         paths[1].write_text(json.dumps(json_report.render(material), indent=2) + "\n", encoding="utf-8")
     except (OSError, PerfbisectError) as error:
-        # the search has ended well or badly by itself; a full disk must not turn one into the other
-        output.note(f"the report could not be written: {error}; 'perfbisect report {identity}' prints it")
-        if settings_of_call().debug:
+        # a full disk must not change how the search ended
+        output.print_note(
+            f"the report could not be written: {error}; 'perfbisect report {identity}' prints it"
+        )
+        if global_options().debug:
             raise
         return None
     return paths
@@ -220,9 +222,9 @@ def _print(settings: Settings, identity: str, *, as_json: bool) -> None:
     from bisector.interfaces.cli import load_report
     from bisector.report import json_report, text
 
-    material = load_report.material(settings, load_report.find(settings, identity))
+    material = load_report.load_material(settings, identity)
     if as_json:
-        output.facts(json_report.render(material))
+        output.print_json(json_report.render(material))
         return
     print("\n" + text.short(material), end="")
     folder = settings.state_dir / "bisections" / identity

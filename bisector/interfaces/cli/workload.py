@@ -42,7 +42,7 @@ def list_(folder: Folder = None, as_json: Json = False) -> None:
 
     found = list_workloads(folder)
     if as_json:
-        output.facts([_data(w) for w in found])
+        output.print_json([_data(w) for w in found])
         return
     rows = [(w.name, _deciding(w), w.manifest.description.split("\n")[0]) for w in found]
     print(output.table(("NAME", "DECIDED BY", "DESCRIPTION"), rows))
@@ -65,7 +65,7 @@ def show(
 
     workload = load_workload(name, folder)
     if as_json:
-        output.facts(_data(workload))
+        output.print_json(_data(workload))
         return
     manifest = workload.manifest
     print(output.strong(workload.name))
@@ -136,7 +136,8 @@ def run(
     from bisector.report import monitor_results
     from bisector.schemas.workload.workload import load_workload
 
-    workload = load_workload(name, folder).with_parameters(options.parameters(param)).watched(monitor or ())
+    workload = load_workload(name, folder).with_parameters(options.parameters(param))
+    workload = workload.with_monitors(monitor or ())
     warmup, wanted = workload.manifest.warmup, runs or workload.manifest.runs
     done: list[dict[str, Any]] = []
     watched: list[dict[str, Any]] = []
@@ -144,7 +145,11 @@ def run(
         place = keep or Path(scratch)
         if rev is None:
             results = single_run.try_workload(
-                workload, wanted, place, output.note, lambda seen: watched.append(dataclasses.asdict(seen))
+                workload,
+                wanted,
+                place,
+                output.print_note,
+                lambda seen: watched.append(dataclasses.asdict(seen)),
             )
         else:
             settings = options.settings(repo=repo)
@@ -156,7 +161,7 @@ def run(
                 order,
                 wanted,
                 place,
-                output.note,
+                output.print_note,
                 testbed_name=testbed,
                 on_observed=lambda seen: watched.append(dataclasses.asdict(seen)),
             )
@@ -171,7 +176,7 @@ def run(
     for entry in watched:
         entry["folder"] = str(entry["folder"]) if keep is not None else ""
     if as_json:
-        output.facts({"workload": workload.name, "runs": done, "monitors": watched})
+        output.print_json({"workload": workload.name, "runs": done, "monitors": watched})
         return
     for entry in watched:
         print("\n".join(monitor_results.lines(entry)))
@@ -198,9 +203,9 @@ def new(
 
       perfbisect workload new my-workload
     """
-    from bisector.schemas.workload.template import write_new
+    from bisector.schemas.workload.template import write_template
 
-    folder = write_new(name, parent)
+    folder = write_template(name, parent)
     place = folder if folder.is_absolute() else f"./{folder}"
     print(f"{place} is there; change {folder.name}.sh, then try it: perfbisect workload check {place}")
 
@@ -229,7 +234,8 @@ def check(
     from bisector.app.workload_check import check_workload
     from bisector.schemas.workload.workload import load_workload
 
-    workload = load_workload(name, folder).with_parameters(options.parameters(param)).watched(monitor or ())
+    workload = load_workload(name, folder).with_parameters(options.parameters(param))
+    workload = workload.with_monitors(monitor or ())
     wrong, findings = False, []
     requires = workload.manifest.requires
     asks = requires.block_device is not None or requires.cpus > 1
@@ -241,7 +247,7 @@ def check(
             paint = {"ok": output.good, "note": output.doubtful, "no": output.bad}[finding.state]
             print(f"{paint(finding.state):<6}{finding.what}: {finding.words}")
     if as_json:
-        output.facts(findings)
+        output.print_json(findings)
     if wrong:
         raise typer.Exit(1)
 
@@ -273,7 +279,7 @@ def _metric(metric: Any) -> str:  # noqa: ANN401 - MetricManifest; pydantic is i
     return f"{said}, threshold {metric.threshold}{decides}"
 
 
-def _requires(requires: Any) -> list[str]:  # noqa: ANN401 - RequiresManifest; pydantic is imported late
+def _requires(requires: Any) -> list[str]:  # noqa: ANN401 - Requirements; pydantic is imported late
     said = [f"package {name}" for name in requires.packages]
     said += [f"kernels with {name}" for name in requires.fragments]
     said += [f"a block device of {requires.block_device}"] if requires.block_device else []

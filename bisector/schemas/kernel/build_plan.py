@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from bisector.schemas.kernel.fixup import Fixup, fixups_for, load_fixups
-from bisector.schemas.kernel.option_history import Known, OptionRow, known, load_options
+from bisector.schemas.kernel.fixup import Fixup, fixups_at, load_fixups
+from bisector.schemas.kernel.option_history import OptionAtRelease, OptionRow, load_options, option_at_release
 from bisector.schemas.kernel.recipe import Option, Recipe, load_recipe
 from bisector.schemas.kernel.release import Release
 from bisector.schemas.kernel.toolchain import Toolchain, Toolchains, load_toolchains, toolchain_for
@@ -34,25 +34,25 @@ class Tables:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PlannedOption:
     """One option of the recipe as a commit of some age is asked for it."""
 
     option: Option
-    known: Known
+    at_release: OptionAtRelease
 
     @property
     def lines(self) -> tuple[str, ...]:
         """The lines of a .config that grant it, under each of its names."""
-        return tuple(line_of(name, self.option.value) for name in self.known.names)
+        return tuple(config_line(name, self.option.value) for name in self.at_release.names)
 
     @property
     def required(self) -> bool:
         """Whether the build fails without it."""
-        return self.option.status == "required" and self.known.expected
+        return self.option.status == "required" and self.at_release.expected
 
     def granted(self, options: Mapping[str, str]) -> bool:
         """Whether an effective configuration (NAME -> value, absent means off) has it."""
-        return any(options.get(name, "") == self.option.value for name in self.known.names)
+        return any(options.get(name, "") == self.option.value for name in self.at_release.names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,24 +63,26 @@ class BuildPlan:
     release: Release
     toolchain: Toolchain
     fixups: tuple[Fixup, ...]
-    asked: tuple[Asked, ...]
+    options: tuple[PlannedOption, ...]
 
     @property
     def config(self) -> str:
         """The fragments as one, for the kernel's merge script or for KCONFIG_ALLCONFIG."""
-        return "".join(f"{line}\n" for asked in self.asked for line in asked.lines)
+        return "".join(f"{line}\n" for planned in self.options for line in planned.lines)
 
     @property
     def required(self) -> str:
         """What must be granted, a line an option; '|' between the names of one."""
-        return "".join("|".join(asked.lines) + "\n" for asked in self.asked if asked.required)
+        return "".join("|".join(planned.lines) + "\n" for planned in self.options if planned.required)
 
-    def lost(self, options: Mapping[str, str]) -> tuple[str, ...]:
+    def not_granted(self, options: Mapping[str, str]) -> tuple[str, ...]:
         """Return the names of wanted options that exist at this age and were not granted."""
         return tuple(
-            asked.option.name
-            for asked in self.asked
-            if asked.option.status == "wanted" and asked.known.expected and not asked.granted(options)
+            planned.option.name
+            for planned in self.options
+            if planned.option.status == "wanted"
+            and planned.at_release.expected
+            and not planned.granted(options)
         )
 
     def digest(self, layout: int = 0) -> str:
@@ -105,7 +107,7 @@ class BuildPlan:
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def plan(recipe: Recipe, tables: Tables, release: Release, where: str) -> BuildPlan:
+def make_plan(recipe: Recipe, tables: Tables, release: Release, where: str) -> BuildPlan:
     """Return how a commit of this age is built. where: names it in errors.
 
     Raises RequestError for a toolchain that no row has, SourceFailed if no row covers the commit.
@@ -114,9 +116,11 @@ def plan(recipe: Recipe, tables: Tables, release: Release, where: str) -> BuildP
         recipe=recipe,
         release=release,
         toolchain=toolchain_for(tables.toolchains, recipe.manifest.toolchain, release, where),
-        fixups=fixups_for(tables.fixups, release),
-        asked=tuple(
-            Asked(option, known(tables.options, option.name, release, recipe.manifest.arch))
+        fixups=fixups_at(tables.fixups, release),
+        options=tuple(
+            PlannedOption(
+                option, option_at_release(tables.options, option.name, release, recipe.manifest.arch)
+            )
             for option in recipe.options
         ),
     )
@@ -124,14 +128,14 @@ def plan(recipe: Recipe, tables: Tables, release: Release, where: str) -> BuildP
 
 def load_plan(recipe: str, release: Release, where: str, kernels: Path | None = None) -> BuildPlan:
     """Read a recipe and the tables, and return the plan for a commit of this age."""
-    return plan(load_recipe(recipe, kernels), Tables.load(kernels), release, where)
+    return make_plan(load_recipe(recipe, kernels), Tables.load(kernels), release, where)
 
 
-def line_of(name: str, value: str) -> str:
+def config_line(name: str, value: str) -> str:
     """Return an option as .config and the kernel's own merge script write it."""
     return f"CONFIG_{name}={value}" if value else f"# CONFIG_{name} is not set"
 
 
-def name_of(line: str) -> str:
+def option_of_line(line: str) -> str:
     """Return the option that such a line is about, without CONFIG_."""
     return line.removeprefix("# ").removeprefix("CONFIG_").split("=")[0].split(" ")[0]

@@ -15,11 +15,11 @@ from pydantic import Field, field_validator
 
 from bisector.errors import RequestError, SourceFailed
 from bisector.resources import resource
-from bisector.schemas.kernel.release import Release, Row, refuse_overlaps
+from bisector.schemas.kernel.release import Release, ReleaseRange, refuse_overlaps
 from bisector.schemas.loading import Spec, load_toml
 
 
-class Fixup(Row):
+class Fixup(ReleaseRange):
     """One edit: every match of `pattern` in each of `files` becomes `replacement`.
 
     need: 'must' refuses a tree that has a file but neither the pattern nor what it becomes; 'may' is for
@@ -78,12 +78,12 @@ def load_fixups(kernels: Path | None = None) -> tuple[Fixup, ...]:
     return rows
 
 
-def fixups_for(rows: Sequence[Fixup], release: Release) -> tuple[Fixup, ...]:
+def fixups_at(rows: Sequence[Fixup], release: Release) -> tuple[Fixup, ...]:
     """Return the rows for a commit of this age, in the order of the file."""
-    return tuple(row for row in rows if row.holds(release))
+    return tuple(row for row in rows if row.covers(release))
 
 
-def fix(rows: Sequence[Fixup], path: str, text: str, where: str) -> str:
+def apply_fixups(rows: Sequence[Fixup], path: str, text: str, where: str) -> str:
     """Make every edit of the rows that concern a file. where: names the commit in errors.
 
     Raises SourceFailed naming the row if what it must change is not there.
@@ -108,6 +108,6 @@ def _made(row: Fixup, text: str) -> bool:
     return bool(plain) and plain in text
 
 
-def files_of(rows: Sequence[Fixup]) -> tuple[str, ...]:
+def edited_paths(rows: Sequence[Fixup]) -> tuple[str, ...]:
     """Return the paths that the rows edit, each once, in order."""
     return tuple(dict.fromkeys(path for row in rows for path in row.files))

@@ -14,11 +14,11 @@ from pathlib import Path
 from pydantic import Field
 
 from bisector.resources import resource
-from bisector.schemas.kernel.release import Release, Row, refuse_overlaps
+from bisector.schemas.kernel.release import Release, ReleaseRange, refuse_overlaps
 from bisector.schemas.loading import Spec, load_toml
 
 
-class OptionRow(Row):
+class OptionRow(ReleaseRange):
     """One option. Outside of its range it may be missing, and nobody is blamed for it."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9_]+$", description="without CONFIG_")
@@ -34,7 +34,7 @@ class Options(Spec):
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class OptionAtRelease:
     """What a commit of some age may call an option, the youngest name first.
 
     expected: whether it must be there; row: what says so, None for an option that every release has.
@@ -55,17 +55,19 @@ def load_options(kernels: Path | None = None) -> Mapping[str, OptionRow]:
     return {row.name: row for row in rows}
 
 
-def known(rows: Mapping[str, OptionRow], name: str, release: Release, arch: str) -> Known:
+def option_at_release(
+    rows: Mapping[str, OptionRow], name: str, release: Release, arch: str
+) -> OptionAtRelease:
     """Return what a commit of this age calls an option, and whether it must have it."""
     row = rows.get(name)
     if row is None:
-        return Known((name,), True)
+        return OptionAtRelease((name,), True)
     if row.arch and arch not in row.arch:
-        return Known((name,), False, row)
-    if row.holds(release):
-        return Known((name,), True, row)
+        return OptionAtRelease((name,), False, row)
+    if row.covers(release):
+        return OptionAtRelease((name,), True, row)
     young = not row.since or release >= Release.parse(row.since)
     if young or not row.was or row.was == name:
-        return Known((name,), False, row)
-    older = known(rows, row.was, release, arch)
-    return Known((name, *older.names), older.expected, row)
+        return OptionAtRelease((name,), False, row)
+    older = option_at_release(rows, row.was, release, arch)
+    return OptionAtRelease((name, *older.names), older.expected, row)

@@ -18,7 +18,7 @@ from pydantic import Field
 from bisector.errors import RequestError
 from bisector.resources import resource
 from bisector.schemas.kernel.base_config import base_config
-from bisector.schemas.kernel.release import Release, Row, refuse_overlaps
+from bisector.schemas.kernel.release import Release, ReleaseRange, refuse_overlaps
 from bisector.schemas.loading import load_toml, nearest
 
 AUTO = "auto"
@@ -34,7 +34,7 @@ _SET = re.compile(r"CONFIG_(?P<name>[A-Za-z0-9_]+)=(?P<value>\S.*)")
 _UNSET = re.compile(r"# CONFIG_(?P<name>[A-Za-z0-9_]+) is not set")
 
 
-class RecipeManifest(Row):
+class RecipeManifest(ReleaseRange):
     """The TOML file. Its range says for which releases it is known to work."""
 
     summary: str = Field(min_length=1)
@@ -135,7 +135,7 @@ def is_auto(name: str) -> bool:
     return name.split(_AND)[0] == AUTO
 
 
-def default_for(name: str) -> str:
+def with_default_recipe(name: str) -> str:
     """Return a recipe's name, 'auto' in it replaced by the default."""
     return with_fragments(DEFAULT_RECIPE, name.split(_AND)[1:]) if is_auto(name) else name
 
@@ -186,7 +186,7 @@ def load_recipe(name: str, kernels: Path | None = None) -> Recipe:
     return Recipe(name, path, manifest, asked_for, base_config(manifest.base, kernels / "configs", path))
 
 
-def chosen(name: str, releases: Sequence[Release], kernels: Path | None = None) -> str:
+def resolve_recipe_name(name: str, releases: Sequence[Release], kernels: Path | None = None) -> str:
     """Return a recipe's name, 'auto' in it replaced by the one for commits of these ages.
 
     Raises RequestError if none covers them.
@@ -204,7 +204,7 @@ def choose_recipe(releases: Sequence[Release], arch: str = "x86_64", kernels: Pa
     folder = (kernels or resource("kernels")) / "recipes"
     manifests = {name: load_toml(folder / f"{name}.toml", RecipeManifest) for name in list_recipes(kernels)}
     offered = {name: one for name, one in manifests.items() if one.auto and one.arch == arch}
-    fitting = [name for name, one in offered.items() if all(one.holds(release) for release in releases)]
+    fitting = [name for name, one in offered.items() if all(one.covers(release) for release in releases)]
     if not fitting:
         ages = " and ".join(dict.fromkeys(str(release) for release in sorted(releases)))
         raise RequestError(

@@ -60,7 +60,7 @@ def release_of(makefile: str) -> Release | None:
     return Release(major, minor, sub, int(candidate[1]) if candidate else _FINAL)
 
 
-class Row(Spec):
+class ReleaseRange(Spec):
     """One row of a table: it holds for commits that have `since` behind them and `before` not yet."""
 
     since: str = Field(
@@ -77,7 +77,7 @@ class Row(Spec):
             Release.parse(value)
         return value
 
-    def holds(self, release: Release) -> bool:
+    def covers(self, release: Release) -> bool:
         """Return whether it holds for a commit of this age."""
         after_start = not self.since or release >= Release.parse(self.since)
         return after_start and (not self.before or release < Release.parse(self.before))

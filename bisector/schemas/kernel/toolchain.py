@@ -16,7 +16,7 @@ from pydantic import Field, field_validator, model_validator
 
 from bisector.errors import RequestError, SourceFailed
 from bisector.resources import resource
-from bisector.schemas.kernel.release import Release, Row, refuse_overlaps
+from bisector.schemas.kernel.release import Release, ReleaseRange, refuse_overlaps
 from bisector.schemas.loading import Spec, load_toml, nearest
 
 Driver = Literal["tuxmake", "make"]
@@ -40,7 +40,7 @@ class Archive(Spec):
 _IMAGE = re.compile(r"[a-z0-9][a-zA-Z0-9._:/-]*@sha256:[0-9a-f]{64}")
 
 
-class Toolchain(Row):
+class Toolchain(ReleaseRange):
     """One compiler and how it is called, for the trees of a range."""
 
     name: str = Field(min_length=1)
@@ -154,7 +154,7 @@ class Toolchain(Row):
         return "\n".join([*loop, *cases, "    esac", "done"]) + "\n"
 
 
-class Unbuildable(Row):
+class Unbuildable(ReleaseRange):
     """Releases that no known toolchain builds or boots, and why."""
 
     name: str = Field(min_length=1)
@@ -197,13 +197,13 @@ def toolchain_for(table: Toolchains, name: str, release: Release, where: str) ->
             f"there is no toolchain '{name}'{nearest(name, known)}", details=f"toolchains: {', '.join(known)}"
         )
     for broken in table.unbuildable:
-        if broken.holds(release):
+        if broken.covers(release):
             raise SourceFailed(
                 f"{where} ({release}) cannot be built: {broken.reason}",
                 details=f"kernels/toolchains.toml: the row '{broken.name}', {broken.range}",
             )
     for row in rows:
-        if row.holds(release):
+        if row.covers(release):
             return row
     raise SourceFailed(
         f"{where} ({release}) is outside of what the toolchain '{name}' builds",

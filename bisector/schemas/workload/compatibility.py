@@ -14,27 +14,27 @@ from bisector.schemas.workload.workload import Workload
 
 
 @dataclass(frozen=True, slots=True)
-class Lack:
+class MissingResource:
     """What is missing on a testbed, and what to do about it."""
 
-    words: str
+    description: str
     cure: str
 
 
-def lacks(workload: Workload, testbed: TestbedSpec) -> tuple[Lack, ...]:
+def missing_resources(workload: Workload, testbed: TestbedSpec) -> tuple[MissingResource, ...]:
     """Return what the workload needs and the testbed has not."""
     needed, has = workload.manifest.requires, testbed.variables
     found = []
     if has.kind == "libvirt" and has.cpus < needed.cpus:
         found.append(
-            Lack(
+            MissingResource(
                 f"{count(needed.cpus, 'CPU')}: it has {has.cpus}",
                 f"set perfbisect_cpus: {needed.cpus} in the inventory",
             )
         )
     if needed.block_device and has.kind != "libvirt" and not has.block_device:
         found.append(
-            Lack(
+            MissingResource(
                 f"a block device of {needed.block_device} that it may overwrite: the inventory names none",
                 "set perfbisect_block_device: /dev/disk/by-id/... for it; what is on it will be lost",
             )
@@ -44,10 +44,10 @@ def lacks(workload: Workload, testbed: TestbedSpec) -> tuple[Lack, ...]:
 
 def check_testbed(workload: Workload, testbed: TestbedSpec) -> None:
     """Raise RequestError naming everything that the testbed lacks for this workload."""
-    found = lacks(workload, testbed)
+    found = missing_resources(workload, testbed)
     if found:
         raise RequestError(
             f"the workload '{workload.name}' cannot run on the testbed '{testbed.name}'",
-            details="\n".join(f"it needs {lack.words}" for lack in found),
-            cure="; ".join(lack.cure for lack in found),
+            details="\n".join(f"it needs {missing.description}" for missing in found),
+            cure="; ".join(missing.cure for missing in found),
         )

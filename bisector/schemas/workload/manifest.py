@@ -14,10 +14,16 @@ from pydantic import Field, field_validator, model_validator
 from bisector.model.records import TestbedClock
 from bisector.schemas.loading import Spec
 from bisector.schemas.workload.metric import MetricManifest, check_pattern, check_ratio
-from bisector.schemas.workload.monitors import Monitors, listed
+from bisector.schemas.workload.monitors import Monitors, monitors_by_name
 from bisector.schemas.workload.monitors import Userspace as Userspace
-from bisector.schemas.workload.parameter_matrix import BLOCK_DEVICE, Point, fixed, placeholders, points
-from bisector.schemas.workload.requirements import EnvironmentManifest, RequiresManifest
+from bisector.schemas.workload.parameter_matrix import (
+    BLOCK_DEVICE,
+    Point,
+    placeholders,
+    points,
+    single_values,
+)
+from bisector.schemas.workload.requirements import Environment, Requirements
 
 ParseKind = Literal["key-value", "time", "json", "regex", "results"]
 
@@ -48,7 +54,7 @@ class WorkloadManifest(Spec):
     cleanup: tuple[tuple[str, ...], ...] = Field(
         default=(), description="commands when a boot is left, however the runs went"
     )
-    requires: RequiresManifest = Field(default_factory=lambda: RequiresManifest())
+    requires: Requirements = Field(default_factory=lambda: Requirements())
     build: tuple[tuple[str, ...], ...] = Field(
         default=(),
         description="commands run on this machine in a copy of the workload's folder, once a bisection; "
@@ -65,7 +71,7 @@ class WorkloadManifest(Spec):
     settle: float = Field(default=0.0, ge=0, description="seconds of rest before the first run of a boot")
     pause: float = Field(default=0.0, ge=0, description="seconds of rest between runs")
     timeout: float = Field(default=300.0, gt=0, description="seconds of host time after which a run has hung")
-    environment: EnvironmentManifest = Field(default_factory=EnvironmentManifest)
+    environment: Environment = Field(default_factory=Environment)
     monitors: Monitors = Field(
         default_factory=Monitors,
         description="what is watched in extra runs after the samples of a boot: names, or names with options",
@@ -104,7 +110,7 @@ class WorkloadManifest(Spec):
     @field_validator("monitors", mode="before")
     @classmethod
     def _by_name(cls, value: Any) -> Any:  # noqa: ANN401 - whatever the file holds
-        return listed(value)
+        return monitors_by_name(value)
 
     @field_validator("decides_at", mode="before")
     @classmethod
@@ -148,7 +154,7 @@ class WorkloadManifest(Spec):
 
     def programs(self) -> tuple[str, ...]:
         """Return what `requires.programs` names, with parameters replaced."""
-        return Point().command(self.requires.programs, fixed(self.parameters))
+        return Point().command(self.requires.programs, single_values(self.parameters))
 
     def expanded_metrics(self) -> tuple[MetricManifest, ...]:
         """Return the metrics of all points: 'real[threads=4x]' for each point of a matrix."""

@@ -19,7 +19,7 @@ from bisector.schemas.loading import Spec, nearest
 Userspace = Literal["debian", "initramfs"]
 """As `ports.Userspace`."""
 
-PERF = "linux-perf"
+PERF_PACKAGE = "linux-perf"
 """The Debian package that brings perf; a guest gets an image with it."""
 
 FTRACE_FRAGMENT = "ftrace"
@@ -94,33 +94,33 @@ class Monitors(Spec):
 
     def names(self) -> tuple[str, ...]:
         """Return those asked for, as users write them."""
-        return tuple(name for name, found in self._all() if found is not None)
+        return tuple(name for name, found in self._by_name() if found is not None)
 
     def packages(self) -> tuple[str, ...]:
         """Return the Debian packages that they need."""
-        return (PERF,) if self.perf_stat or self.perf_record else ()
+        return (PERF_PACKAGE,) if self.perf_stat or self.perf_record else ()
 
-    def _all(self) -> Iterator[tuple[str, Spec | None]]:
+    def _by_name(self) -> Iterator[tuple[str, Spec | None]]:
         for name, info in type(self).model_fields.items():
             yield info.alias or name, getattr(self, name)
 
-    def with_asked(self, asked: Sequence[str]) -> Monitors:
+    def with_requested(self, asked: Sequence[str]) -> Monitors:
         """Return these and what `--monitor` asks for: 'NAME' or 'NAME=A,B', which replaces the manifest's.
 
         Raises RequestError naming what is known.
         """
-        data = {name: found.model_dump() for name, found in self._all() if found is not None}
+        data = {name: found.model_dump() for name, found in self._by_name() if found is not None}
         for text in asked:
             name, equals, items = text.partition("=")
-            if name not in NAMES:
+            if name not in MONITOR_NAMES:
                 raise RequestError(
-                    f"--monitor: there is no monitor '{name}'{nearest(name, NAMES)}",
-                    details=f"known: {', '.join(NAMES)}",
+                    f"--monitor: there is no monitor '{name}'{nearest(name, MONITOR_NAMES)}",
+                    details=f"known: {', '.join(MONITOR_NAMES)}",
                 )
             if not equals:
                 data.setdefault(name, {})
                 continue
-            key = _ITEMS.get(name)
+            key = _LIST_KEYS.get(name)
             if key is None or not items:
                 raise RequestError(
                     f"--monitor {text}: "
@@ -139,13 +139,13 @@ class Monitors(Spec):
             ) from error
 
 
-NAMES = tuple(info.alias or name for name, info in Monitors.model_fields.items())
+MONITOR_NAMES = tuple(info.alias or name for name, info in Monitors.model_fields.items())
 
-_ITEMS = {"perf-stat": "events", "perf-record": "frequency", "ftrace": "functions", "proc": "files"}
+_LIST_KEYS = {"perf-stat": "events", "perf-record": "frequency", "ftrace": "functions", "proc": "files"}
 """What a list after 'NAME=' on the command line means."""
 
 
-def listed(value: object) -> object:
+def monitors_by_name(value: object) -> object:
     """Return the key `monitors` as a mapping: a list of names asks for each with its defaults."""
     if isinstance(value, list) and all(isinstance(name, str) for name in value):
         return {name: {} for name in value}

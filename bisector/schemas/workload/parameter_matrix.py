@@ -55,7 +55,7 @@ def points(parameters: Mapping[str, Sequence[str]]) -> tuple[Point, ...]:
     return tuple(found)
 
 
-def fixed(parameters: Mapping[str, Sequence[str]]) -> dict[str, str]:
+def single_values(parameters: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """Return the parameters that have one value."""
     return {name: values[0] for name, values in parameters.items() if len(values) == 1}
 

@@ -7,14 +7,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
-from bisector.schemas.host_settings import CPUS, HostManifest, Switch
+from bisector.schemas.host_settings import CPUS, HostSettings, Switch
 from bisector.schemas.loading import Spec
 
 _SIZE = re.compile(r"(?P<number>[1-9][0-9]*)(?P<unit>[MGT])")
 _UNITS = {"M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
-class RequiresManifest(Spec):
+class Requirements(Spec):
     """What a kernel and a testbed must have; `perfbisect workload check` looks whether they do."""
 
     packages: tuple[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]+$")], ...] = Field(
@@ -56,7 +56,7 @@ class RequiresManifest(Spec):
         return int(match["number"]) * _UNITS[match["unit"]] if match is not None else 0
 
 
-class EnvironmentManifest(HostManifest):
+class Environment(HostSettings):
     """What is pinned on the testbed while the workload runs; before and after are recorded."""
 
     autogroup: Switch = Field(

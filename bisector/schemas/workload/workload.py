@@ -60,9 +60,9 @@ class Workload:
             details=f"its metrics: {', '.join(known)}",
         )
 
-    def watched(self, asked: Sequence[str]) -> Workload:
+    def with_monitors(self, asked: Sequence[str]) -> Workload:
         """Return it with the monitors of `--monitor` beside the manifest's own. Raises RequestError."""
-        monitors = self.manifest.monitors.with_asked(asked)
+        monitors = self.manifest.monitors.with_requested(asked)
         return replace(self, manifest=self.manifest.model_copy(update={"monitors": monitors}))
 
     def with_parameters(self, given: Mapping[str, Sequence[str]]) -> Workload:

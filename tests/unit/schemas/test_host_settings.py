@@ -19,14 +19,14 @@ from bisector.adapters.agent.payload import (
 from bisector.errors import RequestError
 from bisector.linux.settings_report import settings, unset
 from bisector.schemas.lab import lab_from_inventory
-from bisector.schemas.workload.requirements import EnvironmentManifest
+from bisector.schemas.workload.requirements import Environment
 from bisector.testing.fake_testbed import job
 
 CPU = "/sys/devices/system/cpu"
 
 
 def lines(**keys: object) -> list[str]:
-    return settings_text(EnvironmentManifest.model_validate(keys).settings()).splitlines()
+    return settings_text(Environment.model_validate(keys).settings()).splitlines()
 
 
 def test_settings_become_lines_of_the_agents_file() -> None:
@@ -48,7 +48,7 @@ def test_settings_become_lines_of_the_agents_file() -> None:
 @pytest.mark.parametrize("wrong", [{"irqs": "a"}, {"swap": "on"}, {"thp": "sometimes"}, {"governor": "a b"}])
 def test_a_wrong_value_is_refused(wrong: dict[str, str]) -> None:
     with pytest.raises(ValidationError):
-        EnvironmentManifest.model_validate(wrong)
+        Environment.model_validate(wrong)
 
 
 def test_the_script_travels_only_where_a_setting_is_no_file(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_the_script_travels_only_where_a_setting_is_no_file(tmp_path: Path) -> N
 
 
 def test_the_kernels_own_randomness_is_a_word_for_its_boot() -> None:
-    assert boot_words(EnvironmentManifest.model_validate({"kaslr": False}).settings()) == " nokaslr"
+    assert boot_words(Environment.model_validate({"kaslr": False}).settings()) == " nokaslr"
     assert boot_words({}) == ""
 
 

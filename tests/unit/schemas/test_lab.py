@@ -27,7 +27,7 @@ def test_reads_hosts_of_child_groups_once():
 
 def test_how_a_host_is_reached_comes_from_ansibles_variables():
     data = listing({"ansible_host": "10.0.0.5", "ansible_port": 2222, "ansible_ssh_private_key_file": "/k"})
-    reach = lab_from_inventory(data, PLACE).testbed("bed").reach
+    reach = lab_from_inventory(data, PLACE).testbed("bed").connection
     assert (reach.address, reach.port, reach.user, reach.key) == ("10.0.0.5", 2222, "root", Path("/k"))
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from bisector.engine.events import Event
-from bisector.interfaces.cli.progress import Expected, Live
+from bisector.interfaces.cli.progress import ExpectedWork, ProgressDisplay
 
-EXPECTED = Expected(builds=10, boots=20, runs=60, build_seconds=60, boot_seconds=6, run_seconds=1)
+EXPECTED = ExpectedWork(builds=10, boots=20, runs=60, build_seconds=60, boot_seconds=6, run_seconds=1)
 
 
 def said(
     capsys: pytest.CaptureFixture[str], builds: int, boots: int, runs: int, left: float | None = None
 ) -> str:
-    live = Live(lambda index: f"commit {index}", EXPECTED, terminal=False)
+    live = ProgressDisplay(lambda index: f"commit {index}", EXPECTED, terminal=False)
     live(Event("decision", "1 run in a new boot", commit=3, left=left, builds=builds, boots=boots, runs=runs))
     return capsys.readouterr().err
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bisector.adapters.git.trees import KernelTrees
 from bisector.errors import RequestError, SourceFailed
-from bisector.schemas.kernel.fixup import Fixup, fix, fixups_for, load_fixups
+from bisector.schemas.kernel.fixup import Fixup, apply_fixups, fixups_at, load_fixups
 from bisector.schemas.kernel.release import Release
 from tests.support.toy_kernel import ToyHistory
 
@@ -90,8 +90,8 @@ def test_every_shipped_row_says_why_and_is_tested_here() -> None:
 def test_a_shipped_row_does_what_it_is_for_and_no_more_the_second_time(row: Fixup) -> None:
     path, before, after = TEXTS[row.name]
     assert path in row.files
-    assert fix([row], path, before, "x") == after
-    assert fix([row], path, after, "x") == after, "also where the row must apply: its work is seen to be done"
+    assert apply_fixups([row], path, before, "x") == after
+    assert apply_fixups([row], path, after, "x") == after, "a row that must apply finds its work done"
 
 
 @given(st.text(alphabet="ab(){}\n", max_size=60))
@@ -114,10 +114,10 @@ def test_a_row_that_no_longer_applies_is_named_with_its_reason() -> None:
     row = Fixup(
         name="gone", files=("Makefile",), pattern="^old$", replacement="new", need="must", why="it was there"
     )
-    assert fix([row], "Makefile", "old\n", "v3.0") == "new\n"
-    assert fix([row], "Makefile", "x new y\n", "v3.0") == "x new y\n"
+    assert apply_fixups([row], "Makefile", "old\n", "v3.0") == "new\n"
+    assert apply_fixups([row], "Makefile", "x new y\n", "v3.0") == "x new y\n"
     with pytest.raises(SourceFailed, match=r"the fixup 'gone' no longer applies to v3\.0") as error:
-        fix([row], "Makefile", "other\n", "v3.0")
+        apply_fixups([row], "Makefile", "other\n", "v3.0")
     assert "because: it was there" in error.value.details
     assert "fixups.toml" in error.value.cure
 
@@ -140,10 +140,10 @@ def test_a_wrong_row_is_refused_with_file_and_key(tmp_path: Path, field: str, wo
 
 
 def test_rows_are_chosen_by_age() -> None:
-    names = {row.name for row in fixups_for(load_fixups(), Release.parse("v2.6.30"))}
+    names = {row.name for row in fixups_at(load_fixups(), Release.parse("v2.6.30"))}
     assert "make-mixed-rules" not in names
     assert {"timeconst-defined-array", "acpi-initdata-prototype", "noinline-used"} <= names
-    assert fixups_for(load_fixups(), Release.parse("v6.1")) == ()
+    assert fixups_at(load_fixups(), Release.parse("v6.1")) == ()
 
 
 def test_trees_are_edited_as_objects_and_bytes_of_any_encoding_survive(tmp_path: Path) -> None:

@@ -25,9 +25,9 @@ def test_the_shipped_recipe_loads_and_says_why() -> None:
 def test_required_and_wanted_are_told_from_the_effective_config() -> None:
     plan = load_plan(DEFAULT_RECIPE, Release(6, 1), "v6.1")
     config = effective_options(plan.config.replace("CONFIG_PREEMPT_RT=y\n", ""))
-    assert plan.lost(config) == ("PREEMPT_RT",)
-    assert all(asked.granted(config) for asked in plan.asked if asked.required)
-    assert not next(asked for asked in plan.asked if asked.option.name == "VIRTIO_BLK").granted({})
+    assert plan.not_granted(config) == ("PREEMPT_RT",)
+    assert all(asked.granted(config) for asked in plan.options if asked.required)
+    assert not next(asked for asked in plan.options if asked.option.name == "VIRTIO_BLK").granted({})
     assert "CONFIG_VIRTIO_BLK=y\n" in plan.required
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from bisector.errors import RequestError
 from bisector.schemas.kernel.fixup import Fixup
-from bisector.schemas.kernel.option_history import Known, OptionRow, known
-from bisector.schemas.kernel.release import Release, Row, refuse_overlaps, release_of
+from bisector.schemas.kernel.option_history import OptionAtRelease, OptionRow, option_at_release
+from bisector.schemas.kernel.release import Release, ReleaseRange, refuse_overlaps, release_of
 
 
 def test_releases_compare_by_age() -> None:
@@ -60,14 +60,14 @@ def test_a_makefile_of_something_else_names_none() -> None:
 
 @given(st.integers(0, 9), st.integers(0, 9), st.integers(0, 9))
 def test_rows_are_half_open(since: int, before: int, at: int) -> None:
-    row = Row(since=f"v3.{since}", before=f"v3.{before}")
-    assert row.holds(Release(3, at)) == (since <= at < before)
+    row = ReleaseRange(since=f"v3.{since}", before=f"v3.{before}")
+    assert row.covers(Release(3, at)) == (since <= at < before)
 
 
 def test_a_candidate_is_before_its_release() -> None:
-    row = Row(since="v2.6.25", before="v2.6.30")
-    assert not row.holds(Release.parse("v2.6.25-rc9"))
-    assert row.holds(Release.parse("v2.6.30-rc1"))
+    row = ReleaseRange(since="v2.6.25", before="v2.6.30")
+    assert not row.covers(Release.parse("v2.6.25-rc9"))
+    assert row.covers(Release.parse("v2.6.30-rc1"))
 
 
 def fixup(since: str = "", before: str = "") -> Fixup:
@@ -89,10 +89,12 @@ def test_an_option_is_asked_for_under_its_older_names_as_well() -> None:
         "NEW": OptionRow(name="NEW", since="v3.2", was="OLD"),
         "OLD": OptionRow(name="OLD", since="v3.0", before="v3.2"),
     }
-    assert known(rows, "ALWAYS", Release(2, 6, 18), "x86_64") == Known(("ALWAYS",), True)
-    assert known(rows, "NEW", Release(3, 2), "x86_64").names == ("NEW",)
-    between = known(rows, "NEW", Release(3, 1), "x86_64")
+    assert option_at_release(rows, "ALWAYS", Release(2, 6, 18), "x86_64") == OptionAtRelease(
+        ("ALWAYS",), True
+    )
+    assert option_at_release(rows, "NEW", Release(3, 2), "x86_64").names == ("NEW",)
+    between = option_at_release(rows, "NEW", Release(3, 1), "x86_64")
     assert (between.names, between.expected) == (("NEW", "OLD"), True)
-    ancient = known(rows, "NEW", Release(2, 6, 18), "x86_64")
+    ancient = option_at_release(rows, "NEW", Release(2, 6, 18), "x86_64")
     assert (ancient.names, ancient.expected) == (("NEW", "OLD"), False)
-    assert not known(rows, "OLD", Release(3, 4), "x86_64").expected
+    assert not option_at_release(rows, "OLD", Release(3, 4), "x86_64").expected

@@ -19,7 +19,7 @@ from bisector.schemas.workload.workload import load_workload
 
 
 def asked(*words: str) -> Monitors:
-    return Monitors().with_asked(words)
+    return Monitors().with_requested(words)
 
 
 def manifest(**keys: object) -> WorkloadManifest:
@@ -55,7 +55,7 @@ def test_a_misspelt_monitor_is_told_with_the_nearest(tmp_path: Path) -> None:
 
 
 def test_the_command_line_adds_to_the_manifest_and_replaces_lists() -> None:
-    found = asked("ftrace=schedule,kmem_cache_*").with_asked(["ftrace", "dmesg", "proc=/proc/stat"])
+    found = asked("ftrace=schedule,kmem_cache_*").with_requested(["ftrace", "dmesg", "proc=/proc/stat"])
     assert found.ftrace is not None
     assert found.ftrace.functions == ("schedule", "kmem_cache_*")
     assert found.names() == ("ftrace", "proc", "dmesg")

@@ -17,10 +17,16 @@ from bisector.adapters.machine.local_testbed import LocalTestbed, running_kernel
 from bisector.app.workload_check import check_workload
 from bisector.errors import RequestError, WorkloadFailed
 from bisector.schemas.kernel.build_plan import load_plan
-from bisector.schemas.kernel.recipe import DEFAULT_RECIPE, chosen, default_for, load_recipe, with_fragments
+from bisector.schemas.kernel.recipe import (
+    DEFAULT_RECIPE,
+    load_recipe,
+    resolve_recipe_name,
+    with_default_recipe,
+    with_fragments,
+)
 from bisector.schemas.kernel.release import Release
-from bisector.schemas.lab import Reach, TestbedSpec, TestbedVariables
-from bisector.schemas.workload.compatibility import check_testbed, lacks
+from bisector.schemas.lab import Connection, TestbedSpec, TestbedVariables
+from bisector.schemas.workload.compatibility import check_testbed, missing_resources
 from bisector.schemas.workload.workload import Workload, load_workload
 from tests.support.toy_kernel import write_recipes
 
@@ -46,7 +52,9 @@ def workload(folder: Path, requires: str = "", run: str = "run: [toy.sh]") -> Wo
 
 
 def machine(name: str, **variables: object) -> TestbedSpec:
-    return TestbedSpec(name, TestbedVariables.model_validate(variables), Reach(name, 22, "root", None, False))
+    return TestbedSpec(
+        name, TestbedVariables.model_validate(variables), Connection(name, 22, "root", None, False)
+    )
 
 
 GUEST = machine("guest", kind="libvirt")
@@ -110,9 +118,9 @@ def test_old_kernels_are_not_blamed_for_what_came_later() -> None:
 
 
 def test_the_choice_of_a_recipe_keeps_the_fragments(tmp_path: Path) -> None:
-    assert chosen("auto+block", [Release(6, 1)]) == "x86_64-guest+block"
-    assert chosen("auto+block", [Release(2, 6, 24)]) == "x86_64-old+block"
-    assert default_for("auto+block") == "x86_64-guest+block"
+    assert resolve_recipe_name("auto+block", [Release(6, 1)]) == "x86_64-guest+block"
+    assert resolve_recipe_name("auto+block", [Release(2, 6, 24)]) == "x86_64-old+block"
+    assert with_default_recipe("auto+block") == "x86_64-guest+block"
     with pytest.raises(RequestError, match=r"recipe 'toy\+sped': there is no fragment 'sped'; did you mean"):
         load_recipe("toy+sped", write_recipes(tmp_path / "kernels"))
 
@@ -122,14 +130,14 @@ def test_the_choice_of_a_recipe_keeps_the_fragments(tmp_path: Path) -> None:
 
 def test_what_a_testbed_lacks_is_said_with_its_cure(tmp_path: Path) -> None:
     toy = workload(tmp_path, "{block_device: 1G, cpus: 2}")
-    assert [lack.words for lack in lacks(toy, GUEST)] == ["2 CPUs: it has 1"]
-    assert lacks(toy, machine("guest", kind="libvirt", cpus=2)) == ()
+    assert [missing.description for missing in missing_resources(toy, GUEST)] == ["2 CPUs: it has 1"]
+    assert missing_resources(toy, machine("guest", kind="libvirt", cpus=2)) == ()
     with pytest.raises(RequestError) as caught:
         check_testbed(toy, BOX)
     assert caught.value.message == "the workload 'toy' cannot run on the testbed 'box'"
     assert "a block device of 1G that it may overwrite: the inventory names none" in caught.value.details
     assert "perfbisect_block_device" in caught.value.cure
-    assert lacks(toy, machine("box", boot_method="grub", block_device="/dev/disk/by-id/x")) == ()
+    assert missing_resources(toy, machine("box", boot_method="grub", block_device="/dev/disk/by-id/x")) == ()
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,12 @@ import pytest
 from bisector.app.workload_check import check_workload
 from bisector.errors import RequestError
 from bisector.interfaces.cli import workload
-from bisector.schemas.workload.template import write_new
+from bisector.schemas.workload.template import write_template
 from bisector.schemas.workload.workload import load_workload
 
 
 def test_a_new_workload_is_fit_as_it_is(tmp_path):
-    folder = write_new("mine", tmp_path)
+    folder = write_template("mine", tmp_path)
     assert len((folder / "workload.yaml").read_text().splitlines()) <= 10
     found = {finding.what: finding for finding in check_workload(load_workload(str(folder)))}
     assert found["run"].state == "ok", found["run"].words
@@ -18,7 +18,7 @@ def test_a_new_workload_is_fit_as_it_is(tmp_path):
 
 
 def test_a_sample_without_the_metric_and_a_failing_run_are_mistakes(tmp_path):
-    folder = write_new("mine", tmp_path)
+    folder = write_template("mine", tmp_path)
     (folder / "samples" / "old.txt").write_text("user: 1 s\n")
     (folder / "mine.sh").write_text("#!/bin/sh\necho lost >&2; exit 3\n")
     found = {finding.what: finding for finding in check_workload(load_workload(str(folder)))}
@@ -30,18 +30,18 @@ def test_a_sample_without_the_metric_and_a_failing_run_are_mistakes(tmp_path):
 @pytest.mark.parametrize("name", ["Mine", "../mine", "", "-x"])
 def test_names_that_cannot_be(tmp_path, name):
     with pytest.raises(RequestError, match="no name for a workload"):
-        write_new(name, tmp_path)
+        write_template(name, tmp_path)
 
 
 def test_nothing_is_overwritten(tmp_path):
-    write_new("mine", tmp_path)
+    write_template("mine", tmp_path)
     with pytest.raises(RequestError, match="is there already"):
-        write_new("mine", tmp_path)
+        write_template("mine", tmp_path)
 
 
 @pytest.mark.parametrize(("number", "lines"), [(4, 1), (5, 6)])
 def test_a_run_of_many_metrics_is_a_list(tmp_path, capsys, number, lines):
-    folder = write_new("mine", tmp_path)
+    folder = write_template("mine", tmp_path)
     names = ["real", *(f"m{k}" for k in range(1, number))]
     rows = [f"  - {{name: {name}, unit: s, better: lower, threshold: 5%}}\n" for name in names[1:]]
     manifest = (folder / "workload.yaml").read_text()
