@@ -14,8 +14,8 @@ from pathlib import Path
 
 from bisector.adapters.agent.monitors import plan_text as monitors_text
 from bisector.adapters.agent.monitors import plans
-from bisector.adapters.system import command as process
 from bisector.adapters.system.architectures import machine_for
+from bisector.adapters.system.command import run_command
 from bisector.errors import InfrastructureError, RequestError
 from bisector.ports import Job, MetricSpec, Needs
 from bisector.resources import resource
@@ -247,7 +247,7 @@ def _build(workload: Workload, build: Path, payload: Path, cc: tuple[str, ...]) 
     payload.mkdir(parents=True)
     for step in workload.manifest.build:
         command = [word for part in step for word in (cc if part == "{cc}" else (part,))]
-        done = process.run(command, cwd=build, timeout=_BUILD_SECONDS, check=False)
+        done = run_command(command, cwd=build, timeout=_BUILD_SECONDS, check=False)
         if done.code != 0:
             raise RequestError(
                 f"the workload '{workload.name}' does not build ('{step[0]}' ended with code {done.code})",
@@ -280,7 +280,7 @@ def _sources(name: str) -> Path:
 def _add_own(cc: tuple[str, ...], name: str, program: Path) -> None:
     names = sorted(path.name for path in _sources(name).glob("*.c"))
     command: list[str | Path] = [*cc, "-O2", "-s", "-o", program.absolute(), *names]
-    process.run(command, cwd=_sources(name), timeout=_BUILD_SECONDS)
+    run_command(command, cwd=_sources(name), timeout=_BUILD_SECONDS)
 
 
 def _owned_by_root(info: tarfile.TarInfo) -> tarfile.TarInfo:

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from bisector.adapters.system import command
+from bisector.adapters.system.command import run_command
 from bisector.errors import InfrastructureError, RequestError
 from bisector.resources import resource
 from bisector.schemas.lab import Lab, lab_from_inventory
@@ -63,7 +63,7 @@ def _check_syntax(inventory: Path) -> None:
 
 def _list(inventory: Path) -> dict[str, Any]:
     program = Path(sys.executable).parent / "ansible-inventory"
-    done = command.run(
+    done = run_command(
         [program, "-i", inventory, "--list"],
         env={
             "ANSIBLE_CONFIG": str(resource("playbooks") / "ansible.cfg"),

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from bisector.adapters.ansible.playbook_events import Events, Played, Task, judge
-from bisector.adapters.system import command as process
 from bisector.adapters.system import orphans
+from bisector.adapters.system.command import stream_command
 from bisector.adapters.system.ssh_endpoint import SSHHost
 from bisector.errors import InfrastructureError
 from bisector.ports import Progress
@@ -79,7 +79,7 @@ class Ansible:
             command = self._command(playbook, limit, private, connection, groups)
             started = time.monotonic()
             try:
-                code = process.stream(
+                code = stream_command(
                     command,
                     events.line,
                     env=_environment(self.playbooks, Path(short)),

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from bisector.adapters.system import command as process
+from bisector.adapters.system.command import CompletedCommand, run_command
 from bisector.errors import RequestError
 from bisector.ports import Fix
 
@@ -82,6 +82,6 @@ def _git(repository: Path, *arguments: str) -> str:
     return _run(repository, *arguments, check=True).output
 
 
-def _run(repository: Path, *arguments: str, check: bool = False) -> process.Done:
+def _run(repository: Path, *arguments: str, check: bool = False) -> CompletedCommand:
     command = ["git", "-c", f"safe.directory={repository}", "-C", str(repository), *arguments]
-    return process.run(command, env={"LC_ALL": "C.UTF-8"}, check=check)
+    return run_command(command, env={"LC_ALL": "C.UTF-8"}, check=check)

@@ -8,7 +8,7 @@ import json
 import os
 from pathlib import Path
 
-from bisector.adapters.system import command
+from bisector.adapters.system.command import run_command
 from bisector.linux.relevance import Change
 
 _SECONDS = 1800.0
@@ -29,7 +29,7 @@ def changes(repository: Path, good: str, bad: str, keep_in: Path | None = None) 
             return parse(gzip.decompress(file.read_bytes()).decode("utf-8", "surrogateescape"))
         except (OSError, EOFError):  # cut short by a full disk
             pass
-    done = command.run(
+    done = run_command(
         [
             "git",
             *("-c", f"safe.directory={repository}", "-c", "core.quotePath=false"),

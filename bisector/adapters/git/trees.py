@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bisector.adapters.git.backports import needed, write_patch
-from bisector.adapters.system import command as process
+from bisector.adapters.system.command import CompletedCommand, run_command
 from bisector.errors import InfrastructureError, RequestError, SourceFailed
 from bisector.ports import Fix
 from bisector.schemas.kernel.fixup import Fixup, apply_fixups, edited_paths
@@ -182,7 +182,7 @@ class KernelTrees:
 
     def _open_own(self) -> None:
         if not (self.own / "objects").is_dir():
-            process.run(["git", "init", "--quiet", "--bare", self.own])
+            run_command(["git", "init", "--quiet", "--bare", self.own])
         theirs = self._git(["rev-parse", "--path-format=absolute", "--git-path", "objects"], check=True)
         file = self.own / "objects" / "info" / "alternates"
         try:
@@ -207,10 +207,10 @@ class KernelTrees:
         env: dict[str, str] | None = None,
         check: bool = False,
         stdin: str | None = None,
-    ) -> process.Done:
+    ) -> CompletedCommand:
         where = ["--git-dir", str(self.own)] if own else ["-C", str(self.repository)]
         # Another user's repository may be read; ours needs no such word.
         command = ["git", "-c", f"safe.directory={self.repository}", *where, *arguments]
-        return process.run(
+        return run_command(
             command, env={"LC_ALL": "C.UTF-8", **(env or {})}, timeout=_GIT_SECONDS, check=check, stdin=stdin
         )

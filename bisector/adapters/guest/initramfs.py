@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bisector.adapters.agent.payload import PREPARE, agent_command, agent_files
-from bisector.adapters.system import command as process
 from bisector.adapters.system.architectures import X86_64, Machine
+from bisector.adapters.system.command import run_command
 from bisector.errors import InfrastructureError
 from bisector.ports import Job
 
@@ -90,7 +90,7 @@ def compiled(source: Path, name: str, cache: Path, machine: Machine) -> bytes:
         if not program.is_file():
             program.parent.mkdir(parents=True, exist_ok=True)
             partial = program.with_suffix(f".{os.getpid()}")
-            process.run([*command, "-o", partial, source], timeout=_COMPILE_SECONDS)
+            run_command([*command, "-o", partial, source], timeout=_COMPILE_SECONDS)
             partial.replace(program)
         return program.read_bytes()
     except OSError as error:

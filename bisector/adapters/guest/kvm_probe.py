@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bisector.adapters.system import command as process
+from bisector.adapters.system.command import run_command
 from bisector.errors import InfrastructureError
 from bisector.linux.console import clean
 from bisector.ports import Progress
@@ -107,7 +107,7 @@ def boots_under_kvm(kernel: Path) -> KvmAnswer:
         *("-append", "console=ttyS0,115200 earlyprintk=serial,ttyS0,115200 panic=-1"),
     ]
     try:
-        done = process.run(command, timeout=_BOOT_SECONDS, check=False)
+        done = run_command(command, timeout=_BOOT_SECONDS, check=False)
     except InfrastructureError as error:
         return KvmAnswer(False, True, f"{kernel.name} hangs under KVM: {error.message}")
     text = clean(done.output.encode())

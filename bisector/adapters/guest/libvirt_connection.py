@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from bisector.adapters.system import command
+from bisector.adapters.system.command import run_command
 from bisector.errors import InfrastructureError
 
 try:
@@ -193,13 +193,13 @@ def ensure_libvirtd(uri: str) -> None:
     if os.geteuid() != 0 or shutil.which("libvirtd") is None:
         return  # `_open` says what is wrong
     if _SYSTEMD.exists():
-        command.run(["systemctl", "start", "libvirtd"], check=False, timeout=_START_SECONDS)
+        run_command(["systemctl", "start", "libvirtd"], check=False, timeout=_START_SECONDS)
         return
     Path("/run/libvirt").mkdir(exist_ok=True)
     for daemon in ("virtlogd", "libvirtd"):
         if not _daemon_runs(daemon):
             log.info("starting %s", daemon)
-            command.run([daemon, "-d"], timeout=_START_SECONDS)
+            run_command([daemon, "-d"], timeout=_START_SECONDS)
     deadline = time.monotonic() + _START_SECONDS
     while not _answers(uri) and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -19,8 +19,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bisector.adapters.system import command
 from bisector.adapters.system.architectures import X86_64
+from bisector.adapters.system.command import run_command
 from bisector.adapters.system.files import keep
 from bisector.adapters.system.ssh_endpoint import SSHHost
 from bisector.errors import InfrastructureError, RequestError
@@ -114,7 +114,7 @@ class GuestImages:
             _keys(files)
             shutil.copy(_INGREDIENTS / "sshd_config", files)
             source, program = str(_INGREDIENTS / "init.c"), str(files / "init")
-            command.run([*X86_64.compiler(), "-Os", "-Wall", "-o", program, source], timeout=120.0)
+            run_command([*X86_64.compiler(), "-Os", "-Wall", "-o", program, source], timeout=120.0)
             disk = work / "root.ext2"
             disk.touch()
             _debootstrap(work, files, disk, self._packages)
@@ -151,14 +151,14 @@ def bootstrap(work: Path, packages: Sequence[str], target: Path, *options: str) 
     """
     listed = _lists()
     if not listed.strip():  # a fresh machine or container has no lists yet
-        command.run(["apt-get", "update"], timeout=_UPDATE_SECONDS)
+        run_command(["apt-get", "update"], timeout=_UPDATE_SECONDS)
         listed = _lists()
     suite, sources = apt_sources(listed)
     (work / "sources.list").write_text("".join(f"{line}\n" for line in sources), encoding="utf-8")
     (work / "apt.conf").write_text(
-        apt_options(command.run(["apt-config", "dump", "Acquire"]).output), encoding="utf-8"
+        apt_options(run_command(["apt-config", "dump", "Acquire"]).output), encoding="utf-8"
     )
-    command.run(
+    run_command(
         [
             "mmdebstrap",
             "--mode=root",
@@ -183,7 +183,7 @@ def check_packages(packages: Sequence[str]) -> None:
     """
     if not packages or shutil.which("apt-cache") is None or not _lists().strip():
         return
-    known = set(_KNOWN.findall(command.run(["apt-cache", "policy", *packages, *PACKAGES]).output))
+    known = set(_KNOWN.findall(run_command(["apt-cache", "policy", *packages, *PACKAGES]).output))
     missing = [name for name in packages if name not in known]
     if missing and known & set(PACKAGES):
         raise RequestError(
@@ -201,7 +201,7 @@ _TARGET = "$(ORIGIN)|$(SUITE)|$(CODENAME)|$(REPO_URI)|$(COMPONENT)|$(SIGNED_BY)"
 
 def _lists() -> str:
     """Return apt's own list of the indexes that it has, a line each as `_TARGET` says."""
-    return command.run(["apt-get", "indextargets", "--format", _TARGET, "Created-By: Packages"]).output
+    return run_command(["apt-get", "indextargets", "--format", _TARGET, "Created-By: Packages"]).output
 
 
 def apt_sources(targets: str) -> tuple[str, Sequence[str]]:
@@ -244,7 +244,7 @@ def apt_options(dump: str) -> str:
 
 def _keys(folder: Path) -> None:
     for name, comment in (("host_key", "guest"), ("client_key", "perfbisect")):
-        command.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", folder / name])
+        run_command(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", folder / name])
 
 
 def _key(packages: Sequence[str]) -> str:

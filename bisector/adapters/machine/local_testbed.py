@@ -25,7 +25,7 @@ from bisector.adapters.agent.payload import (
 from bisector.adapters.agent.result_files import from_folder
 from bisector.adapters.agent.scratch_disk import look, refuse_unfit, with_device
 from bisector.adapters.agent.session import AgentSession, greet
-from bisector.adapters.system import command as process
+from bisector.adapters.system.command import Conversation, run_command
 from bisector.errors import InfrastructureError, RequestError
 from bisector.model.records import TestbedClock
 from bisector.ports import BootFacts, Job, Kernel, Progress, Session
@@ -90,14 +90,14 @@ class LocalTestbed:
             raise InfrastructureError(f"cannot write {work}: {error.strerror}") from error
         prepare: list[str | Path] = [work / AGENT, "prepare", FACTS, SETTINGS]
         try:
-            facts = read_facts(process.run(prepare, cwd=work, timeout=_PREPARE_SECONDS).output)
+            facts = read_facts(run_command(prepare, cwd=work, timeout=_PREPARE_SECONDS).output)
             if boot_words(job.environment):
                 facts["setting.kaslr.error"] = "only a boot can change it"
             progress("starting the measuring agent")
-            line = process.Conversation(agent_command(job, undo=True), cwd=work)
+            line = Conversation(agent_command(job, undo=True), cwd=work)
             greet(line)
         except BaseException:
-            process.run([work / AGENT, "undo"], cwd=work, timeout=_PREPARE_SECONDS)
+            run_command([work / AGENT, "undo"], cwd=work, timeout=_PREPARE_SECONDS)
             raise
         overhead = time.monotonic() - started
         return AgentSession(
@@ -118,5 +118,5 @@ class LocalTestbed:
                 cure="measure in a guest with --rev, or set perfbisect_block_device in an inventory",
             )
         command = look(path, job.needs.block_device, sys.executable)
-        refuse_unfit(process.run(command, timeout=_PREPARE_SECONDS).output.strip(), self.name, path)
+        refuse_unfit(run_command(command, timeout=_PREPARE_SECONDS).output.strip(), self.name, path)
         return with_device(job, path)

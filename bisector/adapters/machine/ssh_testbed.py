@@ -17,7 +17,7 @@ from bisector.adapters.agent.deploy import Opening
 from bisector.adapters.agent.payload import boot_words, prepared
 from bisector.adapters.agent.scratch_disk import look, refuse_unfit, with_device
 from bisector.adapters.ansible.runner import Ansible
-from bisector.adapters.system import command as process
+from bisector.adapters.system.command import run_command, stream_command
 from bisector.adapters.system.ssh import SSH, SSHRefused
 from bisector.adapters.system.ssh_endpoint import SSHHost
 from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, RequestError
@@ -134,7 +134,7 @@ class SSHTestbed:
                     cure="bring it up, or set its variable perfbisect_power.cycle to a command that does",
                 )
                 raise self._broken from error
-        process.run(self._spec.variables.power.cycle, timeout=_POWER_SECONDS)
+        run_command(self._spec.variables.power.cycle, timeout=_POWER_SECONDS)
         deadline = time.monotonic() + self._spec.variables.boot_timeout
         while True:
             try:
@@ -250,7 +250,7 @@ class _Console:
     def _follow(self, command: tuple[str, ...]) -> None:
         assert self.path is not None
         with self.path.open("a", encoding="utf-8", buffering=1) as file, contextlib.suppress(PerfbisectError):
-            code = process.stream(
+            code = stream_command(
                 command,
                 lambda line: print(line, file=file),
                 timeout=float("inf"),

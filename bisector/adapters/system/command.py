@@ -23,15 +23,15 @@ from bisector.errors import InfrastructureError, Interrupted
 
 log = logging.getLogger(__name__)
 
-_GRACE_SECONDS = 5.0
-"""Between SIGTERM and SIGKILL: long enough for make and QEMU to remove their temporary files."""
-
 _POLL_SECONDS = 0.2
 """How soon a request to stop is seen; short enough that Ctrl-C feels immediate."""
 
+_READ_BYTES = 1 << 16
+"""Read from a pipe at once: the capacity of a pipe on Linux (pipe(7))."""
+
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class CompletedCommand:
     """A finished command. output holds stdout and stderr, interleaved as they came."""
 
     command: tuple[str, ...]
@@ -39,7 +39,7 @@ class Done:
     output: str
 
 
-def run(
+def run_command(
     command: Sequence[str | Path],
     *,
     cwd: Path | None = None,
@@ -47,51 +47,33 @@ def run(
     timeout: float = 60.0,
     check: bool = True,
     stdin: str | None = None,
-) -> Done:
+) -> CompletedCommand:
     """Run a command to its end.
 
     env: added to this process's environment. timeout: seconds. Raises InfrastructureError when the
     program is missing, overstays its deadline, or (with check) ends with a code other than 0.
     """
     argv = tuple(str(part) for part in command)
-    log.debug("run %s (cwd=%s)", argv, cwd)
-    try:
-        process = subprocess.Popen(  # noqa: S603 - a list, never a shell
-            argv,
-            cwd=cwd,
-            env={**os.environ, **(env or {})},
-            stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
-    except FileNotFoundError as error:
-        if cwd is not None and not cwd.exists():
-            raise InfrastructureError(f"folder {cwd} does not exist") from error
-        raise InfrastructureError(
-            f"the program '{argv[0]}' is not installed", cure="run 'perfbisect doctor' to see what is missing"
-        ) from error
+    process = _start(argv, cwd, env, subprocess.PIPE if stdin is not None else subprocess.DEVNULL)
     try:
         output, _ = process.communicate(stdin, timeout=timeout)
     except subprocess.TimeoutExpired as error:
-        end_group(process)
+        _end_group(process)
         raise InfrastructureError(
             f"'{argv[0]}' did not end within {timeout:.0f} s", details=" ".join(argv)
         ) from error
     except BaseException:
-        end_group(process)
+        _end_group(process)
         raise
-    done = Done(argv, process.returncode, output)
-    if check and done.code != 0:
+    if check and process.returncode != 0:
         raise InfrastructureError(
-            f"'{argv[0]}' failed with code {done.code}", details=f"{' '.join(argv)}\n{output[-4000:]}"
+            f"'{argv[0]}' failed with code {process.returncode}",
+            details=f"{' '.join(argv)}\n{output[-4000:]}",
         )
-    return done
+    return CompletedCommand(argv, process.returncode, output)
 
 
-def stream(
+def stream_command(
     command: Sequence[str | Path],
     on_line: Callable[[str], None],
     *,
@@ -108,63 +90,32 @@ def stream(
     `timeout` seconds.
     """
     argv = tuple(str(part) for part in command)
-    log.debug("stream %s (cwd=%s)", argv, cwd)
     mark = f"{orphans.identity(os.getpid())}.{uuid.uuid4().hex}"
     marks = ":".join(part for part in (os.environ.get(orphans.MARK, ""), mark) if part)
+    process = _start(argv, cwd, {**(env or {}), orphans.MARK: marks}, subprocess.DEVNULL)
     try:
-        process = subprocess.Popen(  # noqa: S603 - a list, never a shell
-            argv,
-            cwd=cwd,
-            env={**os.environ, **(env or {}), orphans.MARK: marks},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
-    except FileNotFoundError as error:
-        if cwd is not None and not cwd.exists():
-            raise InfrastructureError(f"folder {cwd} does not exist") from error
-        raise InfrastructureError(
-            f"the program '{argv[0]}' is not installed", cure="run 'perfbisect doctor' to see what is missing"
-        ) from error
-    try:
-        _pump(process, on_line, timeout, stop, argv[0])
+        _read_lines(process, on_line, timeout, stop, argv[0])
     finally:
         if process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGTERM)
         orphans.end_marked(mark)
-        with contextlib.suppress(subprocess.TimeoutExpired):  # stuck in the kernel: end_marked has said so
-            process.wait(_GRACE_SECONDS)
+        with contextlib.suppress(subprocess.TimeoutExpired):  # stuck in the kernel: end_marked logged it
+            process.wait(orphans.GRACE_SECONDS)
         if process.stdout is not None:
             process.stdout.close()
     return process.returncode
 
 
 class Conversation:
-    """A program of this machine that is talked with in lines; see `adapters.line.Line`.
+    """A program of this machine that is talked with in lines; see `adapters/system/channel.py`.
 
     Raises InfrastructureError when the program cannot be started.
     """
 
     def __init__(self, command: Sequence[str | Path], *, cwd: Path | None = None) -> None:
         argv = tuple(str(part) for part in command)
-        log.debug("talk with %s (cwd=%s)", argv, cwd)
-        try:
-            self._process = subprocess.Popen(  # noqa: S603 - a list, never a shell
-                argv,
-                cwd=cwd,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                errors="replace",
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise InfrastructureError(f"'{argv[0]}' cannot be started: {error.strerror}") from error
+        self._process = _start(argv, cwd, None, subprocess.PIPE)
         self._name = argv[0]
         self._buffer = b""
 
@@ -189,7 +140,7 @@ class Conversation:
             while b"\n" not in self._buffer:
                 if not selector.select(max(0.0, deadline - time.monotonic())):
                     raise LineSilent(f"'{self._name}' said nothing for {timeout:.1f} s")
-                data = os.read(handle, 1 << 16)
+                data = os.read(handle, _READ_BYTES)
                 if not data:
                     raise LineClosed(
                         f"'{self._name}' has ended", details=self._buffer.decode(errors="replace")
@@ -204,7 +155,7 @@ class Conversation:
             with contextlib.suppress(OSError):
                 self._process.stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_GRACE_SECONDS)  # the end of its input ends a well-behaved program
+            self._process.wait(orphans.GRACE_SECONDS)  # the end of its input ends a well-behaved program
         if self._process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -213,7 +164,35 @@ class Conversation:
             self._process.stdout.close()
 
 
-def _pump(
+def _start(
+    argv: Sequence[str], cwd: Path | None, env: Mapping[str, str] | None, stdin: int
+) -> subprocess.Popen[str]:
+    """Start a program in a process group of its own. Raises InfrastructureError if that cannot be."""
+    log.debug("start %s (cwd=%s)", argv, cwd)
+    try:
+        return subprocess.Popen(  # noqa: S603 - a list, never a shell
+            argv,
+            cwd=cwd,
+            env={**os.environ, **(env or {})},
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+    except OSError as error:
+        if cwd is not None and not cwd.exists():
+            raise InfrastructureError(f"folder {cwd} does not exist") from error
+        if isinstance(error, FileNotFoundError) and "/" not in argv[0]:
+            raise InfrastructureError(
+                f"the program '{argv[0]}' is not installed",
+                cure="run 'perfbisect doctor' to see what is missing",
+            ) from error
+        raise InfrastructureError(f"'{argv[0]}' cannot be started: {error.strerror}") from error
+
+
+def _read_lines(
     process: subprocess.Popen[str],
     on_line: Callable[[str], None],
     timeout: float,
@@ -231,7 +210,7 @@ def _pump(
         while True:
             ended = process.poll() is not None
             if selector.select(0.0 if ended else _POLL_SECONDS):
-                data = os.read(handle, 1 << 16)
+                data = os.read(handle, _READ_BYTES)
                 *lines, rest = (rest + data).split(b"\n")
                 for line in lines:
                     on_line(line.decode(errors="replace"))
@@ -249,7 +228,7 @@ def _pump(
         on_line(rest.decode(errors="replace"))
 
 
-def end_group(process: subprocess.Popen[str]) -> None:
+def _end_group(process: subprocess.Popen[str]) -> None:
     """End a process and everything it started: SIGTERM, then SIGKILL after a grace period."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:
@@ -257,7 +236,7 @@ def end_group(process: subprocess.Popen[str]) -> None:
         except ProcessLookupError:
             break
         try:
-            process.wait(_GRACE_SECONDS)
+            process.wait(orphans.GRACE_SECONDS)
             break
         except subprocess.TimeoutExpired:
             continue

@@ -11,7 +11,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from bisector.adapters.system import command as process
+from bisector.adapters.system.command import run_command
 from bisector.errors import InfrastructureError
 
 DISK_GIB = 10
@@ -183,7 +183,7 @@ def description() -> dict[str, str]:
 
 def _first_line(command: tuple[str, ...]) -> str:
     try:
-        done = process.run(command, timeout=10, check=False, env={"PATH": f"{os.environ['PATH']}:/usr/sbin"})
+        done = run_command(command, timeout=10, check=False, env={"PATH": f"{os.environ['PATH']}:/usr/sbin"})
     except InfrastructureError:
         return ""
     return done.output.strip().splitlines()[0] if done.code == 0 and done.output.strip() else ""

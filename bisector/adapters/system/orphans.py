@@ -1,7 +1,7 @@
 """Finding every process that one of ours started, and ending those that outlived it.
 
 A process group is not enough: Ansible's workers and OpenSSH's connection masters leave it by setsid. So every
-process that `process.stream` starts inherits a mark in its environment.
+process that `command.stream_command` starts inherits a mark in its environment.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 log = logging.getLogger(__name__)
 
-_GRACE_SECONDS = 5.0
+GRACE_SECONDS = 5.0
 """Between SIGTERM and SIGKILL: long enough for make and QEMU to remove their temporary files."""
 
 MARK = "PERFBISECT_PROCESS"
@@ -28,7 +28,7 @@ _PF_KTHREAD = 0x00200000
 """Set in field 9 (flags) of a kernel thread's stat, which never has an environment: linux/sched.h."""
 
 
-def end_marked(mark: str, grace: float = _GRACE_SECONDS) -> int:
+def end_marked(mark: str, grace: float = GRACE_SECONDS) -> int:
     """End every process of this machine with `mark` in its environment or command line; return how many.
 
     The command line as well, because OpenSSH's connection masters overwrite their environment with their
@@ -57,7 +57,9 @@ def end_marked(mark: str, grace: float = _GRACE_SECONDS) -> int:
 
 
 def end_orphans() -> int:
-    """End what `stream` of a perfbisect that was killed (-9, out of memory) left running; return how many.
+    """End what `stream_command` of a killed perfbisect left running; return how many.
+
+    Killed: by SIGKILL, or because memory ran out.
 
     To be called before work is taken up again: an orphaned build would race with its second attempt.
     """

@@ -9,7 +9,7 @@ from pathlib import Path
 from bisector.adapters.parsers.malformed import wrong
 from bisector.adapters.parsers.profiles import folded_stacks, function_listings, perf_script
 from bisector.adapters.parsers.unpack import text_of
-from bisector.adapters.system.command import run
+from bisector.adapters.system.command import run_command
 from bisector.errors import InfrastructureError
 from bisector.linux.profile import Profile
 
@@ -70,7 +70,7 @@ def _recording(path: Path) -> Profile:
     if symbols.is_file():
         command += ["--kallsyms", symbols]
     try:
-        done = run(command, timeout=_PERF_SECONDS, check=False)
+        done = run_command(command, timeout=_PERF_SECONDS, check=False)
     except InfrastructureError as error:
         raise wrong(
             str(path),

@@ -9,8 +9,7 @@ import pytest
 
 from bisector.adapters.guest import kvm_probe
 from bisector.adapters.guest.kvm_probe import KvmAnswer, KvmProbe, boots_under_kvm
-from bisector.adapters.system import command as process
-from bisector.adapters.system.command import Done
+from bisector.adapters.system.command import CompletedCommand
 from bisector.errors import InfrastructureError
 
 
@@ -69,17 +68,19 @@ def test_a_broken_note_is_no_answer(tmp_path: Path, probes: list[str]) -> None:
 def test_only_a_kernel_that_misses_its_root_has_booted(
     monkeypatch: pytest.MonkeyPatch, output: str, works: bool, why: str
 ) -> None:
-    monkeypatch.setattr(process, "run", lambda command, **_: Done(tuple(map(str, command)), 0, output))
+    monkeypatch.setattr(
+        kvm_probe, "run_command", lambda command, **_: CompletedCommand(tuple(map(str, command)), 0, output)
+    )
     answer = boots_under_kvm(Path("/boot/vmlinuz"))
     assert answer.works is works
     assert why in answer.why
 
 
 def test_a_hang_is_no(monkeypatch: pytest.MonkeyPatch) -> None:
-    def hang(command: object, **_: object) -> Done:
+    def hang(command: object, **_: object) -> CompletedCommand:
         raise InfrastructureError("'qemu-system-x86_64' did not end within 20 s")
 
-    monkeypatch.setattr(process, "run", hang)
+    monkeypatch.setattr(kvm_probe, "run_command", hang)
     assert boots_under_kvm(Path("/boot/vmlinuz")) == KvmAnswer(
         False, True, "vmlinuz hangs under KVM: 'qemu-system-x86_64' did not end within 20 s"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bisector.adapters.guest.rootfs import PACKAGES, apt_options, apt_sources, check_packages
-from bisector.adapters.system import command as process
+from bisector.adapters.system.command import CompletedCommand
 from bisector.errors import InfrastructureError, RequestError
 
 TARGETS = """\
@@ -51,10 +51,10 @@ def test_a_package_that_no_archive_has_is_refused_early(monkeypatch: pytest.Monk
     monkeypatch.setattr("bisector.adapters.guest.rootfs.shutil.which", lambda name: f"/usr/bin/{name}")
     lists = TARGETS
 
-    def run(command: list[str], **_: object) -> process.Done:
-        return process.Done(tuple(command), 0, answer if command[0] == "apt-cache" else lists)
+    def run(command: list[str], **_: object) -> CompletedCommand:
+        return CompletedCommand(tuple(command), 0, answer if command[0] == "apt-cache" else lists)
 
-    monkeypatch.setattr(process, "run", run)
+    monkeypatch.setattr("bisector.adapters.guest.rootfs.run_command", run)
     check_packages(["fio"])
     check_packages([])
     for name in ("fioo", "gone"):

@@ -8,8 +8,9 @@ import time
 
 import pytest
 
-from bisector.adapters.system import command, orphans
+from bisector.adapters.system import orphans
 from bisector.adapters.system.channel import LineClosed, LineSilent
+from bisector.adapters.system.command import Conversation, run_command, stream_command
 from bisector.errors import InfrastructureError, Interrupted
 from tests.support.waiting import until
 
@@ -18,37 +19,66 @@ def asleep(seconds: str) -> bool:
     return subprocess.run(["pgrep", "-f", f"^sleep {seconds}$"], stdout=subprocess.DEVNULL).returncode == 0
 
 
+def test_a_command_run_to_its_end_gives_its_code_and_all_it_printed(tmp_path):
+    done = run_command(
+        ["sh", "-c", "cat; pwd; echo $WORD >&2; exit 4"],
+        stdin="in\n",
+        cwd=tmp_path,
+        env={"WORD": "more"},
+        check=False,
+    )
+    assert (done.code, done.output) == (4, f"in\n{tmp_path}\nmore\n")
+    with pytest.raises(InfrastructureError, match="'sh' failed with code 4") as error:
+        run_command(["sh", "-c", "echo the reason; exit 4"])
+    assert "the reason" in error.value.details
+
+
+def test_a_command_that_overstays_its_deadline_is_ended_with_its_group():
+    with pytest.raises(InfrastructureError, match="'sh' did not end within 1 s"):
+        run_command(["sh", "-c", "sleep 87650 & sleep 87650"], timeout=1)
+    assert not asleep("87650")
+
+
+@pytest.mark.parametrize(
+    "start", [run_command, Conversation, lambda argv, **more: stream_command(argv, print, **more)]
+)
+def test_what_cannot_be_started_says_why(tmp_path, start):
+    with pytest.raises(InfrastructureError, match="the program 'no-such-tool' is not installed") as error:
+        start(["no-such-tool"])
+    assert "doctor" in error.value.cure
+    with pytest.raises(InfrastructureError, match=r"folder .*none does not exist"):
+        start(["true"], cwd=tmp_path / "none")
+    with pytest.raises(InfrastructureError, match="none' cannot be started: No such file or directory"):
+        start([tmp_path / "none"])
+    (tmp_path / "data").write_text("not a program")
+    with pytest.raises(InfrastructureError, match="data' cannot be started: Permission denied"):
+        start([tmp_path / "data"])
+
+
 def test_lines_come_in_order_with_the_code():
     lines = []
-    code = command.stream(["sh", "-c", "echo a; echo b >&2; printf 'c\\377'; exit 4"], lines.append)
+    code = stream_command(["sh", "-c", "echo a; echo b >&2; printf 'c\\377'; exit 4"], lines.append)
     assert (lines, code) == (["a", "b", "c\ufffd"], 4)
-
-
-def test_a_missing_program_and_a_missing_folder(tmp_path):
-    with pytest.raises(InfrastructureError, match="'no-such-tool' is not installed"):
-        command.stream(["no-such-tool"], print)
-    with pytest.raises(InfrastructureError, match="does not exist"):
-        command.stream(["true"], print, cwd=tmp_path / "none")
 
 
 def test_the_deadline_ends_what_left_the_group_and_ignores_requests():
     script = "(setsid sh -c 'trap \"\" TERM; exec sleep 87651' &) ; sleep 87651"
     with pytest.raises(InfrastructureError, match="did not end within 1 s"):
-        command.stream(["sh", "-c", script], print, timeout=1)
+        stream_command(["sh", "-c", script], print, timeout=1)
     assert not asleep("87651")
 
 
 def test_a_stop_is_seen_soon():
     started = time.monotonic()
     with pytest.raises(Interrupted):
-        command.stream(["sleep", "87652"], print, stop=lambda: time.monotonic() > started + 0.2)
+        stream_command(["sleep", "87652"], print, stop=lambda: time.monotonic() > started + 0.2)
     assert time.monotonic() - started < 5
     assert not asleep("87652")
 
 
 def test_a_daemon_that_keeps_the_pipe_does_not_hold_us_up_and_is_ended():
     started = time.monotonic()
-    assert command.stream(["sh", "-c", "setsid sleep 87653 &"], print) == 0
+    assert stream_command(["sh", "-c", "setsid sleep 87653 &"], print) == 0
     assert time.monotonic() - started < 5
     assert not asleep("87653")
 
@@ -58,12 +88,14 @@ def test_an_error_of_the_reader_ends_the_command():
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        command.stream(["sh", "-c", "echo a; exec sleep 87654"], refuse)
+        stream_command(["sh", "-c", "echo a; exec sleep 87654"], refuse)
     assert not asleep("87654")
 
 
 def test_what_a_killed_process_left_is_found_and_what_lives_is_spared():
-    code = "from bisector.adapters.system.command import stream; stream(['sleep', '{}'], print)"
+    code = (
+        "from bisector.adapters.system.command import stream_command; stream_command(['sleep', '{}'], print)"
+    )
     dead = subprocess.Popen([sys.executable, "-c", code.format("87655")])
     alive = subprocess.Popen([sys.executable, "-c", code.format("87656")])
     try:
@@ -98,7 +130,7 @@ def test_what_is_between_two_programs_is_ended_too(tmp_path):
 
 
 def test_a_conversation():
-    line = command.Conversation(["cat"])
+    line = Conversation(["cat"])
     line.send("hello")
     assert line.receive(5) == "hello"
     with pytest.raises(LineSilent):
@@ -112,7 +144,7 @@ def test_a_conversation():
 
 
 def test_a_conversation_with_a_program_that_ends():
-    line = command.Conversation(["sh", "-c", "echo last"])
+    line = Conversation(["sh", "-c", "echo last"])
     assert line.receive(5) == "last"
     with pytest.raises(LineClosed):
         line.receive(5)
