@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
-from bisector.model.records import CommitGraph, Conclusion, Decision, Record, TestbedClock
+from bisector.model.records import CommitGraph, Conclusion, Decision, MonitorResult, Record, TestbedClock
 from bisector.model.state import State
 
 Progress = Callable[[str], None]
@@ -206,27 +206,6 @@ class Monitor:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """One number that a monitor gives. error: relative standard error where it is a mean, else None."""
-
-    name: str
-    value: float
-    unit: str = ""
-    error: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Observed:
-    """What one monitor saw. folder: its raw files; absent: what it could not give, each in words."""
-
-    monitor: str
-    folder: Path
-    seen: tuple[Seen, ...] = ()
-    absent: tuple[str, ...] = ()
-    seconds: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
 class Job:
     """What a testbed runs: one workload, ready to execute. Durations in seconds.
 
@@ -288,7 +267,7 @@ class Session(Protocol):
         """Execute the workload once. Raises WorkloadFailed, BootFailed (it crashed) or TestbedLost."""
         ...
 
-    def observe(self, monitor: Monitor) -> Observed:
+    def observe(self, monitor: Monitor) -> MonitorResult:
         """Make the runs of a monitor; what runs afterwards in this boot is no sample.
 
         What cannot be had is `absent` in the answer, a workload that fails as well. Raises BootFailed or

@@ -87,8 +87,30 @@ class CommitGraph:
 
 
 @dataclass(frozen=True, slots=True)
+class KernelFacts:
+    """What a report says of a built kernel. Paths are texts; sizes in bytes; key: of its entry in the cache.
+
+    options: effective .config as NAME -> value, absent options left out; lost: wanted, but not granted.
+    """
+
+    release: str = ""
+    build_id: str = ""
+    image: str = ""
+    config: str = ""
+    log: str = ""
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+    lost: tuple[str, ...] = ()
+    toolchain: str = ""
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Built:
-    """A finished build, good or failed. `binary` is equal for two commits whose kernels are identical."""
+    """A finished build, good or failed. `binary` is equal for two commits whose kernels are identical.
+
+    kernel: None where the build failed; details: the end of a failed build's log.
+    """
 
     commit: int
     ok: bool
@@ -97,11 +119,18 @@ class Built:
     layout: int = 0
     cached: bool = False
     failure: str = ""
+    kernel: KernelFacts | None = None
+    details: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Booted:
-    """One boot. `boot` is its id; ok False means that the kernel failed (never infrastructure)."""
+    """One boot. `boot` is its id; ok False means that the kernel failed (never infrastructure).
+
+    facts: what the running kernel says of itself, name -> text; workload, image: checksums of the payload and
+    of the guest's root file system; console: path of the log; overhead: seconds that perfbisect added to
+    build, boot and runs, None where nobody measured them; details: what a failed boot printed last.
+    """
 
     boot: str
     commit: int
@@ -112,6 +141,12 @@ class Booted:
     layout: int = 0
     purpose: Purpose = "search"
     failure: str = ""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    workload: str = ""
+    image: str = ""
+    console: str = ""
+    overhead: float | None = None
+    details: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +154,8 @@ class Ran:
     """One run in a boot. `index` counts from 0 within the boot; values are in the metrics' own units.
 
     at: seconds since the epoch when it ended; seconds: host time it took; flags: why it is suspicious
-    ('warn', 'stall', 'oom', 'taint', 'clock'); warmup runs are kept and never samples.
+    ('warn', 'stall', 'oom', 'taint', 'clock'); warmup runs are kept and never samples. raw: path of the kept
+    output; guest_seconds: the time that the guest's own clock measured.
     """
 
     boot: str
@@ -129,6 +165,8 @@ class Ran:
     at: float
     flags: tuple[str, ...] = ()
     warmup: bool = False
+    raw: str = ""
+    guest_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +175,31 @@ class RunFailed:
 
     boot: str
     failure: str
+    details: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorValue:
+    """One number that a monitor gives. error: relative standard error where it is a mean, else None."""
+
+    name: str
+    value: float
+    unit: str = ""
+    error: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorResult:
+    """What one monitor saw in runs of its own, which are no samples.
+
+    folder: path of its raw files; absent: what it could not give, each in words; seconds: what its runs took.
+    """
+
+    monitor: str
+    folder: str = ""
+    seen: tuple[MonitorValue, ...] = ()
+    absent: tuple[str, ...] = ()
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +208,7 @@ class Left:
 
     boot: str
     lost: bool = False
+    monitors: tuple[MonitorResult, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

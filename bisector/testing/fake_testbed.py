@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 from bisector.errors import BootFailed, RequestError, TestbedLost, WorkloadFailed
-from bisector.model.records import TestbedClock
-from bisector.ports import BootFacts, Job, Kernel, MetricSpec, Monitor, Observed, Progress, RunResult, Seen
+from bisector.model.records import MonitorResult, MonitorValue, TestbedClock
+from bisector.ports import BootFacts, Job, Kernel, MetricSpec, Monitor, Progress, RunResult
 from bisector.simulation.noise_model import SyntheticBoot, SyntheticLab
 from bisector.testing.fakes import METRIC, Faults, Pace
 
@@ -86,14 +86,16 @@ class FakeSession:
             raise WorkloadFailed(f"the workload printed no {METRIC}")
         return RunResult({METRIC: value}, seconds, seconds, raw)
 
-    def observe(self, monitor: Monitor) -> Observed:
+    def observe(self, monitor: Monitor) -> MonitorResult:
         """See one number, the commit's own; a boot that is gone sees nothing. Raises what the faults say."""
         if self._gone:
             raise TestbedLost(f"the boot on {self._testbed.name} is gone")
         self._testbed.faults.strike("observe")
         folder = self._folder / "monitors" / monitor.name
         folder.mkdir(parents=True, exist_ok=True)
-        return Observed(monitor.name, folder, (Seen("commit", self._boot.commit),), ("anything else",), 1.0)
+        return MonitorResult(
+            monitor.name, str(folder), (MonitorValue("commit", self._boot.commit),), ("anything else",), 1.0
+        )
 
     def leave(self) -> None:
         """End the boot and free the testbed."""

@@ -10,12 +10,13 @@ import pytest
 from bisector.adapters.agent import monitor_output
 from bisector.adapters.agent.monitors import plans
 from bisector.adapters.machine.local_testbed import LocalTestbed, running_kernel
-from bisector.ports import Observed, Session
+from bisector.model.records import MonitorResult
+from bisector.ports import Session
 from bisector.schemas.workload.monitors import Monitors
 from tests.support.workload_jobs import shell_job
 
 
-def boot(folder: Path, script: str, *asked: str) -> tuple[Session, list[Observed]]:
+def boot(folder: Path, script: str, *asked: str) -> tuple[Session, list[MonitorResult]]:
     """Return the session on this machine, after one run, and what the monitors saw."""
     monitors = plans(Monitors().with_requested(asked))
     job = dataclasses.replace(shell_job(folder, script), monitors=monitors)
@@ -39,8 +40,8 @@ def test_each_monitor_has_a_run_and_says_what_it_has_not(tmp_path: Path) -> None
         proc = by_name["proc"]
         assert {"stat ctxt", "stat processes"} <= {seen.name for seen in proc.seen}
         assert proc.absent == ("/proc/nothing*: there is no such file",)
-        assert (proc.folder / "run.out").read_text() == "real: 1.5\n"
-        assert (proc.folder / "proc:stat.before").stat().st_size > 100
+        assert (Path(proc.folder) / "run.out").read_text() == "real: 1.5\n"
+        assert (Path(proc.folder) / "proc:stat.before").stat().st_size > 100
         assert not by_name["ftrace"].seen
         assert by_name["ftrace"].absent  # no profiler in this kernel, or no such function
         assert by_name["dmesg"].seen or by_name["dmesg"].absent

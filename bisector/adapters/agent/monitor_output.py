@@ -15,10 +15,11 @@ from typing import Any
 
 from bisector.adapters.agent.monitors import summarise
 from bisector.errors import InfrastructureError
-from bisector.ports import Monitor, Observed
+from bisector.model.records import MonitorResult
+from bisector.ports import Monitor
 
 SUMMARY = "summary.json"
-"""Beside the raw files, what `Observed` says."""
+"""Beside the raw files, what `MonitorResult` says."""
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]*")
 """Names come from the testbed: nothing that leads out of the folder."""
@@ -73,18 +74,21 @@ class Kept:
             self._cut.append(f"{name}: only its beginning was kept, it is too large")
         return False
 
-    def observed(self, answer: Mapping[str, Any], seconds: float) -> Observed:
+    def observed(self, answer: Mapping[str, Any], seconds: float) -> MonitorResult:
         """Sum up what came. seconds: host time of it all."""
         out, err = (self._text(answer, name) for name in ("out", "err"))
         self._write("run.out", out)
         self._write("run.err", err)
         wrong = _wrong(answer, err.decode(errors="replace"))
         seen, absent = summarise(self._monitor, self._folder, float(answer.get("seconds", 0.0)))
-        found = Observed(
-            self._monitor, self._folder, seen, tuple(dict.fromkeys((*wrong, *absent, *self._cut))), seconds
+        found = MonitorResult(
+            self._monitor,
+            str(self._folder),
+            seen,
+            tuple(dict.fromkeys((*wrong, *absent, *self._cut))),
+            seconds,
         )
-        about = {**asdict(found), "folder": str(found.folder)}
-        self._write(SUMMARY, json.dumps(about, indent=1).encode())
+        self._write(SUMMARY, json.dumps(asdict(found), indent=1).encode())
         return found
 
     def _text(self, answer: Mapping[str, Any], name: str) -> bytes:

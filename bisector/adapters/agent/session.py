@@ -27,7 +27,8 @@ from bisector.adapters.parsers.workload_output import OutputError, parse
 from bisector.adapters.system.channel import Line, LineClosed, LineSilent
 from bisector.adapters.system.files import keep
 from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, TestbedLost, WorkloadFailed
-from bisector.ports import BootFacts, Job, Monitor, Observed, RunResult
+from bisector.model.records import MonitorResult
+from bisector.ports import BootFacts, Job, Monitor, RunResult
 
 log = logging.getLogger(__name__)
 
@@ -95,7 +96,7 @@ class AgentSession:
             home = self._bring(index)
         return self._result(index, answer, seconds, home)
 
-    def observe(self, monitor: Monitor) -> Observed:
+    def observe(self, monitor: Monitor) -> MonitorResult:
         """Make the runs of a monitor; its files go to `monitors/NAME` in the folder. See `ports.Session`."""
         kept = monitor_output.Kept(self.folder / "monitors" / monitor.name, monitor.name)
         timeout = monitor_output.patience(self.job.timeout, monitor)

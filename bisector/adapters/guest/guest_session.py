@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from bisector.adapters.guest.libvirt_connection import Domain
 from bisector.adapters.guest.liveness import Look
 from bisector.errors import InfrastructureError, TestbedLost
-from bisector.ports import BootFacts, Monitor, Observed, RunResult, Session
+from bisector.model.records import MonitorResult
+from bisector.ports import BootFacts, Monitor, RunResult, Session
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +35,7 @@ class GuestSession:
         self._suspend()
         return result
 
-    def observe(self, monitor: Monitor) -> Observed:
+    def observe(self, monitor: Monitor) -> MonitorResult:
         """Resume the guest for the runs of a monitor. Raises as `ports.Session.observe`."""
         self._resume()
         result = self.inner.observe(monitor)

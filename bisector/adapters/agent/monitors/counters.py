@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from bisector.ports import Seen
+from bisector.model.records import MonitorValue
 
 _COLUMNS: Mapping[str, tuple[str, ...]] = {
     # Documentation/filesystems/proc.rst and admin-guide/iostats.rst
@@ -23,13 +23,13 @@ _COLUMNS: Mapping[str, tuple[str, ...]] = {
 _NUMBER = re.compile(r"-?\d+")
 
 
-def changes(path: str, before: str, after: str) -> Iterator[Seen]:
+def changes(path: str, before: str, after: str) -> Iterator[MonitorValue]:
     """Yield every number of a file that moved, as its difference; named by the file and its own words."""
     old = dict(_numbers(path, before))
     for name, value in _numbers(path, after):
         moved = value - old.get(name, 0)
         if moved != 0:
-            yield Seen(f"{path.rsplit('/', 1)[-1]} {name}", moved)
+            yield MonitorValue(f"{path.rsplit('/', 1)[-1]} {name}", moved)
 
 
 def _numbers(path: str, text: str) -> Iterator[tuple[str, int]]:

@@ -11,7 +11,7 @@ from bisector.adapters.agent.monitors import counters
 from bisector.adapters.parsers.profiles import function_listings, perf_script
 from bisector.adapters.parsers.results import perf_stat
 from bisector.errors import RequestError
-from bisector.ports import Seen
+from bisector.model.records import MonitorValue
 
 STAT = "stat.json"
 RECORDING = "perf.data"
@@ -23,7 +23,7 @@ _TROUBLE = re.compile(r"WARNING: |BUG: |\bOops\b|stall(s|ed)? |lockup|Out of mem
 _ABSENT = "absent"
 """Where the agent says what the system cannot give."""
 
-Summary = tuple[tuple[Seen, ...], tuple[str, ...]]
+Summary = tuple[tuple[MonitorValue, ...], tuple[str, ...]]
 
 
 def summarise(monitor: str, folder: Path, seconds: float) -> Summary:
@@ -56,7 +56,8 @@ def _perf_stat(folder: Path, seconds: float) -> Summary:
     except RequestError as error:  # not one was counted; which ones stands in the details
         return (), tuple(error.details.splitlines()) or (error.message,)
     seen = tuple(
-        Seen(name, series.values[0], series.unit, series.error) for name, series in found.series.items()
+        MonitorValue(name, series.values[0], series.unit, series.error)
+        for name, series in found.series.items()
     )
     return seen, (*(f"{name}: {why}" for name, why in found.missing.items()), *found.notes)
 
@@ -68,8 +69,8 @@ def _perf_record(folder: Path, seconds: float) -> Summary:
         return (), ("no sample was taken",)
     found = perf_script.read(text, perf_script.SCRIPT)
     top = sorted(found.own.items(), key=lambda item: -item[1])[:_TOP]
-    shares = tuple(Seen(symbol.name, 100 * weight / found.total, "%") for symbol, weight in top)
-    return (Seen(f"samples of {found.event}", found.samples), *shares), found.notes
+    shares = tuple(MonitorValue(symbol.name, 100 * weight / found.total, "%") for symbol, weight in top)
+    return (MonitorValue(f"samples of {found.event}", found.samples), *shares), found.notes
 
 
 def _ftrace(folder: Path, seconds: float) -> Summary:
@@ -81,16 +82,18 @@ def _ftrace(folder: Path, seconds: float) -> Summary:
     if not re.search(r"^\s+\S+\s+\d+", text, re.MULTILINE):
         return (), ("none of the functions was called",)
     found = function_listings.traced(text, "trace_stat")
-    seen: list[Seen] = []
+    seen: list[MonitorValue] = []
     for symbol, calls in sorted(
         found.calls.items(), key=lambda item: (-found.spent.get(item[0], 0), -item[1])
     ):
-        seen.append(Seen(symbol.name, calls, "calls"))
+        seen.append(MonitorValue(symbol.name, calls, "calls"))
         spent = found.spent.get(symbol)
         if spent is not None:
-            seen.append(Seen(f"{symbol.name}, time", spent, "us"))
+            seen.append(MonitorValue(f"{symbol.name}, time", spent, "us"))
             if seconds > 0:
-                seen.append(Seen(f"{symbol.name}, share", 100 * spent / (1e6 * seconds * len(texts)), "%"))
+                seen.append(
+                    MonitorValue(f"{symbol.name}, share", 100 * spent / (1e6 * seconds * len(texts)), "%")
+                )
     absent = () if found.spent else ("times: this kernel counts calls only (CONFIG_FUNCTION_GRAPH_TRACER)",)
     return tuple(seen), absent
 
@@ -101,7 +104,7 @@ def _proc(folder: Path, seconds: float) -> Summary:
     return tuple(found), () if found else ("no number in these files changed",)
 
 
-def _changes(folder: Path) -> Iterator[Seen]:
+def _changes(folder: Path) -> Iterator[MonitorValue]:
     for after in sorted(folder.glob("*.after")):
         before = after.with_suffix(".before")
         if before.is_file():
@@ -122,7 +125,7 @@ def _dmesg(folder: Path, seconds: float) -> Summary:
     at = len(after) - after[::-1].index(last) if last in after else 0
     new = after[at:]
     trouble = [line for line in new if _TROUBLE.search(line)]
-    return (Seen("new lines", len(new)), Seen("warnings among them", len(trouble))), ()
+    return (MonitorValue("new lines", len(new)), MonitorValue("warnings among them", len(trouble))), ()
 
 
 _SUMMARIES: Mapping[str, Callable[[Path, float], Summary]] = {

@@ -12,7 +12,8 @@ from bisector.adapters.agent.monitor_output import Kept, patience
 from bisector.adapters.agent.monitors import plan_text, plans, summarise
 from bisector.adapters.agent.monitors.counters import changes
 from bisector.errors import InfrastructureError, RequestError
-from bisector.ports import Monitor, Seen
+from bisector.model.records import MonitorValue
+from bisector.ports import Monitor
 from bisector.schemas.workload.manifest import WorkloadManifest
 from bisector.schemas.workload.monitors import Monitors, shortfalls
 from bisector.schemas.workload.workload import load_workload
@@ -120,7 +121,7 @@ STAT = """\
 
 def test_a_counter_that_is_not_supported_is_absent_and_never_zero(tmp_path: Path) -> None:
     seen, absent = kept(tmp_path / "a", "perf-stat", {"stat.json": STAT})
-    assert seen == (Seen("task-clock", 191.54, "ms", 0.0059),)
+    assert seen == (MonitorValue("task-clock", 191.54, "ms", 0.0059),)
     assert absent == ("cycles: not supported",)
     seen, absent = kept(tmp_path / "b", "perf-stat", {"stat.json": STAT.splitlines()[1]})
     assert (seen, absent) == ((), ("cycles: not supported",))
@@ -152,13 +153,13 @@ def test_function_counts_of_all_cpus_are_added_and_shared(tmp_path: Path) -> Non
     )
     assert absent == ()
     assert seen[:3] == (
-        Seen("scheduler_tick", 500, "calls"),
-        Seen("scheduler_tick, time", 10000.0, "us"),
-        Seen("scheduler_tick, share", 1.0, "%"),  # 10 ms of two CPUs' half second
+        MonitorValue("scheduler_tick", 500, "calls"),
+        MonitorValue("scheduler_tick, time", 10000.0, "us"),
+        MonitorValue("scheduler_tick, share", 1.0, "%"),  # 10 ms of two CPUs' half second
     )
     only = "  Function    Hit\n  --------    ---\n  schedule     7\n"
     seen, absent = kept(tmp_path / "b", "ftrace", {"function0": only})
-    assert seen == (Seen("schedule", 7, "calls"),)
+    assert seen == (MonitorValue("schedule", 7, "calls"),)
     assert "CONFIG_FUNCTION_GRAPH_TRACER" in absent[0]
 
 
@@ -167,7 +168,11 @@ def test_samples_become_shares_of_symbols(tmp_path: Path) -> None:
     script = one.format("schedule") * 3 + one.format("pipe_read")
     seen, _ = kept(tmp_path / "a", "perf-record", {"perf.script": script})
     assert seen == (
-        *(Seen("samples of cpu-clock", 4), Seen("schedule", 75.0, "%"), Seen("pipe_read", 25.0, "%")),
+        *(
+            MonitorValue("samples of cpu-clock", 4),
+            MonitorValue("schedule", 75.0, "%"),
+            MonitorValue("pipe_read", 25.0, "%"),
+        ),
     )
     assert kept(tmp_path / "b", "perf-record", {"perf.script": "\n"}) == ((), ("no sample was taken",))
 
@@ -234,9 +239,9 @@ def test_files_come_in_pieces_and_an_ordinary_answer_in_between_is_not_waited_fo
     last = {"monitor": "proc", "code": 0, "seconds": 1.0, "out": "", "err": ""}
     assert taken.take(last)
     found = taken.observed(last, 2.0)
-    assert found.seen == (Seen("vmstat pgfault", 4),)
+    assert found.seen == (MonitorValue("vmstat pgfault", 4),)
     assert found.absent == ()
-    assert (found.folder / "summary.json").is_file()
+    assert (Path(found.folder) / "summary.json").is_file()
 
 
 def test_a_run_that_fails_beside_a_monitor_is_told_and_no_error(tmp_path: Path) -> None:
