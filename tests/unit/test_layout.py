@@ -1,0 +1,219 @@
+"""Where files are: every module has a test of its name, folders and modules stay small, nothing strays.
+
+Each rule is a function from the root of a source tree to its violations. This repository must have none.
+A small tree that breaks one rule must have exactly that violation.
+"""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+COVERED_ELSEWHERE = "tests/covered_elsewhere.toml"
+"""Modules without a test of their name: [covered] "bisector/x/y.py" = "tests/...: why"; [untested]."""
+
+MAX_FILES_PER_FOLDER = 20
+"""A folder of more files is no longer read at a glance."""
+
+LARGER_FOLDERS = {
+    "bisector/interfaces/cli": 21,  # One file for each command, and what the commands share.
+    "tests/integration": 24,
+}
+"""Folders that may hold more files: how many. These numbers only shrink."""
+
+MAX_LINES_PER_MODULE = 300
+
+LONGER_MODULES = {
+    "bisector/adapters/guest/libvirt_connection.py": 306,
+    "bisector/ports.py": 370,
+}
+"""Modules of `bisector` that may be longer: how many lines. These numbers only shrink."""
+
+SAME_NAME_IN_TWO_LAYERS = {
+    "calibrate": "the use case and its command",
+    "lab": "the inventory's schema and the command that shows it",
+    "mmtests": "reader of results and form of a comparison",
+    "perf_stat": "reader of results and form of a comparison",
+    "profile": "comparison of profiles and its command",
+    "services": "what the engine needs, and what the command line gives it",
+    "workload": "the schema and its command",
+}
+"""Names that modules of different folders share, each with what they have in common."""
+
+TOP_LEVEL = frozenset(
+    {"bisector", "playbooks", "kernels", "workloads", "tests", "docs", "packaging", "pyproject.toml"}
+    | {"README.md", "Makefile", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"}
+)
+"""What may lie at the top, besides names that begin with a dot and what tools leave (TOOL_OUTPUT)."""
+
+TOOL_OUTPUT = frozenset({"build", "dist"})
+"""What `make clean` removes."""
+
+Rule = Callable[[Path], Iterator[str]]
+
+
+def modules_without_a_test(root: Path) -> Iterator[str]:
+    """Every module has the test of its name in the mirrored folder, or an entry that says what covers it."""
+    table = root / COVERED_ELSEWHERE
+    tables = tomllib.loads(table.read_text(encoding="utf-8")) if table.exists() else {}
+    covered: dict[str, str] = tables.get("covered", {})
+    untested: dict[str, str] = tables.get("untested", {})
+    modules = {str(path.relative_to(root)): path for path in _python_files(root / "bisector")}
+    for name, path in modules.items():
+        if name not in covered | untested and not _test_of(root, name).exists() and _has_code(path):
+            yield f"{name}: neither {_test_of(root, name).relative_to(root)} nor in {COVERED_ELSEWHERE}"
+    for name in covered | untested:
+        if name not in modules:
+            yield f"{COVERED_ELSEWHERE}: {name} does not exist"
+        elif _test_of(root, name).exists():
+            yield f"{COVERED_ELSEWHERE}: {name} has a test of its name; remove the entry"
+    for name, entry in covered.items():
+        test, _, reason = entry.partition(": ")
+        if not (root / test).is_file() or not reason:
+            yield f"{COVERED_ELSEWHERE}: {name}: '{entry}' is not 'existing test file: why'"
+
+
+def crowded_folders(root: Path) -> Iterator[str]:
+    """No folder holds more than MAX_FILES_PER_FOLDER Python files, `__init__.py` not counted."""
+    counts: dict[str, int] = defaultdict(int)
+    for part in ("bisector", "tests"):
+        for path in _python_files(root / part):
+            counts[str(path.parent.relative_to(root))] += path.name != "__init__.py"
+    for folder, count in counts.items():
+        if count > (limit := LARGER_FOLDERS.get(folder, MAX_FILES_PER_FOLDER)):
+            yield f"{folder}: {count} Python files, {limit} are allowed"
+
+
+def long_modules(root: Path) -> Iterator[str]:
+    """No module of `bisector` has more than MAX_LINES_PER_MODULE lines."""
+    for path in _python_files(root / "bisector"):
+        name, lines = str(path.relative_to(root)), len(path.read_text(encoding="utf-8").splitlines())
+        if lines > (limit := LONGER_MODULES.get(name, MAX_LINES_PER_MODULE)):
+            yield f"{name}: {lines} lines, {limit} are allowed"
+
+
+def modules_of_one_name(root: Path) -> Iterator[str]:
+    """No two modules of `bisector` share a name, except SAME_NAME_IN_TWO_LAYERS."""
+    folders: dict[str, list[str]] = defaultdict(list)
+    for path in _python_files(root / "bisector"):
+        folders[path.stem].append(str(path.parent.relative_to(root)))
+    for name, where in folders.items():
+        if len(where) > 1 and name not in {"__init__", *SAME_NAME_IN_TWO_LAYERS}:
+            yield f"{name}.py is in {' and '.join(where)}"
+
+
+def strays_at_the_top(root: Path) -> Iterator[str]:
+    """The top level holds what TOP_LEVEL names, and names that begin with a dot."""
+    for path in sorted(root.iterdir()):
+        if not path.name.startswith(".") and path.name not in TOP_LEVEL | TOOL_OUTPUT:
+            yield f"{path.name}: does not belong at the top level"
+
+
+def imports_of_integration(root: Path) -> Iterator[str]:
+    """Tests that need nothing installed import nothing from those that do."""
+    for folder in ("tests/unit", "tests/contract", "tests/golden", "tests/support"):
+        for path in _python_files(root / folder):
+            for node in ast.walk(ast.parse(path.read_bytes())):
+                names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+                names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+                if any(name.startswith("tests.integration") for name in names):
+                    yield f"{path.relative_to(root)}: imports from tests/integration"
+
+
+RULES: tuple[Rule, ...] = (
+    modules_without_a_test,
+    crowded_folders,
+    long_modules,
+    modules_of_one_name,
+    strays_at_the_top,
+    imports_of_integration,
+)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_this_repository_keeps(rule: Rule) -> None:
+    assert list(rule(ROOT)) == []
+
+
+VIOLATIONS: tuple[tuple[Rule, dict[str, str], str], ...] = (
+    (modules_without_a_test, {"bisector/a.py": "x = 1"}, "bisector/a.py: neither tests/unit/test_a.py nor"),
+    (modules_without_a_test, {"bisector/a/__init__.py": "def f(): ..."}, "bisector/a/__init__.py: neither"),
+    (
+        modules_without_a_test,
+        {COVERED_ELSEWHERE: '[untested]\n"bisector/a.py" = ""'},
+        "bisector/a.py does not exist",
+    ),
+    (
+        modules_without_a_test,
+        {
+            "bisector/a.py": "",
+            "tests/unit/test_a.py": "",
+            COVERED_ELSEWHERE: '[covered]\n"bisector/a.py" = "tests/unit/test_a.py: it is there"',
+        },
+        "bisector/a.py has a test of its name",
+    ),
+    (
+        modules_without_a_test,
+        {"bisector/a.py": "", COVERED_ELSEWHERE: '[covered]\n"bisector/a.py" = "tests/unit/test_b.py: gone"'},
+        "is not 'existing test file: why'",
+    ),
+    (crowded_folders, {f"bisector/m{number}.py": "" for number in range(21)}, "bisector: 21 Python files"),
+    (long_modules, {"bisector/a.py": "x = 1\n" * 301}, "bisector/a.py: 301 lines"),
+    (modules_of_one_name, {"bisector/a/c.py": "", "bisector/b/c.py": ""}, "c.py is in bisector/"),
+    (strays_at_the_top, {"notes.txt": ""}, "notes.txt"),
+    (
+        imports_of_integration,
+        {"tests/unit/test_a.py": "from tests.integration.test_b import c"},
+        "tests/unit/test_a.py: imports from tests/integration",
+    ),
+)
+
+
+@pytest.mark.parametrize(("rule", "files", "complaint"), VIOLATIONS)
+def test_a_violation_is_found(rule: Rule, files: dict[str, str], complaint: str, tmp_path: Path) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    found = list(rule(tmp_path))
+    assert len(found) == 1
+    assert complaint in found[0]
+
+
+def test_the_exceptions_are_still_needed() -> None:
+    """A folder or module that shrank, or a name that is no longer shared, leaves its list of exceptions."""
+    for folder, allowed in LARGER_FOLDERS.items():
+        count = sum(path.name != "__init__.py" for path in (ROOT / folder).glob("*.py"))
+        assert count > MAX_FILES_PER_FOLDER, f"{folder}: {count} of {allowed}"
+    for module, allowed in LONGER_MODULES.items():
+        lines = len((ROOT / module).read_text(encoding="utf-8").splitlines())
+        assert lines > MAX_LINES_PER_MODULE, f"{module}: {lines} of {allowed}"
+    names = [path.stem for path in _python_files(ROOT / "bisector")]
+    for name in SAME_NAME_IN_TWO_LAYERS:
+        assert names.count(name) > 1, f"there is one {name}.py only"
+
+
+def _python_files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*.py") if "__pycache__" not in path.parts)
+
+
+def _test_of(root: Path, module: str) -> Path:
+    """Return where the test of a module belongs; of a package `x`: `test_x.py` beside its folder."""
+    path = Path(module).relative_to("bisector")
+    if path.name == "__init__.py":
+        path = path.parent.with_suffix(".py") if path.parent.name else Path("bisector.py")
+    return root / "tests" / "unit" / path.with_name(f"test_{path.name}")
+
+
+def _has_code(path: Path) -> bool:
+    """Return whether a module needs a test; an `__init__.py` that only names what others hold does not."""
+    if path.name != "__init__.py":
+        return True
+    nodes = ast.parse(path.read_bytes()).body
+    return any(isinstance(node, ast.FunctionDef | ast.ClassDef) for node in nodes)
