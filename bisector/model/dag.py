@@ -57,7 +57,7 @@ def _splitmix(x: Ints) -> NDArray[np.uint64]:
         return z ^ (z >> np.uint64(31))
 
 
-class History:
+class CommitDag:
     """What the search asks of a CommitGraph. Answers about single commits are remembered."""
 
     def __init__(self, graph: CommitGraph) -> None:
@@ -137,7 +137,7 @@ class History:
 
     # --- fork points ---
 
-    def base(self, commit: int) -> bytes:
+    def fork_base(self, commit: int) -> bytes:
         """Return what names the history below the range that a commit has; b'' for that of good.
 
         Commits of one base share their unknown offset from good (a branch that forked before good lacks part
@@ -151,12 +151,12 @@ class History:
             self._bases[commit] = base
         return base
 
-    def forks(self, commits: tuple[int, ...]) -> Ints:
+    def fork_numbers(self, commits: tuple[int, ...]) -> Ints:
         """Return the base of each commit as a number (T,), 0 for good's."""
         bases: dict[bytes, int] = {b"": 0}
-        return np.array([bases.setdefault(self.base(c), len(bases)) for c in commits])
+        return np.array([bases.setdefault(self.fork_base(c), len(bases)) for c in commits])
 
-    def lineage(self, commit: int) -> Mask:
+    def ancestors_of_same_base(self, commit: int) -> Mask:
         """Return the mask (n,) of the ancestors of a commit, itself included, that have its base.
 
         Where masses are sampled (very many segments) a few with a smaller base may be among them.
@@ -167,7 +167,7 @@ class History:
         result: Mask = self.ancestors(commit) & (self._depth > self._depth[commit] - 0.5)
         return result
 
-    def whole(self) -> Mask:
+    def contains_good(self) -> Mask:
         """Return the mask (n,) of the commits whose base is that of good."""
         if self._whole is None:
             reverse = csr_matrix(self._links.T)

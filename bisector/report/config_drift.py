@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
-from bisector.model.dag import History
+from bisector.model.dag import CommitDag
 from bisector.model.format import count
 from bisector.report import phrases
 from bisector.report.kernel_differences import changed_options
@@ -34,7 +34,7 @@ def find(material: Material) -> tuple[Drift, ...]:
     """
     options = _options(material)
     built = sorted(options)
-    history = History(material.graph)
+    history = CommitDag(material.graph)
     found: dict[tuple[str, str, str], Drift] = {}
     for first in built:
         inside = history.ancestors(first)

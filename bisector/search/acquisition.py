@@ -14,23 +14,23 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bisector.model.dag import Floats, History
-from bisector.search.posterior import Belief
-from bisector.search.predictive import Predicted, Predictor
+from bisector.model.dag import CommitDag, Floats
+from bisector.search.posterior import Posterior
+from bisector.search.predictive import LevelPredictor, PredictedLevels
 
-RUNS = (1, 2, 4, 8, 16, 32, 64)
+RUN_COUNTS = (1, 2, 4, 8, 16, 32, 64)
 """Numbers of runs that are tried for a visit."""
-MOST_LIVE = 8
+MAX_RUNS_LIVE_BOOT = 8
 """Runs that are tried at most in a boot that lives: it is asked again after them anyway."""
-HOPELESS = 0.3
+MIN_RATE_FRACTION = 0.3
 """A trial whose rate is this much below the best one's, at either of the first two numbers of runs tried, is
-rated no further: between neighbours in RUNS a rate changes by a factor of two at most."""
-TINY = 1e-30
+rated no further: between neighbours in RUN_COUNTS a rate changes by a factor of two at most."""
+MIN_DENSITY = 1e-30
 """Stands for zero under a logarithm: what pads a row has no weight."""
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class TrialOption:
     """A trial that could be done. fixed: seconds before its first run (build and boot); live: its boot's
     precision so far, None for a new boot."""
 
@@ -39,14 +39,14 @@ class Option:
     boot: str | None
     fixed: float
     built: bool
-    live: float | None = None
+    live_precision: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class RatedTrial:
     """The best trial: bits it brings, its cost in seconds, and the chance (0..1) that it reads bad."""
 
-    option: Option
+    option: TrialOption
     runs: int
     bits: float
     cost: float
@@ -58,30 +58,30 @@ class Choice:
         return self.bits / max(self.cost, 1e-9)
 
 
-class Chooser:
+class TrialRater:
     """Rates trials for one belief."""
 
     def __init__(
         self,
-        belief: Belief,
-        history: History,
+        posterior: Posterior,
+        dag: CommitDag,
         run_cost: float,
         proven: tuple[tuple[int, ...], ...] = (),
         testbed: int | None = None,
     ) -> None:
         """testbed: which of the problem's testbeds will measure, None for one that has not measured yet."""
-        self.belief = belief
+        self.posterior = posterior
         self.run_cost = run_cost
-        self.predictor = Predictor(belief, history, proven, testbed)
-        self.boot = belief.noise_mean("boot")
+        self.predictor = LevelPredictor(posterior, dag, proven, testbed)
+        self.boot = posterior.noise_rms("boot")
 
     def shares(self, commit: int) -> Floats:
         """Return the share (C,) of each class that a commit contains."""
         return self.predictor.shares(commit)
 
     def best(
-        self, options: Sequence[Option], most: int, discount: Callable[[int], float] | None = None
-    ) -> list[Choice]:
+        self, options: Sequence[TrialOption], most: int, discount: Callable[[int], float] | None = None
+    ) -> list[RatedTrial]:
         """Return the best choice of every option, best rate first. most: runs allowed in one boot.
 
         Information grows ever more slowly with the runs and costs grow evenly, so their ratio has one peak:
@@ -89,9 +89,14 @@ class Chooser:
         """
         factor = np.array([1.0 if discount is None else discount(o.commit) for o in options])
         predicted = self.predictor.levels([(o.commit, o.layout) for o in options])
-        counts = [m for m in RUNS if m <= most] or [1]
+        counts = [m for m in RUN_COUNTS if m <= most] or [1]
         top = np.array(
-            [len(counts) - 1 if o.live is None else sum(m <= MOST_LIVE for m in counts) - 1 for o in options]
+            [
+                len(counts) - 1
+                if o.live_precision is None
+                else sum(m <= MAX_RUNS_LIVE_BOOT for m in counts) - 1
+                for o in options
+            ]
         )
         bits = np.full((len(options), len(counts)), np.nan)
         runs = np.array(counts, dtype=float)
@@ -104,17 +109,17 @@ class Chooser:
             peak = rate.argmax(axis=1)
             value = rate.max(axis=1) * factor
             steps = []
-            for i in np.flatnonzero(value >= HOPELESS * value.max()).tolist():
+            for i in np.flatnonzero(value >= MIN_RATE_FRACTION * value.max()).tolist():
                 beside = (j for j in (peak[i] - 1, peak[i] + 1) if 0 <= j <= top[i])
                 steps += [(i, j) for j in beside if np.isnan(bits[i, j])]
             if not steps:
                 break
             rows, at = np.array(steps).T
             self._fill(bits, options, predicted, rows, at, counts)
-        marginal = self.belief.marginal
+        marginal = self.posterior.marginal
         total = max(float(marginal.sum()), 1e-12)
         found = [
-            Choice(
+            RatedTrial(
                 o,
                 counts[j],
                 float(bits[i, j]),
@@ -128,8 +133,8 @@ class Chooser:
     def _fill(
         self,
         bits: Floats,
-        options: Sequence[Option],
-        predicted: Predicted,
+        options: Sequence[TrialOption],
+        predicted: PredictedLevels,
         rows: NDArray[np.int64],
         at: NDArray[np.int64],
         counts: Sequence[int],
@@ -139,17 +144,17 @@ class Chooser:
         rows, at = rows[new], at[new]
         if not len(rows):
             return
-        run = 1 / (self.belief.problem.readings.per_run() * np.array([counts[j] for j in at]))
+        run = 1 / (self.posterior.design.readings.precision_per_run() * np.array([counts[j] for j in at]))
         # A live boot's own offset is partly known already: what its runs tell is that much less.
-        lives = [options[i].live for i in rows]
+        lives = [options[i].live_precision for i in rows]
         shrink = np.array(
             [0.0 if x is None else self.boot**2 / max(self.boot**2 + 1 / x, 1e-300) for x in lives]
         )
         noise = self.boot**2 * (1 - shrink) + run
-        bits[rows, at] = information(predicted.rows(rows), noise, (1 - shrink) ** 2)
+        bits[rows, at] = mutual_information(predicted.rows(rows), noise, (1 - shrink) ** 2)
 
 
-def information(p: Predicted, noise: Floats, scale: Floats) -> Floats:
+def mutual_information(p: PredictedLevels, noise: Floats, scale: Floats) -> Floats:
     """Return the bits (O,) that one reading of each trial brings about what holds the culprits.
 
     noise: (O,) variance of the reading about the level; scale: (O,) by which squared levels are shrunk. What
@@ -172,12 +177,14 @@ def information(p: Predicted, noise: Floats, scale: Floats) -> Floats:
     np.sqrt(both, out=both)
     near *= both
     mixed = np.matmul(near, weight[:, :, None])[:, :, 0]
-    bits = -(p.weight * np.log2(np.maximum(mixed, TINY))).sum(axis=1)
-    if p.what is not None:
-        same = p.what[:, :, None] == p.what[:, None, :]
+    bits = -(p.weight * np.log2(np.maximum(mixed, MIN_DENSITY))).sum(axis=1)
+    if p.culprit_id is not None:
+        same = p.culprit_id[:, :, None] == p.culprit_id[:, None, :]
         near *= same
         own = np.matmul(near, weight[:, :, None])[:, :, 0]
         whole = np.matmul(same.astype(np.float32), weight[:, :, None])[:, :, 0]
-        bits += (p.weight * np.log2(np.maximum(own, TINY) / np.maximum(whole, TINY))).sum(axis=1)
+        bits += (p.weight * np.log2(np.maximum(own, MIN_DENSITY) / np.maximum(whole, MIN_DENSITY))).sum(
+            axis=1
+        )
     result: Floats = np.maximum(bits, 0.0)
     return result

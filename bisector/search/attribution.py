@@ -24,7 +24,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
+class Attribution:
     """The total, what each culprit explains, and the rest; estimates add up exactly."""
 
     total: Part
@@ -37,15 +37,17 @@ def part(e: Evidence) -> Part:
     return Part(e.low, e.estimate, e.high, e.sd)
 
 
-def shares(total: Evidence, culprits: Sequence[Evidence], alpha: float) -> Shares:
+def attribute_total(total: Evidence, culprits: Sequence[Evidence], alpha: float) -> Attribution:
     """Return what is left after the culprits. All comparisons come from different boots, so variances add."""
     sd = math.sqrt(total.sd**2 + sum(e.sd**2 for e in culprits))
     left = total.estimate - sum(e.estimate for e in culprits)
     half = float(norm.isf(alpha / 2)) * sd
-    return Shares(part(total), tuple(part(e) for e in culprits), Part(left - half, left, left + half, sd))
+    return Attribution(
+        part(total), tuple(part(e) for e in culprits), Part(left - half, left, left + half, sd)
+    )
 
 
-def points(scale: Scale, split: Shares) -> tuple[Interval, ...]:
+def add_up_changes(scale: Scale, split: Attribution) -> tuple[Interval, ...]:
     """Return what each culprit, in the order of history, and then the rest add to good's level.
 
     As fractions of good's level: they add up to the total's relative change, which the culprits' own
@@ -53,7 +55,7 @@ def points(scale: Scale, split: Shares) -> tuple[Interval, ...]:
     """
     level, result = 1.0, []
     for p in (*split.parts, split.rest):
-        change = scale.relative(p.low, p.estimate, p.high)
+        change = scale.to_relative_change(p.low, p.estimate, p.high)
         result.append(Interval(level * change.low, level * change.estimate, level * change.high))
         if scale.log:
             level *= 1 + change.estimate

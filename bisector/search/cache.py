@@ -7,19 +7,25 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from bisector.model.dag import History
+from bisector.model.dag import CommitDag
 from bisector.model.records import CommitGraph
 from bisector.model.state import State, Visit
-from bisector.search import posterior
-from bisector.search.context import View
-from bisector.search.design_matrix import Problem, problem
-from bisector.search.noise_screening import screen
-from bisector.search.posterior import Belief, Noise
+from bisector.search.context import SearchContext
+from bisector.search.design_matrix import DesignMatrix, build_design
+from bisector.search.noise_screening import screen_noise_hypotheses
+from bisector.search.posterior import (
+    CULPRIT_COUNT_LOG_PRIOR,
+    FURTHER_COUNT_LOG_PRIOR,
+    SCAN_COUNT_LOG_PRIOR,
+    NoiseHypothesis,
+    Posterior,
+    compute_posterior,
+)
 from bisector.stats.variance_components import VarianceComponents
 
-GROWTH = 1.3
+SCREENING_GROWTH = 1.3
 """Noise hypotheses are screened anew each time the visits have grown by this factor."""
-KEEP, BELIEFS = 256, 8
+MAX_RESULTS, MAX_POSTERIORS = 256, 8
 """Results kept, the ones used last. Few beliefs, for each holds large matrices: needed at the same time are
 the current one and one for each suspect that has a certificate."""
 
@@ -27,26 +33,26 @@ T = TypeVar("T")
 Proven = tuple[tuple[int, ...], ...]
 
 
-class Memory:
+class PlannerCache:
     """Beliefs about parts of one graph's visits."""
 
     def __init__(self, graph: CommitGraph, library: VarianceComponents | None) -> None:
         self.graph = graph
-        self.history = History(graph)
-        self.library = library
+        self.dag = CommitDag(graph)
+        self.calibrated_noise = library
         self._known: OrderedDict[object, Any] = OrderedDict()
-        self._beliefs: OrderedDict[object, Any] = OrderedDict()
+        self._posteriors: OrderedDict[object, Any] = OrderedDict()
 
-    def view(self, state: State) -> View:
+    def context(self, state: State) -> SearchContext:
         """Return the state ready to decide from."""
-        return View(state, self.history, self.library)
+        return SearchContext(state, self.dag, self.calibrated_noise)
 
-    def part(self, view: View, visits: tuple[Visit, ...]) -> View:
+    def part(self, context: SearchContext, visits: tuple[Visit, ...]) -> SearchContext:
         """Return the same state with only some of its visits, in their order."""
-        s = view.state
+        s = context.state
         if len(visits) == len(s.visits):
-            return view
-        return self.view(
+            return context
+        return self.context(
             State(
                 s.graph,
                 s.goal,
@@ -60,29 +66,31 @@ class Memory:
             )
         )
 
-    def remember(self, key: object, work: Callable[[], T]) -> T:
+    def get_or_compute(self, key: object, work: Callable[[], T]) -> T:
         """Return the result of work for this key, done once. key: says everything that work looks at."""
-        return _remembered(self._known, KEEP, key, work)
+        return _get_or_compute(self._known, MAX_RESULTS, key, work)
 
-    def belief(self, view: View, proven: Proven, effect: float) -> Belief:
+    def posterior(self, context: SearchContext, proven: Proven, effect: float) -> Posterior:
         """Return the posterior given all visits of the view. effect: scale of effects in worse units."""
-        key = (view.key, proven, effect)
-        return _remembered(self._beliefs, BELIEFS, key, lambda: self._belief(view, proven, effect))
+        key = (context.data_key, proven, effect)
+        return _get_or_compute(
+            self._posteriors, MAX_POSTERIORS, key, lambda: self._compute_posterior(context, proven, effect)
+        )
 
-    def _belief(self, view: View, proven: Proven, effect: float) -> Belief:
-        noises = self._screened(view, proven, effect)
-        blocks = _blocks(view) if any(n.drift for n in noises) else 1
-        return posterior.believe(_problem(view, proven, effect, blocks), noises)
+    def _compute_posterior(self, context: SearchContext, proven: Proven, effect: float) -> Posterior:
+        noises = self._screened(context, proven, effect)
+        blocks = _blocks(context) if any(n.drift for n in noises) else 1
+        return compute_posterior(_build_design(context, proven, effect, blocks), noises)
 
-    def _screened(self, view: View, proven: Proven, effect: float) -> tuple[Noise, ...]:
+    def _screened(self, context: SearchContext, proven: Proven, effect: float) -> tuple[NoiseHypothesis, ...]:
         """Return the noise hypotheses worth carrying, screened on the visits up to the last checkpoint."""
-        visits = [v for v in view.state.visits if v.samples]
+        visits = [v for v in context.state.visits if v.samples]
         checkpoint = 2
-        while (following := max(checkpoint + 1, int(checkpoint * GROWTH))) <= len(visits):
+        while (following := max(checkpoint + 1, int(checkpoint * SCREENING_GROWTH))) <= len(visits):
             checkpoint = following
         # Without what was built since, which says nothing about noise: else every build would screen anew.
-        whole = view.state
-        part = self.view(
+        whole = context.state
+        part = self.context(
             State(
                 whole.graph,
                 whole.goal,
@@ -91,14 +99,16 @@ class Memory:
                 costs=whole.costs,
             )
         )
-        return self.remember(
-            ("noises", part.key, proven, effect),
+        return self.get_or_compute(
+            ("noises", part.data_key, proven, effect),
             # Instructions of one binary are the same number at any time of the day.
-            lambda: screen(_problem(part, proven, effect, _blocks(part)), drifts=not view.exact),
+            lambda: screen_noise_hypotheses(
+                _build_design(part, proven, effect, _blocks(part)), drifts=not context.exact_clock
+            ),
         )
 
 
-def _remembered(known: OrderedDict[object, Any], most: int, key: object, work: Callable[[], T]) -> T:
+def _get_or_compute(known: OrderedDict[object, Any], most: int, key: object, work: Callable[[], T]) -> T:
     if key not in known:
         known[key] = work()
         if len(known) > most:
@@ -108,23 +118,23 @@ def _remembered(known: OrderedDict[object, Any], most: int, key: object, work: C
     return result
 
 
-def _blocks(view: View) -> int:
+def _blocks(context: SearchContext) -> int:
     """Return into how many stretches of time cells are cut where drift is considered."""
-    return max(1, min(16, len(view.state.visits) // 3))
+    return max(1, min(16, len(context.state.visits) // 3))
 
 
-def _problem(view: View, proven: Proven, effect: float, blocks: int) -> Problem:
-    assert view.readings is not None
-    counts = posterior.SCAN if view.goal.scan else posterior.FIRST
+def _build_design(context: SearchContext, proven: Proven, effect: float, blocks: int) -> DesignMatrix:
+    assert context.readings is not None
+    count_log_prior = SCAN_COUNT_LOG_PRIOR if context.goal.scan else CULPRIT_COUNT_LOG_PRIOR
     if proven:
-        counts = posterior.MORE
-    return problem(
-        view.history,
-        view.readings,
-        same=view.same,
-        marks=view.state.marks,
+        count_log_prior = FURTHER_COUNT_LOG_PRIOR
+    return build_design(
+        context.dag,
+        context.readings,
+        same=context.first_same_binary,
+        marks=context.state.marks,
         proven=proven,
         effect=effect,
         blocks=blocks,
-        counts=counts,
+        count_log_prior=count_log_prior,
     )

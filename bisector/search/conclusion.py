@@ -8,22 +8,22 @@ import numpy as np
 
 from bisector.model.format import change, count
 from bisector.model.records import Conclusion, Ending, Finding, Interval, Measure
-from bisector.search.attribution import Part, points, shares
+from bisector.search.attribution import Part, add_up_changes, attribute_total
 from bisector.search.candidates import Suspect, member_weights
 from bisector.search.confirmation import Proof
-from bisector.search.context import View
-from bisector.search.level_profile import largest, levels, reaching
-from bisector.search.posterior import Belief
+from bisector.search.context import SearchContext
+from bisector.search.level_profile import expected_steps_reaching_threshold, largest, levels
+from bisector.search.posterior import Posterior
 from bisector.search.sequential_test import Evidence
 
 
-def over_budget(view: View, measure: Measure) -> str:
+def budget_shortfall(context: SearchContext, measure: Measure) -> str:
     """Return why this action no longer fits into the budget, '' if it does."""
-    budget, costs = view.goal.budget, view.state.costs
-    new = (measure.commit, measure.layout) not in view.state.binaries
-    more = measure.runs * view.run_cost
+    budget, costs = context.goal.budget, context.state.costs
+    new = (measure.commit, measure.layout) not in context.state.binaries
+    more = measure.runs * context.run_cost
     if measure.boot is None:
-        more += view.boot_cost + (view.build_cost if new else 0.0)
+        more += context.boot_cost + (context.build_cost if new else 0.0)
     spent = costs.total
     if budget.seconds is not None and spent + more > budget.seconds:
         return (
@@ -38,28 +38,28 @@ def over_budget(view: View, measure: Measure) -> str:
     return ""
 
 
-def impossible(view: View) -> Conclusion | None:
+def conclude_untestable(context: SearchContext) -> Conclusion | None:
     """Return the conclusion for a search that cannot begin."""
-    graph = view.graph
+    graph = context.graph
     if not any(graph.candidate):
         return Conclusion(Ending.INCONCLUSIVE, "There is no commit between good and bad.")
     for end, name in ((graph.good, "good"), (graph.bad, "bad")):
-        if not view.testable(end):
-            why = view.state.untestable[end]
+        if not context.testable(end):
+            why = context.state.untestable[end]
             return Conclusion(Ending.INCONCLUSIVE, f"The {name} end cannot be tested: {why}.")
     return None
 
 
-def _interval(view: View, p: Part | Evidence) -> Interval:
-    assert view.readings is not None
-    return view.readings.scale.relative(p.low, p.estimate, p.high)
+def _interval(context: SearchContext, p: Part | Evidence) -> Interval:
+    assert context.readings is not None
+    return context.readings.scale.to_relative_change(p.low, p.estimate, p.high)
 
 
-def warnings(view: View, belief: Belief | None) -> tuple[str, ...]:
+def warnings(context: SearchContext, posterior: Posterior | None) -> tuple[str, ...]:
     """Return what a reader must know about the data, in words."""
     found = []
-    r = view.readings
-    flagged = sum(len(v.flagged) for v in view.state.visits)
+    r = context.readings
+    flagged = sum(len(v.flagged) for v in context.state.visits)
     if flagged:
         were = (
             "was flagged as suspicious and is no sample"
@@ -67,62 +67,64 @@ def warnings(view: View, belief: Belief | None) -> tuple[str, ...]:
             else "were flagged as suspicious and are no samples"
         )
         found.append(f"{count(flagged, 'run')} {were}.")
-    if r is not None and not view.exact and r.nu <= 3:
+    if r is not None and not context.exact_clock and r.nu <= 3:
         found.append("Runs have heavy tails: outliers were given little weight, none was deleted.")
-    if belief is not None:
-        effect = belief.problem.effect
-        if belief.noise_mean("drift") > 0.3 * effect:
+    if posterior is not None:
+        effect = posterior.design.effect
+        if posterior.noise_rms("drift") > 0.3 * effect:
             found.append("A testbed drifted by an amount comparable to the effect during the search.")
-        if belief.noise_mean("unit") > 0.2 * effect:
+        if posterior.noise_rms("unit") > 0.2 * effect:
             found.append("Builds differ beyond what their commits explain: code layout matters here.")
-        if belief.noise_mean("walk") > 0.5 * effect:
+        if posterior.noise_rms("walk") > 0.5 * effect:
             found.append("Levels wander along history: many commits shift the metric a little.")
     return tuple(found)
 
 
-def not_reproduced(view: View, ends: Evidence) -> Conclusion:
+def conclude_not_reproduced(context: SearchContext, ends: Evidence) -> Conclusion:
     """Return the ending for ends that do not differ by the threshold."""
-    total = _interval(view, ends)
+    total = _interval(context, ends)
     if ends.high < 0:
         text = f"Bad is better than good: {change(total)}. Are the ends swapped?"
         hidden = "losses behind gains"
     else:
         text = f"Bad differs from good by {change(total)}, less than the threshold."
         hidden = "changes that cancel between the ends"
-    if not view.goal.scan:
+    if not context.goal.scan:
         text += f" --scan looks for {hidden}."
     return Conclusion(
         Ending.NOT_REPRODUCED,
         text,
         total=total,
-        confidence=1 - view.alpha,
-        warnings=warnings(view, None),
+        confidence=1 - context.alpha,
+        warnings=warnings(context, None),
     )
 
 
-def base_is_bad(view: View, base: int, ends: Evidence) -> bool:
+def merge_base_is_bad(context: SearchContext, base: int, ends: Evidence) -> bool:
     """Return whether a merge base is nearer to bad than to good."""
-    r = view.readings
+    r = context.readings
     assert r is not None
-    level = [float(np.median(r.location[r.commit == c])) for c in (view.graph.good, base)]
+    level = [float(np.median(r.location[r.commit == c])) for c in (context.graph.good, base)]
     return level[1] - level[0] > ends.estimate / 2
 
 
-def fixed(view: View, base: int, ends: Evidence) -> Conclusion:
+def conclude_fixed_on_good_side(context: SearchContext, base: int, ends: Evidence) -> Conclusion:
     """Return the ending for a merge base that is itself bad."""
     return Conclusion(
         Ending.FIXED_ON_GOOD_SIDE,
         "The merge base is as bad as the bad end: the loss was fixed on good's side.",
-        (Finding((base,), _interval(view, ends), 1 - view.alpha, note="the merge base"),),
-        _interval(view, ends),
-        confidence=1 - view.alpha,
-        warnings=warnings(view, None),
+        (Finding((base,), _interval(context, ends), 1 - context.alpha, note="the merge base"),),
+        _interval(context, ends),
+        confidence=1 - context.alpha,
+        warnings=warnings(context, None),
     )
 
 
-def culprits(view: View, belief: Belief, proofs: Sequence[Proof], ends: Evidence) -> Conclusion:
+def conclude_culprits(
+    context: SearchContext, posterior: Posterior, proofs: Sequence[Proof], ends: Evidence
+) -> Conclusion:
     """Return the ending with everything proven and what is left. At least one proof is of no small change."""
-    findings, added, total, rest = _added_up(view, proofs, ends)
+    findings, added, total, rest = _added_up(context, proofs, ends)
     large = [p for p in proofs if not p.small]
     sets = any(len(p.commits) > 1 for p in large)
     kind = Ending.CULPRIT_SET if sets else (Ending.CULPRIT if len(large) == 1 else Ending.CULPRITS)
@@ -142,40 +144,42 @@ def culprits(view: View, belief: Belief, proofs: Sequence[Proof], ends: Evidence
         total,
         rest,
         confidence=max(0.0, 1 - sum(p.share for p in proofs)),
-        warnings=warnings(view, belief),
-        levels=levels(view, belief),
+        warnings=warnings(context, posterior),
+        levels=levels(context, posterior),
     )
 
 
 def _added_up(
-    view: View, proofs: Sequence[Proof], ends: Evidence
+    context: SearchContext, proofs: Sequence[Proof], ends: Evidence
 ) -> tuple[tuple[Finding, ...], tuple[Interval, ...], Interval, Interval]:
     """Return (findings, what each of them adds in percent of good's level, total, rest)."""
-    assert view.readings is not None
-    total = _interval(view, ends)
+    assert context.readings is not None
+    total = _interval(context, ends)
     if not proofs:
         return (), (), total, total
     by_age = sorted(proofs, key=lambda p: p.after)
-    *added, rest = points(view.readings.scale, shares(ends, [p.evidence for p in by_age], view.alpha))
+    *added, rest = add_up_changes(
+        context.readings.scale, attribute_total(ends, [p.evidence for p in by_age], context.alpha)
+    )
     shown = sorted(zip(by_age, added, strict=True), key=lambda x: x[0].small)  # stable: each kind by age
-    return tuple(_finding(view, p) for p, _ in shown), tuple(more for _, more in shown), total, rest
+    return tuple(_finding(context, p) for p, _ in shown), tuple(more for _, more in shown), total, rest
 
 
-def _finding(view: View, proven: Proof) -> Finding:
+def _finding(context: SearchContext, proven: Proof) -> Finding:
     return Finding(
         proven.commits,
-        _interval(view, proven.evidence),
+        _interval(context, proven.evidence),
         1 - proven.share,
         proven.parents,
         certified=True,
-        note=_note(view, proven),
+        note=_note(context, proven),
         small=proven.small,
     )
 
 
-def _note(view: View, proven: Proof) -> str:
+def _note(context: SearchContext, proven: Proof) -> str:
     """Return what a reader must know about what a culprit was compared with."""
-    parents = len(view.graph.parents[proven.after])
+    parents = len(context.graph.parents[proven.after])
     some = "each" if len(proven.parents) >= parents else f"{len(proven.parents)}"
     merge = f"a merge, proven against {some} of its {parents} parents"
     notes = ["smaller than the threshold"] if proven.small else []
@@ -186,10 +190,12 @@ def _note(view: View, proven: Proof) -> str:
     return "; ".join(notes)
 
 
-def spread(view: View, belief: Belief, proofs: Sequence[Proof], ends: Evidence) -> Conclusion:
+def conclude_spread(
+    context: SearchContext, posterior: Posterior, proofs: Sequence[Proof], ends: Evidence
+) -> Conclusion:
     """Return the ending for a loss that no single commit explains. proofs: of changes that are too small."""
-    findings, _, total, rest = _added_up(view, proofs, ends)
-    steps = [f"{change(step)} over {count(many, 'commit')}" for many, step in largest(view, belief)]
+    findings, _, total, rest = _added_up(context, proofs, ends)
+    steps = [f"{change(step)} over {count(many, 'commit')}" for many, step in largest(context, posterior)]
     return Conclusion(
         Ending.SPREAD,
         f"Bad differs from good by {change(total)}, but no commit reaches the threshold. "
@@ -197,15 +203,15 @@ def spread(view: View, belief: Belief, proofs: Sequence[Proof], ends: Evidence) 
         findings,
         total,
         rest,
-        confidence=max(belief.none, 1 - min(1.0, reaching(view, belief))),
-        warnings=warnings(view, belief),
-        levels=levels(view, belief),
+        confidence=max(posterior.none, 1 - min(1.0, expected_steps_reaching_threshold(context, posterior))),
+        warnings=warnings(context, posterior),
+        levels=levels(context, posterior),
     )
 
 
-def unfinished(
-    view: View,
-    belief: Belief | None,
+def conclude_unfinished(
+    context: SearchContext,
+    posterior: Posterior | None,
     found: Suspect | None,
     proofs: Sequence[Proof],
     ends: Evidence | None,
@@ -215,19 +221,21 @@ def unfinished(
     findings: tuple[Finding, ...] = ()
     total = rest = None
     if ends is not None:
-        findings, _, total, rest = _added_up(view, proofs, ends)
+        findings, _, total, rest = _added_up(context, proofs, ends)
     confidence = 0.0
-    if belief is not None and found is not None:
-        weight = member_weights(belief, view)
+    if posterior is not None and found is not None:
+        weight = member_weights(posterior, context)
         order = np.argsort(-weight, kind="stable")
-        many = int(np.searchsorted(np.cumsum(weight[order]) / max(weight.sum(), 1e-12), 1 - view.alpha)) + 1
+        many = (
+            int(np.searchsorted(np.cumsum(weight[order]) / max(weight.sum(), 1e-12), 1 - context.alpha)) + 1
+        )
         commits = tuple(sorted(int(c) for c in order[: min(many, len(order))]))
         confidence = found.probability
-        if len(commits) <= max(64, view.history.n // 4):
-            mean, sd = belief.effect(found.index)
-            effect = _interval(view, Part(mean - 2 * sd, mean, mean + 2 * sd, sd))
-            note = f"the most probable commits so far, with {1 - view.alpha:.0%} together; not proven"
-            findings = (*findings, Finding(commits, effect, 1 - view.alpha, note=note))
+        if len(commits) <= max(64, context.dag.n // 4):
+            mean, sd = posterior.effect(found.index)
+            effect = _interval(context, Part(mean - 2 * sd, mean, mean + 2 * sd, sd))
+            note = f"the most probable commits so far, with {1 - context.alpha:.0%} together; not proven"
+            findings = (*findings, Finding(commits, effect, 1 - context.alpha, note=note))
     return Conclusion(
         Ending.INCONCLUSIVE,
         why,
@@ -235,6 +243,6 @@ def unfinished(
         total,
         rest,
         confidence,
-        warnings(view, belief),
-        levels(view, belief) if belief is not None else (),
+        warnings(context, posterior),
+        levels(context, posterior) if posterior is not None else (),
     )

@@ -7,14 +7,14 @@ from functools import cached_property
 
 import numpy as np
 
-from bisector.model.dag import History, Mask
+from bisector.model.dag import CommitDag, Mask
 from bisector.model.records import Purpose
 from bisector.model.state import State, Visit
-from bisector.search.design_matrix import twins
-from bisector.search.measurement import FLOOR, Readings, readings
-from bisector.search.noise_priors import boot_spreads, unit_spreads
-from bisector.search.posterior import Belief
-from bisector.search.sequential_test import Side, Spread
+from bisector.search.design_matrix import first_with_same_binary
+from bisector.search.measurement import RESOLUTION_PER_THRESHOLD, Readings, readings
+from bisector.search.noise_priors import binary_spreads, boot_spreads
+from bisector.search.posterior import Posterior
+from bisector.search.sequential_test import Side, SpreadHypothesis
 from bisector.stats.variance_components import VarianceComponents
 
 UNMEASURED_BUILD, UNMEASURED_BOOT, UNMEASURED_RUN = 60.0, 10.0, 1.0
@@ -25,17 +25,19 @@ def _mean(values: tuple[float, ...], default: float) -> float:
     return sum(values) / len(values) if values else default
 
 
-class View:
+class SearchContext:
     """One state, ready to decide from. Costs are expected seconds."""
 
-    def __init__(self, state: State, history: History, library: VarianceComponents | None = None) -> None:
+    def __init__(
+        self, state: State, dag: CommitDag, calibrated_noise: VarianceComponents | None = None
+    ) -> None:
         self.state = state
-        self.history = history
-        self.library = library
+        self.dag = dag
+        self.calibrated_noise = calibrated_noise
         self.graph = state.graph
         self.goal = state.goal
         self.alpha = state.goal.alpha
-        self.exact = state.goal.clock == "instructions"
+        self.exact_clock = state.goal.clock == "instructions"
         costs = state.costs
         # What came from a cache cost nothing, and others may come from there as well: the rule of succession,
         # begun as if two kernels had been compiled.
@@ -48,26 +50,28 @@ class View:
     @cached_property
     def readings(self) -> Readings | None:
         """Return the summarised visits."""
-        return readings(self.state, self.library)
+        return readings(self.state, self.calibrated_noise)
 
     @cached_property
-    def key(self) -> tuple[object, ...]:
+    def data_key(self) -> tuple[object, ...]:
         """Return what tells this view's data from that of another of the same graph and goal."""
         s = self.state
-        return self.measured, len(s.binaries), len(s.untestable), tuple(sorted(s.marks.items()))
+        return self.sample_counts, len(s.binaries), len(s.untestable), tuple(sorted(s.marks.items()))
 
     @cached_property
-    def measured(self) -> tuple[tuple[str, int], ...]:
+    def sample_counts(self) -> tuple[tuple[str, int], ...]:
         """Return what tells this view's readings from another's."""
         return tuple((v.boot, len(v.samples)) for v in self.state.visits if v.samples)
 
     @cached_property
-    def same(self) -> dict[int, int]:
+    def first_same_binary(self) -> dict[int, int]:
         """Return the first commit with the same binary for each built commit that can be tested.
 
         One that builds but does not boot says nothing about levels.
         """
-        return {c: first for c, first in twins(self.state.binaries).items() if self.testable(c)}
+        return {
+            c: first for c, first in first_with_same_binary(self.state.binaries).items() if self.testable(c)
+        }
 
     @property
     def threshold(self) -> float:
@@ -82,11 +86,11 @@ class View:
     @cached_property
     def testable_mask(self) -> Mask:
         """Return the commits (n,) that can be tested as far as is known. Do not change it."""
-        mask = np.ones(self.history.n, dtype=bool)
+        mask = np.ones(self.dag.n, dtype=bool)
         mask[list(self.state.untestable)] = False
         return mask
 
-    def live(self, purpose: Iterable[Purpose]) -> Visit | None:
+    def live_visit(self, purpose: Iterable[Purpose]) -> Visit | None:
         """Return the boot that now lives on the asking testbed, if it was made for one of these purposes."""
         busy = {m.boot for m in self.state.pending}
         for visit in reversed(self.state.visits):
@@ -119,7 +123,7 @@ class View:
             if v.commit in wanted and v.purpose == purpose and v.samples and (not here or self._here(v))
         ]
 
-    def sides(self, before: int, after: int, chosen: np.ndarray) -> tuple[Side, Side] | None:
+    def comparison_sides(self, before: int, after: int, chosen: np.ndarray) -> tuple[Side, Side] | None:
         """Return the two sides of a comparison, None while one is empty.
 
         chosen: mask (V,) over the readings. Levels of testbeds are taken out where both sides were seen.
@@ -144,32 +148,32 @@ class View:
             result.append(Side(location[m], r.precision[m], binary))
         return result[0], result[1]
 
-    def spreads(self, belief: Belief | None) -> list[Spread]:
+    def spread_hypotheses(self, posterior: Posterior | None) -> list[SpreadHypothesis]:
         """Return the possible spreads between boots and binaries: the belief's, mixed with the prior."""
         r = self.readings
         assert r is not None
         prior = list(boot_spreads(r))
-        if self.library is not None and self.library.boot_df >= 1:
-            ratio = self.library.boot_sd / max(self.library.run_sd, 1e-12)
+        if self.calibrated_noise is not None and self.calibrated_noise.boot_df >= 1:
+            ratio = self.calibrated_noise.boot_sd / max(self.calibrated_noise.run_sd, 1e-12)
             near = [(f * ratio * r.run_sd, p) for f, p in ((0.6, 0.25), (1.0, 0.5), (1.6, 0.25))]
             prior = [(b, 0.2 * p) for b, p in prior] + [(b, 0.8 * p) for b, p in near]
-        if belief is None:
-            return [Spread(b, 0.0, p) for b, p in prior]
+        if posterior is None:
+            return [SpreadHypothesis(b, 0.0, p) for b, p in prior]
         found = [
-            Spread(n.boot, n.unit, 0.6 * float(w))
-            for n, w in zip(belief.fits.noises, belief.weights, strict=True)
+            SpreadHypothesis(n.boot, n.unit, 0.6 * float(w))
+            for n, w in zip(posterior.fits.noises, posterior.weights, strict=True)
         ]
         # A search measures each binary a little: it seldom learns how far binaries scatter.
-        units = unit_spreads(r, belief.problem.effect)
-        return found + [Spread(b, u, 0.4 * p * q) for b, p in prior for u, q in units]
+        units = binary_spreads(r, posterior.design.effect)
+        return found + [SpreadHypothesis(b, u, 0.4 * p * q) for b, p in prior for u, q in units]
 
     @property
-    def layouts(self) -> bool:
+    def can_vary_layout(self) -> bool:
         """Return whether other code layouts of a commit help: not under an exact clock, which does not see
         them, nor where a build of one has failed."""
-        return not self.exact and not self.state.no_layouts
+        return not self.exact_clock and not self.state.no_layouts
 
     @property
-    def floor(self) -> float:
+    def resolution(self) -> float:
         """Return the standard deviation below which nothing is resolved."""
-        return FLOOR * self.threshold
+        return RESOLUTION_PER_THRESHOLD * self.threshold

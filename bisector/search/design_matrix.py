@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bisector.model.dag import Floats, History, Ints, Mask, Partition
-from bisector.search.measurement import Readings, grouped
+from bisector.model.dag import CommitDag, Floats, Ints, Mask, Partition
+from bisector.search.measurement import Readings, group_combinations
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class DesignMatrix:
     """The visits as cells, and the hypotheses about them.
 
     tested: the distinct commits measured or known by their binary; commit: (T,) index into tested; binary:
@@ -35,16 +35,16 @@ class Problem:
     fixed: Floats
     classes: Partition
     prior: Floats
-    design: Floats
+    indicator: Floats
     span: float
     effect: float
     threshold: float
-    common: Floats
-    counts: tuple[float, float, float]
+    shared_history: Floats
+    count_log_prior: tuple[float, float, float]
     blocks: int
 
 
-def twins(binaries: Mapping[tuple[int, int], str]) -> dict[int, int]:
+def first_with_same_binary(binaries: Mapping[tuple[int, int], str]) -> dict[int, int]:
     """Return for every built commit the first commit with the same kernel (itself if it is the first)."""
     first: dict[str, int] = {}
     result: dict[int, int] = {}
@@ -54,8 +54,8 @@ def twins(binaries: Mapping[tuple[int, int], str]) -> dict[int, int]:
     return result
 
 
-def problem(
-    history: History,
+def build_design(
+    dag: CommitDag,
     readings: Readings,
     *,
     same: Mapping[int, int],
@@ -63,21 +63,21 @@ def problem(
     proven: tuple[tuple[int, ...], ...],
     effect: float,
     blocks: int,
-    counts: tuple[float, float, float],
-) -> Problem:
+    count_log_prior: tuple[float, float, float],
+) -> DesignMatrix:
     """Lay out cells and hypotheses. proven: sets of commits already found; blocks: stretches of time."""
     name = np.array([same.get(c, c) for c in readings.commit.tolist()])
     span = float(readings.time.max()) or 1.0
     block = np.minimum((readings.time / span * blocks).astype(np.int64), blocks - 1)
-    cells, cell = grouped(name, readings.layout, readings.testbed, block)
-    _, binary = grouped(cells[0], cells[1])
+    cells, cell = group_combinations(name, readings.layout, readings.testbed, block)
+    _, binary = group_combinations(cells[0], cells[1])
     commits = sorted(set(cells[0].tolist()))
     tested = tuple(sorted({*commits, *marks, *same}))
     index = {c: i for i, c in enumerate(tested)}
     commit = np.array([index[c] for c in cells[0].tolist()])
     count = np.bincount(cell)
     time = np.bincount(cell, readings.time) / count
-    classes = history.partition(tested)
+    classes = dag.partition(tested)
     prior = classes.prior.copy()
     for c, verdict in marks.items():
         holds = classes.contains[:, index[c]]
@@ -88,15 +88,15 @@ def problem(
     total = prior.sum()
     if total > 0:
         prior /= total
-    forks = history.forks(tested)
+    forks = dag.fork_numbers(tested)
     # What two commits have in common, as a part of the range: sums over the classes that both contain.
     inside = classes.contains.astype(float)
     common = (inside.T * classes.size) @ inside / max(1, int(classes.size.sum()))
     columns = [np.ones(len(commit))]
     for commits_of in proven:
-        share = np.mean([[history.is_ancestor(p, c) for c in tested] for p in commits_of], axis=0)
+        share = np.mean([[dag.is_ancestor(p, c) for c in tested] for p in commits_of], axis=0)
         columns.append(share[commit])
-    return Problem(
+    return DesignMatrix(
         readings=readings,
         tested=tested,
         commit=commit,
@@ -109,27 +109,27 @@ def problem(
         fixed=np.stack(columns, axis=1),
         classes=classes,
         prior=prior,
-        design=classes.contains[:, commit].astype(float),
+        indicator=classes.contains[:, commit].astype(float),
         span=span,
         effect=effect,
         threshold=readings.scale.threshold,
-        common=common[np.ix_(commit, commit)],
-        counts=counts,
+        shared_history=common[np.ix_(commit, commit)],
+        count_log_prior=count_log_prior,
         blocks=blocks,
     )
 
 
-def fork_sd(p: Problem) -> float:
+def fork_offset_sd(p: DesignMatrix) -> float:
     """Return the scale of the unknown offset of a fork point."""
     return max(p.threshold, p.effect / 2)
 
 
-def class_shares(history: History, classes: Partition, commit: int) -> Floats:
+def class_shares(dag: CommitDag, classes: Partition, commit: int) -> Floats:
     """Return for each class the share (C,) of its prior weight that a commit contains."""
-    inside: Mask = history.ancestors(commit) & (classes.label >= 0)
+    inside: Mask = dag.ancestors(commit) & (classes.label >= 0)
     count = len(classes.prior)
-    part = np.bincount(classes.label[inside], history.weights[inside], minlength=count)
+    part = np.bincount(classes.label[inside], dag.weights[inside], minlength=count)
     chosen = classes.label >= 0
-    whole = np.bincount(classes.label[chosen], history.weights[chosen], minlength=count)
+    whole = np.bincount(classes.label[chosen], dag.weights[chosen], minlength=count)
     result: Floats = part / np.maximum(whole, 1e-300)
     return result

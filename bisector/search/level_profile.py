@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import ndtr
 
 from bisector.model.records import Interval
-from bisector.search.context import View
-from bisector.search.posterior import Belief
+from bisector.search.context import SearchContext
+from bisector.search.posterior import Posterior
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +36,12 @@ class Step:
     sd: float
 
 
-def curve(view: View, belief: Belief) -> list[Level]:
+def measured_levels(context: SearchContext, posterior: Posterior) -> list[Level]:
     """Return the measured commits in the order of history."""
-    r, p = view.readings, belief.problem
+    r, p = context.readings, posterior.design
     assert r is not None
-    y, boot = belief.fits.y[belief.best], belief.noise_mean("boot")
-    good = [i for i, c in enumerate(p.commit) if p.tested[c] == view.graph.good]
+    y, boot = posterior.fits.y[posterior.best], posterior.noise_rms("boot")
+    good = [i for i, c in enumerate(p.commit) if p.tested[c] == context.graph.good]
     zero = float(np.mean(y[good])) if good else 0.0
     at = p.commit[p.cell]
     precision = 1 / (boot**2 + 1 / r.precision)
@@ -51,50 +51,53 @@ def curve(view: View, belief: Belief) -> list[Level]:
     return [Level(p.tested[i], float(summed[i] / total[i]) - zero, float(total[i] ** -0.5)) for i in measured]
 
 
-def levels(view: View, belief: Belief) -> tuple[tuple[int, Interval], ...]:
+def levels(context: SearchContext, posterior: Posterior) -> tuple[tuple[int, Interval], ...]:
     """Return the measured commits with their levels relative to good's, in the order of history."""
-    assert view.readings is not None
-    relative = view.readings.scale.relative
+    assert context.readings is not None
+    relative = context.readings.scale.to_relative_change
     return tuple(
-        (x.commit, relative(x.level - 2 * x.sd, x.level, x.level + 2 * x.sd)) for x in curve(view, belief)
+        (x.commit, relative(x.level - 2 * x.sd, x.level, x.level + 2 * x.sd))
+        for x in measured_levels(context, posterior)
     )
 
 
-def steps(view: View, belief: Belief) -> list[Step]:
+def steps(context: SearchContext, posterior: Posterior) -> list[Step]:
     """Return the steps in the order of history."""
-    history = view.history
-    measured = [x for x in curve(view, belief) if not history.base(x.commit)]
+    dag = context.dag
+    measured = [x for x in measured_levels(context, posterior) if not dag.fork_base(x.commit)]
     found = []
     for i, above in enumerate(measured):
-        below = next((x for x in measured[:i][::-1] if history.is_ancestor(x.commit, above.commit)), None)
+        below = next((x for x in measured[:i][::-1] if dag.is_ancestor(x.commit, above.commit)), None)
         if below is not None:
             sd = math.hypot(above.sd, below.sd)
             found.append(Step(below.commit, above.commit, above.level - below.level, sd))
     return found
 
 
-def largest(view: View, belief: Belief, most: int = 3) -> list[tuple[int, Interval]]:
+def largest(context: SearchContext, posterior: Posterior, most: int = 3) -> list[tuple[int, Interval]]:
     """Return the largest steps for the worse: the candidates in it, and the relative change."""
-    assert view.readings is not None
-    history, relative = view.history, view.readings.scale.relative
+    assert context.readings is not None
+    dag, relative = context.dag, context.readings.scale.to_relative_change
     result = []
-    for s in sorted((s for s in steps(view, belief) if s.change > 0), key=lambda s: -s.change)[:most]:
-        inside = history.ancestors(s.after) & ~history.ancestors(s.before) & history.candidate
+    for s in sorted((s for s in steps(context, posterior) if s.change > 0), key=lambda s: -s.change)[:most]:
+        inside = dag.ancestors(s.after) & ~dag.ancestors(s.before) & dag.candidate
         change = relative(s.change - 2 * s.sd, s.change, s.change + 2 * s.sd)
         result.append((int(inside.sum()), change))
     return result
 
 
-def reaching(view: View, belief: Belief) -> float:
+def expected_steps_reaching_threshold(context: SearchContext, posterior: Posterior) -> float:
     """Return how many steps are expected to reach the threshold, at most one for each.
 
     Near zero: the loss is spread, unless a gain hides next to a loss. A background hypothesis cannot say so
     by itself: under a wide random walk any small step may be a culprit that the walk takes back.
     """
-    unit = belief.noise_mean("unit")
-    if belief.noise_mean("drift") > 0.2 * view.threshold:
+    unit = posterior.noise_rms("unit")
+    if posterior.noise_rms("drift") > 0.2 * context.threshold:
         return math.inf  # levels measured at different times do not compare
     return sum(
-        float(ndtr((s.change - view.threshold) / math.hypot(s.sd, math.sqrt(2) * unit, view.floor)))
-        for s in steps(view, belief)
+        float(
+            ndtr((s.change - context.threshold) / math.hypot(s.sd, math.sqrt(2) * unit, context.resolution))
+        )
+        for s in steps(context, posterior)
     )

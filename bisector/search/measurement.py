@@ -21,12 +21,12 @@ from bisector.stats.variance_components import VarianceComponents
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-FLOOR = 0.02
+RESOLUTION_PER_THRESHOLD = 0.02
 """Differences below a fiftieth of the threshold are never resolved: ten such commits in a row stay below a
 fifth of it, and noise-free clocks get a variance to divide by."""
-DEGREES = (3.0, 5.0, 10.0, 30.0)
+T_DEGREES_OF_FREEDOM = (3.0, 5.0, 10.0, 30.0)
 """Student t degrees of freedom considered; 30 is Gauss for our purpose."""
-DEGREES_LOG_PRIOR = (-0.7, 0.0, 0.0, -0.2)
+T_DEGREES_LOG_PRIOR = (-0.7, 0.0, 0.0, -0.2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +38,12 @@ class Scale:
     threshold: float
     base: float
 
-    def forward(self, values: Floats) -> Floats:
+    def to_worse_units(self, values: Floats) -> Floats:
         """Turn values into worse units, same shape."""
         result: Floats = self.sign * (np.log(values) if self.log else values)
         return result
 
-    def relative(self, low: float, estimate: float, high: float) -> Interval:
+    def to_relative_change(self, low: float, estimate: float, high: float) -> Interval:
         """Return a difference in worse units as the relative change of the number that the user reads."""
 
         def back(v: float) -> float:
@@ -79,12 +79,12 @@ class Readings:
     run_df: float
     nu: float
 
-    def per_run(self) -> float:
+    def precision_per_run(self) -> float:
         """Return the precision that one more run brings about its boot's level."""
         return 1.0 / self.run_sd**2
 
 
-def grouped(*parts: Ints) -> tuple[tuple[Ints, ...], Ints]:
+def group_combinations(*parts: Ints) -> tuple[tuple[Ints, ...], Ints]:
     """Return the combinations of numberings (V,) that occur, sorted, and which of them (V,) each entry has.
 
     One number a combination: far faster than finding equal columns.
@@ -105,24 +105,24 @@ def scale_of(metric: Metric, values: Floats, level: float) -> Scale:
     return Scale(False, sign, threshold.value * base if threshold.relative else threshold.value, base)
 
 
-def _fit(residuals: Floats, weight: Floats, floor: float) -> tuple[float, float]:
+def _fit_student_t(residuals: Floats, weight: Floats, floor: float) -> tuple[float, float]:
     """Return (scale, degrees of freedom) of a t distribution fitted to residuals.
 
     weight: how many degrees of freedom each residual is worth; they sum to the total.
     """
     total = float(weight.sum())
     square = residuals**2
-    nu = np.array(DEGREES)[:, None]
+    nu = np.array(T_DEGREES_OF_FREEDOM)[:, None]
     start = max(float(np.median(square)) * 2.2, floor**2)
     s2 = np.full_like(nu, start)
     for _ in range(12):
         w = weight / (nu + square / s2)
         s2 = np.maximum((nu + 1) * (w @ square)[:, None] / total, floor**2)
     tail = (nu[:, 0] + 1) / 2 * (np.log1p(square / (nu * s2)) @ weight)
-    constant = np.array([math.lgamma((x + 1) / 2) - math.lgamma(x / 2) for x in DEGREES])
+    constant = np.array([math.lgamma((x + 1) / 2) - math.lgamma(x / 2) for x in T_DEGREES_OF_FREEDOM])
     constant -= 0.5 * np.log(nu * math.pi * s2)[:, 0]
-    best = int(np.argmax(total * constant - tail + DEGREES_LOG_PRIOR))
-    return math.sqrt(s2[best, 0]), DEGREES[best]
+    best = int(np.argmax(total * constant - tail + T_DEGREES_LOG_PRIOR))
+    return math.sqrt(s2[best, 0]), T_DEGREES_OF_FREEDOM[best]
 
 
 def _group_median(values: Floats, group: Ints, count: int) -> Floats:
@@ -136,7 +136,7 @@ def _group_median(values: Floats, group: Ints, count: int) -> Floats:
     return middle
 
 
-def _aligned(y: Floats, visit: Ints, repetition: Ints) -> Floats:
+def _subtract_repetition_profile(y: Floats, visit: Ints, repetition: Ints) -> Floats:
     """Take away what the repetition explains: its median difference from the reference repetition.
 
     The reference is the repetition that most visits have, the earliest of them: warm-up runs and runs that
@@ -178,14 +178,14 @@ def readings(state: State, library: VarianceComponents | None = None) -> Reading
     layout = np.array([v.layout for v in visits])
     at_good = raw[commit[visit] == state.graph.good]
     scale = scale_of(state.goal.metric, raw, float(np.median(at_good if len(at_good) else raw)))
-    y = scale.forward(raw)
+    y = scale.to_worse_units(raw)
     if state.goal.clock == "instructions":
-        y = _aligned(y, visit, repetition)
+        y = _subtract_repetition_profile(y, visit, repetition)
     names = sorted({v.testbed for v in visits})
     started = np.array([v.at[0] if v.at else v.started for v in visits])
     ends = np.isin(commit, (state.graph.good, state.graph.bad))
-    _, cell = grouped(commit, layout)
-    location, precision, run_sd, df, nu = _locate(y, visit, cell, ends, sizes, scale, library)
+    _, cell = group_combinations(commit, layout)
+    location, precision, run_sd, df, nu = _estimate_locations(y, visit, cell, ends, sizes, scale, library)
     return Readings(
         scale=scale,
         boot=tuple(v.boot for v in visits),
@@ -204,7 +204,7 @@ def readings(state: State, library: VarianceComponents | None = None) -> Reading
     )
 
 
-def _width(off: Floats, mates: Ints, run_sd: float) -> float:
+def _short_boot_sd(off: Floats, mates: Ints, run_sd: float) -> float:
     """Return the deviation that makes a boot of one or two runs no outlier yet.
 
     It differs from its commit's other boots by its own offset as well. Judged by the run noise alone, boots
@@ -217,7 +217,7 @@ def _width(off: Floats, mates: Ints, run_sd: float) -> float:
     return max(run_sd, 1.4826 * float(np.median(np.abs(off) * np.sqrt(mates / (mates - 1.0)))))
 
 
-def _locate(
+def _estimate_locations(
     y: Floats,
     visit: Ints,
     cell: Ints,
@@ -231,7 +231,7 @@ def _locate(
     cell: (V,) numbers visits by binary; ends: (V,) those of good and of bad.
     """
     count = len(sizes)
-    floor = FLOOR * scale.threshold
+    floor = RESOLUTION_PER_THRESHOLD * scale.threshold
     cell_sizes = np.bincount(cell[visit])
     within = float((sizes - 1).sum())
     group, group_sizes = visit, sizes
@@ -240,12 +240,12 @@ def _locate(
     median = _group_median(y, group, len(group_sizes))
     n = group_sizes[group].astype(float)
     several = n > 1
-    run_sd, df, nu = floor, 0.0, DEGREES[1]
+    run_sd, df, nu = floor, 0.0, T_DEGREES_OF_FREEDOM[1]
     if several.any():
         stretch = np.sqrt(n[several] / (n[several] - 1))
         weight = (n[several] - 1) / n[several]
         df = float(weight.sum())
-        run_sd, nu = _fit((y - median[group])[several] * stretch, weight, floor)
+        run_sd, nu = _fit_student_t((y - median[group])[several] * stretch, weight, floor)
     if library is not None:
         known = library.run_sd * (1.0 if scale.log else scale.base)
         run_sd = math.sqrt((df * run_sd**2 + library.run_df * known**2) / max(df + library.run_df, 1e-9))
@@ -260,7 +260,7 @@ def _locate(
     centre = np.where(settled, by_commit, np.clip(by_visit, span.min(), span.max()))
     many = sizes >= 3
     lone = settled & ~many
-    width = _width((by_visit - by_commit)[lone], cell_sizes[cell][lone], run_sd)
+    width = _short_boot_sd((by_visit - by_commit)[lone], cell_sizes[cell][lone], run_sd)
     judged = np.where(many, run_sd, width)[visit]
     centre = np.where(many, by_visit, centre)
     w = np.ones(len(y))

@@ -10,28 +10,28 @@ from __future__ import annotations
 from bisector.model.records import Conclusion, Decision, Measure, Purpose
 from bisector.model.state import State
 from bisector.search import candidates, conclusion, confirmation, endpoints, interleaving
-from bisector.search.cache import Memory, Proven
+from bisector.search.cache import PlannerCache, Proven
 from bisector.search.candidates import Suspect
 from bisector.search.confirmation import Proof
-from bisector.search.context import View
-from bisector.search.level_profile import reaching
-from bisector.search.posterior import Belief
+from bisector.search.context import SearchContext
+from bisector.search.level_profile import expected_steps_reaching_threshold
+from bisector.search.posterior import Posterior
 from bisector.search.sequential_test import Evidence
 from bisector.stats.variance_components import VarianceComponents
 
-GOOD_ENOUGH = 0.75
+MIN_CERTIFY_PROBABILITY = 0.75
 """A class this probable goes to the certificate: its boots are needed anyway and tell more than a search."""
-LOST = 0.4
+MIN_SUSPECT_PROBABILITY = 0.4
 """A suspect less probable than this during its certificate is searched for again."""
-MORE, HIDDEN = 0.3, 0.075
+ANOTHER_CULPRIT_PROBABILITY, HIDDEN_EFFECT_SHARE = 0.3, 0.075
 """The rest is searched while another culprit in it is at least MORE likely, or its expected part of the
 largest one found at least HIDDEN. By the former alone both of two culprits of twice the threshold were found
 8 of 12 times; 0.15 in its place costs 2.5 times as much where the threshold is a tenth of the effect."""
-WORTH = 0.005
+HIDDEN_EFFECT_SHARE_PER_COST = 0.005
 """The same part for each time that locating it costs what everything so far has cost. A tenth of the effect
 hides in any noise: without this a threshold of that size costs 70% more, with it nothing, and of two culprits
 of one sign both are found 28 of 30 times where it was 29 (0.01: 27)."""
-SPREAD = 0.2
+SPREAD_ALPHA_SHARE = 0.2
 """The share of alpha that may be spent on calling a loss spread, for it is looked at after every trial."""
 
 
@@ -39,56 +39,60 @@ class Planner:
     """Decides; never acts. library: noise known from an A/A measurement on this testbed and workload."""
 
     def __init__(self, library: VarianceComponents | None = None) -> None:
-        self.library = library
-        self._memory: Memory | None = None
+        self.calibrated_noise = library
+        self._memory: PlannerCache | None = None
 
     def next(self, state: State) -> Decision:
         """Return the next action with its reason, or the conclusion."""
-        turn = self._turn(state)
-        decision = turn.decide()
+        decider = self._decider(state)
+        decision = decider.decide()
         if isinstance(decision, Measure):
-            spent = conclusion.over_budget(turn.view, decision)
+            spent = conclusion.budget_shortfall(decider.context, decision)
             if spent:
-                return turn.give_up(spent)
+                return decider.conclude_now(spent)
         return decision
 
     def so_far(self, state: State) -> Conclusion:
         """Return the conclusion, or before there is one the best statement that can be made now."""
-        turn = self._turn(state)
-        decision = turn.decide()
-        return decision if isinstance(decision, Conclusion) else turn.give_up("The search has not ended.")
+        decider = self._decider(state)
+        decision = decider.decide()
+        return (
+            decision
+            if isinstance(decision, Conclusion)
+            else decider.conclude_now("The search has not ended.")
+        )
 
-    def _turn(self, state: State) -> _Turn:
+    def _decider(self, state: State) -> _Decider:
         if self._memory is None or self._memory.graph is not state.graph:
-            self._memory = Memory(state.graph, self.library)
-        return _Turn(self._memory, self._memory.view(state))
+            self._memory = PlannerCache(state.graph, self.calibrated_noise)
+        return _Decider(self._memory, self._memory.context(state))
 
 
-class _Turn:
+class _Decider:
     """One decision."""
 
-    def __init__(self, memory: Memory, view: View) -> None:
-        self.memory = memory
-        self.view = view
+    def __init__(self, cache: PlannerCache, context: SearchContext) -> None:
+        self.cache = cache
+        self.context = context
         self.ends: Evidence | None = None
         self.proofs: list[Proof] = []
-        self.belief: Belief | None = None
+        self.posterior: Posterior | None = None
         self.found: Suspect | None = None
 
     def decide(self) -> Decision:
-        view = self.view
-        refused = conclusion.impossible(view)
+        context = self.context
+        refused = conclusion.conclude_untestable(context)
         if refused is not None:
             return refused
-        self.ends = endpoints.ends(view, self.memory)
-        answer = endpoints.decided(view, self.ends)
-        if answer == "no" and not view.goal.scan:
+        self.ends = endpoints.compare_ends(context, self.cache)
+        answer = endpoints.ends_verdict(context, self.ends)
+        if answer == "no" and not context.goal.scan:
             assert self.ends is not None
-            return conclusion.not_reproduced(view, self.ends)
+            return conclusion.conclude_not_reproduced(context, self.ends)
         if not answer:
             if self.ends is not None and self._stuck("verify"):
-                return self.give_up("The ends cannot be told apart with any reasonable number of boots.")
-            return endpoints.verify(view, self.ends)
+                return self.conclude_now("The ends cannot be told apart with any reasonable number of boots.")
+            return endpoints.next_trial(context, self.ends)
         base = self._merge_base()
         return base if base is not None else self._search()
 
@@ -96,29 +100,29 @@ class _Turn:
 
     def _merge_base(self) -> Decision | None:
         """Test the merge bases where good is no ancestor of bad, as git bisect does."""
-        view, ends = self.view, self.ends
+        context, ends = self.context, self.ends
         assert ends is not None
-        for base in view.graph.merge_bases:
-            if base == view.graph.good or not view.testable(base):
+        for base in context.graph.merge_bases:
+            if base == context.graph.good or not context.testable(base):
                 continue
-            boots = view.boots((base,), "verify")
-            if len(boots) < interleaving.fewest_boots(view, "verify"):
-                runs = max(2, interleaving.PILOT)
+            boots = context.boots((base,), "verify")
+            if len(boots) < interleaving.min_boots_per_side(context, "verify"):
+                runs = max(2, interleaving.FIRST_BOOT_RUNS)
                 return Measure(base, runs, "verify", "test the merge base: it may itself be bad")
-            if conclusion.base_is_bad(view, base, ends):
-                return conclusion.fixed(view, base, ends)
+            if conclusion.merge_base_is_bad(context, base, ends):
+                return conclusion.conclude_fixed_on_good_side(context, base, ends)
         return None
 
     # --- search ---
 
     def _search(self) -> Decision:
-        view = self.view
+        context = self.context
         assert self.ends is not None
         total = self.ends.estimate
-        for _ in range(len(view.state.visits) + 1):
+        for _ in range(len(context.state.visits) + 1):
             proven: Proven = tuple(p.commits for p in self.proofs)
             rest = total - sum(p.evidence.estimate for p in self.proofs)
-            effect = max(abs(rest), view.threshold)
+            effect = max(abs(rest), context.threshold)
             new = self._new_proof(proven, effect)
             if new is None:
                 return self._step(proven, effect)
@@ -127,120 +131,145 @@ class _Turn:
 
     def _new_proof(self, proven: Proven, effect: float) -> Proof | None:
         """Return the first suspect, not settled yet, that its fresh boots settle."""
-        view = self.view
+        context = self.context
         known = {c for p in self.proofs for c in p.commits}
-        for after in confirmation.suspects(view):
-            if after in known or not view.history.candidate[after]:
+        for after in confirmation.commits_with_fresh_boots(context):
+            if after in known or not context.dag.candidate[after]:
                 continue
             commits = self._set_of(after)
             if known.intersection(commits):
                 continue
             evidence = self._evidence(commits, after, proven, effect)
-            new = confirmation.weigh(view, commits, after, evidence)
+            new = confirmation.judge_suspect(context, commits, after, evidence)
             if new is not None:
                 return new
         return None
 
     def _set_of(self, after: int) -> tuple[int, ...]:
         """Return the commit with the untestable ones below it that no test can tell from it."""
-        view = self.view
-        found, todo = {after}, list(view.graph.parents[after])
+        context = self.context
+        found, todo = {after}, list(context.graph.parents[after])
         while todo:
             commit = todo.pop()
-            if commit in found or view.testable(commit) or not view.history.candidate[commit]:
+            if commit in found or context.testable(commit) or not context.dag.candidate[commit]:
                 continue
             found.add(commit)
-            todo.extend(view.graph.parents[commit])
+            todo.extend(context.graph.parents[commit])
         return tuple(sorted(found))
 
     def _evidence(
         self, commits: tuple[int, ...], after: int, proven: Proven, effect: float
     ) -> list[Evidence]:
         """Return the comparisons with every parent, none while one of them cannot be made."""
-        view = self.view
-        parents = confirmation.parents_of(view, commits, after)
-        if not parents or not confirmation.enough(view, (after, *parents)):
+        context = self.context
+        parents = confirmation.comparison_parents(context, commits, after)
+        if not parents or not confirmation.enough_boots(context, (after, *parents)):
             return []
-        made = (confirmation.certificate(view, self.memory, p, after, proven, effect) for p in parents)
+        made = (
+            confirmation.compare_with_parent(context, self.cache, p, after, proven, effect) for p in parents
+        )
         result = [e for e in made if e is not None]
         return result if len(result) == len(parents) else []
 
     def _step(self, proven: Proven, effect: float) -> Decision:
         """Search on, prove a suspect, or end."""
-        view = self.view
-        belief = self.belief = self.memory.belief(view, proven, effect)
+        context = self.context
+        posterior = self.posterior = self.cache.posterior(context, proven, effect)
         culprit = any(not p.small for p in self.proofs)
-        if culprit and self._explained(1 - belief.none, effect):
-            return conclusion.culprits(view, belief, self.proofs, self._total())
-        if belief.none >= 1 - view.alpha and not culprit:
-            if view.goal.scan and belief.nothing_hidden() < 1 - view.alpha:
-                runs = min(4, interleaving.runs_needed(view, view.threshold), view.goal.max_runs_per_boot)
-                look = candidates.explore(belief, view, runs)
+        if culprit and self._is_explained(1 - posterior.none, effect):
+            return conclusion.conclude_culprits(context, posterior, self.proofs, self._ends_evidence())
+        if posterior.none >= 1 - context.alpha and not culprit:
+            if context.goal.scan and posterior.none_unless_cancelled() < 1 - context.alpha:
+                runs = min(
+                    4,
+                    interleaving.sufficient_runs_per_boot(context, context.threshold),
+                    context.goal.max_runs_per_boot,
+                )
+                look = candidates.explore_largest_class(posterior, context, runs)
                 if look is not None:
                     return look
-            if self._total().estimate < view.threshold:
-                return conclusion.not_reproduced(view, self._total())
-            return conclusion.spread(view, belief, self.proofs, self._total())
+            if self._ends_evidence().estimate < context.threshold:
+                return conclusion.conclude_not_reproduced(context, self._ends_evidence())
+            return conclusion.conclude_spread(context, posterior, self.proofs, self._ends_evidence())
         # Ends that hardly differ, searched on request, have no loss that could be spread.
-        loss = not culprit and self._total().estimate >= view.threshold
-        if loss and belief.marginal.max() < LOST and reaching(view, belief) < SPREAD * view.alpha:
-            return conclusion.spread(view, belief, self.proofs, self._total())
-        if not belief.problem.prior.any():
-            return self.give_up("The marks and measurements leave no candidate.")
-        found = self.found = candidates.suspect(belief, view)
+        loss = not culprit and self._ends_evidence().estimate >= context.threshold
+        if (
+            loss
+            and posterior.marginal.max() < MIN_SUSPECT_PROBABILITY
+            and expected_steps_reaching_threshold(context, posterior) < SPREAD_ALPHA_SHARE * context.alpha
+        ):
+            return conclusion.conclude_spread(context, posterior, self.proofs, self._ends_evidence())
+        if not posterior.design.prior.any():
+            return self.conclude_now("The marks and measurements leave no candidate.")
+        found = self.found = candidates.most_probable_suspect(posterior, context)
         if found.atomic and found.after is not None:
-            begun = bool(view.boots((found.after,), "certify"))
-            if found.probability >= (LOST if begun else GOOD_ENOUGH):
-                return self._certify(found, belief)
+            begun = bool(context.boots((found.after,), "certify"))
+            if found.probability >= (MIN_SUSPECT_PROBABILITY if begun else MIN_CERTIFY_PROBABILITY):
+                return self._certify(found, posterior)
         purpose: Purpose = "attribute" if proven else "search"
-        trial = candidates.next_trial(belief, view, proven, found, purpose)
-        worth = not culprit or trial is None or self._worth(1 - belief.none, effect, trial[0].left)
-        if trial is None or trial[1].bits < candidates.LEAST_BITS or not worth or self._stuck(purpose):
+        trial = candidates.next_trial(posterior, context, proven, found, purpose)
+        worth = (
+            not culprit or trial is None or self._is_worth_locating(1 - posterior.none, effect, trial[0].left)
+        )
+        if trial is None or trial[1].bits < candidates.MIN_TRIAL_BITS or not worth or self._stuck(purpose):
             if culprit:
-                return conclusion.culprits(view, belief, self.proofs, self._total())
-            return self.give_up("No trial brings information that is worth its cost.")
+                return conclusion.conclude_culprits(context, posterior, self.proofs, self._ends_evidence())
+            return self.conclude_now("No trial brings information that is worth its cost.")
         return trial[0]
 
-    def _explained(self, more: float, effect: float) -> bool:
+    def _is_explained(self, more: float, effect: float) -> bool:
         """Return whether the rest may stay unexplained. more: chance of another culprit of that effect."""
-        return more < MORE and self._hidden(more, effect) < HIDDEN
+        return (
+            more < ANOTHER_CULPRIT_PROBABILITY
+            and self._expected_hidden_share(more, effect) < HIDDEN_EFFECT_SHARE
+        )
 
-    def _worth(self, more: float, effect: float, left: float | None) -> bool:
+    def _is_worth_locating(self, more: float, effect: float, left: float | None) -> bool:
         """Return whether another culprit of that effect is worth the seconds that locating it takes."""
-        return left is None or self._hidden(more, effect) * self.view.state.costs.total >= WORTH * left
+        return (
+            left is None
+            or self._expected_hidden_share(more, effect) * self.context.state.costs.total
+            >= HIDDEN_EFFECT_SHARE_PER_COST * left
+        )
 
-    def _hidden(self, more: float, effect: float) -> float:
+    def _expected_hidden_share(self, more: float, effect: float) -> float:
         """Return the part of the largest culprit that another one can be expected to hold, 0 to 1."""
         largest = max(abs(p.evidence.estimate) for p in self.proofs if not p.small)
         return more * min(1.0, effect / max(largest, 1e-12))
 
-    def _certify(self, found: Suspect, belief: Belief) -> Decision:
-        view = self.view
+    def _certify(self, found: Suspect, posterior: Posterior) -> Decision:
+        context = self.context
         assert found.after is not None
-        parents = confirmation.parents_of(view, found.commits, found.after)
+        parents = confirmation.comparison_parents(context, found.commits, found.after)
         if not parents:
-            return self.give_up("The suspect has no parent that can be tested.")
+            return self.conclude_now("The suspect has no parent that can be tested.")
         if self._stuck("certify"):
-            return self.give_up("The suspect cannot be proven with any reasonable number of boots.")
-        boots = [(n.boot, float(w)) for n, w in zip(belief.fits.noises, belief.weights, strict=True)]
-        target = interleaving.runs_wanted(view, boots)
-        target = min(target, interleaving.runs_needed(view, abs(belief.effect(found.index)[0])))
+            return self.conclude_now("The suspect cannot be proven with any reasonable number of boots.")
+        boots = [(n.boot, float(w)) for n, w in zip(posterior.fits.noises, posterior.weights, strict=True)]
+        target = interleaving.cheapest_runs_per_boot(context, boots)
+        target = min(
+            target, interleaving.sufficient_runs_per_boot(context, abs(posterior.effect(found.index)[0]))
+        )
         one = len(parents) == 1
         names = {p: "its parent" if one else f"its parent {k}" for k, p in enumerate(parents, start=1)}
         names[found.after] = "the suspect"
         side = "its parent" if one else f"its {len(parents)} parents"
         why = f"prove the suspect ({found.probability:.0%}) against {side} with fresh boots"
-        layouts = confirmation.layouts_wanted(belief)
-        return interleaving.interleave(view, (found.after, *parents), "certify", target, layouts, why, names)
+        layouts = confirmation.layouts_to_visit(posterior)
+        return interleaving.next_interleaved(
+            context, (found.after, *parents), "certify", target, layouts, why, names
+        )
 
     def _stuck(self, purpose: str) -> bool:
-        boots = sum(v.purpose == purpose for v in self.view.state.visits)
-        return boots > interleaving.MOST_BOOTS
+        boots = sum(v.purpose == purpose for v in self.context.state.visits)
+        return boots > interleaving.MAX_BOOTS_PER_PURPOSE
 
-    def _total(self) -> Evidence:
+    def _ends_evidence(self) -> Evidence:
         assert self.ends is not None
         return self.ends
 
-    def give_up(self, why: str) -> Conclusion:
+    def conclude_now(self, why: str) -> Conclusion:
         """Return the best statement that can be made now."""
-        return conclusion.unfinished(self.view, self.belief, self.found, self.proofs, self.ends, why)
+        return conclusion.conclude_unfinished(
+            self.context, self.posterior, self.found, self.proofs, self.ends, why
+        )

@@ -22,28 +22,28 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
 from bisector.model.dag import Ints
-from bisector.search.design_matrix import Problem, fork_sd
-from bisector.search.measurement import FLOOR
+from bisector.search.design_matrix import DesignMatrix, fork_offset_sd
+from bisector.search.measurement import RESOLUTION_PER_THRESHOLD
 
 Floats = NDArray[np.float64]
 
-FIRST = (math.log(0.04), math.log(0.81), math.log(0.15))
+CULPRIT_COUNT_LOG_PRIOR = (math.log(0.04), math.log(0.81), math.log(0.15))
 """No, one, two culprits in a range that has passed the verification of its ends: mostly one."""
-SCAN = (math.log(0.3), math.log(0.3), math.log(0.4))
+SCAN_COUNT_LOG_PRIOR = (math.log(0.3), math.log(0.3), math.log(0.4))
 """The same where ends that hardly differ are searched on request: what cancels comes in twos."""
-MORE = (math.log(0.6), math.log(0.33), math.log(0.07))
+FURTHER_COUNT_LOG_PRIOR = (math.log(0.6), math.log(0.33), math.log(0.07))
 """No, one, two more culprits when some are proven."""
-CUT = 0.7
+MIN_EFFECT_PER_THRESHOLD = 0.7
 """A culprit's effect is at least the threshold; 0.7 leaves room for a noisy estimate of one that just is."""
-PAIRS = 40
+MAX_PAIR_CLASSES = 40
 """Pairs are formed among so many classes, the most probable ones: 780 pairs."""
-VAGUE = 1e3
+PROVEN_EFFECT_SD_PER_THRESHOLD = 1e3
 """Prior deviation, in thresholds, of the effect of a culprit that is proven: flat, but where the cells do not
 tell two such culprits apart their sum alone is known."""
 
 
 @dataclass(frozen=True, slots=True)
-class Noise:
+class NoiseHypothesis:
     """One hypothesis about the noise, as standard deviations in worse units. log_prior: its weight so far."""
 
     boot: float
@@ -55,7 +55,7 @@ class Noise:
 
 
 @dataclass(frozen=True, slots=True)
-class Fits:
+class NoiseFits:
     """All noise hypotheses fitted at once; the fixed columns are projected out. G hypotheses.
 
     weight: (G, T) diagonal or (G, T, T) inverse covariances; y: (G, T) cell locations; gram: (G, C, C);
@@ -64,7 +64,7 @@ class Fits:
     the cut prior; first, second: (M,) classes of the pairs considered, pair: (G, M) their log Bayes factors.
     """
 
-    noises: tuple[Noise, ...]
+    noises: tuple[NoiseHypothesis, ...]
     weight: Floats
     y: Floats
     gram: Floats
@@ -80,7 +80,7 @@ class Fits:
 
 
 @dataclass(frozen=True, slots=True)
-class Belief:
+class Posterior:
     """The posterior. weights: (G,) of the noise hypotheses; best: index of the most probable.
 
     joint: (G, 1 + C + M) probability of each noise with no culprit, one, or a pair; the rest are its sums.
@@ -88,8 +88,8 @@ class Belief:
     classes fits.first and fits.second; marginal: (C,) probability that a class holds a culprit.
     """
 
-    problem: Problem
-    fits: Fits
+    design: DesignMatrix
+    fits: NoiseFits
     weights: Floats
     best: int
     joint: Floats
@@ -100,7 +100,7 @@ class Belief:
 
     def effect(self, k: int) -> tuple[float, float]:
         """Return mean and standard deviation of the effect of class k, given that it holds a culprit."""
-        f, tau2 = self.fits, self.problem.effect**2
+        f, tau2 = self.fits, self.design.effect**2
         count = len(self.single)
         one = f.gram[:, k, k] + 1 / tau2
         means, variances = [(f.slope[:, k] / one)[:, None]], [(1 / one)[:, None]]
@@ -120,19 +120,19 @@ class Belief:
         mean = float((w * m).sum())
         return mean, math.sqrt(max(float((w * (v + m * m)).sum()) - mean * mean, 0.0))
 
-    def nothing_hidden(self) -> float:
+    def none_unless_cancelled(self) -> float:
         """Return the probability of no culprit, given that two may cancel within one class unseen."""
-        p = self.problem
-        hidden = math.exp(p.counts[2] - p.counts[0]) * float((p.prior**2).sum())
+        p = self.design
+        hidden = math.exp(p.count_log_prior[2] - p.count_log_prior[0]) * float((p.prior**2).sum())
         return self.none / (1 + hidden * self.none)
 
-    def noise_mean(self, name: str) -> float:
+    def noise_rms(self, name: str) -> float:
         """Return the posterior root mean square of one noise component."""
         values = np.array([getattr(n, name) ** 2 for n in self.fits.noises])
         return math.sqrt(float(self.weights @ values))
 
 
-def _covariances(p: Problem, noises: tuple[Noise, ...], diagonal: Floats) -> Floats | None:
+def _covariances(p: DesignMatrix, noises: tuple[NoiseHypothesis, ...], diagonal: Floats) -> Floats | None:
     """Return the full covariances of the cells (G, T, T), None where all are diagonal.
 
     diagonal: (G, T) boot and run noise of the cells.
@@ -147,18 +147,20 @@ def _covariances(p: Problem, noises: tuple[Noise, ...], diagonal: Floats) -> Flo
     )
     k = diagonal[:, :, None] * np.eye(len(p.commit))
     k += unit * (p.binary[:, None] == p.binary)
-    k += walk * p.common
+    k += walk * p.shared_history
     if drift.any():
         k += drift * np.minimum(p.time[:, None], p.time)
     if testbed.any():
         k += testbed * (p.testbed[:, None] == p.testbed)
     if forked:
-        k += fork_sd(p) ** 2 * ((p.fork[:, None] == p.fork) & (p.fork > 0))
+        k += fork_offset_sd(p) ** 2 * ((p.fork[:, None] == p.fork) & (p.fork > 0))
     result: Floats = k
     return result
 
 
-def fit(p: Problem, noises: tuple[Noise, ...], pairs: int = PAIRS) -> Fits:
+def fit_noise_hypotheses(
+    p: DesignMatrix, noises: tuple[NoiseHypothesis, ...], pairs: int = MAX_PAIR_CLASSES
+) -> NoiseFits:
     """Fit noise hypotheses; see the module's text for the model. pairs: classes that pairs are made of."""
     r, count = p.readings, len(p.commit)
     boot = np.array([n.boot for n in noises])[:, None]
@@ -171,9 +173,9 @@ def fit(p: Problem, noises: tuple[Noise, ...], pairs: int = PAIRS) -> Fits:
     y = (a * location) @ member / total
     within = (a * (location - y[:, p.cell]) ** 2).sum(axis=1)
     evidence = -0.5 * (within - np.log(a).sum(axis=1) + np.log(total).sum(axis=1))
-    diagonal = 1.0 / total + (FLOOR * p.threshold) ** 2
+    diagonal = 1.0 / total + (RESOLUTION_PER_THRESHOLD * p.threshold) ** 2
     k = _covariances(p, noises, diagonal)
-    x, h = p.fixed, p.design
+    x, h = p.fixed, p.indicator
     if k is None:
         w = 1.0 / (diagonal + np.array([n.unit for n in noises])[:, None] ** 2)
         evidence += 0.5 * np.log(w).sum(axis=1)
@@ -182,7 +184,7 @@ def fit(p: Problem, noises: tuple[Noise, ...], pairs: int = PAIRS) -> Fits:
         evidence -= 0.5 * np.linalg.slogdet(k)[1]
         w = np.linalg.inv(k)
         hw, xw, yw = h @ w, x.T @ w, (w @ y[:, :, None])[:, :, 0]
-    vague = np.full(x.shape[1], (VAGUE * p.threshold) ** -2)
+    vague = np.full(x.shape[1], (PROVEN_EFFECT_SD_PER_THRESHOLD * p.threshold) ** -2)
     vague[0] = 1e-12  # the level, which may be anything
     info = xw @ x + np.diag(vague)
     covariance = np.linalg.inv(info)
@@ -192,37 +194,41 @@ def fit(p: Problem, noises: tuple[Noise, ...], pairs: int = PAIRS) -> Fits:
     slope = yw @ h.T - (cross @ beta[:, :, None])[:, :, 0]
     residual = (y * yw).sum(axis=1) - (beta[:, None, :] @ info @ beta[:, :, None])[:, 0, 0]
     evidence -= 0.5 * (residual + np.linalg.slogdet(info)[1])
-    single = _single(p, gram, slope)
-    first, second, pair = _pairs(p, gram, slope, single, evidence, pairs)
+    single = _single_culprit_factors(p, gram, slope)
+    first, second, pair = _pair_factors(p, gram, slope, single, evidence, pairs)
     beta[:, 0] += centre
-    return Fits(
+    return NoiseFits(
         noises, w, y + centre, gram, slope, beta, covariance, cross, evidence, single, first, second, pair
     )
 
 
-def _beyond(mean: Floats, variance: Floats, cut: float) -> Floats:
+def _log_probability_beyond(mean: Floats, variance: Floats, cut: float) -> Floats:
     """Return log P(|effect| >= cut) for normal effects."""
     sd = np.sqrt(np.maximum(variance, 1e-300))
     result: Floats = np.logaddexp(log_ndtr((mean - cut) / sd), log_ndtr((-mean - cut) / sd))
     return result
 
 
-def _prior_beyond(p: Problem) -> float:
-    return math.log(2 * ndtr(-CUT * p.threshold / p.effect))
+def _log_prior_beyond(p: DesignMatrix) -> float:
+    return math.log(2 * ndtr(-MIN_EFFECT_PER_THRESHOLD * p.threshold / p.effect))
 
 
-def _single(p: Problem, gram: Floats, slope: Floats) -> Floats:
+def _single_culprit_factors(p: DesignMatrix, gram: Floats, slope: Floats) -> Floats:
     """Return log Bayes factors (G, C) of one culprit in each class."""
     tau2 = p.effect**2
     a = np.maximum(np.diagonal(gram, axis1=1, axis2=2), 0.0)
     v = 1.0 / (1.0 / tau2 + a)
     bf = -0.5 * np.log1p(tau2 * a) + 0.5 * slope**2 * v
-    result: Floats = bf + _beyond(slope * v, v, CUT * p.threshold) - _prior_beyond(p)
+    result: Floats = (
+        bf
+        + _log_probability_beyond(slope * v, v, MIN_EFFECT_PER_THRESHOLD * p.threshold)
+        - _log_prior_beyond(p)
+    )
     return result
 
 
-def _pairs(
-    p: Problem, gram: Floats, slope: Floats, single: Floats, evidence: Floats, most: int
+def _pair_factors(
+    p: DesignMatrix, gram: Floats, slope: Floats, single: Floats, evidence: Floats, most: int
 ) -> tuple[Ints, Ints, Floats]:
     """Return classes (M,), (M,) and log Bayes factors (G, M) of pairs of culprits in two classes."""
     usable = np.flatnonzero(p.prior > 0)
@@ -233,7 +239,7 @@ def _pairs(
     first, second = usable[i], usable[j]
     if not len(first):
         return first, second, np.zeros((len(gram), 0))
-    tau2, cut = p.effect**2, CUT * p.threshold
+    tau2, cut = p.effect**2, MIN_EFFECT_PER_THRESHOLD * p.threshold
     m = np.diagonal(gram, axis1=1, axis2=2) + 1.0 / tau2
     mi, mj, si, sj = m[:, first], m[:, second], slope[:, first], slope[:, second]
     off = gram[:, first, second]
@@ -245,19 +251,25 @@ def _pairs(
     kept = worth > worth.max() - 14
     first, second = first[kept], second[kept]
     ei, ej, det = ei[:, kept], ej[:, kept], det[:, kept]
-    bf = bf[:, kept] + _beyond(ei, mj[:, kept] / det, cut) + _beyond(ej, mi[:, kept] / det, cut)
-    return first, second, bf - 2 * _prior_beyond(p)
+    bf = (
+        bf[:, kept]
+        + _log_probability_beyond(ei, mj[:, kept] / det, cut)
+        + _log_probability_beyond(ej, mi[:, kept] / det, cut)
+    )
+    return first, second, bf - 2 * _log_prior_beyond(p)
 
 
-def believe(p: Problem, noises: tuple[Noise, ...], pairs: int = PAIRS) -> Belief:
+def compute_posterior(
+    p: DesignMatrix, noises: tuple[NoiseHypothesis, ...], pairs: int = MAX_PAIR_CLASSES
+) -> Posterior:
     """Weigh noise hypotheses and culprits together."""
-    f = fit(p, noises, pairs)
+    f = fit_noise_hypotheses(p, noises, pairs)
     with np.errstate(divide="ignore"):
         prior = np.log(p.prior)
     outer = (f.evidence + np.array([n.log_prior for n in noises]))[:, None]
-    none = outer + p.counts[0]
-    single = outer + p.counts[1] + prior + f.single
-    pair = outer + p.counts[2] + math.log(2) + prior[f.first] + prior[f.second] + f.pair
+    none = outer + p.count_log_prior[0]
+    single = outer + p.count_log_prior[1] + prior + f.single
+    pair = outer + p.count_log_prior[2] + math.log(2) + prior[f.first] + prior[f.second] + f.pair
     everything = np.concatenate([none, single, pair], axis=1)
     everything = np.exp(everything - everything.max())
     everything /= everything.sum()
@@ -266,4 +278,6 @@ def believe(p: Problem, noises: tuple[Noise, ...], pairs: int = PAIRS) -> Belief
     count = len(p.prior)
     one, two = together[1 : count + 1], together[count + 1 :]
     marginal = one + np.bincount(f.first, two, count) + np.bincount(f.second, two, count)
-    return Belief(p, f, weights, int(np.argmax(weights)), everything, float(together[0]), one, two, marginal)
+    return Posterior(
+        p, f, weights, int(np.argmax(weights)), everything, float(together[0]), one, two, marginal
+    )

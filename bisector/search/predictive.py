@@ -13,15 +13,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bisector.model.dag import Floats, History
-from bisector.search.design_matrix import class_shares, fork_sd
-from bisector.search.posterior import Belief
+from bisector.model.dag import CommitDag, Floats
+from bisector.search.design_matrix import class_shares, fork_offset_sd
+from bisector.search.posterior import Posterior
 
-NOISES = 3
+RATED_NOISE_HYPOTHESES = 3
 """Noise hypotheses that trials are rated under: with them nine tenths of the weight, and half of the time."""
-MOST, LEAST = 40, 3e-4
+MAX_HYPOTHESES, MIN_HYPOTHESIS_PROBABILITY = 40, 3e-4
 """Hypotheses kept for the predictive distribution, the most probable ones, and how probable at least."""
-BRANCHES = 96
+MAX_PREDICTIONS = 96
 """Predictions kept for a trial: a commit inside of a class splits its hypotheses into two or four each."""
 
 
@@ -42,7 +42,7 @@ class Hypotheses:
 
 
 @dataclass(frozen=True, slots=True)
-class Predicted:
+class PredictedLevels:
     """Levels of O trials under J hypotheses each: weight (rows sum to one), mean, variance: (O, J).
 
     what: (O, J) the same number where only the noise hypothesis differs, None if there is but one.
@@ -51,37 +51,37 @@ class Predicted:
     weight: Floats
     mean: Floats
     variance: Floats
-    what: NDArray[np.int64] | None
+    culprit_id: NDArray[np.int64] | None
 
-    def rows(self, index: NDArray[np.int64]) -> Predicted:
+    def rows(self, index: NDArray[np.int64]) -> PredictedLevels:
         """Return some of the trials."""
-        what = None if self.what is None else self.what[index]
-        return Predicted(self.weight[index], self.mean[index], self.variance[index], what)
+        what = None if self.culprit_id is None else self.culprit_id[index]
+        return PredictedLevels(self.weight[index], self.mean[index], self.variance[index], what)
 
 
-def _probable(belief: Belief) -> list[Hypotheses]:
+def _most_probable(posterior: Posterior) -> list[Hypotheses]:
     """Return the most probable hypotheses, by noise hypothesis."""
-    f = belief.fits
-    count = len(belief.single)
+    f = posterior.fits
+    count = len(posterior.single)
     first = np.concatenate([[-1], np.arange(count), f.first])
     second = np.concatenate([np.full(count + 1, -1), f.second])
-    shown = np.argsort(-belief.weights, kind="stable")[:NOISES]
-    flat = belief.joint[shown].ravel()
-    order = np.argsort(-flat, kind="stable")[:MOST]
-    order = order[flat[order] >= min(LEAST, flat.max())]
+    shown = np.argsort(-posterior.weights, kind="stable")[:RATED_NOISE_HYPOTHESES]
+    flat = posterior.joint[shown].ravel()
+    order = np.argsort(-flat, kind="stable")[:MAX_HYPOTHESES]
+    order = order[flat[order] >= min(MIN_HYPOTHESIS_PROBABILITY, flat.max())]
     result = []
     for i, g in enumerate(shown.tolist()):
         mine = order[order // len(first) == i] % len(first)
         if len(mine):
-            result.append(_effects(belief, g, first[mine], second[mine], belief.joint[g, mine]))
+            result.append(_effects(posterior, g, first[mine], second[mine], posterior.joint[g, mine]))
     return result
 
 
 def _effects(
-    belief: Belief, g: int, first: NDArray[np.int64], second: NDArray[np.int64], weight: Floats
+    posterior: Posterior, g: int, first: NDArray[np.int64], second: NDArray[np.int64], weight: Floats
 ) -> Hypotheses:
-    tau2 = belief.problem.effect**2
-    gram, slope = belief.fits.gram[g], belief.fits.slope[g]
+    tau2 = posterior.design.effect**2
+    gram, slope = posterior.fits.gram[g], posterior.fits.slope[g]
     has1, has2 = first >= 0, second >= 0
     a = np.where(has1, gram[first, first] + 1 / tau2, 1.0)
     b = np.where(has2, gram[second, second] + 1 / tau2, 1.0)
@@ -93,51 +93,51 @@ def _effects(
     return Hypotheses(g, first, second, weight, effect, np.stack([v1, v2, v12], axis=1))
 
 
-class Predictor:
+class LevelPredictor:
     """Predicts levels for one belief."""
 
     def __init__(
         self,
-        belief: Belief,
-        history: History,
+        posterior: Posterior,
+        dag: CommitDag,
         proven: tuple[tuple[int, ...], ...] = (),
         testbed: int | None = None,
     ) -> None:
         """testbed: which of the problem's testbeds will measure, None for one that has not measured yet."""
-        self.belief = belief
-        self.history = history
+        self.posterior = posterior
+        self.dag = dag
         self.proven = proven
         self.testbed = testbed
-        self.hypotheses = _probable(belief)
-        self._place = {c: i for i, c in enumerate(belief.problem.tested)}
+        self.hypotheses = _most_probable(posterior)
+        self._place = {c: i for i, c in enumerate(posterior.design.tested)}
         self._shares: dict[int, Floats] = {}
 
     def shares(self, commit: int) -> Floats:
         """Return the share (C,) of each class that a commit contains."""
         known = self._shares.get(commit)
         if known is None:
-            classes = self.belief.problem.classes
+            classes = self.posterior.design.classes
             place = self._place.get(commit)
             if place is not None:
                 known = classes.contains[:, place].astype(float)
             else:
-                known = class_shares(self.history, classes, commit)
+                known = class_shares(self.dag, classes, commit)
             self._shares[commit] = known
         return known
 
-    def levels(self, trials: Sequence[tuple[int, int]]) -> Predicted:
+    def levels(self, trials: Sequence[tuple[int, int]]) -> PredictedLevels:
         """Predict the levels of binaries, given as (commit, layout)."""
         share = np.stack([self.shares(commit) for commit, _ in trials])
         fixed = np.stack([self._fixed_row(commit) for commit, _ in trials])
         parts = [self._under(h, trials, share, fixed) for h in self.hypotheses]
         weight, mean, variance, what = (np.concatenate(c, axis=1) for c in zip(*parts, strict=True))
-        wide = min(int((weight > 1e-5).sum(axis=1).max()), BRANCHES)
+        wide = min(int((weight > 1e-5).sum(axis=1).max()), MAX_PREDICTIONS)
         kept = np.argpartition(-weight, wide - 1, axis=1)[:, :wide]
         weight, mean, variance, what = (
             np.take_along_axis(x, kept, axis=1) for x in (weight, mean, variance, what)
         )
         several = len(self.hypotheses) > 1
-        return Predicted(
+        return PredictedLevels(
             weight / weight.sum(axis=1, keepdims=True), mean, variance, what if several else None
         )
 
@@ -149,7 +149,7 @@ class Predictor:
         A trial contains none, one or both of two culprits: 4 branches of each hypothesis, of which the
         shares of the classes leave mostly one.
         """
-        p, f, g = self.belief.problem, self.belief.fits, h.noise
+        p, f, g = self.posterior.design, self.posterior.fits, h.noise
         prior = [self._prior_part(commit, layout, g) for commit, layout in trials]
         k, own = np.stack([x for x, _ in prior]), np.array([x for _, x in prior])
         weight = f.weight[g]
@@ -158,7 +158,7 @@ class Predictor:
         ec = e @ f.covariance[g]
         base = ak @ f.y[g] + e @ f.beta[g]
         spread = np.maximum(own - (k * ak).sum(axis=1), 0.0) + (ec * e).sum(axis=1)
-        lower = ak @ p.design.T + ec @ f.cross[g].T  # what the fixed columns take away
+        lower = ak @ p.indicator.T + ec @ f.cross[g].T  # what the fixed columns take away
         has1, has2 = h.first >= 0, h.second >= 0
         s1, s2 = share[:, h.first] * has1, share[:, h.second] * has2
         l1, l2 = lower[:, h.first] * has1, lower[:, h.second] * has2
@@ -178,7 +178,7 @@ class Predictor:
 
     def _prior_part(self, commit: int, layout: int, g: int) -> tuple[Floats, float]:
         """Return the covariance (T,) of a binary's level with the cells, and its own variance."""
-        p, noise = self.belief.problem, self.belief.fits.noises[g]
+        p, noise = self.posterior.design, self.posterior.fits.noises[g]
         k = np.zeros(len(p.commit))
         own = noise.unit**2
         place = self._place.get(commit)
@@ -186,7 +186,7 @@ class Predictor:
             k[(p.commit == place) & (p.layout == layout)] += noise.unit**2
         if noise.walk:
             inside = self.shares(commit) * p.classes.size / max(1, int(p.classes.size.sum()))
-            k += noise.walk**2 * (inside @ p.design)
+            k += noise.walk**2 * (inside @ p.indicator)
             own += noise.walk**2 * float(inside.sum())
         if noise.drift:
             k += noise.drift**2 * p.time
@@ -195,16 +195,16 @@ class Predictor:
             own += noise.testbed**2
             if self.testbed is not None:
                 k[p.testbed == self.testbed] += noise.testbed**2
-        base = self.history.base(commit)
+        base = self.dag.fork_base(commit)
         if base:
-            offset = fork_sd(p) ** 2
+            offset = fork_offset_sd(p) ** 2
             own += offset
-            same = [t for t, c in enumerate(p.tested) if self.history.base(c) == base]
+            same = [t for t, c in enumerate(p.tested) if self.dag.fork_base(c) == base]
             k += offset * np.isin(p.commit, same)
         return k, own
 
     def _fixed_row(self, commit: int) -> Floats:
-        row = np.ones(self.belief.problem.fixed.shape[1])
+        row = np.ones(self.posterior.design.fixed.shape[1])
         for column, commits in enumerate(self.proven, start=1):
-            row[column] = np.mean([self.history.is_ancestor(c, commit) for c in commits])
+            row[column] = np.mean([self.dag.is_ancestor(c, commit) for c in commits])
         return row

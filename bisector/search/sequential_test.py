@@ -18,7 +18,7 @@ from scipy.special import ndtr
 
 Floats = NDArray[np.float64]
 
-RUN_STEPS = (-1.5, -0.75, 0.0, 0.75, 1.5)
+RUN_NOISE_STEPS = (-1.5, -0.75, 0.0, 0.75, 1.5)
 """Run noise is known up to sqrt(1 / (2 df)) on the log scale; these many standard deviations are tried."""
 
 
@@ -32,7 +32,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class SpreadHypothesis:
     """One possible pair of standard deviations between boots and between binaries, with its weight."""
 
     boot: float
@@ -41,7 +41,7 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class Effects:
+class EffectPrior:
     """A discrete prior for the effect in worse units: points (E,), weights (E,) that sum to one."""
 
     points: Floats
@@ -67,7 +67,7 @@ class Evidence:
     boots: tuple[tuple[float, float], ...] = ()
 
 
-def unknown(threshold: float) -> Effects:
+def broad_effect_prior(threshold: float) -> EffectPrior:
     """Return the prior for an effect of which only the threshold is known.
 
     Log-uniform from one to sixteen thresholds, with a tenth beyond up to a thousand: a user's threshold says
@@ -76,17 +76,17 @@ def unknown(threshold: float) -> Effects:
     near = np.array([2.0 ** (k / 2) for k in range(9)])
     far = np.array([2.0**k for k in range(5, 11)])
     weights = np.concatenate([np.full(len(near), 0.9 / len(near)), np.full(len(far), 0.1 / len(far))])
-    return Effects(np.concatenate([near, far]) * threshold, weights)
+    return EffectPrior(np.concatenate([near, far]) * threshold, weights)
 
 
-def around(mean: float, sd: float, threshold: float) -> Effects:
+def estimated_effect_prior(mean: float, sd: float, threshold: float) -> EffectPrior:
     """Return a prior for an effect that the search has estimated: normal with twice the variance, and heavier
-    tails from `unknown` with a tenth of the weight."""
+    tails from `broad_effect_prior` with a tenth of the weight."""
     z = np.linspace(-2.0, 2.0, 9)
     points = mean + z * max(sd, 0.02 * abs(mean)) * math.sqrt(2.0)
     weights = np.exp(-0.5 * z**2) * (np.sign(points) == np.sign(mean))
-    wide = unknown(threshold)
-    return Effects(
+    wide = broad_effect_prior(threshold)
+    return EffectPrior(
         np.concatenate([points, wide.points * math.copysign(1.0, mean)]),
         np.concatenate([0.9 * weights / weights.sum(), 0.1 * wide.weights]),
     )
@@ -121,9 +121,9 @@ def _log_sum(values: Floats) -> float:
 def compare_sides(
     before: Side,
     after: Side,
-    spreads: Sequence[Spread],
+    spreads: Sequence[SpreadHypothesis],
     run_df: float,
-    effects: Effects,
+    effects: EffectPrior,
     *,
     threshold: float,
     floor: float,
@@ -131,7 +131,7 @@ def compare_sides(
 ) -> Evidence:
     """Compare two sides that both have at least one boot."""
     width = 1.0 / math.sqrt(2.0 * max(run_df, 1.0))
-    steps = np.array(RUN_STEPS)
+    steps = np.array(RUN_NOISE_STEPS)
     boot, unit, weight = (
         np.repeat(np.array([getattr(x, name) for x in spreads]), len(steps))
         for name in ("boot", "unit", "weight")
@@ -153,13 +153,13 @@ def compare_sides(
     small = likelihood(
         np.array([-2.0, -1.0, -0.3, 0.0, 0.3]) * threshold, np.array([0.1, 0.2, 0.2, 0.4, 0.1])
     )
-    belief = np.exp(w)
-    estimate = float(belief @ d)
-    sd = math.sqrt(float(belief @ (v + (d - estimate) ** 2)))
+    posterior = np.exp(w)
+    estimate = float(posterior @ d)
+    sd = math.sqrt(float(posterior @ (v + (d - estimate) ** 2)))
     grid = estimate + sd * np.linspace(-8, 8, 401)
-    cdf = ndtr((grid[:, None] - d) / np.sqrt(v)) @ belief
+    cdf = ndtr((grid[:, None] - d) / np.sqrt(v)) @ posterior
     low, high = np.interp([alpha / 2, 1 - alpha / 2], cdf, grid)
-    above = float((1 - ndtr((threshold - d) / np.sqrt(v))) @ belief)
+    above = float((1 - ndtr((threshold - d) / np.sqrt(v))) @ posterior)
     return Evidence(
         change=likelihood(effects.points, effects.weights) - none,
         less=small - at_threshold,
@@ -168,7 +168,7 @@ def compare_sides(
         high=float(high),
         sd=sd,
         above=above,
-        boots=tuple((float(b), float(belief[boot == b].sum())) for b in np.unique(boot)),
+        boots=tuple((float(b), float(posterior[boot == b].sum())) for b in np.unique(boot)),
     )
 
 

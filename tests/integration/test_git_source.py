@@ -9,7 +9,7 @@ import pytest
 
 from bisector.adapters.git.source import GitSource
 from bisector.errors import InfrastructureError, RequestError
-from bisector.model.dag import History
+from bisector.model.dag import CommitDag
 from bisector.model.records import CommitGraph
 from tests.support.small_git import SmallGit
 
@@ -69,7 +69,7 @@ def test_the_candidates_and_their_ancestors_are_those_of_git(small: SmallGit, ca
     _, graph = graph_of(small, text, good, bad)
     well_formed(graph)
     assert names(small, graph) == {small.name(s) for s in small.git("rev-list", f"{good}..{bad}").split()}
-    history = History(graph)
+    history = CommitDag(graph)
     inside = [i for i, yes in enumerate(graph.candidate) if yes]
     for a in inside:
         for b in inside:
@@ -151,7 +151,7 @@ def test_first_parent_with_good_on_a_side_branch_still_knows_who_contains_good(s
     _, graph = graph_of(small, text, good, bad, first_parent=True)
     well_formed(graph)
     assert names(small, graph) == {"x", "y", "m", "d"}
-    history = History(graph)
+    history = CommitDag(graph)
     above_good = {small.name(s) for i, s in enumerate(graph.shas) if history.is_ancestor(graph.good, i)}
     assert above_good == {"g", "m", "d"}
 
@@ -161,7 +161,7 @@ def test_paths_leave_only_commits_that_touch_them_still_in_one_history(small: Sm
     _, graph = graph_of(small, text, "a", "f", paths=["fs"])
     well_formed(graph)
     assert names(small, graph) == {"b", "d", "f"}
-    assert History(graph).ancestors(graph.bad).all()
+    assert CommitDag(graph).ancestors(graph.bad).all()
 
 
 def test_a_bad_end_that_touches_no_path_stays_but_is_hardly_the_culprit(small: SmallGit) -> None:
@@ -170,7 +170,7 @@ def test_a_bad_end_that_touches_no_path_stays_but_is_hardly_the_culprit(small: S
     well_formed(graph)
     assert {"b", "x", "c"} <= names(small, graph)
     assert graph.weights[graph.bad] < 1e-3
-    assert History(graph).ancestors(graph.bad).all()
+    assert CommitDag(graph).ancestors(graph.bad).all()
 
 
 def test_paths_never_lose_the_way_to_good(small: SmallGit) -> None:
@@ -182,7 +182,7 @@ def test_paths_never_lose_the_way_to_good(small: SmallGit) -> None:
     graph = source.graph(small.ids["g"], small.ids["d"], paths=["fs"])
     well_formed(graph)
     assert names(small, graph) == {"x", "d"}
-    history = History(graph)
+    history = CommitDag(graph)
     assert history.is_ancestor(graph.good, graph.bad)
     assert not history.is_ancestor(graph.good, graph.shas.index(small.ids["x"]))
 

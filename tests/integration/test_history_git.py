@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from bisector.model.dag import History
+from bisector.model.dag import CommitDag
 from bisector.model.records import CommitGraph
 
 
@@ -41,7 +41,7 @@ def make(folder, seed):
 def test_ancestors_equal_git(tmp_path, seed):
     parents, ids = make(tmp_path, seed)
     graph = CommitGraph(tuple(ids), tuple(parents), (False, *[True] * 44), 0, 44)
-    history = History(graph)
+    history = CommitDag(graph)
     choice = random.Random(seed)
     pairs = [(choice.randrange(45), choice.randrange(45)) for _ in range(120)]
     for a, b in pairs:

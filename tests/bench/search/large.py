@@ -17,10 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
-from bisector.model.dag import History
+from bisector.model.dag import CommitDag
 from bisector.model.records import Decision
 from bisector.model.state import State
-from bisector.search.cache import Memory
+from bisector.search.cache import PlannerCache
 from bisector.search.planner import Planner
 from bisector.simulation.judge import judge
 from bisector.simulation.noise_model import LabModel
@@ -51,13 +51,13 @@ class TimedPlanner:
 
 
 def _time_updates() -> None:
-    update: Callable[..., object] = Memory._belief
+    update: Callable[..., object] = PlannerCache._compute_posterior
 
     def timed(*arguments: object) -> object:
         with _timed("posterior update"):
             return update(*arguments)
 
-    Memory._belief = timed  # type: ignore[method-assign, assignment]
+    PlannerCache._compute_posterior = timed  # type: ignore[method-assign, assignment]
 
 
 def main() -> int:
@@ -65,7 +65,7 @@ def main() -> int:
     good, _, bad = (sys.argv[2] if len(sys.argv) > 2 else "v2.6.18..v2.6.30").partition("..")
     graph = realdag.read_range(path, good, bad)
     with _timed("compressing the history"):
-        history = History(graph)
+        history = CommitDag(graph)
     random = np.random.default_rng(1)
     candidates = np.flatnonzero(history.candidate)
     for a, b in random.choice(candidates, (50, 2)).tolist():

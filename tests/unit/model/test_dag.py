@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bisector.model.dag import History
+from bisector.model.dag import CommitDag
 from bisector.model.records import CommitGraph
 
 
@@ -34,7 +34,7 @@ def reachable(graph, start):
 @settings(max_examples=80, deadline=None)
 @given(graphs())
 def test_ancestors_masses_and_descendants(graph):
-    history = History(graph)
+    history = CommitDag(graph)
     n = len(graph.shas)
     weights = np.random.default_rng(n).random(n)
     mass = history.mass(weights)
@@ -43,13 +43,13 @@ def test_ancestors_masses_and_descendants(graph):
         assert set(np.flatnonzero(history.ancestors(commit))) == expected
         assert np.isclose(mass[commit], weights[sorted(expected)].sum())
     whole = {i for i in range(n) if 0 in reachable(graph, i)}
-    assert set(np.flatnonzero(history.whole())) == whole
+    assert set(np.flatnonzero(history.contains_good())) == whole
 
 
 @settings(max_examples=60, deadline=None)
 @given(graphs(), st.data())
 def test_partition_groups_exactly_what_tested_commits_cannot_tell_apart(graph, data):
-    history = History(graph)
+    history = CommitDag(graph)
     n = len(graph.shas)
     tested = tuple(sorted(data.draw(st.sets(st.integers(0, n - 1), min_size=1, max_size=6))))
     classes = history.partition(tested)
@@ -71,10 +71,10 @@ def test_sampled_masses_are_close(monkeypatch):
     graph = CommitGraph(
         tuple(f"{i:040x}" for i in range(3000)), tuple(parents), (False, *[True] * 2999), 0, 2999
     )
-    exact = History(graph).mass(np.ones(3000))
+    exact = CommitDag(graph).mass(np.ones(3000))
     monkeypatch.setattr(module, "EXACT_SEGMENTS", 10)
     monkeypatch.setattr(module, "SAMPLED_SEGMENTS", 512)
-    sampled = History(graph).mass(np.ones(3000))
+    sampled = CommitDag(graph).mass(np.ones(3000))
     assert np.abs(sampled - exact).max() < 0.02 * 3000
 
 
@@ -87,11 +87,11 @@ def test_fork_points_share_their_base():
         0,
         6,
     )
-    history = History(graph)
-    assert history.base(2) == history.base(3) != b""
-    assert history.base(4) == history.base(6) == b""
-    assert list(np.flatnonzero(history.whole())) == [0, 4, 5, 6]
-    assert list(np.flatnonzero(history.lineage(3))) == [1, 2, 3]
+    history = CommitDag(graph)
+    assert history.fork_base(2) == history.fork_base(3) != b""
+    assert history.fork_base(4) == history.fork_base(6) == b""
+    assert list(np.flatnonzero(history.contains_good())) == [0, 4, 5, 6]
+    assert list(np.flatnonzero(history.ancestors_of_same_base(3))) == [1, 2, 3]
 
 
 @settings(max_examples=60, deadline=None)
@@ -101,8 +101,8 @@ def test_a_lineage_is_the_ancestors_with_the_same_base(graph, data):
     below = sorted(data.draw(st.sets(st.integers(1, n - 1), max_size=4)))
     below = sorted({0, *(a for b in below for a in reachable(graph, b))})
     graph = dataclasses.replace(graph, candidate=tuple(i not in below for i in range(n)))
-    history = History(graph)
+    history = CommitDag(graph)
     for commit in range(n):
         base = reachable(graph, commit) & set(below)
         same = {a for a in reachable(graph, commit) if reachable(graph, a) & set(below) == base}
-        assert set(np.flatnonzero(history.lineage(commit))) == same
+        assert set(np.flatnonzero(history.ancestors_of_same_base(commit))) == same

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bisector.search.attribution import points, shares
+from bisector.search.attribution import add_up_changes, attribute_total
 from bisector.search.measurement import Scale
 from bisector.search.sequential_test import Evidence
 
@@ -23,21 +23,21 @@ def evidence(estimate, sd=0.01):
 )
 def test_points_add_up_to_the_total(total, parts, log, sign):
     scale = Scale(log, sign, 0.05, 10.0)
-    split = shares(evidence(total), [evidence(p) for p in parts], 0.05)
-    *added, rest = points(scale, split)
-    whole = scale.relative(split.total.low, split.total.estimate, split.total.high)
+    split = attribute_total(evidence(total), [evidence(p) for p in parts], 0.05)
+    *added, rest = add_up_changes(scale, split)
+    whole = scale.to_relative_change(split.total.low, split.total.estimate, split.total.high)
     assert sum(p.estimate for p in added) + rest.estimate == pytest.approx(whole.estimate, abs=1e-9)
     assert all(p.low <= p.estimate <= p.high for p in (*added, rest))
 
 
 def test_a_second_loss_comes_on_top_of_the_first():
-    split = shares(evidence(math.log(1.21)), [evidence(math.log(1.1))] * 2, 0.05)
-    first, second, rest = points(Scale(True, 1.0, 0.05, 1.0), split)
+    split = attribute_total(evidence(math.log(1.21)), [evidence(math.log(1.1))] * 2, 0.05)
+    first, second, rest = add_up_changes(Scale(True, 1.0, 0.05, 1.0), split)
     assert (first.estimate, second.estimate, rest.estimate) == pytest.approx((0.1, 0.11, 0.0))
 
 
 def test_the_rest_is_less_sure_than_any_part():
-    split = shares(evidence(0.3), [evidence(0.1), evidence(0.15)], 0.05)
+    split = attribute_total(evidence(0.3), [evidence(0.1), evidence(0.15)], 0.05)
     assert split.rest.sd == pytest.approx(0.01 * math.sqrt(3))
     assert split.rest.estimate == pytest.approx(0.05)
     assert split.rest.low < split.rest.estimate - 2 * 0.01

@@ -5,11 +5,11 @@ import random
 import numpy as np
 import pytest
 
-from bisector.model.dag import History
+from bisector.model.dag import CommitDag
 from bisector.model.records import Booted, Built, Ending, Goal, Left, Metric, Ran, Threshold
 from bisector.model.state import fold
-from bisector.search.cache import Memory
-from bisector.search.context import View
+from bisector.search.cache import PlannerCache
+from bisector.search.context import SearchContext
 from bisector.search.planner import Planner
 from tests.support.searching import drive, goal, linear
 
@@ -79,8 +79,8 @@ def test_what_two_culprits_explain_to_the_last_digit_leaves_room_for_a_third():
     """Without it two commits that read the same were compared for ever: one had to be a culprit."""
     records = measured({0: 100.0, COMMITS: 110.0, 300: 100.0, 301: 120.0, 700: 120.0, 710: 110.0, 900: 110.0})
     graph = linear(COMMITS)
-    view = View(fold(graph, goal(clock="instructions"), records), History(graph))
-    noises = Memory(graph, None).belief(view, (), 0.1).fits.noises
+    context = SearchContext(fold(graph, goal(clock="instructions"), records), CommitDag(graph))
+    noises = PlannerCache(graph, None).posterior(context, (), 0.1).fits.noises
     assert any(n.walk or n.unit for n in noises)
 
 

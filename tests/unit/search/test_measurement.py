@@ -54,12 +54,14 @@ def test_under_the_wall_clock_nothing_is_taken_away():
 @given(st.floats(-2, 2), st.sampled_from([1.0, -1.0]), st.booleans())
 def test_relative_turns_worse_units_into_what_the_user_reads(change, sign, log):
     scale = Scale(log, sign, 0.05, 50.0)
-    i = scale.relative(change - 0.1, change, change + 0.1)
+    i = scale.to_relative_change(change - 0.1, change, change + 0.1)
     assert isinstance(i, Interval)
     assert i.low <= i.estimate <= i.high
     before, after = (50.0, 50.0 * np.exp(sign * change)) if log else (50.0, 50.0 + sign * change)
     assert i.estimate == pytest.approx(after / before - 1)
-    assert scale.forward(np.array([after])) - scale.forward(np.array([before])) == pytest.approx(change)
+    assert scale.to_worse_units(np.array([after])) - scale.to_worse_units(
+        np.array([before])
+    ) == pytest.approx(change)
 
 
 def test_a_boot_of_one_run_is_no_outlier_where_boots_scatter():

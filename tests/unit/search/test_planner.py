@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from bisector.model.dag import History
+from bisector.model.dag import CommitDag
 from bisector.model.records import (
     Booted,
     Budget,
@@ -22,9 +22,9 @@ from bisector.model.records import (
     Threshold,
 )
 from bisector.model.state import fold
-from bisector.search.cache import Memory
+from bisector.search.cache import PlannerCache
 from bisector.search.candidates import member_weights
-from bisector.search.context import View
+from bisector.search.context import SearchContext
 from bisector.search.planner import Planner
 from bisector.simulation.batch import one
 from bisector.simulation.judge import judge
@@ -173,9 +173,9 @@ def test_skipping_never_removes_a_culprit(skipped):
         records += [Ran(f"b{b}", k, {"real": step(20)(commit, k)}, 1.0, b + k / 10) for k in range(3)]
 
     def weights(marks):
-        memory = Memory(graph, None)
-        view = memory.view(fold(graph, wanted, [*records, *marks]))
-        return member_weights(memory.belief(view, (), 0.1), view)
+        cache = PlannerCache(graph, None)
+        context = cache.context(fold(graph, wanted, [*records, *marks]))
+        return member_weights(cache.posterior(context, (), 0.1), context)
 
     marks = [Marked(c, "skip", "") for c in sorted(skipped - set(tested))]
     assert weights(marks) == pytest.approx(weights([]), abs=1e-12)
@@ -283,7 +283,7 @@ def test_a_branch_of_unknown_offset_is_told_from_the_merge_that_brings_it(at, of
         0,
         7,
     )
-    holds = {c for c in range(8) if History(graph).is_ancestor(at, c)}
+    holds = {c for c in range(8) if CommitDag(graph).is_ancestor(at, c)}
     slow = step(1, 0.1)
 
     def value(commit, run):
@@ -352,7 +352,7 @@ def test_a_build_is_expected_to_cost_less_where_kernels_came_from_the_cache(comp
     builds = [Built(c, True, 30.0, f"k{c}") for c in range(compiled)]
     builds += [Built(c, True, 0.1, f"k{c}", cached=True) for c in range(compiled, compiled + cached)]
     graph = linear(20)
-    assert View(fold(graph, goal(), builds), History(graph)).build_cost == pytest.approx(cost)
+    assert SearchContext(fold(graph, goal(), builds), CommitDag(graph)).build_cost == pytest.approx(cost)
 
 
 def test_what_is_known_before_the_end_names_what_is_proven():

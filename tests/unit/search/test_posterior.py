@@ -9,12 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
-from bisector.model.dag import History
+from bisector.model.dag import CommitDag
 from bisector.model.records import CommitGraph
-from bisector.search import design_matrix as problems
-from bisector.search import posterior
+from bisector.search.design_matrix import build_design
 from bisector.search.measurement import Readings, Scale
-from bisector.search.posterior import FIRST, Noise
+from bisector.search.posterior import (
+    CULPRIT_COUNT_LOG_PRIOR,
+    NoiseHypothesis,
+    compute_posterior,
+    fit_noise_hypotheses,
+)
 from tests.support.searching import linear
 
 
@@ -39,19 +43,24 @@ def read(points, sd=0.02, threshold=0.05):
     )
 
 
-def problem(history, readings, **more):
+def design(dag, readings, **more):
     arguments = {
         "same": {},
         "marks": {},
         "proven": (),
         "effect": 0.1,
         "blocks": 1,
-        "counts": FIRST,
+        "count_log_prior": CULPRIT_COUNT_LOG_PRIOR,
     } | more
-    return problems.problem(history, readings, **arguments)
+    return build_design(dag, readings, **arguments)
 
 
-NOISES = (Noise(0.0), Noise(0.02, 0.01), Noise(0.0, 0.0, 0.05), Noise(0.0, 0.0, 0.0, 0.05))
+NOISES = (
+    NoiseHypothesis(0.0),
+    NoiseHypothesis(0.02, 0.01),
+    NoiseHypothesis(0.0, 0.0, 0.05),
+    NoiseHypothesis(0.0, 0.0, 0.0, 0.05),
+)
 points = st.lists(st.tuples(st.integers(0, 12), st.floats(-0.3, 0.3)), min_size=1, max_size=14).map(
     lambda p: [(0, 0.0), (12, 0.1), *p]
 )
@@ -60,19 +69,19 @@ points = st.lists(st.tuples(st.integers(0, 12), st.floats(-0.3, 0.3)), min_size=
 @settings(max_examples=60, deadline=None)
 @given(points)
 def test_sums_to_one(given_points):
-    belief = posterior.believe(problem(History(linear(12)), read(given_points)), NOISES)
-    assert belief.none + belief.single.sum() + belief.pair.sum() == np.float64(1) or math.isclose(
-        belief.none + belief.single.sum() + belief.pair.sum(), 1, abs_tol=1e-9
+    posterior = compute_posterior(design(CommitDag(linear(12)), read(given_points)), NOISES)
+    assert posterior.none + posterior.single.sum() + posterior.pair.sum() == np.float64(1) or math.isclose(
+        posterior.none + posterior.single.sum() + posterior.pair.sum(), 1, abs_tol=1e-9
     )
-    assert math.isclose(belief.weights.sum(), 1, abs_tol=1e-9)
-    assert (belief.marginal >= -1e-12).all()
-    assert (belief.marginal <= 1 + 1e-9).all()
+    assert math.isclose(posterior.weights.sum(), 1, abs_tol=1e-9)
+    assert (posterior.marginal >= -1e-12).all()
+    assert (posterior.marginal <= 1 + 1e-9).all()
 
 
 @settings(max_examples=40, deadline=None)
 @given(points, st.randoms(use_true_random=False))
 def test_invariant_to_the_order_of_visits_and_the_names_of_commits(given_points, random):
-    history = History(linear(12))
+    dag = CommitDag(linear(12))
     shuffled = list(given_points)
     random.shuffle(shuffled)
     # a second line of history with the same shape behind other indices: a twig in front shifts every number
@@ -84,16 +93,16 @@ def test_invariant_to_the_order_of_visits_and_the_names_of_commits(given_points,
         13,
     )
     plain = NOISES[:3]
-    one = posterior.believe(problem(history, read(given_points)), plain)
-    two = posterior.believe(problem(history, read(shuffled)), plain)
-    three = posterior.believe(problem(History(twig), read([(c + 1, y) for c, y in given_points])), plain)
+    one = compute_posterior(design(dag, read(given_points)), plain)
+    two = compute_posterior(design(dag, read(shuffled)), plain)
+    three = compute_posterior(design(CommitDag(twig), read([(c + 1, y) for c, y in given_points])), plain)
 
-    def by_size(belief):
-        p = belief.problem
+    def by_size(posterior):
+        p = posterior.design
         return [
-            float(belief.marginal[k])
+            float(posterior.marginal[k])
             for k in np.argsort(
-                [min(np.flatnonzero(p.classes.label == k)) for k in range(len(belief.marginal))]
+                [min(np.flatnonzero(p.classes.label == k)) for k in range(len(posterior.marginal))]
             )
         ]
 
@@ -106,8 +115,8 @@ def test_proven_culprits_that_no_cell_tells_apart(level):
     """Before anything was measured between two proven culprits, both columns are the same."""
     given_points = [(c, level + y) for c, y in [(0, 0.0), (12, 0.1), (0, 0.01), (12, 0.12), (9, 0.11)]]
     readings = read(given_points)
-    both = posterior.believe(problem(History(linear(12)), readings, proven=((3,), (5,))), NOISES)
-    one = posterior.believe(problem(History(linear(12)), readings, proven=((5,),)), NOISES)
+    both = compute_posterior(design(CommitDag(linear(12)), readings, proven=((3,), (5,))), NOISES)
+    one = compute_posterior(design(CommitDag(linear(12)), readings, proven=((5,),)), NOISES)
     assert np.isfinite(both.fits.beta).all()
     assert both.marginal.sum() == pytest.approx(one.marginal.sum(), rel=1e-3)
     assert both.fits.beta[0, 1:].sum() == pytest.approx(one.fits.beta[0, 1], rel=1e-3)
@@ -116,8 +125,8 @@ def test_proven_culprits_that_no_cell_tells_apart(level):
 def test_single_culprit_equals_enumeration():
     """Every class by hand: the marginal of y under one normal effect, a flat level and known noise."""
     given_points = [(0, 0.01), (12, 0.11), (6, 0.09), (3, 0.02), (6, 0.12), (9, 0.1)]
-    p = problem(History(linear(12)), read(given_points))
-    f = posterior.fit(p, (Noise(0.0),))
+    p = design(CommitDag(linear(12)), read(given_points))
+    f = fit_noise_hypotheses(p, (NoiseHypothesis(0.0),))
     y = f.y[0]
     diagonal = 1 / (np.bincount(p.cell) / 0.02**2) + (0.02 * 0.05) ** 2
     flat = 1e4
@@ -128,7 +137,7 @@ def test_single_culprit_equals_enumeration():
 
     none = density(np.zeros(len(y)))
     for c in range(len(p.prior)):
-        h = p.design[c]
+        h = p.indicator[c]
         by_hand = density(h) - none
         a, s = f.gram[0, c, c], f.slope[0, c]
         ours = -0.5 * math.log1p(0.01 * a) + 0.5 * s**2 / (100 + a)
@@ -139,7 +148,7 @@ def test_single_culprit_equals_enumeration():
 @given(st.integers(1, 11), st.integers(0, 10), st.floats(0.0, 0.045))
 def test_a_good_reading_never_raises_the_mass_of_ancestors(commit, seed, reading):
     """Levels and noise known (many readings at the ends), one culprit: the mass of 'contains' falls."""
-    history = History(linear(12))
+    dag = CommitDag(linear(12))
     random = np.random.default_rng(seed)
     fixed = [(0, 0.0)] * 400 + [(12, 0.1)] * 400
     start = [
@@ -148,9 +157,11 @@ def test_a_good_reading_never_raises_the_mass_of_ancestors(commit, seed, reading
     only_one = (-math.inf, 0.0, -math.inf)
 
     def mass(data):
-        belief = posterior.believe(problem(history, read(data), counts=only_one), (Noise(0.0),))
-        labels = belief.problem.classes.label
-        share = belief.marginal / np.maximum(belief.problem.classes.size, 1)
+        posterior = compute_posterior(
+            design(dag, read(data), count_log_prior=only_one), (NoiseHypothesis(0.0),)
+        )
+        labels = posterior.design.classes.label
+        share = posterior.marginal / np.maximum(posterior.design.classes.size, 1)
         return sum(share[labels[c]] for c in range(1, commit + 1))
 
     anchored = [*fixed, *start]
@@ -158,31 +169,33 @@ def test_a_good_reading_never_raises_the_mass_of_ancestors(commit, seed, reading
 
 
 def test_equal_binaries_exclude_what_lies_between():
-    history = History(linear(12))
-    p = problem(history, read([(0, 0.0), (12, 0.1)]), same={5: 5, 8: 5})
+    dag = CommitDag(linear(12))
+    p = design(dag, read([(0, 0.0), (12, 0.1)]), same={5: 5, 8: 5})
     excluded = {int(c) for k in np.flatnonzero(p.prior == 0) for c in np.flatnonzero(p.classes.label == k)}
     assert excluded == {6, 7, 8}
 
 
 def test_marks_bind():
-    history = History(linear(12))
-    p = problem(history, read([(0, 0.0), (12, 0.1)]), marks={4: "good", 9: "bad"})
+    dag = CommitDag(linear(12))
+    p = design(dag, read([(0, 0.0), (12, 0.1)]), marks={4: "good", 9: "bad"})
     left = {int(c) for k in np.flatnonzero(p.prior > 0) for c in np.flatnonzero(p.classes.label == k)}
     assert left == set(range(5, 10))
 
 
 def test_two_culprits_are_told_from_one():
-    history = History(linear(12))
+    dag = CommitDag(linear(12))
     levels = [0.0] * 4 + [0.1] * 5 + [0.2] * 4
     data = [(c, levels[c]) for c in (0, 2, 3, 4, 6, 8, 9, 12)] * 3
-    belief = posterior.believe(problem(history, read(data), effect=0.2), (Noise(0.0), Noise(0.02)))
-    label = belief.problem.classes.label
-    assert belief.marginal[label[4]] > 0.95
-    assert belief.marginal[label[9]] > 0.95
+    posterior = compute_posterior(
+        design(dag, read(data), effect=0.2), (NoiseHypothesis(0.0), NoiseHypothesis(0.02))
+    )
+    label = posterior.design.classes.label
+    assert posterior.marginal[label[4]] > 0.95
+    assert posterior.marginal[label[9]] > 0.95
 
 
 def test_exact_data_do_not_divide_by_zero():
-    history = History(linear(12))
+    dag = CommitDag(linear(12))
     data = read([(0, 0.0), (12, 0.1), (6, 0.1), (6, 0.1)], sd=1e-3)
-    belief = posterior.believe(problem(history, replace(data, run_sd=1e-3)), NOISES)
-    assert np.isfinite(belief.marginal).all()
+    posterior = compute_posterior(design(dag, replace(data, run_sd=1e-3)), NOISES)
+    assert np.isfinite(posterior.marginal).all()

@@ -8,7 +8,7 @@ import pytest
 from bisector.model.records import Booted, CommitGraph, Goal, Metric, Ran, Threshold
 from bisector.model.state import fold
 from bisector.search import confirmation, endpoints
-from bisector.search.cache import Memory
+from bisector.search.cache import PlannerCache
 
 GRAPH = CommitGraph(("a" * 40, "b" * 40), ((), (0,)), (False, True), 0, 1)
 GOAL = Goal(Metric("m", "s", "lower", Threshold(0.01)))
@@ -19,7 +19,7 @@ ALLOWED = 12
 
 def looks(random, *, boot_sd, runs, run_sd=0.02, loss=0.0):
     """Yield the view after every fourth of forty boots of the two ends, over three layouts of each."""
-    memory = Memory(GRAPH, None)
+    cache = PlannerCache(GRAPH, None)
     records = []
     for b in range(40):
         commit = (b + b // 2) % 2
@@ -29,8 +29,8 @@ def looks(random, *, boot_sd, runs, run_sd=0.02, loss=0.0):
             value = 100 * math.exp(level + random.normal(0, run_sd))
             records.append(Ran(f"b{b}", k, {"m": value}, 1.0, b + k / 10))
         if b >= 7 and b % 4 == 3:
-            view = memory.view(fold(GRAPH, GOAL, records))
-            yield view, endpoints.ends(view, memory)
+            context = cache.context(fold(GRAPH, GOAL, records))
+            yield context, endpoints.compare_ends(context, cache)
 
 
 @pytest.mark.parametrize(
@@ -49,8 +49,8 @@ def test_a_loss_of_the_threshold_is_denied_no_more_often_than_alpha():
     random = np.random.default_rng(5)
     denied = sum(
         any(
-            endpoints.decided(view, found) == "no"
-            for view, found in looks(random, boot_sd=0.05, runs=1, run_sd=0.001, loss=0.01)
+            endpoints.ends_verdict(context, found) == "no"
+            for context, found in looks(random, boot_sd=0.05, runs=1, run_sd=0.001, loss=0.01)
         )
         for _ in range(TRIALS)
     )
@@ -60,7 +60,7 @@ def test_a_loss_of_the_threshold_is_denied_no_more_often_than_alpha():
 @pytest.mark.parametrize(("scatter", "expected"), [(False, 0.02), (True, 0.0)])
 def test_where_binaries_scatter_the_chosen_pair_of_them_proves_nothing(monkeypatch, scatter, expected):
     """The ordinary binaries of two commits differ by 4%, those of another layout do not."""
-    monkeypatch.setattr(confirmation, "scatter", lambda belief: scatter)
+    monkeypatch.setattr(confirmation, "binaries_scatter", lambda posterior: scatter)
     random = np.random.default_rng(2)
     records = []
     trials = [(c, 0, "verify") for c in (0, 1, 1, 0)]
@@ -70,7 +70,7 @@ def test_where_binaries_scatter_the_chosen_pair_of_them_proves_nothing(monkeypat
         for k in range(5):
             level = 0.04 * (commit and layout == 0) + random.normal(0, 0.001)
             records.append(Ran(f"b{b}", k, {"m": 100 * math.exp(level)}, 1.0, b + k / 10))
-    memory = Memory(GRAPH, None)
-    view = memory.view(fold(GRAPH, GOAL, records))
-    found = confirmation.certificate(view, memory, 0, 1, (), 0.04)
+    cache = PlannerCache(GRAPH, None)
+    context = cache.context(fold(GRAPH, GOAL, records))
+    found = confirmation.compare_with_parent(context, cache, 0, 1, (), 0.04)
     assert found.estimate == pytest.approx(expected, abs=0.003)

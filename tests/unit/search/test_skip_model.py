@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bisector.model.dag import History
+from bisector.model.dag import CommitDag
 from bisector.model.records import Booted, Built, Left, Ran
 from bisector.model.state import fold
 from bisector.search import skip_model
-from bisector.search.context import View
+from bisector.search.context import SearchContext
 from tests.support.searching import drive, goal, linear, step
 
 
@@ -19,24 +19,26 @@ def seen(n, failed, worked, **more):
         records += [Built(c, True, 9.0, f"k{c}"), Booted(f"b{c}", c, "t", True, 5.0, 0.0)]
         records += [Ran(f"b{c}", 0, {"real": 1.0}, 1.0, 0.0), Left(f"b{c}")]
     graph = linear(n, **more)
-    return View(fold(graph, goal(), records), History(graph))
+    return SearchContext(fold(graph, goal(), records), CommitDag(graph))
 
 
-def chance(view):
-    return skip_model.look(view, view.history.weights).fails
+def chance(context):
+    return skip_model.estimate_breakage(context, context.dag.weights).fails
 
 
 def test_nothing_is_suspected_before_a_failure_nor_for_what_was_skipped_beforehand():
-    view = seen(100, [], [0, 100], untestable={50: "not Linux"})
-    assert not chance(view).any()
+    context = seen(100, [], [0, 100], untestable={50: "not Linux"})
+    assert not chance(context).any()
 
 
 def test_the_chance_halves_at_the_geometric_mean_of_what_is_known():
     fails = chance(seen(100, [36], [0, 100]))
     assert fails[36 + 7] == pytest.approx(
-        skip_model.SHARED / 2, abs=0.01
+        skip_model.SHARED_BREAKAGE_PROBABILITY / 2, abs=0.01
     )  # sqrt(65) = 8.06 commits of the stretch
-    assert fails[36 - 5] == pytest.approx(skip_model.SHARED / 2, abs=0.01)  # sqrt(37) = 6.08
+    assert fails[36 - 5] == pytest.approx(
+        skip_model.SHARED_BREAKAGE_PROBABILITY / 2, abs=0.01
+    )  # sqrt(37) = 6.08
     assert fails[0] == fails[100] == 0
 
 
@@ -44,7 +46,7 @@ def test_a_second_failure_moves_the_next_try_out_by_a_factor():
     one = chance(seen(1000, [500], [0, 1000]))
     two = chance(seen(1000, [500, 540], [0, 1000]))
     assert one[600] < 0.3 < two[600]
-    assert two[520] == skip_model.SHARED
+    assert two[520] == skip_model.SHARED_BREAKAGE_PROBABILITY
 
 
 def test_a_commit_that_works_ends_the_stretch():
