@@ -267,7 +267,7 @@ class Session(Protocol):
         """Execute the workload once. Raises WorkloadFailed, BootFailed (it crashed) or TestbedLost."""
         ...
 
-    def observe(self, monitor: Monitor) -> MonitorResult:
+    def run_monitor(self, monitor: Monitor) -> MonitorResult:
         """Make the runs of a monitor; what runs afterwards in this boot is no sample.
 
         What cannot be had is `absent` in the answer, a workload that fails as well. Raises BootFailed or

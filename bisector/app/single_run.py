@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bisector.ports import BuildOrder, Fix, Job, Progress, RunResult, Session
     from bisector.stats.aa_analysis import Calibration
 
-    OnObserved = Callable[[MonitorResult], None]
+    OnMonitor = Callable[[MonitorResult], None]
 
 
 def order(
@@ -51,19 +51,19 @@ def try_workload(
     runs: int,
     folder: Path,
     progress: Progress,
-    on_observed: OnObserved = lambda _: None,
+    on_monitor: OnMonitor = lambda _: None,
 ) -> Iterator[RunResult]:
     """Run a workload on this machine, under the kernel it has; warm-up runs come first and are given as well.
 
-    folder: where its program is built and its output kept; on_observed: told what each monitor saw, after the
-    runs. Raises as `ports.Session.run` does.
+    folder: where its program is built and its output kept; on_monitor: is given what each monitor
+    measured, after the runs. Raises as `ports.Session.run` does.
     """
     from bisector.adapters.agent.payload import workload_job
     from bisector.adapters.machine.local_testbed import LocalTestbed, running_kernel
 
     job = workload_job(workload, folder)
     yield from _all_runs(
-        LocalTestbed().boot(running_kernel(), job, folder, progress), job, runs, progress, on_observed
+        LocalTestbed().boot(running_kernel(), job, folder, progress), job, runs, progress, on_monitor
     )
 
 
@@ -76,11 +76,11 @@ def measure_commit(
     progress: Progress,
     *,
     testbed_name: str | None = None,
-    on_observed: OnObserved = lambda _: None,
+    on_monitor: OnMonitor = lambda _: None,
 ) -> Iterator[RunResult]:
     """Build one commit, boot it once on a testbed and run the workload there, as a bisection does.
 
-    Warm-up runs come first and are given as well; on_observed as in `try_workload`. Raises KernelError (the
+    Warm-up runs come first and are given as well; on_monitor as in `try_workload`. Raises KernelError (the
     commit), Busy while a bisection runs in this state folder, InfrastructureError.
     """
     from bisector.adapters.agent.payload import workload_job
@@ -99,11 +99,11 @@ def measure_commit(
         kernel = wiring.builder(settings, settings.repo or Path.cwd(), the_lab).build(order, progress)
         workload.check_userspace(kernel.userspace)
         job = workload_job(workload, folder / "workload", kernel.arch)
-        yield from _all_runs(machine.boot(kernel, job, folder, progress), job, runs, progress, on_observed)
+        yield from _all_runs(machine.boot(kernel, job, folder, progress), job, runs, progress, on_monitor)
 
 
 def _all_runs(
-    session: Session, job: Job, runs: int, progress: Progress, on_observed: OnObserved
+    session: Session, job: Job, runs: int, progress: Progress, on_monitor: OnMonitor
 ) -> Iterator[RunResult]:
     """Make the warm-up runs, so many more, and those of monitors; leave the boot, however that ends."""
     try:
@@ -112,7 +112,7 @@ def _all_runs(
         for index in range(job.warmup + runs):
             yield session.run(index)
         for monitor in job.monitors:
-            on_observed(session.observe(monitor))
+            on_monitor(session.run_monitor(monitor))
     finally:
         session.leave()
 
@@ -169,12 +169,12 @@ def calibration(
         }
         kept = calibrations.load(path)
         if kept is None or fresh or kept.facts != facts:
-            kept = calibrations.Kept(facts)
+            kept = calibrations.StoredCalibration(facts)
 
         def keep(one: Measured) -> None:
             nonlocal kept
             assert kept is not None
-            kept = kept.plus(one.boot, one.boot_seconds, one.run_seconds)
+            kept = kept.with_boot(one.boot, one.boot_seconds, one.run_seconds)
             calibrations.save(path, kept)
 
         todo = range(len(kept.boots), boots)

@@ -128,9 +128,9 @@ def planner(settings: Settings, workload: str, testbeds: Sequence[str], metric: 
 
 def calibrated(settings: Settings, workload: str, testbeds: Sequence[str], metric: str) -> Known | None:
     """Return what 'perfbisect calibrate' measured of a workload on the first testbed where it did."""
-    from bisector.adapters.store.calibrations import known
+    from bisector.adapters.store.calibrations import load_known
 
-    return known(settings.state_dir, workload, testbeds, metric)
+    return load_known(settings.state_dir, workload, testbeds, metric)
 
 
 def services(settings: Settings, accepted: Accepted, stop: Stop | None = None) -> Services:

@@ -18,7 +18,7 @@ def watched(
     stop: threading.Event,
     tell: Callable[[EventKind, str], None],
 ) -> dict[str, str]:
-    """Make the runs of all monitors; return them as a note for the record: 'monitors', JSON of `Observed`s.
+    """Make the runs of all monitors; return them as a note for the record: 'monitors', JSON of results.
 
     What goes wrong is told, noted as absent, and ends the watching: monitors disturb what they watch. Empty
     if there are none, or if `stop` was set meanwhile.
@@ -29,7 +29,7 @@ def watched(
             return {}
         tell("note", f"watching a run with {monitor.name}")
         try:
-            observed = session.observe(monitor)
+            observed = session.run_monitor(monitor)
         except PerfbisectError as error:
             if not stop.is_set():
                 tell("trouble", f"{monitor.name}: {error.message}")

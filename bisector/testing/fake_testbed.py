@@ -86,11 +86,11 @@ class FakeSession:
             raise WorkloadFailed(f"the workload printed no {METRIC}")
         return RunResult({METRIC: value}, seconds, seconds, raw)
 
-    def observe(self, monitor: Monitor) -> MonitorResult:
+    def monitor(self, monitor: Monitor) -> MonitorResult:
         """See one number, the commit's own; a boot that is gone sees nothing. Raises what the faults say."""
         if self._gone:
             raise TestbedLost(f"the boot on {self._testbed.name} is gone")
-        self._testbed.faults.strike("observe")
+        self._testbed.faults.strike("monitor")
         folder = self._folder / "monitors" / monitor.name
         folder.mkdir(parents=True, exist_ok=True)
         return MonitorResult(

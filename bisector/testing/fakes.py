@@ -46,7 +46,7 @@ class Pace:
 class Faults:
     """What goes wrong, on request.
 
-    build, boot, run, observe: number of a call (from 1, over all fakes that share this object) -> the error
+    build, boot, run, monitor: number of a call (from 1, over all fakes that share this object) -> the error
     it raises.
     no_workload: commits whose workload fails in every run; no_metric: commits whose runs print another metric
     only; nan: commits whose runs print NaN, refused as a real testbed refuses it.
@@ -58,19 +58,19 @@ class Faults:
         build: Mapping[int, Exception] | None = None,
         boot: Mapping[int, Exception] | None = None,
         run: Mapping[int, Exception] | None = None,
-        observe: Mapping[int, Exception] | None = None,
+        monitor: Mapping[int, Exception] | None = None,
         no_workload: Sequence[int] = (),
         no_metric: Sequence[int] = (),
         nan: Sequence[int] = (),
     ) -> None:
-        planned = {"build": build, "boot": boot, "run": run, "observe": observe}
+        planned = {"build": build, "boot": boot, "run": run, "monitor": monitor}
         self._planned = {door: dict(errors or {}) for door, errors in planned.items()}
         self._calls = {door: itertools.count(1) for door in planned}
         self._lock = threading.Lock()
         self.no_workload, self.no_metric, self.nan = set(no_workload), set(no_metric), set(nan)
 
     def strike(self, door: str) -> None:
-        """Count a call at 'build', 'boot', 'run' or 'observe'; raise what is planned for it."""
+        """Count a call at 'build', 'boot', 'run' or 'monitor'; raise what is planned for it."""
         with self._lock:
             error = self._planned[door].pop(next(self._calls[door]), None)
         if error is not None:

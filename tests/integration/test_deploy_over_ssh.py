@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from bisector.adapters.agent.deploy import Opening
+from bisector.adapters.agent.deploy import Deployment
 from bisector.adapters.agent.payload import workload_job
 from bisector.adapters.ansible.inventory import default_inventory
 from bisector.adapters.ansible.runner import Ansible
@@ -27,10 +27,10 @@ def quiet(_):
     pass
 
 
-def opening(sshd, job, folder, progress=quiet, **changes):  # noqa: F811
+def deploying(sshd, job, folder, progress=quiet, **changes):  # noqa: F811
     ansible = Ansible(resource("playbooks"), default_inventory())
     workdir = str(folder / "remote")
-    return Opening(ansible, "bed", sshd.with_(**changes), job, folder, progress, workdir=workdir)
+    return Deployment(ansible, "bed", sshd.with_(**changes), job, folder, progress, workdir=workdir)
 
 
 def test_pipe_test_is_deployed_and_measured(sshd, tmp_path):  # noqa: F811
@@ -38,7 +38,7 @@ def test_pipe_test_is_deployed_and_measured(sshd, tmp_path):  # noqa: F811
         workload_job(load_workload("pipe-test"), tmp_path / "job"), run=("pipe-test", "2000"), settle=0
     )
     said = []
-    session = opening(sshd, job, tmp_path / "boot", said.append).ready(running_kernel(), **ALIVE)
+    session = deploying(sshd, job, tmp_path / "boot", said.append).start_session(running_kernel(), **ALIVE)
     try:
         assert said == ["putting the workload on the testbed", "starting the measuring agent"]
         assert session.facts.release == running_kernel().release
@@ -65,12 +65,14 @@ def test_the_payload_is_built_once_and_guarded(tmp_path):
 def test_another_kernel_than_the_one_under_test_voids_the_boot(sshd, tmp_path):  # noqa: F811
     job = shell_job(tmp_path, "echo real: 1")
     with pytest.raises(InfrastructureError, match="another kernel") as caught:
-        opening(sshd, job, tmp_path / "boot").ready(replace(running_kernel(), build_id="feed"), **ALIVE)
+        deploying(sshd, job, tmp_path / "boot").start_session(
+            replace(running_kernel(), build_id="feed"), **ALIVE
+        )
     assert "expected feed" in caught.value.details
 
 
 def test_a_cut_connection_is_a_lost_testbed(sshd, tmp_path):  # noqa: F811
-    session = opening(sshd, shell_job(tmp_path, "sleep 30; echo real: 1"), tmp_path / "boot").ready(
+    session = deploying(sshd, shell_job(tmp_path, "sleep 30; echo real: 1"), tmp_path / "boot").start_session(
         None, **ALIVE
     )
     threading.Timer(1.0, sshd.cut).start()
@@ -80,7 +82,7 @@ def test_a_cut_connection_is_a_lost_testbed(sshd, tmp_path):  # noqa: F811
 
 
 def test_a_cut_connection_after_a_panic_is_the_kernels(sshd, tmp_path):  # noqa: F811
-    session = opening(sshd, shell_job(tmp_path, "sleep 30; echo real: 1"), tmp_path / "boot").ready(
+    session = deploying(sshd, shell_job(tmp_path, "sleep 30; echo real: 1"), tmp_path / "boot").start_session(
         None, **ALIVE
     )
     cut = threading.Event()
@@ -95,17 +97,17 @@ def test_a_cut_connection_after_a_panic_is_the_kernels(sshd, tmp_path):  # noqa:
 def test_a_testbed_that_does_not_answer_is_infrastructure_and_a_panic_the_kernels(sshd, tmp_path):  # noqa: F811
     job = shell_job(tmp_path, "echo real: 1")
     with pytest.raises(InfrastructureError, match="cannot reach 'bed'"):
-        opening(sshd, job, tmp_path / "one", port=free_port()).ready(None, **ALIVE)
+        deploying(sshd, job, tmp_path / "one", port=free_port()).start_session(None, **ALIVE)
     dead = ALIVE | {"crashed": lambda: "Kernel panic - not syncing"}
     with pytest.raises(BootFailed, match="died while the workload was put on it"):
-        opening(sshd, job, tmp_path / "two", port=free_port()).ready(None, **dead)
+        deploying(sshd, job, tmp_path / "two", port=free_port()).start_session(None, **dead)
 
 
-def test_an_abandoned_opening_ends_quickly(sshd, tmp_path):  # noqa: F811
-    waiting = opening(sshd, shell_job(tmp_path, "echo real: 1"), tmp_path / "boot")
+def test_a_cancelled_deployment_ends_quickly(sshd, tmp_path):  # noqa: F811
+    waiting = deploying(sshd, shell_job(tmp_path, "echo real: 1"), tmp_path / "boot")
     time.sleep(1.0)
     started = time.monotonic()
-    waiting.abandon()
+    waiting.cancel()
     assert time.monotonic() - started < 5
     assert not list((tmp_path / "boot").glob("deploy.*"))
 

@@ -23,7 +23,7 @@ def boot(folder: Path, script: str, *asked: str) -> tuple[Session, list[MonitorR
     session = LocalTestbed().boot(running_kernel(), job, folder / "boot", lambda _: None)
     try:
         assert session.run(0).values == {"real": 1.5}
-        return session, [session.observe(monitor) for monitor in monitors]
+        return session, [session.run_monitor(monitor) for monitor in monitors]
     except BaseException:
         session.leave()
         raise
@@ -53,7 +53,7 @@ def test_each_monitor_has_a_run_and_says_what_it_has_not(tmp_path: Path) -> None
 def test_a_run_that_hangs_beside_a_monitor_is_ended_and_the_next_one_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(monitor_output, "patience", lambda timeout, monitor: 2.0)
+    monkeypatch.setattr(monitor_output, "deadline_seconds", lambda timeout, monitor: 2.0)
     script = "[ -d perfbisect-observed ] && [ ! -e hung ] && touch hung && sleep 60\necho real: 1.5\n"
     session, found = boot(tmp_path, script, "proc=/proc/stat")
     try:

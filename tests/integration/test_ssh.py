@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from bisector.adapters.agent.result_files import over_ssh
+from bisector.adapters.agent.result_files import fetch_over_ssh
 from bisector.adapters.system.channel import LineClosed, LineSilent
 from bisector.adapters.system.ssh import SSH, SSHRefused
 from bisector.errors import InfrastructureError
@@ -31,7 +31,7 @@ def test_files_of_a_run_are_brought_home(sshd, tmp_path):  # noqa: F811
     (work / "out" / "0" / "a b").write_bytes(bytes(range(256)) * 1000)
     (work / "out" / "link").symlink_to("/etc/passwd")
     with SSH(sshd.host) as ssh:
-        bring = over_ssh(ssh, str(work))
+        bring = fetch_over_ssh(ssh, str(work))
         assert bring("out", home)
         assert (home / "out" / "0" / "a b").read_bytes() == bytes(range(256)) * 1000
         assert not (home / "out" / "link").exists()

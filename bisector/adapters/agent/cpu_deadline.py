@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-Worked = Callable[[], float | None]
+CpuTime = Callable[[], float | None]
 """Seconds of this host's CPUs that a guest has had so far; None where that is no measure or not known."""
 
 _SHARE = 1 / 3
@@ -22,21 +22,21 @@ _MORE = 3
 
 
 @dataclass(slots=True)
-class Patience:
+class CpuDeadline:
     """A deadline `timeout` seconds from `started` (monotonic; default: now), longer for a starved guest."""
 
     timeout: float
-    worked: Worked
+    cpu_time: CpuTime
     started: float = field(default_factory=time.monotonic)
     _before: float = 0.0
 
     def __post_init__(self) -> None:
-        self._before = self.worked() or 0.0
+        self._before = self.cpu_time() or 0.0
 
-    def over(self) -> bool:
+    def expired(self) -> bool:
         """Say whether the time is up."""
         gone = time.monotonic() - self.started
         if gone < self.timeout or gone > (1 + _MORE) * self.timeout:
             return gone >= self.timeout
-        worked = self.worked()
+        worked = self.cpu_time()
         return worked is None or worked - self._before >= _SHARE * self.timeout

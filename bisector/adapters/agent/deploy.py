@@ -1,7 +1,8 @@
 """From a booting testbed to a session: deploy, prove the kernel, start the agent; in that order, and fast.
 
-Ansible needs one to three seconds before its first task. An `Opening` therefore starts the play beside the
-boot and holds it at a gate; `ready` opens the gate when SSH answers, so a trial pays for the task alone.
+Ansible needs one to three seconds before its first task. A `Deployment` therefore starts the play while
+the testbed boots and holds it at a gate. `start_session` opens the gate when SSH answers, so a trial pays for
+the task alone.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bisector.adapters.agent.cpu_deadline import Worked
+from bisector.adapters.agent.cpu_deadline import CpuTime
 from bisector.adapters.agent.payload import PREPARE, agent_command, write_archive
-from bisector.adapters.agent.result_files import over_ssh
-from bisector.adapters.agent.session import AgentSession, Crashed, greet
+from bisector.adapters.agent.result_files import fetch_over_ssh
+from bisector.adapters.agent.session import AgentSession, CrashReport, await_greeting
 from bisector.adapters.ansible.playbook_events import Played, Task
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.system.channel import Line
@@ -37,11 +38,11 @@ _POLL_SECONDS = 0.1
 _TASK = "putting the workload on the testbed"
 
 
-class Opening:
-    """A play that waits for its testbed. End it with `ready` or `abandon`.
+class Deployment:
+    """A play that waits for its testbed. End it with `start_session` or `cancel`.
 
     testbed: its name in the inventory. host: how it will be reached. folder: of this boot;
-    everything is kept below it. boot_timeout: seconds until `ready` must be called.
+    everything is kept below it. boot_timeout: seconds until `start_session` must be called.
     workdir: the workload's folder on the testbed; made anew, and on a file system that takes executables.
     undo: settings are put back at the end, for the machine lives on.
     """
@@ -63,13 +64,13 @@ class Opening:
         self._workdir, self._undo = workdir, undo
         self._archive = folder / "deploy.tar"
         self._gate = folder / "deploy.gate"
-        self._abandoned = threading.Event()
+        self._cancelled = threading.Event()
         self._task: Task | None = None
         self._played: Played | None = None
         self._error: BaseException | None = None
         outer = ansible.stop
         self._ansible = replace(
-            ansible, stop=lambda: self._abandoned.is_set() or (outer is not None and outer())
+            ansible, stop=lambda: self._cancelled.is_set() or (outer is not None and outer())
         )
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -82,35 +83,35 @@ class Opening:
         )
         self._thread.start()
 
-    def ready(
+    def start_session(
         self,
         kernel: Kernel | None,
         *,
-        crashed: Crashed,
+        crashed: CrashReport,
         on_leave: Callable[[], None],
         boot_seconds: float,
         ticks_per_second: float | None = None,
         wall: bool = True,
         console: Path | None = None,
-        worked: Worked = lambda: None,
+        cpu_time: CpuTime = lambda: None,
     ) -> AgentSession:
         """SSH answers: deploy, prove that `kernel` runs (None: any may), start the agent.
 
         boot_seconds: what the boot took so far; `BootFacts.overhead_seconds` is what this call took. The rest
         as in `AgentSession`. Raises BootFailed (the kernel died) or InfrastructureError (such as another
-        kernel that runs); the opening is abandoned then, and the caller ends the boot.
+        kernel that runs); the deployment is cancelled then, and the caller ends the boot.
         """
         started = time.monotonic()
         self._progress(_TASK)
         try:
             facts = self._deployed(crashed)
             if kernel is not None:
-                prove(kernel, facts)
+                verify_kernel(kernel, facts)
             self._progress("starting the measuring agent")
             line = start_agent(self._host, self._job, self._workdir, undo=self._undo)
             self._join()  # nothing of Ansible's may disturb a run
         except BaseException as error:
-            self.abandon()
+            self.cancel()
             death = crashed() if isinstance(error, InfrastructureError) else None
             if death is not None:
                 raise BootFailed("the kernel died while the workload was put on it", details=death) from error
@@ -124,13 +125,13 @@ class Opening:
             on_leave=on_leave,
             ticks_per_second=ticks_per_second,
             wall=wall,
-            worked=worked,
-            bring=over_ssh(line.ssh, self._workdir),
+            cpu_time=cpu_time,
+            bring=fetch_over_ssh(line.ssh, self._workdir),
         )
 
-    def abandon(self) -> None:
-        """End the play wherever it is. Never raises; harmless after `ready`."""
-        self._abandoned.set()
+    def cancel(self) -> None:
+        """End the play wherever it is. Never raises; harmless after `start_session`."""
+        self._cancelled.set()
         self._thread.join()
         self._clean()
 
@@ -160,7 +161,7 @@ class Opening:
         if task.name.endswith(_TASK) and task.status == "ok":
             self._task = task
 
-    def _deployed(self, crashed: Crashed) -> dict[str, str]:
+    def _deployed(self, crashed: CrashReport) -> dict[str, str]:
         """Open the gate and wait for the task; Ansible's own end is waited for later."""
         self._gate.touch()
         deadline = time.monotonic() + _DEPLOY_SECONDS
@@ -208,7 +209,7 @@ def boot_facts(
     return BootFacts(release, build_id, facts, seconds, overhead_seconds, console)
 
 
-def prove(kernel: Kernel, facts: Mapping[str, str]) -> None:
+def verify_kernel(kernel: Kernel, facts: Mapping[str, str]) -> None:
     """Raise InfrastructureError unless the facts are those of this very build: release, and build id if any.
 
     A testbed that runs something else says nothing about the commit, so this is never a skip.
@@ -227,21 +228,21 @@ def prove(kernel: Kernel, facts: Mapping[str, str]) -> None:
         )
 
 
-def start_agent(host: SSHHost, job: Job, workdir: str, *, undo: bool = False) -> OwnedLine:
+def start_agent(host: SSHHost, job: Job, workdir: str, *, undo: bool = False) -> AgentConnection:
     """Connect and start the agent, in a connection of its own that ends with the line."""
     ssh = SSH(host, timeout=_CONNECT_SECONDS)
     try:
         script = 'cd "$1" && shift && exec "$@"'
         line = ssh.talk(["sh", "-c", script, "sh", workdir, *agent_command(job, undo=undo)])
-        greet(line)
+        await_greeting(line)
     except BaseException:
         ssh.close()
         raise
-    return OwnedLine(line, ssh)
+    return AgentConnection(line, ssh)
 
 
 @dataclass(slots=True)
-class OwnedLine:
+class AgentConnection:
     """A line that closes its connection with itself."""
 
     line: Line

@@ -35,12 +35,12 @@ _CANNOT_START = 127
 """The agent's exit code for a program that is not there; the agent has said so itself."""
 
 
-def patience(timeout: float, monitor: Monitor) -> float:
+def deadline_seconds(timeout: float, monitor: Monitor) -> float:
     """Return the deadline of a monitor's runs in seconds. timeout: of one ordinary run."""
     return timeout * monitor.runs * _SLOWER + _EXTRA_SECONDS
 
 
-class Kept:
+class MonitorOutput:
     """Takes the agent's answers of one monitored run. folder: made anew, for its files."""
 
     def __init__(self, folder: Path, monitor: str) -> None:

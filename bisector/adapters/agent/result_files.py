@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from bisector.adapters.system.ssh import SSH
 from bisector.errors import InfrastructureError
 
-Bring = Callable[[str, Path], bool]
+FetchResults = Callable[[str, Path], bool]
 """Moves a file or folder of the work folder, by its name there, into a folder of this machine.
 
 Links are left out. Returns whether there was one. Raises InfrastructureError, LineClosed when the connection
@@ -30,7 +30,7 @@ _SEND = f'cd "$1" && {{ [ -e "$2" ] || exit {_NOTHING}; }} && tar -cf - "./$2" &
 """What was sent is removed, so that a next run that leaves nothing cannot be taken for this one."""
 
 
-def over_ssh(ssh: SSH, workdir: str) -> Bring:
+def fetch_over_ssh(ssh: SSH, workdir: str) -> FetchResults:
     """Return what brings files of a folder on a machine that is reached by SSH."""
 
     def bring(name: str, home: Path) -> bool:
@@ -54,7 +54,7 @@ def over_ssh(ssh: SSH, workdir: str) -> Bring:
     return bring
 
 
-def from_folder(work: Path) -> Bring:
+def move_from_folder(work: Path) -> FetchResults:
     """Return what brings files of a folder on this machine."""
 
     def bring(name: str, home: Path) -> bool:

@@ -18,7 +18,7 @@ from bisector.ports import Job
 VARIABLE = "PERFBISECT_BLOCK_DEVICE"
 """Tells the workload which device it has; the runner puts it in place of '{block_device}'."""
 
-LOOK = """\
+CHECK_SCRIPT = """\
 import errno, fcntl, os, stat, struct, sys
 path, need = sys.argv[1], int(sys.argv[2])
 def end(words):
@@ -47,18 +47,18 @@ end("ok")
 """A Python program that says 'ok', or what is wrong with the device it is given; it changes nothing."""
 
 
-def look(path: str, size: int, python: str = "python3") -> list[str]:
-    """Return the command that runs `LOOK` on a machine. size: bytes that the device must have."""
-    return [python, "-c", LOOK, path, str(size)]
+def check_command(path: str, size: int, python: str = "python3") -> list[str]:
+    """Return the command that runs `CHECK_SCRIPT` on a machine. size: bytes that the device must have."""
+    return [python, "-c", CHECK_SCRIPT, path, str(size)]
 
 
-def with_device(job: Job, path: str) -> Job:
+def with_scratch_disk(job: Job, path: str) -> Job:
     """Return the job as it runs on a testbed with this device."""
     return replace(job, environment={**job.environment, f"env.{VARIABLE}": path})
 
 
-def refuse_unfit(said: str, testbed: str, path: str) -> None:
-    """Raise RequestError unless `LOOK` said 'ok'."""
+def require_usable(said: str, testbed: str, path: str) -> None:
+    """Raise RequestError unless `CHECK_SCRIPT` said 'ok'."""
     if said != "ok":
         raise RequestError(
             f"the block device {path} of the testbed '{testbed}' cannot be used: {said}",

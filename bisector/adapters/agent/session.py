@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from bisector.adapters.agent import monitor_output
-from bisector.adapters.agent.cpu_deadline import Patience, Worked
-from bisector.adapters.agent.result_files import Bring
+from bisector.adapters.agent.cpu_deadline import CpuDeadline, CpuTime
+from bisector.adapters.agent.result_files import FetchResults
 from bisector.adapters.parsers.run_files import values as values_of
 from bisector.adapters.parsers.workload_output import OutputError, parse
 from bisector.adapters.system.channel import Line, LineClosed, LineSilent
@@ -32,7 +32,7 @@ from bisector.ports import BootFacts, Job, Monitor, RunResult
 
 log = logging.getLogger(__name__)
 
-Crashed = Callable[[], str | None]
+CrashReport = Callable[[], str | None]
 """Says how the kernel died, with the end of its console, or None while it lives."""
 
 _SLICE_SECONDS = 0.25
@@ -65,22 +65,22 @@ _FLAGS: Mapping[str, re.Pattern[str]] = {
 class AgentSession:
     """A session over any line to an agent that has greeted. See `ports.Session`.
 
-    crashed: see `Crashed`. on_leave: ends the boot; called once. ticks_per_second: rate of the time stamp
+    crashed: see `CrashReport`. on_leave: ends the boot; called once. ticks_per_second: rate of the time stamp
     counter where it is a clock that the kernel cannot change (emulation with -icount: 1e9), else None.
-    wall: host time and guest time must agree (hardware, KVM); not so under emulation. worked: see `Worked`.
-    bring: for jobs that leave files; see `Bring`.
+    wall: host time and guest time must agree (hardware, KVM); not so under emulation. cpu_time: see
+    `CpuTime`. bring: for jobs that leave files; see `FetchResults`.
     """
 
     facts: BootFacts
     job: Job
     line: Line
     folder: Path
-    crashed: Crashed
+    crashed: CrashReport
     on_leave: Callable[[], None]
     ticks_per_second: float | None = None
     wall: bool = True
-    worked: Worked = lambda: None
-    bring: Bring | None = None
+    cpu_time: CpuTime = lambda: None
+    bring: FetchResults | None = None
     _broken: PerfbisectError | None = None
     _rested: bool = False
     _left: bool = False
@@ -96,10 +96,10 @@ class AgentSession:
             home = self._bring(index)
         return self._result(index, answer, seconds, home)
 
-    def observe(self, monitor: Monitor) -> MonitorResult:
+    def run_monitor(self, monitor: Monitor) -> MonitorResult:
         """Make the runs of a monitor; its files go to `monitors/NAME` in the folder. See `ports.Session`."""
-        kept = monitor_output.Kept(self.folder / "monitors" / monitor.name, monitor.name)
-        timeout = monitor_output.patience(self.job.timeout, monitor)
+        kept = monitor_output.MonitorOutput(self.folder / "monitors" / monitor.name, monitor.name)
+        timeout = monitor_output.deadline_seconds(self.job.timeout, monitor)
         with self._alive():
             answer, seconds = self._ask(f"monitor {monitor.name}", timeout, kept.take)
         return kept.observed(answer, seconds)
@@ -155,8 +155,8 @@ class AgentSession:
 
     def _await(self, timeout: float, last: Callable[[Mapping[str, Any]], bool]) -> Mapping[str, Any]:
         """Wait for the agent's answer, watching for a crash; at the deadline end the run."""
-        deadline = Patience(timeout, self.worked)
-        while not deadline.over():
+        deadline = CpuDeadline(timeout, self.cpu_time)
+        while not deadline.expired():
             try:
                 answer = _decoded(self.line.receive(min(_SLICE_SECONDS, timeout)))
             except LineSilent:
@@ -231,7 +231,7 @@ class AgentSession:
         return (*flags, *(() if agree else ("clock",)))
 
 
-def greet(line: Line) -> None:
+def await_greeting(line: Line) -> None:
     """Wait for the agent's first line. Raises InfrastructureError if something else comes."""
     hello = _decoded(line.receive(_ANSWER_SECONDS))
     if hello.get("protocol") != 1:

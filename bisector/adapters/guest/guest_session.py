@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from bisector.adapters.guest.libvirt_connection import Domain
-from bisector.adapters.guest.liveness import Look
+from bisector.adapters.guest.liveness import Liveness
 from bisector.errors import InfrastructureError, TestbedLost
 from bisector.model.records import MonitorResult
 from bisector.ports import BootFacts, Monitor, RunResult, Session
@@ -35,10 +35,10 @@ class GuestSession:
         self._suspend()
         return result
 
-    def observe(self, monitor: Monitor) -> MonitorResult:
-        """Resume the guest for the runs of a monitor. Raises as `ports.Session.observe`."""
+    def run_monitor(self, monitor: Monitor) -> MonitorResult:
+        """Resume the guest for the runs of a monitor. Raises as `ports.Session.run_monitor`."""
         self._resume()
-        result = self.inner.observe(monitor)
+        result = self.inner.run_monitor(monitor)
         self._suspend()
         return result
 
@@ -71,13 +71,13 @@ class GuestSession:
 
 
 @contextlib.contextmanager
-def ending(look: Look, domain: Domain, tidy: Callable[[], None]) -> Iterator[None]:
+def destroying_on_failure(liveness: Liveness, domain: Domain, tidy: Callable[[], None]) -> Iterator[None]:
     """End the guest of a boot that fails, and say so if it was taken away rather than failed by itself."""
     try:
         yield
     except BaseException as error:
         tidy()
-        lost = look.lost() if isinstance(error, InfrastructureError) else None
+        lost = liveness.lost() if isinstance(error, InfrastructureError) else None
         domain.destroy()
         if lost is not None and not isinstance(error, TestbedLost):
             raise lost from error

@@ -22,10 +22,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bisector.adapters.agent.cpu_deadline import Patience
-from bisector.adapters.agent.deploy import Opening
+from bisector.adapters.agent.cpu_deadline import CpuDeadline
+from bisector.adapters.agent.deploy import Deployment
 from bisector.adapters.agent.payload import boot_words, prepared
-from bisector.adapters.agent.scratch_disk import scratch_file, with_device
+from bisector.adapters.agent.scratch_disk import scratch_file, with_scratch_disk
 from bisector.adapters.agent.session import AgentSession
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.guest import serial
@@ -37,11 +37,11 @@ from bisector.adapters.guest.domain_xml import (
     domain_xml,
     scratch_device,
 )
-from bisector.adapters.guest.guest_session import GuestSession, ending
+from bisector.adapters.guest.guest_session import GuestSession, destroying_on_failure
 from bisector.adapters.guest.initramfs import checksum, first_process, initramfs
 from bisector.adapters.guest.kvm_probe import KvmProbe
 from bisector.adapters.guest.libvirt_connection import Domain, Hypervisor, PortTaken
-from bisector.adapters.guest.liveness import LOOPBACK, Look, fresh_console, wait_for_ssh
+from bisector.adapters.guest.liveness import LOOPBACK, Liveness, fresh_console, wait_for_ssh
 from bisector.adapters.guest.module_initramfs import module_initramfs
 from bisector.adapters.guest.rootfs import GuestImage, GuestImages
 from bisector.adapters.system.architectures import Machine, machine_for
@@ -106,7 +106,7 @@ class LibvirtTestbed:
             progress(f"booting {kernel.release or kernel.sha[:12]} in a guest")
             if job.needs.block_device:
                 held.enter_context(scratch_file(_scratch(folder), job.needs.block_device))
-                one = replace(one, job=with_device(job, scratch_device(kernel.userspace)))
+                one = replace(one, job=with_scratch_disk(job, scratch_device(kernel.userspace)))
             session, domain = self._boot_disk(one, image, held) if image else self._boot_serial(one, held)
             kvm = self._kvm and machine.native
             own = {"guest.userspace": kernel.userspace, "guest.kvm": str(kvm).lower()}
@@ -135,11 +135,13 @@ class LibvirtTestbed:
             keep(archive, data)
             held.callback(archive.unlink, missing_ok=True)
         domain, port = self._start_disk(one, image, console, archive)
-        look = Look(console, domain, spins=self._ticks is not None)
-        opening: Opening | None = None
-        with ending(look, domain, lambda: opening.abandon() if opening is not None else None):
+        liveness = Liveness(console, domain, spins=self._ticks is not None)
+        deployment: Deployment | None = None
+        with destroying_on_failure(
+            liveness, domain, lambda: deployment.cancel() if deployment is not None else None
+        ):
             timeout = self._spec.variables.boot_timeout
-            opening = Opening(
+            deployment = Deployment(
                 self._ansible,
                 self.name,
                 image.ssh_host(LOOPBACK, port, one.folder),
@@ -149,11 +151,11 @@ class LibvirtTestbed:
                 boot_timeout=timeout,
                 workdir=self._spec.workdir,
             )
-            wait_for_ssh(look, port, Patience(timeout, look.worked, one.started))
-            session = opening.ready(
+            wait_for_ssh(liveness, port, CpuDeadline(timeout, liveness.cpu_time, one.started))
+            session = deployment.start_session(
                 one.kernel,
-                crashed=look.crashed,
-                worked=look.worked,
+                crashed=liveness.crashed,
+                cpu_time=liveness.cpu_time,
                 on_leave=lambda: None,  # GuestSession.leave does it, and knows whether the guest is suspended
                 boot_seconds=time.monotonic() - one.started,
                 ticks_per_second=self._ticks,
@@ -175,15 +177,15 @@ class LibvirtTestbed:
         held.callback(fifos.close)
         userspace = OnSerial(archive, fifos.path)
         domain = self._launch(one, userspace, console)
-        look = Look(console, domain, spins=self._ticks is not None)
-        with ending(look, domain, fifos.close):
+        liveness = Liveness(console, domain, spins=self._ticks is not None)
+        with destroying_on_failure(liveness, domain, fifos.close):
             timeout = self._spec.variables.boot_timeout
             session = serial.open_session(
                 one.kernel,
                 one.job,
                 one.folder,
                 fifos,
-                look,
+                liveness,
                 timeout=timeout,
                 started=one.started,
                 ticks_per_second=self._ticks,

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from bisector.adapters.agent.cpu_deadline import Patience
+from bisector.adapters.agent.cpu_deadline import CpuDeadline
 from bisector.adapters.guest.libvirt_connection import Domain
 from bisector.adapters.system.channel import Line, LineClosed, LineSilent
 from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, TestbedLost
@@ -36,7 +36,7 @@ _CONSOLE_BYTES = 1 << 18
 
 
 @dataclass(slots=True)
-class Look:
+class Liveness:
     """At a guest from outside: its console, and whether its QEMU runs.
 
     spins: it uses a CPU of this host whatever it does, as all do whose clock counts instructions.
@@ -81,19 +81,19 @@ class Look:
         }
         return TestbedLost(f"the guest was lost while it booted: {words[end]}", details=tail(self.text()))
 
-    def worked(self) -> float | None:
-        """Return the guest's CPU seconds where they are a measure of what it could do. See `Worked`."""
+    def cpu_time(self) -> float | None:
+        """Return the guest's CPU seconds where they are a measure of what it could do. See `CpuTime`."""
         return self.domain.cpu_seconds() if self.spins else None
 
 
-def wait_for_ssh(look: Look, port: int, deadline: Patience) -> None:
+def wait_for_ssh(liveness: Liveness, port: int, deadline: CpuDeadline) -> None:
     """Return when sshd in the guest answers. Raises BootFailed (the kernel) or TestbedLost (not it)."""
-    while not (stage(look.text()) == "ready" and _banner(port)):
-        _go_on(look, deadline, _SSH_WORDS)
+    while not (stage(liveness.text()) == "ready" and _banner(port)):
+        _go_on(liveness, deadline, _SSH_WORDS)
         time.sleep(_POLL_SECONDS)
 
 
-def wait_for_agent(look: Look, line: Line, deadline: Patience) -> str:
+def wait_for_agent(liveness: Liveness, line: Line, deadline: CpuDeadline) -> str:
     """Return the first line that the guest sends over its second serial port. Raises as `wait_for_ssh`."""
     while True:
         try:
@@ -101,9 +101,9 @@ def wait_for_agent(look: Look, line: Line, deadline: Patience) -> str:
             if text.strip():
                 return text
         except LineSilent:
-            _go_on(look, deadline, _SERIAL_WORDS)
+            _go_on(liveness, deadline, _SERIAL_WORDS)
         except LineClosed:  # QEMU has ended; why, is known when libvirt has noticed as well
-            _go_on(look, deadline, _SERIAL_WORDS)
+            _go_on(liveness, deadline, _SERIAL_WORDS)
             time.sleep(_POLL_SECONDS)
 
 
@@ -123,19 +123,19 @@ _SERIAL_WORDS: Mapping[Stage, str] = {
 """How far a boot came that did not get to its end."""
 
 
-def _go_on(look: Look, deadline: Patience, words: Mapping[Stage, str]) -> None:
+def _go_on(liveness: Liveness, deadline: CpuDeadline, words: Mapping[Stage, str]) -> None:
     """Raise what went wrong; return while nothing has."""
-    text = look.text()
+    text = liveness.text()
     reached = stage(text)
     died = death(text)
     if reached == "not-ready" and (died is None or died.startswith(ENDED_ITSELF)):  # as it does then
         raise BootFailed(f"the kernel boots, but {words[reached]}", details=tail(text))
     if died is not None:
         raise BootFailed(f"the kernel died while it booted: {died}", details=tail(text))
-    lost = look.lost()
+    lost = liveness.lost()
     if lost is not None:
         raise lost
-    if deadline.over():
+    if deadline.expired():
         raise BootFailed(
             f"the kernel did not boot within {deadline.timeout:.0f} s: {words[reached]}",
             details=tail(text),

@@ -4,7 +4,7 @@ The job travels in the initramfs, so the guest needs neither network nor disk. T
 as everywhere; it speaks over the guest's second serial port. Where the guest's clock counts instructions the
 agent runs the workload unasked: nothing comes from outside, every boot of a kernel executes the same
 instructions, and its n-th run gives the same number each time. The host then decides by stopping and
-resuming the whole guest when the next run happens (see `UnaskedLine`).
+resuming the whole guest when the next run happens (see `FreeRunningLine`).
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from bisector.adapters.agent.cpu_deadline import Patience
-from bisector.adapters.agent.deploy import boot_facts, prove, read_facts
-from bisector.adapters.agent.session import AgentSession, greet
+from bisector.adapters.agent.cpu_deadline import CpuDeadline
+from bisector.adapters.agent.deploy import boot_facts, read_facts, verify_kernel
+from bisector.adapters.agent.session import AgentSession, await_greeting
 from bisector.adapters.guest.bzimage import identity
-from bisector.adapters.guest.liveness import Look, wait_for_agent
+from bisector.adapters.guest.liveness import Liveness, wait_for_agent
 from bisector.adapters.system.channel import Line, LineClosed
 from bisector.adapters.system.channel_fifo import FifoLine
 from bisector.errors import BootFailed, InfrastructureError
@@ -50,7 +50,7 @@ def open_session(
     job: Job,
     folder: Path,
     fifos: FifoLine,
-    look: Look,
+    liveness: Liveness,
     *,
     timeout: float,
     started: float,
@@ -63,27 +63,27 @@ def open_session(
     Raises BootFailed (the kernel), TestbedLost, InfrastructureError; the caller ends the guest then.
     """
     try:
-        facts = agent_facts(wait_for_agent(look, fifos, Patience(timeout, look.worked, started)))
-        _prove(kernel, facts)
+        facts = agent_facts(wait_for_agent(liveness, fifos, CpuDeadline(timeout, liveness.cpu_time, started)))
+        _verify_image(kernel, facts)
         booted = time.monotonic()
         line: Line = fifos
         if ticks_per_second is not None:
-            line = UnaskedLine(fifos, look.domain)
+            line = FreeRunningLine(fifos, liveness.domain)
             job = replace(job, settle=0.0, pause=0.0)  # the agent rests by itself
-        greet(line)
+        await_greeting(line)
     except InfrastructureError as error:
-        death = look.crashed()
+        death = liveness.crashed()
         if death is not None:
             raise BootFailed("the kernel died before it could run the workload", details=death) from error
         raise
     return AgentSession(
-        facts=boot_facts(facts, booted - started, time.monotonic() - booted, look.console),
+        facts=boot_facts(facts, booted - started, time.monotonic() - booted, liveness.console),
         job=job,
-        line=ConsoleNotes(line, look.console),
+        line=ConsoleMessages(line, liveness.console),
         folder=folder,
-        crashed=look.crashed,
+        crashed=liveness.crashed,
         on_leave=lambda: None,
-        worked=look.worked,
+        cpu_time=liveness.cpu_time,
         ticks_per_second=ticks_per_second,
         wall=ticks_per_second is None,
     )
@@ -101,7 +101,7 @@ def agent_facts(text: str) -> dict[str, str]:
         ) from error
 
 
-def _prove(kernel: Kernel, facts: dict[str, str]) -> None:
+def _verify_image(kernel: Kernel, facts: dict[str, str]) -> None:
     """Raise InfrastructureError unless this very image runs.
 
     Kernels before 2.6.23 show no build id; what every image says is its release and its version, which names
@@ -115,11 +115,11 @@ def _prove(kernel: Kernel, facts: dict[str, str]) -> None:
                 details=f"uname -v: expected {own.version}, found {facts.get('uname.version', 'nothing')}",
             )
         kernel = replace(kernel, release=kernel.release or own.release)
-    prove(kernel, facts)
+    verify_kernel(kernel, facts)
 
 
 @dataclass(slots=True)
-class UnaskedLine:
+class FreeRunningLine:
     """A line to an agent that runs by itself: 'run' lets the guest go on, its answer stops the guest.
 
     Stopping comes a moment after the answer, when the next run has begun: the guest's clock stands still
@@ -165,7 +165,7 @@ class UnaskedLine:
 
 
 @dataclass(slots=True)
-class ConsoleNotes:
+class ConsoleMessages:
     """A line that adds what the kernel said on the console during a run, where the agent cannot read it.
 
     /dev/kmsg can be read since Linux 3.5; before, a WARNING in the middle of a run would go unseen.

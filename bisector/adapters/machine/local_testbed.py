@@ -22,9 +22,9 @@ from bisector.adapters.agent.payload import (
     boot_words,
     prepared,
 )
-from bisector.adapters.agent.result_files import from_folder
-from bisector.adapters.agent.scratch_disk import look, refuse_unfit, with_device
-from bisector.adapters.agent.session import AgentSession, greet
+from bisector.adapters.agent.result_files import move_from_folder
+from bisector.adapters.agent.scratch_disk import check_command, require_usable, with_scratch_disk
+from bisector.adapters.agent.session import AgentSession, await_greeting
 from bisector.adapters.system.command import Conversation, run_command
 from bisector.errors import InfrastructureError, RequestError
 from bisector.model.records import TestbedClock
@@ -95,7 +95,7 @@ class LocalTestbed:
                 facts["setting.kaslr.error"] = "only a boot can change it"
             progress("starting the measuring agent")
             line = Conversation(agent_command(job, undo=True), cwd=work)
-            greet(line)
+            await_greeting(line)
         except BaseException:
             run_command([work / AGENT, "undo"], cwd=work, timeout=_PREPARE_SECONDS)
             raise
@@ -107,7 +107,7 @@ class LocalTestbed:
             folder=folder,
             crashed=lambda: None,
             on_leave=lambda: None,  # the agent puts settings back when it ends, however it ends
-            bring=from_folder(work),
+            bring=move_from_folder(work),
         )
 
     def _with_device(self, job: Job) -> Job:
@@ -117,6 +117,6 @@ class LocalTestbed:
                 f"the workload '{job.name}' overwrites a block device; none of this machine is named for it",
                 cure="measure in a guest with --rev, or set perfbisect_block_device in an inventory",
             )
-        command = look(path, job.needs.block_device, sys.executable)
-        refuse_unfit(run_command(command, timeout=_PREPARE_SECONDS).output.strip(), self.name, path)
-        return with_device(job, path)
+        command = check_command(path, job.needs.block_device, sys.executable)
+        require_usable(run_command(command, timeout=_PREPARE_SECONDS).output.strip(), self.name, path)
+        return with_scratch_disk(job, path)

@@ -13,9 +13,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from bisector.adapters.agent.deploy import Opening
+from bisector.adapters.agent.deploy import Deployment
 from bisector.adapters.agent.payload import boot_words, prepared
-from bisector.adapters.agent.scratch_disk import look, refuse_unfit, with_device
+from bisector.adapters.agent.scratch_disk import check_command, require_usable, with_scratch_disk
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.system.command import run_command, stream_command
 from bisector.adapters.system.ssh import SSH, SSHRefused
@@ -33,7 +33,7 @@ _PLAY_SECONDS = 300.0
 _PROBE_SECONDS = 5.0
 """For one attempt to connect; a machine that boots refuses at once or is silent."""
 
-_LOOK_SECONDS = 30.0
+_DEVICE_CHECK_SECONDS = 30.0
 """For opening a block device; one that sleeps takes seconds to spin up."""
 
 _PAUSE_SECONDS = 1.0
@@ -87,7 +87,7 @@ class SSHTestbed:
             if job.needs.block_device:
                 job = self._with_device(job)
             self._tell(kernel, job, folder, progress)
-            opening = Opening(
+            deployment = Deployment(
                 self._ansible,
                 self.name,
                 self._host,
@@ -102,15 +102,15 @@ class SSHTestbed:
                 progress(f"waiting for '{self.name}' to come up")
                 self._wait(before, console)
             except BaseException:
-                opening.abandon()
+                deployment.cancel()
                 raise
             if job.needs.block_device:
                 try:
                     self._with_device(job)  # the kernel that runs now may have mounted it at boot
                 except BaseException:
-                    opening.abandon()
+                    deployment.cancel()
                     raise
-            return opening.ready(
+            return deployment.start_session(
                 kernel,
                 crashed=console.death,
                 on_leave=console.close,
@@ -152,9 +152,9 @@ class SSHTestbed:
         """Return the job with the device that the lab names. Raises RequestError if it is in use, ..."""
         path = self._spec.variables.block_device
         with SSH(self._host, timeout=_PROBE_SECONDS) as ssh:
-            command = look(path, job.needs.block_device)
-            refuse_unfit(ssh.run(command, timeout=_LOOK_SECONDS).output.strip(), self.name, path)
-        return with_device(job, path)
+            command = check_command(path, job.needs.block_device)
+            require_usable(ssh.run(command, timeout=_DEVICE_CHECK_SECONDS).output.strip(), self.name, path)
+        return with_scratch_disk(job, path)
 
     def _tell(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> None:
         variables = self._spec.variables

@@ -27,7 +27,7 @@ def path_of(state: Path, workload: str, testbed: str, metric: str) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredCalibration:
     """What is on disk. facts: commit, recipe, payload, clock, unit; boots with other facts do not compare.
 
     boot_seconds, run_seconds: what each boot and its average run took, parallel to boots.
@@ -38,9 +38,9 @@ class Kept:
     boot_seconds: tuple[float, ...] = ()
     run_seconds: tuple[float, ...] = ()
 
-    def plus(self, boot: Boot, boot_seconds: float, run_seconds: float) -> Kept:
+    def with_boot(self, boot: Boot, boot_seconds: float, run_seconds: float) -> StoredCalibration:
         """Return this with one boot more."""
-        return Kept(
+        return StoredCalibration(
             self.facts,
             (*self.boots, boot),
             (*self.boot_seconds, boot_seconds),
@@ -59,7 +59,7 @@ class Kept:
         )
 
 
-def save(path: Path, kept: Kept) -> None:
+def save(path: Path, kept: StoredCalibration) -> None:
     """Write a calibration, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".partial")
@@ -67,13 +67,13 @@ def save(path: Path, kept: Kept) -> None:
     partial.replace(path)
 
 
-def load(path: Path) -> Kept | None:
+def load(path: Path) -> StoredCalibration | None:
     """Return a calibration, None if nothing was measured. Raises InfrastructureError if it is unreadable."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         if data["version"] != VERSION:
             raise ValueError(f"version {data['version']}")
-        return Kept(
+        return StoredCalibration(
             facts=data["facts"],
             boots=tuple(Boot(b["testbed"], tuple(b["values"]), tuple(b["at"])) for b in data["boots"]),
             boot_seconds=tuple(data["boot_seconds"]),
@@ -87,7 +87,7 @@ def load(path: Path) -> Kept | None:
         ) from error
 
 
-def known(state: Path, workload: str, testbeds: Sequence[str], metric: str) -> Known | None:
+def load_known(state: Path, workload: str, testbeds: Sequence[str], metric: str) -> Known | None:
     """Return what is known of a workload on the first testbed that was calibrated, None if none was."""
     for testbed in testbeds:
         kept = load(path_of(state, workload, testbed, metric))

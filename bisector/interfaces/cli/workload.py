@@ -163,7 +163,7 @@ def run(
                 place,
                 output.print_note,
                 testbed_name=testbed,
-                on_observed=lambda seen: watched.append(dataclasses.asdict(seen)),
+                on_monitor=lambda seen: watched.append(dataclasses.asdict(seen)),
             )
         for index, result in enumerate(results):
             done.append(

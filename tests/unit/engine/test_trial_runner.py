@@ -451,7 +451,7 @@ def test_monitors_have_runs_of_their_own_once_a_commit(tmp_path: Path) -> None:
 
 
 def test_what_goes_wrong_while_watching_judges_no_commit(tmp_path: Path) -> None:
-    faults = Faults(observe={1: BootFailed("the kernel died while the workload ran")})
+    faults = Faults(monitor={1: BootFailed("the kernel died while the workload ran")})
     bench = watching(Bench(tmp_path, [(5, 2), (6, 1)], faults), "proc", "dmesg")
     bench.run()
     assert not bench.state().untestable

@@ -159,13 +159,13 @@ def test_too_little_or_broken_data_is_refused(data):
 
 def test_what_is_stored_comes_back_as_the_planners_prior(tmp_path):
     path = calibrations.path_of(tmp_path, "pipe-test", "guest 1/a", "time")
-    assert calibrations.known(tmp_path, "pipe-test", ["guest 1/a"], "time") is None
-    kept = calibrations.Kept({"commit": "abc"})
+    assert calibrations.load_known(tmp_path, "pipe-test", ["guest 1/a"], "time") is None
+    kept = calibrations.StoredCalibration({"commit": "abc"})
     for boot in boots():
-        kept = kept.plus(boot, 5.0, 1.0)
+        kept = kept.with_boot(boot, 5.0, 1.0)
     calibrations.save(path, kept)
     assert calibrations.load(path) == kept
-    found = calibrations.known(tmp_path, "pipe-test", ["elsewhere", "guest 1/a"], "time")
+    found = calibrations.load_known(tmp_path, "pipe-test", ["elsewhere", "guest 1/a"], "time")
     assert (found.boot_seconds, found.run_seconds) == (5.0, 1.0)
     prior = found.library
     assert prior.run_sd == pytest.approx(0.01, rel=0.2)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters.agent.cpu_deadline import Patience
-from bisector.adapters.guest.liveness import Look, wait_for_agent
+from bisector.adapters.agent.cpu_deadline import CpuDeadline
+from bisector.adapters.guest.liveness import Liveness, wait_for_agent
 from bisector.adapters.system.channel import LineSilent
 from bisector.errors import BootFailed
 
@@ -43,8 +43,8 @@ class Silence:
 def _wait(
     tmp_path: Path, share: float | None, *, spins: bool = True, timeout: float = 0.1, after: int = 20
 ) -> str:
-    look = Look(tmp_path / "console.log", Guest(share), spins=spins)
-    return wait_for_agent(look, Silence(after), Patience(timeout, look.worked))
+    liveness = Liveness(tmp_path / "console.log", Guest(share), spins=spins)
+    return wait_for_agent(liveness, Silence(after), CpuDeadline(timeout, liveness.cpu_time))
 
 
 def test_a_guest_that_the_host_starves_is_waited_for(tmp_path: Path) -> None:

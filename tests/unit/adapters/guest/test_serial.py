@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters.guest.serial import ConsoleNotes, UnaskedLine, agent_facts
+from bisector.adapters.guest.serial import ConsoleMessages, FreeRunningLine, agent_facts
 from bisector.adapters.system.channel import LineClosed, LineSilent
 from bisector.adapters.system.channel_fifo import FifoLine
 from bisector.errors import BootFailed, InfrastructureError
@@ -105,7 +105,7 @@ class _Guest:
 
 def test_a_guest_runs_only_while_a_run_is_wanted() -> None:
     inner, guest = _Line("hello", "one", "two"), _Guest()
-    line = UnaskedLine(inner, guest)
+    line = FreeRunningLine(inner, guest)
     assert line.receive(1.0) == "hello"
     line.send("run")
     assert line.receive(1.0) == "one"
@@ -117,7 +117,7 @@ def test_a_guest_runs_only_while_a_run_is_wanted() -> None:
 
 def test_silence_does_not_stop_a_guest_and_kill_reaches_it() -> None:
     inner, guest = _Line("hello"), _Guest()
-    line = UnaskedLine(inner, guest)
+    line = FreeRunningLine(inner, guest)
     line.receive(1.0)
     line.send("run")
     with pytest.raises(LineSilent):
@@ -130,7 +130,7 @@ def test_silence_does_not_stop_a_guest_and_kill_reaches_it() -> None:
 
 def test_without_libvirt_the_answers_still_count_and_a_stopped_guest_is_lost() -> None:
     inner, guest = _Line("hello", "one"), _Guest()
-    line = UnaskedLine(inner, guest)
+    line = FreeRunningLine(inner, guest)
     guest.broken = True
     assert line.receive(1.0) == "hello"  # it could not be stopped: it simply runs on
     line.send("run")
@@ -145,7 +145,7 @@ def test_what_the_console_said_during_a_run_belongs_to_the_run(tmp_path: Path) -
     console = tmp_path / "console.log"
     console.write_bytes(b"booting\r\n")
     answers = [json.dumps({"code": 0, "kernel": kernel}) for kernel in ([], [], ["own words"])]
-    line = ConsoleNotes(_Line(*answers), console)
+    line = ConsoleMessages(_Line(*answers), console)
     assert json.loads(line.receive(1.0))["kernel"] == []
     with console.open("ab") as file:
         file.write(b"WARNING: at kernel/sched.c:1\r\n\r\n")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters.agent.monitor_output import Kept, patience
+from bisector.adapters.agent.monitor_output import MonitorOutput, deadline_seconds
 from bisector.adapters.agent.monitors import plan_text, plans, summarise
 from bisector.adapters.agent.monitors.counters import changes
 from bisector.errors import InfrastructureError, RequestError
@@ -101,7 +101,7 @@ def test_what_the_agent_is_told() -> None:
         *(f"word {w}" for w in _STAT_COMMAND.split(" ")),
         *("monitor ftrace", "trace schedule"),
     ]
-    assert patience(10.0, Monitor("perf-stat", (), runs=3)) > 30.0
+    assert deadline_seconds(10.0, Monitor("perf-stat", (), runs=3)) > 30.0
 
 
 def kept(folder: Path, name: str, files: dict[str, str], seconds: float = 1.0):
@@ -228,7 +228,7 @@ def piece(name: str, data: bytes, *, cut: int = 0) -> dict[str, object]:
 
 
 def test_files_come_in_pieces_and_an_ordinary_answer_in_between_is_not_waited_for(tmp_path: Path) -> None:
-    taken = Kept(tmp_path / "proc", "proc")
+    taken = MonitorOutput(tmp_path / "proc", "proc")
     answers: Sequence[dict[str, object]] = [
         {"code": 0, "seconds": 1.0},  # the run that lasted when the monitor was asked for
         piece("proc:vmstat.before", b"pgfault 1\n"),
@@ -245,7 +245,7 @@ def test_files_come_in_pieces_and_an_ordinary_answer_in_between_is_not_waited_fo
 
 
 def test_a_run_that_fails_beside_a_monitor_is_told_and_no_error(tmp_path: Path) -> None:
-    taken = Kept(tmp_path / "dmesg", "dmesg")
+    taken = MonitorOutput(tmp_path / "dmesg", "dmesg")
     taken.take(piece("big", b"x", cut=1))
     err = base64.b64encode(b"toy: it broke\n").decode()
     found = taken.observed({"monitor": "dmesg", "code": 3, "seconds": 1.0, "out": "", "err": err}, 1.0)
@@ -256,5 +256,5 @@ def test_a_run_that_fails_beside_a_monitor_is_told_and_no_error(tmp_path: Path) 
 @pytest.mark.parametrize("name", ["../escape", ".hidden", "a/b", ""])
 def test_no_file_leaves_the_folder(tmp_path: Path, name: str) -> None:
     with pytest.raises(InfrastructureError):
-        Kept(tmp_path / "proc", "proc").take(piece(name, b"x"))
+        MonitorOutput(tmp_path / "proc", "proc").take(piece(name, b"x"))
     assert list(tmp_path.rglob("*")) == [tmp_path / "proc"]

@@ -165,18 +165,18 @@ def test_checking_a_workload_asks_the_lab(tmp_path: Path) -> None:
 # --- devices ------------------------------------------------------------------------------------------------
 
 
-def look(path: str, size: int = 0) -> str:
-    command = [sys.executable, "-c", scratch_disk.LOOK, path, str(size)]
+def check_command(path: str, size: int = 0) -> str:
+    command = [sys.executable, "-c", scratch_disk.CHECK_SCRIPT, path, str(size)]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def test_what_is_no_free_block_device_is_refused(tmp_path: Path) -> None:
-    assert look("/dev/null") == "it is no block device"
-    assert look("/dev/perfbisect-nowhere") == "No such file or directory"
+    assert check_command("/dev/null") == "it is no block device"
+    assert check_command("/dev/perfbisect-nowhere") == "No such file or directory"
     with pytest.raises(RequestError) as caught:
-        scratch_disk.refuse_unfit(look("/dev/null"), "box", "/dev/null")
+        scratch_disk.require_usable(check_command("/dev/null"), "box", "/dev/null")
     assert "/dev/null of the testbed 'box' cannot be used: it is no block device" in caught.value.message
-    scratch_disk.refuse_unfit("ok", "box", "/dev/sdb")
+    scratch_disk.require_usable("ok", "box", "/dev/sdb")
 
 
 def test_this_machine_gives_no_device_that_was_not_named(tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ def test_the_path_of_the_device_reaches_the_workload(tmp_path: Path) -> None:
     (folder / "perfbisect-setup.done").touch()  # looked at in the first run: then it is in our own use
     done = runner(folder, PERFBISECT_BLOCK_DEVICE="/dev/vdb")
     assert (done.stdout, done.stderr) == ("real: 1 s\n", "at=/dev/vdb /dev/vdb\n")
-    command = payload.agent_command(scratch_disk.with_device(job, "/dev/vdb"))
+    command = payload.agent_command(scratch_disk.with_scratch_disk(job, "/dev/vdb"))
     assert "PERFBISECT_BLOCK_DEVICE=/dev/vdb" in command
 
 
