@@ -86,7 +86,7 @@ class FakeSession:
             raise WorkloadFailed(f"the workload printed no {METRIC}")
         return RunResult({METRIC: value}, seconds, seconds, raw)
 
-    def monitor(self, monitor: Monitor) -> MonitorResult:
+    def run_monitor(self, monitor: Monitor) -> MonitorResult:
         """See one number, the commit's own; a boot that is gone sees nothing. Raises what the faults say."""
         if self._gone:
             raise TestbedLost(f"the boot on {self._testbed.name} is gone")
