@@ -16,6 +16,7 @@ from bisector.adapters.agent.monitors import plan_text as monitors_text
 from bisector.adapters.agent.monitors import plans
 from bisector.adapters.system.architectures import machine_for
 from bisector.adapters.system.command import run_command
+from bisector.adapters.system.files import write_atomically
 from bisector.errors import InfrastructureError, RequestError
 from bisector.ports import Job, MetricSpec, Needs
 from bisector.resources import resource
@@ -85,10 +86,8 @@ def workload_job(workload: Workload, out_dir: Path, arch: str = "x86_64") -> Job
     else:
         _build(workload, out_dir / "build", payload, machine_for(arch).compiler())
         recorded = checksum(payload)
-        partial = note.with_suffix(".partial")
         about = {"workload": workload.name, "checksum": recorded, "arch": arch}
-        partial.write_text(json.dumps(about), encoding="utf-8")
-        partial.replace(note)
+        write_atomically(note, json.dumps(about))
     manifest = workload.manifest
     return Job(
         name=workload.name,

@@ -25,7 +25,7 @@ from bisector.adapters.agent.result_files import FetchResults
 from bisector.adapters.parsers.run_files import values as values_of
 from bisector.adapters.parsers.workload_output import OutputError, parse
 from bisector.adapters.system.channel import Line, LineClosed, LineSilent
-from bisector.adapters.system.files import keep
+from bisector.adapters.system.files import write_file
 from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, TestbedLost, WorkloadFailed
 from bisector.model.records import MonitorResult
 from bisector.ports import BootFacts, Job, Monitor, RunResult
@@ -200,7 +200,7 @@ class AgentSession:
         out = _output(raw, answer.get("out", ""))
         err = _output(raw.with_suffix(".err"), answer.get("err", ""))
         about = {key: value for key, value in answer.items() if key not in ("out", "err")}
-        keep(raw.with_suffix(".json"), json.dumps({**about, "host_seconds": seconds}).encode())
+        write_file(raw.with_suffix(".json"), json.dumps({**about, "host_seconds": seconds}).encode())
         _check_ended_well(self.job, answer, out, err)
         try:
             if self.job.results and home is None:
@@ -269,7 +269,7 @@ def _output(path: Path, encoded: str) -> str:
         data = base64.b64decode(encoded, validate=True)
     except (binascii.Error, TypeError) as error:
         raise InfrastructureError("the measuring agent's answer is garbled", details=str(error)) from error
-    keep(path, data)
+    write_file(path, data)
     return data.decode(errors="replace")
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from bisector.adapters.system.command import run_command
+from bisector.adapters.system.files import write_atomically
 from bisector.errors import InfrastructureError, RequestError
 from bisector.resources import resource
 from bisector.schemas.lab import Lab, lab_from_inventory
@@ -43,7 +44,7 @@ def read_lab(inventory: Path, cache_dir: Path | None = None) -> Lab:
     listing = _list(inventory)
     lab = lab_from_inventory(listing, inventory)
     if kept is not None:
-        _keep(kept, listing)
+        write_atomically(kept, json.dumps(listing))
     return lab
 
 
@@ -113,13 +114,3 @@ def _load(kept: Path) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return listing if isinstance(listing, dict) else None
-
-
-def _keep(kept: Path, listing: dict[str, Any]) -> None:
-    try:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        partial = kept.with_suffix(".partial")
-        partial.write_text(json.dumps(listing), encoding="utf-8")
-        partial.replace(kept)
-    except OSError as error:
-        raise InfrastructureError(f"cannot write {kept}: {error.strerror}") from error

@@ -23,6 +23,7 @@ from typing import Any
 from bisector.adapters.ansible.playbook_events import Events, Played, Task, judge
 from bisector.adapters.system import orphans
 from bisector.adapters.system.command import stream_command
+from bisector.adapters.system.files import write_error
 from bisector.adapters.system.ssh_endpoint import SSHHost
 from bisector.errors import InfrastructureError
 from bisector.ports import Progress
@@ -174,7 +175,7 @@ def _private_folder(folder: Path, playbook: str) -> Path:
         except FileExistsError:
             continue
         except OSError as error:
-            raise InfrastructureError(f"cannot write below {folder}: {error.strerror}") from error
+            raise write_error(folder, error) from error
     raise AssertionError("itertools.count never ends")
 
 
@@ -183,7 +184,7 @@ def _write_variables(private: Path, variables: Mapping[str, Any]) -> None:
         (private / "env").mkdir()
         (private / "env" / "extravars").write_text(json.dumps(variables), encoding="utf-8")
     except OSError as error:
-        raise InfrastructureError(f"cannot write below {private}: {error.strerror}") from error
+        raise write_error(private, error) from error
 
 
 def _environment(playbooks: Path, short: Path) -> Mapping[str, str]:

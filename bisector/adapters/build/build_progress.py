@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bisector.adapters.build.kernel_cache import disk_error
+from bisector.adapters.system.files import write_error
 from bisector.errors import InfrastructureError
 from bisector.ports import Progress
 
@@ -70,5 +70,5 @@ def unpack(artefacts: Path, folder: Path) -> None:
         artefacts.unlink()
     except (OSError, tarfile.TarError) as error:
         if isinstance(error, OSError) and error.errno is not None:
-            raise disk_error(folder, error) from error
+            raise write_error(folder, error) from error
         raise InfrastructureError(f"what the builder sent is not whole: {error}") from error

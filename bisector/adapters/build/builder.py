@@ -21,13 +21,12 @@ from bisector.adapters.build.failure import FailedBuild
 from bisector.adapters.build.kernel_cache import (
     Entry,
     KernelCache,
-    disk_error,
     facts_from,
     kernel_key,
-    locked,
 )
 from bisector.adapters.build.probe import BuilderFacts, Wanted, known_toolchain, probe
 from bisector.adapters.git.trees import KernelTrees, patched_trees
+from bisector.adapters.system.files import exclusive_lock, write_error
 from bisector.errors import PerfbisectError, SourceFailed
 from bisector.ports import BuildOrder, Fix, Kernel, Progress
 from bisector.schemas.kernel.build_plan import BuildPlan, Tables, make_plan
@@ -97,7 +96,7 @@ class KernelBuilder:
         def waiting() -> None:
             progress(f"waiting for another process that builds on '{self.host}'")
 
-        with locked(self.cache / "builder" / f"{self.host}.lock", waiting, self.ansible.stop):
+        with exclusive_lock(self.cache / "builder" / f"{self.host}.lock", waiting, self.ansible.stop):
             entry = self._store.get(key)  # the one we waited for may have built just this
             if entry is None:
                 entry = self._make(order, planned, key, builder, progress)
@@ -283,4 +282,4 @@ class KernelBuilder:
             parent.mkdir(parents=True, exist_ok=True)
             return Path(tempfile.mkdtemp(prefix="building-", dir=parent))
         except OSError as error:
-            raise disk_error(parent, error) from error
+            raise write_error(parent, error) from error

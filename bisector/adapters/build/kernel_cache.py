@@ -7,25 +7,21 @@ and a finished build is never repeated.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import gzip
 import hashlib
 import json
 import os
 import shutil
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bisector.errors import InfrastructureError, Interrupted
+from bisector.adapters.system.files import write_error
 from bisector.schemas.kernel.recipe import effective_options
 
 _FORMAT = 2
 """Part of every key; raised when the way kernels are built changes what comes out."""
-
-_LOCK_POLL_SECONDS = 0.2
 
 
 def kernel_key(tree: str, plan: str, toolchain: str) -> str:
@@ -114,7 +110,7 @@ class KernelCache:
                 shutil.rmtree(target, ignore_errors=True)
             artefacts.replace(target)
         except OSError as error:
-            raise disk_error(self.folder, error) from error
+            raise write_error(self.folder, error) from error
         return Entry(key, target, dict(facts))
 
     def keep_log(self, key: str, log: Path) -> Path:
@@ -124,7 +120,7 @@ class KernelCache:
             target.parent.mkdir(parents=True, exist_ok=True)
             log.replace(target)
         except OSError as error:
-            raise disk_error(self.folder, error) from error
+            raise write_error(self.folder, error) from error
         return target
 
     def entries(self) -> list[Entry]:
@@ -188,41 +184,6 @@ class KernelCache:
         with contextlib.suppress(OSError, ValueError):
             return Entry(key, self.folder / key, json.loads((self.folder / key / "kernel.json").read_text()))
         return None
-
-
-@contextlib.contextmanager
-def locked(path: Path, waiting: Callable[[], None], stop: Callable[[], bool] | None = None) -> Iterator[None]:
-    """Hold a lock file; another process that holds it is waited for. The kernel frees it when we die.
-
-    waiting: called once if it is taken. stop: asked while waiting; True raises Interrupted.
-    """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle = path.open("a")
-    except OSError as error:
-        raise disk_error(path, error) from error
-    with handle:
-        told = False
-        while True:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if not told:
-                    waiting()
-                    told = True
-                if stop is not None and stop():
-                    raise Interrupted("stopped while another process was building") from None
-                time.sleep(_LOCK_POLL_SECONDS)
-        yield
-
-
-def disk_error(path: Path, error: OSError) -> InfrastructureError:
-    """Say that a file cannot be written, and what to do if the disk is full."""
-    return InfrastructureError(
-        f"cannot write below {path}: {error.strerror}",
-        cure="free some space, or set another cache folder (PERFBISECT_CACHE_DIR)",
-    )
 
 
 def _is_key(name: str) -> bool:

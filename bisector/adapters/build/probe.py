@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from bisector.adapters.ansible.playbook_events import Task, explain
 from bisector.adapters.ansible.runner import Ansible
-from bisector.adapters.build.kernel_cache import disk_error, facts_from
+from bisector.adapters.build.kernel_cache import facts_from
+from bisector.adapters.system.files import write_atomically
 from bisector.adapters.system.host_requirements import install
 from bisector.errors import InfrastructureError, RequestError
 from bisector.ports import Progress
@@ -111,7 +111,7 @@ def probe(ansible: Ansible, host: str, cache: Path, wanted: Wanted, progress: Pr
         toolchain=facts["toolchain"],
         trees=tuple(facts.get("trees", "").split()),
     )
-    _remember(_file(cache, host, row), found.toolchain)
+    write_atomically(_file(cache, host, row), json.dumps({"toolchain": found.toolchain}))
     return found
 
 
@@ -186,12 +186,3 @@ def known_toolchain(cache: Path, host: str, row: Toolchain) -> str | None:
 
 def _file(cache: Path, host: str, row: Toolchain) -> Path:
     return cache / "builder" / f"{host}.{row.identity.replace('/', '_')}.json"
-
-
-def _remember(target: Path, toolchain: str) -> None:
-    partial = target.with_suffix(f".{os.getpid()}")
-    try:
-        partial.write_text(json.dumps({"toolchain": toolchain}), encoding="utf-8")
-        partial.replace(target)
-    except OSError as error:
-        raise disk_error(target, error) from error

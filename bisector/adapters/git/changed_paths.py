@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import json
-import os
 from pathlib import Path
 
 from bisector.adapters.system.command import run_command
+from bisector.adapters.system.files import write_atomically
+from bisector.errors import InfrastructureError
 from bisector.linux.relevance import Change
 
 _SECONDS = 1800.0
@@ -40,7 +42,9 @@ def changes(repository: Path, good: str, bad: str, keep_in: Path | None = None) 
         check=True,
     )
     if file is not None:
-        _keep(file, done.output)
+        packed = gzip.compress(done.output.encode("utf-8", "surrogateescape"), compresslevel=1)
+        with contextlib.suppress(InfrastructureError):  # where it cannot be kept, the next time is slower
+            write_atomically(file, packed)
     return parse(done.output)
 
 
@@ -59,14 +63,3 @@ def parse(log: str) -> Changes:
                 paths.append(interned[line])
         found[sha] = tuple(paths)
     return found
-
-
-def _keep(file: Path, log: str) -> None:
-    """Keep an answer for the next time; where it cannot be kept the next time is slower, no more."""
-    partial = file.with_suffix(f".{os.getpid()}")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_bytes(gzip.compress(log.encode("utf-8", "surrogateescape"), compresslevel=1))
-        partial.replace(file)
-    except OSError:
-        partial.unlink(missing_ok=True)

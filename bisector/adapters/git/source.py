@@ -5,9 +5,9 @@ Anything over a whole range is one plumbing command; the shape of a large range 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-import os
 import re
 import tempfile
 import zlib
@@ -18,6 +18,7 @@ from pathlib import Path
 import git
 
 from bisector.adapters.git import graph as git_shape
+from bisector.adapters.system.files import write_atomically
 from bisector.errors import InfrastructureError, RequestError
 from bisector.model.records import CommitGraph
 from bisector.ports import CommitInfo
@@ -290,11 +291,7 @@ def _load(path: Path) -> CommitGraph | None:
 
 
 def _save(path: Path, graph: CommitGraph) -> None:
-    """Keep a graph for the next time; where it cannot be kept the next time is slower, no more."""
-    partial = path.with_suffix(f".{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_bytes(zlib.compress(json.dumps(serialization.graph_to_json(graph)).encode(), level=1))
-        partial.replace(path)
-    except OSError:
-        partial.unlink(missing_ok=True)
+    """Keep a graph for the next time; where it cannot be kept, the next time is slower, no more."""
+    text = json.dumps(serialization.graph_to_json(graph))
+    with contextlib.suppress(InfrastructureError):
+        write_atomically(path, zlib.compress(text.encode(), level=1))

@@ -6,7 +6,6 @@ repository. Patched trees live in an object folder of our own that borrows the u
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +13,8 @@ from pathlib import Path
 
 from bisector.adapters.git.backports import needed, write_patch
 from bisector.adapters.system.command import CompletedCommand, run_command
-from bisector.errors import InfrastructureError, RequestError, SourceFailed
+from bisector.adapters.system.files import write_atomically, write_error
+from bisector.errors import RequestError, SourceFailed
 from bisector.ports import Fix
 from bisector.schemas.kernel.fixup import Fixup, apply_fixups, edited_paths
 from bisector.schemas.kernel.release import Release, release_of
@@ -143,7 +143,7 @@ class KernelTrees:
             for rest in (".idx", ".rev"):
                 made.with_suffix(rest).unlink(missing_ok=True)
         except OSError as error:
-            raise InfrastructureError(f"cannot write {target}: {error.strerror}") from error
+            raise write_error(target, error) from error
 
     def _mended(self, sha: str, tree: str, mending: Fix) -> str:
         """Return a tree with a fix cherry-picked; the same tree if the change is there under another name."""
@@ -190,14 +190,10 @@ class KernelTrees:
             known = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
             kept = [line for line in known if Path(line).is_dir()]
             if kept != known or theirs.output.strip() not in kept:
-                partial = file.with_suffix(f".{os.getpid()}")
-                partial.write_text(
-                    "".join(f"{line}\n" for line in dict.fromkeys((*kept, theirs.output.strip()))),
-                    encoding="utf-8",
-                )
-                partial.replace(file)
+                lines = dict.fromkeys((*kept, theirs.output.strip()))
+                write_atomically(file, "".join(f"{line}\n" for line in lines))
         except OSError as error:
-            raise InfrastructureError(f"cannot write below {self.own}: {error.strerror}") from error
+            raise write_error(self.own, error) from error
 
     def _git(
         self,

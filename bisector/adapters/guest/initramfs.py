@@ -19,6 +19,7 @@ from pathlib import Path
 from bisector.adapters.agent.payload import PREPARE, agent_command, agent_files
 from bisector.adapters.system.architectures import X86_64, Machine
 from bisector.adapters.system.command import run_command
+from bisector.adapters.system.files import replacing
 from bisector.errors import InfrastructureError
 from bisector.ports import Job
 
@@ -88,10 +89,8 @@ def compiled(source: Path, name: str, cache: Path, machine: Machine) -> bytes:
     program = cache / "images" / f"{name}-{key}"
     try:
         if not program.is_file():
-            program.parent.mkdir(parents=True, exist_ok=True)
-            partial = program.with_suffix(f".{os.getpid()}")
-            run_command([*command, "-o", partial, source], timeout=_COMPILE_SECONDS)
-            partial.replace(program)
+            with replacing(program) as partial:
+                run_command([*command, "-o", partial, source], timeout=_COMPILE_SECONDS)
         return program.read_bytes()
     except OSError as error:
         raise InfrastructureError(f"cannot keep a guest's program in {program}: {error.strerror}") from error

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bisector.adapters.system.command import run_command
+from bisector.adapters.system.files import write_atomically
 from bisector.errors import InfrastructureError
 from bisector.linux.console import clean
 from bisector.ports import Progress
@@ -61,13 +62,7 @@ class KvmProbe:
         if answer is None:
             answer = self._probe(progress)
             note = {"host": _host(), "works": answer.works, "known": answer.known, "why": answer.why}
-            try:
-                self._cache.mkdir(parents=True, exist_ok=True)
-                partial = self._note.with_suffix(f".{os.getpid()}")
-                partial.write_text(json.dumps(note, indent=1), encoding="utf-8")
-                partial.replace(self._note)
-            except OSError as error:
-                raise InfrastructureError(f"cannot write {self._note}: {error.strerror}") from error
+            write_atomically(self._note, json.dumps(note, indent=1))
         return answer
 
     def _probe(self, progress: Progress) -> KvmAnswer:

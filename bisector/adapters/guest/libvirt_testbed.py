@@ -10,7 +10,6 @@ not work, is infrastructure.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import logging
 import os
@@ -18,7 +17,6 @@ import re
 import socket
 import time
 import uuid
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -46,7 +44,7 @@ from bisector.adapters.guest.module_initramfs import module_initramfs
 from bisector.adapters.guest.rootfs import GuestImage, GuestImages
 from bisector.adapters.system.architectures import Machine, machine_for
 from bisector.adapters.system.channel_fifo import FifoLine
-from bisector.adapters.system.files import keep
+from bisector.adapters.system.files import exclusive_lock, write_file
 from bisector.errors import InfrastructureError
 from bisector.model.records import TestbedClock
 from bisector.ports import Job, Kernel, Progress, Session
@@ -97,7 +95,7 @@ class LibvirtTestbed:
         machine = self._machine(kernel)
         image = GuestImages(self._cache, job.packages).ensure(progress) if on_disk else None
         with contextlib.ExitStack() as held:
-            held.enter_context(_owned(self._lock, self.name))
+            held.enter_context(exclusive_lock(self._lock, self._refuse_second_trial))
             hypervisor = Hypervisor(self._uri)
             held.callback(hypervisor.close)
             for name in hypervisor.sweep(self._prefix):
@@ -126,13 +124,19 @@ class LibvirtTestbed:
             )
         return machine
 
+    def _refuse_second_trial(self) -> None:
+        raise InfrastructureError(
+            f"the testbed '{self.name}' is in use by another trial",
+            cure="wait for it to end: 'perfbisect list' shows what is running",
+        )
+
     def _boot_disk(self, one: _Boot, image: GuestImage, held: contextlib.ExitStack) -> tuple[Session, Domain]:
         console = fresh_console(one.folder)
         archive: Path | None = None
         if one.kernel.modules is not None and one.kernel.load:
             archive = one.folder / "initramfs"
             data = module_initramfs(one.kernel.modules, one.kernel.load, self._cache, one.machine)
-            keep(archive, data)
+            write_file(archive, data)
             held.callback(archive.unlink, missing_ok=True)
         domain, port = self._start_disk(one, image, console, archive)
         liveness = Liveness(console, domain, spins=self._ticks is not None)
@@ -171,7 +175,7 @@ class LibvirtTestbed:
             init, one.job, self._spec.workdir, unasked=self._ticks is not None, machine=one.machine
         )
         archive = one.folder / "initramfs"
-        keep(archive, data)
+        write_file(archive, data)
         held.callback(archive.unlink, missing_ok=True)  # the payload is kept once a bisection
         fifos = FifoLine(one.folder / "serial")
         held.callback(fifos.close)
@@ -253,24 +257,6 @@ def _with_image(session: AgentSession, image: str) -> AgentSession:
     """Return the session; its facts say which user space it has, for samples of two cannot be compared."""
     session.facts = replace(session.facts, facts={**session.facts.facts, "image": image})
     return session
-
-
-@contextlib.contextmanager
-def _owned(path: Path, name: str) -> Iterator[None]:
-    """Hold a testbed's lock, which the kernel frees when this process dies."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise InfrastructureError(
-                    f"the testbed '{name}' is in use by another trial",
-                    cure="wait for it to end: 'perfbisect list' shows what is running",
-                ) from error
-            yield
-    except OSError as error:
-        raise InfrastructureError(f"cannot lock {path}: {error.strerror}") from error
 
 
 def _free_port() -> int:

@@ -7,21 +7,19 @@ attaches read-only, so its checksum says that two boots had the same user space.
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import hashlib
 import json
 import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from bisector.adapters.system.architectures import X86_64
 from bisector.adapters.system.command import run_command
-from bisector.adapters.system.files import keep
+from bisector.adapters.system.files import exclusive_lock, write_file
 from bisector.adapters.system.ssh_endpoint import SSHHost
 from bisector.errors import InfrastructureError, RequestError
 from bisector.ports import Progress
@@ -54,7 +52,7 @@ class GuestImage:
     def ssh_host(self, address: str, port: int, folder: Path) -> SSHHost:
         """Return the way in to a guest of this image, whose host key is pinned by a file in `folder`."""
         known_hosts = folder / "known_hosts"
-        keep(known_hosts, f"[{address}]:{port} {self.host_key}\n".encode("ascii"))
+        write_file(known_hosts, f"[{address}]:{port} {self.host_key}\n".encode("ascii"))
         return SSHHost(address, port, "root", self.key.absolute(), known_hosts)
 
 
@@ -94,7 +92,7 @@ class GuestImages:
             )
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            with _lock(self._folder / ".lock"):
+            with exclusive_lock(self._folder / ".lock"):
                 image = self.present()  # another process may have built it while we waited
                 return image if image is not None else self._build(progress)
         except OSError as error:
@@ -270,10 +268,3 @@ def _checksum(path: Path) -> str:
         while chunk := file.read(_CHUNK):
             digest.update(chunk)
     return digest.hexdigest()
-
-
-@contextlib.contextmanager
-def _lock(path: Path) -> Iterator[None]:
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

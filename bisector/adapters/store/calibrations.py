@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bisector.adapters.system.files import write_atomically
 from bisector.errors import InfrastructureError, RequestError
 from bisector.stats.aa_analysis import Boot, Calibration, Known, calibrate
 
@@ -61,10 +62,7 @@ class StoredCalibration:
 
 def save(path: Path, kept: StoredCalibration) -> None:
     """Write a calibration, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps({"version": VERSION, **asdict(kept)}, indent=1), encoding="utf-8")
-    partial.replace(path)
+    write_atomically(path, json.dumps({"version": VERSION, **asdict(kept)}, indent=1))
 
 
 def load(path: Path) -> StoredCalibration | None:

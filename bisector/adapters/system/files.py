@@ -1,16 +1,105 @@
-"""Keeping what a boot needs or leaves: a file, with its folders, or a clear reason why not."""
+"""Files of this machine: written whole or not at all, and locks between processes."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bisector.errors import InfrastructureError
+from filelock import FileLock, Timeout
+
+from bisector.errors import InfrastructureError, Interrupted
+
+_LOCK_POLL_SECONDS = 0.2
+"""How often a lock that another process holds is tried; short enough that Ctrl-C feels immediate."""
 
 
-def keep(path: Path, data: bytes) -> None:
-    """Write a file. Raises InfrastructureError: a disk that is full, a folder that is none."""
+def write_file(path: Path, data: bytes) -> None:
+    """Write a file that nobody reads before it is whole, such as the output of a run; make its folders.
+
+    It is neither synced nor renamed: that would write to the disk between two runs of a workload.
+    Raises InfrastructureError.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
     except OSError as error:
-        raise InfrastructureError(f"cannot write {path}: {error.strerror}") from error
+        raise write_error(path, error) from error
+
+
+def write_atomically(path: Path, data: str | bytes, *, mode: int = 0o666) -> None:
+    """Write a file; a process that is killed meanwhile, or a full disk, leaves the old content.
+
+    data: text is written as UTF-8. mode: permissions, less the umask. Raises InfrastructureError.
+    """
+    with replacing(path) as partial:
+        content = data.encode() if isinstance(data, str) else data
+        with open(partial, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+            file.write(content)
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Give the path of a new file in the same folder, which takes the place of `path` at the end.
+
+    Where the block raises, the new file is removed and `path` is as it was. Raises InfrastructureError for
+    what the disk refuses.
+    """
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield partial
+        with partial.open("rb") as file:
+            os.fsync(file)  # without it, a crash of the machine may leave the new name with no content
+        partial.replace(path)
+    except OSError as error:
+        raise write_error(path, error) from error
+    finally:
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def exclusive_lock(
+    path: Path, on_wait: Callable[[], None] | None = None, stop: Callable[[], bool] | None = None
+) -> Iterator[None]:
+    """Hold a lock file (flock); wait for another process or thread that holds it.
+
+    The lock ends with this process, however it dies, and programs that it started do not inherit it. A file
+    system without flock is refused: a lock by the mere existence of a file would outlive a killed process.
+
+    on_wait: called once if the lock is taken; it may raise, to refuse instead of waiting. stop: asked while
+    waiting; True raises Interrupted. Raises InfrastructureError if the file cannot be opened.
+    """
+    # Not bound to a thread: a boot may be left by another thread than the one that began it.
+    lock = FileLock(path, thread_local=False, fallback_to_soft=False)
+    waiting = False
+    while True:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            lock.acquire(blocking=False)
+            break
+        except Timeout:
+            if on_wait is not None and not waiting:
+                on_wait()
+            waiting = True
+            if stop is not None and stop():
+                raise Interrupted(f"stopped while another process held {path}") from None
+            time.sleep(_LOCK_POLL_SECONDS)
+        except OSError as error:
+            raise InfrastructureError(f"cannot lock {path}: {error.strerror}") from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def write_error(path: Path, error: OSError) -> InfrastructureError:
+    """Return the error that says that something cannot be written, and what to do about it."""
+    return InfrastructureError(
+        f"cannot write {path}: {error.strerror}",
+        cure="free some space, or set another folder (PERFBISECT_CACHE_DIR, PERFBISECT_STATE_DIR)",
+    )
