@@ -40,11 +40,9 @@ metrics:
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(own_folders: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a small kernel-like repository, a lab, workloads, and state of its own."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PERFBISECT_STATE_DIR", str(tmp_path / "state"))
-    monkeypatch.setenv("PERFBISECT_CACHE_DIR", str(tmp_path / "cache"))
+    tmp_path = own_folders
     monkeypatch.setenv("PERFBISECT_LAB", str(tmp_path / "lab.yml"))
     (tmp_path / "lab.yml").write_text(LAB)
     repo = tmp_path / "linux"

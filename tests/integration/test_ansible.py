@@ -10,7 +10,7 @@ from bisector.adapters.ansible.inventory import read_lab
 from bisector.adapters.ansible.runner import Ansible
 from bisector.errors import InfrastructureError, Interrupted, RequestError
 from bisector.resources import resource
-from tests.support.loopback_sshd import free_port, sshd  # noqa: F401
+from tests.support.loopback_sshd import Server, free_port
 
 PLAYBOOK = """\
 - hosts: all
@@ -33,7 +33,7 @@ all:
 
 
 @pytest.fixture(scope="module")
-def ansible(tmp_path_factory):
+def ansible(tmp_path_factory: pytest.TempPathFactory):
     folder = tmp_path_factory.mktemp("play books")  # a blank in the path must not matter
     for name in ("ansible.cfg", "reap.yml"):
         (folder / name).write_text((resource("playbooks") / name).read_text())
@@ -43,7 +43,7 @@ def ansible(tmp_path_factory):
     return Ansible(folder, folder / "lab.yml")
 
 
-def play(ansible, folder, name="nap", **options):
+def play(ansible: Ansible, folder, name="nap", **options):
     variables = {"word": "hi", "nap": 0, "code": 0, **options.pop("variables", {})}
     settings = {"limit": "here", "timeout": 60, "progress": lambda _: None, **options}
     return ansible.play(name, variables=variables, folder=folder, **settings)
@@ -53,7 +53,7 @@ def asleep(seconds: str) -> bool:
     return subprocess.run(["pgrep", "-f", f"^sleep {seconds}$"], stdout=subprocess.DEVNULL).returncode == 0
 
 
-def test_tasks_become_progress_and_results(ansible, tmp_path):
+def test_tasks_become_progress_and_results(ansible: Ansible, tmp_path: Path) -> None:
     said = []
     played = play(ansible, tmp_path / "a b", progress=said.append)
     assert said == ["saying a word", "napping"]
@@ -65,7 +65,7 @@ def test_tasks_become_progress_and_results(ansible, tmp_path):
         played.result("singing")
 
 
-def test_a_failed_task_is_an_error_or_data(ansible, tmp_path):
+def test_a_failed_task_is_an_error_or_data(ansible: Ansible, tmp_path: Path) -> None:
     with pytest.raises(InfrastructureError, match="the task 'napping' failed on 'here'"):
         play(ansible, tmp_path, variables={"code": 3})
     played = play(ansible, tmp_path, variables={"code": 3}, check=False)
@@ -73,14 +73,14 @@ def test_a_failed_task_is_an_error_or_data(ansible, tmp_path):
     assert played.failed.result["rc"] == 3
 
 
-def test_what_ansible_cannot_run_is_infrastructure(ansible, tmp_path):
+def test_what_ansible_cannot_run_is_infrastructure(ansible: Ansible, tmp_path: Path) -> None:
     with pytest.raises(InfrastructureError, match="could not be run"):
         play(ansible, tmp_path, name="broken")
     with pytest.raises(InfrastructureError):
         play(ansible, tmp_path, limit="nobody")
 
 
-def test_the_deadline_ends_everything(ansible, tmp_path):
+def test_the_deadline_ends_everything(ansible: Ansible, tmp_path: Path) -> None:
     started = time.monotonic()
     with pytest.raises(InfrastructureError, match="did not end within 8 s"):
         play(ansible, tmp_path, variables={"nap": 98761}, timeout=8)
@@ -88,7 +88,9 @@ def test_the_deadline_ends_everything(ansible, tmp_path):
     assert time.monotonic() - started < 60
 
 
-def test_a_request_to_stop_ends_everything_here_and_there(sshd, ansible, tmp_path):  # noqa: F811
+def test_a_request_to_stop_ends_everything_here_and_there(
+    sshd: Server, ansible: Ansible, tmp_path: Path
+) -> None:
     begun = []
     stopping = Ansible(ansible.playbooks, ansible.inventory, stop=lambda: asleep("98762"))
     with pytest.raises(Interrupted):
@@ -104,7 +106,7 @@ def test_a_request_to_stop_ends_everything_here_and_there(sshd, ansible, tmp_pat
     assert not asleep("98762")
 
 
-def test_no_connection_outlives_its_play(sshd, ansible, tmp_path):  # noqa: F811
+def test_no_connection_outlives_its_play(sshd: Server, ansible: Ansible, tmp_path: Path) -> None:
     played = play(ansible, tmp_path, limit="bed", connection=sshd.host)
     assert played.result("saying a word")["stdout"].strip() == "hi"
     deadline = time.monotonic() + 5  # the server notices a moment later
@@ -113,12 +115,12 @@ def test_no_connection_outlives_its_play(sshd, ansible, tmp_path):  # noqa: F811
     assert sshd.connections() == []
 
 
-def test_an_unreachable_host_is_infrastructure(sshd, ansible, tmp_path):  # noqa: F811
+def test_an_unreachable_host_is_infrastructure(sshd: Server, ansible: Ansible, tmp_path: Path) -> None:
     with pytest.raises(InfrastructureError, match="cannot reach 'bed'"):
         play(ansible, tmp_path, limit="bed", connection=sshd.with_(port=free_port()))
 
 
-def test_the_labs_inventory_is_read_and_remembered(ansible, tmp_path):
+def test_the_labs_inventory_is_read_and_remembered(ansible: Ansible, tmp_path: Path) -> None:
     lab = read_lab(ansible.inventory, tmp_path)
     assert [bed.name for bed in lab.testbeds] == ["bed"]
     assert lab.builder("here").connection.local
@@ -127,14 +129,14 @@ def test_the_labs_inventory_is_read_and_remembered(ansible, tmp_path):
     assert time.monotonic() - started < 0.2
 
 
-def test_a_broken_inventory_names_its_line(tmp_path):
+def test_a_broken_inventory_names_its_line(tmp_path: Path) -> None:
     (tmp_path / "lab.yml").write_text("all:\n  hosts: [\n")
     with pytest.raises(RequestError, match=r"lab\.yml:\d+: not valid YAML"):
         read_lab(tmp_path / "lab.yml")
 
 
 @pytest.mark.parametrize("path", sorted(resource("playbooks").glob("*.yml")), ids=lambda p: Path(p).stem)
-def test_every_shipped_playbook_is_accepted_by_ansible(path, tmp_path):
+def test_every_shipped_playbook_is_accepted_by_ansible(path, tmp_path: Path) -> None:
     import sys
 
     subprocess.run(

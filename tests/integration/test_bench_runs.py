@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_search_benchmark_runs_a_cell(tmp_path):
+def test_the_search_benchmark_runs_a_cell(tmp_path: Path) -> None:
     words = [
         *(sys.executable, "-m", "tests.bench.search.run", "--only", "n 128", "--trials", "10"),
         *("--no-rivals", "--jobs", "1", "--out", str(tmp_path)),

@@ -36,9 +36,6 @@ class Bench:
         self.lab = fake.a_lab(model=EXACT)
         self.faults: Faults | None = None
         self.budget: Budget | None = None
-        monkeypatch.setenv("PERFBISECT_STATE_DIR", str(self.state))
-        monkeypatch.setenv("PERFBISECT_CACHE_DIR", str(folder / "cache"))
-        monkeypatch.chdir(folder)
         monkeypatch.setattr(accept, "accept", self._accept)
         monkeypatch.setattr(wiring, "services", self._services)
         monkeypatch.setattr(wiring, "source", lambda settings, repo: FakeSource(self.lab.graph))
@@ -57,8 +54,8 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
-    yield Bench(tmp_path, monkeypatch)
+def bench(own_folders: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    yield Bench(own_folders, monkeypatch)
     logging.getLogger("dbos").handlers.clear()  # they hold pytest's captured stderr, which is closed now
 
 

@@ -3,6 +3,7 @@
 import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -17,23 +18,23 @@ from bisector.ports import Needs
 from bisector.resources import resource
 from bisector.schemas.lab import lab_from_inventory
 from bisector.schemas.workload.workload import load_workload
-from tests.support.loopback_sshd import free_port, sshd  # noqa: F401
+from tests.support.loopback_sshd import Server, free_port
 from tests.support.workload_jobs import shell_job
 
 ALIVE = {"crashed": lambda: None, "on_leave": lambda: None, "boot_seconds": 0.0}
 
 
-def quiet(_):
+def quiet(_) -> None:
     pass
 
 
-def deploying(sshd, job, folder, progress=quiet, **changes):  # noqa: F811
+def deploying(sshd: Server, job, folder, progress=quiet, **changes):
     ansible = Ansible(resource("playbooks"), default_inventory())
     workdir = str(folder / "remote")
     return Deployment(ansible, "bed", sshd.with_(**changes), job, folder, progress, workdir=workdir)
 
 
-def test_pipe_test_is_deployed_and_measured(sshd, tmp_path):  # noqa: F811
+def test_pipe_test_is_deployed_and_measured(sshd: Server, tmp_path: Path) -> None:
     job = replace(
         workload_job(load_workload("pipe-test"), tmp_path / "job"), run=("pipe-test", "2000"), settle=0
     )
@@ -51,7 +52,7 @@ def test_pipe_test_is_deployed_and_measured(sshd, tmp_path):  # noqa: F811
         session.leave()
 
 
-def test_the_payload_is_built_once_and_guarded(tmp_path):
+def test_the_payload_is_built_once_and_guarded(tmp_path: Path) -> None:
     workload = load_workload("pipe-test")
     first = workload_job(workload, tmp_path)
     assert workload_job(workload, tmp_path) == first
@@ -62,7 +63,7 @@ def test_the_payload_is_built_once_and_guarded(tmp_path):
         workload_job(workload, tmp_path)
 
 
-def test_another_kernel_than_the_one_under_test_voids_the_boot(sshd, tmp_path):  # noqa: F811
+def test_another_kernel_than_the_one_under_test_voids_the_boot(sshd: Server, tmp_path: Path) -> None:
     job = shell_job(tmp_path, "echo real: 1")
     with pytest.raises(InfrastructureError, match="another kernel") as caught:
         deploying(sshd, job, tmp_path / "boot").start_session(
@@ -71,7 +72,7 @@ def test_another_kernel_than_the_one_under_test_voids_the_boot(sshd, tmp_path): 
     assert "expected feed" in caught.value.details
 
 
-def test_a_cut_connection_is_a_lost_testbed(sshd, tmp_path):  # noqa: F811
+def test_a_cut_connection_is_a_lost_testbed(sshd: Server, tmp_path: Path) -> None:
     session = deploying(sshd, shell_job(tmp_path, "sleep 30; echo real: 1"), tmp_path / "boot").start_session(
         None, **ALIVE
     )
@@ -81,7 +82,7 @@ def test_a_cut_connection_is_a_lost_testbed(sshd, tmp_path):  # noqa: F811
     session.leave()
 
 
-def test_a_cut_connection_after_a_panic_is_the_kernels(sshd, tmp_path):  # noqa: F811
+def test_a_cut_connection_after_a_panic_is_the_kernels(sshd: Server, tmp_path: Path) -> None:
     session = deploying(sshd, shell_job(tmp_path, "sleep 30; echo real: 1"), tmp_path / "boot").start_session(
         None, **ALIVE
     )
@@ -94,7 +95,9 @@ def test_a_cut_connection_after_a_panic_is_the_kernels(sshd, tmp_path):  # noqa:
     session.leave()
 
 
-def test_a_testbed_that_does_not_answer_is_infrastructure_and_a_panic_the_kernels(sshd, tmp_path):  # noqa: F811
+def test_a_testbed_that_does_not_answer_is_infrastructure_and_a_panic_the_kernels(
+    sshd: Server, tmp_path: Path
+) -> None:
     job = shell_job(tmp_path, "echo real: 1")
     with pytest.raises(InfrastructureError, match="cannot reach 'bed'"):
         deploying(sshd, job, tmp_path / "one", port=free_port()).start_session(None, **ALIVE)
@@ -103,7 +106,7 @@ def test_a_testbed_that_does_not_answer_is_infrastructure_and_a_panic_the_kernel
         deploying(sshd, job, tmp_path / "two", port=free_port()).start_session(None, **dead)
 
 
-def test_a_cancelled_deployment_ends_quickly(sshd, tmp_path):  # noqa: F811
+def test_a_cancelled_deployment_ends_quickly(sshd: Server, tmp_path: Path) -> None:
     waiting = deploying(sshd, shell_job(tmp_path, "echo real: 1"), tmp_path / "boot")
     time.sleep(1.0)
     started = time.monotonic()
@@ -115,7 +118,7 @@ def test_a_cancelled_deployment_ends_quickly(sshd, tmp_path):  # noqa: F811
 # --- machines that are booted over SSH; this one must not be, so its boot playbook does nothing here --------
 
 
-def machine(sshd, tmp_path, **variables):  # noqa: F811
+def machine(sshd: Server, tmp_path: Path, **variables):
     (tmp_path / "playbooks").mkdir()
     for name in ("ansible.cfg", "deploy.yml", "reap.yml", "action_plugins", "roles"):
         (tmp_path / "playbooks" / name).symlink_to(resource("playbooks") / name)
@@ -144,13 +147,15 @@ def machine(sshd, tmp_path, **variables):  # noqa: F811
     return SSHTestbed(spec, Ansible(tmp_path / "playbooks", tmp_path / "lab.yml"))
 
 
-def test_a_machine_that_does_not_reboot_is_infrastructure(sshd, tmp_path):  # noqa: F811
+def test_a_machine_that_does_not_reboot_is_infrastructure(sshd: Server, tmp_path: Path) -> None:
     job = shell_job(tmp_path, "echo real: 1")
     with pytest.raises(InfrastructureError, match="'metal' did not reboot within 3 s"):
         machine(sshd, tmp_path).boot(running_kernel(), job, tmp_path / "boot", quiet)
 
 
-def test_a_machine_that_reboots_is_measured(sshd, tmp_path, monkeypatch):  # noqa: F811
+def test_a_machine_that_reboots_is_measured(
+    sshd: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ids = iter(["before", "before", "after"])
     monkeypatch.setattr(SSHTestbed, "_boot_id", lambda self: next(ids))
     job = shell_job(tmp_path, "echo real: 1")
@@ -160,7 +165,7 @@ def test_a_machine_that_reboots_is_measured(sshd, tmp_path, monkeypatch):  # noq
     session.leave()
 
 
-def test_a_device_that_cannot_be_used_is_refused_before_anything_boots(sshd, tmp_path):  # noqa: F811
+def test_a_device_that_cannot_be_used_is_refused_before_anything_boots(sshd: Server, tmp_path: Path) -> None:
     bed = machine(sshd, tmp_path, perfbisect_block_device="/dev/null")
     job = replace(shell_job(tmp_path, "echo real: 1"), needs=Needs(block_device=1 << 30))
     with pytest.raises(RequestError, match="/dev/null of the testbed 'metal' cannot be used: it is no block"):
@@ -168,7 +173,7 @@ def test_a_device_that_cannot_be_used_is_refused_before_anything_boots(sshd, tmp
     assert not (tmp_path / "boot" / "ansible").exists()
 
 
-def test_a_panic_on_the_machines_console_is_the_kernels(sshd, tmp_path):  # noqa: F811
+def test_a_panic_on_the_machines_console_is_the_kernels(sshd: Server, tmp_path: Path) -> None:
     bed = machine(
         sshd, tmp_path, perfbisect_console=["sh", "-c", "sleep 1; echo Kernel panic - not syncing: no"]
     )
@@ -179,7 +184,7 @@ def test_a_panic_on_the_machines_console_is_the_kernels(sshd, tmp_path):  # noqa
     assert "not syncing: no" in (tmp_path / "boot" / "console.log").read_text()
 
 
-def test_a_dead_machine_without_power_switch_stays_refused(sshd, tmp_path):  # noqa: F811
+def test_a_dead_machine_without_power_switch_stays_refused(sshd: Server, tmp_path: Path) -> None:
     bed = machine(sshd, tmp_path, ansible_port=free_port())
     job = shell_job(tmp_path, "echo real: 1")
     for _ in range(2):
@@ -187,7 +192,7 @@ def test_a_dead_machine_without_power_switch_stays_refused(sshd, tmp_path):  # n
             bed.boot(running_kernel(), job, tmp_path / "boot", quiet)
 
 
-def test_a_dead_machine_is_switched_before_it_is_given_up(sshd, tmp_path):  # noqa: F811
+def test_a_dead_machine_is_switched_before_it_is_given_up(sshd: Server, tmp_path: Path) -> None:
     cycle = ["touch", str(tmp_path / "cycled")]
     bed = machine(sshd, tmp_path, ansible_port=free_port(), perfbisect_power={"cycle": cycle})
     with pytest.raises(InfrastructureError, match="does not come back after a power cycle"):
@@ -195,6 +200,6 @@ def test_a_dead_machine_is_switched_before_it_is_given_up(sshd, tmp_path):  # no
     assert (tmp_path / "cycled").exists()
 
 
-def test_a_machine_needs_a_boot_method_and_a_key(sshd, tmp_path):  # noqa: F811
+def test_a_machine_needs_a_boot_method_and_a_key(sshd: Server, tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="has no boot method"):
         machine(sshd, tmp_path, perfbisect_boot_method=None)

@@ -13,12 +13,6 @@ from bisector.model.dag import CommitDag
 from bisector.model.records import CommitGraph
 from tests.support.small_git import SmallGit
 
-
-@pytest.fixture
-def small(tmp_path: Path) -> SmallGit:
-    return SmallGit(tmp_path / "linux")
-
-
 LINEAR = "a\nb: a\nc: b\nd: c\n"
 
 HISTORIES = {

@@ -2,6 +2,7 @@
 
 import random
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -15,7 +16,7 @@ def git(folder, *arguments, **more):
     )
 
 
-def make(folder, seed):
+def make(folder, seed: int):
     """Write a random history through fast-import; return parents by number and the ids."""
     choice = random.Random(seed)
     parents = [()]
@@ -38,7 +39,7 @@ def make(folder, seed):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_ancestors_equal_git(tmp_path, seed):
+def test_ancestors_equal_git(tmp_path: Path, seed: int) -> None:
     parents, ids = make(tmp_path, seed)
     graph = CommitGraph(tuple(ids), tuple(parents), (False, *[True] * 44), 0, 44)
     history = CommitDag(graph)

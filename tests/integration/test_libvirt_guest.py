@@ -41,13 +41,6 @@ def quiet(_: str) -> None:
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> Iterator[Path]:
-    """A state folder; whatever the test did, none of its guests is left."""
-    yield tmp_path / "state"
-    assert libvirt_connection._qemus(domain_prefix(tmp_path / "state")) == []
-
-
-@pytest.fixture
 def job(tmp_path: Path) -> Job:
     return shell_job(tmp_path, BUSY.format(count=2000), settle=0.2)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,13 +32,6 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Kernel:
     built = guests.kernel_without_disk(tmp_path_factory.mktemp("recipes"))
     assert built.userspace == "initramfs"
     return built
-
-
-@pytest.fixture
-def state(tmp_path: Path) -> Iterator[Path]:
-    """A state folder; whatever the test did, none of its guests is left."""
-    yield tmp_path / "state"
-    assert libvirt_connection._qemus(domain_prefix(tmp_path / "state")) == []
 
 
 @pytest.fixture

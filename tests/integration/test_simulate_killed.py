@@ -19,7 +19,7 @@ def workers(pid):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_its_workers_end_with_it(number, tmp_path):
+def test_its_workers_end_with_it(number, tmp_path: Path) -> None:
     words = ["simulate", "--effect", "2", "--run-noise", "2", "--trials", "5000", "--jobs", "2"]
     command = [str(Path(sys.executable).with_name("perfbisect")), *words]
     with (tmp_path / "out").open("w") as out, subprocess.Popen(command, stdout=out, stderr=out) as process:

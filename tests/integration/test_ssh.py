@@ -2,6 +2,7 @@
 
 import socket
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -9,10 +10,10 @@ from bisector.adapters.agent.result_files import fetch_over_ssh
 from bisector.adapters.system.channel import LineClosed, LineSilent
 from bisector.adapters.system.ssh import SSH, SSHRefused
 from bisector.errors import InfrastructureError
-from tests.support.loopback_sshd import free_port, keygen, known, sshd  # noqa: F401
+from tests.support.loopback_sshd import Server, free_port, keygen, known
 
 
-def test_runs_commands_with_their_output_and_code(sshd):  # noqa: F811
+def test_runs_commands_with_their_output_and_code(sshd: Server) -> None:
     with SSH(sshd.host) as ssh:
         lines = []
         ran = ssh.run(["sh", "-c", "echo out; echo more; printf end"], on_line=lines.append)
@@ -25,7 +26,7 @@ def test_runs_commands_with_their_output_and_code(sshd):  # noqa: F811
         assert ssh.run(["sh", "-c", "exit 7"], check=False).code == 7
 
 
-def test_files_of_a_run_are_brought_home(sshd, tmp_path):  # noqa: F811
+def test_files_of_a_run_are_brought_home(sshd: Server, tmp_path: Path) -> None:
     work, home = tmp_path / "work", tmp_path / "run-000.results"
     (work / "out" / "0").mkdir(parents=True)
     (work / "out" / "0" / "a b").write_bytes(bytes(range(256)) * 1000)
@@ -51,12 +52,12 @@ def test_files_of_a_run_are_brought_home(sshd, tmp_path):  # noqa: F811
             bring("out", home)
 
 
-def test_a_command_that_overstays_is_left(sshd):  # noqa: F811
+def test_a_command_that_overstays_is_left(sshd: Server) -> None:
     with SSH(sshd.host) as ssh, pytest.raises(InfrastructureError, match="did not end within 1 s"):
         ssh.run(["sleep", "30"], timeout=1)
 
 
-def test_a_conversation(sshd):  # noqa: F811
+def test_a_conversation(sshd: Server) -> None:
     with SSH(sshd.host) as ssh:
         line = ssh.talk(["cat"])
         line.send("hello")
@@ -68,12 +69,12 @@ def test_a_conversation(sshd):  # noqa: F811
             line.receive(5)
 
 
-def test_nobody_listens(sshd):  # noqa: F811
+def test_nobody_listens(sshd: Server) -> None:
     with pytest.raises(SSHRefused, match="does not answer"):
         SSH(sshd.with_(port=free_port()))
 
 
-def test_somebody_else_listens(sshd):  # noqa: F811
+def test_somebody_else_listens(sshd: Server) -> None:
     """QEMU's forwarded port accepts before the guest does, and closes again."""
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
@@ -83,7 +84,7 @@ def test_somebody_else_listens(sshd):  # noqa: F811
             SSH(sshd.with_(port=server.getsockname()[1]), timeout=2)
 
 
-def test_a_silent_port_is_left_in_time(sshd):  # noqa: F811
+def test_a_silent_port_is_left_in_time(sshd: Server) -> None:
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
         server.listen()
@@ -91,27 +92,27 @@ def test_a_silent_port_is_left_in_time(sshd):  # noqa: F811
             SSH(sshd.with_(port=server.getsockname()[1]), timeout=1)
 
 
-def test_an_unknown_host_key_is_not_accepted(sshd, tmp_path):  # noqa: F811
+def test_an_unknown_host_key_is_not_accepted(sshd: Server, tmp_path: Path) -> None:
     (tmp_path / "known_hosts").write_text("")
     with pytest.raises(InfrastructureError, match=r"host key of .* is not known") as caught:
         SSH(sshd.with_(known_hosts=tmp_path / "known_hosts"))
     assert "ssh-keyscan" in caught.value.cure
 
 
-def test_another_host_key_is_not_accepted(sshd, tmp_path):  # noqa: F811
+def test_another_host_key_is_not_accepted(sshd: Server, tmp_path: Path) -> None:
     keygen(tmp_path / "other")
     known(tmp_path / "known_hosts", sshd.host.port, tmp_path / "other.pub")
     with pytest.raises(InfrastructureError, match="shows another host key"):
         SSH(sshd.with_(known_hosts=tmp_path / "known_hosts"))
 
 
-def test_a_key_that_is_not_accepted(sshd, tmp_path):  # noqa: F811
+def test_a_key_that_is_not_accepted(sshd: Server, tmp_path: Path) -> None:
     keygen(tmp_path / "stranger")
     with pytest.raises(InfrastructureError, match="does not accept the key") as caught:
         SSH(sshd.with_(key=tmp_path / "stranger"))
     assert "authorized_keys" in caught.value.cure
 
 
-def test_a_missing_key_file(sshd, tmp_path):  # noqa: F811
+def test_a_missing_key_file(sshd: Server, tmp_path: Path) -> None:
     with pytest.raises(InfrastructureError, match="does not exist"):
         SSH(sshd.with_(key=tmp_path / "none"))

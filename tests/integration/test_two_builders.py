@@ -13,7 +13,7 @@ from bisector.adapters.build.builder import KernelBuilder
 from bisector.engine.build_queue import Builders
 from bisector.ports import Builder, BuildOrder, Kernel
 from bisector.resources import resource
-from tests.support.loopback_sshd import Server, sshd  # noqa: F401
+from tests.support.loopback_sshd import Server
 from tests.support.toy_kernel import BUILDERS, ToyHistory, tools_missing, write_recipes
 
 pytestmark = pytest.mark.skipif(bool(tools_missing()), reason=f"not installed: {tools_missing()}")
@@ -32,7 +32,7 @@ INVENTORY = (
 )
 
 
-def test_two_trials_build_at_once_on_two_machines(sshd: Server, tmp_path: Path) -> None:  # noqa: F811
+def test_two_trials_build_at_once_on_two_machines(sshd: Server, tmp_path: Path) -> None:
     history = ToyHistory.create(tmp_path / "repo")
     shas = [
         history.commit({"kernel/work.c": f"int work(int x) {{ return x + {n}; }}\n"}, f"change {n}")

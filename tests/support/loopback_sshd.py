@@ -1,13 +1,17 @@
 """A real OpenSSH server on a loopback port, with its own keys, for one test module."""
 
+from __future__ import annotations
+
 import os
 import shutil
 import signal
 import socket
 import subprocess
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,7 +38,7 @@ class Server:
     """The running server, and how to cut its connections."""
 
     host: SSHHost
-    process: subprocess.Popen
+    process: subprocess.Popen[bytes]
 
     def cut(self) -> None:
         """End every open connection, but not the server: as a dying machine does."""
@@ -46,14 +50,15 @@ class Server:
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
         return [int(pid) for pid in children.split()]
 
-    def with_(self, **changes) -> SSHHost:
+    def with_(self, **changes: Any) -> SSHHost:
         return replace(self.host, **changes)
 
 
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+        port: int = probe.getsockname()[1]
+        return port
 
 
 def keygen(path: Path) -> None:
@@ -65,11 +70,10 @@ def known(path: Path, port: int, public: Path) -> None:
     path.write_text(f"[127.0.0.1]:{port} {kind} {key}\n")
 
 
-@pytest.fixture(scope="module")
-def sshd(tmp_path_factory):
+def serve(folder: Path) -> Iterator[Server]:
+    """Yield the server and end it afterwards; skip where it cannot run. folder: for its keys and its log."""
     if SSHD is None or os.geteuid() != 0:
         pytest.skip("needs root and the Debian package openssh-server")
-    folder = tmp_path_factory.mktemp("sshd")
     keygen(folder / "host_key")
     keygen(folder / "key")
     port = free_port()

@@ -1,6 +1,7 @@
 """Measuring an A/A calibration through the ports: every boot is told when it ends."""
 
 import contextlib
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +14,7 @@ from bisector.testing.fake_testbed import FakeTestbed, job
 from bisector.testing.fakes import METRIC, FakeBuilder, FakeClock, Faults
 
 
-def calibrated(tmp_path, boots, faults=None):
+def calibrated(tmp_path: Path, boots, faults=None):
     graph = linear(3)
     lab = SyntheticLab(graph, LabModel(run_noise=1.0), {}, 1)
     kernel = FakeBuilder(lab, tmp_path).build(BuildOrder(graph.shas[1], "fake"), print)
@@ -35,7 +36,7 @@ def calibrated(tmp_path, boots, faults=None):
     return done
 
 
-def test_boots_go_round_the_testbeds_and_can_be_continued(tmp_path):
+def test_boots_go_round_the_testbeds_and_can_be_continued(tmp_path: Path) -> None:
     done = calibrated(tmp_path, range(4))
     assert [m.boot.testbed for m in done] == ["a", "b", "a", "b"]
     assert all(len(m.boot.values) == len(m.boot.at) == 5 for m in done)
@@ -44,11 +45,11 @@ def test_boots_go_round_the_testbeds_and_can_be_continued(tmp_path):
     assert len(calibrated(tmp_path, range(3, 4))) == 1
 
 
-def test_what_was_measured_before_a_testbed_died_is_told(tmp_path):
+def test_what_was_measured_before_a_testbed_died_is_told(tmp_path: Path) -> None:
     faults = Faults(boot={3: TestbedLost("gone")})
     assert len(calibrated(tmp_path, range(4), faults)) == 2
 
 
 @pytest.mark.parametrize("boots", [range(0), range(4, 4)])
-def test_nothing_to_do_is_nothing_done(tmp_path, boots):
+def test_nothing_to_do_is_nothing_done(tmp_path: Path, boots) -> None:
     assert calibrated(tmp_path, boots) == []

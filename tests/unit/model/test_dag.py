@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -33,7 +34,7 @@ def reachable(graph, start):
 
 @settings(max_examples=80, deadline=None)
 @given(graphs())
-def test_ancestors_masses_and_descendants(graph):
+def test_ancestors_masses_and_descendants(graph) -> None:
     history = CommitDag(graph)
     n = len(graph.shas)
     weights = np.random.default_rng(n).random(n)
@@ -48,7 +49,7 @@ def test_ancestors_masses_and_descendants(graph):
 
 @settings(max_examples=60, deadline=None)
 @given(graphs(), st.data())
-def test_partition_groups_exactly_what_tested_commits_cannot_tell_apart(graph, data):
+def test_partition_groups_exactly_what_tested_commits_cannot_tell_apart(graph, data) -> None:
     history = CommitDag(graph)
     n = len(graph.shas)
     tested = tuple(sorted(data.draw(st.sets(st.integers(0, n - 1), min_size=1, max_size=6))))
@@ -61,7 +62,7 @@ def test_partition_groups_exactly_what_tested_commits_cannot_tell_apart(graph, d
     assert np.isclose(classes.prior.sum(), 1)
 
 
-def test_sampled_masses_are_close(monkeypatch):
+def test_sampled_masses_are_close(monkeypatch: pytest.MonkeyPatch) -> None:
     from bisector.model import dag as module
 
     parents = [()]
@@ -78,7 +79,7 @@ def test_sampled_masses_are_close(monkeypatch):
     assert np.abs(sampled - exact).max() < 0.02 * 3000
 
 
-def test_fork_points_share_their_base():
+def test_fork_points_share_their_base() -> None:
     #   0 good, 1 an older fork point; 2-3 branch from 1; 4-5 from good; 6 merges
     graph = CommitGraph(
         tuple(f"{i:040x}" for i in range(7)),
@@ -96,7 +97,7 @@ def test_fork_points_share_their_base():
 
 @settings(max_examples=60, deadline=None)
 @given(graphs(), st.data())
-def test_a_lineage_is_the_ancestors_with_the_same_base(graph, data):
+def test_a_lineage_is_the_ancestors_with_the_same_base(graph, data) -> None:
     n = len(graph.shas)
     below = sorted(data.draw(st.sets(st.integers(1, n - 1), max_size=4)))
     below = sorted({0, *(a for b in below for a in reachable(graph, b))})

@@ -56,7 +56,7 @@ def histories(draw):
 
 @settings(max_examples=200, deadline=None)
 @given(histories(), st.integers(1, 7))
-def test_extend_equals_fold(records, step):
+def test_extend_equals_fold(records, step) -> None:
     state = fold(GRAPH, GOAL, ())
     for i in range(0, len(records), step):
         state = extend(state, records[i : i + step], idle="a")

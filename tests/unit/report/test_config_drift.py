@@ -24,7 +24,7 @@ def material(parents, options):
 LINE = ((), (0,), (1,), (2,), (3,))
 
 
-def test_a_change_is_told_with_the_shortest_stretch_that_holds_it():
+def test_a_change_is_told_with_the_shortest_stretch_that_holds_it() -> None:
     found = config_drift.find(
         material(
             LINE, {0: {"SMP": "y"}, 4: {"SMP": "y", "RT": "y"}, 2: {"SMP": "y"}, 3: {"SMP": "y", "RT": "y"}}
@@ -33,7 +33,7 @@ def test_a_change_is_told_with_the_shortest_stretch_that_holds_it():
     assert found == (config_drift.Drift("RT", "absent", "y", 2, 3, 1),)
 
 
-def test_an_option_that_comes_and_goes_is_told_twice_and_a_failed_build_not_at_all():
+def test_an_option_that_comes_and_goes_is_told_twice_and_a_failed_build_not_at_all() -> None:
     found = config_drift.find(material(LINE, {0: {"A": "y"}, 4: {"A": "y"}, 2: {"A": "m"}, 3: None}))
     assert [(d.before, d.after, d.last, d.first, d.commits) for d in found] == [
         ("y", "m", 0, 2, 2),
@@ -41,7 +41,7 @@ def test_an_option_that_comes_and_goes_is_told_twice_and_a_failed_build_not_at_a
     ]
 
 
-def test_branches_are_compared_with_their_own_ancestors_only():
+def test_branches_are_compared_with_their_own_ancestors_only() -> None:
     #     1 - 2
     #   /       \
     # 0 --- 3 --- 4
@@ -50,14 +50,14 @@ def test_branches_are_compared_with_their_own_ancestors_only():
     assert [(d.last, d.first, d.commits) for d in found] == [(0, 2, 2)]
 
 
-def test_what_kconfig_says_of_the_compiler_is_no_drift():
+def test_what_kconfig_says_of_the_compiler_is_no_drift() -> None:
     one, other = {"CC_VERSION_TEXT": "gcc 11", "A": "y"}, {"CC_VERSION_TEXT": "gcc 12", "A": "y"}
     found = material(LINE, {0: one, 4: other})
     assert config_drift.find(found) == ()
     assert "the same effective .config" in "\n".join(config_drift.lines(found))
 
 
-def test_many_changes_are_cut_in_the_text_and_whole_in_the_json():
+def test_many_changes_are_cut_in_the_text_and_whole_in_the_json() -> None:
     new = {f"OPTION_{i:02}": "y" for i in range(30)}
     found = material(LINE, {0: {"A": "y"}, 4: {"A": "y", **new}})
     text = config_drift.lines(found)
@@ -67,5 +67,5 @@ def test_many_changes_are_cut_in_the_text_and_whole_in_the_json():
     assert config_drift.render(found)[0]["first"] == "5" * 40
 
 
-def test_one_kernel_has_nothing_to_be_compared_with():
+def test_one_kernel_has_nothing_to_be_compared_with() -> None:
     assert config_drift.lines(material(LINE, {0: {"A": "y"}})) == []

@@ -39,13 +39,12 @@ def test_flagged_runs_are_no_samples() -> None:
 
 
 @pytest.fixture
-def kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Material:
+def kept(monkeypatch: pytest.MonkeyPatch, own_folders: Path) -> Material:
     material = demo()
     names = {"rt-00": 0, "rt-02": 2, "rt-03": 3, "rt-04": 4, "rt-01": 1}
-    monkeypatch.setenv("PERFBISECT_STATE_DIR", str(tmp_path))
-    monkeypatch.setattr(load_report, "find", lambda _, wanted: None)
-    monkeypatch.setattr(load_report, "material", lambda *_: material)
-    monkeypatch.setattr(load_report, "index", lambda _settings, _material, rev: names[rev])
+    monkeypatch.setattr(load_report, "find_bisection", lambda _, wanted: None)
+    monkeypatch.setattr(load_report, "load_material", lambda *_: material)
+    monkeypatch.setattr(load_report, "commit_index", lambda _settings, _material, rev: names[rev])
     return material
 
 

@@ -15,19 +15,19 @@ def told(untestable):
     return "\n".join(lines[start : lines.index("", start)])
 
 
-def test_many_with_one_reason_are_one_line_behind_those_that_stand_alone():
+def test_many_with_one_reason_are_one_line_behind_those_that_stand_alone() -> None:
     found = told({**dict.fromkeys(range(10, 50), "not a Linux tree"), 5: "does not compile"})
     assert found.splitlines()[0].endswith("(41)")
     assert found.index("does not compile") < found.index("40 commits, such as 00000000000a")
     assert found.count("not a Linux tree") == 1
 
 
-def test_a_few_with_one_reason_are_named():
+def test_a_few_with_one_reason_are_named() -> None:
     found = told({5: "does not boot", 7: "does not boot"})
     assert "000000000005: does not boot" in found
     assert "000000000007: does not boot" in found
 
 
-def test_more_reasons_than_fit_are_counted():
+def test_more_reasons_than_fit_are_counted() -> None:
     found = told({i: f"error {i}" for i in range(1, 31)})
     assert "and 10 more lines, all of them in report.json" in found

@@ -20,12 +20,12 @@ def listing(testbed=None, builder=None, **groups):
     }
 
 
-def test_reads_hosts_of_child_groups_once():
+def test_reads_hosts_of_child_groups_once() -> None:
     data = listing(testbeds={"hosts": ["bed"], "children": ["racks"]}, racks={"hosts": ["bed", "maker"]})
     assert [bed.name for bed in lab_from_inventory(data, PLACE).testbeds] == ["bed", "maker"]
 
 
-def test_how_a_host_is_reached_comes_from_ansibles_variables():
+def test_how_a_host_is_reached_comes_from_ansibles_variables() -> None:
     data = listing({"ansible_host": "10.0.0.5", "ansible_port": 2222, "ansible_ssh_private_key_file": "/k"})
     reach = lab_from_inventory(data, PLACE).testbed("bed").connection
     assert (reach.address, reach.port, reach.user, reach.key) == ("10.0.0.5", 2222, "root", Path("/k"))
@@ -46,20 +46,20 @@ def test_how_a_host_is_reached_comes_from_ansibles_variables():
         ({"perfbisect_kind": "ssh", "perfbisect_cmdline": "quiet"}, "needs root="),
     ],
 )
-def test_mistakes_name_host_and_variable(variables, words):
+def test_mistakes_name_host_and_variable(variables, words) -> None:
     with pytest.raises(RequestError) as caught:
         lab_from_inventory(listing(variables), PLACE)
     assert caught.value.message.startswith("/lab/hosts.yml: host 'bed': ")
     assert words in caught.value.message
 
 
-def test_a_lab_without_testbeds_is_refused():
+def test_a_lab_without_testbeds_is_refused() -> None:
     data = {"_meta": {"hostvars": {}}, "all": {}, "testbed": {"hosts": ["bed"]}}
     with pytest.raises(RequestError, match="'testbeds' has no host; did you mean 'testbed'"):
         lab_from_inventory(data, PLACE)
 
 
-def test_unknown_names_are_told_with_the_known_ones():
+def test_unknown_names_are_told_with_the_known_ones() -> None:
     lab = lab_from_inventory(listing(), PLACE)
     with pytest.raises(RequestError, match="no testbed 'bde'; did you mean 'bed'"):
         lab.testbed("bde")

@@ -21,7 +21,7 @@ def evidence(estimate, sd=0.01):
     st.booleans(),
     st.sampled_from([1.0, -1.0]),
 )
-def test_points_add_up_to_the_total(total, parts, log, sign):
+def test_points_add_up_to_the_total(total, parts, log, sign) -> None:
     scale = Scale(log, sign, 0.05, 10.0)
     split = attribute_total(evidence(total), [evidence(p) for p in parts], 0.05)
     *added, rest = add_up_changes(scale, split)
@@ -30,13 +30,13 @@ def test_points_add_up_to_the_total(total, parts, log, sign):
     assert all(p.low <= p.estimate <= p.high for p in (*added, rest))
 
 
-def test_a_second_loss_comes_on_top_of_the_first():
+def test_a_second_loss_comes_on_top_of_the_first() -> None:
     split = attribute_total(evidence(math.log(1.21)), [evidence(math.log(1.1))] * 2, 0.05)
     first, second, rest = add_up_changes(Scale(True, 1.0, 0.05, 1.0), split)
     assert (first.estimate, second.estimate, rest.estimate) == pytest.approx((0.1, 0.11, 0.0))
 
 
-def test_the_rest_is_less_sure_than_any_part():
+def test_the_rest_is_less_sure_than_any_part() -> None:
     split = attribute_total(evidence(0.3), [evidence(0.1), evidence(0.15)], 0.05)
     assert split.rest.sd == pytest.approx(0.01 * math.sqrt(3))
     assert split.rest.estimate == pytest.approx(0.05)

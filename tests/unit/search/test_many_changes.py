@@ -20,7 +20,7 @@ RUNS = 5e-5
 """Relative spread of runs under the instruction clock."""
 
 
-def history(seed, effects):
+def history(seed: int, effects):
     """Return (graph, level of each commit, relative change by commit); 7 in 10 commits are irrelevant."""
     draw = random.Random(seed)
     places = sorted(draw.sample(range(1, COMMITS + 1), len(effects)))
@@ -32,7 +32,7 @@ def history(seed, effects):
     return linear(COMMITS, weights=dict.fromkeys(irrelevant, 1e-4)), 100 * np.exp(np.cumsum(steps)), changes
 
 
-def search(seed, effects, threshold):
+def search(seed: int, effects, threshold):
     """Return the conclusion, the records, and the changes that reach the threshold."""
     graph, level, changes = history(seed, effects)
     noise = np.random.default_rng(seed)
@@ -42,7 +42,7 @@ def search(seed, effects, threshold):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_every_change_of_a_range_is_found_where_the_clock_is_exact(seed):
+def test_every_change_of_a_range_is_found_where_the_clock_is_exact(seed: int) -> None:
     """A drift in time was thought of there, too, and then one culprit was found, or none: 10 of 42."""
     end, records, changes = search(seed, SCHEDULER, 0.02)
     assert end.ending is Ending.CULPRITS
@@ -51,7 +51,7 @@ def test_every_change_of_a_range_is_found_where_the_clock_is_exact(seed):
 
 
 @pytest.mark.parametrize("seed", [3, 5, 23, 24])
-def test_what_is_too_unlikely_to_be_counted_does_not_end_a_search(seed):
+def test_what_is_too_unlikely_to_be_counted_does_not_end_a_search(seed: int) -> None:
     """Probabilities below the smallest number gave an unknown time to go, which is never worth it."""
     with np.errstate(all="raise", under="ignore"):
         end, _, changes = search(seed, SCHEDULER, 0.1)
@@ -59,7 +59,7 @@ def test_what_is_too_unlikely_to_be_counted_does_not_end_a_search(seed):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_nobody_is_blamed_for_a_background(seed):
+def test_nobody_is_blamed_for_a_background(seed: int) -> None:
     end, _, changes = search(seed, (0.2, 0.15), 0.05)
     assert {f.commits for f in end.culprits} == {(c,) for c in changes}
 
@@ -75,7 +75,7 @@ def measured(values):
     return records
 
 
-def test_what_two_culprits_explain_to_the_last_digit_leaves_room_for_a_third():
+def test_what_two_culprits_explain_to_the_last_digit_leaves_room_for_a_third() -> None:
     """Without it two commits that read the same were compared for ever: one had to be a culprit."""
     records = measured({0: 100.0, COMMITS: 110.0, 300: 100.0, 301: 120.0, 700: 120.0, 710: 110.0, 900: 110.0})
     graph = linear(COMMITS)
@@ -84,7 +84,7 @@ def test_what_two_culprits_explain_to_the_last_digit_leaves_room_for_a_third():
     assert any(n.walk or n.unit for n in noises)
 
 
-def test_the_one_commit_of_a_stretch_that_can_change_the_kernel_is_proven_without_another_build():
+def test_the_one_commit_of_a_stretch_that_can_change_the_kernel_is_proven_without_another_build() -> None:
     """A real search had 61 commits left, one of them relevant, and built six others before that one."""
     records = measured({0: 100.0, COMMITS: 120.0, 479: 100.0, 540: 120.0})
     irrelevant = set(range(480, 541)) - {500}

@@ -28,7 +28,7 @@ def measured(boots, clock="instructions", warmup=0):
 
 
 @pytest.mark.parametrize("warmup", [0, 1, 2])
-def test_repetitions_are_compared_with_the_same_repetition_whatever_the_warm_up(warmup):
+def test_repetitions_are_compared_with_the_same_repetition_whatever_the_warm_up(warmup) -> None:
     every = range(len(PATTERN))
     r = measured(
         [(0, 100.0, every), (0, 100.0, (0, 1)), (1, 103.0, (0, 1, 2)), (1, 103.0, every)], warmup=warmup
@@ -39,20 +39,20 @@ def test_repetitions_are_compared_with_the_same_repetition_whatever_the_warm_up(
     assert r.run_sd < 1e-3
 
 
-def test_a_flagged_first_repetition_leaves_the_others_comparable():
+def test_a_flagged_first_repetition_leaves_the_others_comparable() -> None:
     every = range(len(PATTERN))
     r = measured([(0, 100.0, every), (0, 100.0, (1, 2)), (1, 103.0, every), (1, 103.0, (2, 3))])
     assert r.location[1] == pytest.approx(r.location[0], abs=1e-9)
     assert r.location[3] == pytest.approx(r.location[2], abs=1e-9)
 
 
-def test_under_the_wall_clock_nothing_is_taken_away():
+def test_under_the_wall_clock_nothing_is_taken_away() -> None:
     r = measured([(0, 100.0, (0,)), (0, 100.0, (5,))], clock="wall")
     assert r.location[0] > r.location[1]
 
 
 @given(st.floats(-2, 2), st.sampled_from([1.0, -1.0]), st.booleans())
-def test_relative_turns_worse_units_into_what_the_user_reads(change, sign, log):
+def test_relative_turns_worse_units_into_what_the_user_reads(change, sign, log) -> None:
     scale = Scale(log, sign, 0.05, 50.0)
     i = scale.to_relative_change(change - 0.1, change, change + 0.1)
     assert isinstance(i, Interval)
@@ -64,7 +64,7 @@ def test_relative_turns_worse_units_into_what_the_user_reads(change, sign, log):
     ) == pytest.approx(change)
 
 
-def test_a_boot_of_one_run_is_no_outlier_where_boots_scatter():
+def test_a_boot_of_one_run_is_no_outlier_where_boots_scatter() -> None:
     offsets = [0.0, 0.1, -0.1, 0.2, -0.2, 0.4, -0.4, 4.0, -4.0, 5.0, -5.0, 6.0, -6.0, 9.0, 60.0]
     records = []
     for b, offset in enumerate(offsets):

@@ -36,7 +36,7 @@ from tests.support.searching import drive, goal, linear, step
 
 @pytest.mark.parametrize("clock", ["wall", "instructions"])
 @pytest.mark.parametrize("at", [1, 2, 17, 32])
-def test_finds_the_commit(clock, at):
+def test_finds_the_commit(clock, at) -> None:
     end, records, _ = drive(linear(32), goal(clock=clock), step(at))
     assert (end.ending, end.findings[0].commits) == (Ending.CULPRIT, (at,))
     assert end.findings[0].certified
@@ -45,7 +45,7 @@ def test_finds_the_commit(clock, at):
     assert len([r for r in records if isinstance(r, Built)]) <= 9
 
 
-def test_the_time_that_is_left_shrinks_through_search_and_proof():
+def test_the_time_that_is_left_shrinks_through_search_and_proof() -> None:
     _, _, (*decisions, _) = drive(linear(64), goal(clock="instructions"), step(17))
     left = [d.left for d in decisions if d.purpose == "search"]
     assert len(left) >= 5
@@ -55,14 +55,14 @@ def test_the_time_that_is_left_shrinks_through_search_and_proof():
     assert proof == sorted(proof, reverse=True)
 
 
-def test_equal_values_are_not_divided_by_zero():
+def test_equal_values_are_not_divided_by_zero() -> None:
     end, _, _ = drive(linear(16), goal(clock="instructions"), lambda c, run: 110.0 if c >= 9 else 100.0)
     assert end.findings[0].commits == (9,)
     same, _, _ = drive(linear(16), goal(clock="instructions"), lambda c, run: 100.0)
     assert same.ending is Ending.NOT_REPRODUCED
 
 
-def test_every_commit_differs_a_little_under_the_instruction_clock():
+def test_every_commit_differs_a_little_under_the_instruction_clock() -> None:
     def value(commit, run):
         return 100 * (1 + 0.004 * math.sin(7.1 * commit) + 0.19 * (commit >= 11)) * (1.2 - 0.1 * (run > 0))
 
@@ -71,20 +71,20 @@ def test_every_commit_differs_a_little_under_the_instruction_clock():
     assert len([r for r in records if isinstance(r, Booted)]) <= 14
 
 
-def test_swapped_ends_are_said():
+def test_swapped_ends_are_said() -> None:
     end, _, _ = drive(linear(16), goal(), step(9, -0.1))
     assert end.ending is Ending.NOT_REPRODUCED
     assert "swapped" in end.summary
 
 
-def test_higher_is_better():
+def test_higher_is_better() -> None:
     metric = Metric("real", "ops/s", "higher", Threshold(0.05))
     end, _, _ = drive(linear(16), dataclasses.replace(goal(), metric=metric), step(9, -0.1))
     assert end.findings[0].commits == (9,)
     assert end.findings[0].effect.estimate == pytest.approx(-0.1, abs=0.01)
 
 
-def test_negative_values_are_compared_plainly():
+def test_negative_values_are_compared_plainly() -> None:
     metric = Metric("real", "x", "lower", Threshold(0.05))
     end, _, _ = drive(
         linear(16), dataclasses.replace(goal(), metric=metric), lambda c, r: -100.0 + 10 * (c >= 5) + 0.01 * r
@@ -92,38 +92,38 @@ def test_negative_values_are_compared_plainly():
     assert end.findings[0].commits == (5,)
 
 
-def test_one_commit():
+def test_one_commit() -> None:
     end, _, _ = drive(linear(1), goal(), step(1))
     assert end.findings[0].commits == (1,)
 
 
-def test_empty_range():
+def test_empty_range() -> None:
     graph = CommitGraph(("a" * 40,), ((),), (False,), 0, 0)
     assert Planner().next(fold(graph, goal(), [])).ending is Ending.INCONCLUSIVE
 
 
-def test_untestable_neighbours_make_a_set():
+def test_untestable_neighbours_make_a_set() -> None:
     broken = {8, 9, 10}
     end, _, _ = drive(linear(16), goal(), lambda c, run: None if c in broken else step(9)(c, run))
     assert end.ending is Ending.CULPRIT_SET
     assert end.findings[0].commits == (8, 9, 10, 11)
 
 
-def test_all_untestable_makes_a_set_of_all():
+def test_all_untestable_makes_a_set_of_all() -> None:
     graph = linear(6, untestable=dict.fromkeys(range(1, 6), "skipped"))
     end, _, _ = drive(graph, goal(), step(3))
     assert end.ending is Ending.CULPRIT_SET
     assert end.findings[0].commits == (1, 2, 3, 4, 5, 6)
 
 
-def test_untestable_end():
+def test_untestable_end() -> None:
     graph = linear(6, untestable={6: "does not build"})
     end, _, _ = drive(graph, goal(), step(3))
     assert end.ending is Ending.INCONCLUSIVE
     assert "bad end" in end.summary
 
 
-def test_budget_too_small_for_the_ends_and_for_the_search():
+def test_budget_too_small_for_the_ends_and_for_the_search() -> None:
     small, _, _ = drive(linear(64), goal(budget=Budget(runs=2)), step(9))
     assert small.ending is Ending.INCONCLUSIVE
     assert "2 runs" in small.summary
@@ -133,7 +133,7 @@ def test_budget_too_small_for_the_ends_and_for_the_search():
     assert any(9 in f.commits for f in later.findings)
 
 
-def test_nan_is_no_sample():
+def test_nan_is_no_sample() -> None:
     def value(commit, run):
         return math.nan if run == 1 else step(9)(commit, run)
 
@@ -141,7 +141,7 @@ def test_nan_is_no_sample():
     assert end.findings[0].commits == (9,)
 
 
-def test_one_gross_outlier_changes_nothing():
+def test_one_gross_outlier_changes_nothing() -> None:
     def value(commit, run):
         return 134.0 if (commit, run) == (0, 1) else step(9)(commit, run)
 
@@ -149,13 +149,13 @@ def test_one_gross_outlier_changes_nothing():
     assert end.findings[0].commits == (9,)
 
 
-def test_threshold_larger_than_anything():
+def test_threshold_larger_than_anything() -> None:
     metric = Metric("real", "s", "lower", Threshold(5.0))
     end, _, _ = drive(linear(16), dataclasses.replace(goal(), metric=metric), step(9))
     assert end.ending is Ending.NOT_REPRODUCED
 
 
-def test_marks_are_followed():
+def test_marks_are_followed() -> None:
     end, _, _decisions = drive(linear(64), goal(), step(9))
     assert end.findings[0].commits == (9,)
     planner = Planner()
@@ -165,7 +165,7 @@ def test_marks_are_followed():
 
 @settings(max_examples=25, deadline=None)
 @given(st.sets(st.integers(1, 31)))
-def test_skipping_never_removes_a_culprit(skipped):
+def test_skipping_never_removes_a_culprit(skipped) -> None:
     graph, wanted, tested = linear(32), goal(), (0, 32, 16, 24)
     records = []
     for b, commit in enumerate(tested):
@@ -181,7 +181,7 @@ def test_skipping_never_removes_a_culprit(skipped):
     assert weights(marks) == pytest.approx(weights([]), abs=1e-12)
 
 
-def test_merge_base_that_is_bad():
+def test_merge_base_that_is_bad() -> None:
     # 0 is the merge base; 1 is good (fixed there); 2..4 lead to bad
     graph = CommitGraph(
         tuple(f"{i:040x}" for i in range(5)),
@@ -195,7 +195,7 @@ def test_merge_base_that_is_bad():
     assert end.ending is Ending.FIXED_ON_GOOD_SIDE
 
 
-def test_a_merge_is_proven_against_each_of_its_parents():
+def test_a_merge_is_proven_against_each_of_its_parents() -> None:
     parents = ((), *[(0,)] * 4, (1, 2, 3, 4), (5,))
     graph = CommitGraph(tuple(f"{i:040x}" for i in range(7)), parents, (False, *[True] * 6), 0, 6)
     end, _, _ = drive(graph, goal(), step(5))
@@ -204,7 +204,7 @@ def test_a_merge_is_proven_against_each_of_its_parents():
     assert end.findings[0].note == "a merge, proven against each of its 4 parents"
 
 
-def test_two_culprits_add_up():
+def test_two_culprits_add_up() -> None:
     def value(commit, run):
         return (
             100.0 * (1 + 0.1 * (commit >= 5) + 0.12 * (commit >= 20)) * (1 + 0.001 * ((run * 7919) % 5 - 2))
@@ -217,7 +217,7 @@ def test_two_culprits_add_up():
     assert end.total.low <= 0.22 <= end.total.high
 
 
-def test_replay_gives_the_same_decisions():
+def test_replay_gives_the_same_decisions() -> None:
     graph, wanted = linear(64), goal()
     _, records, decisions = drive(graph, wanted, step(23))
     measures = [d for d in decisions if isinstance(d, Measure)]
@@ -229,7 +229,7 @@ def test_replay_gives_the_same_decisions():
     assert again == decisions[-1]
 
 
-def test_reasons_say_what_a_trial_brings():
+def test_reasons_say_what_a_trial_brings() -> None:
     _, _, decisions = drive(linear(64), goal(), step(23))
     reasons = [d.reason for d in decisions if isinstance(d, Measure)]
     assert reasons[0].startswith("verify that the ends differ")
@@ -251,7 +251,7 @@ def simulate(seeds, **more):
 
 
 @pytest.mark.timeout(900)  # much to compute, on machines that may be busy
-def test_the_known_trap():
+def test_the_known_trap() -> None:
     """Without references a posterior-median search locks into a wrong, nearly flat segmentation."""
     lab = {"build_seconds": 0.0, "boot_seconds": 0.0}
     judged = simulate(range(3), commits=64, noise=2.0, lab=lab)
@@ -259,14 +259,14 @@ def test_the_known_trap():
     assert sum(j.spent.runs for j in judged) / len(judged) < 500
 
 
-def test_transient_is_found_with_scan():
+def test_transient_is_found_with_scan() -> None:
     pair = (Culprit(2.0, 20), Culprit(-2.0, 45))
     judged = simulate(range(2), noise=0.5, culprits=pair, scan=True)
     assert all(j.verdict == "correct" for j in judged)
 
 
 @pytest.mark.parametrize("seed", [8460147692890830636, 3745271136416238336])
-def test_ends_that_do_not_differ_are_never_called_a_loss_that_is_spread(seed):
+def test_ends_that_do_not_differ_are_never_called_a_loss_that_is_spread(seed: int) -> None:
     pair = (Culprit(2.0, 300), Culprit(-2.0, 700))
     lab = LabModel(run_noise=2.0, build_seconds=20, boot_seconds=5, run_seconds=1)
     scenario = Scenario(commits=1024, culprits=pair, threshold=1.0, scan=True, lab=lab)
@@ -274,7 +274,7 @@ def test_ends_that_do_not_differ_are_never_called_a_loss_that_is_spread(seed):
 
 
 @pytest.mark.parametrize(("at", "offset"), [(6, 0.05), (2, -0.045)])
-def test_a_branch_of_unknown_offset_is_told_from_the_merge_that_brings_it(at, offset):
+def test_a_branch_of_unknown_offset_is_told_from_the_merge_that_brings_it(at, offset) -> None:
     # 0 good - 4 - 5 - 6 merge - 7 bad; the branch 1 - 2 - 3 lacks part of the history of good, 1 is below it
     graph = CommitGraph(
         tuple(f"{i:040x}" for i in range(8)),
@@ -296,7 +296,7 @@ def test_a_branch_of_unknown_offset_is_told_from_the_merge_that_brings_it(at, of
 
 
 @pytest.mark.timeout(900)
-def test_small_calibration():
+def test_small_calibration() -> None:
     """Wrong among confident at most alpha, as far as a few dozen trials can tell."""
     judged = []
     for k, lab in enumerate(
@@ -316,12 +316,12 @@ def test_small_calibration():
     assert sum(j.right for j in judged) >= 0.85 * len(judged)
 
 
-def test_no_culprit_is_not_reproduced():
+def test_no_culprit_is_not_reproduced() -> None:
     judged = simulate(range(10), culprits=(Culprit(0.0),))
     assert sum(j.verdict == "not_reproduced" for j in judged) >= 9
 
 
-def test_a_loss_spread_over_many_commits_has_its_curve():
+def test_a_loss_spread_over_many_commits_has_its_curve() -> None:
     """Forty commits of 1% each: none reaches the threshold of 5%."""
 
     def value(commit, run):
@@ -337,7 +337,7 @@ def test_a_loss_spread_over_many_commits_has_its_curve():
         assert level.low <= 1.01**commit - 1 <= level.high
 
 
-def test_under_an_exact_clock_ends_that_do_not_differ_are_known_to_differ_by_little():
+def test_under_an_exact_clock_ends_that_do_not_differ_are_known_to_differ_by_little() -> None:
     end, _, _ = drive(
         linear(16), goal(clock="instructions"), lambda commit, run: 100.0 * (1 + 7e-5 * (run % 3))
     )
@@ -348,14 +348,14 @@ def test_under_an_exact_clock_ends_that_do_not_differ_are_known_to_differ_by_lit
 @pytest.mark.parametrize(
     ("compiled", "cached", "cost"), [(0, 0, 60.0), (0, 2, 30.0), (0, 10, 10.0), (2, 2, 20.0), (9, 0, 30.0)]
 )
-def test_a_build_is_expected_to_cost_less_where_kernels_came_from_the_cache(compiled, cached, cost):
+def test_a_build_is_expected_to_cost_less_where_kernels_came_from_the_cache(compiled, cached, cost) -> None:
     builds = [Built(c, True, 30.0, f"k{c}") for c in range(compiled)]
     builds += [Built(c, True, 0.1, f"k{c}", cached=True) for c in range(compiled, compiled + cached)]
     graph = linear(20)
     assert SearchContext(fold(graph, goal(), builds), CommitDag(graph)).build_cost == pytest.approx(cost)
 
 
-def test_what_is_known_before_the_end_names_what_is_proven():
+def test_what_is_known_before_the_end_names_what_is_proven() -> None:
     values = {c: 100.0 * (1 + 0.1 * (c >= 20) + 0.2 * (c >= 45)) for c in range(65)}
     end, records, _ = drive(
         linear(64), goal(), lambda c, run: values[c] * (1 + 0.001 * ((run * 7919) % 5 - 2))
@@ -383,7 +383,7 @@ def exact(*steps):
 
 
 @pytest.mark.parametrize("effect", [0.035, 0.04, 0.044, 0.046, 0.047, 0.048])
-def test_a_change_just_below_the_threshold_is_settled_and_the_search_goes_on(effect):
+def test_a_change_just_below_the_threshold_is_settled_and_the_search_goes_on(effect) -> None:
     """A real search was about to compare two commits 4.7% apart for ever, with a threshold of 5%."""
     steps = ((11, 0.12), (40, effect))
     end, records, _ = drive(linear(64), goal(clock="instructions"), exact(*steps))
@@ -395,7 +395,7 @@ def test_a_change_just_below_the_threshold_is_settled_and_the_search_goes_on(eff
     assert end.total.estimate == pytest.approx(1.12 * (1 + effect) - 1, rel=1e-3)
 
 
-def test_a_loss_without_a_commit_that_reaches_the_threshold_names_the_one_that_nearly_does():
+def test_a_loss_without_a_commit_that_reaches_the_threshold_names_the_one_that_nearly_does() -> None:
     end, records, _ = drive(linear(64), goal(clock="instructions"), exact((11, 0.045), (40, 0.012)))
     assert end.ending is Ending.SPREAD
     assert end.culprits == ()
@@ -407,7 +407,7 @@ def test_a_loss_without_a_commit_that_reaches_the_threshold_names_the_one_that_n
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3, 4])
-def test_what_hides_in_the_noise_is_not_searched_for_at_any_price(seed):
+def test_what_hides_in_the_noise_is_not_searched_for_at_any_price(seed: int) -> None:
     """With a threshold of a tenth of the effect another culprit cannot be excluded, nor found."""
     culprit = (Culprit(effect=2.0, place=100),)
     scenario = Scenario(commits=256, culprits=culprit, threshold=0.2, lab=LabModel(run_noise=2.0))
@@ -418,7 +418,7 @@ def test_what_hides_in_the_noise_is_not_searched_for_at_any_price(seed):
 
 
 @pytest.mark.parametrize("seed", [1, 4, 8, 12])
-def test_binaries_that_scatter_by_half_of_the_effect_blame_nobody_else(seed):
+def test_binaries_that_scatter_by_half_of_the_effect_blame_nobody_else(seed: int) -> None:
     """With smaller spreads in the grid alone each of these seeds blamed a wrong commit."""
     lab = LabModel(run_noise=0.3, build_noise=1.0)
     found = one(Scenario(commits=128, culprits=(Culprit(effect=2.0, place=None),), lab=lab), seed)

@@ -68,7 +68,7 @@ points = st.lists(st.tuples(st.integers(0, 12), st.floats(-0.3, 0.3)), min_size=
 
 @settings(max_examples=60, deadline=None)
 @given(points)
-def test_sums_to_one(given_points):
+def test_sums_to_one(given_points) -> None:
     posterior = compute_posterior(design(CommitDag(linear(12)), read(given_points)), NOISES)
     assert posterior.none + posterior.single.sum() + posterior.pair.sum() == np.float64(1) or math.isclose(
         posterior.none + posterior.single.sum() + posterior.pair.sum(), 1, abs_tol=1e-9
@@ -80,7 +80,7 @@ def test_sums_to_one(given_points):
 
 @settings(max_examples=40, deadline=None)
 @given(points, st.randoms(use_true_random=False))
-def test_invariant_to_the_order_of_visits_and_the_names_of_commits(given_points, random):
+def test_invariant_to_the_order_of_visits_and_the_names_of_commits(given_points, random) -> None:
     dag = CommitDag(linear(12))
     shuffled = list(given_points)
     random.shuffle(shuffled)
@@ -111,7 +111,7 @@ def test_invariant_to_the_order_of_visits_and_the_names_of_commits(given_points,
 
 
 @pytest.mark.parametrize("level", [0.0, 4.6, 1e3])
-def test_proven_culprits_that_no_cell_tells_apart(level):
+def test_proven_culprits_that_no_cell_tells_apart(level) -> None:
     """Before anything was measured between two proven culprits, both columns are the same."""
     given_points = [(c, level + y) for c, y in [(0, 0.0), (12, 0.1), (0, 0.01), (12, 0.12), (9, 0.11)]]
     readings = read(given_points)
@@ -122,7 +122,7 @@ def test_proven_culprits_that_no_cell_tells_apart(level):
     assert both.fits.beta[0, 1:].sum() == pytest.approx(one.fits.beta[0, 1], rel=1e-3)
 
 
-def test_single_culprit_equals_enumeration():
+def test_single_culprit_equals_enumeration() -> None:
     """Every class by hand: the marginal of y under one normal effect, a flat level and known noise."""
     given_points = [(0, 0.01), (12, 0.11), (6, 0.09), (3, 0.02), (6, 0.12), (9, 0.1)]
     p = design(CommitDag(linear(12)), read(given_points))
@@ -146,7 +146,7 @@ def test_single_culprit_equals_enumeration():
 
 @settings(max_examples=50, deadline=None)
 @given(st.integers(1, 11), st.integers(0, 10), st.floats(0.0, 0.045))
-def test_a_good_reading_never_raises_the_mass_of_ancestors(commit, seed, reading):
+def test_a_good_reading_never_raises_the_mass_of_ancestors(commit, seed: int, reading) -> None:
     """Levels and noise known (many readings at the ends), one culprit: the mass of 'contains' falls."""
     dag = CommitDag(linear(12))
     random = np.random.default_rng(seed)
@@ -168,21 +168,21 @@ def test_a_good_reading_never_raises_the_mass_of_ancestors(commit, seed, reading
     assert mass([*anchored, (commit, reading)]) <= mass(anchored) + 1e-6
 
 
-def test_equal_binaries_exclude_what_lies_between():
+def test_equal_binaries_exclude_what_lies_between() -> None:
     dag = CommitDag(linear(12))
     p = design(dag, read([(0, 0.0), (12, 0.1)]), same={5: 5, 8: 5})
     excluded = {int(c) for k in np.flatnonzero(p.prior == 0) for c in np.flatnonzero(p.classes.label == k)}
     assert excluded == {6, 7, 8}
 
 
-def test_marks_bind():
+def test_marks_bind() -> None:
     dag = CommitDag(linear(12))
     p = design(dag, read([(0, 0.0), (12, 0.1)]), marks={4: "good", 9: "bad"})
     left = {int(c) for k in np.flatnonzero(p.prior > 0) for c in np.flatnonzero(p.classes.label == k)}
     assert left == set(range(5, 10))
 
 
-def test_two_culprits_are_told_from_one():
+def test_two_culprits_are_told_from_one() -> None:
     dag = CommitDag(linear(12))
     levels = [0.0] * 4 + [0.1] * 5 + [0.2] * 4
     data = [(c, levels[c]) for c in (0, 2, 3, 4, 6, 8, 9, 12)] * 3
@@ -194,7 +194,7 @@ def test_two_culprits_are_told_from_one():
     assert posterior.marginal[label[9]] > 0.95
 
 
-def test_exact_data_do_not_divide_by_zero():
+def test_exact_data_do_not_divide_by_zero() -> None:
     dag = CommitDag(linear(12))
     data = read([(0, 0.0), (12, 0.1), (6, 0.1), (6, 0.1)], sd=1e-3)
     posterior = compute_posterior(design(dag, replace(data, run_sd=1e-3)), NOISES)

@@ -36,7 +36,7 @@ def looks(random, *, boot_sd, runs, run_sd=0.02, loss=0.0):
 @pytest.mark.parametrize(
     ("boot_sd", "runs"), [(0.0, 1), (0.04, 1), (0.12, 1), (0.2, 4)], ids=["none", "2x", "6x", "10x"]
 )
-def test_equal_ends_pass_no_more_often_than_alpha(boot_sd, runs):
+def test_equal_ends_pass_no_more_often_than_alpha(boot_sd, runs) -> None:
     random = np.random.default_rng(17)
     passed = sum(
         any(found.change > math.log(1 / ALPHA) for _, found in looks(random, boot_sd=boot_sd, runs=runs))
@@ -45,7 +45,7 @@ def test_equal_ends_pass_no_more_often_than_alpha(boot_sd, runs):
     assert passed <= ALLOWED
 
 
-def test_a_loss_of_the_threshold_is_denied_no_more_often_than_alpha():
+def test_a_loss_of_the_threshold_is_denied_no_more_often_than_alpha() -> None:
     random = np.random.default_rng(5)
     denied = sum(
         any(
@@ -58,7 +58,9 @@ def test_a_loss_of_the_threshold_is_denied_no_more_often_than_alpha():
 
 
 @pytest.mark.parametrize(("scatter", "expected"), [(False, 0.02), (True, 0.0)])
-def test_where_binaries_scatter_the_chosen_pair_of_them_proves_nothing(monkeypatch, scatter, expected):
+def test_where_binaries_scatter_the_chosen_pair_of_them_proves_nothing(
+    monkeypatch: pytest.MonkeyPatch, scatter, expected
+) -> None:
     """The ordinary binaries of two commits differ by 4%, those of another layout do not."""
     monkeypatch.setattr(confirmation, "binaries_scatter", lambda posterior: scatter)
     random = np.random.default_rng(2)

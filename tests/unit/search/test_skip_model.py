@@ -26,12 +26,12 @@ def chance(context):
     return skip_model.estimate_breakage(context, context.dag.weights).fails
 
 
-def test_nothing_is_suspected_before_a_failure_nor_for_what_was_skipped_beforehand():
+def test_nothing_is_suspected_before_a_failure_nor_for_what_was_skipped_beforehand() -> None:
     context = seen(100, [], [0, 100], untestable={50: "not Linux"})
     assert not chance(context).any()
 
 
-def test_the_chance_halves_at_the_geometric_mean_of_what_is_known():
+def test_the_chance_halves_at_the_geometric_mean_of_what_is_known() -> None:
     fails = chance(seen(100, [36], [0, 100]))
     assert fails[36 + 7] == pytest.approx(
         skip_model.SHARED_BREAKAGE_PROBABILITY / 2, abs=0.01
@@ -42,21 +42,21 @@ def test_the_chance_halves_at_the_geometric_mean_of_what_is_known():
     assert fails[0] == fails[100] == 0
 
 
-def test_a_second_failure_moves_the_next_try_out_by_a_factor():
+def test_a_second_failure_moves_the_next_try_out_by_a_factor() -> None:
     one = chance(seen(1000, [500], [0, 1000]))
     two = chance(seen(1000, [500, 540], [0, 1000]))
     assert one[600] < 0.3 < two[600]
     assert two[520] == skip_model.SHARED_BREAKAGE_PROBABILITY
 
 
-def test_a_commit_that_works_ends_the_stretch():
+def test_a_commit_that_works_ends_the_stretch() -> None:
     fails = chance(seen(1000, [500], [0, 510, 1000]))
     assert not fails[510:].any()
     assert 0 < fails[509] < 0.1 < fails[400]
 
 
 @given(st.integers(2, 200), st.data())
-def test_it_is_a_probability_and_falls_with_the_distance(n, data):
+def test_it_is_a_probability_and_falls_with_the_distance(n, data) -> None:
     places = data.draw(st.lists(st.integers(1, n - 1), unique=True, max_size=8))
     cut = data.draw(st.integers(0, len(places)))
     failed, worked = places[:cut], [0, n, *places[cut:]]
@@ -70,7 +70,7 @@ def test_it_is_a_probability_and_falls_with_the_distance(n, data):
 
 
 @pytest.mark.parametrize("length", [1, 10, 100, 400])
-def test_a_stretch_that_does_not_build_is_left_after_a_few_failures(length):
+def test_a_stretch_that_does_not_build_is_left_after_a_few_failures(length) -> None:
     """512 lies in the stretch, the culprit is 900: stepping one by one would try the whole stretch."""
     stretch = range(512 - length // 2, 512 - length // 2 + length)
     end, records, _ = drive(linear(1024), goal(), step(900), limit=200, unbuildable=stretch)

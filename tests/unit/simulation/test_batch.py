@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import json
+from pathlib import Path
 
 import pytest
 
@@ -23,7 +24,7 @@ CENTRE = Scenario(commits=64, culprits=(Culprit(2.0, 40),), lab=LabModel(run_noi
 class Scripted:
     """Plays actions in order, then concludes."""
 
-    def __init__(self, actions, conclusion=None):
+    def __init__(self, actions, conclusion=None) -> None:
         self.actions = iter(actions)
         self.conclusion = conclusion or Conclusion(Ending.INCONCLUSIVE, "end of the script")
         self.states = []
@@ -47,7 +48,7 @@ def answer(*commits, ending=Ending.CULPRIT):
     return Conclusion(ending, "", findings, confidence=0.97)
 
 
-def test_builds_are_kept_boots_live_on_and_everything_is_counted_by_purpose():
+def test_builds_are_kept_boots_live_on_and_everything_is_counted_by_purpose() -> None:
     script = Scripted([visit(0, 3, "verify"), visit(10, 2), stay(4), visit(0, 1), visit(10, 1)])
     trial = run_trial(CENTRE, 1, script)
     total = trial.total()
@@ -59,7 +60,7 @@ def test_builds_are_kept_boots_live_on_and_everything_is_counted_by_purpose():
     assert trial.state == fold(trial.lab.graph, CENTRE.goal, trial.state.records, idle="testbed-0")
 
 
-def test_testbeds_work_at_once_and_wait_for_the_builder():
+def test_testbeds_work_at_once_and_wait_for_the_builder() -> None:
     scenario = dataclasses.replace(CENTRE, testbeds=2)
     script = Scripted([visit(0, 10), visit(10, 10), visit(20, 1)])
     trial = run_trial(scenario, 1, script)
@@ -72,7 +73,7 @@ def test_testbeds_work_at_once_and_wait_for_the_builder():
     assert trial.total().builds == 3
 
 
-def test_untestable_commits_cost_what_they_cost_and_say_so():
+def test_untestable_commits_cost_what_they_cost_and_say_so() -> None:
     scenario = dataclasses.replace(CENTRE, lab=LabModel(untestable=0.5))
     lab = scenario.draw(1)[1]
     unbuilt = next(c for c, why in lab.untestable.items() if why == "build")
@@ -84,7 +85,7 @@ def test_untestable_commits_cost_what_they_cost_and_say_so():
     assert "does not boot" in trial.state.untestable[unbooted]
 
 
-def test_the_same_seed_gives_the_same_result_whatever_the_jobs():
+def test_the_same_seed_gives_the_same_result_whatever_the_jobs() -> None:
     small = Scenario(commits=4, lab=LabModel(run_noise=0.2))
     one = simulate(small, 6, 5)
     assert _timeless(one) == _timeless(simulate(small, 6, 5, jobs=2))
@@ -107,12 +108,12 @@ def _timeless(summary):
         (answer(40, 41, ending=Ending.CULPRITS), "wrong", False, True),
     ],
 )
-def test_judgement(conclusion, verdict, right, false):
+def test_judgement(conclusion, verdict, right, false) -> None:
     judged = judge(CENTRE, run_trial(CENTRE, 1, Scripted([], conclusion)))
     assert (judged.verdict, judged.right, judged.claim_wrong) == (verdict, right, false)
 
 
-def test_a_set_is_right_only_where_its_members_cannot_be_told_apart():
+def test_a_set_is_right_only_where_its_members_cannot_be_told_apart() -> None:
     scenario = dataclasses.replace(CENTRE, lab=LabModel(broken=3))
     lab = scenario.draw(2)[1]
     masked = sorted(lab.untestable)
@@ -128,7 +129,7 @@ def test_a_set_is_right_only_where_its_members_cannot_be_told_apart():
     assert judged((masked[0] - 1, *exact)).verdict == "wrong"
 
 
-def test_all_culprits_have_to_be_found_and_small_ones_may_be():
+def test_all_culprits_have_to_be_found_and_small_ones_may_be() -> None:
     scenario = dataclasses.replace(
         CENTRE, culprits=(Culprit(2.0, 10), Culprit(2.0, 50), Culprit(0.1, 30)), threshold=1.0
     )
@@ -139,14 +140,14 @@ def test_all_culprits_have_to_be_found_and_small_ones_may_be():
     assert list(verdicts.values()) == ["correct", "correct", "incomplete", "wrong"]
 
 
-def test_without_a_culprit_not_reproduced_is_right_and_improvements_are_no_regressions():
+def test_without_a_culprit_not_reproduced_is_right_and_improvements_are_no_regressions() -> None:
     for effect in (0.0, -2.0):
         scenario = dataclasses.replace(CENTRE, culprits=(Culprit(effect),), threshold=1.0)
         trial = run_trial(scenario, 1, Scripted([], answer(ending=Ending.NOT_REPRODUCED)))
         assert judge(scenario, trial).right
 
 
-def test_branched_histories_are_topological_connected_and_of_the_size_asked_for():
+def test_branched_histories_are_topological_connected_and_of_the_size_asked_for() -> None:
     for commits, seed in itertools.product((1, 2, 7, 300), range(5)):
         graph = branched(commits, seed)
         assert sum(graph.candidate) == commits
@@ -156,14 +157,14 @@ def test_branched_histories_are_topological_connected_and_of_the_size_asked_for(
     assert any(len(p) > 1 for p in branched(300, 1).parents)
 
 
-def test_threshold_defaults_to_half_the_smallest_effect_and_places_count_from_either_end():
+def test_threshold_defaults_to_half_the_smallest_effect_and_places_count_from_either_end() -> None:
     scenario = Scenario(commits=10, culprits=parse_culprits("first:2,last:-3,4:1"))
     assert scenario.limit == 0.5
     assert scenario.draw(1)[1].culprits == {1: 2.0, 10: -3.0, 4: 1.0}
     assert scenario.goal.metric.threshold.value == 0.005
 
 
-def test_the_report_matches_its_published_schema(tmp_path):
+def test_the_report_matches_its_published_schema(tmp_path: Path) -> None:
     summary = simulate(CENTRE, 2, 1)
     report = Report(seed=1, scenario=CENTRE.describe(), **summary.model_dump())
     data = json.loads(report.model_dump_json())
@@ -173,7 +174,7 @@ def test_the_report_matches_its_published_schema(tmp_path):
     assert sum(data[p] for p in parts) + data["sets"]["count"] == data["trials"] == 2
 
 
-def test_exact_binomial_interval():
+def test_exact_binomial_interval() -> None:
     # Clopper-Pearson for 8 of 10, as in every table of it
     s = share(8, 10)
     assert (round(s.low, 4), round(s.high, 4)) == (0.4439, 0.9748)
@@ -199,7 +200,7 @@ def test_exact_binomial_interval():
         lambda: simulate(CENTRE, 0, 1),
     ],
 )
-def test_wrong_requests_are_refused(make):
+def test_wrong_requests_are_refused(make) -> None:
     with pytest.raises(RequestError):
         make()
 
@@ -208,7 +209,7 @@ def test_wrong_requests_are_refused(make):
     "text",
     ["", "[]", "{}", '{"boots": []}', '{"boots": [[]]}', '{"boots": [[1, NaN]]}', '{"boots": [["1"]]}'],
 )
-def test_bad_sample_files_are_refused(tmp_path, text):
+def test_bad_sample_files_are_refused(tmp_path: Path, text) -> None:
     path = tmp_path / "samples.json"
     path.write_text(text)
     with pytest.raises(RequestError) as error:
@@ -216,7 +217,7 @@ def test_bad_sample_files_are_refused(tmp_path, text):
     assert str(path) in error.value.message
 
 
-def test_sample_files_are_read(tmp_path):
+def test_sample_files_are_read(tmp_path: Path) -> None:
     path = tmp_path / "samples.json"
     path.write_text('{"boots": [[1, 2.5], [3]]}')
     assert read_samples(path) == ((1.0, 2.5), (3.0,))

@@ -19,38 +19,38 @@ def measured(**settings):
 
 
 @pytest.mark.parametrize("kind", [k for k in NOISE_KINDS if k != "outliers"])
-def test_noise_has_the_stated_deviation_and_no_bias(kind):
+def test_noise_has_the_stated_deviation_and_no_bias(kind) -> None:
     values = measured(noise=kind, run_noise=2.0)
     tolerance = 0.15 if kind == "t3" else 0.04  # the variance of t3 has no variance of its own
     assert values.std() == pytest.approx(2.0, rel=tolerance)
     assert values.mean() == pytest.approx(100.0, abs=0.1)
 
 
-def test_outliers_come_on_top_of_the_stated_deviation():
+def test_outliers_come_on_top_of_the_stated_deviation() -> None:
     values = measured(noise="outliers", run_noise=1.0).ravel()
     far = values > 105
     assert far.mean() == pytest.approx(0.05, abs=0.01)
     assert values[~far].std() == pytest.approx(1.0, rel=0.03)
 
 
-def test_bimodal_modes_belong_to_boots():
+def test_bimodal_modes_belong_to_boots() -> None:
     values = measured(noise="bimodal", run_noise=2.0)
     assert values.mean(axis=1).std() == pytest.approx(0.8 * 2.0, rel=0.1)
     assert (values - values.mean(axis=1, keepdims=True)).std() == pytest.approx(0.6 * 2.0, rel=0.05)
 
 
-def test_ar1_correlates_neighbours_by_half():
+def test_ar1_correlates_neighbours_by_half() -> None:
     values = measured(noise="ar1", run_noise=1.0) - 100
     assert (values[:, 1:] * values[:, :-1]).mean() / (values**2).mean() == pytest.approx(0.5, abs=0.05)
 
 
-def test_lognormal_is_slow_tailed_and_higher_is_better_turns_the_tail_around():
+def test_lognormal_is_slow_tailed_and_higher_is_better_turns_the_tail_around() -> None:
     for better, sign in (("lower", 1), ("higher", -1)):
         z = measured(noise="lognormal", better=better).ravel() - 100
         assert sign * (z**3).mean() / z.std() ** 3 > 1.5
 
 
-def test_boot_and_build_noise_have_their_deviations():
+def test_boot_and_build_noise_have_their_deviations() -> None:
     values = measured(run_noise=0.0, boot_noise=3.0)
     assert values[:, 0].std() == pytest.approx(3.0, rel=0.1)
     assert (values == values[:, :1]).all()
@@ -60,13 +60,13 @@ def test_boot_and_build_noise_have_their_deviations():
     assert lab.boot(5, 0, "t", "x").run(0, 0.0) != lab.boot(5, 1, "t", "x").run(0, 0.0)
 
 
-def test_background_is_a_walk_of_the_stated_deviation_over_the_range():
+def test_background_is_a_walk_of_the_stated_deviation_over_the_range() -> None:
     model = LabModel(background=4.0)
     ends = [SyntheticLab(linear(64), model, {}, seed=s).truth(64) for s in range(400)]
     assert np.std(ends) == pytest.approx(4.0, rel=0.1)
 
 
-def test_drift_kinds():
+def test_drift_kinds() -> None:
     model = LabModel(run_noise=0, drift_size=2.0)  # a visit costs 26
     far = 26.0 * 100
 
@@ -86,7 +86,7 @@ def test_drift_kinds():
     assert (drifts("step", 0.0, 20) == 0).all()
 
 
-def test_draws_do_not_depend_on_the_order_of_calls():
+def test_draws_do_not_depend_on_the_order_of_calls() -> None:
     model = LabModel(run_noise=1, boot_noise=1, build_noise=1, drift="walk", drift_size=1)
     one, other = (SyntheticLab(linear(50), model, {20: 2.0}, seed=3) for _ in range(2))
     first = [one.boot(c, 0, "t", f"b{c}").run(k, 100.0 * k) for c in range(5) for k in range(3)]
@@ -94,7 +94,7 @@ def test_draws_do_not_depend_on_the_order_of_calls():
     assert sorted(first) == sorted(again)
 
 
-def test_the_culprit_shifts_its_descendants_only():
+def test_the_culprit_shifts_its_descendants_only() -> None:
     graph = branched(200, seed=5)
     culprit = next(i for i in range(20, 200) if graph.candidate[i] and len(graph.parents[i]) == 1)
     lab = SyntheticLab(graph, LabModel(), {culprit: 2.0}, seed=1)
@@ -102,7 +102,7 @@ def test_the_culprit_shifts_its_descendants_only():
         assert lab.truth(commit) == pytest.approx(2.0 if ancestors(graph, commit)[culprit] else 0.0)
 
 
-def test_commits_that_lack_good_are_offset_by_their_fork_point():
+def test_commits_that_lack_good_are_offset_by_their_fork_point() -> None:
     graph = branched(300, seed=5)
     lab = SyntheticLab(graph, LabModel(fork_offset=1.0), {}, seed=1)
     lacking = [c for c in range(len(graph.shas)) if not ancestors(graph, c)[graph.good]]
@@ -110,7 +110,7 @@ def test_commits_that_lack_good_are_offset_by_their_fork_point():
     assert lab.truth(graph.bad) == 0.0
 
 
-def test_same_binary_means_same_level_and_the_culprit_always_changes_it():
+def test_same_binary_means_same_level_and_the_culprit_always_changes_it() -> None:
     lab = SyntheticLab(linear(300), LabModel(inert=0.6, background=3.0), {150: 2.0}, seed=1)
     assert lab.binary(150) != lab.binary(149)
     same = [c for c in range(1, 301) if lab.binary(c) == lab.binary(c - 1)]
@@ -118,7 +118,7 @@ def test_same_binary_means_same_level_and_the_culprit_always_changes_it():
     assert all(lab.truth(c) == lab.truth(c - 1) for c in same)
 
 
-def test_untestable_share_and_broken_stretch_spare_the_ends():
+def test_untestable_share_and_broken_stretch_spare_the_ends() -> None:
     lab = SyntheticLab(linear(1000), LabModel(untestable=0.3), {500: 2.0}, seed=1)
     assert len(lab.untestable) == pytest.approx(300, abs=50)
     assert {"build", "boot"} == set(lab.untestable.values())
@@ -129,7 +129,7 @@ def test_untestable_share_and_broken_stretch_spare_the_ends():
         assert 12 not in lab.untestable
 
 
-def test_real_samples_are_resampled_around_the_level():
+def test_real_samples_are_resampled_around_the_level() -> None:
     lab = SyntheticLab(linear(1), LabModel(samples=((9.0, 10.0), (11.0, 10.0))), {1: 10.0}, seed=1)
     values = {round(lab.boot(0, 0, "t", str(b)).run(k, 0.0), 6) for b in range(20) for k in range(4)}
     assert values == {90.0, 100.0, 110.0}
@@ -147,7 +147,7 @@ def test_real_samples_are_resampled_around_the_level():
         {"noise": "pink"},
     ],
 )
-def test_impossible_worlds_are_refused(wrong):
+def test_impossible_worlds_are_refused(wrong) -> None:
     with pytest.raises(RequestError) as error:
         LabModel(**wrong)
     assert error.value.cure

@@ -30,20 +30,20 @@ def most(count, share):
         ("branches", Scenario(commits=32, history="branched", lab=LabModel(fork_offset=1.0, **LAB))),
     ],
 )
-def test_wrong_among_the_claims_is_at_most_alpha(name, scenario):
+def test_wrong_among_the_claims_is_at_most_alpha(name, scenario) -> None:
     result = simulate(scenario, TRIALS, seed=11)
     assert result.wrong_claims.count <= most(result.wrong_claims.of, ALPHA), result
     assert TRIALS - result.success_with_sets.count <= most(TRIALS, 0.1), result
 
 
-def test_of_two_culprits_both_are_found():
+def test_of_two_culprits_both_are_found() -> None:
     lab = LabModel(run_noise=2.0, build_seconds=20, boot_seconds=5, run_seconds=1)
     scenario = Scenario(commits=256, culprits=(Culprit(2.0),) * 2, threshold=1.0, lab=lab)
     result = simulate(scenario, TRIALS, seed=11)
     assert TRIALS - result.correct <= most(TRIALS, 0.1), result
 
 
-def test_a_history_without_a_culprit_is_not_accused():
+def test_a_history_without_a_culprit_is_not_accused() -> None:
     scenario = Scenario(commits=32, culprits=(Culprit(0.0),), threshold=2.0, lab=LabModel(**LAB))
     result = simulate(scenario, TRIALS, seed=11)
     assert TRIALS - result.not_reproduced <= most(TRIALS, ALPHA), result

@@ -1,6 +1,7 @@
 """A/A analysis: what was put into the data comes out again."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from bisector.stats.aa_analysis import Boot, calibrate
 from bisector.stats.variance_components import runs_per_boot, smallest_effect
 
 
-def boots(count=12, runs=10, seed=1, pace=30.0, **settings):
+def boots(count=12, runs=10, seed: int = 1, pace=30.0, **settings):
     lab = SyntheticLab(linear(1), LabModel(**settings), {}, seed)
     result = []
     for b in range(count):
@@ -27,7 +28,7 @@ def analysed(data, **options):
     return calibrate(data, np.random.default_rng(1), **options)
 
 
-def test_variance_components_are_recovered_and_their_limits_hold_the_truth():
+def test_variance_components_are_recovered_and_their_limits_hold_the_truth() -> None:
     inside = {"run": 0, "boot": 0}
     estimates = []
     for seed in range(60):
@@ -41,13 +42,13 @@ def test_variance_components_are_recovered_and_their_limits_hold_the_truth():
     assert min(inside.values()) >= 51  # 95% of 60 is 57; below 51 happens once in 300 times
 
 
-def test_runs_of_one_boot_are_not_independent_and_the_alarm_rate_says_so():
+def test_runs_of_one_boot_are_not_independent_and_the_alarm_rate_says_so() -> None:
     rates = [analysed(boots(seed=s, run_noise=1.0, boot_noise=1.0)) for s in range(8)]
     assert np.mean([c.naive_alarms for c in rates]) > 0.3
     assert np.mean([c.alarms for c in rates]) < 0.08
 
 
-def test_drift_is_found_with_its_size_and_is_no_boot_effect():
+def test_drift_is_found_with_its_size_and_is_no_boot_effect() -> None:
     c = analysed(boots(run_noise=0.2, drift="linear", drift_size=10.0))
     per_hour = 10.0 / 100 / (100 * 26 / 3600)
     assert c.drifts
@@ -58,7 +59,7 @@ def test_drift_is_found_with_its_size_and_is_no_boot_effect():
     assert still <= 12  # 5 expected
 
 
-def test_modes_are_seen_and_whether_boots_or_runs_have_them():
+def test_modes_are_seen_and_whether_boots_or_runs_have_them() -> None:
     c = analysed(boots(count=20, seed=3, run_noise=2.0, noise="bimodal"))
     assert c.modes is None or c.modes.by_boot  # 2.9 deviations apart: on the edge of what can be told
     wide = [
@@ -77,7 +78,7 @@ def test_modes_are_seen_and_whether_boots_or_runs_have_them():
     assert sum(analysed(boots(seed=s)).modes is not None for s in range(40)) <= 1
 
 
-def test_an_outlier_is_reported():
+def test_an_outlier_is_reported() -> None:
     data = boots()
     data[3] = Boot("t", (*data[3].values[:-1], 134.0), data[3].at)
     c = analysed(data)
@@ -85,7 +86,7 @@ def test_an_outlier_is_reported():
     assert any("far off" in w for w in c.warnings)
 
 
-def test_smallest_effect_is_shown_with_the_stated_power():
+def test_smallest_effect_is_shown_with_the_stated_power() -> None:
     random = np.random.default_rng(1)
     boots_a_side, runs, run_sd, boot_sd = 6, 5, 1.0, 0.5
     effect = smallest_effect(run_sd, boot_sd, boots_a_side, runs, 0.05)
@@ -95,7 +96,7 @@ def test_smallest_effect_is_shown_with_the_stated_power():
     assert shown.mean() == pytest.approx(0.95, abs=0.006)
 
 
-def test_boots_whose_spread_was_not_seen_are_not_taken_to_be_equal():
+def test_boots_whose_spread_was_not_seen_are_not_taken_to_be_equal() -> None:
     # Seen in a guest under the instruction clock: three boots, spread 0% with an interval up to 0.04%.
     values = (
         (0.155433, 0.155427, 0.155446, 0.155405),
@@ -123,12 +124,12 @@ def test_boots_whose_spread_was_not_seen_are_not_taken_to_be_equal():
         (1.0, 0.001, 25.0, 64),
     ],
 )
-def test_runs_per_boot(run_sd, boot_sd, boot_cost, expected):
+def test_runs_per_boot(run_sd, boot_sd, boot_cost, expected) -> None:
     # sqrt(boot cost / run cost) run_sd / boot_sd
     assert runs_per_boot(run_sd, boot_sd, boot_cost, 1.0) == expected
 
 
-def test_equal_values_and_negative_values_are_no_trouble():
+def test_equal_values_and_negative_values_are_no_trouble() -> None:
     c = analysed([Boot("t", (5.0, 5.0), (0.0, 1.0))] * 4)
     assert c.run_sd.estimate == c.boot_sd.estimate == 0.0
     assert any("all values are equal" in w for w in c.warnings)
@@ -137,7 +138,7 @@ def test_equal_values_and_negative_values_are_no_trouble():
     assert c.run_sd.estimate == pytest.approx(0.02, rel=0.2)
 
 
-def test_the_pattern_of_repetitions_is_no_noise_under_the_instruction_clock():
+def test_the_pattern_of_repetitions_is_no_noise_under_the_instruction_clock() -> None:
     data = boots(run_noise=0.0, clock="instructions")
     assert analysed(data).run_sd.estimate > 0.01
     assert analysed(data, by_repetition=True).run_sd.estimate == pytest.approx(0.0, abs=1e-12)
@@ -152,12 +153,12 @@ def test_the_pattern_of_repetitions_is_no_noise_under_the_instruction_clock():
         [Boot("t", (1.0, math.nan), (0.0, 1.0))] * 2,
     ],
 )
-def test_too_little_or_broken_data_is_refused(data):
+def test_too_little_or_broken_data_is_refused(data) -> None:
     with pytest.raises(RequestError):
         analysed(data)
 
 
-def test_what_is_stored_comes_back_as_the_planners_prior(tmp_path):
+def test_what_is_stored_comes_back_as_the_planners_prior(tmp_path: Path) -> None:
     path = calibrations.path_of(tmp_path, "pipe-test", "guest 1/a", "time")
     assert calibrations.load_known(tmp_path, "pipe-test", ["guest 1/a"], "time") is None
     kept = calibrations.StoredCalibration({"commit": "abc"})

@@ -2,6 +2,7 @@
 
 import io
 import tarfile
+from pathlib import Path
 
 import pytest
 
@@ -23,7 +24,7 @@ def member(name, kind=tarfile.REGTYPE, link=""):
     return info
 
 
-def test_files_and_folders(tmp_path):
+def test_files_and_folders(tmp_path: Path) -> None:
     sent = archive(
         tmp_path / "a.tar",
         (member("./out", tarfile.DIRTYPE), b""),
@@ -40,13 +41,13 @@ def test_files_and_folders(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["/etc/cron.d/x", "../x", "out/../../x"])
-def test_nothing_lands_elsewhere(name, tmp_path):
+def test_nothing_lands_elsewhere(name, tmp_path: Path) -> None:
     with pytest.raises(InfrastructureError, match="lies outside"):
         unpack(archive(tmp_path / "a.tar", (member(name), b"x")), tmp_path / "home")
     assert not (tmp_path / "x").exists()
 
 
-def test_half_an_archive(tmp_path):
+def test_half_an_archive(tmp_path: Path) -> None:
     whole = archive(tmp_path / "a.tar", (member("out"), b"x" * 100_000)).read_bytes()
     (tmp_path / "half.tar").write_bytes(whole[:50_000])
     with pytest.raises(InfrastructureError, match="cannot be unpacked"):

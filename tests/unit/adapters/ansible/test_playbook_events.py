@@ -1,5 +1,7 @@
 """What the end of a playbook means."""
 
+from pathlib import Path
+
 import pytest
 
 from bisector.adapters.ansible.playbook_events import Events, Played, judge
@@ -7,7 +9,7 @@ from bisector.errors import InfrastructureError
 
 
 @pytest.mark.parametrize(("log", "told"), [("ERROR! no such role\n", "no such role"), (None, "left no log")])
-def test_a_playbook_that_could_not_be_run_is_broken_infrastructure(tmp_path, log, told):
+def test_a_playbook_that_could_not_be_run_is_broken_infrastructure(tmp_path: Path, log, told) -> None:
     """Also where somebody emptied the cache folder meanwhile, its log with it."""
     events = Events("build.yml", tmp_path / "build.log", lambda _: None, None)
     events.close()

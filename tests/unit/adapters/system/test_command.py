@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
+from typing import Never
 
 import pytest
 
@@ -19,7 +21,7 @@ def asleep(seconds: str) -> bool:
     return subprocess.run(["pgrep", "-f", f"^sleep {seconds}$"], stdout=subprocess.DEVNULL).returncode == 0
 
 
-def test_a_command_run_to_its_end_gives_its_code_and_all_it_printed(tmp_path):
+def test_a_command_run_to_its_end_gives_its_code_and_all_it_printed(tmp_path: Path) -> None:
     done = run_command(
         ["sh", "-c", "cat; pwd; echo $WORD >&2; exit 4"],
         stdin="in\n",
@@ -33,7 +35,7 @@ def test_a_command_run_to_its_end_gives_its_code_and_all_it_printed(tmp_path):
     assert "the reason" in error.value.details
 
 
-def test_a_command_that_overstays_its_deadline_is_ended_with_its_group():
+def test_a_command_that_overstays_its_deadline_is_ended_with_its_group() -> None:
     with pytest.raises(InfrastructureError, match="'sh' did not end within 1 s"):
         run_command(["sh", "-c", "sleep 87650 & sleep 87650"], timeout=1)
     assert not asleep("87650")
@@ -42,7 +44,7 @@ def test_a_command_that_overstays_its_deadline_is_ended_with_its_group():
 @pytest.mark.parametrize(
     "start", [run_command, Conversation, lambda argv, **more: stream_command(argv, print, **more)]
 )
-def test_what_cannot_be_started_says_why(tmp_path, start):
+def test_what_cannot_be_started_says_why(tmp_path: Path, start) -> None:
     with pytest.raises(InfrastructureError, match="the program 'no-such-tool' is not installed") as error:
         start(["no-such-tool"])
     assert "doctor" in error.value.cure
@@ -55,20 +57,20 @@ def test_what_cannot_be_started_says_why(tmp_path, start):
         start([tmp_path / "data"])
 
 
-def test_lines_come_in_order_with_the_code():
+def test_lines_come_in_order_with_the_code() -> None:
     lines = []
     code = stream_command(["sh", "-c", "echo a; echo b >&2; printf 'c\\377'; exit 4"], lines.append)
     assert (lines, code) == (["a", "b", "c\ufffd"], 4)
 
 
-def test_the_deadline_ends_what_left_the_group_and_ignores_requests():
+def test_the_deadline_ends_what_left_the_group_and_ignores_requests() -> None:
     script = "(setsid sh -c 'trap \"\" TERM; exec sleep 87651' &) ; sleep 87651"
     with pytest.raises(InfrastructureError, match="did not end within 1 s"):
         stream_command(["sh", "-c", script], print, timeout=1)
     assert not asleep("87651")
 
 
-def test_a_stop_is_seen_soon():
+def test_a_stop_is_seen_soon() -> None:
     started = time.monotonic()
     with pytest.raises(Interrupted):
         stream_command(["sleep", "87652"], print, stop=lambda: time.monotonic() > started + 0.2)
@@ -76,15 +78,15 @@ def test_a_stop_is_seen_soon():
     assert not asleep("87652")
 
 
-def test_a_daemon_that_keeps_the_pipe_does_not_hold_us_up_and_is_ended():
+def test_a_daemon_that_keeps_the_pipe_does_not_hold_us_up_and_is_ended() -> None:
     started = time.monotonic()
     assert stream_command(["sh", "-c", "setsid sleep 87653 &"], print) == 0
     assert time.monotonic() - started < 5
     assert not asleep("87653")
 
 
-def test_an_error_of_the_reader_ends_the_command():
-    def refuse(_):
+def test_an_error_of_the_reader_ends_the_command() -> None:
+    def refuse(_) -> Never:
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
@@ -92,7 +94,7 @@ def test_an_error_of_the_reader_ends_the_command():
     assert not asleep("87654")
 
 
-def test_what_a_killed_process_left_is_found_and_what_lives_is_spared():
+def test_what_a_killed_process_left_is_found_and_what_lives_is_spared() -> None:
     code = (
         "from bisector.adapters.system.command import stream_command; stream_command(['sleep', '{}'], print)"
     )
@@ -113,7 +115,7 @@ def test_what_a_killed_process_left_is_found_and_what_lives_is_spared():
         alive.wait()
 
 
-def test_what_is_between_two_programs_is_ended_too(tmp_path):
+def test_what_is_between_two_programs_is_ended_too(tmp_path: Path) -> None:
     again = tmp_path / "again"
     again.write_text('#!/bin/sh\nexec "$0"\n')
     again.chmod(0o755)
@@ -129,7 +131,7 @@ def test_what_is_between_two_programs_is_ended_too(tmp_path):
             child.wait()
 
 
-def test_a_conversation():
+def test_a_conversation() -> None:
     line = Conversation(["cat"])
     line.send("hello")
     assert line.receive(5) == "hello"
@@ -143,7 +145,7 @@ def test_a_conversation():
         line.receive(1)
 
 
-def test_a_conversation_with_a_program_that_ends():
+def test_a_conversation_with_a_program_that_ends() -> None:
     line = Conversation(["sh", "-c", "echo last"])
     assert line.receive(5) == "last"
     with pytest.raises(LineClosed):

@@ -1,6 +1,7 @@
 """`perfbisect simulate` and `perfbisect calibrate` as a user calls them."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +12,7 @@ from bisector.stats.aa_analysis import Boot, calibrate
 SMALL = ["simulate", "--commits", "4", "--run-noise", "0.1", "--trials", "3", "--jobs", "1"]
 
 
-def test_json_holds_what_was_asked_and_what_came_out_and_repeats(capsys):
+def test_json_holds_what_was_asked_and_what_came_out_and_repeats(capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*SMALL, "--json"]) == 0
     first = json.loads(capsys.readouterr().out)
     assert first["trials"] == 3
@@ -25,13 +26,13 @@ def test_json_holds_what_was_asked_and_what_came_out_and_repeats(capsys):
     assert first == again
 
 
-def test_the_schema_is_printed_without_simulating(capsys):
+def test_the_schema_is_printed_without_simulating(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["simulate", "--schema", "--trials", "1000000"]) == 0
     schema = json.loads(capsys.readouterr().out)
     assert {"trials", "correct", "wrong", "success", "cost", "scenario"} <= set(schema["properties"])
 
 
-def test_a_budget_too_small_for_the_ends_is_an_honest_ending(capsys):
+def test_a_budget_too_small_for_the_ends_is_an_honest_ending(capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*SMALL, "--max-runs", "2"]) == 0
     out = capsys.readouterr().out
     assert "3 of 3  (within the budget)" in out
@@ -39,14 +40,14 @@ def test_a_budget_too_small_for_the_ends_is_an_honest_ending(capsys):
     assert out.split("mean stated confidence")[1].split()[0] == "none"
 
 
-def test_text_names_the_parts_of_the_cost(capsys):
+def test_text_names_the_parts_of_the_cost(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(SMALL) == 0
     out = capsys.readouterr().out
     assert "right answers" in out
     assert "verify" in out
 
 
-def test_every_option_is_understood(capsys, tmp_path):
+def test_every_option_is_understood(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     samples = tmp_path / "samples.json"
     samples.write_text('{"boots": [[1.0, 1.001, 0.999], [1.002, 1.0]]}')
     options = (
@@ -83,14 +84,16 @@ def test_every_option_is_understood(capsys, tmp_path):
         ("--repo .", "--repo, --good and --bad together"),
     ],
 )
-def test_wrong_requests_end_with_1_and_say_what_would_be_right(options, words, capsys):
+def test_wrong_requests_end_with_1_and_say_what_would_be_right(
+    options, words, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run([*SMALL, *options.split()]) == 1
     shown = capsys.readouterr()
     assert shown.out == ""
     assert words in shown.err
 
 
-def test_a_calibration_is_shown_with_its_warnings(tmp_path):
+def test_a_calibration_is_shown_with_its_warnings(tmp_path: Path) -> None:
     import numpy as np
 
     random = np.random.default_rng(1)
@@ -105,6 +108,6 @@ def test_a_calibration_is_shown_with_its_warnings(tmp_path):
     assert json.loads(json.dumps(data(result)))["boots"] == 5
 
 
-def test_calibrate_refuses_what_shows_nothing(capsys):
+def test_calibrate_refuses_what_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["calibrate", "--workload", "pipe-test", "--boots", "1"]) == 1
     assert "at least two boots" in capsys.readouterr().err

@@ -39,7 +39,7 @@ def refuse(folder: Path, text: str) -> RequestError:
     return caught.value
 
 
-def test_minimal_manifest_has_defaults(tmp_path):
+def test_minimal_manifest_has_defaults(tmp_path: Path) -> None:
     workload = load_workload(str(write(tmp_path, GOOD)))
     assert workload.name == "toy"
     assert workload.metric().threshold == Threshold(0.05, relative=True)
@@ -47,7 +47,7 @@ def test_minimal_manifest_has_defaults(tmp_path):
     assert workload.manifest.clocks == ("wall", "instructions")
 
 
-def test_environment_becomes_flat_settings(tmp_path):
+def test_environment_becomes_flat_settings(tmp_path: Path) -> None:
     text = GOOD + (
         "environment:\n  autogroup: on\n  aslr: off\n  cpus: 0-1\n  sysctl: {vm.swappiness: 10}\n"
         "  variables: {A: b}\n"
@@ -92,32 +92,32 @@ def test_environment_becomes_flat_settings(tmp_path):
         (("name: toy", "name: [toy"), ":", "not valid YAML"),
     ],
 )
-def test_mistakes_are_named(tmp_path, change, place, words):
+def test_mistakes_are_named(tmp_path: Path, change, place, words) -> None:
     error = refuse(tmp_path, GOOD.replace(*change))
     assert f"workload.yaml{place}" in error.message
     assert words in error.message
 
 
-def test_unknown_workload_names_the_nearest():
+def test_unknown_workload_names_the_nearest() -> None:
     with pytest.raises(RequestError) as caught:
         load_workload("pipetest")
     assert "did you mean 'pipe-test'?" in caught.value.message
 
 
-def test_unknown_metric_names_the_nearest():
+def test_unknown_metric_names_the_nearest() -> None:
     with pytest.raises(RequestError) as caught:
         load_workload("pipe-test").metric("rael")
     assert "did you mean 'real'?" in caught.value.message
 
 
-def test_clock_that_cannot_decide_is_refused(tmp_path):
+def test_clock_that_cannot_decide_is_refused(tmp_path: Path) -> None:
     workload = load_workload(str(write(tmp_path, GOOD + "clocks: [wall]\n")))
     workload.check_clock("wall")
     with pytest.raises(RequestError, match="cannot be decided by the clock 'instructions'"):
         workload.check_clock("instructions")
 
 
-def test_another_metric_may_decide_under_each_clock():
+def test_another_metric_may_decide_under_each_clock() -> None:
     workload = load_workload("db-aio")
     assert workload.metric(None, "instructions").name == "ticks_per_io"
     assert workload.metric(None, "wall").name == "iops"
@@ -139,18 +139,18 @@ def test_another_metric_may_decide_under_each_clock():
         ("requires: {programs: ['{root}/x']}\n", "'{root}' in '{root}/x ...' is no parameter"),
     ],
 )
-def test_results_that_cannot_be_had(more, said, tmp_path):
+def test_results_that_cannot_be_had(more, said, tmp_path: Path) -> None:
     error = refuse(tmp_path, GOOD + more)
     assert said in f"{error.message}\n{error.details}"
 
 
-def test_results_and_programs_of_a_manifest(tmp_path):
+def test_results_and_programs_of_a_manifest(tmp_path: Path) -> None:
     text = GOOD + "results: out\nparameters: {root: /opt/x}\nrequires: {programs: ['{root}/bin/x', gcc]}\n"
     manifest = load_workload(str(write(tmp_path, text))).manifest
     assert (manifest.results, manifest.programs()) == ("out", ("/opt/x/bin/x", "gcc"))
 
 
-def test_user_space_without_its_programs_is_refused(tmp_path):
+def test_user_space_without_its_programs_is_refused(tmp_path: Path) -> None:
     load_workload("db-aio").check_userspace("initramfs")
     with pytest.raises(RequestError, match="does not run on the user space 'initramfs'"):
         load_workload(str(write(tmp_path, GOOD))).check_userspace("initramfs")
@@ -165,11 +165,11 @@ def test_user_space_without_its_programs_is_refused(tmp_path):
         ("1e-3 s", Threshold(0.001, relative=False)),
     ],
 )
-def test_thresholds(text, expected):
+def test_thresholds(text, expected) -> None:
     assert parse_threshold(text, "s") == expected
 
 
-def test_shipped_workloads_load_and_their_samples_parse():
+def test_shipped_workloads_load_and_their_samples_parse() -> None:
     workloads = list_workloads()
     assert {"pipe-test", "db-aio", "poundtime/small", "mmtests", "lkp", "phoronix"} <= {
         workload.name for workload in workloads

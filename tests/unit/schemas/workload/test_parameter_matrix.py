@@ -37,13 +37,13 @@ def write(folder: Path, text: str) -> str:
     return str(place)
 
 
-def test_every_combination_of_lists_is_a_point():
+def test_every_combination_of_lists_is_a_point() -> None:
     found = points({"a": ("1", "2"), "b": ("x",), "c": ("3", "0.5x")})
     assert [point.label for point in found] == ["a=1,c=3", "a=1,c=0.5x", "a=2,c=3", "a=2,c=0.5x"]
     assert [point.limits for point in found] == [((3, 0.5),), (), ((3, 0.5),), ()]
 
 
-def test_metrics_are_named_by_point_and_one_decides(tmp_path):
+def test_metrics_are_named_by_point_and_one_decides(tmp_path: Path) -> None:
     workload = load_workload(write(tmp_path, MANIFEST))
     metrics = workload.manifest.expanded_metrics()
     assert [m.name for m in metrics] == ["real[threads=2]", "real[threads=9]", "real[threads=4x]"]
@@ -52,7 +52,7 @@ def test_metrics_are_named_by_point_and_one_decides(tmp_path):
     assert workload.metric("real[threads=9]").unit == "s"
 
 
-def test_the_runner_does_what_the_plan_says(tmp_path, monkeypatch):
+def test_the_runner_does_what_the_plan_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """4x is four times the CPUs this process may use; on one CPU 9 threads are more, and left out."""
     workload = load_workload(write(tmp_path, MANIFEST))
     job = payload.workload_job(workload, tmp_path / "job")
@@ -66,7 +66,7 @@ def test_the_runner_does_what_the_plan_says(tmp_path, monkeypatch):
     assert parse("key-value", done.stdout, job.metrics) == {"real[threads=2]": 2.0, "real[threads=4x]": 4.0}
 
 
-def test_a_failing_command_fails_the_run(tmp_path):
+def test_a_failing_command_fails_the_run(tmp_path: Path) -> None:
     workload = load_workload(write(tmp_path, MANIFEST.replace("calls: 100", "calls: 99")))
     job = payload.workload_job(workload, tmp_path / "job")
     done = subprocess.run(
@@ -80,7 +80,7 @@ def test_a_failing_command_fails_the_run(tmp_path):
     assert "./toy.sh ended with code 1" in done.stderr
 
 
-def test_a_point_that_must_be_there_is_missed():
+def test_a_point_that_must_be_there_is_missed() -> None:
     metrics = [
         MetricSpec("real[n=1]", "s", "real", False, "n=1"),
         MetricSpec("real[n=2]", "s", "real", False, "n=2"),
@@ -106,7 +106,7 @@ def test_a_point_that_must_be_there_is_missed():
         (("files:", "requires: {packages: [Fio]}\nfiles:"), "workload.yaml:10: 'requires.packages.0'"),
     ],
 )
-def test_mistakes_are_named(tmp_path, change, words):
+def test_mistakes_are_named(tmp_path: Path, change, words) -> None:
     with pytest.raises(RequestError) as caught:
         load_workload(write(tmp_path, MANIFEST.replace(*change)))
     assert words in caught.value.message

@@ -1,5 +1,7 @@
 """A new workload runs as it was written, and checking finds what is wrong with one."""
 
+from pathlib import Path
+
 import pytest
 
 from bisector.app.workload_check import check_workload
@@ -9,7 +11,7 @@ from bisector.schemas.workload.template import write_template
 from bisector.schemas.workload.workload import load_workload
 
 
-def test_a_new_workload_is_fit_as_it_is(tmp_path):
+def test_a_new_workload_is_fit_as_it_is(tmp_path: Path) -> None:
     folder = write_template("mine", tmp_path)
     assert len((folder / "workload.yaml").read_text().splitlines()) <= 10
     found = {finding.what: finding for finding in check_workload(load_workload(str(folder)))}
@@ -17,7 +19,7 @@ def test_a_new_workload_is_fit_as_it_is(tmp_path):
     assert "no" not in {finding.state for finding in found.values()}
 
 
-def test_a_sample_without_the_metric_and_a_failing_run_are_mistakes(tmp_path):
+def test_a_sample_without_the_metric_and_a_failing_run_are_mistakes(tmp_path: Path) -> None:
     folder = write_template("mine", tmp_path)
     (folder / "samples" / "old.txt").write_text("user: 1 s\n")
     (folder / "mine.sh").write_text("#!/bin/sh\necho lost >&2; exit 3\n")
@@ -28,19 +30,21 @@ def test_a_sample_without_the_metric_and_a_failing_run_are_mistakes(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["Mine", "../mine", "", "-x"])
-def test_names_that_cannot_be(tmp_path, name):
+def test_names_that_cannot_be(tmp_path: Path, name) -> None:
     with pytest.raises(RequestError, match="no name for a workload"):
         write_template(name, tmp_path)
 
 
-def test_nothing_is_overwritten(tmp_path):
+def test_nothing_is_overwritten(tmp_path: Path) -> None:
     write_template("mine", tmp_path)
     with pytest.raises(RequestError, match="is there already"):
         write_template("mine", tmp_path)
 
 
 @pytest.mark.parametrize(("number", "lines"), [(4, 1), (5, 6)])
-def test_a_run_of_many_metrics_is_a_list(tmp_path, capsys, number, lines):
+def test_a_run_of_many_metrics_is_a_list(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], number, lines
+) -> None:
     folder = write_template("mine", tmp_path)
     names = ["real", *(f"m{k}" for k in range(1, number))]
     rows = [f"  - {{name: {name}, unit: s, better: lower, threshold: 5%}}\n" for name in names[1:]]

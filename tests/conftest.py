@@ -1,0 +1,16 @@
+"""Fixtures for tests of every kind. Each run ends with what was skipped and why (-ra in pyproject.toml)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in tmp_path, with perfbisect's state and cache below it, and return it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PERFBISECT_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("PERFBISECT_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path

@@ -1,0 +1,33 @@
+"""Fixtures that several tests with real programs share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support import loopback_sshd
+from tests.support.small_git import SmallGit
+
+
+@pytest.fixture(scope="module")
+def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[loopback_sshd.Server]:
+    """An SSH server of this machine, with its own keys."""
+    yield from loopback_sshd.serve(tmp_path_factory.mktemp("sshd"))
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> SmallGit:
+    """An empty git repository, to be given a history."""
+    return SmallGit(tmp_path / "linux")
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Iterator[Path]:
+    """A state folder for guests; whatever the test did, none of its guests is left."""
+    from bisector.adapters.guest import libvirt_connection
+    from bisector.adapters.guest.libvirt_testbed import domain_prefix
+
+    yield tmp_path / "state"
+    assert libvirt_connection._qemus(domain_prefix(tmp_path / "state")) == []
