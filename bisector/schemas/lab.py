@@ -16,9 +16,9 @@ from pydantic import Field, ValidationError, model_validator
 
 from bisector.errors import RequestError
 from bisector.schemas.host_settings import HostSettings
-from bisector.schemas.loading import Spec, nearest
+from bisector.schemas.loading import Spec, nearest, refusal
 
-PREFIX = "perfbisect_"
+VARIABLE_PREFIX = "perfbisect_"
 
 TestbedKind = Literal["libvirt", "ssh", "local"]
 ClockChoice = Literal["auto", "wall", "instructions"]
@@ -193,29 +193,29 @@ N = TypeVar("N", TestbedSpec, BuilderSpec)
 def _checked(host: str, variables: Mapping[str, Any], model: type[V], shared: bool, inventory: Path) -> V:
     """Validate a host's prefixed variables; `shared`: it is in both groups, so the other's are fine too."""
     known = {name for owner in (TestbedVariables, BuilderVariables) for name in owner.model_fields}
-    own = {name.removeprefix(PREFIX): v for name, v in variables.items() if name.startswith(PREFIX)}
+    own = {
+        name.removeprefix(VARIABLE_PREFIX): v
+        for name, v in variables.items()
+        if name.startswith(VARIABLE_PREFIX)
+    }
     allowed = known if shared else set(model.model_fields)
+    names = [VARIABLE_PREFIX + name for name in sorted(allowed)]
     for name in own:
         if name not in allowed:
             raise RequestError(
-                f"{inventory}: host '{host}': unknown variable '{PREFIX}{name}'{_near(name, allowed)}",
-                details=f"known: {', '.join(PREFIX + k for k in sorted(allowed))}",
+                f"{inventory}: host '{host}': unknown variable '{VARIABLE_PREFIX}{name}'"
+                f"{nearest(VARIABLE_PREFIX + name, names)}",
+                details=f"known: {', '.join(names)}",
             )
     try:
         return model.model_validate({name: v for name, v in own.items() if name in model.model_fields})
     except ValidationError as error:
-        problems = []
-        for one in error.errors():
-            variable = ".".join(str(part) for part in one["loc"])
-            message = str(one["msg"]).removeprefix("Value error, ")
-            got = f" (got {one.get('input')!r})" if variable else ""
-            about = f"variable '{PREFIX}{variable}': " if variable else ""
-            problems.append(f"{inventory}: host '{host}': {about}{message}{got}")
-        raise RequestError(problems[0], details="\n".join(problems[1:])) from error
-
-
-def _near(name: str, known: set[str]) -> str:
-    return nearest(PREFIX + name, [PREFIX + k for k in sorted(known)])
+        raise refusal(
+            error,
+            model,
+            lambda key: f"{inventory}: host '{host}'",
+            lambda key: f"variable '{VARIABLE_PREFIX}{'.'.join(key)}'",
+        ) from error
 
 
 def _hosts(data: Mapping[str, Any], group: str) -> list[str]:

@@ -1,12 +1,13 @@
-"""Loading a YAML or TOML file into a pydantic model, with errors that name file, line, key and the cure."""
+"""YAML and TOML files as pydantic models. What is wrong in a file is named with file, line and key."""
 
 from __future__ import annotations
 
 import difflib
+import re
 import tomllib
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,9 +16,28 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bisector.errors import RequestError
 
+Key = tuple[str, ...]
+"""The path of a value in a file: the names of keys, and positions in lists from 0."""
+
+_LONGEST_VALUE = 80
+"""Characters of a wrong value that a message repeats; a longer one would hide what is wrong with it."""
+
+_TOML_HEADER = re.compile(r"(?P<open>\[\[?)\s*(?P<name>[\w.\"'-]+)\s*\]\]?\s*(#.*)?")
+_TOML_KEY = re.compile(r"(?P<name>[\w\"'-]+)\s*=")
+
+_PLAIN_ENGLISH = {
+    "tuple_type": "must be a list",
+    "dict_type": "must be a mapping of keys to values",
+    "model_type": "must be a mapping of keys to values",
+    "model_attributes_type": "must be a mapping of keys to values",
+    "string_type": "must be text",
+    "too_short": "must not be empty",
+}
+"""pydantic's type of an error -> our words, where its own speak of Python."""
+
 
 class Spec(BaseModel):
-    """Base of every model read from a file: frozen, and unknown keys are errors."""
+    """Base of every model at the border: frozen, and unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -29,16 +49,16 @@ def load_yaml(path: Path, model: type[S]) -> S:
     """Read a YAML file. Raises RequestError naming the file, line and key of what is wrong."""
     text = _read(path)
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        data = yaml.safe_load(text)
+        loader = yaml.SafeLoader(text)
+        node = loader.get_single_node()
+        data = loader.construct_document(node) if node is not None else {}
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        where = f"{path}:{mark.line + 1}" if mark else str(path)
-        raise RequestError(f"{where}: not valid YAML", details=str(error)) from error
-    lines: dict[tuple[str, ...], int] = {}
-    if node is not None:
-        _lines(node, (), lines)
-    return validate(data if data is not None else {}, model, path, lines)
+        place = f"{path}:{mark.line + 1}" if mark else str(path)
+        parts = (getattr(error, "context", None), getattr(error, "problem", None))
+        details = ": ".join(part for part in parts if part)
+        raise RequestError(f"{place}: not valid YAML", details=details or str(error)) from error
+    return _validate(data, model, path, dict(_yaml_lines(node, ())) if node is not None else {})
 
 
 def load_toml(path: Path, model: type[S]) -> S:
@@ -47,33 +67,33 @@ def load_toml(path: Path, model: type[S]) -> S:
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise RequestError(f"{path}: not valid TOML", details=str(error)) from error
-    lines: dict[tuple[str, ...], int] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
-        key = line.split("=", 1)[0].strip().strip('"')
-        if "=" in line and key and not key.startswith("#"):
-            lines.setdefault((key,), number)
-    return validate(data, model, path, lines, flat_lines=True)
+        line = re.search(r"at line (\d+)", str(error))
+        place = f"{path}:{line[1]}" if line else str(path)
+        raise RequestError(f"{place}: not valid TOML", details=str(error)) from error
+    return _validate(data, model, path, _toml_lines(text))
 
 
-def validate(
-    data: Any,  # noqa: ANN401 - whatever the file holds; pydantic decides
-    model: type[S],
-    path: Path,
-    lines: Mapping[tuple[str, ...], int] | None = None,
-    *,
-    flat_lines: bool = False,
-) -> S:
-    """Validate already parsed data; `lines` maps key paths to line numbers (flat: last key only)."""
-    if not isinstance(data, dict):
-        raise RequestError(f"{path}: expected keys and values at the top level")
-    try:
-        return model.model_validate(data)
-    except ValidationError as error:
-        # A misspelt key explains the missing one beside it, so it is told first.
-        errors = sorted(error.errors(), key=lambda e: e["type"] != "extra_forbidden")
-        problems = [_problem(e, model, path, lines or {}, flat_lines) for e in errors]
-        raise RequestError(problems[0], details="\n".join(problems[1:])) from error
+def refusal(
+    error: ValidationError,
+    model: type[BaseModel],
+    place: Callable[[Key], str] = lambda key: "",
+    label: Callable[[Key], str] = lambda key: f"key '{'.'.join(key)}'",
+) -> RequestError:
+    """Return what pydantic found wrong as an error for users: the first problem, the others as details.
+
+    place: from a value's path to where it stands ('file:8') or ''. label: to the name that users write.
+    """
+    errors = error.errors()
+    keys = [_key(one) for one in errors]
+    problems = []
+    # A misspelt key explains the missing one beside it, so it comes first.
+    for number in sorted(range(len(errors)), key=lambda i: errors[i]["type"] != "extra_forbidden"):
+        key, kind = keys[number], errors[number]["type"]
+        # A list counts as too short once its only element is wrong: the element's error says enough.
+        if kind == "too_short" and any(other[: len(key)] == key != other for other in keys):
+            continue
+        problems.append(": ".join(filter(None, (place(key), _problem(errors[number], key, model, label)))))
+    return RequestError(problems[0], details="\n".join(problems[1:]))
 
 
 def nearest(word: str, known: typing.Iterable[str]) -> str:
@@ -91,58 +111,91 @@ def _read(path: Path) -> str:
         raise RequestError(f"{path}: cannot be read", details=str(error)) from error
 
 
-def _lines(node: yaml.Node, prefix: tuple[str, ...], out: dict[tuple[str, ...], int]) -> None:
+def _validate(data: object, model: type[S], path: Path, lines: Mapping[Key, int]) -> S:
+    if not isinstance(data, dict):
+        raise RequestError(f"{path}: expected keys and values at the top level")
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+
+        def place(key: Key) -> str:
+            found = (lines[key[:n]] for n in range(len(key), 0, -1) if key[:n] in lines)
+            line = next(found, None)
+            return f"{path}:{line}" if line else str(path)
+
+        raise refusal(error, model, place) from error
+
+
+def _yaml_lines(node: yaml.Node, prefix: Key) -> typing.Iterator[tuple[Key, int]]:
+    """Yield the line of each key and list element below a node."""
+    pairs: list[tuple[str, yaml.Node, yaml.Node]] = []
     if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            where = (*prefix, str(key.value))
-            out[where] = key.start_mark.line + 1
-            _lines(value, where, out)
+        pairs = [(str(key.value), key, value) for key, value in node.value]
     elif isinstance(node, yaml.SequenceNode):
-        for number, value in enumerate(node.value):
-            where = (*prefix, str(number))
-            out[where] = value.start_mark.line + 1
-            _lines(value, where, out)
+        pairs = [(str(number), value, value) for number, value in enumerate(node.value)]
+    for name, start, value in pairs:
+        yield (*prefix, name), start.start_mark.line + 1
+        yield from _yaml_lines(value, (*prefix, name))
+
+
+def _toml_lines(text: str) -> dict[Key, int]:
+    """Return the line of each table and of the keys in it; keys of inline tables are not looked for."""
+    lines: dict[Key, int] = {}
+    table: Key = ()
+    rows: dict[Key, int] = {}
+    within = ""  # the quotes of a text of several lines
+    for number, raw in enumerate(text.splitlines(), start=1):
+        line = raw.strip()
+        header, key = _TOML_HEADER.fullmatch(line), _TOML_KEY.match(line)
+        if within:
+            within = "" if within in line else within
+            continue
+        if header is not None:
+            table = tuple(part.strip("\"'") for part in header["name"].split("."))
+            if header["open"] == "[[":
+                rows[table] = rows.get(table, -1) + 1
+                table = (*table, str(rows[table]))
+            lines[table] = number
+        elif key is not None:
+            lines.setdefault((*table, key["name"].strip("\"'")), number)
+        within = next((quotes for quotes in ('"""', "'''") if line.count(quotes) == 1), "")
+    return lines
+
+
+def _key(error: Any) -> Key:  # noqa: ANN401 - pydantic's ErrorDetails
+    return tuple(str(part) for part in error["loc"])
 
 
 def _problem(
     error: Any,  # noqa: ANN401 - pydantic's ErrorDetails
+    key: Key,
     model: type[BaseModel],
-    path: Path,
-    lines: Mapping[tuple[str, ...], int],
-    flat: bool,
+    label: Callable[[Key], str],
 ) -> str:
-    where = tuple(str(part) for part in error["loc"])
-    line = lines.get(where[-1:]) if flat else None
-    for length in range(len(where), 0, -1):
-        line = line or lines.get(where[:length])
-    place = f"{path}:{line}" if line else str(path)
-    key = ".".join(where)
     if error["type"] == "extra_forbidden":
-        owner = _model_at(model, where[:-1])
-        known = list(owner.model_fields) if owner else []
-        names = [f.alias or n for n, f in owner.model_fields.items()] if owner else known
-        return f"{place}: unknown key '{key}'{nearest(where[-1], names)} (known: {', '.join(names)})"
+        owner = _model_at(model, key[:-1])
+        known = [info.alias or name for name, info in owner.model_fields.items()] if owner else []
+        return f"unknown {label(key)}{nearest(key[-1], known)} (known: {', '.join(known)})"
     if error["type"] == "missing":
-        return f"{place}: the key '{key}' is missing"
-    message = str(error["msg"]).removeprefix("Value error, ")
-    return f"{place}: '{key}': {message} (got {error.get('input')!r})"
+        return f"the {label(key)} is missing"
+    message = _PLAIN_ENGLISH.get(error["type"]) or str(error["msg"]).removeprefix("Value error, ")
+    message = re.sub(r"^(Input|String|Tuple|List|Dictionary) should", "must", message)
+    given = error.get("input")
+    text = "" if isinstance(given, dict | list | tuple) else repr(given)
+    got = f" (got {text})" if key and text and len(text) <= _LONGEST_VALUE else ""
+    return f"{label(key)}: {message}{got}" if key else message
 
 
-def _model_at(model: type[BaseModel], where: tuple[str, ...]) -> type[BaseModel] | None:
+def _model_at(model: type[BaseModel], key: Key) -> type[BaseModel] | None:
     """Follow a key path through nested models, lists and mappings."""
     current: Any = model
-    for part in where:
-        models = _models_in(current)
-        found = None
-        for candidate in models:
+    for part in key:
+        for candidate in _models_in(current):
             for name, info in candidate.model_fields.items():
                 if part in (name, info.alias):
-                    found = info.annotation
-        if found is not None:
-            current = found
+                    current = info.annotation
         # a list index or a mapping key: stay on the annotation that holds the element type
-    models = _models_in(current)
-    return models[0] if models else None
+    return next(iter(_models_in(current)), None)
 
 
 def _models_in(annotation: Any) -> list[type[BaseModel]]:  # noqa: ANN401 - any type annotation

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,12 @@ import platformdirs
 from pydantic import Field, ValidationError
 
 from bisector.errors import RequestError
-from bisector.schemas.loading import Spec, load_toml, nearest
+from bisector.schemas.loading import Key, Spec, load_toml, nearest, refusal
 
-FILE = "perfbisect.toml"
-PREFIX = "PERFBISECT_"
+SETTINGS_FILE = "perfbisect.toml"
+VARIABLE_PREFIX = "PERFBISECT_"
+
+_PATHS = ("repo", "lab", "state_dir", "cache_dir")
 
 
 class Settings(Spec):
@@ -38,11 +39,11 @@ class Settings(Spec):
     alpha: float = Field(default=0.05, gt=0, lt=0.5, description="how often a proven culprit may be wrong")
 
 
-def find_file(start: Path) -> Path | None:
+def find_settings_file(start: Path) -> Path | None:
     """Return the nearest perfbisect.toml in `start` or above it."""
     for folder in (start, *start.parents):
-        if (folder / FILE).is_file():
-            return folder / FILE
+        if (folder / SETTINGS_FILE).is_file():
+            return folder / SETTINGS_FILE
     return None
 
 
@@ -58,39 +59,40 @@ def load_settings(
     Raises RequestError that names the file (or variable), the key, and the nearest known key.
     """
     environment = os.environ if environment is None else environment
-    path = config if config is not None else find_file((start or Path.cwd()).resolve())
+    path = config if config is not None else find_settings_file((start or Path.cwd()).resolve())
     values: dict[str, Any] = {}
     if path is not None:
-        load_toml(path, Settings)  # its errors name the line
-        values.update(tomllib.loads(path.read_text(encoding="utf-8")))
-        for key in ("repo", "lab", "state_dir", "cache_dir"):
-            if key in values:
-                values[key] = path.resolve().parent / Path(str(values[key])).expanduser()
+        values = load_toml(path, Settings).model_dump(exclude_unset=True)
+        for key in values.keys() & set(_PATHS):
+            if values[key] is not None:
+                values[key] = path.resolve().parent / values[key].expanduser()
     values.update(_from_environment(environment))
     values.update({k: v for k, v in (overrides or {}).items() if v is not None})
     try:
         settings = Settings.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        key = str(first["loc"][0]) if first["loc"] else ""
-        source = "the command line" if key in (overrides or {}) else f"the variable {PREFIX}{key.upper()}"
-        raise RequestError(f"{source}: '{key}': {first['msg']} (got {first.get('input')!r})") from error
+
+        def source(key: Key) -> str:
+            given = (overrides or {}).get(key[0]) is not None
+            return "the command line" if given else f"the variable {VARIABLE_PREFIX}{key[0].upper()}"
+
+        raise refusal(error, Settings, source) from error
     paths = {
         key: value.expanduser().absolute()
-        for key in ("repo", "lab", "state_dir", "cache_dir")
+        for key in _PATHS
         if isinstance(value := getattr(settings, key), Path)
     }
     return settings.model_copy(update=paths)
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    known = {f"{PREFIX}{name.upper()}": name for name in Settings.model_fields}
+    known = {f"{VARIABLE_PREFIX}{name.upper()}": name for name in Settings.model_fields}
     values = {}
     for variable, text in environment.items():
         if variable in known:
             if text:
                 values[known[variable]] = text
-        elif variable.startswith(PREFIX) and (hint := nearest(variable, known)):
+        elif variable.startswith(VARIABLE_PREFIX) and (hint := nearest(variable, known)):
             # Other programs' tests may use the prefix; only a near miss of ours is surely a mistake.
             raise RequestError(f"unknown environment variable '{variable}'{hint}")
     return values

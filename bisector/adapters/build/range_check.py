@@ -83,14 +83,11 @@ def _toolchain(row: Toolchain) -> str:
 
 
 def _touches(row: ReleaseRange, first: Release, last: Release) -> bool:
-    starts = not row.since or Release.parse(row.since) <= last
-    return starts and (not row.before or first < Release.parse(row.before))
+    return row.start <= last and first < row.end
 
 
 def _when(row: ReleaseRange, first: Release, last: Release) -> str:
-    begins = row.since and first < Release.parse(row.since)
-    ends = row.before and last >= Release.parse(row.before)
-    return ", begins inside" * bool(begins) + ", ends inside" * bool(ends)
+    return ", begins inside" * bool(row.since and first < row.start) + ", ends inside" * (last >= row.end)
 
 
 def _options(recipe: Recipe, tables: Tables, first: Release, last: Release) -> list[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bisector.schemas.kernel.fixup import Fixup, fixups_at, load_fixups
 from bisector.schemas.kernel.option_history import OptionAtRelease, OptionRow, load_options, option_at_release
-from bisector.schemas.kernel.recipe import Option, Recipe, load_recipe
+from bisector.schemas.kernel.recipe import Option, Recipe, config_line, load_recipe
 from bisector.schemas.kernel.release import Release
 from bisector.schemas.kernel.toolchain import Toolchain, Toolchains, load_toolchains, toolchain_for
 
@@ -129,11 +129,6 @@ def make_plan(recipe: Recipe, tables: Tables, release: Release, where: str) -> B
 def load_plan(recipe: str, release: Release, where: str, kernels: Path | None = None) -> BuildPlan:
     """Read a recipe and the tables, and return the plan for a commit of this age."""
     return make_plan(load_recipe(recipe, kernels), Tables.load(kernels), release, where)
-
-
-def config_line(name: str, value: str) -> str:
-    """Return an option as .config and the kernel's own merge script write it."""
-    return f"CONFIG_{name}={value}" if value else f"# CONFIG_{name} is not set"
 
 
 def option_of_line(line: str) -> str:

@@ -14,19 +14,17 @@ from typing import Literal
 from pydantic import Field, field_validator
 
 from bisector.errors import RequestError, SourceFailed
-from bisector.resources import resource
-from bisector.schemas.kernel.release import Release, ReleaseRange, refuse_overlaps
-from bisector.schemas.loading import Spec, load_toml
+from bisector.schemas.kernel.release import NamedRow, Release, load_table
+from bisector.schemas.loading import Spec
 
 
-class Fixup(ReleaseRange):
+class Fixup(NamedRow):
     """One edit: every match of `pattern` in each of `files` becomes `replacement`.
 
     need: 'must' refuses a tree that has a file but neither the pattern nor what it becomes; 'may' is for
     texts that come and go between the tags.
     """
 
-    name: str = Field(min_length=1)
     files: tuple[str, ...] = Field(
         min_length=1, description="paths in the tree; one that is not there is left"
     )
@@ -70,12 +68,7 @@ class Fixups(Spec):
 
 def load_fixups(kernels: Path | None = None) -> tuple[Fixup, ...]:
     """Read `fixups.toml` of a `kernels` folder (default: the shipped one). A missing file has no rows."""
-    file = (kernels or resource("kernels")) / "fixups.toml"
-    if not file.exists():
-        return ()
-    rows = load_toml(file, Fixups).fixup
-    refuse_overlaps(rows, file)
-    return rows
+    return load_table(kernels, "fixups.toml", Fixups).fixup
 
 
 def fixups_at(rows: Sequence[Fixup], release: Release) -> tuple[Fixup, ...]:

@@ -13,12 +13,11 @@ from pathlib import Path
 
 from pydantic import Field
 
-from bisector.resources import resource
-from bisector.schemas.kernel.release import Release, ReleaseRange, refuse_overlaps
-from bisector.schemas.loading import Spec, load_toml
+from bisector.schemas.kernel.release import NamedRow, Release, load_table
+from bisector.schemas.loading import Spec
 
 
-class OptionRow(ReleaseRange):
+class OptionRow(NamedRow):
     """One option. Outside of its range it may be missing, and nobody is blamed for it."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9_]+$", description="without CONFIG_")
@@ -47,12 +46,7 @@ class OptionAtRelease:
 
 def load_options(kernels: Path | None = None) -> Mapping[str, OptionRow]:
     """Read `options.toml` of a `kernels` folder (default: the shipped one): name -> row."""
-    file = (kernels or resource("kernels")) / "options.toml"
-    if not file.exists():
-        return {}
-    rows = load_toml(file, Options).option
-    refuse_overlaps(rows, file)
-    return {row.name: row for row in rows}
+    return {row.name: row for row in load_table(kernels, "options.toml", Options).option}
 
 
 def option_at_release(
@@ -66,8 +60,7 @@ def option_at_release(
         return OptionAtRelease((name,), False, row)
     if row.covers(release):
         return OptionAtRelease((name,), True, row)
-    young = not row.since or release >= Release.parse(row.since)
-    if young or not row.was or row.was == name:
+    if release >= row.start or not row.was or row.was == name:
         return OptionAtRelease((name,), False, row)
     older = option_at_release(rows, row.was, release, arch)
     return OptionAtRelease((name, *older.names), older.expected, row)

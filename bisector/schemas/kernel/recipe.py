@@ -1,14 +1,14 @@
 """How a commit becomes a kernel: `kernels/recipes/<name>.toml` and the config fragments it names.
 
 A recipe is data. `load_recipe` reads it with its fragments and refuses contradictions; what it means for a
-commit of some age is `spec.plan`'s. The name of a recipe may go on with fragments that are required beside
+commit of some age is `build_plan`'s. The name of a recipe may go on with fragments that are required beside
 its own, as in 'x86_64-guest+block': what a workload needs of its kernels (`with_fragments`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -18,7 +18,7 @@ from pydantic import Field
 from bisector.errors import RequestError
 from bisector.resources import resource
 from bisector.schemas.kernel.base_config import base_config
-from bisector.schemas.kernel.release import Release, ReleaseRange, refuse_overlaps
+from bisector.schemas.kernel.release import Release, ReleaseRange
 from bisector.schemas.loading import load_toml, nearest
 
 AUTO = "auto"
@@ -85,18 +85,7 @@ class Option:
     @property
     def line(self) -> str:
         """The option as .config and the kernel's own merge script write it."""
-        return f"CONFIG_{self.name}={self.value}" if self.value else f"# CONFIG_{self.name} is not set"
-
-    def granted(self, options: Mapping[str, str]) -> bool:
-        """Whether an effective configuration (NAME -> value, absent means off) has it."""
-        return options.get(self.name, "") == self.value
-
-
-@dataclass(frozen=True, slots=True)
-class _Range:
-    name: str
-    since: str
-    before: str
+        return config_line(self.name, self.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +150,6 @@ def load_recipe(name: str, kernels: Path | None = None) -> Recipe:
         )
     path = kernels / "recipes" / f"{base}.toml"
     manifest = load_toml(path, RecipeManifest)
-    refuse_overlaps([_Range(base, manifest.since, manifest.before)], path)
     if more:
         required = tuple(dict.fromkeys((*manifest.required, *more)))
         wanted = tuple(fragment for fragment in manifest.wanted if fragment not in more)
@@ -212,8 +200,7 @@ def choose_recipe(releases: Sequence[Release], arch: str = "x86_64", kernels: Pa
             details="\n".join(f"{name}: {one.range}" for name, one in offered.items()),
             cure="name the nearest with --recipe to try it all the same",
         )
-    starts = {name: offered[name].since for name in fitting}
-    return max(fitting, key=lambda name: Release.parse(starts[name]) if starts[name] else Release(0, 0))
+    return max(fitting, key=lambda name: offered[name].start)
 
 
 def parse_fragment(text: str, fragment: str, status: Status, file: Path) -> list[Option]:
@@ -244,6 +231,11 @@ def parse_fragment(text: str, fragment: str, status: Status, file: Path) -> list
                 cure="write 'CONFIG_NAME=y', '# CONFIG_NAME is not set', or a comment",
             )
     return options
+
+
+def config_line(name: str, value: str) -> str:
+    """Return an option as .config and the kernel's own merge script write it."""
+    return f"CONFIG_{name}={value}" if value else f"# CONFIG_{name} is not set"
 
 
 def effective_options(config: str) -> dict[str, str]:

@@ -1,8 +1,8 @@
-"""Releases of Linux, and rows of tables that hold for some of them.
+"""Releases of Linux, and tables whose rows each cover a range of releases.
 
-The age of a commit is the release that its tree says it is (the top Makefile). That is what the tags
-reachable from it say as well, since a tag's commit writes its number there and everything after it inherits
-that; but it needs no tags in the user's clone, and milliseconds instead of a walk over half of the history.
+The release of a commit is the one that the top Makefile of its tree names. The tags reachable from the commit
+say the same, because the commit of a tag writes its number there and later commits inherit it. Reading the
+Makefile takes milliseconds and needs no tags in the user's clone.
 """
 
 from __future__ import annotations
@@ -10,17 +10,19 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from pathlib import Path
+from typing import Self, TypeVar
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from bisector.errors import RequestError
-from bisector.schemas.loading import Spec
+from bisector.resources import resource
+from bisector.schemas.loading import Spec, load_toml
 
 _TAG = re.compile(r"v(\d+)\.(\d+)(?:\.(\d+))?(?:\.\d+)?(?:-rc(\d+))?")
 _MAKEFILE = re.compile(r"^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION)[ \t]*=[ \t]*(\S*)", re.MULTILINE)
 _FINAL = 1 << 16
-"""In the place of the number of a release candidate: a release is younger than all of its candidates."""
+"""The `candidate` of a final release: above every number of a release candidate, so it sorts after them."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -60,8 +62,12 @@ def release_of(makefile: str) -> Release | None:
     return Release(major, minor, sub, int(candidate[1]) if candidate else _FINAL)
 
 
+_OLDEST, _YOUNGEST = Release(0, 0), Release(1 << 16, 0)
+"""Below and above every release, for ranges without a begin or an end."""
+
+
 class ReleaseRange(Spec):
-    """One row of a table: it holds for commits that have `since` behind them and `before` not yet."""
+    """A half-open range of releases: commits that have `since` behind them and `before` not yet."""
 
     since: str = Field(
         default="", description="the first release for which it holds; empty: from the beginning"
@@ -77,56 +83,66 @@ class ReleaseRange(Spec):
             Release.parse(value)
         return value
 
+    @model_validator(mode="after")
+    def _not_empty(self) -> Self:
+        if self.start >= self.end:
+            raise ValueError(f"the range ends ({self.before}) before it begins ({self.since})")
+        return self
+
+    @property
+    def start(self) -> Release:
+        """The first release of the range."""
+        return Release.parse(self.since) if self.since else _OLDEST
+
+    @property
+    def end(self) -> Release:
+        """The first release behind the range."""
+        return Release.parse(self.before) if self.before else _YOUNGEST
+
     def covers(self, release: Release) -> bool:
-        """Return whether it holds for a commit of this age."""
-        after_start = not self.since or release >= Release.parse(self.since)
-        return after_start and (not self.before or release < Release.parse(self.before))
+        """Return whether a release lies in the range."""
+        return self.start <= release < self.end
 
     @property
     def range(self) -> str:
-        """The half-open range in words."""
-        match self.since, self.before:
-            case "", "":
-                return "every release"
-            case since, "":
-                return f"from {since} on"
-            case "", before:
-                return f"before {before}"
-            case since, before:
-                return f"{since} up to, not including, {before}"
-        raise AssertionError("unreachable")
+        """The range in words."""
+        if self.since and self.before:
+            return f"{self.since} up to, not including, {self.before}"
+        if self.since:
+            return f"from {self.since} on"
+        return f"before {self.before}" if self.before else "every release"
 
 
-class _Named(Protocol):
-    @property
-    def name(self) -> str: ...
-    @property
-    def since(self) -> str: ...
-    @property
-    def before(self) -> str: ...
+class NamedRow(ReleaseRange):
+    """One row of a table. Rows of one name cover different releases."""
+
+    name: str = Field(min_length=1)
 
 
-N = TypeVar("N", bound=_Named)
+T = TypeVar("T", bound=Spec)
 
 
-def refuse_overlaps(rows: Sequence[N], file: object) -> None:
-    """Raise RequestError if a row ends before it begins, or two of one name hold for the same release."""
-    oldest, youngest = Release(0, 0), Release(1 << 16, 0)
-    seen: dict[str, list[tuple[Release, Release, N]]] = {}
-    for row in rows:
-        start = Release.parse(row.since) if row.since else oldest
-        end = Release.parse(row.before) if row.before else youngest
-        if start >= end:
-            raise RequestError(
-                f"{file}: the row '{row.name}' ends ({row.before}) before it begins ({row.since})"
-            )
-        for other_start, other_end, other in seen.setdefault(row.name, []):
-            if start < other_end and other_start < end:
+def load_table(kernels: Path | None, file: str, table: type[T]) -> T:
+    """Read a table of a `kernels` folder (default: the shipped one). A missing file has the default rows.
+
+    Raises RequestError naming file, line and row, also where two rows of one name overlap.
+    """
+    path = (kernels or resource("kernels")) / file
+    if not path.exists():
+        return table()
+    found = load_toml(path, table)
+    for kind in type(found).model_fields:
+        refuse_overlaps(getattr(found, kind), path)
+    return found
+
+
+def refuse_overlaps(rows: Sequence[NamedRow], file: object) -> None:
+    """Raise RequestError if two rows of one name cover the same release."""
+    for number, row in enumerate(rows):
+        for other in rows[:number]:
+            if other.name == row.name and row.start < other.end and other.start < row.end:
                 raise RequestError(
                     f"{file}: two rows '{row.name}' overlap",
-                    details="\n".join(
-                        f"since {r.since or '(ever)'} before {r.before or '(never)'}" for r in (other, row)
-                    ),
-                    cure="a row ends where the next of its name begins: 'before' there is 'since' here",
+                    details=f"{other.range}\n{row.range}",
+                    cure="end the older row ('before') where the younger one begins ('since')",
                 )
-        seen[row.name].append((start, end, row))

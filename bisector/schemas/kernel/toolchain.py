@@ -15,9 +15,8 @@ from typing import Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from bisector.errors import RequestError, SourceFailed
-from bisector.resources import resource
-from bisector.schemas.kernel.release import Release, ReleaseRange, refuse_overlaps
-from bisector.schemas.loading import Spec, load_toml, nearest
+from bisector.schemas.kernel.release import NamedRow, Release, load_table
+from bisector.schemas.loading import Spec, nearest
 
 Driver = Literal["tuxmake", "make"]
 
@@ -40,10 +39,9 @@ class Archive(Spec):
 _IMAGE = re.compile(r"[a-z0-9][a-zA-Z0-9._:/-]*@sha256:[0-9a-f]{64}")
 
 
-class Toolchain(ReleaseRange):
+class Toolchain(NamedRow):
     """One compiler and how it is called, for the trees of a range."""
 
-    name: str = Field(min_length=1)
     compiler: str = Field(min_length=1, description="command or path on the builder")
     package: str = Field(default="", description="the Debian packages that have it")
     archive: Archive | None = Field(default=None, description="where it comes from if it is no package")
@@ -154,35 +152,29 @@ class Toolchain(ReleaseRange):
         return "\n".join([*loop, *cases, "    esac", "done"]) + "\n"
 
 
-class Unbuildable(ReleaseRange):
+class Unbuildable(NamedRow):
     """Releases that no known toolchain builds or boots, and why."""
 
-    name: str = Field(min_length=1)
     arch: str = ""
     reason: str = Field(min_length=1)
 
 
 class Toolchains(Spec):
-    """The TOML file."""
+    """The TOML file; without one, the compilers of the builder's PATH."""
 
-    toolchain: tuple[Toolchain, ...] = Field(min_length=1)
+    toolchain: tuple[Toolchain, ...] = Field(
+        default=(
+            Toolchain(name="gcc", compiler="gcc"),
+            Toolchain(name="clang", compiler="clang", family="clang"),
+        ),
+        min_length=1,
+    )
     unbuildable: tuple[Unbuildable, ...] = ()
 
 
 def load_toolchains(kernels: Path | None = None) -> Toolchains:
     """Read `toolchains.toml` of a `kernels` folder (default: the shipped one). Raises RequestError."""
-    file = (kernels or resource("kernels")) / "toolchains.toml"
-    if not file.exists():
-        return Toolchains(
-            toolchain=(
-                Toolchain(name="gcc", compiler="gcc"),
-                Toolchain(name="clang", compiler="clang", family="clang"),
-            )
-        )
-    found = load_toml(file, Toolchains)
-    refuse_overlaps(found.toolchain, file)
-    refuse_overlaps(found.unbuildable, file)
-    return found
+    return load_table(kernels, "toolchains.toml", Toolchains)
 
 
 def toolchain_for(table: Toolchains, name: str, release: Release, where: str) -> Toolchain:

@@ -12,10 +12,10 @@ from typing import Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from bisector.model.records import TestbedClock
+from bisector.ports import Userspace
 from bisector.schemas.loading import Spec
 from bisector.schemas.workload.metric import MetricManifest, check_pattern, check_ratio
 from bisector.schemas.workload.monitors import Monitors, monitors_by_name
-from bisector.schemas.workload.monitors import Userspace as Userspace
 from bisector.schemas.workload.parameter_matrix import (
     BLOCK_DEVICE,
     Point,

@@ -8,16 +8,14 @@ the testbed itself when it is tried.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field, ValidationError, field_validator
 
 from bisector.errors import RequestError
 from bisector.model.records import TestbedClock
-from bisector.schemas.loading import Spec, nearest
-
-Userspace = Literal["debian", "initramfs"]
-"""As `ports.Userspace`."""
+from bisector.ports import Userspace
+from bisector.schemas.loading import Spec, nearest, refusal
 
 PERF_PACKAGE = "linux-perf"
 """The Debian package that brings perf; a guest gets an image with it."""
@@ -132,11 +130,7 @@ class Monitors(Spec):
         try:
             return Monitors.model_validate(data)
         except ValidationError as error:
-            first = error.errors()[0]
-            message = str(first["msg"]).removeprefix("Value error, ")
-            raise RequestError(
-                f"--monitor {first['loc'][0]}: {message} (got {first.get('input')!r})"
-            ) from error
+            raise refusal(error, Monitors, label=lambda key: f"--monitor {key[0]}") from error
 
 
 MONITOR_NAMES = tuple(info.alias or name for name, info in Monitors.model_fields.items())

@@ -13,9 +13,10 @@ from pydantic import ValidationError
 
 from bisector.errors import RequestError
 from bisector.model.records import Metric, TestbedClock
+from bisector.ports import Userspace
 from bisector.resources import resource
-from bisector.schemas.loading import load_yaml, nearest
-from bisector.schemas.workload.manifest import Userspace, WorkloadManifest
+from bisector.schemas.loading import load_yaml, nearest, refusal
+from bisector.schemas.workload.manifest import WorkloadManifest
 from bisector.schemas.workload.metric import MetricManifest
 
 MANIFEST = "workload.yaml"
@@ -86,8 +87,9 @@ class Workload:
         try:
             return Workload(self.folder, WorkloadManifest.model_validate(data))
         except ValidationError as error:
-            said = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
-            raise RequestError(f"--param: the workload '{self.name}': {said}") from error
+            raise refusal(
+                error, WorkloadManifest, lambda key: f"--param: the workload '{self.name}'"
+            ) from error
 
     def check_clock(self, clock: TestbedClock) -> None:
         """Raise RequestError if this clock cannot decide this workload."""

@@ -11,7 +11,7 @@ from bisector.errors import RequestError
 from bisector.model.records import Goal, Metric, Threshold
 from bisector.schemas import serialization
 from bisector.schemas.request import Accepted, Request
-from bisector.schemas.settings import Settings, find_file, load_settings
+from bisector.schemas.settings import Settings, find_settings_file, load_settings
 
 
 def test_nothing_said_gives_the_defaults(tmp_path: Path) -> None:
@@ -42,7 +42,7 @@ def test_the_nearest_file_counts(tmp_path: Path) -> None:
     inner.mkdir()
     (tmp_path / "perfbisect.toml").write_text("alpha = 0.01\n")
     (inner / "perfbisect.toml").write_text("alpha = 0.1\n")
-    assert find_file(inner) == inner / "perfbisect.toml"
+    assert find_settings_file(inner) == inner / "perfbisect.toml"
     assert load_settings(start=inner, environment={}).alpha == 0.1
 
 

@@ -9,9 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bisector.errors import RequestError
-from bisector.schemas.kernel.fixup import Fixup
-from bisector.schemas.kernel.option_history import OptionAtRelease, OptionRow, option_at_release
-from bisector.schemas.kernel.release import Release, ReleaseRange, refuse_overlaps, release_of
+from bisector.schemas.kernel.release import (
+    NamedRow,
+    Release,
+    ReleaseRange,
+    load_table,
+    refuse_overlaps,
+    release_of,
+)
+from bisector.schemas.loading import Spec
 
 
 def test_releases_compare_by_age() -> None:
@@ -58,10 +64,30 @@ def test_a_makefile_of_something_else_names_none() -> None:
     assert release_of("all:\n\techo no kernel\n") is None
 
 
-@given(st.integers(0, 9), st.integers(0, 9), st.integers(0, 9))
-def test_rows_are_half_open(since: int, before: int, at: int) -> None:
-    row = ReleaseRange(since=f"v3.{since}", before=f"v3.{before}")
-    assert row.covers(Release(3, at)) == (since <= at < before)
+@given(st.integers(0, 9), st.integers(1, 9), st.integers(0, 19))
+def test_a_range_is_half_open(since: int, length: int, at: int) -> None:
+    row = ReleaseRange(since=f"v3.{since}", before=f"v3.{since + length}")
+    assert row.covers(Release(3, at)) == (since <= at < since + length)
+
+
+def test_a_range_without_a_begin_or_an_end_covers_everything_on_that_side() -> None:
+    old, young = Release(2, 0), Release(99, 99, 99)
+    assert ReleaseRange().covers(old) and ReleaseRange().covers(young)
+    assert ReleaseRange(since="v3.0").covers(young) and not ReleaseRange(since="v3.0").covers(old)
+    assert ReleaseRange(before="v3.0").covers(old) and not ReleaseRange(before="v3.0").covers(young)
+
+
+@pytest.mark.parametrize(
+    ("since", "before", "words"),
+    [
+        ("", "", "every release"),
+        ("v3.0", "", "from v3.0 on"),
+        ("", "v3.0", "before v3.0"),
+        ("v3.0", "v4.0", "v3.0 up to, not including, v4.0"),
+    ],
+)
+def test_a_range_in_words(since: str, before: str, words: str) -> None:
+    assert ReleaseRange(since=since, before=before).range == words
 
 
 def test_a_candidate_is_before_its_release() -> None:
@@ -70,31 +96,47 @@ def test_a_candidate_is_before_its_release() -> None:
     assert row.covers(Release.parse("v2.6.30-rc1"))
 
 
-def fixup(since: str = "", before: str = "") -> Fixup:
-    return Fixup(name="x", files=("a",), pattern="a", replacement="b", why="w", since=since, before=before)
+def rows(*ranges: tuple[str, str]) -> list[NamedRow]:
+    return [NamedRow(name="x", since=since, before=before) for since, before in ranges]
 
 
-def test_rows_that_overlap_or_end_before_they_begin_are_refused_with_name_and_file() -> None:
+def test_rows_of_one_name_must_not_overlap() -> None:
     file = Path("fixups.toml")
-    refuse_overlaps([fixup("v3.0", "v3.2"), fixup("v3.2", "v3.4")], file)
+    refuse_overlaps(rows(("v3.0", "v3.2"), ("v3.2", "v3.4")), file)
+    refuse_overlaps([*rows(("v3.0", "")), NamedRow(name="y", since="v3.0")], file)
     with pytest.raises(RequestError, match=r"fixups\.toml: two rows 'x' overlap") as error:
-        refuse_overlaps([fixup("v3.0", "v3.3"), fixup("v3.2")], file)
-    assert "since v3.2 before (never)" in error.value.details
-    with pytest.raises(RequestError, match=r"'x' ends \(v3\.0\) before it begins \(v3\.2\)"):
-        refuse_overlaps([fixup("v3.2", "v3.0")], file)
+        refuse_overlaps(rows(("v3.0", "v3.3"), ("v3.2", "")), file)
+    assert error.value.details == "v3.0 up to, not including, v3.3\nfrom v3.2 on"
 
 
-def test_an_option_is_asked_for_under_its_older_names_as_well() -> None:
-    rows = {
-        "NEW": OptionRow(name="NEW", since="v3.2", was="OLD"),
-        "OLD": OptionRow(name="OLD", since="v3.0", before="v3.2"),
-    }
-    assert option_at_release(rows, "ALWAYS", Release(2, 6, 18), "x86_64") == OptionAtRelease(
-        ("ALWAYS",), True
-    )
-    assert option_at_release(rows, "NEW", Release(3, 2), "x86_64").names == ("NEW",)
-    between = option_at_release(rows, "NEW", Release(3, 1), "x86_64")
-    assert (between.names, between.expected) == (("NEW", "OLD"), True)
-    ancient = option_at_release(rows, "NEW", Release(2, 6, 18), "x86_64")
-    assert (ancient.names, ancient.expected) == (("NEW", "OLD"), False)
-    assert not option_at_release(rows, "OLD", Release(3, 4), "x86_64").expected
+class Table(Spec):
+    row: tuple[NamedRow, ...] = (NamedRow(name="default"),)
+
+
+def test_a_table_that_is_not_there_has_the_default_rows(tmp_path: Path) -> None:
+    assert load_table(tmp_path, "table.toml", Table).row == (NamedRow(name="default"),)
+
+
+@pytest.mark.parametrize(
+    ("second", "line", "words"),
+    [
+        (
+            'since = "v3.2"\nbefore = "v3.0"',
+            4,
+            r"key 'row.1': the range ends \(v3.0\) before it begins \(v3.2\)",
+        ),
+        ('since = "v3.2"\nbefore = "3.0"', 7, "key 'row.1.before': '3.0' is not a release"),
+        ('sinse = "v3.2"', 6, "unknown key 'row.1.sinse'; did you mean 'since'"),
+    ],
+)
+def test_a_wrong_row_is_named_with_its_line(tmp_path: Path, second: str, line: int, words: str) -> None:
+    text = f'[[row]]\nname = "a"\nsince = "v3.0"\n[[row]]\nname = "b"\n{second}\n'
+    (tmp_path / "table.toml").write_text(text)
+    with pytest.raises(RequestError, match=rf"table\.toml:{line}: {words}"):
+        load_table(tmp_path, "table.toml", Table)
+
+
+def test_a_table_refuses_overlaps(tmp_path: Path) -> None:
+    (tmp_path / "table.toml").write_text('[[row]]\nname = "a"\n[[row]]\nname = "a"\n')
+    with pytest.raises(RequestError, match="two rows 'a' overlap"):
+        load_table(tmp_path, "table.toml", Table)

@@ -103,7 +103,10 @@ def test_a_point_that_must_be_there_is_missed() -> None:
         (("files:", "decides_at: {threads: 7}\nfiles:"), "the parameter 'threads' has no value '7'"),
         (("files:", "decides_at: {threads: 2}\nfiles:"), "must be there on every testbed"),
         (("files: [toy.sh]\n", ""), "without 'files' there must be 'requires'"),
-        (("files:", "requires: {packages: [Fio]}\nfiles:"), "workload.yaml:10: 'requires.packages.0'"),
+        (
+            ("files:", "requires: {packages: [Fio]}\nfiles:"),
+            "workload.yaml:10: key 'requires.packages.0': must match",
+        ),
     ],
 )
 def test_mistakes_are_named(tmp_path: Path, change, words) -> None:
