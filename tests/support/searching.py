@@ -1,30 +1,57 @@
 """A planner driven by hand: a straight history, a goal, and what is measured given as a function."""
 
-from bisector.model.records import Booted, Built, CommitGraph, Conclusion, Goal, Left, Metric, Ran, Threshold
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+from typing import Any
+
+from bisector.model.records import (
+    Booted,
+    Built,
+    CommitGraph,
+    Conclusion,
+    Goal,
+    Left,
+    Measure,
+    Metric,
+    Ran,
+    Record,
+    Threshold,
+)
 from bisector.model.state import fold
 from bisector.search.planner import Planner
 
+Value = Callable[[int, int], float | None]
+"""What run number `run` of `commit` reads: value(commit, run); None for a commit that does not boot."""
 
-def linear(n, **more):
-    parents = tuple(() if i == 0 else (i - 1,) for i in range(n + 1))
+
+def linear(n: int, **more: Any) -> CommitGraph:
+    parents: tuple[tuple[int, ...], ...] = tuple(() if i == 0 else (i - 1,) for i in range(n + 1))
     return CommitGraph(tuple(f"{i:040x}" for i in range(n + 1)), parents, (False, *[True] * n), 0, n, **more)
 
 
-def goal(**more):
+def goal(**more: Any) -> Goal:
     return Goal(Metric("real", "s", "lower", Threshold(0.05)), **more)
 
 
-def drive(graph, wanted, value, limit=400, planner=None, unbuildable=()):
-    """Carry out what the planner asks; value(commit, run) is what is measured, or None for no boot."""
+def drive(
+    graph: CommitGraph,
+    wanted: Goal,
+    value: Value,
+    limit: int = 400,
+    planner: Planner | None = None,
+    unbuildable: Container[int] = (),
+) -> tuple[Conclusion, list[Record], list[Measure]]:
+    """Carry out what the planner asks; return the conclusion, the records and the trials that led to it."""
     planner = planner or Planner()
-    records = []
-    decisions = []
+    records: list[Record] = []
+    decisions: list[Measure] = []
     for k in range(limit):
         state = fold(graph, wanted, records)
         decision = planner.next(state)
-        decisions.append(decision)
         if isinstance(decision, Conclusion):
             return decision, records, decisions
+        decisions.append(decision)
         boot = decision.boot
         if boot is None:
             live = [v.boot for v in state.visits if v.live]
@@ -45,9 +72,10 @@ def drive(graph, wanted, value, limit=400, planner=None, unbuildable=()):
         begun = sum(isinstance(r, Ran) and r.boot == boot for r in records)
         for i in range(decision.runs):
             y = value(decision.commit, begun + i)
+            assert y is not None
             records.append(Ran(boot, begun + i, {"real": y}, 1.0, k + i / 100))
     raise AssertionError("no end")
 
 
-def step(at, effect=0.1):
+def step(at: int, effect: float = 0.1) -> Callable[[int, int], float]:
     return lambda commit, run: 100.0 * (1 + effect * (commit >= at)) * (1 + 0.001 * ((run * 7919) % 5 - 2))

@@ -11,7 +11,7 @@ from bisector.search.measurement import Scale
 from bisector.search.sequential_test import Evidence
 
 
-def evidence(estimate, sd=0.01):
+def evidence(estimate: float, sd: float = 0.01) -> Evidence:
     return Evidence(10.0, -10.0, estimate - 2 * sd, estimate, estimate + 2 * sd, sd, 1.0)
 
 
@@ -21,7 +21,7 @@ def evidence(estimate, sd=0.01):
     st.booleans(),
     st.sampled_from([1.0, -1.0]),
 )
-def test_points_add_up_to_the_total(total, parts, log, sign) -> None:
+def test_points_add_up_to_the_total(total: float, parts: list[float], log: bool, sign: float) -> None:
     scale = Scale(log, sign, 0.05, 10.0)
     split = attribute_total(evidence(total), [evidence(p) for p in parts], 0.05)
     *added, rest = add_up_changes(scale, split)

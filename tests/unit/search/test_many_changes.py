@@ -1,12 +1,27 @@
 """Searches under the instruction clock: ranges with many changes, in which most commits enter no kernel."""
 
 import random
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from bisector.model.dag import CommitDag
-from bisector.model.records import Booted, Built, Ending, Goal, Left, Metric, Ran, Threshold
+from bisector.model.records import (
+    Booted,
+    Built,
+    CommitGraph,
+    Conclusion,
+    Ending,
+    Goal,
+    Left,
+    Measure,
+    Metric,
+    Ran,
+    Record,
+    Threshold,
+)
 from bisector.model.state import fold
 from bisector.search.cache import PlannerCache
 from bisector.search.context import SearchContext
@@ -20,7 +35,7 @@ RUNS = 5e-5
 """Relative spread of runs under the instruction clock."""
 
 
-def history(seed: int, effects):
+def history(seed: int, effects: Sequence[float]) -> tuple[CommitGraph, NDArray[np.float64], dict[int, float]]:
     """Return (graph, level of each commit, relative change by commit); 7 in 10 commits are irrelevant."""
     draw = random.Random(seed)
     places = sorted(draw.sample(range(1, COMMITS + 1), len(effects)))
@@ -32,7 +47,9 @@ def history(seed: int, effects):
     return linear(COMMITS, weights=dict.fromkeys(irrelevant, 1e-4)), 100 * np.exp(np.cumsum(steps)), changes
 
 
-def search(seed: int, effects, threshold):
+def search(
+    seed: int, effects: Sequence[float], threshold: float
+) -> tuple[Conclusion, list[Record], set[int]]:
     """Return the conclusion, the records, and the changes that reach the threshold."""
     graph, level, changes = history(seed, effects)
     noise = np.random.default_rng(seed)
@@ -64,9 +81,9 @@ def test_nobody_is_blamed_for_a_background(seed: int) -> None:
     assert {f.commits for f in end.culprits} == {(c,) for c in changes}
 
 
-def measured(values):
+def measured(values: Mapping[int, float]) -> list[Record]:
     """Return the records of a visit to each commit. values: what its runs read."""
-    records = []
+    records: list[Record] = []
     for k, (commit, value) in enumerate(values.items()):
         records.append(Built(commit, True, 60.0, f"k{commit}"))
         records.append(Booted(f"b{k}", commit, "t", True, 8.0, float(k), 0, "verify" if k < 2 else "search"))
@@ -90,4 +107,5 @@ def test_the_one_commit_of_a_stretch_that_can_change_the_kernel_is_proven_withou
     irrelevant = set(range(480, 541)) - {500}
     graph = linear(COMMITS, weights=dict.fromkeys(irrelevant, 1e-4))
     decision = Planner().next(fold(graph, goal(clock="instructions"), records))
+    assert isinstance(decision, Measure)
     assert (decision.purpose, decision.commit) == ("certify", 500)

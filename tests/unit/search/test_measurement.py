@@ -1,22 +1,38 @@
 """What the values of a boot mean: the pattern of repetitions, units, outliers."""
 
+from collections.abc import Container, Iterable
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bisector.model.records import Booted, CommitGraph, Goal, Interval, Metric, Ran, Threshold
+from bisector.model.records import (
+    Booted,
+    CommitGraph,
+    Goal,
+    Interval,
+    Metric,
+    Ran,
+    Record,
+    TestbedClock,
+    Threshold,
+)
 from bisector.model.state import fold
-from bisector.search.measurement import Scale, readings
+from bisector.search.measurement import Readings, Scale, readings
 
 GRAPH = CommitGraph(("a" * 40, "b" * 40), ((), (0,)), (False, True), 0, 1)
 PATTERN = (24.0, 9.0, 3.0, 1.0, 0.0, -0.5)
 """Cold repetitions take longer: in percent of the level, the same in every boot."""
 
 
-def measured(boots, clock="instructions", warmup=0):
+def measured(
+    boots: Iterable[tuple[int, float, Container[int]]],
+    clock: TestbedClock = "instructions",
+    warmup: int = 0,
+) -> Readings:
     """boots: (commit, level, the repetitions that are clean)."""
-    records = []
+    records: list[Record] = []
     for b, (commit, level, repetitions) in enumerate(boots):
         records.append(Booted(f"b{b}", commit, "t", True, 5.0, float(b)))
         for k in range(warmup + len(PATTERN)):
@@ -24,11 +40,13 @@ def measured(boots, clock="instructions", warmup=0):
             y = level * (1 + PATTERN[min(k, len(PATTERN) - 1)] / 100)
             records.append(Ran(f"b{b}", k, {"m": y}, 1.0, b + k / 10, flags, warmup=k < warmup))
     goal = Goal(Metric("m", "s", "lower", Threshold(0.02)), clock=clock)
-    return readings(fold(GRAPH, goal, records))
+    found = readings(fold(GRAPH, goal, records))
+    assert found is not None
+    return found
 
 
 @pytest.mark.parametrize("warmup", [0, 1, 2])
-def test_repetitions_are_compared_with_the_same_repetition_whatever_the_warm_up(warmup) -> None:
+def test_repetitions_are_compared_with_the_same_repetition_whatever_the_warm_up(warmup: int) -> None:
     every = range(len(PATTERN))
     r = measured(
         [(0, 100.0, every), (0, 100.0, (0, 1)), (1, 103.0, (0, 1, 2)), (1, 103.0, every)], warmup=warmup
@@ -52,7 +70,7 @@ def test_under_the_wall_clock_nothing_is_taken_away() -> None:
 
 
 @given(st.floats(-2, 2), st.sampled_from([1.0, -1.0]), st.booleans())
-def test_relative_turns_worse_units_into_what_the_user_reads(change, sign, log) -> None:
+def test_relative_turns_worse_units_into_what_the_user_reads(change: float, sign: float, log: bool) -> None:
     scale = Scale(log, sign, 0.05, 50.0)
     i = scale.to_relative_change(change - 0.1, change, change + 0.1)
     assert isinstance(i, Interval)
@@ -66,13 +84,14 @@ def test_relative_turns_worse_units_into_what_the_user_reads(change, sign, log) 
 
 def test_a_boot_of_one_run_is_no_outlier_where_boots_scatter() -> None:
     offsets = [0.0, 0.1, -0.1, 0.2, -0.2, 0.4, -0.4, 4.0, -4.0, 5.0, -5.0, 6.0, -6.0, 9.0, 60.0]
-    records = []
+    records: list[Record] = []
     for b, offset in enumerate(offsets):
         records.append(Booted(f"b{b}", 0, "t", True, 5.0, float(b)))
         for k in range(5 if b < 5 else 1):
             value = 100 + offset + 0.1 * (k - 2) + (1.0 if k == 4 else 0.0)
             records.append(Ran(f"b{b}", k, {"m": value}, 1.0, b + k / 10))
     r = readings(fold(GRAPH, Goal(Metric("m", "s", "lower", Threshold(0.02))), records))
+    assert r is not None
     lone = r.precision[5:]
     assert lone[7:9].min() > 0.4 * lone[:2].max()  # as far off as boots are
     assert lone[-1] < 0.1 * lone[:2].max()  # ten times further than any other

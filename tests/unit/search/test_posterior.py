@@ -1,34 +1,42 @@
 """Properties of the posterior, and small cases against enumeration."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
+from random import Random
+from typing import Any, cast
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from scipy.stats import multivariate_normal
 
 from bisector.model.dag import CommitDag
-from bisector.model.records import CommitGraph
-from bisector.search.design_matrix import build_design
+from bisector.model.records import CommitGraph, Purpose
+from bisector.search.design_matrix import DesignMatrix, build_design
 from bisector.search.measurement import Readings, Scale
 from bisector.search.posterior import (
     CULPRIT_COUNT_LOG_PRIOR,
     NoiseHypothesis,
+    Posterior,
     compute_posterior,
     fit_noise_hypotheses,
 )
 from tests.support.searching import linear
 
+Points = Sequence[tuple[int, float]]
+"""(commit, location of its boot)."""
 
-def read(points, sd=0.02, threshold=0.05):
+
+def read(points: Points, sd: float = 0.02, threshold: float = 0.05) -> Readings:
     commits = np.array([c for c, _ in points])
     count = len(points)
     return Readings(
         scale=Scale(True, 1.0, threshold, 1.0),
         boot=tuple(f"b{i}" for i in range(count)),
-        purpose=("search",) * count,
+        purpose=cast("tuple[Purpose, ...]", ("search",) * count),
         commit=commits,
         layout=np.zeros(count, dtype=np.int64),
         testbed=np.zeros(count, dtype=np.int64),
@@ -43,8 +51,8 @@ def read(points, sd=0.02, threshold=0.05):
     )
 
 
-def design(dag, readings, **more):
-    arguments = {
+def design(dag: CommitDag, readings: Readings, **more: Any) -> DesignMatrix:
+    arguments: dict[str, Any] = {
         "same": {},
         "marks": {},
         "proven": (),
@@ -68,7 +76,7 @@ points = st.lists(st.tuples(st.integers(0, 12), st.floats(-0.3, 0.3)), min_size=
 
 @settings(max_examples=60, deadline=None)
 @given(points)
-def test_sums_to_one(given_points) -> None:
+def test_sums_to_one(given_points: Points) -> None:
     posterior = compute_posterior(design(CommitDag(linear(12)), read(given_points)), NOISES)
     assert posterior.none + posterior.single.sum() + posterior.pair.sum() == np.float64(1) or math.isclose(
         posterior.none + posterior.single.sum() + posterior.pair.sum(), 1, abs_tol=1e-9
@@ -80,7 +88,9 @@ def test_sums_to_one(given_points) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(points, st.randoms(use_true_random=False))
-def test_invariant_to_the_order_of_visits_and_the_names_of_commits(given_points, random) -> None:
+def test_invariant_to_the_order_of_visits_and_the_names_of_commits(
+    given_points: Points, random: Random
+) -> None:
     dag = CommitDag(linear(12))
     shuffled = list(given_points)
     random.shuffle(shuffled)
@@ -97,7 +107,7 @@ def test_invariant_to_the_order_of_visits_and_the_names_of_commits(given_points,
     two = compute_posterior(design(dag, read(shuffled)), plain)
     three = compute_posterior(design(CommitDag(twig), read([(c + 1, y) for c, y in given_points])), plain)
 
-    def by_size(posterior):
+    def by_size(posterior: Posterior) -> list[float]:
         p = posterior.design
         return [
             float(posterior.marginal[k])
@@ -111,7 +121,7 @@ def test_invariant_to_the_order_of_visits_and_the_names_of_commits(given_points,
 
 
 @pytest.mark.parametrize("level", [0.0, 4.6, 1e3])
-def test_proven_culprits_that_no_cell_tells_apart(level) -> None:
+def test_proven_culprits_that_no_cell_tells_apart(level: float) -> None:
     """Before anything was measured between two proven culprits, both columns are the same."""
     given_points = [(c, level + y) for c, y in [(0, 0.0), (12, 0.1), (0, 0.01), (12, 0.12), (9, 0.11)]]
     readings = read(given_points)
@@ -131,9 +141,9 @@ def test_single_culprit_equals_enumeration() -> None:
     diagonal = 1 / (np.bincount(p.cell) / 0.02**2) + (0.02 * 0.05) ** 2
     flat = 1e4
 
-    def density(h):
+    def density(h: NDArray[np.float64]) -> float:
         k = np.diag(diagonal) + flat + 0.1**2 * np.outer(h, h)
-        return multivariate_normal.logpdf(y, np.zeros(len(y)), k)
+        return float(multivariate_normal.logpdf(y, np.zeros(len(y)), k))
 
     none = density(np.zeros(len(y)))
     for c in range(len(p.prior)):
@@ -146,7 +156,7 @@ def test_single_culprit_equals_enumeration() -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(st.integers(1, 11), st.integers(0, 10), st.floats(0.0, 0.045))
-def test_a_good_reading_never_raises_the_mass_of_ancestors(commit, seed: int, reading) -> None:
+def test_a_good_reading_never_raises_the_mass_of_ancestors(commit: int, seed: int, reading: float) -> None:
     """Levels and noise known (many readings at the ends), one culprit: the mass of 'contains' falls."""
     dag = CommitDag(linear(12))
     random = np.random.default_rng(seed)
@@ -156,13 +166,13 @@ def test_a_good_reading_never_raises_the_mass_of_ancestors(commit, seed: int, re
     ]
     only_one = (-math.inf, 0.0, -math.inf)
 
-    def mass(data):
+    def mass(data: Points) -> float:
         posterior = compute_posterior(
             design(dag, read(data), count_log_prior=only_one), (NoiseHypothesis(0.0),)
         )
         labels = posterior.design.classes.label
         share = posterior.marginal / np.maximum(posterior.design.classes.size, 1)
-        return sum(share[labels[c]] for c in range(1, commit + 1))
+        return float(sum(share[labels[c]] for c in range(1, commit + 1)))
 
     anchored = [*fixed, *start]
     assert mass([*anchored, (commit, reading)]) <= mass(anchored) + 1e-6

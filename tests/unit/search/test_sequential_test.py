@@ -1,14 +1,17 @@
 """Comparisons are wrong as seldom as they say, looked at after every boot and however much boots scatter."""
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
-from bisector.model.records import Booted, CommitGraph, Goal, Metric, Ran, Threshold
+from bisector.model.records import Booted, CommitGraph, Goal, Metric, Purpose, Ran, Record, Threshold
 from bisector.model.state import fold
 from bisector.search import confirmation, endpoints
 from bisector.search.cache import PlannerCache
+from bisector.search.context import SearchContext
+from bisector.search.sequential_test import Evidence
 
 GRAPH = CommitGraph(("a" * 40, "b" * 40), ((), (0,)), (False, True), 0, 1)
 GOAL = Goal(Metric("m", "s", "lower", Threshold(0.01)))
@@ -17,10 +20,12 @@ ALLOWED = 12
 """Of 100 trials at 5%: more come once in a thousand times."""
 
 
-def looks(random, *, boot_sd, runs, run_sd=0.02, loss=0.0):
+def looks(
+    random: np.random.Generator, *, boot_sd: float, runs: int, run_sd: float = 0.02, loss: float = 0.0
+) -> Iterator[tuple[SearchContext, Evidence]]:
     """Yield the view after every fourth of forty boots of the two ends, over three layouts of each."""
     cache = PlannerCache(GRAPH, None)
-    records = []
+    records: list[Record] = []
     for b in range(40):
         commit = (b + b // 2) % 2
         level = commit * loss + random.normal(0, boot_sd)
@@ -30,13 +35,15 @@ def looks(random, *, boot_sd, runs, run_sd=0.02, loss=0.0):
             records.append(Ran(f"b{b}", k, {"m": value}, 1.0, b + k / 10))
         if b >= 7 and b % 4 == 3:
             context = cache.context(fold(GRAPH, GOAL, records))
-            yield context, endpoints.compare_ends(context, cache)
+            found = endpoints.compare_ends(context, cache)
+            assert found is not None
+            yield context, found
 
 
 @pytest.mark.parametrize(
     ("boot_sd", "runs"), [(0.0, 1), (0.04, 1), (0.12, 1), (0.2, 4)], ids=["none", "2x", "6x", "10x"]
 )
-def test_equal_ends_pass_no_more_often_than_alpha(boot_sd, runs) -> None:
+def test_equal_ends_pass_no_more_often_than_alpha(boot_sd: float, runs: int) -> None:
     random = np.random.default_rng(17)
     passed = sum(
         any(found.change > math.log(1 / ALPHA) for _, found in looks(random, boot_sd=boot_sd, runs=runs))
@@ -59,13 +66,13 @@ def test_a_loss_of_the_threshold_is_denied_no_more_often_than_alpha() -> None:
 
 @pytest.mark.parametrize(("scatter", "expected"), [(False, 0.02), (True, 0.0)])
 def test_where_binaries_scatter_the_chosen_pair_of_them_proves_nothing(
-    monkeypatch: pytest.MonkeyPatch, scatter, expected
+    monkeypatch: pytest.MonkeyPatch, scatter: bool, expected: float
 ) -> None:
     """The ordinary binaries of two commits differ by 4%, those of another layout do not."""
     monkeypatch.setattr(confirmation, "binaries_scatter", lambda posterior: scatter)
     random = np.random.default_rng(2)
-    records = []
-    trials = [(c, 0, "verify") for c in (0, 1, 1, 0)]
+    records: list[Record] = []
+    trials: list[tuple[int, int, Purpose]] = [(c, 0, "verify") for c in (0, 1, 1, 0)]
     trials += [(c, layout, "certify") for layout in (0, 1) for c in (0, 1, 1, 0)]
     for b, (commit, layout, purpose) in enumerate(trials):
         records.append(Booted(f"b{b}", commit, "t", True, 5.0, float(b), layout=layout, purpose=purpose))
@@ -75,4 +82,5 @@ def test_where_binaries_scatter_the_chosen_pair_of_them_proves_nothing(
     cache = PlannerCache(GRAPH, None)
     context = cache.context(fold(GRAPH, GOAL, records))
     found = confirmation.compare_with_parent(context, cache, 0, 1, (), 0.04)
+    assert found is not None
     assert found.estimate == pytest.approx(expected, abs=0.003)

@@ -1,20 +1,24 @@
 """Commits near broken ones: the chance that they are broken too, and how far the search steps away."""
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from bisector.model.dag import CommitDag
-from bisector.model.records import Booted, Built, Left, Ran
+from bisector.model.records import Booted, Built, Left, Ran, Record
 from bisector.model.state import fold
 from bisector.search import skip_model
 from bisector.search.context import SearchContext
 from tests.support.searching import drive, goal, linear, step
 
 
-def seen(n, failed, worked, **more):
-    records = [Built(c, False, 9.0, failure="error") for c in failed]
+def seen(n: int, failed: Iterable[int], worked: Iterable[int], **more: Any) -> SearchContext:
+    records: list[Record] = [Built(c, False, 9.0, failure="error") for c in failed]
     for c in worked:
         records += [Built(c, True, 9.0, f"k{c}"), Booted(f"b{c}", c, "t", True, 5.0, 0.0)]
         records += [Ran(f"b{c}", 0, {"real": 1.0}, 1.0, 0.0), Left(f"b{c}")]
@@ -22,7 +26,7 @@ def seen(n, failed, worked, **more):
     return SearchContext(fold(graph, goal(), records), CommitDag(graph))
 
 
-def chance(context):
+def chance(context: SearchContext) -> NDArray[np.float64]:
     return skip_model.estimate_breakage(context, context.dag.weights).fails
 
 
@@ -56,7 +60,7 @@ def test_a_commit_that_works_ends_the_stretch() -> None:
 
 
 @given(st.integers(2, 200), st.data())
-def test_it_is_a_probability_and_falls_with_the_distance(n, data) -> None:
+def test_it_is_a_probability_and_falls_with_the_distance(n: int, data: st.DataObject) -> None:
     places = data.draw(st.lists(st.integers(1, n - 1), unique=True, max_size=8))
     cut = data.draw(st.integers(0, len(places)))
     failed, worked = places[:cut], [0, n, *places[cut:]]
@@ -70,7 +74,7 @@ def test_it_is_a_probability_and_falls_with_the_distance(n, data) -> None:
 
 
 @pytest.mark.parametrize("length", [1, 10, 100, 400])
-def test_a_stretch_that_does_not_build_is_left_after_a_few_failures(length) -> None:
+def test_a_stretch_that_does_not_build_is_left_after_a_few_failures(length: int) -> None:
     """512 lies in the stretch, the culprit is 900: stepping one by one would try the whole stretch."""
     stretch = range(512 - length // 2, 512 - length // 2 + length)
     end, records, _ = drive(linear(1024), goal(), step(900), limit=200, unbuildable=stretch)

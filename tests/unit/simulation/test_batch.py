@@ -3,47 +3,52 @@
 import dataclasses
 import itertools
 import json
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bisector.errors import RequestError
-from bisector.model.records import Conclusion, Ending, Finding, Interval, Measure, Ran
-from bisector.model.state import fold
+from bisector.model.records import Conclusion, Decision, Ending, Finding, Interval, Measure, Purpose, Ran
+from bisector.model.state import State, fold
 from bisector.simulation import Culprit, LabModel, Report, Scenario, read_samples, simulate
 from bisector.simulation.histories import branched, linear
-from bisector.simulation.judge import judge
+from bisector.simulation.judge import Judged, judge
 from bisector.simulation.scenario import parse_costs, parse_culprits, parse_probability
 from bisector.simulation.simulated_bisection import run_trial
-from bisector.simulation.summary import share
+from bisector.simulation.summary import Summary, share
 
 ZERO = Interval(0.0, 0.0, 0.0)
 CENTRE = Scenario(commits=64, culprits=(Culprit(2.0, 40),), lab=LabModel(run_noise=0.5))
 
 
+Action = Measure | Callable[[State], Measure]
+
+
 class Scripted:
     """Plays actions in order, then concludes."""
 
-    def __init__(self, actions, conclusion=None) -> None:
+    def __init__(self, actions: Iterable[Action], conclusion: Conclusion | None = None) -> None:
         self.actions = iter(actions)
         self.conclusion = conclusion or Conclusion(Ending.INCONCLUSIVE, "end of the script")
-        self.states = []
+        self.states: list[State] = []
 
-    def next(self, state):
+    def next(self, state: State) -> Decision:
         self.states.append(state)
-        action = next(self.actions, self.conclusion)
+        action: Action | Conclusion = next(self.actions, self.conclusion)
         return action(state) if callable(action) else action
 
 
-def visit(commit, runs, purpose="search"):
+def visit(commit: int, runs: int, purpose: Purpose = "search") -> Measure:
     return Measure(commit, runs, purpose, "because", None)
 
 
-def stay(runs):
+def stay(runs: int) -> Callable[[State], Measure]:
     return lambda state: Measure(state.visits[-1].commit, runs, "search", "go on", boot=state.visits[-1].boot)
 
 
-def answer(*commits, ending=Ending.CULPRIT):
+def answer(*commits: int | tuple[int, ...], ending: Ending = Ending.CULPRIT) -> Conclusion:
     findings = tuple(Finding((c,) if isinstance(c, int) else c, ZERO, 0.97) for c in commits)
     return Conclusion(ending, "", findings, confidence=0.97)
 
@@ -92,7 +97,7 @@ def test_the_same_seed_gives_the_same_result_whatever_the_jobs() -> None:
     assert _timeless(one) != _timeless(simulate(small, 6, 6))
 
 
-def _timeless(summary):
+def _timeless(summary: Summary) -> dict[str, Any]:
     return summary.model_dump(exclude={"planner_cpu_seconds_per_decision"})
 
 
@@ -108,7 +113,7 @@ def _timeless(summary):
         (answer(40, 41, ending=Ending.CULPRITS), "wrong", False, True),
     ],
 )
-def test_judgement(conclusion, verdict, right, false) -> None:
+def test_judgement(conclusion: Conclusion, verdict: str, right: bool, false: bool) -> None:
     judged = judge(CENTRE, run_trial(CENTRE, 1, Scripted([], conclusion)))
     assert (judged.verdict, judged.right, judged.claim_wrong) == (verdict, right, false)
 
@@ -120,7 +125,7 @@ def test_a_set_is_right_only_where_its_members_cannot_be_told_apart() -> None:
     assert 40 in masked
     exact = (*masked, masked[-1] + 1)  # the first testable commit after the stretch belongs to it
 
-    def judged(members):
+    def judged(members: tuple[int, ...]) -> Judged:
         conclusion = answer(members, ending=Ending.CULPRIT_SET)
         return judge(scenario, run_trial(scenario, 2, Scripted([], conclusion)))
 
@@ -200,7 +205,7 @@ def test_exact_binomial_interval() -> None:
         lambda: simulate(CENTRE, 0, 1),
     ],
 )
-def test_wrong_requests_are_refused(make) -> None:
+def test_wrong_requests_are_refused(make: Callable[[], object]) -> None:
     with pytest.raises(RequestError):
         make()
 
@@ -209,7 +214,7 @@ def test_wrong_requests_are_refused(make) -> None:
     "text",
     ["", "[]", "{}", '{"boots": []}', '{"boots": [[]]}', '{"boots": [[1, NaN]]}', '{"boots": [["1"]]}'],
 )
-def test_bad_sample_files_are_refused(tmp_path: Path, text) -> None:
+def test_bad_sample_files_are_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "samples.json"
     path.write_text(text)
     with pytest.raises(RequestError) as error:

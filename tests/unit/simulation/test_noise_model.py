@@ -1,25 +1,27 @@
 """The synthetic lab: noise has the deviation that was asked for, and draws do not depend on their order."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from bisector.errors import RequestError
-from bisector.schemas.noise_kinds import DRIFT_KINDS, NOISE_KINDS
+from bisector.schemas.noise_kinds import DRIFT_KINDS, NOISE_KINDS, DriftKind, NoiseKind
 from bisector.simulation.histories import branched, linear
 from bisector.simulation.noise_model import LabModel, SyntheticLab, ancestors
 
 BOOTS, RUNS = 400, 50
 
 
-def measured(**settings):
+def measured(**settings: Any) -> NDArray[np.float64]:
     lab = SyntheticLab(linear(1), LabModel(boot_seconds=0, build_seconds=0, **settings), {}, seed=7)
     return np.array([[lab.boot(0, 0, "t", str(b)).run(k, 0.0) for k in range(RUNS)] for b in range(BOOTS)])
 
 
 @pytest.mark.parametrize("kind", [k for k in NOISE_KINDS if k != "outliers"])
-def test_noise_has_the_stated_deviation_and_no_bias(kind) -> None:
+def test_noise_has_the_stated_deviation_and_no_bias(kind: NoiseKind) -> None:
     values = measured(noise=kind, run_noise=2.0)
     tolerance = 0.15 if kind == "t3" else 0.04  # the variance of t3 has no variance of its own
     assert values.std() == pytest.approx(2.0, rel=tolerance)
@@ -70,7 +72,7 @@ def test_drift_kinds() -> None:
     model = LabModel(run_noise=0, drift_size=2.0)  # a visit costs 26
     far = 26.0 * 100
 
-    def drifts(kind, at, seeds=1):
+    def drifts(kind: DriftKind, at: float, seeds: int = 1) -> NDArray[np.float64]:
         labs = [
             SyntheticLab(linear(1), dataclasses.replace(model, drift=kind), {}, seed=s) for s in range(seeds)
         ]
@@ -147,7 +149,7 @@ def test_real_samples_are_resampled_around_the_level() -> None:
         {"noise": "pink"},
     ],
 )
-def test_impossible_worlds_are_refused(wrong) -> None:
+def test_impossible_worlds_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(RequestError) as error:
         LabModel(**wrong)
     assert error.value.cure

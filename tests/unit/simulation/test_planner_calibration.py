@@ -3,6 +3,8 @@
 The full grid is `make bench-search`; this guards its result on every change, in seconds on an idle machine.
 """
 
+from typing import Any
+
 import pytest
 from scipy.stats import binom
 
@@ -11,10 +13,10 @@ from bisector.simulation import Culprit, LabModel, Scenario, simulate
 pytestmark = pytest.mark.timeout(900)  # much to compute, on machines that may be busy
 ALPHA = 0.05
 TRIALS = 20
-LAB = {"run_noise": 0.7, "boot_noise": 0.3, "noise": "t3"}
+LAB: dict[str, Any] = {"run_noise": 0.7, "boot_noise": 0.3, "noise": "t3"}
 
 
-def most(count, share):
+def most(count: int, share: float) -> int:
     """Return how many of `count` events of that probability are seen except once in a thousand times."""
     return int(binom.ppf(0.999, count, share))
 
@@ -30,7 +32,7 @@ def most(count, share):
         ("branches", Scenario(commits=32, history="branched", lab=LabModel(fork_offset=1.0, **LAB))),
     ],
 )
-def test_wrong_among_the_claims_is_at_most_alpha(name, scenario) -> None:
+def test_wrong_among_the_claims_is_at_most_alpha(name: str, scenario: Scenario) -> None:
     result = simulate(scenario, TRIALS, seed=11)
     assert result.wrong_claims.count <= most(result.wrong_claims.of, ALPHA), result
     assert TRIALS - result.success_with_sets.count <= most(TRIALS, 0.1), result

@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,11 +11,11 @@ from bisector.adapters.store import calibrations
 from bisector.errors import InfrastructureError, RequestError
 from bisector.simulation.histories import linear
 from bisector.simulation.noise_model import LabModel, SyntheticLab
-from bisector.stats.aa_analysis import Boot, calibrate
+from bisector.stats.aa_analysis import Boot, Calibration, calibrate
 from bisector.stats.variance_components import runs_per_boot, smallest_effect
 
 
-def boots(count=12, runs=10, seed: int = 1, pace=30.0, **settings):
+def boots(count: int = 12, runs: int = 10, seed: int = 1, pace: float = 30.0, **settings: Any) -> list[Boot]:
     lab = SyntheticLab(linear(1), LabModel(**settings), {}, seed)
     result = []
     for b in range(count):
@@ -24,7 +25,7 @@ def boots(count=12, runs=10, seed: int = 1, pace=30.0, **settings):
     return result
 
 
-def analysed(data, **options):
+def analysed(data: list[Boot], **options: Any) -> Calibration:
     return calibrate(data, np.random.default_rng(1), **options)
 
 
@@ -52,6 +53,7 @@ def test_drift_is_found_with_its_size_and_is_no_boot_effect() -> None:
     c = analysed(boots(run_noise=0.2, drift="linear", drift_size=10.0))
     per_hour = 10.0 / 100 / (100 * 26 / 3600)
     assert c.drifts
+    assert c.drift is not None
     assert c.drift.estimate == pytest.approx(per_hour, rel=0.15)
     assert c.boot_sd.estimate < 0.002
     assert any("drifts" in w for w in c.warnings)
@@ -67,6 +69,7 @@ def test_modes_are_seen_and_whether_boots_or_runs_have_them() -> None:
         for b in range(9)
     ]
     modes = analysed(wide).modes
+    assert modes is not None
     assert modes.by_boot
     assert modes.high - modes.low == pytest.approx(0.1, rel=0.1)
     assert modes.share == pytest.approx(1 / 3, abs=0.01)
@@ -74,7 +77,9 @@ def test_modes_are_seen_and_whether_boots_or_runs_have_them() -> None:
         Boot("t", tuple(100 + 10 * ((b + k) % 3 == 0) + 0.1 * k for k in range(9)), tuple(range(9)))
         for b in range(9)
     ]
-    assert not analysed(mixed).modes.by_boot
+    modes = analysed(mixed).modes
+    assert modes is not None
+    assert not modes.by_boot
     assert sum(analysed(boots(seed=s)).modes is not None for s in range(40)) <= 1
 
 
@@ -124,7 +129,7 @@ def test_boots_whose_spread_was_not_seen_are_not_taken_to_be_equal() -> None:
         (1.0, 0.001, 25.0, 64),
     ],
 )
-def test_runs_per_boot(run_sd, boot_sd, boot_cost, expected) -> None:
+def test_runs_per_boot(run_sd: float, boot_sd: float, boot_cost: float, expected: int) -> None:
     # sqrt(boot cost / run cost) run_sd / boot_sd
     assert runs_per_boot(run_sd, boot_sd, boot_cost, 1.0) == expected
 
@@ -153,7 +158,7 @@ def test_the_pattern_of_repetitions_is_no_noise_under_the_instruction_clock() ->
         [Boot("t", (1.0, math.nan), (0.0, 1.0))] * 2,
     ],
 )
-def test_too_little_or_broken_data_is_refused(data) -> None:
+def test_too_little_or_broken_data_is_refused(data: list[Boot]) -> None:
     with pytest.raises(RequestError):
         analysed(data)
 
@@ -167,8 +172,10 @@ def test_what_is_stored_comes_back_as_the_planners_prior(tmp_path: Path) -> None
     calibrations.save(path, kept)
     assert calibrations.load(path) == kept
     found = calibrations.load_known(tmp_path, "pipe-test", ["elsewhere", "guest 1/a"], "time")
+    assert found is not None
     assert (found.boot_seconds, found.run_seconds) == (5.0, 1.0)
     prior = found.library
+    assert prior is not None
     assert prior.run_sd == pytest.approx(0.01, rel=0.2)
     assert (prior.run_df, prior.boot_df) == (108, 11)
     path.write_text("{")

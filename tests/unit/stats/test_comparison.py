@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 
-from bisector.stats.comparison import compare, hodges_lehmann, summarise
+from bisector.model.records import Direction
+from bisector.stats.comparison import Verdict, compare, hodges_lehmann, summarise
 
 POUND = [6.9, 6.95, 6.88, 6.91, 9.269, 6.93, 6.9]
 
 
-def boots(level, count, runs, seed: int, run=0.01, boot=0.005):
+def boots(
+    level: float, count: int, runs: int, seed: int, run: float = 0.01, boot: float = 0.005
+) -> list[list[float]]:
     random = np.random.default_rng(seed)
     return [
         [level * (1 + b) * (1 + run * z) for z in random.standard_normal(runs)]
@@ -32,7 +35,7 @@ def test_outlier_moves_neither_effect_nor_verdict_and_is_named() -> None:
     ("better", "level", "verdict"),
     [("lower", 110, "worse"), ("lower", 90, "better"), ("higher", 110, "better"), ("higher", 90, "worse")],
 )
-def test_direction(better, level, verdict) -> None:
+def test_direction(better: Direction, level: float, verdict: Verdict) -> None:
     result = compare("m", boots(100, 5, 5, 1), boots(level, 5, 5, 2), better=better, threshold=0.05)
     assert result.verdict == verdict
     assert result.significant
