@@ -3,7 +3,7 @@
 The notes that go with records (free facts, see `ports.Store.append`) are read here and in `monitors`, and
 nowhere else. Their keys: with `Built`: 'kernel' (JSON: release, build_id, image, config, log, sizes, options,
 lost, toolchain, key). With `Booted`: 'facts' (JSON: name -> text), 'console', 'overhead', 'workload',
-'image', 'domain'. With `Ran`: 'raw', 'guest_seconds'. With `Left`: 'monitors' (JSON: a list of
+'image'. With `Ran`: 'raw', 'guest_seconds'. With `Left`: 'monitors' (JSON: a list of
 `ports.MonitorResult`). Whatever is missing is left out of the report.
 """
 

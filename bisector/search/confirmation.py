@@ -86,7 +86,7 @@ def binaries_scatter(posterior: Posterior) -> bool:
 
 
 def layouts_to_visit(posterior: Posterior) -> Sequence[int]:
-    """Return the code layouts that a certificate goes over: more where binaries scatter (search.md).
+    """Return the code layouts that a certificate goes over: more where binaries scatter.
 
     Then the ordinary one, 0, is none of them: the search has chosen the suspect by it.
     """

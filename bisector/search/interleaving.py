@@ -18,7 +18,7 @@ PARTS_PER_BOOT = 3
 BOOTS_BEFORE_MORE_LAYOUTS = 16
 """Boots a side after which an undecided comparison tries other code layouts: more than d = .5 takes."""
 CERTIFICATE_LAYOUTS, SCATTER_LAYOUTS, LARGE_SCATTER_LAYOUTS = 2, 3, 6
-"""Code layouts on each side of a certificate: two at a quarter of the effect and six at half (search.md).
+"""Code layouts on each side of a certificate: two at a quarter of the effect and six at half.
 'Not reproduced' needs three on each side, for it rests on two binaries that nothing else vouches for."""
 MAX_BOOTS_PER_PURPOSE = 2000
 """Boots for one purpose after which it is given up. Where boots scatter by twice the effect a whole search

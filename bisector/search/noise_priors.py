@@ -10,7 +10,7 @@ from scipy.special import chdtri
 from bisector.search.measurement import Floats, Ints, Readings, group_combinations
 
 BOOT_SPREAD_PRIOR = ((0.0, 0.35), (0.35, 0.15), (0.75, 0.18), (1.5, 0.16), (2.3, 0.1), (3.5, 0.06))
-"""(boot spread / run spread, prior): the grid of search.md reaches 2; real kernels reach higher."""
+"""(boot spread / run spread, prior): the benchmark of the search reaches 2; real kernels reach higher."""
 GRID_FACTOR, GRID_PRIOR_FACTOR = 1.5, 0.7
 """Beyond a grid: factor from one spread to the next, and from its prior to the next one's."""
 SPREAD_CONFIDENCE = 0.99

@@ -59,7 +59,7 @@ class Hypervisor:
         """
         if libvirt is None:
             raise InfrastructureError(
-                "libvirt-python is not installed", cure="run 'make setup-libvirt', or 'make demo' does it"
+                "libvirt-python is not installed", cure="run 'make deps' in perfbisect's folder"
             )
         self.uri = uri or default_uri()
         _watch_events()

@@ -1,0 +1,102 @@
+"""What a message tells users to do can be done: targets, commands, options, variables and files exist.
+
+Read from the source: every text that is passed as `cure=`. A value that is put in at run time reads as `X`.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+from bisector.interfaces.cli.application import application
+from bisector.schemas.lab import VARIABLE_PREFIX, BuilderVariables, TestbedVariables
+from bisector.schemas.settings import VARIABLE_PREFIX as ENVIRONMENT_PREFIX
+from bisector.schemas.settings import Settings
+from tests.support.command_line import parse
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = {str(path.relative_to(ROOT)): path for path in sorted((ROOT / "bisector").rglob("*.py"))}
+
+OTHER_PROGRAMS = re.compile(r"\b(git|pip|podman|ssh-keyscan|apt-get|systemctl)\b[^;']*|'\.\.\. [^']*'")
+"""Commands of other programs, up to the end of their quotes: their options are not ours."""
+
+COMMAND = re.compile(r"(?:^|'|: )(perfbisect [^;,'(\n]*)")
+TARGET = re.compile(r"'make ([a-z-]+)'|^make ([a-z-]+)(?:$|\s{2})")
+
+
+def texts(value: ast.expr) -> Iterator[str]:
+    """Yield the texts that an expression can be."""
+    match value:
+        case ast.Constant(value=str(text)):
+            yield text
+        case ast.JoinedStr(values=parts):
+            yield "".join(str(p.value) if isinstance(p, ast.Constant) else "X" for p in parts)
+        case ast.IfExp(body=body, orelse=orelse):
+            yield from texts(body)
+            yield from texts(orelse)
+        case ast.BoolOp(values=values):
+            for one in values:
+                yield from texts(one)
+
+
+def cures() -> list[tuple[str, str]]:
+    return [
+        (f"{name}:{keyword.value.lineno}", text)
+        for name, path in SOURCES.items()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        for keyword in node.keywords
+        if keyword.arg == "cure"
+        for text in texts(keyword.value)
+    ]
+
+
+def known_options() -> set[str]:
+    def walk(command: Any) -> Iterator[str]:
+        for parameter in command.params:
+            yield from parameter.opts
+        for below in getattr(command, "commands", {}).values():
+            yield from walk(below)
+
+    return {"--help", *walk(typer.main.get_command(application()))}
+
+
+CURES = cures()
+OPTIONS = known_options()
+TARGETS = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
+HOST_VARIABLES = {VARIABLE_PREFIX + n for m in (TestbedVariables, BuilderVariables) for n in m.model_fields}
+VARIABLES = {ENVIRONMENT_PREFIX + name.upper() for name in Settings.model_fields}
+
+
+def test_cures_are_found() -> None:
+    assert len(CURES) > 100
+
+
+@pytest.mark.parametrize(("where", "cure"), CURES, ids=[where for where, _ in CURES])
+def test_what_a_cure_names_exists(where: str, cure: str) -> None:
+    assert {a or b for a, b in TARGET.findall(cure)} <= TARGETS
+    for line in COMMAND.findall(cure):
+        parse(line)
+    assert set(re.findall(r"--[a-z][a-z-]+", OTHER_PROGRAMS.sub("", cure))) <= OPTIONS
+    assert set(re.findall(rf"\b{VARIABLE_PREFIX}[a-z_]+\b", cure)) <= HOST_VARIABLES
+    assert set(re.findall(rf"\b{ENVIRONMENT_PREFIX}[A-Z_]+\b", cure)) <= VARIABLES
+    for file in re.findall(r"\b(?:kernels|playbooks|workloads)/[\w./-]*\w", cure):
+        assert (ROOT / file).exists()
+
+
+def test_documents_that_the_source_names_exist() -> None:
+    folders = ("bisector", "docs", "kernels", "playbooks", "tests", "workloads")
+    there = {path.name for folder in folders for path in (ROOT / folder).rglob("*.md")}
+    there |= {path.name for path in ROOT.glob("*.md")}
+    named = {
+        (name, file)
+        for name, path in SOURCES.items()
+        for file in re.findall(r"[\w-]+\.md\b", path.read_text(encoding="utf-8"))
+    }
+    assert {(name, file) for name, file in named if file not in there} == set()
