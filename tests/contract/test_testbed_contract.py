@@ -13,7 +13,7 @@ import pytest
 
 from bisector.errors import BootFailed, PerfbisectError, TestbedLost, WorkloadFailed
 from bisector.model.records import CommitGraph
-from bisector.ports import BuildOrder, Job, Kernel, Testbed
+from bisector.ports import BuildOrder, Job, Kernel, Session, Testbed
 from bisector.simulation.noise_model import LabModel, SyntheticLab
 from bisector.testing import fakes
 from bisector.testing.fake_testbed import FakeTestbed, job
@@ -80,10 +80,11 @@ def _guest(folder: Path) -> Given:
 
 @pytest.fixture(params=[_fake, pytest.param(_guest, marks=[pytest.mark.slow, pytest.mark.timeout(2400)])])
 def given(request: pytest.FixtureRequest, tmp_path: Path) -> Given:
-    return request.param(tmp_path)
+    given: Given = request.param(tmp_path)
+    return given
 
 
-def boot(given: Given, folder: Path, kind: str = "good"):
+def boot(given: Given, folder: Path, kind: str = "good") -> Session:
     folder.mkdir(parents=True, exist_ok=True)
     return given.testbed.boot(given.kernel(kind), given.job(kind), folder, lambda _: None)
 

@@ -3,10 +3,12 @@
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bisector.adapters.ansible.inventory import read_lab
+from bisector.adapters.ansible.playbook_events import Played
 from bisector.adapters.ansible.runner import Ansible
 from bisector.errors import InfrastructureError, Interrupted, RequestError
 from bisector.resources import resource
@@ -33,7 +35,7 @@ all:
 
 
 @pytest.fixture(scope="module")
-def ansible(tmp_path_factory: pytest.TempPathFactory):
+def ansible(tmp_path_factory: pytest.TempPathFactory) -> Ansible:
     folder = tmp_path_factory.mktemp("play books")  # a blank in the path must not matter
     for name in ("ansible.cfg", "reap.yml"):
         (folder / name).write_text((resource("playbooks") / name).read_text())
@@ -43,7 +45,7 @@ def ansible(tmp_path_factory: pytest.TempPathFactory):
     return Ansible(folder, folder / "lab.yml")
 
 
-def play(ansible: Ansible, folder, name="nap", **options):
+def play(ansible: Ansible, folder: Path, name: str = "nap", **options: Any) -> Played:
     variables = {"word": "hi", "nap": 0, "code": 0, **options.pop("variables", {})}
     settings = {"limit": "here", "timeout": 60, "progress": lambda _: None, **options}
     return ansible.play(name, variables=variables, folder=folder, **settings)
@@ -54,7 +56,7 @@ def asleep(seconds: str) -> bool:
 
 
 def test_tasks_become_progress_and_results(ansible: Ansible, tmp_path: Path) -> None:
-    said = []
+    said: list[str] = []
     played = play(ansible, tmp_path / "a b", progress=said.append)
     assert said == ["saying a word", "napping"]
     assert played.result("saying a word")["stdout"].strip() == "hi"
@@ -91,7 +93,7 @@ def test_the_deadline_ends_everything(ansible: Ansible, tmp_path: Path) -> None:
 def test_a_request_to_stop_ends_everything_here_and_there(
     sshd: Server, ansible: Ansible, tmp_path: Path
 ) -> None:
-    begun = []
+    begun: list[str] = []
     stopping = Ansible(ansible.playbooks, ansible.inventory, stop=lambda: asleep("98762"))
     with pytest.raises(Interrupted):
         play(
@@ -136,7 +138,7 @@ def test_a_broken_inventory_names_its_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", sorted(resource("playbooks").glob("*.yml")), ids=lambda p: Path(p).stem)
-def test_every_shipped_playbook_is_accepted_by_ansible(path, tmp_path: Path) -> None:
+def test_every_shipped_playbook_is_accepted_by_ansible(path: Path, tmp_path: Path) -> None:
     import sys
 
     subprocess.run(

@@ -4,6 +4,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,21 +15,21 @@ from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.machine.local_testbed import running_kernel
 from bisector.adapters.machine.ssh_testbed import SSHTestbed
 from bisector.errors import BootFailed, InfrastructureError, RequestError, TestbedLost
-from bisector.ports import Needs
+from bisector.ports import Job, Needs, Progress
 from bisector.resources import resource
 from bisector.schemas.lab import lab_from_inventory
 from bisector.schemas.workload.workload import load_workload
 from tests.support.loopback_sshd import Server, free_port
 from tests.support.workload_jobs import shell_job
 
-ALIVE = {"crashed": lambda: None, "on_leave": lambda: None, "boot_seconds": 0.0}
+ALIVE: dict[str, Any] = {"crashed": lambda: None, "on_leave": lambda: None, "boot_seconds": 0.0}
 
 
-def quiet(_) -> None:
+def quiet(_: str) -> None:
     pass
 
 
-def deploying(sshd: Server, job, folder, progress=quiet, **changes):
+def deploying(sshd: Server, job: Job, folder: Path, progress: Progress = quiet, **changes: Any) -> Deployment:
     ansible = Ansible(resource("playbooks"), default_inventory())
     workdir = str(folder / "remote")
     return Deployment(ansible, "bed", sshd.with_(**changes), job, folder, progress, workdir=workdir)
@@ -38,7 +39,7 @@ def test_pipe_test_is_deployed_and_measured(sshd: Server, tmp_path: Path) -> Non
     job = replace(
         workload_job(load_workload("pipe-test"), tmp_path / "job"), run=("pipe-test", "2000"), settle=0
     )
-    said = []
+    said: list[str] = []
     session = deploying(sshd, job, tmp_path / "boot", said.append).start_session(running_kernel(), **ALIVE)
     try:
         assert said == ["putting the workload on the testbed", "starting the measuring agent"]
@@ -118,7 +119,7 @@ def test_a_cancelled_deployment_ends_quickly(sshd: Server, tmp_path: Path) -> No
 # --- machines that are booted over SSH; this one must not be, so its boot playbook does nothing here --------
 
 
-def machine(sshd: Server, tmp_path: Path, **variables):
+def machine(sshd: Server, tmp_path: Path, **variables: object) -> SSHTestbed:
     (tmp_path / "playbooks").mkdir()
     for name in ("ansible.cfg", "deploy.yml", "reap.yml", "action_plugins", "roles"):
         (tmp_path / "playbooks" / name).symlink_to(resource("playbooks") / name)

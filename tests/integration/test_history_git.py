@@ -3,6 +3,7 @@
 import random
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,16 +11,16 @@ from bisector.model.dag import CommitDag
 from bisector.model.records import CommitGraph
 
 
-def git(folder, *arguments, **more):
+def git(folder: Path, *arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["git", "-C", str(folder), *arguments], check=False, capture_output=True, text=True, **more
     )
 
 
-def make(folder, seed: int):
+def make(folder: Path, seed: int) -> tuple[list[tuple[int, ...]], list[str]]:
     """Write a random history through fast-import; return parents by number and the ids."""
     choice = random.Random(seed)
-    parents = [()]
+    parents: list[tuple[int, ...]] = [()]
     for i in range(1, 45):
         count = choice.choice([1, 1, 1, 2, 2, 3, 5])
         parents.append(tuple(sorted(set(choice.choices(range(max(0, i - 9), i), k=count)))))

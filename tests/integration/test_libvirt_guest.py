@@ -233,12 +233,12 @@ def test_a_killed_perfbisect_takes_its_guest_with_it(state: Path, tmp_path: Path
         cwd=Path(__file__).resolve().parents[2],
     )
     try:
+        assert child.stdout is not None
         assert child.stdout.readline().strip() == "booted"
         qemu(state)
     finally:
         child.kill()
-        child.wait()
-        child.stdout.close()
+        child.communicate()
     deadline = time.monotonic() + 20
     while libvirt_connection._qemus(domain_prefix(state)) and time.monotonic() < deadline:
         time.sleep(0.1)

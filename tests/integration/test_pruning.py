@@ -59,7 +59,7 @@ def test_pruned_commits_have_the_kernel_of_their_parent(tmp_path: Path) -> None:
     assert prune(graph) is None  # the other side may read more
     build(end)
     sources = KernelCache(cache / "kernels").entries()[0].sources()
-    assert sources == {"init/main.c", "kernel/work.c"}
+    assert sources == frozenset({"init/main.c", "kernel/work.c"})
     found = prune(graph)
     assert found is not None
     assert {graph.shas[i] for i in found.commits} == {words, driver}

@@ -5,10 +5,13 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
+from bisector.adapters.agent.session import AgentSession
 from bisector.adapters.machine.local_testbed import LocalTestbed, running_kernel
 from bisector.errors import BootFailed, RequestError, TestbedLost, WorkloadFailed
 from tests.support.workload_jobs import shell_job
@@ -16,17 +19,22 @@ from tests.support.workload_jobs import shell_job
 AUTOGROUP = Path("/proc/sys/kernel/sched_autogroup_enabled")
 
 
-def quiet(_) -> None:
+def quiet(_: str) -> None:
     pass
 
 
-@pytest.fixture
-def boot(tmp_path: Path):
-    sessions = []
+Start = Callable[..., AgentSession]
+"""Boot with this script as its workload; options: of the job."""
 
-    def start(script, **options):
+
+@pytest.fixture
+def boot(tmp_path: Path) -> Iterator[Start]:
+    sessions: list[AgentSession] = []
+
+    def start(script: str, **options: Any) -> AgentSession:
         job = shell_job(tmp_path, script, **options)
         session = LocalTestbed().boot(running_kernel(), job, tmp_path / "boot", quiet)
+        assert isinstance(session, AgentSession)
         sessions.append(session)
         return session
 
@@ -35,7 +43,7 @@ def boot(tmp_path: Path):
         session.leave()
 
 
-def test_a_run_gives_values_and_keeps_its_output(boot, tmp_path: Path) -> None:
+def test_a_run_gives_values_and_keeps_its_output(boot: Start, tmp_path: Path) -> None:
     session = boot("echo real: 1.5 s; echo note >&2")
     result = session.run(0)
     assert result.values == {"real": 1.5}
@@ -48,7 +56,7 @@ def test_a_run_gives_values_and_keeps_its_output(boot, tmp_path: Path) -> None:
     assert session.run(1).raw.name == "run-001.out"
 
 
-def test_files_that_a_run_leaves_are_brought_home_and_read(boot, tmp_path: Path) -> None:
+def test_files_that_a_run_leaves_are_brought_home_and_read(boot: Start, tmp_path: Path) -> None:
     script = """
     if [ ! -e before ]; then touch before; mkdir -p out/0; echo '{"real": 1.5}' > out/0/stats.json
     elif [ ! -e again ]; then touch again; mkdir out; echo '{"real": ' > out/stats.json
@@ -68,7 +76,7 @@ def test_files_that_a_run_leaves_are_brought_home_and_read(boot, tmp_path: Path)
         session.run(3)
 
 
-def test_the_session_is_pinned(boot) -> None:
+def test_the_session_is_pinned(boot: Start) -> None:
     session = boot(
         "echo real: 1; env | sort; pwd; ps -o sid=,pgid=,pid= -p $$; cat; exec 2>/dev/null; tty; true"
     )
@@ -87,7 +95,7 @@ def test_the_session_is_pinned(boot) -> None:
     assert lines[-1] == "not a tty"
 
 
-def test_facts_and_settings_are_told_and_undone(boot) -> None:
+def test_facts_and_settings_are_told_and_undone(boot: Start) -> None:
     before = AUTOGROUP.read_text().strip() if AUTOGROUP.exists() else "absent"
     session = boot("echo real: 1")
     facts = session.facts.facts
@@ -101,7 +109,7 @@ def test_facts_and_settings_are_told_and_undone(boot) -> None:
     assert not AUTOGROUP.exists() or AUTOGROUP.read_text().strip() == before
 
 
-def test_a_settling_time_comes_before_the_first_run_only(boot) -> None:
+def test_a_settling_time_comes_before_the_first_run_only(boot: Start) -> None:
     session = boot("echo real: 1", settle=0.6)
     started = time.monotonic()
     session.run(0)
@@ -123,7 +131,7 @@ def test_a_settling_time_comes_before_the_first_run_only(boot) -> None:
         ("echo real: 5 ms", "in 'ms', its manifest says 's'"),
     ],
 )
-def test_a_failing_workload_says_how(boot, script, words) -> None:
+def test_a_failing_workload_says_how(boot: Start, script: str, words: str) -> None:
     with pytest.raises(WorkloadFailed) as caught:
         boot(script).run(0)
     assert words in caught.value.message
@@ -131,14 +139,14 @@ def test_a_failing_workload_says_how(boot, script, words) -> None:
         assert "oh no" in caught.value.details
 
 
-def test_a_program_that_cannot_be_started(tmp_path: Path, boot) -> None:
+def test_a_program_that_cannot_be_started(tmp_path: Path, boot: Start) -> None:
     session = boot("echo real: 1")
     (tmp_path / "boot" / "work" / "toy.sh").chmod(0o644)
     with pytest.raises(WorkloadFailed, match=r"cannot be started: \./toy\.sh: Permission denied"):
         session.run(0)
 
 
-def test_a_hanging_workload_is_ended_with_all_it_started(boot) -> None:
+def test_a_hanging_workload_is_ended_with_all_it_started(boot: Start) -> None:
     session = boot("sleep 98763 & sleep 98763", timeout=1)
     started = time.monotonic()
     with pytest.raises(WorkloadFailed, match="did not end within 1 s"):
@@ -147,27 +155,27 @@ def test_a_hanging_workload_is_ended_with_all_it_started(boot) -> None:
     assert subprocess.run(["pgrep", "-f", "^sleep 98763$"], stdout=subprocess.DEVNULL).returncode == 1
 
 
-def test_what_a_workload_leaves_behind_is_ended(boot) -> None:
+def test_what_a_workload_leaves_behind_is_ended(boot: Start) -> None:
     boot("sleep 98764 & echo real: 1").run(0)
     assert subprocess.run(["pgrep", "-f", "^sleep 98764$"], stdout=subprocess.DEVNULL).returncode == 1
 
 
-def test_large_output_keeps_its_end(boot) -> None:
+def test_large_output_keeps_its_end(boot: Start) -> None:
     result = boot("head -c 3000000 /dev/zero | tr '\\0' x; echo; echo real: 7").run(0)
     assert result.values == {"real": 7.0}
     assert result.raw.stat().st_size == 1 << 20
 
 
-def test_a_killed_agent_is_a_lost_testbed_and_stays_one(boot) -> None:
+def test_a_killed_agent_is_a_lost_testbed_and_stays_one(boot: Start) -> None:
     session = boot("sleep 5; echo real: 1")
-    os.kill(session.line._process.pid, signal.SIGKILL)
+    os.kill(cast("Any", session.line)._process.pid, signal.SIGKILL)
     with pytest.raises(TestbedLost):
         session.run(0)
     with pytest.raises(TestbedLost):
         session.run(1)
 
 
-def test_a_crash_on_the_console_during_a_run_is_the_kernels(boot) -> None:
+def test_a_crash_on_the_console_during_a_run_is_the_kernels(boot: Start) -> None:
     session = boot("sleep 20; echo real: 1")
     session.crashed = lambda: "Kernel panic - not syncing: of course"
     with pytest.raises(BootFailed) as caught:

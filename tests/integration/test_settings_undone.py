@@ -73,7 +73,8 @@ BEFORE = {
 def prepare(machine: Path) -> dict[str, str]:
     command = [f"./{AGENT}", "prepare", "facts", "settings"]
     done = subprocess.run(command, cwd=machine, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)
+    told: dict[str, str] = json.loads(done.stdout)
+    return told
 
 
 @pytest.fixture

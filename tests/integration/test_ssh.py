@@ -15,7 +15,7 @@ from tests.support.loopback_sshd import Server, free_port, keygen, known
 
 def test_runs_commands_with_their_output_and_code(sshd: Server) -> None:
     with SSH(sshd.host) as ssh:
-        lines = []
+        lines: list[str] = []
         ran = ssh.run(["sh", "-c", "echo out; echo more; printf end"], on_line=lines.append)
         assert lines == ["out", "more", "end"]
         assert ran.code == 0

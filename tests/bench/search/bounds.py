@@ -9,6 +9,7 @@ import functools
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import xlogy
 from scipy.stats import norm
@@ -31,7 +32,13 @@ def bits_needed(n: int, alpha: float) -> float:
     return (1 - alpha) * math.log2(n) - entropy(alpha)
 
 
-def information(prior: np.ndarray, snr: np.ndarray) -> np.ndarray:
+def _entropies(p: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Bits, element by element."""
+    bits: NDArray[np.float64] = -(xlogy(p, p) + xlogy(1 - p, 1 - p)) / math.log(2)
+    return bits
+
+
+def information(prior: NDArray[np.float64], snr: NDArray[np.float64]) -> NDArray[np.float64]:
     """Bits that N(0,1) against N(sqrt(snr),1) tells about which it is, at prior P(second). Broadcasts."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(41)
     weights = weights / weights.sum()
@@ -40,9 +47,9 @@ def information(prior: np.ndarray, snr: np.ndarray) -> np.ndarray:
     llr = d * nodes
     after0 = 1 / (1 + (1 - q) / q * np.exp(-np.clip(llr - d * d / 2, -500, 500)))
     after1 = 1 / (1 + (1 - q) / q * np.exp(-np.clip(llr + d * d / 2, -500, 500)))
-    h = lambda p: -(xlogy(p, p) + xlogy(1 - p, 1 - p)) / math.log(2)  # noqa: E731
-    left = ((1 - q) * h(after0) + q * h(after1)) @ weights
-    return np.maximum(0.0, h(q[..., 0]) - left)
+    left = ((1 - q) * _entropies(after0) + q * _entropies(after1)) @ weights
+    bits: NDArray[np.float64] = np.maximum(0.0, _entropies(q[..., 0]) - left)
+    return bits
 
 
 def fano_runs(n: int, d: float, alpha: float = 0.05) -> float:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bisector.app.calibrate import measure
+from bisector.app.calibrate import Measured, measure
 from bisector.errors import TestbedLost
 from bisector.ports import BuildOrder
 from bisector.simulation.histories import linear
@@ -14,12 +14,12 @@ from bisector.testing.fake_testbed import FakeTestbed, job
 from bisector.testing.fakes import METRIC, FakeBuilder, FakeClock, Faults
 
 
-def calibrated(tmp_path: Path, boots, faults=None):
+def calibrated(tmp_path: Path, boots: range, faults: Faults | None = None) -> list[Measured]:
     graph = linear(3)
     lab = SyntheticLab(graph, LabModel(run_noise=1.0), {}, 1)
     kernel = FakeBuilder(lab, tmp_path).build(BuildOrder(graph.shas[1], "fake"), print)
     testbeds = [FakeTestbed(name, lab, faults=faults) for name in ("a", "b")]
-    done = []
+    done: list[Measured] = []
     with contextlib.suppress(TestbedLost):
         measure(
             kernel,
@@ -51,5 +51,5 @@ def test_what_was_measured_before_a_testbed_died_is_told(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("boots", [range(0), range(4, 4)])
-def test_nothing_to_do_is_nothing_done(tmp_path: Path, boots) -> None:
+def test_nothing_to_do_is_nothing_done(tmp_path: Path, boots: range) -> None:
     assert calibrated(tmp_path, boots) == []

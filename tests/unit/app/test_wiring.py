@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -30,6 +31,6 @@ def test_only_guests_with_a_disk_have_an_image(
     monkeypatch.setattr(
         rootfs.GuestImages, "present", lambda _: SimpleNamespace(checksum="5" * 64), raising=True
     )
-    lab = SimpleNamespace(testbed=lambda _: SimpleNamespace(variables=SimpleNamespace(kind=kind)))
-    accepted = SimpleNamespace(request=SimpleNamespace(recipe=recipe), testbeds=("guest",))
+    lab: Any = SimpleNamespace(testbed=lambda _: SimpleNamespace(variables=SimpleNamespace(kind=kind)))
+    accepted: Any = SimpleNamespace(request=SimpleNamespace(recipe=recipe), testbeds=("guest",))
     assert wiring._guest_notes(Settings(), lab, accepted, load_workload("pipe-test")) == notes

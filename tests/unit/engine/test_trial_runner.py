@@ -7,6 +7,7 @@ import json
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 
@@ -70,6 +71,9 @@ class Script:
         return END
 
 
+Kind = TypeVar("Kind")
+
+
 class Bench:
     """One bisection on fakes, driven without DBOS."""
 
@@ -113,14 +117,18 @@ class Bench:
     def records(self) -> list[Record]:
         return [record for _, record, _ in self.store.records(self.stored.id)]
 
-    def of(self, kind: type) -> list:
+    def of(self, kind: type[Kind]) -> list[Kind]:
         return [r for r in self.records if isinstance(r, kind)]
 
     def state(self) -> State:
         return fold(self.lab.graph, self.driver.accepted.the_goal(), self.records)
 
 
-def _with(services: Services, **changes: object) -> Services:
+def faults_of(kind: str, places: Any) -> Faults:
+    return Faults(**{kind: places})
+
+
+def _with(services: Services, **changes: Any) -> Services:
     import dataclasses
 
     return dataclasses.replace(services, **changes)
@@ -234,7 +242,7 @@ def test_a_kernel_that_dies_in_one_run_gets_a_new_boot_and_keeps_its_samples(tmp
 
 @pytest.mark.parametrize("fault", ["no_workload", "no_metric", "nan"])
 def test_a_workload_that_fails_in_two_boots_makes_the_commit_untestable(tmp_path: Path, fault: str) -> None:
-    bench = Bench(tmp_path, [(5, 2), (6, 1)], Faults(**{fault: [5]}))
+    bench = Bench(tmp_path, [(5, 2), (6, 1)], faults_of(fault, [5]))
     bench.run()
     assert "workload fails" in bench.state().untestable[5]
     assert len(bench.of(RunFailed)) == 1
@@ -261,7 +269,7 @@ def test_a_lost_testbed_costs_the_boot_and_nothing_else(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("door", ["build", "boot", "run"])
 def test_infrastructure_is_tried_three_times(tmp_path: Path, door: str) -> None:
-    faults = Faults(**{door: {1: InfrastructureError("disk full"), 2: InfrastructureError("disk full")}})
+    faults = faults_of(door, {1: InfrastructureError("disk full"), 2: InfrastructureError("disk full")})
     bench = Bench(tmp_path, [(5, 2)], faults)
     bench.run()
     assert len(bench.of(Ran)) == 2
@@ -270,7 +278,7 @@ def test_infrastructure_is_tried_three_times(tmp_path: Path, door: str) -> None:
 
 @pytest.mark.parametrize("door", ["build", "boot", "run"])
 def test_infrastructure_that_stays_broken_stops_and_can_be_resumed(tmp_path: Path, door: str) -> None:
-    faults = Faults(**{door: {n: InfrastructureError("disk full") for n in (1, 2, 3)}})
+    faults = faults_of(door, {n: InfrastructureError("disk full") for n in (1, 2, 3)})
     bench = Bench(tmp_path, [(5, 2)], faults)
     with pytest.raises(InfrastructureError, match="disk full"):
         bench.run()

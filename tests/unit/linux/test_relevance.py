@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bisector.linux.relevance import Change, Read, prune, why
-from bisector.model.records import Built, CommitGraph, Goal, Irrelevant, Metric, Threshold
+from bisector.model.records import Built, CommitGraph, Goal, Irrelevant, Metric, Record, Threshold
 from bisector.model.state import IRRELEVANT_WEIGHT, extend, fold, reweight_irrelevant
 from bisector.schemas import serialization
 
@@ -94,7 +94,7 @@ def test_weights_follow_the_latest_word() -> None:
 
 def test_the_state_has_it_however_it_was_reached() -> None:
     graph = _line(6)
-    records = [
+    records: list[Record] = [
         Built(0, True, 1.0, "a"),
         Irrelevant((2, 5), {"merge": 1}, 2),
         Built(3, True, 1.0, "b"),

@@ -12,9 +12,9 @@ from bisector.model.records import CommitGraph
 
 
 @st.composite
-def graphs(draw):
+def graphs(draw: st.DrawFn) -> CommitGraph:
     n = draw(st.integers(2, 40))
-    parents = [()]
+    parents: list[tuple[int, ...]] = [()]
     for i in range(1, n):
         count = draw(st.integers(1, 4))
         parents.append(tuple(sorted({draw(st.integers(max(0, i - 6), i - 1)) for _ in range(count)})))
@@ -22,7 +22,7 @@ def graphs(draw):
     return CommitGraph(shas, tuple(parents), (False, *[True] * (n - 1)), 0, n - 1)
 
 
-def reachable(graph, start):
+def reachable(graph: CommitGraph, start: int) -> set[int]:
     seen, todo = {start}, [start]
     while todo:
         for p in graph.parents[todo.pop()]:
@@ -34,7 +34,7 @@ def reachable(graph, start):
 
 @settings(max_examples=80, deadline=None)
 @given(graphs())
-def test_ancestors_masses_and_descendants(graph) -> None:
+def test_ancestors_masses_and_descendants(graph: CommitGraph) -> None:
     history = CommitDag(graph)
     n = len(graph.shas)
     weights = np.random.default_rng(n).random(n)
@@ -49,7 +49,9 @@ def test_ancestors_masses_and_descendants(graph) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(graphs(), st.data())
-def test_partition_groups_exactly_what_tested_commits_cannot_tell_apart(graph, data) -> None:
+def test_partition_groups_exactly_what_tested_commits_cannot_tell_apart(
+    graph: CommitGraph, data: st.DataObject
+) -> None:
     history = CommitDag(graph)
     n = len(graph.shas)
     tested = tuple(sorted(data.draw(st.sets(st.integers(0, n - 1), min_size=1, max_size=6))))
@@ -65,7 +67,7 @@ def test_partition_groups_exactly_what_tested_commits_cannot_tell_apart(graph, d
 def test_sampled_masses_are_close(monkeypatch: pytest.MonkeyPatch) -> None:
     from bisector.model import dag as module
 
-    parents = [()]
+    parents: list[tuple[int, ...]] = [()]
     random = np.random.default_rng(5)
     for i in range(1, 3000):
         parents.append(tuple(sorted({int(p) for p in random.integers(max(0, i - 40), i, 2)})))
@@ -97,7 +99,7 @@ def test_fork_points_share_their_base() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(graphs(), st.data())
-def test_a_lineage_is_the_ancestors_with_the_same_base(graph, data) -> None:
+def test_a_lineage_is_the_ancestors_with_the_same_base(graph: CommitGraph, data: st.DataObject) -> None:
     n = len(graph.shas)
     below = sorted(data.draw(st.sets(st.integers(1, n - 1), max_size=4)))
     below = sorted({0, *(a for b in below for a in reachable(graph, b))})

@@ -12,6 +12,7 @@ from bisector.model.records import (
     Marked,
     Metric,
     Ran,
+    Record,
     RunFailed,
     Threshold,
 )
@@ -24,8 +25,9 @@ KINDS = ("build", "boot", "run", "run", "run", "fail", "left", "mark", "discard"
 
 
 @st.composite
-def histories(draw):
-    records, boots = [], []
+def histories(draw: st.DrawFn) -> list[Record]:
+    records: list[Record] = []
+    boots: list[str] = []
     for n in range(draw(st.integers(0, 40))):
         kind = draw(
             st.sampled_from(["build", "boot", "run", "run", "run", "fail", "left", "mark", "discard"])
@@ -56,7 +58,7 @@ def histories(draw):
 
 @settings(max_examples=200, deadline=None)
 @given(histories(), st.integers(1, 7))
-def test_extend_equals_fold(records, step) -> None:
+def test_extend_equals_fold(records: list[Record], step: int) -> None:
     state = fold(GRAPH, GOAL, ())
     for i in range(0, len(records), step):
         state = extend(state, records[i : i + step], idle="a")

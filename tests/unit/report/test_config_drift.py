@@ -1,13 +1,16 @@
 """Where along the range options of the configuration change, told from the kernels that were built."""
 
 import json
+from collections.abc import Mapping
 
 from bisector.model.records import Built, CommitGraph, Goal, Metric, Threshold
 from bisector.report import config_drift
 from bisector.report.report_model import Material
 
 
-def material(parents, options):
+def material(
+    parents: tuple[tuple[int, ...], ...], options: Mapping[int, Mapping[str, str] | None]
+) -> Material:
     """Return a bisection that built the commits of `options`: index -> configuration, None: it failed."""
     n = len(parents)
     graph = CommitGraph(

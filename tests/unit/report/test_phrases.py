@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from bisector.model.format import percent
 from bisector.model.records import Interval
 from bisector.report import phrases
 
@@ -26,4 +27,4 @@ def test_effect(estimate: float, low: float, high: float, better: str, said: str
 
 
 def test_percent_of_what_is_no_number() -> None:
-    assert phrases.percent(math.nan) == "?"
+    assert percent(math.nan) == "?"

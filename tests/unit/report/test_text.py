@@ -5,7 +5,7 @@ from bisector.report import text
 from bisector.report.report_model import Material
 
 
-def told(untestable):
+def told(untestable: dict[int, str]) -> str:
     """Return the lines of the report's part on commits that could not be tested."""
     shas = tuple(f"{i:012x}{0:028x}" for i in range(60))
     graph = CommitGraph(shas, ((), *((i,) for i in range(59))), (False, *[True] * 59), 0, 59, (), untestable)

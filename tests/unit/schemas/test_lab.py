@@ -1,6 +1,7 @@
 """The lab from inventory data: groups, variables, and errors that name host and variable."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,9 @@ from bisector.schemas.lab import lab_from_inventory
 PLACE = Path("/lab/hosts.yml")
 
 
-def listing(testbed=None, builder=None, **groups):
+def listing(
+    testbed: dict[str, Any] | None = None, builder: dict[str, Any] | None = None, **groups: Any
+) -> dict[str, Any]:
     return {
         "_meta": {"hostvars": {"bed": testbed or {}, "maker": builder or {}}},
         "all": {"children": ["testbeds", "builders"]},
@@ -46,7 +49,7 @@ def test_how_a_host_is_reached_comes_from_ansibles_variables() -> None:
         ({"perfbisect_kind": "ssh", "perfbisect_cmdline": "quiet"}, "needs root="),
     ],
 )
-def test_mistakes_name_host_and_variable(variables, words) -> None:
+def test_mistakes_name_host_and_variable(variables: dict[str, Any], words: str) -> None:
     with pytest.raises(RequestError) as caught:
         lab_from_inventory(listing(variables), PLACE)
     assert caught.value.message.startswith("/lab/hosts.yml: host 'bed': ")

@@ -10,7 +10,7 @@ from bisector.adapters.agent.result_files import unpack
 from bisector.errors import InfrastructureError
 
 
-def archive(path, *members):
+def archive(path: Path, *members: tuple[tarfile.TarInfo, bytes]) -> Path:
     with tarfile.open(path, "w") as out:
         for info, data in members:
             info.size = len(data)
@@ -18,7 +18,7 @@ def archive(path, *members):
     return path
 
 
-def member(name, kind=tarfile.REGTYPE, link=""):
+def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.TarInfo:
     info = tarfile.TarInfo(name)
     info.type, info.linkname, info.mode = kind, link, 0o7777
     return info
@@ -41,7 +41,7 @@ def test_files_and_folders(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["/etc/cron.d/x", "../x", "out/../../x"])
-def test_nothing_lands_elsewhere(name, tmp_path: Path) -> None:
+def test_nothing_lands_elsewhere(name: str, tmp_path: Path) -> None:
     with pytest.raises(InfrastructureError, match="lies outside"):
         unpack(archive(tmp_path / "a.tar", (member(name), b"x")), tmp_path / "home")
     assert not (tmp_path / "x").exists()

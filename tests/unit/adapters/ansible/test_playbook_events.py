@@ -9,7 +9,9 @@ from bisector.errors import InfrastructureError
 
 
 @pytest.mark.parametrize(("log", "told"), [("ERROR! no such role\n", "no such role"), (None, "left no log")])
-def test_a_playbook_that_could_not_be_run_is_broken_infrastructure(tmp_path: Path, log, told) -> None:
+def test_a_playbook_that_could_not_be_run_is_broken_infrastructure(
+    tmp_path: Path, log: str | None, told: str
+) -> None:
     """Also where somebody emptied the cache folder meanwhile, its log with it."""
     events = Events("build.yml", tmp_path / "build.log", lambda _: None, None)
     events.close()

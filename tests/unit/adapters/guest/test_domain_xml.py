@@ -28,18 +28,24 @@ def _arguments(guest: Guest) -> list[str]:
     return [arg.get("value", "") for arg in ET.fromstring(domain_xml(guest)).iter(f"{QEMU}arg")]
 
 
+def _child(element: ET.Element, path: str) -> ET.Element:
+    found = element.find(path)
+    assert found is not None
+    return found
+
+
 def test_paths_survive_quoting() -> None:
     root = ET.fromstring(domain_xml(GUEST))
     assert root.findtext("os/kernel") == str(GUEST.kernel)
-    assert root.find("devices/disk/source").get("file") == "/cache/it's <here>/root.ext2"
-    assert root.find("devices/serial/source").get("path") == str(GUEST.console)
+    assert _child(root, "devices/disk/source").get("file") == "/cache/it's <here>/root.ext2"
+    assert _child(root, "devices/serial/source").get("path") == str(GUEST.console)
 
 
 def test_the_instruction_clock_has_nothing_of_the_hosts_time() -> None:
     root = ET.fromstring(domain_xml(GUEST))
     assert root.get("type") == "qemu"
-    assert root.find("clock").get("offset") == "absolute"
-    assert root.find("clock/timer").get("track") == "guest"
+    assert _child(root, "clock").get("offset") == "absolute"
+    assert _child(root, "clock/timer").get("track") == "guest"
     arguments = _arguments(GUEST)
     assert arguments[arguments.index("-icount") + 1] == "shift=0,sleep=off,align=off"
     assert "-seed" in arguments
@@ -49,7 +55,7 @@ def test_the_wall_clock_has_no_tricks() -> None:
     guest = dataclasses.replace(GUEST, clock="wall", kvm=True)
     root = ET.fromstring(domain_xml(guest))
     assert root.get("type") == "kvm"
-    assert root.find("cpu").get("mode") == "host-passthrough"
+    assert _child(root, "cpu").get("mode") == "host-passthrough"
     assert not {"-icount", "-seed"} & set(_arguments(guest))
     assert "tsc_early_khz" not in command_line(guest)
 
@@ -66,8 +72,8 @@ def test_an_old_kernel_gets_a_second_serial_port_and_neither_disk_nor_network() 
     root = ET.fromstring(domain_xml(guest))
     assert root.findtext("os/initrd") == "/b/<1>/initramfs"
     ports = root.findall("devices/serial")
-    assert [port.find("target").get("port") for port in ports] == ["0", "1"]
-    assert ports[1].find("source").get("path") == "/b/<1>/agent"
+    assert [_child(port, "target").get("port") for port in ports] == ["0", "1"]
+    assert _child(ports[1], "source").get("path") == "/b/<1>/agent"
     assert root.find("devices/disk") is None
     assert not [value for value in _arguments(guest) if "net" in value]
     assert "-icount" in _arguments(guest)
@@ -82,9 +88,9 @@ def test_an_arm64_guest_is_an_emulated_machine_of_its_own_kind() -> None:
     guest = dataclasses.replace(GUEST, userspace=userspace, machine=ARM64)
     root = ET.fromstring(domain_xml(guest))
     assert root.get("type") == "qemu"
-    assert root.find("os/type").attrib == {"arch": "aarch64", "machine": "virt"}
+    assert _child(root, "os/type").attrib == {"arch": "aarch64", "machine": "virt"}
     assert root.find("features") is None  # ACPI without firmware is refused there
-    assert root.find("cpu/model").text == "cortex-a72"
+    assert _child(root, "cpu/model").text == "cortex-a72"
     assert [target.get("type") for target in root.findall("devices/serial/target")] == [
         "system-serial",
         "pci-serial",
@@ -129,8 +135,8 @@ def test_the_scratch_disk_says_what_it_is_for_and_comes_behind_the_root() -> Non
     for userspace in (GUEST.userspace, OnSerial(Path("/b/initramfs"), Path("/b/agent"))):
         guest = dataclasses.replace(GUEST, userspace=userspace, scratch=Path("/b/<1>/scratch.raw"))
         disks = ET.fromstring(domain_xml(guest)).findall("devices/disk")
-        assert disks[-1].find("source").get("file") == "/b/<1>/scratch.raw"
+        assert _child(disks[-1], "source").get("file") == "/b/<1>/scratch.raw"
         assert disks[-1].findtext("serial") == "perfbisect"
         assert disks[-1].find("readonly") is None
-        slots = [int(disk.find("address").get("slot")) for disk in disks]
+        slots = [int(_child(disk, "address").get("slot", "")) for disk in disks]
         assert slots == sorted(slots)  # the kernel names them in this order

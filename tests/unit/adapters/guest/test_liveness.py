@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from bisector.adapters.agent.cpu_deadline import CpuDeadline
+from bisector.adapters.guest.libvirt_connection import Domain
 from bisector.adapters.guest.liveness import Liveness, wait_for_agent
 from bisector.adapters.system.channel import LineSilent
 from bisector.errors import BootFailed
@@ -32,6 +34,12 @@ class Silence:
     def __init__(self, after: int) -> None:
         self.left = after
 
+    def send(self, text: str) -> None:
+        raise AssertionError("nothing is to be sent")
+
+    def close(self) -> None:
+        raise AssertionError("the line is not its own")
+
     def receive(self, timeout: float) -> str:
         self.left -= 1
         if self.left < 0:
@@ -43,7 +51,7 @@ class Silence:
 def _wait(
     tmp_path: Path, share: float | None, *, spins: bool = True, timeout: float = 0.1, after: int = 20
 ) -> str:
-    liveness = Liveness(tmp_path / "console.log", Guest(share), spins=spins)
+    liveness = Liveness(tmp_path / "console.log", cast("Domain", Guest(share)), spins=spins)
     return wait_for_agent(liveness, Silence(after), CpuDeadline(timeout, liveness.cpu_time))
 
 

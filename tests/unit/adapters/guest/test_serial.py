@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from bisector.errors import BootFailed, InfrastructureError
 
 
 @pytest.fixture
-def line(tmp_path: Path):
+def line(tmp_path: Path) -> Iterator[FifoLine]:
     one = FifoLine(tmp_path / "serial")
     yield one
     one.close()
@@ -37,7 +38,8 @@ def test_lines_go_both_ways_whole(line: FifoLine) -> None:
     assert (line.receive(1.0), line.receive(1.0)) == ("second", "")
     line.send("run")
     assert os.read(into, 10) == b"run\n"
-    os.close(into), os.close(out)
+    os.close(into)
+    os.close(out)
 
 
 def test_nobody_there_yet_is_silence_and_gone_is_the_end(line: FifoLine) -> None:
@@ -45,7 +47,8 @@ def test_nobody_there_yet_is_silence_and_gone_is_the_end(line: FifoLine) -> None
         line.receive(0.05)
     into, out = _guest_end(line)
     os.write(out, b"last words\nhalf")
-    os.close(into), os.close(out)
+    os.close(into)
+    os.close(out)
     assert line.receive(1.0) == "last words"
     with pytest.raises(LineClosed) as caught:
         line.receive(1.0)
@@ -72,7 +75,8 @@ def test_a_closed_line_leaves_nothing_and_says_so(line: FifoLine) -> None:
 
 class _Line:
     def __init__(self, *answers: str) -> None:
-        self.answers, self.sent, self.closed = list(answers), [], False
+        self.answers, self.closed = list(answers), False
+        self.sent: list[str] = []
 
     def send(self, text: str) -> None:
         self.sent.append(text)

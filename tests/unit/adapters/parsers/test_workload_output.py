@@ -59,19 +59,19 @@ BAD = [
 
 
 @pytest.mark.parametrize(("kind", "text", "metrics", "expected"), GOOD)
-def test_reads(kind, text, metrics, expected) -> None:
+def test_reads(kind: str, text: str, metrics: list[MetricSpec], expected: dict[str, float]) -> None:
     assert parse(kind, text, metrics) == expected
 
 
 @pytest.mark.parametrize(("kind", "text", "metrics", "words"), BAD)
-def test_refuses(kind, text, metrics, words) -> None:
+def test_refuses(kind: str, text: str, metrics: list[MetricSpec], words: str) -> None:
     with pytest.raises(OutputError) as caught:
         parse(kind, text, metrics)
     assert words in str(caught.value)
 
 
 @pytest.mark.parametrize(("kind", "text"), [("key-value", "real: 1 s\n"), ("json", '{"real": 1}')])
-def test_an_optional_metric_may_be_missing(kind, text) -> None:
+def test_an_optional_metric_may_be_missing(kind: str, text: str) -> None:
     metrics = [MetricSpec("real", "s"), MetricSpec("misses", "1", optional=True)]
     assert parse(kind, text, metrics) == {"real": 1.0}
     with pytest.raises(OutputError, match="no metric 'misses'"):

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Never
 
@@ -44,7 +45,7 @@ def test_a_command_that_overstays_its_deadline_is_ended_with_its_group() -> None
 @pytest.mark.parametrize(
     "start", [run_command, Conversation, lambda argv, **more: stream_command(argv, print, **more)]
 )
-def test_what_cannot_be_started_says_why(tmp_path: Path, start) -> None:
+def test_what_cannot_be_started_says_why(tmp_path: Path, start: Callable[..., object]) -> None:
     with pytest.raises(InfrastructureError, match="the program 'no-such-tool' is not installed") as error:
         start(["no-such-tool"])
     assert "doctor" in error.value.cure
@@ -58,7 +59,7 @@ def test_what_cannot_be_started_says_why(tmp_path: Path, start) -> None:
 
 
 def test_lines_come_in_order_with_the_code() -> None:
-    lines = []
+    lines: list[str] = []
     code = stream_command(["sh", "-c", "echo a; echo b >&2; printf 'c\\377'; exit 4"], lines.append)
     assert (lines, code) == (["a", "b", "c\ufffd"], 4)
 
@@ -86,7 +87,7 @@ def test_a_daemon_that_keeps_the_pipe_does_not_hold_us_up_and_is_ended() -> None
 
 
 def test_an_error_of_the_reader_ends_the_command() -> None:
-    def refuse(_) -> Never:
+    def refuse(_: str) -> Never:
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):

@@ -85,7 +85,7 @@ def test_every_option_is_understood(capsys: pytest.CaptureFixture[str], tmp_path
     ],
 )
 def test_wrong_requests_end_with_1_and_say_what_would_be_right(
-    options, words, capsys: pytest.CaptureFixture[str]
+    options: str, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run([*SMALL, *options.split()]) == 1
     shown = capsys.readouterr()

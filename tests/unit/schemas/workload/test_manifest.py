@@ -92,7 +92,7 @@ def test_environment_becomes_flat_settings(tmp_path: Path) -> None:
         (("name: toy", "name: [toy"), ":", "not valid YAML"),
     ],
 )
-def test_mistakes_are_named(tmp_path: Path, change, place, words) -> None:
+def test_mistakes_are_named(tmp_path: Path, change: tuple[str, str], place: str, words: str) -> None:
     error = refuse(tmp_path, GOOD.replace(*change))
     assert f"workload.yaml{place}" in error.message
     assert words in error.message
@@ -139,7 +139,7 @@ def test_another_metric_may_decide_under_each_clock() -> None:
         ("requires: {programs: ['{root}/x']}\n", "'{root}' in '{root}/x ...' is no parameter"),
     ],
 )
-def test_results_that_cannot_be_had(more, said, tmp_path: Path) -> None:
+def test_results_that_cannot_be_had(more: str, said: str, tmp_path: Path) -> None:
     error = refuse(tmp_path, GOOD + more)
     assert said in f"{error.message}\n{error.details}"
 
@@ -165,7 +165,7 @@ def test_user_space_without_its_programs_is_refused(tmp_path: Path) -> None:
         ("1e-3 s", Threshold(0.001, relative=False)),
     ],
 )
-def test_thresholds(text, expected) -> None:
+def test_thresholds(text: str, expected: Threshold | None) -> None:
     assert parse_threshold(text, "s") == expected
 
 

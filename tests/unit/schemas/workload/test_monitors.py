@@ -11,6 +11,7 @@ import pytest
 from bisector.adapters.agent.monitor_output import MonitorOutput, deadline_seconds
 from bisector.adapters.agent.monitors import plan_text, plans, summarise
 from bisector.adapters.agent.monitors.counters import changes
+from bisector.adapters.agent.monitors.monitor_files import Summary
 from bisector.errors import InfrastructureError, RequestError
 from bisector.model.records import MonitorValue
 from bisector.ports import Monitor
@@ -104,7 +105,7 @@ def test_what_the_agent_is_told() -> None:
     assert deadline_seconds(10.0, Monitor("perf-stat", (), runs=3)) > 30.0
 
 
-def kept(folder: Path, name: str, files: dict[str, str], seconds: float = 1.0):
+def kept(folder: Path, name: str, files: dict[str, str], seconds: float = 1.0) -> Summary:
     folder.mkdir()
     for file, text in files.items():
         (folder / file).write_text(text)

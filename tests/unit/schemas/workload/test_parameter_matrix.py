@@ -109,7 +109,7 @@ def test_a_point_that_must_be_there_is_missed() -> None:
         ),
     ],
 )
-def test_mistakes_are_named(tmp_path: Path, change, words) -> None:
+def test_mistakes_are_named(tmp_path: Path, change: tuple[str, str], words: str) -> None:
     with pytest.raises(RequestError) as caught:
         load_workload(write(tmp_path, MANIFEST.replace(*change)))
     assert words in caught.value.message

@@ -30,7 +30,7 @@ def test_a_sample_without_the_metric_and_a_failing_run_are_mistakes(tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", ["Mine", "../mine", "", "-x"])
-def test_names_that_cannot_be(tmp_path: Path, name) -> None:
+def test_names_that_cannot_be(tmp_path: Path, name: str) -> None:
     with pytest.raises(RequestError, match="no name for a workload"):
         write_template(name, tmp_path)
 
@@ -43,7 +43,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("number", "lines"), [(4, 1), (5, 6)])
 def test_a_run_of_many_metrics_is_a_list(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], number, lines
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], number: int, lines: int
 ) -> None:
     folder = write_template("mine", tmp_path)
     names = ["real", *(f"m{k}" for k in range(1, number))]
