@@ -8,13 +8,13 @@ the task alone.
 from __future__ import annotations
 
 import contextlib
-import json
 import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bisector.adapters.agent.answers import parse_facts
 from bisector.adapters.agent.cpu_deadline import CpuTime
 from bisector.adapters.agent.payload import PREPARE, agent_command, write_archive
 from bisector.adapters.agent.result_files import fetch_over_ssh
@@ -126,7 +126,7 @@ class Deployment:
             ticks_per_second=ticks_per_second,
             wall=wall,
             cpu_time=cpu_time,
-            bring=fetch_over_ssh(line.ssh, self._workdir),
+            fetch=fetch_over_ssh(line.ssh, self._workdir),
         )
 
     def cancel(self) -> None:
@@ -177,7 +177,7 @@ class Deployment:
         if self._task is None:
             self._join()
             raise InfrastructureError("the deploying play ended without its task")
-        return read_facts(str(self._task.result.get("stdout", "")))
+        return parse_facts(str(self._task.result.get("stdout", "")))
 
     def _join(self) -> None:
         self._thread.join()
@@ -189,16 +189,6 @@ class Deployment:
         for path in (self._archive, self._gate):  # the payload is kept once a bisection, not once a boot
             with contextlib.suppress(OSError):
                 path.unlink(missing_ok=True)
-
-
-def read_facts(text: str) -> dict[str, str]:
-    """Return the facts in what `agent prepare` printed: the last line that is a JSON object."""
-    for line in reversed(text.splitlines()):
-        with contextlib.suppress(ValueError):
-            facts = json.loads(line)
-            if isinstance(facts, dict):
-                return {str(name): str(value) for name, value in facts.items()}
-    raise InfrastructureError("the testbed told no facts after the deployment", details=text[-2000:])
 
 
 def boot_facts(

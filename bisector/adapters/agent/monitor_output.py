@@ -1,43 +1,43 @@
-"""What the agent sends of a monitored run: files in pieces, then the run's answer; kept, and summed up."""
+"""What the agent sends of a monitored run: pieces of files, then the run's answer; stored and summed up."""
 
 from __future__ import annotations
 
-import base64
-import binascii
-import contextlib
 import json
-import re
 import shutil
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
+from bisector.adapters.agent.answers import Answer, FilePiece, Finished, StartError, unexpected
 from bisector.adapters.agent.monitors import summarise
-from bisector.errors import InfrastructureError
+from bisector.adapters.agent.run_outcome import Outcome
+from bisector.errors import InfrastructureError, TestbedLost
 from bisector.model.records import MonitorResult
 from bisector.ports import Monitor
 
 SUMMARY = "summary.json"
-"""Beside the raw files, what `MonitorResult` says."""
+"""The `MonitorResult`, beside the raw files."""
 
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]*")
-"""Names come from the testbed: nothing that leads out of the folder."""
-
-_SLOWER = 5.0
+_MAX_SLOWDOWN = 5.0
 """A run beside a monitor may take so many times as long: profiling every function costs a factor of two to
 four in an emulated guest."""
 
 _EXTRA_SECONDS = 60.0
 """For what comes after a run: perf resolves its symbols, the files are sent."""
 
+_MAX_BYTES = 1 << 30
+"""Of all files of one monitor. The agent sends 64 MiB of a file at most, and a monitor has few large ones: a
+recording, its samples as text, and the symbols."""
+
 _CANNOT_START = 127
-"""The agent's exit code for a program that is not there; the agent has said so itself."""
+"""The agent's exit code for a monitor's program that is not installed; its file 'absent' says so."""
+
+_SHOWN_CHARACTERS = 200
+"""Of the last line on standard error, beside the exit code."""
 
 
 def deadline_seconds(timeout: float, monitor: Monitor) -> float:
     """Return the deadline of a monitor's runs in seconds. timeout: of one ordinary run."""
-    return timeout * monitor.runs * _SLOWER + _EXTRA_SECONDS
+    return timeout * monitor.runs * _MAX_SLOWDOWN + _EXTRA_SECONDS
 
 
 class MonitorOutput:
@@ -47,56 +47,53 @@ class MonitorOutput:
         """Raises InfrastructureError if the folder cannot be made."""
         self._folder, self._monitor = folder, monitor
         self._cut: list[str] = []
+        self._bytes = 0
         try:
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
         except OSError as error:
             raise InfrastructureError(f"cannot make {folder}: {error.strerror}") from error
 
-    def take(self, answer: Mapping[str, Any]) -> bool:
-        """Keep a piece of a file; return whether this is the answer of the run itself.
+    def take(self, answer: Answer) -> bool:
+        """Store a piece of a file; return whether this is the answer of the run itself.
 
-        What belongs to neither is the end of an ordinary run that nobody waits for any more.
+        The end of an ordinary run is neither: the run lasted when the monitor was asked for. Raises
+        AnswerError for what does not belong here, TestbedLost for too much of it.
         """
-        if "file" not in answer:
-            return answer.get("monitor") == self._monitor or "error" in answer
-        name = str(answer["file"])
-        try:
-            data = base64.b64decode(str(answer.get("data", "")), validate=True)
-        except binascii.Error as error:
-            raise InfrastructureError(
-                "the measuring agent's answer is garbled", details=str(error)
-            ) from error
-        if not _NAME.fullmatch(name):
-            raise InfrastructureError("the measuring agent's answer is garbled", details=f"file {name!r}")
-        self._write(name, data)
-        if answer.get("cut"):
-            self._cut.append(f"{name}: only its beginning was kept, it is too large")
+        if isinstance(answer, Finished):
+            return answer.monitor == self._monitor
+        if isinstance(answer, StartError):
+            return True
+        if not isinstance(answer, FilePiece):
+            raise unexpected(answer)
+        self._bytes += len(answer.data)
+        if self._bytes > _MAX_BYTES:
+            raise TestbedLost(f"the monitor {self._monitor} sent more than {_MAX_BYTES >> 20} MiB")
+        self._append(answer.file, answer.data)
+        if answer.cut:
+            self._cut.append(f"{answer.file}: only its beginning was kept, it is too large")
         return False
 
-    def observed(self, answer: Mapping[str, Any], seconds: float) -> MonitorResult:
-        """Sum up what came. seconds: host time of it all."""
-        out, err = (self._text(answer, name) for name in ("out", "err"))
-        self._write("run.out", out)
-        self._write("run.err", err)
-        wrong = _wrong(answer, err.decode(errors="replace"))
-        seen, absent = summarise(self._monitor, self._folder, float(answer.get("seconds", 0.0)))
+    def summarise(self, outcome: Outcome) -> MonitorResult:
+        """Return what the files say, and keep it beside them. Raises InfrastructureError."""
+        answer = outcome.answer
+        seconds = 0.0
+        if isinstance(answer, Finished):
+            seconds = answer.seconds
+            self._append("run.out", answer.out)
+            self._append("run.err", answer.err)
+        seen, absent = summarise(self._monitor, self._folder, seconds)
         found = MonitorResult(
             self._monitor,
             str(self._folder),
             seen,
-            tuple(dict.fromkeys((*wrong, *absent, *self._cut))),
-            seconds,
+            tuple(dict.fromkeys((*_failures(outcome), *absent, *self._cut))),
+            outcome.host_seconds,
         )
-        self._write(SUMMARY, json.dumps(asdict(found), indent=1).encode())
+        self._append(SUMMARY, json.dumps(asdict(found), indent=1).encode())
         return found
 
-    def _text(self, answer: Mapping[str, Any], name: str) -> bytes:
-        with contextlib.suppress(binascii.Error):
-            return base64.b64decode(str(answer.get(name, "")), validate=True)
-        return b""
-
-    def _write(self, name: str, data: bytes) -> None:
+    def _append(self, name: str, data: bytes) -> None:
         path = self._folder / name
         try:
             with path.open("ab") as file:
@@ -105,16 +102,10 @@ class MonitorOutput:
             raise InfrastructureError(f"cannot keep {path}: {error.strerror}") from error
 
 
-def _wrong(answer: Mapping[str, Any], err: str) -> list[str]:
+def _failures(outcome: Outcome) -> list[str]:
     """Return why a run beside a monitor did not end well, if so: never an error of the kernel under test."""
-    last = err.strip().splitlines()[-1:] if err.strip() else []
-    said = f" ({last[0][:200]})" if last else ""
-    if "error" in answer:
-        return [f"it cannot be started: {answer['error']}: {answer.get('reason')}"]
-    if "overdue" in answer:
-        return [f"the run beside it did not end within {answer['overdue']:.0f} s"]
-    if answer.get("signal"):
-        return [f"the run beside it was ended by signal {answer['signal']}{said}"]
-    if answer.get("code") not in (0, _CANNOT_START):
-        return [f"the run beside it ended with code {answer.get('code')}{said}"]
-    return []
+    failure = outcome.failure()
+    if failure is None or failure == f"ended with code {_CANNOT_START}":
+        return []
+    last = outcome.err.strip().splitlines()[-1:]
+    return [f"the run beside it {failure}" + "".join(f" ({line[:_SHOWN_CHARACTERS]})" for line in last)]

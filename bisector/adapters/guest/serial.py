@@ -9,16 +9,15 @@ resuming the whole guest when the next run happens (see `FreeRunningLine`).
 
 from __future__ import annotations
 
-import contextlib
-import json
 import logging
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
+from bisector.adapters.agent.answers import parse_facts
 from bisector.adapters.agent.cpu_deadline import CpuDeadline
-from bisector.adapters.agent.deploy import boot_facts, read_facts, verify_kernel
+from bisector.adapters.agent.deploy import boot_facts, verify_kernel
 from bisector.adapters.agent.session import AgentSession, await_greeting
 from bisector.adapters.guest.bzimage import identity
 from bisector.adapters.guest.liveness import Liveness, wait_for_agent
@@ -79,11 +78,12 @@ def open_session(
     return AgentSession(
         facts=boot_facts(facts, booted - started, time.monotonic() - booted, liveness.console),
         job=job,
-        line=ConsoleMessages(line, liveness.console),
+        line=line,
         folder=folder,
         crashed=liveness.crashed,
         on_leave=lambda: None,
         cpu_time=liveness.cpu_time,
+        new_messages=ConsoleMessages(liveness.console).read_new,
         ticks_per_second=ticks_per_second,
         wall=ticks_per_second is None,
     )
@@ -93,7 +93,7 @@ def agent_facts(text: str) -> dict[str, str]:
     """Return what the agent tells first. Raises BootFailed for anything else: something in the guest speaks
     on this port, and the same programs speak properly under other kernels."""
     try:
-        return read_facts(text)
+        return parse_facts(text)
     except InfrastructureError as error:
         raise BootFailed(
             "the kernel boots, but something else than the measuring agent speaks on its second serial port",
@@ -164,47 +164,26 @@ class FreeRunningLine:
         self.inner.close()
 
 
-@dataclass(slots=True)
 class ConsoleMessages:
-    """A line that adds what the kernel said on the console during a run, where the agent cannot read it.
+    """What the kernel says on the console, for kernels whose log the agent cannot read (/dev/kmsg: 3.5).
 
-    /dev/kmsg can be read since Linux 3.5; before, a WARNING in the middle of a run would go unseen.
+    Without it a WARNING in the middle of a run would go unseen.
     """
 
-    inner: Line
-    console: Path
-    _seen: int = field(default=0)
+    def __init__(self, console: Path) -> None:
+        """What the console said until now is skipped."""
+        self._console = console
+        self._offset = 0
+        self.read_new()
 
-    def __post_init__(self) -> None:
-        self._read()
-
-    def send(self, text: str) -> None:
-        """Send one line."""
-        self.inner.send(text)
-
-    def receive(self, timeout: float) -> str:
-        """Return the next line; a run's answer without kernel messages gets those of the console."""
-        text = self.inner.receive(timeout)
-        said = self._read()
-        if not said:
-            return text
-        with contextlib.suppress(ValueError):
-            answer = json.loads(text)
-            if isinstance(answer, dict) and answer.get("kernel") == []:
-                return json.dumps({**answer, "kernel": said})
-        return text
-
-    def close(self) -> None:
-        """End the conversation."""
-        self.inner.close()
-
-    def _read(self) -> list[str]:
+    def read_new(self) -> list[str]:
+        """Return the lines since the last call, `_KERNEL_LINES` at most."""
         try:
-            with self.console.open("rb") as file:
-                file.seek(self._seen)
+            with self._console.open("rb") as file:
+                file.seek(self._offset)
                 data = file.read()
-                self._seen += len(data)
         except OSError:
             return []
+        self._offset += len(data)
         lines = [line.strip() for line in data.decode(errors="replace").splitlines()]
         return [line for line in lines if line][:_KERNEL_LINES]

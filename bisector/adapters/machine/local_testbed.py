@@ -12,7 +12,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from bisector.adapters.agent.deploy import read_facts
+from bisector.adapters.agent.answers import parse_facts
+from bisector.adapters.agent.deploy import boot_facts
 from bisector.adapters.agent.payload import (
     AGENT,
     FACTS,
@@ -28,7 +29,7 @@ from bisector.adapters.agent.session import AgentSession, await_greeting
 from bisector.adapters.system.command import Conversation, run_command
 from bisector.errors import InfrastructureError, RequestError
 from bisector.model.records import TestbedClock
-from bisector.ports import BootFacts, Job, Kernel, Progress, Session
+from bisector.ports import Job, Kernel, Progress, Session
 
 _PREPARE_SECONDS = 120.0
 """For reading some hundred files of /proc and /sys: milliseconds. Dropping the caches of a busy machine has
@@ -90,7 +91,7 @@ class LocalTestbed:
             raise InfrastructureError(f"cannot write {work}: {error.strerror}") from error
         prepare: list[str | Path] = [work / AGENT, "prepare", FACTS, SETTINGS]
         try:
-            facts = read_facts(run_command(prepare, cwd=work, timeout=_PREPARE_SECONDS).output)
+            facts = parse_facts(run_command(prepare, cwd=work, timeout=_PREPARE_SECONDS).output)
             if boot_words(job.environment):
                 facts["setting.kaslr.error"] = "only a boot can change it"
             progress("starting the measuring agent")
@@ -101,13 +102,13 @@ class LocalTestbed:
             raise
         overhead = time.monotonic() - started
         return AgentSession(
-            facts=BootFacts(facts["uname.release"], facts.get("build_id", ""), facts, 0.0, overhead),
+            facts=boot_facts(facts, 0.0, overhead, None),
             job=job,
             line=line,
             folder=folder,
             crashed=lambda: None,
             on_leave=lambda: None,  # the agent puts settings back when it ends, however it ends
-            bring=move_from_folder(work),
+            fetch=move_from_folder(work),
         )
 
     def _with_device(self, job: Job) -> Job:

@@ -1,0 +1,140 @@
+"""What became of one run: its raw output is kept, its end checked, its values and flags are read.
+
+Input is the agent's answer, whose form was checked when it was parsed (see `answers`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from bisector.adapters.agent.answers import Finished, StartError
+from bisector.adapters.parsers.run_files import values as values_of_files
+from bisector.adapters.parsers.workload_output import OutputError, parse
+from bisector.adapters.system.files import write_file
+from bisector.errors import WorkloadFailed
+from bisector.ports import Job
+
+_CLOCK_TOLERANCE = 0.02
+"""Relative disagreement of two clocks that is flagged: crystals differ by 1e-4, broken clocks by more."""
+
+_CLOCK_SLACK_SECONDS = 0.5
+"""Host time of a run that is not the workload's: two SSH messages on a busy host."""
+
+_SHOWN_CHARACTERS = 2000
+"""Of each output in an error; the whole is in the folder of the boot."""
+
+_MISSING_REQUIREMENT = re.compile(r"^perfbisect-runner: (?P<what>.+)\s*\Z", re.MULTILINE)
+"""The runner's last line where the testbed or the kernel lacks what the workload requires."""
+
+_FLAGS: Mapping[str, re.Pattern[str]] = {
+    "warn": re.compile(r"WARNING: |BUG: |\bOops\b|cut here"),
+    "stall": re.compile(r"stall(s|ed)? |soft lockup|hard LOCKUP|blocked for more than"),
+    "oom": re.compile(r"Out of memory|oom-kill|invoked oom-killer"),
+}
+"""Flag of a run -> the kernel's messages that set it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a command of the agent ended. host_seconds: until its answer came; missed_deadline: the seconds
+    that it was given, where it was killed for taking longer, else None."""
+
+    answer: Finished | StartError
+    host_seconds: float
+    missed_deadline: float | None = None
+
+    @property
+    def out(self) -> str:
+        """Return what the workload printed."""
+        return self.answer.out.decode(errors="replace") if isinstance(self.answer, Finished) else ""
+
+    @property
+    def err(self) -> str:
+        """Return what it printed on standard error."""
+        return self.answer.err.decode(errors="replace") if isinstance(self.answer, Finished) else ""
+
+    def failure(self) -> str | None:
+        """Return how the workload failed, as the end of a sentence about it; None if it ended well."""
+        answer = self.answer
+        if isinstance(answer, StartError):
+            return f"cannot be started: {answer.error}: {answer.reason}"
+        if self.missed_deadline is not None:
+            return f"did not end within {self.missed_deadline:.0f} s"
+        if answer.signal:
+            return f"was ended by signal {answer.signal}"
+        return f"ended with code {answer.code}" if answer.code != 0 else None
+
+
+def write_output(outcome: Outcome, path: Path) -> None:
+    """Keep a run's raw output: `path` (NAME.out), NAME.err, and the rest of the answer in NAME.json.
+
+    Raises InfrastructureError.
+    """
+    answer = outcome.answer
+    data = (answer.out, answer.err) if isinstance(answer, Finished) else (b"", b"")
+    write_file(path, data[0])
+    write_file(path.with_suffix(".err"), data[1])
+    about = answer.model_dump(exclude={"out", "err", "monitor"}) | {"host_seconds": outcome.host_seconds}
+    if outcome.missed_deadline is not None:
+        about["overdue"] = outcome.missed_deadline
+    write_file(path.with_suffix(".json"), json.dumps(about).encode())
+
+
+def read_values(job: Job, outcome: Outcome, results: Path | None) -> dict[str, float]:
+    """Return the value of every metric that the run gave. results: the files that it left, None if none.
+
+    Raises WorkloadFailed: it did not end well, or a metric is missing, in another unit or not finite.
+    """
+    name, shown = f"the workload '{job.name}'", _end(outcome.err) + _end(outcome.out)
+    failure = outcome.failure()
+    if failure is not None:
+        missing = _MISSING_REQUIREMENT.search(outcome.err)
+        if missing is not None and failure.startswith("ended with code"):
+            failure = f"cannot run here: {missing['what']}"
+        raise WorkloadFailed(f"{name} {failure}", details=shown)
+    try:
+        if job.results and results is None:
+            raise OutputError(f"the run left no '{job.results}'")
+        if job.parse == "results" and results is not None:
+            return values_of_files(results, job.metrics)
+        return parse(job.parse, outcome.out, job.metrics)
+    except OutputError as error:
+        raise WorkloadFailed(
+            f"{name}: {error}", details=f"it printed:\n{_end(outcome.out)}{_end(outcome.err)}"
+        ) from error
+
+
+def flags(
+    answer: Finished,
+    host_seconds: float,
+    *,
+    taint_at_boot: int,
+    ticks_per_second: float | None,
+    wall_clock: bool,
+) -> tuple[str, ...]:
+    """Return what was wrong with a run that ended well: 'warn', 'stall', 'oom', 'taint', 'clock'.
+
+    'taint': the kernel's taint flags differ from those at boot. 'clock': the guest's clock disagrees with its
+    counter of ticks (where `ticks_per_second` is known), else with the host's (where both are wall clocks).
+    """
+    messages = "\n".join(answer.kernel)
+    found = [flag for flag, pattern in _FLAGS.items() if pattern.search(messages)]
+    if answer.tainted != taint_at_boot:
+        found.append("taint")
+    if ticks_per_second and answer.ticks:
+        reference, slack = answer.ticks / ticks_per_second, 0.0
+    elif wall_clock:
+        reference, slack = host_seconds, _CLOCK_SLACK_SECONDS
+    else:
+        return tuple(found)
+    if abs(reference - answer.seconds) > _CLOCK_TOLERANCE * reference + slack:
+        found.append("clock")
+    return tuple(found)
+
+
+def _end(text: str) -> str:
+    return text if len(text) <= _SHOWN_CHARACTERS else "...\n" + text[-_SHOWN_CHARACTERS:]

@@ -1,0 +1,98 @@
+"""Lines from the agent's side: what is an answer, and what is the testbed's failure."""
+
+from __future__ import annotations
+
+import pytest
+
+from bisector.adapters.agent.answers import (
+    AnswerError,
+    FilePiece,
+    Finished,
+    Greeting,
+    Paused,
+    StartError,
+    parse_answer,
+    parse_facts,
+    parse_greeting,
+)
+from tests.support.agent_answers import GREETING, finished_line
+
+
+def test_each_answer_of_the_agent_is_understood() -> None:
+    assert parse_answer(GREETING) == Greeting(hello="perfbisect agent", protocol=1)
+    assert parse_answer('{"paused":1}') == Paused(paused=1)
+    assert parse_answer('{"error":"./toy","reason":"Permission denied"}') == StartError(
+        error="./toy", reason="Permission denied"
+    )
+    piece = parse_answer('{"file":"proc:stat.before","data":"eA==","cut":0}')
+    assert isinstance(piece, FilePiece)
+    assert (piece.file, piece.data, piece.cut) == ("proc:stat.before", b"x", 0)
+    end = parse_answer(finished_line(out=b"real: 1.5\n", kernel=["WARNING: x"], ticks=2**63))
+    assert isinstance(end, Finished)
+    assert (end.out, end.kernel, end.ticks, end.monitor) == (b"real: 1.5\n", ["WARNING: x"], 2**63, "")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "[    3.14] random: crng init done",
+        "[1, 2]",
+        "null",
+        "{}",
+        '{"paused":2}',
+        '{"paused":1',
+        '{"paused":1}{"paused":1}',
+        '{"error":"x"}',
+        "[" * 100_000,
+        '{"code":' + "9" * 5000 + "}",
+        finished_line(tainted=None),
+        finished_line(more=1),
+        finished_line(code="0"),
+        finished_line(code=0.5),
+        finished_line(code=True),
+        finished_line(seconds=float("nan")),
+        finished_line(seconds=float("inf")),
+        finished_line(seconds="1.0"),
+        finished_line(ticks=-1),
+        finished_line(kernel=[1]),
+        finished_line(kernel="WARNING"),
+        finished_line(out=7),
+        finished_line().replace('"out": ""', '"out": "a"'),
+        finished_line().replace('"out": ""', '"out": "e*=="'),
+        *(f'{{"file":"{name}","data":"","cut":0}}' for name in ("../x", ".x", "a/b", "", "x\\n", "x" * 256)),
+    ],
+)
+def test_what_is_no_answer_is_the_testbeds_failure(line: str) -> None:
+    with pytest.raises(AnswerError, match="garbled") as caught:
+        parse_answer(line)
+    assert len(caught.value.details) < 1000
+
+
+def test_the_error_names_the_key_and_shows_the_line() -> None:
+    with pytest.raises(AnswerError) as caught:
+        parse_answer(finished_line(seconds="soon"))
+    assert "seconds: Input should be a valid number" in caught.value.details
+    assert '"seconds": "soon"' in caught.value.details
+
+
+def test_the_first_line_is_the_greeting_in_our_protocol() -> None:
+    assert parse_greeting(GREETING).protocol == 1
+    with pytest.raises(AnswerError, match="another protocol"):
+        parse_greeting(GREETING.replace("1", "2"))
+    with pytest.raises(AnswerError, match="not asked"):
+        parse_greeting('{"paused":1}')
+
+
+def test_facts_are_the_last_line_that_is_an_object() -> None:
+    text = 'note\n{"old": "1"}\n{"uname.release": "6.1", "tainted": "512"}\nConnection closed\n'
+    assert parse_facts(text) == {"uname.release": "6.1", "tainted": "512"}
+    assert parse_facts("{}") == {}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "no facts", '{"a": 1}', '{"a": null}', '{"a": ', '{"tainted": "yes"}', '{"tainted": "-1"}']
+)
+def test_what_is_no_facts(text: str) -> None:
+    with pytest.raises(AnswerError, match="facts"):
+        parse_facts(text)

@@ -1,0 +1,149 @@
+"""From an answer to a result: what a failure is called, what is kept, and each flag of a run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bisector.adapters.agent.answers import Finished, StartError
+from bisector.adapters.agent.run_outcome import Outcome, flags, read_values, write_output
+from bisector.errors import WorkloadFailed
+from bisector.ports import Job, MetricSpec
+from tests.support.agent_answers import finished
+
+START_ERROR = StartError(error="./toy", reason="Permission denied")
+
+
+def job(**changed: Any) -> Job:
+    return Job("toy", Path("/nonexistent"), ("toy",), (MetricSpec("real", "s"),), **changed)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "words"),
+    [
+        (Outcome(finished(), 1.0), None),
+        (Outcome(finished(code=3), 1.0), "ended with code 3"),
+        (Outcome(finished(code=-1, signal=11), 1.0), "was ended by signal 11"),
+        (Outcome(finished(code=-1, signal=9, killed=1), 3.0, 2.0), "did not end within 2 s"),
+        (Outcome(START_ERROR, 1.0), "cannot be started: ./toy: Permission denied"),
+        (Outcome(START_ERROR, 1.0, 2.0), "cannot be started: ./toy: Permission denied"),
+    ],
+)
+def test_a_failure_says_how_it_ended(outcome: Outcome, words: str | None) -> None:
+    assert outcome.failure() == words
+
+
+def test_values_of_a_run_that_ended_well() -> None:
+    assert read_values(job(), Outcome(finished(out=b"real: 1.5 s\n"), 1.0), None) == {"real": 1.5}
+
+
+def test_values_of_a_run_that_failed_are_not_read() -> None:
+    answer = finished(code=1, out=b"real: 1.5 s\n", err=b"x" * 5000 + b"last words\n")
+    with pytest.raises(WorkloadFailed, match="the workload 'toy' ended with code 1") as caught:
+        read_values(job(), Outcome(answer, 1.0), None)
+    assert "last words" in caught.value.details
+    assert "real: 1.5" in caught.value.details
+    assert len(caught.value.details) < 3000
+
+
+def test_what_the_machine_lacks_is_the_reason_where_the_runner_says_so() -> None:
+    err = b"setup\nperfbisect-runner: 4096 CPUs are needed\n"
+    with pytest.raises(WorkloadFailed, match="'toy' cannot run here: 4096 CPUs are needed"):
+        read_values(job(), Outcome(finished(code=1, err=err), 1.0), None)
+    with pytest.raises(WorkloadFailed, match="was ended by signal 9"):
+        read_values(job(), Outcome(finished(code=-1, signal=9, err=err), 1.0), None)
+
+
+def test_results_are_read_from_the_files_of_the_run(tmp_path: Path) -> None:
+    wanted = job(results="out", parse="results")
+    (tmp_path / "stats.json").write_text('{"real": 2.5}')
+    assert read_values(wanted, Outcome(finished(), 1.0), tmp_path) == {"real": 2.5}
+    with pytest.raises(WorkloadFailed, match="the run left no 'out'"):
+        read_values(wanted, Outcome(finished(out=b"real: 1.5\n"), 1.0), None)
+
+
+def test_the_raw_output_is_kept_whatever_came_of_it(tmp_path: Path) -> None:
+    raw = tmp_path / "boot" / "run-000.out"
+    write_output(Outcome(finished(out=b"\xff out", err=b"err", ticks=7), 1.25), raw)
+    assert raw.read_bytes() == b"\xff out"
+    assert raw.with_suffix(".err").read_bytes() == b"err"
+    about = json.loads(raw.with_suffix(".json").read_text())
+    assert (about["ticks"], about["host_seconds"], about["code"]) == (7, 1.25, 0)
+    assert not {"out", "err", "monitor", "overdue"} & set(about)
+    write_output(Outcome(START_ERROR, 1.0, 2.0), raw)
+    assert raw.read_bytes() == b""
+    assert json.loads(raw.with_suffix(".json").read_text()) == {
+        "error": "./toy",
+        "reason": "Permission denied",
+        "host_seconds": 1.0,
+        "overdue": 2.0,
+    }
+
+
+def flags_of(answer: Finished, host_seconds: float = 1.0, **changed: Any) -> tuple[str, ...]:
+    given = {"taint_at_boot": 0, "ticks_per_second": None, "wall_clock": True}
+    return flags(answer, host_seconds, **{**given, **changed})
+
+
+def test_a_quiet_run_has_no_flag() -> None:
+    assert flags_of(finished(kernel=["random: crng init done", "e1000: link is up"])) == ()
+
+
+@pytest.mark.parametrize(
+    ("message", "flag"),
+    [
+        ("WARNING: CPU: 0 PID: 1 at kernel/sched/core.c:1", "warn"),
+        ("BUG: scheduling while atomic: toy/42", "warn"),
+        ("Oops: 0000 [#1] SMP", "warn"),
+        ("------------[ cut here ]------------", "warn"),
+        ("rcu: INFO: rcu_sched detected stalls on CPUs/tasks", "stall"),
+        ("rcu: INFO: rcu_preempt self-detected stall on CPU", "stall"),
+        ("watchdog: soft lockup - CPU#0 stuck for 22s!", "stall"),
+        ("NMI watchdog: Watchdog detected hard LOCKUP on cpu 0", "stall"),
+        ("INFO: task toy:42 blocked for more than 120 seconds.", "stall"),
+        ("Out of memory: Killed process 42 (toy)", "oom"),
+        ("toy invoked oom-killer: gfp_mask=0x100cca", "oom"),
+        ("oom-kill:constraint=CONSTRAINT_MEMCG", "oom"),
+    ],
+)
+def test_what_the_kernel_says_during_a_run_sets_its_flag(message: str, flag: str) -> None:
+    assert flags_of(finished(kernel=["harmless", message])) == (flag,)
+
+
+def test_a_taint_that_came_or_went_since_boot() -> None:
+    assert flags_of(finished(tainted=512), taint_at_boot=512) == ()
+    assert flags_of(finished(tainted=512)) == ("taint",)
+    assert flags_of(finished(tainted=0), taint_at_boot=1) == ("taint",)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "host_seconds", "flagged"),
+    [(100.0, 100.4, False), (100.0, 102.6, True), (100.0, 97.0, True), (0.1, 0.5, False), (0.1, 0.7, True)],
+)
+def test_wall_clocks_must_agree(seconds: float, host_seconds: float, flagged: bool) -> None:
+    answer = finished(seconds=seconds, ticks=5)
+    assert flags_of(answer, host_seconds) == (("clock",) if flagged else ())
+    assert flags_of(answer, host_seconds, wall_clock=False) == ()
+
+
+@pytest.mark.parametrize(("seconds", "flagged"), [(1.0, False), (1.015, False), (1.03, True), (0.97, True)])
+def test_the_guests_clock_must_agree_with_its_counter_whatever_the_host_says(
+    seconds: float, flagged: bool
+) -> None:
+    answer = finished(seconds=seconds, ticks=1_000_000_000)
+    for wall_clock in (False, True):
+        found = flags_of(answer, 50.0, ticks_per_second=1e9, wall_clock=wall_clock)
+        assert found == (("clock",) if flagged else ())
+
+
+def test_without_a_counter_the_clock_of_an_emulated_guest_is_compared_with_nothing() -> None:
+    assert flags_of(finished(ticks=0), 50.0, ticks_per_second=1e9, wall_clock=False) == ()
+
+
+def test_all_flags_at_once() -> None:
+    messages = ["WARNING: x", "soft lockup", "Out of memory: y"]
+    found = flags_of(finished(kernel=messages, tainted=1, seconds=9.0))
+    assert found == ("warn", "stall", "oom", "taint", "clock")

@@ -1,0 +1,232 @@
+"""A session over a line that says what a test wants: whose fault silence, an end and a wrong word are."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bisector.adapters.agent import monitor_output
+from bisector.adapters.agent import session as module
+from bisector.adapters.agent.session import AgentSession, await_greeting
+from bisector.adapters.system.channel import LineClosed, LineSilent
+from bisector.errors import BootFailed, InfrastructureError, KernelError, TestbedLost, WorkloadFailed
+from bisector.ports import BootFacts, Job, MetricSpec, Monitor
+from tests.support.agent_answers import GREETING, finished_line
+
+GOOD = finished_line(out=b"real: 1.5\n", seconds=0.0)
+PAUSED = '{"paused":1}'
+
+
+UNTIL_KILLED = "silence until the run is killed"
+
+
+class Line:
+    """Gives the answers one by one: text, or an error to raise; then it is silent."""
+
+    def __init__(self, *answers: str | Exception) -> None:
+        self.answers: list[str | Exception] = list(answers)
+        self.sent: list[str] = []
+        self.closed = 0
+
+    def send(self, text: str) -> None:
+        self.sent.append(text)
+
+    def receive(self, timeout: float) -> str:
+        if self.answers and self.answers[0] == UNTIL_KILLED and "kill" in self.sent:
+            self.answers.pop(0)
+        if not self.answers or self.answers[0] == UNTIL_KILLED:
+            time.sleep(min(timeout, 0.01))
+            raise LineSilent("nothing")
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_CONSOLE_POLL_SECONDS", "_CONSOLE_DELAY_SECONDS"):
+        monkeypatch.setattr(module, name, 0.02)
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[Callable[..., AgentSession]]:
+    """Return a session whose line gives these answers; changed: of the job, or of the session."""
+
+    def make(*answers: str | Exception, **changed: Any) -> AgentSession:
+        about = {key: changed.pop(key) for key in ("settle", "pause", "results", "parse") if key in changed}
+        job = Job("toy", tmp_path, ("toy",), (MetricSpec("real", "s"),), timeout=0.1, **about)
+        given = {"crashed": lambda: None, "on_leave": lambda: None, "facts": BootFacts("6.1", "", {})}
+        return AgentSession(job=job, line=Line(*answers), folder=tmp_path / "boot", **{**given, **changed})
+
+    yield make
+
+
+def _line(session: AgentSession) -> Line:
+    assert isinstance(session.line, Line)
+    return session.line
+
+
+def test_a_run_gives_its_values_and_times(session: Callable[..., AgentSession], tmp_path: Path) -> None:
+    one = session(finished_line(out=b"real: 1.5\n", seconds=0.25))
+    result = one.run(7)
+    assert _line(one).sent == ["run"]
+    assert (result.values, result.guest_seconds, result.flags) == ({"real": 1.5}, 0.25, ())
+    assert result.raw == tmp_path / "boot" / "run-007.out"
+
+
+def test_it_settles_once_and_pauses_between_runs(session: Callable[..., AgentSession]) -> None:
+    one = session(PAUSED, GOOD, PAUSED, GOOD, settle=2.0, pause=0.5)
+    one.run(0), one.run(1)
+    assert _line(one).sent == ["pause 2000", "run", "pause 500", "run"]
+
+
+def test_a_kernel_that_says_nothing_even_when_the_run_is_killed_hangs(
+    session: Callable[..., AgentSession],
+) -> None:
+    one = session(crashed=lambda: None)
+    with pytest.raises(BootFailed, match="the kernel hangs: no end of the workload within 0 s"):
+        one.run(0)
+    assert _line(one).sent == ["run", "kill"]
+    with pytest.raises(BootFailed, match="hangs"):
+        one.run(1)
+    assert _line(one).sent == ["run", "kill"]  # a kernel that hangs is asked nothing more
+    one.leave()
+    assert "quit" not in _line(one).sent
+
+
+def test_a_workload_that_is_killed_at_its_deadline_is_no_hang(session: Callable[..., AgentSession]) -> None:
+    one = session(UNTIL_KILLED, finished_line(code=-1, signal=9, killed=1), GOOD)
+    with pytest.raises(WorkloadFailed, match="did not end within 0 s"):
+        one.run(0)
+    assert _line(one).sent == ["run", "kill"]
+    assert one.run(1).values == {"real": 1.5}
+
+
+def test_answers_without_end_behind_a_killed_run_are_the_testbeds_failure(
+    session: Callable[..., AgentSession], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_KILLED_SECONDS", 0.1)
+    monkeypatch.setattr(monitor_output, "deadline_seconds", lambda timeout, monitor: 0.1)
+    one = session()
+    monkeypatch.setattr(one.line, "receive", lambda timeout: '{"file":"a","data":"","cut":0}')
+    with pytest.raises(TestbedLost, match="no end of a killed run"):
+        one.run_monitor(Monitor("proc", ()))
+    assert _line(one).sent == ["monitor proc", "kill"]
+
+
+def test_a_panic_on_the_console_during_a_run_is_the_kernels(session: Callable[..., AgentSession]) -> None:
+    one = session(crashed=lambda: "Kernel panic - not syncing")
+    with pytest.raises(BootFailed, match="died while the workload ran") as caught:
+        one.run(0)
+    assert caught.value.details == "Kernel panic - not syncing"
+    assert _line(one).sent == ["run"]
+
+
+def test_a_closed_line_is_a_lost_testbed_and_stays_one(session: Callable[..., AgentSession]) -> None:
+    one = session(LineClosed("the line ended", details="Broken pipe"))
+    for _ in range(2):
+        with pytest.raises(TestbedLost, match="the testbed was lost during a run") as caught:
+            one.run(0)
+    assert "Broken pipe" in caught.value.details
+
+
+def test_a_closed_line_is_the_kernels_where_the_console_says_so_a_moment_later(
+    session: Callable[..., AgentSession], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_CONSOLE_DELAY_SECONDS", 5.0)
+    words = iter([None, None, "Kernel panic - not syncing"])
+    one = session(LineClosed("the line ended"), crashed=lambda: next(words))
+    with pytest.raises(BootFailed) as caught:
+        one.run(0)
+    assert caught.value.details == "Kernel panic - not syncing"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "garbage",
+        finished_line(seconds=None),
+        finished_line(seconds=float("nan")),
+        PAUSED,
+        GREETING,
+        '{"file":"a","data":"","cut":0}',
+        finished_line(monitor="proc"),
+    ],
+)
+def test_a_wrong_answer_is_the_testbeds_failure(session: Callable[..., AgentSession], line: str) -> None:
+    one = session(line, GOOD)
+    with pytest.raises(TestbedLost, match=r"garbled|not asked") as caught:
+        one.run(0)
+    assert not isinstance(caught.value, KernelError)
+    with pytest.raises(TestbedLost):  # nobody knows which answer comes next
+        one.run(1)
+
+
+def test_a_wrong_answer_to_a_pause(session: Callable[..., AgentSession]) -> None:
+    with pytest.raises(TestbedLost, match="not asked"):
+        session(GOOD, settle=1.0).run(0)
+
+
+def test_a_wrong_answer_of_a_dying_kernel_is_the_kernels(session: Callable[..., AgentSession]) -> None:
+    with pytest.raises(BootFailed):
+        session("Kernel pan", crashed=lambda: "Kernel panic").run(0)
+
+
+def test_a_taint_is_compared_with_that_at_boot(session: Callable[..., AgentSession]) -> None:
+    tainted = finished_line(out=b"real: 1.5\n", seconds=0.0, tainted=512)
+    assert session(tainted).run(0).flags == ("taint",)
+    at_boot = BootFacts("6.1", "", {"tainted": "512"})
+    assert session(tainted, facts=at_boot).run(0).flags == ()
+
+
+def test_the_clocks_that_are_compared_are_those_of_the_session(session: Callable[..., AgentSession]) -> None:
+    slow = finished_line(out=b"real: 1.5\n", seconds=100.0, ticks=100_000_000_000)
+    assert session(slow).run(0).flags == ("clock",)
+    assert session(slow, wall=False).run(0).flags == ()
+    assert session(slow, wall=False, ticks_per_second=1e9).run(0).flags == ()
+    assert session(slow, wall=False, ticks_per_second=2e9).run(0).flags == ("clock",)
+
+
+def test_messages_of_the_console_count_where_the_agent_has_none(
+    session: Callable[..., AgentSession],
+) -> None:
+    said = iter([["WARNING: at boot"], [], ["WARNING: x"], ["Out of memory: y"]])
+    own = finished_line(out=b"real: 1.5\n", seconds=0.0, kernel=["soft lockup"])
+    one = session(PAUSED, GOOD, GOOD, own, settle=1.0, new_messages=lambda: next(said))
+    assert [one.run(n).flags for n in range(3)] == [(), ("warn",), ("stall",)]
+
+
+def test_files_of_an_interrupted_run_are_not_taken_for_this_ones(
+    session: Callable[..., AgentSession], tmp_path: Path
+) -> None:
+    old = tmp_path / "boot" / "run-000.results" / "out"
+    old.mkdir(parents=True)
+    (old / "stats.json").write_text('{"real": 1}')
+    with pytest.raises(WorkloadFailed, match="the run left no 'out'"):
+        session(GOOD, results="out", parse="results", fetch=lambda name, home: False).run(0)
+    assert not old.exists()
+
+
+def test_leaving_says_quit_once_and_never_raises(session: Callable[..., AgentSession]) -> None:
+    def fail() -> None:
+        raise InfrastructureError("no libvirt")
+
+    one = session(on_leave=fail)
+    one.leave()
+    one.leave()
+    assert (_line(one).sent, _line(one).closed) == (["quit"], 1)
+
+
+def test_only_an_agent_that_greets_is_one() -> None:
+    await_greeting(Line(GREETING))
+    for wrong in ("Linux version 2.6.22", PAUSED, GREETING.replace("1", "2")):
+        with pytest.raises(InfrastructureError):
+            await_greeting(Line(wrong))
