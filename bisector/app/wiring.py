@@ -123,7 +123,7 @@ def planner(settings: Settings, workload: str, testbeds: Sequence[str], metric: 
     from bisector.search.planner import Planner as CorePlanner
 
     found = calibrated(settings, workload, testbeds, metric)
-    return CorePlanner(library=found.library if found is not None else None)
+    return CorePlanner(calibrated_noise=found.library if found is not None else None)
 
 
 def calibrated(settings: Settings, workload: str, testbeds: Sequence[str], metric: str) -> Known | None:

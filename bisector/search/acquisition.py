@@ -1,9 +1,9 @@
-"""The next trial: most information about the culprits per unit of expected cost.
+"""The acquisition function: information about the culprits per second of expected cost.
 
-For a trial at a commit every hypothesis (which class holds the culprit, or which two) predicts a normal
-distribution of what will be read (predict.py), so measuring an end again is an action like any other. The
-mutual information of the hypothesis and the reading is approximated from pairwise distances of these normals
-(Kolchinsky and Tracey 2017, with the exponent that is exact for small effects).
+Under each hypothesis (which class holds the culprit, or which two) a trial would read a normal distribution
+(predictive.py). Measuring an end again is therefore an option like any other. The mutual information of
+hypothesis and reading is approximated from the pairwise distances of these normals (Kolchinsky and Tracey
+2017, with the exponent that is exact for small effects).
 """
 
 from __future__ import annotations
@@ -19,47 +19,45 @@ from bisector.search.posterior import Posterior
 from bisector.search.predictive import LevelPredictor, PredictedLevels
 
 RUN_COUNTS = (1, 2, 4, 8, 16, 32, 64)
-"""Numbers of runs that are tried for a visit."""
+"""Numbers of runs that are considered for a visit."""
 MAX_RUNS_LIVE_BOOT = 8
-"""Runs that are tried at most in a boot that lives: it is asked again after them anyway."""
+"""Most runs considered for a live boot: after them it is decided anew anyway."""
 MIN_RATE_FRACTION = 0.3
-"""A trial whose rate is this much below the best one's, at either of the first two numbers of runs tried, is
-rated no further: between neighbours in RUN_COUNTS a rate changes by a factor of two at most."""
+"""Trials whose rate after the first two run counts is below this fraction of the best rate are not rated
+further. Between neighbours in RUN_COUNTS a rate changes by a factor of two at most."""
 MIN_DENSITY = 1e-30
-"""Stands for zero under a logarithm: what pads a row has no weight."""
+"""Replaces zero before a logarithm is taken; such entries have no weight."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialOption:
-    """A trial that could be done. fixed: seconds before its first run (build and boot); live: its boot's
-    precision so far, None for a new boot."""
+    """A possible trial.
+
+    boot: the live boot to go on with, None for a new one; setup_seconds: build and boot, before the first
+    run; built: whether its binary exists; live_precision: of the live boot's location so far.
+    """
 
     commit: int
     layout: int
     boot: str | None
-    fixed: float
+    setup_seconds: float
     built: bool
     live_precision: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RatedTrial:
-    """The best trial: bits it brings, its cost in seconds, and the chance (0..1) that it reads bad."""
+    """An option with its best number of runs: expected bits, cost in seconds, P(the commit is bad)."""
 
     option: TrialOption
     runs: int
     bits: float
     cost: float
-    chance: float
-
-    @property
-    def rate(self) -> float:
-        """Return bits per second."""
-        return self.bits / max(self.cost, 1e-9)
+    bad_probability: float
 
 
 class TrialRater:
-    """Rates trials for one belief."""
+    """Rates trials with one posterior."""
 
     def __init__(
         self,
@@ -69,23 +67,25 @@ class TrialRater:
         proven: tuple[tuple[int, ...], ...] = (),
         testbed: int | None = None,
     ) -> None:
-        """testbed: which of the problem's testbeds will measure, None for one that has not measured yet."""
+        """run_cost: seconds; testbed: index of the testbed that will measure, None if it has not measured
+        yet."""
         self.posterior = posterior
         self.run_cost = run_cost
         self.predictor = LevelPredictor(posterior, dag, proven, testbed)
-        self.boot = posterior.noise_rms("boot")
+        self.boot_sd = posterior.noise_rms("boot")
 
     def shares(self, commit: int) -> Floats:
         """Return the share (C,) of each class that a commit contains."""
         return self.predictor.shares(commit)
 
-    def best(
+    def rate_trials(
         self, options: Sequence[TrialOption], most: int, discount: Callable[[int], float] | None = None
     ) -> list[RatedTrial]:
-        """Return the best choice of every option, best rate first. most: runs allowed in one boot.
+        """Return every option with its best number of runs, the best rate first.
 
-        Information grows ever more slowly with the runs and costs grow evenly, so their ratio has one peak:
-        it is climbed from the middle, and only where it may be the highest of all.
+        most: runs allowed in one boot; discount: commit -> factor (0..1) on its information. Information is
+        concave in the runs and cost is linear, so their ratio has one peak. It is searched from the middle,
+        and only for options that may have the highest rate of all.
         """
         factor = np.array([1.0 if discount is None else discount(o.commit) for o in options])
         predicted = self.predictor.levels([(o.commit, o.layout) for o in options])
@@ -100,10 +100,10 @@ class TrialRater:
         )
         bits = np.full((len(options), len(counts)), np.nan)
         runs = np.array(counts, dtype=float)
-        cost = np.array([o.fixed for o in options])[:, None] + runs * self.run_cost
+        cost = np.array([o.setup_seconds for o in options])[:, None] + runs * self.run_cost
         middle = np.minimum(top, 2)
         for at in (middle, np.maximum(middle - 1, 0)):
-            self._fill(bits, options, predicted, np.arange(len(options)), at, counts)
+            self._rate(bits, options, predicted, np.arange(len(options)), at, counts)
         while True:
             rate = np.nan_to_num(bits / np.maximum(cost, 1e-9), nan=-1.0)
             peak = rate.argmax(axis=1)
@@ -115,7 +115,7 @@ class TrialRater:
             if not steps:
                 break
             rows, at = np.array(steps).T
-            self._fill(bits, options, predicted, rows, at, counts)
+            self._rate(bits, options, predicted, rows, at, counts)
         marginal = self.posterior.marginal
         total = max(float(marginal.sum()), 1e-12)
         found = [
@@ -130,7 +130,7 @@ class TrialRater:
         ]
         return [found[i] for i in np.argsort(-value, kind="stable")]
 
-    def _fill(
+    def _rate(
         self,
         bits: Floats,
         options: Sequence[TrialOption],
@@ -139,32 +139,33 @@ class TrialRater:
         at: NDArray[np.int64],
         counts: Sequence[int],
     ) -> None:
-        """Rate options `rows` with counts[at] runs each, where that is not done yet."""
+        """Compute the bits of the options `rows` with counts[at] runs each, where they are missing."""
         new = np.isnan(bits[rows, at])
         rows, at = rows[new], at[new]
         if not len(rows):
             return
         run = 1 / (self.posterior.design.readings.precision_per_run() * np.array([counts[j] for j in at]))
-        # A live boot's own offset is partly known already: what its runs tell is that much less.
-        lives = [options[i].live_precision for i in rows]
+        # In a live boot the boot offset is partly known already, so further runs say less about the level.
+        precisions = [options[i].live_precision for i in rows]
+        boot_variance = self.boot_sd**2
         shrink = np.array(
-            [0.0 if x is None else self.boot**2 / max(self.boot**2 + 1 / x, 1e-300) for x in lives]
+            [0.0 if x is None else boot_variance / max(boot_variance + 1 / x, 1e-300) for x in precisions]
         )
-        noise = self.boot**2 * (1 - shrink) + run
+        noise = boot_variance * (1 - shrink) + run
         bits[rows, at] = mutual_information(predicted.rows(rows), noise, (1 - shrink) ** 2)
 
 
 def mutual_information(p: PredictedLevels, noise: Floats, scale: Floats) -> Floats:
-    """Return the bits (O,) that one reading of each trial brings about what holds the culprits.
+    """Return the bits (O,) that one reading of each trial is expected to bring about the culprits.
 
-    noise: (O,) variance of the reading about the level; scale: (O,) by which squared levels are shrunk. What
-    a reading tells of the noise alone does not count. In single precision: an error of 1e-6 bit, and half of
-    the time of a decision saved.
+    noise: (O,) variance of the reading about the level; scale: (O,) factor on squared levels. Information
+    about the noise hypothesis alone does not count. Computed in single precision, which halves the time of a
+    decision and is exact to 1e-6 bit.
     """
     centre = (p.weight * p.mean).sum(axis=1, keepdims=True)
-    unit = np.sqrt(noise)[:, None]
-    mean = ((p.mean - centre) * np.sqrt(scale)[:, None] / unit).astype(np.float32)
-    v = (scale[:, None] * p.variance / unit**2 + 1.0).astype(np.float32)
+    noise_sd = np.sqrt(noise)[:, None]
+    mean = ((p.mean - centre) * np.sqrt(scale)[:, None] / noise_sd).astype(np.float32)
+    v = (scale[:, None] * p.variance / noise_sd**2 + 1.0).astype(np.float32)
     weight = p.weight.astype(np.float32)
     both = v[:, :, None] + v[:, None, :]
     near = mean[:, :, None] - mean[:, None, :]

@@ -1,5 +1,8 @@
-"""Results that a planner keeps between decisions. Each belongs to a part of the state, so nothing depends on
-how the state was reached: a resumed search decides exactly as one that was never stopped."""
+"""Results that the planner keeps between decisions.
+
+Each result depends only on a part of the state. A search that was stopped and resumed therefore decides
+exactly as one that ran through.
+"""
 
 from __future__ import annotations
 
@@ -24,31 +27,34 @@ from bisector.search.posterior import (
 from bisector.stats.variance_components import VarianceComponents
 
 SCREENING_GROWTH = 1.3
-"""Noise hypotheses are screened anew each time the visits have grown by this factor."""
-MAX_RESULTS, MAX_POSTERIORS = 256, 8
-"""Results kept, the ones used last. Few beliefs, for each holds large matrices: needed at the same time are
-the current one and one for each suspect that has a certificate."""
+"""Noise hypotheses are screened again each time the number of visits has grown by this factor."""
+MAX_RESULTS = 256
+"""Small results kept; the least recently used one goes first."""
+MAX_POSTERIORS = 8
+"""Posteriors kept; each holds large matrices. Needed at one time: the current one, and one for each suspect
+whose certificate has begun."""
 
 T = TypeVar("T")
 Proven = tuple[tuple[int, ...], ...]
+"""The commits of each change proven so far."""
 
 
 class PlannerCache:
-    """Beliefs about parts of one graph's visits."""
+    """Posteriors and other results for one commit graph."""
 
-    def __init__(self, graph: CommitGraph, library: VarianceComponents | None) -> None:
+    def __init__(self, graph: CommitGraph, calibrated_noise: VarianceComponents | None) -> None:
         self.graph = graph
         self.dag = CommitDag(graph)
-        self.calibrated_noise = library
-        self._known: OrderedDict[object, Any] = OrderedDict()
+        self.calibrated_noise = calibrated_noise
+        self._results: OrderedDict[object, Any] = OrderedDict()
         self._posteriors: OrderedDict[object, Any] = OrderedDict()
 
     def context(self, state: State) -> SearchContext:
-        """Return the state ready to decide from."""
+        """Return the state, prepared for a decision."""
         return SearchContext(state, self.dag, self.calibrated_noise)
 
-    def part(self, context: SearchContext, visits: tuple[Visit, ...]) -> SearchContext:
-        """Return the same state with only some of its visits, in their order."""
+    def restrict(self, context: SearchContext, visits: tuple[Visit, ...]) -> SearchContext:
+        """Return the context with only some of its visits, in their order; no trial is under way there."""
         s = context.state
         if len(visits) == len(s.visits):
             return context
@@ -66,29 +72,31 @@ class PlannerCache:
             )
         )
 
-    def get_or_compute(self, key: object, work: Callable[[], T]) -> T:
-        """Return the result of work for this key, done once. key: says everything that work looks at."""
-        return _get_or_compute(self._known, MAX_RESULTS, key, work)
+    def get_or_compute(self, key: object, compute: Callable[[], T]) -> T:
+        """Return the result for a key. key: holds everything that the computation depends on."""
+        return _get_or_compute(self._results, MAX_RESULTS, key, compute)
 
     def posterior(self, context: SearchContext, proven: Proven, effect: float) -> Posterior:
-        """Return the posterior given all visits of the view. effect: scale of effects in worse units."""
+        """Return the posterior given all visits of a context. effect: scale of effects in worse units."""
         key = (context.data_key, proven, effect)
         return _get_or_compute(
             self._posteriors, MAX_POSTERIORS, key, lambda: self._compute_posterior(context, proven, effect)
         )
 
     def _compute_posterior(self, context: SearchContext, proven: Proven, effect: float) -> Posterior:
-        noises = self._screened(context, proven, effect)
+        noises = self._screened_noises(context, proven, effect)
         blocks = _blocks(context) if any(n.drift for n in noises) else 1
         return compute_posterior(_build_design(context, proven, effect, blocks), noises)
 
-    def _screened(self, context: SearchContext, proven: Proven, effect: float) -> tuple[NoiseHypothesis, ...]:
-        """Return the noise hypotheses worth carrying, screened on the visits up to the last checkpoint."""
+    def _screened_noises(
+        self, context: SearchContext, proven: Proven, effect: float
+    ) -> tuple[NoiseHypothesis, ...]:
+        """Return the noise hypotheses to keep, screened on the visits up to the last checkpoint."""
         visits = [v for v in context.state.visits if v.samples]
         checkpoint = 2
         while (following := max(checkpoint + 1, int(checkpoint * SCREENING_GROWTH))) <= len(visits):
             checkpoint = following
-        # Without what was built since, which says nothing about noise: else every build would screen anew.
+        # Later builds are left out: they say nothing about noise, and each would cause a new screening.
         whole = context.state
         part = self.context(
             State(
@@ -101,25 +109,27 @@ class PlannerCache:
         )
         return self.get_or_compute(
             ("noises", part.data_key, proven, effect),
-            # Instructions of one binary are the same number at any time of the day.
+            # One binary executes the same number of instructions at any time: no drift.
             lambda: screen_noise_hypotheses(
                 _build_design(part, proven, effect, _blocks(part)), drifts=not context.exact_clock
             ),
         )
 
 
-def _get_or_compute(known: OrderedDict[object, Any], most: int, key: object, work: Callable[[], T]) -> T:
-    if key not in known:
-        known[key] = work()
-        if len(known) > most:
-            known.popitem(last=False)
-    known.move_to_end(key)
-    result: T = known[key]
+def _get_or_compute(
+    results: OrderedDict[object, Any], max_results: int, key: object, compute: Callable[[], T]
+) -> T:
+    if key not in results:
+        results[key] = compute()
+        if len(results) > max_results:
+            results.popitem(last=False)
+    results.move_to_end(key)
+    result: T = results[key]
     return result
 
 
 def _blocks(context: SearchContext) -> int:
-    """Return into how many stretches of time cells are cut where drift is considered."""
+    """Return the number of time blocks for which cells are separate where drift is considered."""
     return max(1, min(16, len(context.state.visits) // 3))
 
 

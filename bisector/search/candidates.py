@@ -1,4 +1,5 @@
-"""Where to look next: the trials that could be done, and the best of them, with its reason in words."""
+"""The candidates for the next trial, the best of them with its reason in words, and the most probable
+suspect."""
 
 from __future__ import annotations
 
@@ -18,23 +19,28 @@ from bisector.search.context import SearchContext
 from bisector.search.posterior import Posterior
 
 SPLIT_QUANTILES, OUTER_SPLIT_QUANTILES = (0.5, 0.35, 0.65), (0.15, 0.85)
-"""Where new commits are looked for: about the middle of the mass, further out where two are likely."""
+"""New commits are considered where they split the probability mass like this: about the middle, and further
+out where two culprits are likely."""
 MIN_TRIAL_BITS = 2e-4
-"""A trial that brings less than this is not worth a boot: thousands would be needed for an answer."""
+"""Trials that bring fewer bits are not done: an answer would take thousands of them."""
 MAX_BUILT_NEAR_MIDDLE = 3
-"""Built commits near the middle that are rated as well."""
+"""Built commits considered besides, those nearest to the middle of the mass."""
 MAX_FORK_REFERENCES = 2
-"""Branches of unknown offset for which a commit is rated that would tell it."""
-
-
+"""Branches of unknown offset for which a commit is considered that measures the offset."""
+MAX_LAYOUT_COMMITS = 4
+"""Built commits around the suspect for which another code layout is considered."""
 DOMINANT_PRIOR_SHARE = 0.9
-"""One commit that holds so much of its class's prior is the suspect by itself: the others cannot change the
-kernel, as far as is known, and each of them could only be told from it by a build."""
+"""A commit with this share of its class's prior is the suspect by itself. The other commits of the class
+cannot change the kernel as far as is known, and telling each of them apart would take a build."""
 
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """The most probable class, or the commit that is most of it. atomic: no testable commit splits it."""
+    """The most probable class, or the one commit that holds most of its prior.
+
+    index: of the class; atomic: no testable commit splits it; after: the commit to measure for it, None if it
+    is not atomic or nothing can be measured.
+    """
 
     index: int
     commits: tuple[int, ...]
@@ -55,7 +61,7 @@ def member_weights(posterior: Posterior, context: SearchContext) -> NDArray[np.f
 
 
 def most_probable_suspect(posterior: Posterior, context: SearchContext) -> Suspect:
-    """Return the most probable class and whether it can still be split."""
+    """Return the most probable class, and whether a testable commit still splits it."""
     p = posterior.design
     k = int(np.argmax(posterior.marginal))
     members = np.flatnonzero(p.classes.label == k)
@@ -78,7 +84,7 @@ def most_probable_suspect(posterior: Posterior, context: SearchContext) -> Suspe
         atomic = not splits.any()
         if atomic:
             after = next((int(c) for c in members if able[c] and mass[c] == len(members)), None)
-    if atomic and after is None:  # the set ends in commits that cannot be tested: the nearest above it
+    if atomic and after is None:  # the newest commits of the set are untestable: take the nearest above
         holding = p.classes.contains[k]
         above = [c for c, held in zip(p.tested, holding, strict=True) if held and context.testable(c)]
         after = min(above, default=None)
@@ -86,7 +92,7 @@ def most_probable_suspect(posterior: Posterior, context: SearchContext) -> Suspe
 
 
 def _tested_mask(posterior: Posterior, context: SearchContext) -> NDArray[np.bool_]:
-    """Return the commits (n,) that have been measured, or whose binary has."""
+    """Return the mask (n,) of the commits that were measured or marked, or whose binary was measured."""
     mask = np.zeros(context.dag.n, dtype=bool)
     mask[list(posterior.design.tested)] = True
     return mask
@@ -95,27 +101,29 @@ def _tested_mask(posterior: Posterior, context: SearchContext) -> NDArray[np.boo
 def next_trial(
     posterior: Posterior, context: SearchContext, proven: Proven, found: Suspect, purpose: Purpose
 ) -> tuple[Measure, RatedTrial] | None:
-    """Return the best trial and its rating, None when nothing can be measured."""
+    """Return the best trial and its rating, None if nothing can be measured."""
     rater = TrialRater(posterior, context.dag, context.run_cost, proven, context.testbed)
     weight = member_weights(posterior, context)
-    seen = skip_model.estimate_breakage(context, weight)
-    options = _options(posterior, context, found, purpose, weight, seen.hope)
+    breakage = skip_model.estimate_breakage(context, weight)
+    options = _options(posterior, context, found, purpose, weight, breakage.expected_yield)
     if not options:
         return None
     most = context.goal.max_runs_per_boot
-    rated = rater.best(
-        options, min(most, 2) if context.exact_clock else most, _discount(rater, context, seen.hope)
+    rated = rater.rate_trials(
+        options,
+        min(most, 2) if context.exact_clock else most,
+        _discount(rater, context, breakage.expected_yield),
     )
-    # What is cheap and tells nothing must not hide what is likely to fail and would tell much.
-    best = next((choice for choice in rated if choice.bits >= MIN_TRIAL_BITS), rated[0])
+    # A cheap trial without information must not win against an informative one that is likely to fail.
+    best = next((rating for rating in rated if rating.bits >= MIN_TRIAL_BITS), rated[0])
     runs = best.runs
     if best.option.live_precision is None and runs > 2:
-        runs = -(-runs // 2)  # the boot is judged half-way: it may have said enough
+        runs = -(-runs // 2)  # decide again after half of the runs: they may be enough
     measure = Measure(
         best.option.commit,
         max(1, runs),
         purpose,
-        _reason(best, runs, context, posterior, float(seen.fails[best.option.commit])),
+        _reason(best, runs, context, posterior, float(breakage.failure_probability[best.option.commit])),
         best.option.boot,
         layout=best.option.layout,
         left=_location_entropy(weight) / best.bits * best.cost if best.bits >= MIN_TRIAL_BITS else None,
@@ -124,14 +132,15 @@ def next_trial(
 
 
 def _location_entropy(weight: NDArray[np.float64]) -> float:
-    """Return in bits how unsure it is where the culprit is. weight: (n,), how likely each commit is one."""
+    """Return the entropy in bits of the culprit's location. weight: (n,) P(the commit is a culprit)."""
     share = weight / max(float(weight.sum()), 1e-300)
-    share = share[share > 0]  # after the division, in which the smallest vanish
+    share = share[share > 0]  # after the division, which can underflow
     return float(-(share * np.log2(share)).sum())
 
 
 def explore_largest_class(posterior: Posterior, context: SearchContext, runs: int) -> Measure | None:
-    """Return a look into the middle of the largest class, where two culprits may cancel unseen."""
+    """Return a trial in the middle of the largest class, where two culprits may cancel; None if all is
+    measured."""
     p = posterior.design
     fresh = context.testable_mask & ~_tested_mask(posterior, context)
     for k in np.argsort(-p.prior, kind="stable").tolist():
@@ -142,45 +151,47 @@ def explore_largest_class(posterior: Posterior, context: SearchContext, runs: in
         gap = np.where(members & fresh, np.abs(mass / mass.max() - 0.5), np.inf)
         commit = int(np.argmin(gap))
         reason = (
-            f"scan: nothing was measured among {count(int(members.sum()), 'commit')}, where two may cancel"
+            f"scan: nothing was measured among {count(int(members.sum()), 'commit')}: two may cancel there"
         )
         return Measure(commit, runs, "search", reason)
     return None
 
 
 def _reason(best: RatedTrial, runs: int, context: SearchContext, posterior: Posterior, fails: float) -> str:
-    """Return why this trial. runs: asked for now; fails: chance that it shares what broke one near it."""
+    """Return the reason for a trial. runs: asked for now; fails: P(a breakage seen near it holds it, too)."""
     known = best.option.commit in posterior.design.tested
     if best.option.layout:
-        what = "tells by another code layout whether the build or the commit is slow"
-    elif 0.02 < best.chance < 0.98:
-        what = f"splits what remains {best.chance:.0%} to {1 - best.chance:.0%}"
+        what = "tells from another code layout whether the commit is slow or only its build"
+    elif 0.02 < best.bad_probability < 0.98:
+        what = f"splits what remains {best.bad_probability:.0%} to {1 - best.bad_probability:.0%}"
         what += ", measured before" if known else ""
     elif known:
         what = "measures a level again, as a reference"
     elif context.dag.fork_base(best.option.commit):
-        what = "tells what a branch that lacks part of good's history differs by from of old"
+        what = "measures the offset of a branch that lacks part of good's history"
     else:
-        what = "looks where little is expected"
+        what = "measures where a culprit is unlikely"
     where = "in this boot" if best.option.boot else ("already built" if best.option.built else "a new build")
     bring = "run brings" if best.runs == 1 else "runs bring"
     now = f", {runs} of them now" if runs < best.runs else ""
-    near = f"; near commits that cannot be tested, {fails:.0%} likely one of them" if fails >= 0.05 else ""
+    near = f"; near untestable commits, {fails:.0%} likely to be one of them" if fails >= 0.05 else ""
     return f"{what}; {where}; {best.runs} {bring} {best.bits:.2g} bit for {best.cost:.3g} s{now}{near}"
 
 
 def _discount(
-    rater: TrialRater, context: SearchContext, hope: NDArray[np.float64]
+    rater: TrialRater, context: SearchContext, expected_yield: NDArray[np.float64]
 ) -> Callable[[int], float] | None:
-    """Return the share of a commit's information that can be hoped for, None where it is the whole."""
+    """Return commit -> factor (0..1) on its information, for failures and trials under way; None for no
+    change."""
     overlap = _overlap(rater, context)
-    if (hope == 1.0).all():
+    if (expected_yield == 1.0).all():
         return overlap
-    return lambda commit: float(hope[commit]) * (1.0 if overlap is None else overlap(commit))
+    return lambda commit: float(expected_yield[commit]) * (1.0 if overlap is None else overlap(commit))
 
 
 def _overlap(rater: TrialRater, context: SearchContext) -> Callable[[int], float] | None:
-    """Return how much of a commit's information is left once the trials under way are known."""
+    """Return commit -> share of its information that is left after the trials under way; None without
+    these."""
     under_way = sorted({m.commit for m in context.state.pending})
     if not under_way:
         return None
@@ -211,12 +222,12 @@ def _options(
     found: Suspect,
     purpose: Purpose,
     weight: NDArray[np.float64],
-    hope: NDArray[np.float64],
+    expected_yield: NDArray[np.float64],
 ) -> list[TrialOption]:
-    """Return the trials worth rating: the live boot, the ends, built commits near the middle, new commits."""
+    """Return the trials to rate: the live boot, the ends, built commits near the middle, and new commits."""
     state = context.state
     options: list[TrialOption] = []
-    live = context.live_visit((purpose,))
+    live = context.live_visit(purpose)
     r = context.readings
     assert r is not None
     if live is not None and live.samples and len(live.samples) < context.goal.max_runs_per_boot:
@@ -233,7 +244,7 @@ def _options(
             options.append(TrialOption(commit, 0, None, context.boot_cost, True))
     fresh = testable & ~_tested_mask(posterior, context)
     fresh[list(built)] = False
-    fresh &= (mass > 1e-6) & (mass < 1 - 1e-6)  # what all or none of the suspects lie below splits nothing
+    fresh &= (mass > 1e-6) & (mass < 1 - 1e-6)  # a commit above all suspects, or above none, splits nothing
 
     def offer(commit: int) -> None:
         if all(o.commit != commit for o in options):
@@ -242,30 +253,30 @@ def _options(
 
     if fresh.any():
         whole = context.dag.contains_good()
-        # A commit that lacks part of good's history has an unknown offset: it must split better to be taken,
-        # and so must one that is likely to fail. What splits nothing has no worth at all.
-        worth = np.where(fresh, np.where(whole, 1.0, 0.5) * hope, 0.0)
+        # The split must be better for a commit that lacks part of good's history (its offset is unknown) and
+        # for one that is likely to fail. A commit that splits nothing gets no value.
+        value = np.where(fresh, np.where(whole, 1.0, 0.5) * expected_yield, 0.0)
         likely_two = float(posterior.pair.sum()) > 0.1
         for quantile in (SPLIT_QUANTILES + OUTER_SPLIT_QUANTILES * likely_two) if total else ():
-            commit = int(np.argmax(worth * np.minimum(mass / quantile, (1 - mass) / (1 - quantile))))
+            commit = int(np.argmax(value * np.minimum(mass / quantile, (1 - mass) / (1 - quantile))))
             offer(commit)
     for commit in _fork_references(posterior, context, mass):
         offer(commit)
     if (
         context.can_vary_layout
         and found.probability > 0.2
-        and posterior.noise_rms("unit") > 0.05 * posterior.design.effect
+        and posterior.noise_rms("binary") > 0.05 * posterior.design.effect
     ):
-        options += _layouts(context, found)
+        options += _layout_options(context, found)
     return options
 
 
 def _fork_references(posterior: Posterior, context: SearchContext, mass: NDArray[np.float64]) -> list[int]:
-    """Return commits to measure for the offset that branches have which lack part of good's history.
+    """Return commits that measure the offset of branches which lack part of good's history.
 
-    Such a commit tells nothing about what it contains, but without it a culprit on the branch and one in the
-    merge that brings it read alike. One for each branch of a measured commit that may hold the culprit; mass:
-    (n,) probability that a commit contains it.
+    Such a commit contains no suspect. Without it a culprit on the branch and a culprit in the merge of the
+    branch read alike. There is one for each fork base of a measured commit that may contain the culprit.
+    mass: (n,) P(the commit contains the culprit).
     """
     p, dag = posterior.design, context.dag
     off = {p.tested[c] for c, fork in zip(p.commit.tolist(), p.fork.tolist(), strict=True) if fork}
@@ -277,18 +288,18 @@ def _fork_references(posterior: Posterior, context: SearchContext, mass: NDArray
             continue
         below = np.flatnonzero(dag.ancestors_of_same_base(commit) & context.testable_mask)
         least = below[mass[below] <= mass[below].min() + 1e-6]
-        found[base] = int(least[-1])  # the nearest: its kernel differs least from what is built
+        found[base] = int(least[-1])  # the newest: its kernel differs least from what is built
     fresh = (commit for commit in found.values() if commit not in p.tested)
     return [commit for commit in fresh if dag.fork_base(commit) in found]
 
 
-def _layouts(context: SearchContext, found: Suspect) -> list[TrialOption]:
-    """Return other code layouts of the built commits around the suspect, where binaries scatter."""
+def _layout_options(context: SearchContext, found: Suspect) -> list[TrialOption]:
+    """Return trials of other code layouts of the built commits around the suspect."""
     highest: dict[int, int] = {}
     for commit, layout in context.state.binaries:
         highest[commit] = max(layout, highest.get(commit, 0))
     around = set(chain.from_iterable(context.graph.parents[c] for c in found.commits))
     if found.after is not None:
         around.add(found.after)
-    near = sorted(c for c in around & highest.keys() if context.testable(c))[:4]
+    near = sorted(c for c in around & highest.keys() if context.testable(c))[:MAX_LAYOUT_COMMITS]
     return [TrialOption(commit, highest[commit] + 1, None, context.visit_cost, False) for commit in near]

@@ -1,4 +1,4 @@
-"""Conclusions: every way a search can end, with its numbers and in words."""
+"""Conclusions: the ways in which a search can end, with their numbers and their summaries."""
 
 from __future__ import annotations
 
@@ -8,17 +8,23 @@ import numpy as np
 
 from bisector.model.format import change, count
 from bisector.model.records import Conclusion, Ending, Finding, Interval, Measure
-from bisector.search.attribution import Part, add_up_changes, attribute_total
+from bisector.search.attribution import add_up_changes, unexplained_rest
 from bisector.search.candidates import Suspect, member_weights
 from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
-from bisector.search.level_profile import expected_steps_reaching_threshold, largest, levels
+from bisector.search.level_profile import expected_steps_reaching_threshold, largest_steps, relative_levels
 from bisector.search.posterior import Posterior
 from bisector.search.sequential_test import Evidence
 
+DRIFT_WARNING, BINARY_SPREAD_WARNING, BACKGROUND_WARNING = 0.3, 0.2, 0.5
+"""Standard deviations, in effects, from which the report warns of this noise."""
+MIN_SHOWN_COMMITS = 64
+"""An unfinished search names the most probable commits if they are at most this many, or a quarter of the
+range."""
+
 
 def budget_shortfall(context: SearchContext, measure: Measure) -> str:
-    """Return why this action no longer fits into the budget, '' if it does."""
+    """Return why a trial does not fit into the budget; '' if it does."""
     budget, costs = context.goal.budget, context.state.costs
     new = (measure.commit, measure.layout) not in context.state.binaries
     more = measure.runs * context.run_cost
@@ -39,7 +45,7 @@ def budget_shortfall(context: SearchContext, measure: Measure) -> str:
 
 
 def conclude_untestable(context: SearchContext) -> Conclusion | None:
-    """Return the conclusion for a search that cannot begin."""
+    """Return the conclusion if the search cannot begin."""
     graph = context.graph
     if not any(graph.candidate):
         return Conclusion(Ending.INCONCLUSIVE, "There is no commit between good and bad.")
@@ -50,38 +56,34 @@ def conclude_untestable(context: SearchContext) -> Conclusion | None:
     return None
 
 
-def _interval(context: SearchContext, p: Part | Evidence) -> Interval:
+def _interval(context: SearchContext, p: Evidence) -> Interval:
     assert context.readings is not None
     return context.readings.scale.to_relative_change(p.low, p.estimate, p.high)
 
 
 def warnings(context: SearchContext, posterior: Posterior | None) -> tuple[str, ...]:
-    """Return what a reader must know about the data, in words."""
+    """Return warnings about the data, in words."""
     found = []
     r = context.readings
     flagged = sum(len(v.flagged) for v in context.state.visits)
     if flagged:
-        were = (
-            "was flagged as suspicious and is no sample"
-            if flagged == 1
-            else "were flagged as suspicious and are no samples"
-        )
-        found.append(f"{count(flagged, 'run')} {were}.")
+        were = "was flagged as suspicious and does" if flagged == 1 else "were flagged as suspicious and do"
+        found.append(f"{count(flagged, 'run')} {were} not count.")
     if r is not None and not context.exact_clock and r.nu <= 3:
         found.append("Runs have heavy tails: outliers were given little weight, none was deleted.")
     if posterior is not None:
         effect = posterior.design.effect
-        if posterior.noise_rms("drift") > 0.3 * effect:
+        if posterior.noise_rms("drift") > DRIFT_WARNING * effect:
             found.append("A testbed drifted by an amount comparable to the effect during the search.")
-        if posterior.noise_rms("unit") > 0.2 * effect:
+        if posterior.noise_rms("binary") > BINARY_SPREAD_WARNING * effect:
             found.append("Builds differ beyond what their commits explain: code layout matters here.")
-        if posterior.noise_rms("walk") > 0.5 * effect:
+        if posterior.noise_rms("background") > BACKGROUND_WARNING * effect:
             found.append("Levels wander along history: many commits shift the metric a little.")
     return tuple(found)
 
 
 def conclude_not_reproduced(context: SearchContext, ends: Evidence) -> Conclusion:
-    """Return the ending for ends that do not differ by the threshold."""
+    """Return the conclusion for ends that do not differ by the threshold."""
     total = _interval(context, ends)
     if ends.high < 0:
         text = f"Bad is better than good: {change(total)}. Are the ends swapped?"
@@ -109,7 +111,7 @@ def merge_base_is_bad(context: SearchContext, base: int, ends: Evidence) -> bool
 
 
 def conclude_fixed_on_good_side(context: SearchContext, base: int, ends: Evidence) -> Conclusion:
-    """Return the ending for a merge base that is itself bad."""
+    """Return the conclusion for a merge base that is itself bad."""
     return Conclusion(
         Ending.FIXED_ON_GOOD_SIDE,
         "The merge base is as bad as the bad end: the loss was fixed on good's side.",
@@ -123,7 +125,7 @@ def conclude_fixed_on_good_side(context: SearchContext, base: int, ends: Evidenc
 def conclude_culprits(
     context: SearchContext, posterior: Posterior, proofs: Sequence[Proof], ends: Evidence
 ) -> Conclusion:
-    """Return the ending with everything proven and what is left. At least one proof is of no small change."""
+    """Return the conclusion with everything proven and the rest. At least one proof is of a culprit."""
     findings, added, total, rest = _added_up(context, proofs, ends)
     large = [p for p in proofs if not p.small]
     sets = any(len(p.commits) > 1 for p in large)
@@ -136,31 +138,32 @@ def conclude_culprits(
         f"the rest is {change(rest)}."
     )
     if sets:
-        text += " Commits that cannot be tested hide which one of a set it is."
+        text += " Untestable commits hide which commit of the set it is."
     return Conclusion(
         kind,
         text,
         findings,
         total,
         rest,
-        confidence=max(0.0, 1 - sum(p.share for p in proofs)),
+        confidence=max(0.0, 1 - sum(p.alpha_share for p in proofs)),
         warnings=warnings(context, posterior),
-        levels=levels(context, posterior),
+        levels=relative_levels(context, posterior),
     )
 
 
 def _added_up(
     context: SearchContext, proofs: Sequence[Proof], ends: Evidence
 ) -> tuple[tuple[Finding, ...], tuple[Interval, ...], Interval, Interval]:
-    """Return (findings, what each of them adds in percent of good's level, total, rest)."""
+    """Return (findings, what each adds as a fraction of good's level, total, rest), culprits before small
+    changes."""
     assert context.readings is not None
     total = _interval(context, ends)
     if not proofs:
         return (), (), total, total
     by_age = sorted(proofs, key=lambda p: p.after)
-    *added, rest = add_up_changes(
-        context.readings.scale, attribute_total(ends, [p.evidence for p in by_age], context.alpha)
-    )
+    evidence = [p.evidence for p in by_age]
+    unexplained = unexplained_rest(ends, evidence, context.alpha)
+    *added, rest = add_up_changes(context.readings.scale, [*evidence, unexplained])
     shown = sorted(zip(by_age, added, strict=True), key=lambda x: x[0].small)  # stable: each kind by age
     return tuple(_finding(context, p) for p, _ in shown), tuple(more for _, more in shown), total, rest
 
@@ -169,7 +172,7 @@ def _finding(context: SearchContext, proven: Proof) -> Finding:
     return Finding(
         proven.commits,
         _interval(context, proven.evidence),
-        1 - proven.share,
+        1 - proven.alpha_share,
         proven.parents,
         certified=True,
         note=_note(context, proven),
@@ -178,7 +181,7 @@ def _finding(context: SearchContext, proven: Proof) -> Finding:
 
 
 def _note(context: SearchContext, proven: Proof) -> str:
-    """Return what a reader must know about what a culprit was compared with."""
+    """Return a note on the commits that the change was compared with."""
     parents = len(context.graph.parents[proven.after])
     some = "each" if len(proven.parents) >= parents else f"{len(proven.parents)}"
     merge = f"a merge, proven against {some} of its {parents} parents"
@@ -193,9 +196,12 @@ def _note(context: SearchContext, proven: Proof) -> str:
 def conclude_spread(
     context: SearchContext, posterior: Posterior, proofs: Sequence[Proof], ends: Evidence
 ) -> Conclusion:
-    """Return the ending for a loss that no single commit explains. proofs: of changes that are too small."""
+    """Return the conclusion for a loss that no single commit explains. proofs: of changes that are too
+    small."""
     findings, _, total, rest = _added_up(context, proofs, ends)
-    steps = [f"{change(step)} over {count(many, 'commit')}" for many, step in largest(context, posterior)]
+    steps = [
+        f"{change(step)} over {count(many, 'commit')}" for many, step in largest_steps(context, posterior)
+    ]
     return Conclusion(
         Ending.SPREAD,
         f"Bad differs from good by {change(total)}, but no commit reaches the threshold. "
@@ -205,7 +211,7 @@ def conclude_spread(
         rest,
         confidence=max(posterior.none, 1 - min(1.0, expected_steps_reaching_threshold(context, posterior))),
         warnings=warnings(context, posterior),
-        levels=levels(context, posterior),
+        levels=relative_levels(context, posterior),
     )
 
 
@@ -217,7 +223,7 @@ def conclude_unfinished(
     ends: Evidence | None,
     why: str,
 ) -> Conclusion:
-    """Return the best statement so far, when the budget is spent or nothing more can be learnt."""
+    """Return the conclusion of a search that ends without an answer. why: the reason, in words."""
     findings: tuple[Finding, ...] = ()
     total = rest = None
     if ends is not None:
@@ -226,14 +232,13 @@ def conclude_unfinished(
     if posterior is not None and found is not None:
         weight = member_weights(posterior, context)
         order = np.argsort(-weight, kind="stable")
-        many = (
-            int(np.searchsorted(np.cumsum(weight[order]) / max(weight.sum(), 1e-12), 1 - context.alpha)) + 1
-        )
+        total_weight = max(weight.sum(), 1e-12)
+        many = int(np.searchsorted(np.cumsum(weight[order]) / total_weight, 1 - context.alpha)) + 1
         commits = tuple(sorted(int(c) for c in order[: min(many, len(order))]))
         confidence = found.probability
-        if len(commits) <= max(64, context.dag.n // 4):
-            mean, sd = posterior.effect(found.index)
-            effect = _interval(context, Part(mean - 2 * sd, mean, mean + 2 * sd, sd))
+        if len(commits) <= max(MIN_SHOWN_COMMITS, context.dag.n // 4):
+            assert context.readings is not None
+            effect = context.readings.scale.around(*posterior.effect(found.index))
             note = f"the most probable commits so far, with {1 - context.alpha:.0%} together; not proven"
             findings = (*findings, Finding(commits, effect, 1 - context.alpha, note=note))
     return Conclusion(
@@ -244,5 +249,5 @@ def conclude_unfinished(
         rest,
         confidence,
         warnings(context, posterior),
-        levels(context, posterior) if posterior is not None else (),
+        relative_levels(context, posterior) if posterior is not None else (),
     )

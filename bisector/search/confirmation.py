@@ -1,4 +1,4 @@
-"""The certificate of a culprit: fresh boots against every parent, which the search's data are no part of."""
+"""The certificate of a culprit: fresh boots against every parent. The data of the search do not count."""
 
 from __future__ import annotations
 
@@ -21,48 +21,55 @@ from bisector.search.interleaving import (
 from bisector.search.posterior import Posterior
 from bisector.search.sequential_test import Evidence
 
+LARGE_BINARY_SPREAD = 0.2
+"""Binaries scatter noticeably if their standard deviation is at least this share of the effect ..."""
+LARGE_BINARY_SPREAD_PROBABILITY = 0.25
+"""... with at least this probability."""
+MANY_LAYOUTS_BINARY_SPREAD = 0.35
+"""From this binary spread on, in effects, a certificate goes over LARGE_SCATTER_LAYOUTS layouts."""
+
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A change (by one commit, or by a set that cannot be split) that fresh boots have proven.
+    """A change that fresh boots have proven.
 
-    commits: the set; after: the commit that was measured for it; parents: those it was measured against;
-    evidence: the weakest of the comparisons; share: the alpha it was allowed to spend; small: it does not
-    reach the threshold, and is no culprit.
+    commits: one commit, or a set that cannot be split; after: the commit measured for it; parents: those it
+    was compared with; evidence: the weakest of the comparisons; alpha_share: the alpha that it was allowed to
+    spend; small: the change does not reach the threshold, so it is no culprit.
     """
 
     commits: tuple[int, ...]
     after: int
     parents: tuple[int, ...]
     evidence: Evidence
-    share: float
+    alpha_share: float
     small: bool = False
 
 
 def judge_suspect(
     context: SearchContext, commits: tuple[int, ...], after: int, found: Sequence[Evidence]
 ) -> Proof | None:
-    """Return what the comparisons with every parent prove, None while they leave it open.
+    """Return what the comparisons with every parent prove; None while they leave it open.
 
-    A culprit has changed, and may well reach the threshold. What has changed and hardly reaches it is called
-    small when that is proven too, or when further boots would not tell more: under an exact clock none does.
+    A change that may reach the threshold is a culprit. A change below the threshold is called small once that
+    is proven, or once further boots would not tell more; under an exact clock none would.
     """
-    alpha = share(context, after)
-    if not found or any(e.change < math.log(1 / alpha) for e in found):
+    alpha = alpha_share(context, after)
+    if not found or any(e.log_e_change < math.log(1 / alpha) for e in found):
         return None
-    weakest = min(found, key=lambda e: e.change)
+    weakest = min(found, key=lambda e: e.log_e_change)
     proven = Proof(commits, after, comparison_parents(context, commits, after), weakest, alpha)
-    below = [e for e in found if e.above <= context.alpha]
+    below = [e for e in found if e.p_reaches_threshold <= context.alpha]
     if not below:
         return proven
-    known = context.exact_clock or len(context.boots((after,), "certify")) >= BOOTS_BEFORE_MORE_LAYOUTS
-    if known or any(e.less >= math.log(1 / context.alpha) for e in below):
+    known = context.exact_clock or len(context.boots(after, "certify")) >= BOOTS_BEFORE_MORE_LAYOUTS
+    if known or any(e.log_e_below >= math.log(1 / context.alpha) for e in below):
         return replace(proven, small=True)
     return None
 
 
-def before(context: SearchContext, commits: Sequence[int]) -> tuple[int, ...]:
-    """Return the nearest testable commits below a set: its parents, or theirs where they cannot be tested."""
+def testable_parents(context: SearchContext, commits: Sequence[int]) -> tuple[int, ...]:
+    """Return the nearest testable commits below a set: its parents, or theirs where these are untestable."""
     found: set[int] = set()
     seen = set(commits)
     todo = [p for c in commits for p in context.graph.parents[c]]
@@ -79,25 +86,25 @@ def before(context: SearchContext, commits: Sequence[int]) -> tuple[int, ...]:
 
 
 def binaries_scatter(posterior: Posterior) -> bool:
-    """Return whether binaries of equal code may well scatter by an amount that matters."""
-    large = 0.2 * posterior.design.effect
+    """Return whether binaries of equal code probably scatter by an amount that matters."""
+    large = LARGE_BINARY_SPREAD * posterior.design.effect
     weighed = zip(posterior.fits.noises, posterior.weights, strict=True)
-    return sum(float(w) for n, w in weighed if n.unit >= large) >= 0.25
+    return sum(float(w) for n, w in weighed if n.binary >= large) >= LARGE_BINARY_SPREAD_PROBABILITY
 
 
 def layouts_to_visit(posterior: Posterior) -> Sequence[int]:
     """Return the code layouts that a certificate goes over: more where binaries scatter.
 
-    Then the ordinary one, 0, is none of them: the search has chosen the suspect by it.
+    There layout 0, the ordinary build, is left out: the search has chosen the suspect by it.
     """
     if not binaries_scatter(posterior):
         return range(CERTIFICATE_LAYOUTS)
-    many = posterior.noise_rms("unit") > 0.35 * posterior.design.effect
+    many = posterior.noise_rms("binary") > MANY_LAYOUTS_BINARY_SPREAD * posterior.design.effect
     return range(1, 1 + (LARGE_SCATTER_LAYOUTS if many else SCATTER_LAYOUTS))
 
 
 def commits_with_fresh_boots(context: SearchContext) -> list[int]:
-    """Return the commits with boots for a certificate, oldest first."""
+    """Return the commits that have boots for a certificate, in the order of their first one."""
     order: dict[int, int] = {}
     for i, v in enumerate(context.state.visits):
         if v.purpose == "certify" and v.samples:
@@ -106,24 +113,24 @@ def commits_with_fresh_boots(context: SearchContext) -> list[int]:
 
 
 def comparison_parents(context: SearchContext, commits: Sequence[int], after: int) -> tuple[int, ...]:
-    """Return the commits to compare a suspect with.
+    """Return the commits to compare a suspect with: its testable parents.
 
-    A parent that lacks part of good's history has an offset of its own, which the comparison would mistake
-    for the effect; it is left out where another parent has the same base as the suspect.
+    A parent that lacks part of good's history has an offset of its own, which looks like an effect. It is
+    left out if another parent has the same fork base as the suspect.
     """
-    found = before(context, commits)
+    found = testable_parents(context, commits)
     base = context.dag.fork_base(after)
-    level = tuple(c for c in found if context.dag.fork_base(c) == base)
-    return level or found
+    same_base = tuple(c for c in found if context.dag.fork_base(c) == base)
+    return same_base or found
 
 
 def compare_with_parent(
     whole: SearchContext, cache: PlannerCache, parent: int, after: int, proven: Proven, effect: float
 ) -> Evidence | None:
-    """Return what fresh boots say about a suspect against one parent, None before both have one.
+    """Return the comparison of a suspect with one parent by fresh boots; None before both have one.
 
-    The prior for the effect and the spreads come from the visits before the suspect's first fresh boot;
-    visits after the last fresh boot of the two change nothing, so that the answer stays once it is given.
+    The priors come from the visits before the suspect's first fresh boot. Visits after the last fresh boot of
+    the two change nothing, so a verdict does not change during the search.
     """
     visits = whole.state.visits
     fresh = [i for i, v in enumerate(visits) if v.purpose == "certify" and v.samples]
@@ -131,7 +138,7 @@ def compare_with_parent(
     if not begun or not any(visits[i].commit == parent for i in fresh):
         return None
     end = max(i for i in fresh if visits[i].commit in (after, parent)) + 1
-    context = cache.part(whole, visits[:end])
+    context = cache.restrict(whole, visits[:end])
     return cache.get_or_compute(
         ("certificate", parent, after, proven, effect, context.data_key),
         lambda: _compare_with_parent(context, cache, parent, after, begun[0], proven, effect),
@@ -149,12 +156,12 @@ def _compare_with_parent(
 ) -> Evidence | None:
     r = context.readings
     assert r is not None
-    earlier = cache.part(context, context.state.visits[:start])
+    earlier = cache.restrict(context, context.state.visits[:start])
     posterior = cache.posterior(earlier, proven, effect)
     mean, sd = _expected_effect(posterior, after, parent)
     chosen = np.array([p == "certify" for p in r.purpose])
     if context.can_vary_layout and binaries_scatter(posterior):
-        # The search has chosen this pair by its ordinary binaries: their own offsets are part of the reason.
+        # The search chose this pair by its ordinary binaries, so their own offsets are selected, too.
         chosen &= r.layout > 0
     sign = math.copysign(1.0, mean)
     sides = context.comparison_sides(parent, after, chosen)
@@ -167,16 +174,16 @@ def _compare_with_parent(
     )
     spreads = context.spread_hypotheses(posterior)
     if context.exact_clock:
-        # Counted instructions see no code layout: what two binaries differ by is what the commit did. A
-        # spread that no further layout can average away would keep the comparison from ever ending.
-        spreads = [replace(s, unit=0.0) for s in spreads]
+        # Counted instructions see no code layout. A binary spread, which further layouts could not
+        # average away, would keep the comparison from ever ending.
+        spreads = [replace(s, binary=0.0) for s in spreads]
     e = sequential_test.compare_sides(
         *flipped,
         spreads,
         r.run_df,
         sequential_test.estimated_effect_prior(abs(mean), sd, r.scale.threshold),
         threshold=r.scale.threshold,
-        floor=context.resolution,
+        resolution=context.resolution,
         alpha=context.alpha,
     )
     low, high = (e.low, e.high) if sign > 0 else (-e.high, -e.low)
@@ -184,7 +191,7 @@ def _compare_with_parent(
 
 
 def _expected_effect(posterior: Posterior, after: int, parent: int) -> tuple[float, float]:
-    """Return mean and deviation of the effect that the search expects between two commits."""
+    """Return mean and standard deviation of the effect that the search expects between two commits."""
     p = posterior.design
     index = {c: i for i, c in enumerate(p.tested)}
     if after in index and parent in index:
@@ -196,17 +203,18 @@ def _expected_effect(posterior: Posterior, after: int, parent: int) -> tuple[flo
     return posterior.effect(k)
 
 
-def share(context: SearchContext, after: int) -> float:
-    """Return the part of alpha that this suspect's certificate may spend: 6 / (pi j)^2, summing to one."""
+def alpha_share(context: SearchContext, after: int) -> float:
+    """Return the share of alpha for the certificate of the j-th suspect: 6 / (pi j)^2 of it, which sums to
+    one."""
     order = commits_with_fresh_boots(context)
     j = order.index(after) + 1 if after in order else len(order) + 1
     return context.alpha * 6 / (math.pi * j) ** 2
 
 
 def enough_boots(context: SearchContext, commits: Sequence[int]) -> bool:
-    """Return whether all sides have the fewest boots, and layouts, that a certificate needs."""
+    """Return whether every commit has the boots and layouts that a certificate needs at least."""
     for c in commits:
-        boots = context.boots((c,), "certify")
+        boots = context.boots(c, "certify")
         if len(boots) < min_boots_per_side(context, "certify"):
             return False
         if context.can_vary_layout and len({v.layout for v in boots}) < CERTIFICATE_LAYOUTS:

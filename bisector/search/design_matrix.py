@@ -1,4 +1,5 @@
-"""What a search has measured, laid out for the posterior: visits as cells, and the hypotheses about them."""
+"""The design matrix of the posterior: visits averaged into cells, and which classes of commits each
+contains."""
 
 from __future__ import annotations
 
@@ -13,14 +14,16 @@ from bisector.search.measurement import Readings, group_combinations
 
 @dataclass(frozen=True, slots=True)
 class DesignMatrix:
-    """The visits as cells, and the hypotheses about them.
+    """Cells (T,), and classes of commits (C,) that may hold a culprit.
 
-    tested: the distinct commits measured or known by their binary; commit: (T,) index into tested; binary:
-    (T,) number of the (commit, layout); layout, testbed, time: (T,); fork: (T,) number of the fork base, 0
-    that of good; cell: (V,) cell of each visit; fixed: (T, p) columns without prior; classes: the partition;
-    prior: (C,) what marks and equal binaries leave of its prior; design: (C, T) H; span: seconds; effect:
-    scale of effects in worse units; common: (T, T) part of the range that two cells share; counts: log prior
-    of no, one, two (more) culprits.
+    A cell is one binary on one testbed in one block of time. tested: distinct commits that were measured,
+    marked or compared by their binary; commit: (T,) index into tested; binary: (T,) index of (commit,
+    layout); layout, testbed: (T,); time: (T,) mean, 0..1 of the time so far; fork: (T,) index of the fork
+    base, 0 for that of good; cell: (V,) cell of each visit; fixed: (T, p) columns of fixed effects, first the
+    common level; classes: the partition by tested commits; prior: (C,) its prior after marks and equal
+    binaries; indicator: (C, T) 1 where a cell's commit contains the class; effect: scale of effects,
+    threshold: both in worse units; shared_history: (T, T) share of the range that two cells have in common;
+    count_log_prior: of no, one, two (further) culprits.
     """
 
     readings: Readings
@@ -36,16 +39,14 @@ class DesignMatrix:
     classes: Partition
     prior: Floats
     indicator: Floats
-    span: float
     effect: float
     threshold: float
     shared_history: Floats
     count_log_prior: tuple[float, float, float]
-    blocks: int
 
 
 def first_with_same_binary(binaries: Mapping[tuple[int, int], str]) -> dict[int, int]:
-    """Return for every built commit the first commit with the same kernel (itself if it is the first)."""
+    """Return for every built commit the first commit with the same kernel (possibly itself)."""
     first: dict[str, int] = {}
     result: dict[int, int] = {}
     for (commit, layout), binary in sorted(binaries.items()):
@@ -65,7 +66,11 @@ def build_design(
     blocks: int,
     count_log_prior: tuple[float, float, float],
 ) -> DesignMatrix:
-    """Lay out cells and hypotheses. proven: sets of commits already found; blocks: stretches of time."""
+    """Assign visits to cells and compute the design matrix.
+
+    same: commit -> first commit of the same binary; marks: commit -> 'good' or 'bad'; proven: commits of each
+    proven change; blocks: number of time blocks. The others are as in DesignMatrix.
+    """
     name = np.array([same.get(c, c) for c in readings.commit.tolist()])
     span = float(readings.time.max()) or 1.0
     block = np.minimum((readings.time / span * blocks).astype(np.int64), blocks - 1)
@@ -83,13 +88,13 @@ def build_design(
         holds = classes.contains[:, index[c]]
         prior[holds if verdict == "good" else ~holds] = 0.0
     for c, first in same.items():
-        if c != first:  # one culprit cannot lie between two equal binaries
+        if c != first:  # no single culprit lies between two equal binaries
             prior[classes.contains[:, index[c]] != classes.contains[:, index[first]]] = 0.0
     total = prior.sum()
     if total > 0:
         prior /= total
     forks = dag.fork_numbers(tested)
-    # What two commits have in common, as a part of the range: sums over the classes that both contain.
+    # What two commits share, as a part of the range: the size of the classes that both contain.
     inside = classes.contains.astype(float)
     common = (inside.T * classes.size) @ inside / max(1, int(classes.size.sum()))
     columns = [np.ones(len(commit))]
@@ -110,22 +115,20 @@ def build_design(
         classes=classes,
         prior=prior,
         indicator=classes.contains[:, commit].astype(float),
-        span=span,
         effect=effect,
         threshold=readings.scale.threshold,
         shared_history=common[np.ix_(commit, commit)],
         count_log_prior=count_log_prior,
-        blocks=blocks,
     )
 
 
 def fork_offset_sd(p: DesignMatrix) -> float:
-    """Return the scale of the unknown offset of a fork point."""
+    """Return the standard deviation of the unknown offset of a fork base, in worse units."""
     return max(p.threshold, p.effect / 2)
 
 
 def class_shares(dag: CommitDag, classes: Partition, commit: int) -> Floats:
-    """Return for each class the share (C,) of its prior weight that a commit contains."""
+    """Return for each class the share (C,) of its prior that a commit contains."""
     inside: Mask = dag.ancestors(commit) & (classes.label >= 0)
     count = len(classes.prior)
     part = np.bincount(classes.label[inside], dag.weights[inside], minlength=count)

@@ -1,4 +1,4 @@
-"""The verification of the ends: does bad differ from good by the threshold at all?"""
+"""The verification of the ends: whether bad is worse than good by the threshold at all."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from bisector.search.noise_priors import binary_spreads
 from bisector.search.sequential_test import Evidence, SpreadHypothesis
 
 ENDS_BINARY_SPREAD_PRIOR = ((0.0, 0.6), (0.25, 0.15), (0.5, 0.15), (1.0, 0.1))
-"""(spread between binaries / threshold, prior), for a verdict about two binaries only."""
+"""(standard deviation between binaries / threshold, prior), where the verdict rests on two binaries only."""
 
 MAX_PRINTED_LOG_ODDS = math.log(1e6)
-"""Log odds that nobody needs to know more exactly."""
+"""Larger odds are printed as 'beyond a million'."""
 
 
 def compare_ends(whole: SearchContext, cache: PlannerCache) -> Evidence | None:
-    """Return what the boots for the verification say about the two ends; None before both have one.
+    """Return the comparison of the two ends; None before both have a boot.
 
-    Only those boots are looked at, so that the answer stays once it is given.
+    Only boots made for this purpose count, so a verdict does not change during the search.
     """
-    context = cache.part(whole, tuple(v for v in whole.state.visits if v.purpose == "verify"))
+    context = cache.restrict(whole, tuple(v for v in whole.state.visits if v.purpose == "verify"))
     return cache.get_or_compute(("ends", context.sample_counts), lambda: _compare_ends(context))
 
 
@@ -48,77 +48,76 @@ def _compare_ends(context: SearchContext) -> Evidence | None:
     if sides is None:
         return None
     threshold = r.scale.threshold
-    effects = sequential_test.broad_effect_prior(threshold)
+    effect_prior = sequential_test.broad_effect_prior(threshold)
 
-    def look(spreads: list[SpreadHypothesis]) -> Evidence:
+    def compare(spreads: list[SpreadHypothesis]) -> Evidence:
         return sequential_test.compare_sides(
             *sides,
             spreads,
             r.run_df,
-            effects,
+            effect_prior,
             threshold=threshold,
-            floor=context.resolution,
+            resolution=context.resolution,
             alpha=context.alpha,
         )
 
     plain = context.spread_hypotheses(None)
-    evidence = look(plain)
+    evidence = compare(plain)
     several = bool(r.layout.any())
-    # An exact clock does not see layouts: what binaries differ by is what the commits did.
-    if context.exact_clock or (evidence.less <= 0 and evidence.high > 0 and not several):
+    # An exact clock does not see layouts: binaries differ by what the commits did.
+    if context.exact_clock or (evidence.log_e_below <= 0 and evidence.high > 0 and not several):
         return evidence
-    # 'Not reproduced' must not rest on two binaries that happen to hide the loss by their code layout.
-    units = binary_spreads(r, threshold, ENDS_BINARY_SPREAD_PRIOR)
-    binaries = [SpreadHypothesis(s.boot, u, s.weight * w) for s in plain for u, w in units]
-    careful = look(binaries)
+    # 'Not reproduced' must not rest on two binaries whose code layouts happen to hide the loss.
+    grid = binary_spreads(r, threshold, ENDS_BINARY_SPREAD_PRIOR)
+    binaries = [SpreadHypothesis(s.boot, u, s.weight * w) for s in plain for u, w in grid]
+    careful = compare(binaries)
     if several:
         return careful
-    return replace(evidence, less=careful.less, low=careful.low, high=careful.high)
+    return replace(evidence, log_e_below=careful.log_e_below, low=careful.low, high=careful.high)
 
 
 def next_trial(context: SearchContext, evidence: Evidence | None) -> Measure:
-    """Return the next step of the verification of the ends."""
+    """Return the next trial of the verification, with its reason."""
     why, layouts, target = "verify that the ends differ", range(1), FIRST_BOOT_RUNS
     if evidence is not None and context.readings is not None and context.readings.run_df >= 4:
-        target = cheapest_runs_per_boot(context, evidence.boots)
+        target = cheapest_runs_per_boot(context, evidence.boot_spreads)
         target = min(target, sufficient_runs_per_boot(context, max(evidence.estimate, context.threshold)))
     if evidence is not None:
         odds = (
-            f"odds {math.exp(evidence.change):.2g}"
-            if evidence.change < MAX_PRINTED_LOG_ODDS
+            f"odds {math.exp(evidence.log_e_change):.2g}"
+            if evidence.log_e_change < MAX_PRINTED_LOG_ODDS
             else "odds beyond a million"
         )
         why += f" ({odds} to 1 so far, {1 / context.alpha:.3g} wanted)"
-        if evidence.less > 0.5 * math.log(1 / context.alpha):
+        if evidence.log_e_below > 0.5 * math.log(1 / context.alpha):
             why, layouts = "make sure that the ends do not differ", range(SCATTER_LAYOUTS)
     names = {context.graph.good: "good", context.graph.bad: "bad"}
     return next_interleaved(context, tuple(names), "verify", target, layouts, why, names)
 
 
-def ends_verdict(context: SearchContext, evidence: Evidence | None) -> str:
-    """Return 'yes' (reproduced), 'no', or '' while the ends need more boots."""
+def ends_differ(context: SearchContext, evidence: Evidence | None) -> bool | None:
+    """Return whether bad is worse than good by the threshold; None while the ends need more boots."""
     if evidence is None:
-        return ""
+        return None
     need = math.log(1 / context.alpha)
     for end in (context.graph.good, context.graph.bad):
-        if len(context.boots((end,), "verify")) < min_boots_per_side(context, "verify"):
-            return ""
+        if len(context.boots(end, "verify")) < min_boots_per_side(context, "verify"):
+            return None
     assert context.readings is not None
     if context.readings.run_df < 3 and not context.exact_clock:
-        return ""
-    # An interval below zero is no reason: looked at after every boot it misleads one time in ten.
-    if evidence.less >= need:
-        return "no" if _enough_layouts(context) else ""
-    if evidence.change >= need and evidence.estimate > 0:
-        if evidence.above > context.alpha:
-            return "yes"
-        return "no" if _enough_layouts(context) else ""
-    return ""
+        return None
+    changed = evidence.log_e_change >= need and evidence.estimate > 0
+    if changed and evidence.log_e_below < need and evidence.p_reaches_threshold > context.alpha:
+        return True
+    # An interval below zero does not suffice: looked at after every boot it is wrong one time in ten.
+    if (changed or evidence.log_e_below >= need) and _enough_layouts(context):
+        return False
+    return None
 
 
 def _enough_layouts(context: SearchContext) -> bool:
-    """Return whether 'not reproduced' rests on more than one binary of each end, where that matters."""
-    ends = ((context.graph.good,), (context.graph.bad,))
+    """Return whether each end has the binaries that 'not reproduced' must rest on."""
+    ends = (context.graph.good, context.graph.bad)
     return not context.can_vary_layout or all(
         len({v.layout for v in context.boots(end, "verify")}) >= SCATTER_LAYOUTS for end in ends
     )

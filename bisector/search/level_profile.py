@@ -1,4 +1,4 @@
-"""What was measured along history: the level of every measured commit, and the steps between them."""
+"""The level profile: the level of every measured commit along history, and the steps between them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from bisector.model.records import Interval
 from bisector.search.context import SearchContext
 from bisector.search.posterior import Posterior
 
+MAX_DRIFT_PER_THRESHOLD = 0.2
+"""With more drift than this, in thresholds, levels measured at different times do not compare."""
+
 
 @dataclass(frozen=True, slots=True)
 class Level:
@@ -24,10 +27,10 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The change between a measured commit and its newest measured ancestor, in worse units.
+    """The change from the newest measured ancestor to a measured commit, in worse units.
 
-    Every candidate lies in at least one of the steps, for bad is measured; only commits that contain good
-    count, for the others have an offset of their own.
+    Every candidate lies in at least one step, because bad is measured. Commits that lack part of good's
+    history are left out, because they have an offset of their own.
     """
 
     before: int
@@ -37,7 +40,7 @@ class Step:
 
 
 def measured_levels(context: SearchContext, posterior: Posterior) -> list[Level]:
-    """Return the measured commits in the order of history."""
+    """Return the levels of all measured commits in the order of history."""
     r, p = context.readings, posterior.design
     assert r is not None
     y, boot = posterior.fits.y[posterior.best], posterior.noise_rms("boot")
@@ -51,18 +54,16 @@ def measured_levels(context: SearchContext, posterior: Posterior) -> list[Level]
     return [Level(p.tested[i], float(summed[i] / total[i]) - zero, float(total[i] ** -0.5)) for i in measured]
 
 
-def levels(context: SearchContext, posterior: Posterior) -> tuple[tuple[int, Interval], ...]:
-    """Return the measured commits with their levels relative to good's, in the order of history."""
+def relative_levels(context: SearchContext, posterior: Posterior) -> tuple[tuple[int, Interval], ...]:
+    """Return the measured commits with their relative levels (good: 0), in the order of history."""
     assert context.readings is not None
-    relative = context.readings.scale.to_relative_change
     return tuple(
-        (x.commit, relative(x.level - 2 * x.sd, x.level, x.level + 2 * x.sd))
-        for x in measured_levels(context, posterior)
+        (x.commit, context.readings.scale.around(x.level, x.sd)) for x in measured_levels(context, posterior)
     )
 
 
-def steps(context: SearchContext, posterior: Posterior) -> list[Step]:
-    """Return the steps in the order of history."""
+def level_steps(context: SearchContext, posterior: Posterior) -> list[Step]:
+    """Return all steps in the order of history."""
     dag = context.dag
     measured = [x for x in measured_levels(context, posterior) if not dag.fork_base(x.commit)]
     found = []
@@ -74,30 +75,28 @@ def steps(context: SearchContext, posterior: Posterior) -> list[Step]:
     return found
 
 
-def largest(context: SearchContext, posterior: Posterior, most: int = 3) -> list[tuple[int, Interval]]:
-    """Return the largest steps for the worse: the candidates in it, and the relative change."""
+def largest_steps(context: SearchContext, posterior: Posterior, most: int = 3) -> list[tuple[int, Interval]]:
+    """Return the largest steps for the worse: the number of candidates in each, and its relative change."""
     assert context.readings is not None
-    dag, relative = context.dag, context.readings.scale.to_relative_change
+    dag = context.dag
+    worse = sorted((s for s in level_steps(context, posterior) if s.change > 0), key=lambda s: -s.change)
     result = []
-    for s in sorted((s for s in steps(context, posterior) if s.change > 0), key=lambda s: -s.change)[:most]:
+    for s in worse[:most]:
         inside = dag.ancestors(s.after) & ~dag.ancestors(s.before) & dag.candidate
-        change = relative(s.change - 2 * s.sd, s.change, s.change + 2 * s.sd)
-        result.append((int(inside.sum()), change))
+        result.append((int(inside.sum()), context.readings.scale.around(s.change, s.sd)))
     return result
 
 
 def expected_steps_reaching_threshold(context: SearchContext, posterior: Posterior) -> float:
-    """Return how many steps are expected to reach the threshold, at most one for each.
+    """Return the expected number of steps that reach the threshold; infinite if the levels do not compare.
 
-    Near zero: the loss is spread, unless a gain hides next to a loss. A background hypothesis cannot say so
-    by itself: under a wide random walk any small step may be a culprit that the walk takes back.
+    Near zero it says that the loss is spread, unless a gain hides next to a loss. A background hypothesis
+    cannot say that: under a wide random walk any small step may be a culprit that the walk compensates.
     """
-    unit = posterior.noise_rms("unit")
-    if posterior.noise_rms("drift") > 0.2 * context.threshold:
-        return math.inf  # levels measured at different times do not compare
+    if posterior.noise_rms("drift") > MAX_DRIFT_PER_THRESHOLD * context.threshold:
+        return math.inf
+    binary_sd = math.sqrt(2) * posterior.noise_rms("binary")
     return sum(
-        float(
-            ndtr((s.change - context.threshold) / math.hypot(s.sd, math.sqrt(2) * unit, context.resolution))
-        )
-        for s in steps(context, posterior)
+        float(ndtr((s.change - context.threshold) / math.hypot(s.sd, binary_sd, context.resolution)))
+        for s in level_steps(context, posterior)
     )

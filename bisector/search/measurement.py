@@ -1,9 +1,10 @@
-"""The measurement model: what the values mean, how much runs and boots scatter, and what outliers are worth.
+"""The measurement model: units, run noise, and the robust level of each visit.
 
-A visit (one boot) is summarised by a robust location and its precision. Runs are Student t: a value far from
-its neighbours is never deleted, it weighs less (IRLS weights of the t likelihood, Lange, Little and Taylor
-1989). Where testbeds count instructions, repetition k is compared with repetition k. Everything is in 'worse
-units': a log ratio where the metric is positive and the threshold relative, signed so that up is worse.
+Each visit (one boot) is summarised by a robust location and its precision. Runs follow a Student t
+distribution. An outlier is never deleted; it gets less weight (IRLS weights of the t likelihood: Lange,
+Little and Taylor 1989). Under the instruction clock, repetition k is compared with repetition k. All levels
+are in 'worse units': the log of the value where the metric is positive and the threshold relative, the value
+itself otherwise; the sign makes larger worse.
 """
 
 from __future__ import annotations
@@ -13,25 +14,28 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import median
 
+from bisector.model.dag import Floats, Ints
 from bisector.model.records import Interval, Metric, Purpose
 from bisector.model.state import State, Visit
 from bisector.stats.variance_components import VarianceComponents
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
 RESOLUTION_PER_THRESHOLD = 0.02
-"""Differences below a fiftieth of the threshold are never resolved: ten such commits in a row stay below a
-fifth of it, and noise-free clocks get a variance to divide by."""
+"""Standard deviation, in thresholds, below which nothing is resolved. Ten such differences in a row stay
+below a fifth of the threshold, and a clock without noise gets a variance to divide by."""
 T_DEGREES_OF_FREEDOM = (3.0, 5.0, 10.0, 30.0)
-"""Student t degrees of freedom considered; 30 is Gauss for our purpose."""
+"""Degrees of freedom considered for the runs' Student t distribution; 30 is practically Gauss."""
 T_DEGREES_LOG_PRIOR = (-0.7, 0.0, 0.0, -0.2)
+"""Log prior of each, up to a constant."""
+NORMAL_SD_PER_MEDIAN_DEVIATION = 1.4826
+"""Standard deviation of a normal distribution over its median absolute deviation (Hampel 1974)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How values become worse units. threshold: in worse units; base: level that relative changes mean."""
+    """How values become worse units. threshold: in worse units; base: level that relative changes refer
+    to."""
 
     log: bool
     sign: float
@@ -39,12 +43,12 @@ class Scale:
     base: float
 
     def to_worse_units(self, values: Floats) -> Floats:
-        """Turn values into worse units, same shape."""
+        """Turn values into worse units, of the same shape."""
         result: Floats = self.sign * (np.log(values) if self.log else values)
         return result
 
     def to_relative_change(self, low: float, estimate: float, high: float) -> Interval:
-        """Return a difference in worse units as the relative change of the number that the user reads."""
+        """Return a difference in worse units as a relative change of the metric itself."""
 
         def back(v: float) -> float:
             v *= self.sign
@@ -53,15 +57,20 @@ class Scale:
         a, b = sorted((back(low), back(high)))
         return Interval(a, min(max(back(estimate), a), b), b)
 
+    def around(self, estimate: float, sd: float) -> Interval:
+        """Return the relative change for a difference in worse units, with limits of two standard
+        deviations."""
+        return self.to_relative_change(estimate - 2 * sd, estimate, estimate + 2 * sd)
+
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """All usable visits as arrays (V,) in the order of the state.
+    """All visits with samples, as arrays (V,) in the order of the state.
 
-    commit, layout, testbed: indices; testbeds: names of the latter; time: seconds since the first; location:
-    worse units; precision: of the location about the boot's own level (run noise only); runs: clean samples.
-    run_sd: standard deviation of one run; run_df: how well that is known; nu: degrees of freedom of the runs'
-    t; scale: the units.
+    commit, layout: as in the state; testbed: index into testbeds; time: seconds since the first visit;
+    location: in worse units; precision: of the location about the boot's own level (run noise only); runs:
+    number of samples. run_sd: standard deviation of one run, run_df its degrees of freedom; nu: degrees of
+    freedom of the runs' t distribution.
     """
 
     scale: Scale
@@ -80,22 +89,38 @@ class Readings:
     nu: float
 
     def precision_per_run(self) -> float:
-        """Return the precision that one more run brings about its boot's level."""
+        """Return the precision that one more run adds to its boot's level."""
         return 1.0 / self.run_sd**2
 
 
 def group_combinations(*parts: Ints) -> tuple[tuple[Ints, ...], Ints]:
-    """Return the combinations of numberings (V,) that occur, sorted, and which of them (V,) each entry has.
+    """Return the combinations of labels that occur, sorted, and the index (V,) of each entry's combination.
 
-    One number a combination: far faster than finding equal columns.
+    parts: labels (V,), each at least 0. One number stands for a combination, which is far faster than
+    comparing columns.
     """
     sizes = tuple(int(part.max()) + 1 for part in parts)
     key, place = np.unique(np.ravel_multi_index(parts, sizes), return_inverse=True)
     return np.unravel_index(key, sizes), place
 
 
+def average_cells(weight: Floats, location: Floats, cell: Ints) -> tuple[Floats, Floats, Floats]:
+    """Average visits into cells, under G hypotheses at once.
+
+    weight: (G, V); location, cell: (V,). Returns the weighted means (G, T) of the cells, their total weights
+    (G, T), and the log likelihood (G,) of the scatter within cells.
+    """
+    member = np.zeros((len(cell), int(cell.max()) + 1))
+    member[np.arange(len(cell)), cell] = 1.0
+    total = weight @ member
+    mean = (weight * location) @ member / total
+    scatter = (weight * (location - mean[:, cell]) ** 2).sum(axis=1)
+    log_likelihood = -0.5 * (scatter - np.log(weight).sum(axis=1) + np.log(total).sum(axis=1))
+    return mean, total, log_likelihood
+
+
 def scale_of(metric: Metric, values: Floats, level: float) -> Scale:
-    """Choose the units for a metric. level: a typical value at the good end."""
+    """Choose the units of a metric. level: a typical value at the good end."""
     threshold = metric.threshold
     sign = 1.0 if metric.better == "lower" else -1.0
     positive = bool(len(values)) and bool(values.min() > 0)
@@ -106,9 +131,9 @@ def scale_of(metric: Metric, values: Floats, level: float) -> Scale:
 
 
 def _fit_student_t(residuals: Floats, weight: Floats, floor: float) -> tuple[float, float]:
-    """Return (scale, degrees of freedom) of a t distribution fitted to residuals.
+    """Return (scale, degrees of freedom) of the t distribution that fits residuals best.
 
-    weight: how many degrees of freedom each residual is worth; they sum to the total.
+    weight: degrees of freedom of each residual; they sum to the total.
     """
     total = float(weight.sum())
     square = residuals**2
@@ -125,22 +150,11 @@ def _fit_student_t(residuals: Floats, weight: Floats, floor: float) -> tuple[flo
     return math.sqrt(s2[best, 0]), T_DEGREES_OF_FREEDOM[best]
 
 
-def _group_median(values: Floats, group: Ints, count: int) -> Floats:
-    """Return the median of each group (count,); groups are numbered, none is empty."""
-    order = np.lexsort((values, group))
-    ordered = values[order]
-    sizes = np.bincount(group, minlength=count)
-    ends = np.cumsum(sizes)
-    starts = ends - sizes
-    middle: Floats = 0.5 * (ordered[starts + (sizes - 1) // 2] + ordered[starts + sizes // 2])
-    return middle
-
-
 def _subtract_repetition_profile(y: Floats, visit: Ints, repetition: Ints) -> Floats:
-    """Take away what the repetition explains: its median difference from the reference repetition.
+    """Subtract what the repetition number explains: its median difference from a reference repetition.
 
-    The reference is the repetition that most visits have, the earliest of them: warm-up runs and runs that
-    were flagged leave gaps in the numbers.
+    The reference is the repetition that most visits have, the earliest of these. Warm-up and flagged runs
+    leave gaps in the numbers.
     """
     reference = int(np.argmax(np.bincount(repetition)))
     own = np.full(int(visit.max()) + 1, math.nan)
@@ -156,10 +170,10 @@ def _subtract_repetition_profile(y: Floats, visit: Ints, repetition: Ints) -> Fl
     return result
 
 
-def readings(state: State, library: VarianceComponents | None = None) -> Readings | None:
-    """Summarise the state's visits; None while there is no sample at all.
+def summarise_visits(state: State, calibrated_noise: VarianceComponents | None = None) -> Readings | None:
+    """Summarise the visits of a state; None while there is no sample.
 
-    library: run noise known from an A/A measurement, used while few degrees of freedom are there.
+    calibrated_noise: from an A/A measurement; it counts with its degrees of freedom.
     """
     visits: list[Visit] = []
     clean: list[list[tuple[int, float]]] = []
@@ -185,7 +199,9 @@ def readings(state: State, library: VarianceComponents | None = None) -> Reading
     started = np.array([v.at[0] if v.at else v.started for v in visits])
     ends = np.isin(commit, (state.graph.good, state.graph.bad))
     _, cell = group_combinations(commit, layout)
-    location, precision, run_sd, df, nu = _estimate_locations(y, visit, cell, ends, sizes, scale, library)
+    location, precision, run_sd, df, nu = _estimate_locations(
+        y, visit, cell, ends, sizes, scale, calibrated_noise
+    )
     return Readings(
         scale=scale,
         boot=tuple(v.boot for v in visits),
@@ -204,17 +220,18 @@ def readings(state: State, library: VarianceComponents | None = None) -> Reading
     )
 
 
-def _short_boot_sd(off: Floats, mates: Ints, run_sd: float) -> float:
-    """Return the deviation that makes a boot of one or two runs no outlier yet.
+def _short_boot_sd(offset: Floats, commit_runs: Ints, run_sd: float) -> float:
+    """Return the standard deviation by which boots of one or two runs are judged as outliers.
 
-    It differs from its commit's other boots by its own offset as well. Judged by the run noise alone, boots
-    that scatter weigh less the further off they are and seem to scatter less than they do: of comparisons of
-    two equal commits 17% passed at 5%. off: (L,) of such boots, distance from the median of the commit's
-    runs; mates: (L,) how many those are.
+    Such a boot differs from the other boots of its commit by its own boot offset, too. If run noise alone is
+    the measure, boots that scatter get little weight and the scatter is underestimated: 17% of the
+    comparisons of two equal commits then passed at 5%. offset: (L,) distance of such boots from the median of
+    the commit's runs; commit_runs: (L,) the number of these runs.
     """
-    if len(off) < 3:
+    if len(offset) < 3:
         return run_sd
-    return max(run_sd, 1.4826 * float(np.median(np.abs(off) * np.sqrt(mates / (mates - 1.0)))))
+    deviation = np.abs(offset) * np.sqrt(commit_runs / (commit_runs - 1.0))
+    return max(run_sd, NORMAL_SD_PER_MEDIAN_DEVIATION * float(np.median(deviation)))
 
 
 def _estimate_locations(
@@ -224,20 +241,21 @@ def _estimate_locations(
     ends: NDArray[np.bool_],
     sizes: Ints,
     scale: Scale,
-    library: VarianceComponents | None,
+    calibrated: VarianceComponents | None,
 ) -> tuple[Floats, Floats, float, float, float]:
-    """Return robust locations (V,), their precisions (V,), run standard deviation, its df, and nu.
+    """Return robust locations (V,), their precisions (V,), the run standard deviation, its df, and nu.
 
-    cell: (V,) numbers visits by binary; ends: (V,) those of good and of bad.
+    y, visit: (R,) runs in worse units and the visit of each; cell: (V,) index of each visit's binary; ends:
+    (V,) True for visits of good and bad; sizes: (V,) runs of each visit.
     """
     count = len(sizes)
     floor = RESOLUTION_PER_THRESHOLD * scale.threshold
     cell_sizes = np.bincount(cell[visit])
     within = float((sizes - 1).sum())
     group, group_sizes = visit, sizes
-    if within < 6:  # single runs a boot: the scatter between boots of one commit has to serve
+    if within < 6:  # mostly single runs: use the scatter between the boots of a commit
         group, group_sizes = cell[visit], cell_sizes
-    median = _group_median(y, group, len(group_sizes))
+    group_median = median(y, group, np.arange(len(group_sizes)))
     n = group_sizes[group].astype(float)
     several = n > 1
     run_sd, df, nu = floor, 0.0, T_DEGREES_OF_FREEDOM[1]
@@ -245,16 +263,18 @@ def _estimate_locations(
         stretch = np.sqrt(n[several] / (n[several] - 1))
         weight = (n[several] - 1) / n[several]
         df = float(weight.sum())
-        run_sd, nu = _fit_student_t((y - median[group])[several] * stretch, weight, floor)
-    if library is not None:
-        known = library.run_sd * (1.0 if scale.log else scale.base)
-        run_sd = math.sqrt((df * run_sd**2 + library.run_df * known**2) / max(df + library.run_df, 1e-9))
-        df += library.run_df
+        run_sd, nu = _fit_student_t((y - group_median[group])[several] * stretch, weight, floor)
+    if calibrated is not None:
+        known = calibrated.run_sd * (1.0 if scale.log else scale.base)
+        total_df = df + calibrated.run_df
+        run_sd = math.sqrt((df * run_sd**2 + calibrated.run_df * known**2) / max(total_df, 1e-9))
+        df = total_df
     run_sd = max(run_sd, floor)
-    # A lone run is judged against its commit, or against the span of the ends and of what was seen often: it
-    # may be bad, but not ten deviations beyond bad.
-    by_commit = _group_median(y, cell[visit], len(cell_sizes))[cell]
-    by_visit = _group_median(y, visit, count)
+    # The centre for boots of few runs: the median of their commit if that has three runs; else their own
+    # value, limited to the span of the ends and of commits with three runs. So a lone run may read like bad,
+    # but not ten standard deviations beyond bad.
+    by_commit = median(y, cell[visit], np.arange(len(cell_sizes)))[cell]
+    by_visit = median(y, visit, np.arange(count))
     settled = cell_sizes[cell] >= 3
     span = by_commit[settled | ends] if ends.any() else by_visit
     centre = np.where(settled, by_commit, np.clip(by_visit, span.min(), span.max()))
@@ -270,7 +290,7 @@ def _estimate_locations(
         location = np.bincount(visit, w * y, count) / np.bincount(visit, w, count)
         centre = np.where(many, location, centre)
     location = np.bincount(visit, w * y, count) / np.bincount(visit, w, count)
-    # Fisher information of a t location: (nu+1)/(nu+3) a sample of unit scale.
+    # Fisher information of a t location is (nu+1)/(nu+3) for each sample of unit scale.
     efficiency = (nu + 1) / (nu + 3)
     sd = run_sd / math.sqrt(efficiency)
     precision = np.bincount(visit, w, count) / sd**2

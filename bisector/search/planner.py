@@ -1,8 +1,9 @@
-"""State -> the next action with its reason, or the conclusion. Pure: the same state, the same answer.
+"""Decide the next trial, or the conclusion, from a state. The same state always gives the same decision.
 
-The order of a search: verify that the ends differ; look for the culprit where a trial brings most information
-per second; prove it against its parents with fresh boots; then see whether something is left to explain, and
-search that. Every step looks only at the state; what is remembered between calls are results for parts of it.
+A search has four stages. It verifies that the ends differ. It looks for the culprit with the trials that
+bring the most information per second. It certifies the suspect against its parents with fresh boots. If part
+of the loss is then unexplained, it searches that part. Results kept between decisions are a cache: each
+depends only on a part of the state.
 """
 
 from __future__ import annotations
@@ -20,56 +21,60 @@ from bisector.search.sequential_test import Evidence
 from bisector.stats.variance_components import VarianceComponents
 
 MIN_CERTIFY_PROBABILITY = 0.75
-"""A class this probable goes to the certificate: its boots are needed anyway and tell more than a search."""
+"""A suspect at least this probable is certified. Its fresh boots are needed anyway and tell more than a
+search."""
 MIN_SUSPECT_PROBABILITY = 0.4
-"""A suspect less probable than this during its certificate is searched for again."""
-ANOTHER_CULPRIT_PROBABILITY, HIDDEN_EFFECT_SHARE = 0.3, 0.075
-"""The rest is searched while another culprit in it is at least MORE likely, or its expected part of the
-largest one found at least HIDDEN. By the former alone both of two culprits of twice the threshold were found
-8 of 12 times; 0.15 in its place costs 2.5 times as much where the threshold is a tenth of the effect."""
-HIDDEN_EFFECT_SHARE_PER_COST = 0.005
-"""The same part for each time that locating it costs what everything so far has cost. A tenth of the effect
-hides in any noise: without this a threshold of that size costs 70% more, with it nothing, and of two culprits
-of one sign both are found 28 of 30 times where it was 29 (0.01: 27)."""
+"""A suspect whose certificate has begun is certified down to this probability; below it the search goes
+on."""
+ANOTHER_CULPRIT_PROBABILITY = 0.3
+"""Continue after a culprit while P(another culprit) is at least this. By this rule alone both of two culprits
+of twice the threshold were found 8 of 12 times. With 0.15 a search costs 2.5 times as much where the
+threshold is a tenth of the effect."""
+MIN_HIDDEN_EFFECT_SHARE = 0.075
+"""Continue after a culprit, too, while the expected effect of another one is at least this share of the
+largest effect found."""
+MIN_HIDDEN_SHARE_PER_COST = 0.005
+"""Stop when that share is below this, times (cost to locate another culprit / cost so far). An effect of a
+tenth of the largest one cannot be told from noise: without this rule a threshold of that size costs 70% more,
+with it nothing. Of two culprits of one sign both were found 28 of 30 times with it, 29 without (with 0.01:
+27)."""
 SPREAD_ALPHA_SHARE = 0.2
-"""The share of alpha that may be spent on calling a loss spread, for it is looked at after every trial."""
+"""Share of alpha for the conclusion that a loss is spread. It is small because every trial tests it anew."""
 
 
 class Planner:
-    """Decides; never acts. library: noise known from an A/A measurement on this testbed and workload."""
+    """Decides and never acts. calibrated_noise: from an A/A measurement of this testbed and workload."""
 
-    def __init__(self, library: VarianceComponents | None = None) -> None:
-        self.calibrated_noise = library
-        self._memory: PlannerCache | None = None
+    def __init__(self, calibrated_noise: VarianceComponents | None = None) -> None:
+        self.calibrated_noise = calibrated_noise
+        self._cache: PlannerCache | None = None
 
     def next(self, state: State) -> Decision:
-        """Return the next action with its reason, or the conclusion."""
+        """Return the next trial with its reason, or the conclusion."""
         decider = self._decider(state)
         decision = decider.decide()
         if isinstance(decision, Measure):
-            spent = conclusion.budget_shortfall(decider.context, decision)
-            if spent:
-                return decider.conclude_now(spent)
+            shortfall = conclusion.budget_shortfall(decider.context, decision)
+            if shortfall:
+                return decider.conclude_now(shortfall)
         return decision
 
     def so_far(self, state: State) -> Conclusion:
-        """Return the conclusion, or before there is one the best statement that can be made now."""
+        """Return the conclusion; before there is one, the best statement that the data allow."""
         decider = self._decider(state)
         decision = decider.decide()
-        return (
-            decision
-            if isinstance(decision, Conclusion)
-            else decider.conclude_now("The search has not ended.")
-        )
+        if isinstance(decision, Conclusion):
+            return decision
+        return decider.conclude_now("The search has not ended.")
 
     def _decider(self, state: State) -> _Decider:
-        if self._memory is None or self._memory.graph is not state.graph:
-            self._memory = PlannerCache(state.graph, self.calibrated_noise)
-        return _Decider(self._memory, self._memory.context(state))
+        if self._cache is None or self._cache.graph is not state.graph:
+            self._cache = PlannerCache(state.graph, self.calibrated_noise)
+        return _Decider(self._cache, self._cache.context(state))
 
 
 class _Decider:
-    """One decision."""
+    """One decision. ends, proofs, posterior, found: what it has worked out so far."""
 
     def __init__(self, cache: PlannerCache, context: SearchContext) -> None:
         self.cache = cache
@@ -85,11 +90,11 @@ class _Decider:
         if refused is not None:
             return refused
         self.ends = endpoints.compare_ends(context, self.cache)
-        answer = endpoints.ends_verdict(context, self.ends)
-        if answer == "no" and not context.goal.scan:
+        differ = endpoints.ends_differ(context, self.ends)
+        if differ is False and not context.goal.scan:
             assert self.ends is not None
             return conclusion.conclude_not_reproduced(context, self.ends)
-        if not answer:
+        if differ is None:
             if self.ends is not None and self._stuck("verify"):
                 return self.conclude_now("The ends cannot be told apart with any reasonable number of boots.")
             return endpoints.next_trial(context, self.ends)
@@ -105,7 +110,7 @@ class _Decider:
         for base in context.graph.merge_bases:
             if base == context.graph.good or not context.testable(base):
                 continue
-            boots = context.boots((base,), "verify")
+            boots = context.boots(base, "verify")
             if len(boots) < interleaving.min_boots_per_side(context, "verify"):
                 runs = max(2, interleaving.FIRST_BOOT_RUNS)
                 return Measure(base, runs, "verify", "test the merge base: it may itself be bad")
@@ -130,7 +135,7 @@ class _Decider:
         raise AssertionError("more proofs than visits")
 
     def _new_proof(self, proven: Proven, effect: float) -> Proof | None:
-        """Return the first suspect, not settled yet, that its fresh boots settle."""
+        """Return the first open suspect whose fresh boots now decide about it."""
         context = self.context
         known = {c for p in self.proofs for c in p.commits}
         for after in confirmation.commits_with_fresh_boots(context):
@@ -146,7 +151,7 @@ class _Decider:
         return None
 
     def _set_of(self, after: int) -> tuple[int, ...]:
-        """Return the commit with the untestable ones below it that no test can tell from it."""
+        """Return the commit and the untestable commits below it, which no test can tell from it."""
         context = self.context
         found, todo = {after}, list(context.graph.parents[after])
         while todo:
@@ -160,7 +165,7 @@ class _Decider:
     def _evidence(
         self, commits: tuple[int, ...], after: int, proven: Proven, effect: float
     ) -> list[Evidence]:
-        """Return the comparisons with every parent, none while one of them cannot be made."""
+        """Return the comparisons with every parent; empty unless all of them can be made."""
         context = self.context
         parents = confirmation.comparison_parents(context, commits, after)
         if not parents or not confirmation.enough_boots(context, (after, *parents)):
@@ -172,7 +177,7 @@ class _Decider:
         return result if len(result) == len(parents) else []
 
     def _step(self, proven: Proven, effect: float) -> Decision:
-        """Search on, prove a suspect, or end."""
+        """Search on, certify a suspect, or conclude."""
         context = self.context
         posterior = self.posterior = self.cache.posterior(context, proven, effect)
         culprit = any(not p.small for p in self.proofs)
@@ -185,13 +190,13 @@ class _Decider:
                     interleaving.sufficient_runs_per_boot(context, context.threshold),
                     context.goal.max_runs_per_boot,
                 )
-                look = candidates.explore_largest_class(posterior, context, runs)
-                if look is not None:
-                    return look
+                trial = candidates.explore_largest_class(posterior, context, runs)
+                if trial is not None:
+                    return trial
             if self._ends_evidence().estimate < context.threshold:
                 return conclusion.conclude_not_reproduced(context, self._ends_evidence())
             return conclusion.conclude_spread(context, posterior, self.proofs, self._ends_evidence())
-        # Ends that hardly differ, searched on request, have no loss that could be spread.
+        # With --scan the ends may hardly differ: then there is no loss that could be spread.
         loss = not culprit and self._ends_evidence().estimate >= context.threshold
         if (
             loss
@@ -203,39 +208,38 @@ class _Decider:
             return self.conclude_now("The marks and measurements leave no candidate.")
         found = self.found = candidates.most_probable_suspect(posterior, context)
         if found.atomic and found.after is not None:
-            begun = bool(context.boots((found.after,), "certify"))
+            begun = bool(context.boots(found.after, "certify"))
             if found.probability >= (MIN_SUSPECT_PROBABILITY if begun else MIN_CERTIFY_PROBABILITY):
                 return self._certify(found, posterior)
         purpose: Purpose = "attribute" if proven else "search"
-        trial = candidates.next_trial(posterior, context, proven, found, purpose)
-        worth = (
-            not culprit or trial is None or self._is_worth_locating(1 - posterior.none, effect, trial[0].left)
-        )
-        if trial is None or trial[1].bits < candidates.MIN_TRIAL_BITS or not worth or self._stuck(purpose):
-            if culprit:
-                return conclusion.conclude_culprits(context, posterior, self.proofs, self._ends_evidence())
-            return self.conclude_now("No trial brings information that is worth its cost.")
-        return trial[0]
+        rated = candidates.next_trial(posterior, context, proven, found, purpose)
+        if rated is not None:
+            trial, rating = rated
+            worth = not culprit or self._is_worth_locating(1 - posterior.none, effect, trial.left)
+            if rating.bits >= candidates.MIN_TRIAL_BITS and worth and not self._stuck(purpose):
+                return trial
+        if culprit:
+            return conclusion.conclude_culprits(context, posterior, self.proofs, self._ends_evidence())
+        return self.conclude_now("No trial brings information that is worth its cost.")
 
-    def _is_explained(self, more: float, effect: float) -> bool:
-        """Return whether the rest may stay unexplained. more: chance of another culprit of that effect."""
-        return (
-            more < ANOTHER_CULPRIT_PROBABILITY
-            and self._expected_hidden_share(more, effect) < HIDDEN_EFFECT_SHARE
-        )
+    def _is_explained(self, another: float, effect: float) -> bool:
+        """Return whether the search may end. another: P(another culprit); effect: its size, in worse
+        units."""
+        share = self._expected_hidden_share(another, effect)
+        return another < ANOTHER_CULPRIT_PROBABILITY and share < MIN_HIDDEN_EFFECT_SHARE
 
-    def _is_worth_locating(self, more: float, effect: float, left: float | None) -> bool:
-        """Return whether another culprit of that effect is worth the seconds that locating it takes."""
-        return (
-            left is None
-            or self._expected_hidden_share(more, effect) * self.context.state.costs.total
-            >= HIDDEN_EFFECT_SHARE_PER_COST * left
-        )
+    def _is_worth_locating(self, another: float, effect: float, seconds: float | None) -> bool:
+        """Return whether another culprit is worth the lab seconds that locating it takes (None: not
+        known)."""
+        if seconds is None:
+            return True
+        gain = self._expected_hidden_share(another, effect) * self.context.state.costs.total
+        return gain >= MIN_HIDDEN_SHARE_PER_COST * seconds
 
-    def _expected_hidden_share(self, more: float, effect: float) -> float:
-        """Return the part of the largest culprit that another one can be expected to hold, 0 to 1."""
+    def _expected_hidden_share(self, another: float, effect: float) -> float:
+        """Return the expected effect of another culprit as a share (0..1) of the largest effect found."""
         largest = max(abs(p.evidence.estimate) for p in self.proofs if not p.small)
-        return more * min(1.0, effect / max(largest, 1e-12))
+        return another * min(1.0, effect / max(largest, 1e-12))
 
     def _certify(self, found: Suspect, posterior: Posterior) -> Decision:
         context = self.context
@@ -260,7 +264,7 @@ class _Decider:
             context, (found.after, *parents), "certify", target, layouts, why, names
         )
 
-    def _stuck(self, purpose: str) -> bool:
+    def _stuck(self, purpose: Purpose) -> bool:
         boots = sum(v.purpose == purpose for v in self.context.state.visits)
         return boots > interleaving.MAX_BOOTS_PER_PURPOSE
 
@@ -269,7 +273,7 @@ class _Decider:
         return self.ends
 
     def conclude_now(self, why: str) -> Conclusion:
-        """Return the best statement that can be made now."""
+        """Return the best statement that the data allow. why: the reason to stop, in words."""
         return conclusion.conclude_unfinished(
             self.context, self.posterior, self.found, self.proofs, self.ends, why
         )

@@ -1,15 +1,15 @@
-"""What is believed about the culprits: Bayesian change points on the commit graph, in closed form.
+"""The posterior of the culprits: Bayesian change points on the commit graph, in closed form.
 
-The locations y of the visits, averaged into cells (one binary on one testbed in one stretch of time), follow
+The locations y of the visits, averaged into cells (see design_matrix), follow
 
     y = X beta + sum of effect_k * h_k + e,     e ~ N(0, K)
 
-h_k is 1 where the cell's commit contains culprit k; X holds the common level and the culprits proven so far.
-K adds up boot and run noise, the binary's own offset (build effect), a random walk along history (background:
-its covariance is what two commits have in common), drift in time, fork points and testbeds. Effects have
-normal priors cut at the threshold. Everything about which class of commits holds the culprit, alone or with a
-second one, follows from the Gram matrix H K^-1 H' (Smith 1975; Barry and Hartigan 1993), for a handful of
-noise hypotheses that are weighed by their evidence.
+h_k is 1 where the cell's commit contains culprit k. X holds the common level and the culprits proven so far.
+K is the sum of: boot and run noise; an offset of each binary; a random walk along history (the background;
+its covariance is the history that two commits share); drift in time; offsets of fork bases and of testbeds.
+Effects have normal priors without the part below the threshold. The probability that a class of commits holds
+the culprit, alone or with a second one, follows from the Gram matrix H K^-1 H' (Smith 1975; Barry and
+Hartigan 1993). All is computed under a few noise hypotheses, which are weighed by their marginal likelihoods.
 """
 
 from __future__ import annotations
@@ -18,37 +18,37 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
-from bisector.model.dag import Ints
+from bisector.model.dag import Floats, Ints
 from bisector.search.design_matrix import DesignMatrix, fork_offset_sd
-from bisector.search.measurement import RESOLUTION_PER_THRESHOLD
-
-Floats = NDArray[np.float64]
+from bisector.search.measurement import RESOLUTION_PER_THRESHOLD, average_cells
 
 CULPRIT_COUNT_LOG_PRIOR = (math.log(0.04), math.log(0.81), math.log(0.15))
-"""No, one, two culprits in a range that has passed the verification of its ends: mostly one."""
+"""No, one, two culprits in a range whose ends are known to differ. A choice: mostly one."""
 SCAN_COUNT_LOG_PRIOR = (math.log(0.3), math.log(0.3), math.log(0.4))
-"""The same where ends that hardly differ are searched on request: what cancels comes in twos."""
+"""The same with --scan, where the ends may not differ: changes that cancel come in pairs."""
 FURTHER_COUNT_LOG_PRIOR = (math.log(0.6), math.log(0.33), math.log(0.07))
-"""No, one, two more culprits when some are proven."""
+"""No, one, two further culprits after some are proven."""
 MIN_EFFECT_PER_THRESHOLD = 0.7
-"""A culprit's effect is at least the threshold; 0.7 leaves room for a noisy estimate of one that just is."""
+"""Smallest effect of a culprit, in thresholds. Below 1, so that a culprit of exactly the threshold is not
+lost to the noise of its estimate."""
 MAX_PAIR_CLASSES = 40
-"""Pairs are formed among so many classes, the most probable ones: 780 pairs."""
+"""Pairs of culprits are formed among this many classes, the most probable ones: 780 pairs."""
+MAX_PAIR_LOG_ODDS = 14.0
+"""Pairs less probable than the best one by this log factor are dropped: e^-14 is below 1e-6."""
 PROVEN_EFFECT_SD_PER_THRESHOLD = 1e3
-"""Prior deviation, in thresholds, of the effect of a culprit that is proven: flat, but where the cells do not
-tell two such culprits apart their sum alone is known."""
+"""Prior standard deviation, in thresholds, of a proven culprit's effect. Nearly flat; it keeps the effects of
+two proven culprits finite where no cell tells them apart and only their sum is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoiseHypothesis:
-    """One hypothesis about the noise, as standard deviations in worse units. log_prior: its weight so far."""
+    """One noise hypothesis: standard deviations in worse units. log_prior: log of its prior weight."""
 
     boot: float
-    unit: float = 0.0
-    walk: float = 0.0
+    binary: float = 0.0
+    background: float = 0.0
     drift: float = 0.0
     testbed: float = 0.0
     log_prior: float = 0.0
@@ -56,12 +56,13 @@ class NoiseHypothesis:
 
 @dataclass(frozen=True, slots=True)
 class NoiseFits:
-    """All noise hypotheses fitted at once; the fixed columns are projected out. G hypotheses.
+    """All G noise hypotheses fitted at once, with the fixed effects projected out.
 
-    weight: (G, T) diagonal or (G, T, T) inverse covariances; y: (G, T) cell locations; gram: (G, C, C);
-    slope: (G, C); beta: (G, p) fixed effects without culprits, with covariance (G, p, p); cross: (G, C, p);
-    evidence: (G,) log marginal likelihood without culprit; single: (G, C) log Bayes factors against it with
-    the cut prior; first, second: (M,) classes of the pairs considered, pair: (G, M) their log Bayes factors.
+    weight: (G, T) diagonal or (G, T, T) inverse covariances; y: (G, T) locations of the cells; gram: (G, C,
+    C) H K^-1 H'; slope: (G, C) H K^-1 y; beta: (G, p) fixed effects without culprits, covariance: (G, p, p)
+    theirs; cross: (G, C, p) H K^-1 X; evidence: (G,) log marginal likelihood without culprits; single: (G, C)
+    log Bayes factors of one culprit against none; first, second: (M,) classes of the pairs considered; pair:
+    (G, M) log Bayes factors of two culprits against none.
     """
 
     noises: tuple[NoiseHypothesis, ...]
@@ -81,11 +82,12 @@ class NoiseFits:
 
 @dataclass(frozen=True, slots=True)
 class Posterior:
-    """The posterior. weights: (G,) of the noise hypotheses; best: index of the most probable.
+    """Probabilities of culprits and of noise hypotheses.
 
-    joint: (G, 1 + C + M) probability of each noise with no culprit, one, or a pair; the rest are its sums.
-    none: probability of no culprit; single: (C,) of exactly one, in that class; pair: (M,) of two, in the
-    classes fits.first and fits.second; marginal: (C,) probability that a class holds a culprit.
+    weights: (G,) of the noise hypotheses; best: index of the most probable one. joint: (G, 1 + C + M)
+    probability of each noise hypothesis with no culprit, one, or a pair; the following are its sums. none: no
+    culprit; single: (C,) exactly one culprit, in this class; pair: (M,) two culprits, in the classes
+    fits.first and fits.second; marginal: (C,) the class holds a culprit.
     """
 
     design: DesignMatrix
@@ -99,7 +101,8 @@ class Posterior:
     marginal: Floats
 
     def effect(self, k: int) -> tuple[float, float]:
-        """Return mean and standard deviation of the effect of class k, given that it holds a culprit."""
+        """Return mean and standard deviation of the effect of class k if it holds a culprit, in worse
+        units."""
         f, tau2 = self.fits, self.design.effect**2
         count = len(self.single)
         one = f.gram[:, k, k] + 1 / tau2
@@ -121,37 +124,39 @@ class Posterior:
         return mean, math.sqrt(max(float((w * (v + m * m)).sum()) - mean * mean, 0.0))
 
     def none_unless_cancelled(self) -> float:
-        """Return the probability of no culprit, given that two may cancel within one class unseen."""
+        """Return the probability of no culprit, counting pairs that cancel within one class as culprits."""
         p = self.design
         hidden = math.exp(p.count_log_prior[2] - p.count_log_prior[0]) * float((p.prior**2).sum())
         return self.none / (1 + hidden * self.none)
 
     def noise_rms(self, name: str) -> float:
-        """Return the posterior root mean square of one noise component."""
+        """Return the posterior root mean square of a noise component, such as 'binary', in worse units."""
         values = np.array([getattr(n, name) ** 2 for n in self.fits.noises])
         return math.sqrt(float(self.weights @ values))
 
 
 def _covariances(p: DesignMatrix, noises: tuple[NoiseHypothesis, ...], diagonal: Floats) -> Floats | None:
-    """Return the full covariances of the cells (G, T, T), None where all are diagonal.
+    """Return the covariances of the cells (G, T, T); None if all of them are diagonal.
 
     diagonal: (G, T) boot and run noise of the cells.
     """
     forked = bool(p.fork.any())
     repeated = len(set(p.binary.tolist())) < len(p.binary)
-    if not forked and not any(n.walk or n.drift or n.testbed or (repeated and n.unit) for n in noises):
+    if not forked and not any(
+        n.background or n.drift or n.testbed or (repeated and n.binary) for n in noises
+    ):
         return None
-    unit, walk, drift, testbed = (
+    binary_variance, background_variance, drift_variance, testbed_variance = (
         np.array([getattr(n, name) for n in noises])[:, None, None] ** 2
-        for name in ("unit", "walk", "drift", "testbed")
+        for name in ("binary", "background", "drift", "testbed")
     )
     k = diagonal[:, :, None] * np.eye(len(p.commit))
-    k += unit * (p.binary[:, None] == p.binary)
-    k += walk * p.shared_history
-    if drift.any():
-        k += drift * np.minimum(p.time[:, None], p.time)
-    if testbed.any():
-        k += testbed * (p.testbed[:, None] == p.testbed)
+    k += binary_variance * (p.binary[:, None] == p.binary)
+    k += background_variance * p.shared_history
+    if drift_variance.any():
+        k += drift_variance * np.minimum(p.time[:, None], p.time)
+    if testbed_variance.any():
+        k += testbed_variance * (p.testbed[:, None] == p.testbed)
     if forked:
         k += fork_offset_sd(p) ** 2 * ((p.fork[:, None] == p.fork) & (p.fork > 0))
     result: Floats = k
@@ -161,32 +166,26 @@ def _covariances(p: DesignMatrix, noises: tuple[NoiseHypothesis, ...], diagonal:
 def fit_noise_hypotheses(
     p: DesignMatrix, noises: tuple[NoiseHypothesis, ...], pairs: int = MAX_PAIR_CLASSES
 ) -> NoiseFits:
-    """Fit noise hypotheses; see the module's text for the model. pairs: classes that pairs are made of."""
-    r, count = p.readings, len(p.commit)
+    """Fit the model above under each noise hypothesis. pairs: number of classes that pairs are formed
+    among."""
+    r = p.readings
     boot = np.array([n.boot for n in noises])[:, None]
-    a = 1.0 / (boot**2 + 1.0 / r.precision)  # (G, V)
-    member = np.zeros((len(p.cell), count))
-    member[np.arange(len(p.cell)), p.cell] = 1.0
-    total = a @ member
     centre = float(r.location.mean())  # so that squares of large levels do not cancel
-    location = r.location - centre
-    y = (a * location) @ member / total
-    within = (a * (location - y[:, p.cell]) ** 2).sum(axis=1)
-    evidence = -0.5 * (within - np.log(a).sum(axis=1) + np.log(total).sum(axis=1))
+    y, total, evidence = average_cells(1.0 / (boot**2 + 1.0 / r.precision), r.location - centre, p.cell)
     diagonal = 1.0 / total + (RESOLUTION_PER_THRESHOLD * p.threshold) ** 2
     k = _covariances(p, noises, diagonal)
     x, h = p.fixed, p.indicator
     if k is None:
-        w = 1.0 / (diagonal + np.array([n.unit for n in noises])[:, None] ** 2)
+        w = 1.0 / (diagonal + np.array([n.binary for n in noises])[:, None] ** 2)
         evidence += 0.5 * np.log(w).sum(axis=1)
         hw, xw, yw = h * w[:, None, :], x.T * w[:, None, :], y * w
     else:
         evidence -= 0.5 * np.linalg.slogdet(k)[1]
         w = np.linalg.inv(k)
         hw, xw, yw = h @ w, x.T @ w, (w @ y[:, :, None])[:, :, 0]
-    vague = np.full(x.shape[1], (PROVEN_EFFECT_SD_PER_THRESHOLD * p.threshold) ** -2)
-    vague[0] = 1e-12  # the level, which may be anything
-    info = xw @ x + np.diag(vague)
+    prior_precision = np.full(x.shape[1], (PROVEN_EFFECT_SD_PER_THRESHOLD * p.threshold) ** -2)
+    prior_precision[0] = 1e-12  # the common level: flat
+    info = xw @ x + np.diag(prior_precision)
     covariance = np.linalg.inv(info)
     beta = (covariance @ (x.T @ yw[:, :, None]))[:, :, 0]
     cross = hw @ x
@@ -203,7 +202,7 @@ def fit_noise_hypotheses(
 
 
 def _log_probability_beyond(mean: Floats, variance: Floats, cut: float) -> Floats:
-    """Return log P(|effect| >= cut) for normal effects."""
+    """Return log P(|effect| >= cut) for normal effects with these means and variances."""
     sd = np.sqrt(np.maximum(variance, 1e-300))
     result: Floats = np.logaddexp(log_ndtr((mean - cut) / sd), log_ndtr((-mean - cut) / sd))
     return result
@@ -233,8 +232,8 @@ def _pair_factors(
     """Return classes (M,), (M,) and log Bayes factors (G, M) of pairs of culprits in two classes."""
     usable = np.flatnonzero(p.prior > 0)
     if len(usable) > most:
-        worth = (single[:, usable] + (evidence - evidence.max())[:, None]).max(axis=0)
-        usable = np.sort(usable[np.argsort(-worth, kind="stable")[:most]])
+        rank = (single[:, usable] + (evidence - evidence.max())[:, None]).max(axis=0)
+        usable = np.sort(usable[np.argsort(-rank, kind="stable")[:most]])
     i, j = np.triu_indices(len(usable), 1)
     first, second = usable[i], usable[j]
     if not len(first):
@@ -246,9 +245,8 @@ def _pair_factors(
     det = np.maximum(mi * mj - off**2, 1e-300)
     ei, ej = (mj * si - off * sj) / det, (mi * sj - off * si) / det
     bf = -0.5 * np.log(det * tau2**2) + 0.5 * (si * ei + sj * ej)
-    # The cut is worked out only where it can matter: e^-14 of the best pair will never be named.
-    worth = (bf + evidence[:, None] + np.log(p.prior[first] * p.prior[second])).max(axis=0)
-    kept = worth > worth.max() - 14
+    log_odds = (bf + evidence[:, None] + np.log(p.prior[first] * p.prior[second])).max(axis=0)
+    kept = log_odds > log_odds.max() - MAX_PAIR_LOG_ODDS
     first, second = first[kept], second[kept]
     ei, ej, det = ei[:, kept], ej[:, kept], det[:, kept]
     bf = (
@@ -262,7 +260,7 @@ def _pair_factors(
 def compute_posterior(
     p: DesignMatrix, noises: tuple[NoiseHypothesis, ...], pairs: int = MAX_PAIR_CLASSES
 ) -> Posterior:
-    """Weigh noise hypotheses and culprits together."""
+    """Return the posterior of culprits and noise. pairs: number of classes that pairs are formed among."""
     f = fit_noise_hypotheses(p, noises, pairs)
     with np.errstate(divide="ignore"):
         prior = np.log(p.prior)
@@ -270,14 +268,12 @@ def compute_posterior(
     none = outer + p.count_log_prior[0]
     single = outer + p.count_log_prior[1] + prior + f.single
     pair = outer + p.count_log_prior[2] + math.log(2) + prior[f.first] + prior[f.second] + f.pair
-    everything = np.concatenate([none, single, pair], axis=1)
-    everything = np.exp(everything - everything.max())
-    everything /= everything.sum()
-    weights = everything.sum(axis=1)
-    together = everything.sum(axis=0)
+    joint = np.concatenate([none, single, pair], axis=1)
+    joint = np.exp(joint - joint.max())
+    joint /= joint.sum()
+    weights = joint.sum(axis=1)
+    summed = joint.sum(axis=0)
     count = len(p.prior)
-    one, two = together[1 : count + 1], together[count + 1 :]
+    one, two = summed[1 : count + 1], summed[count + 1 :]
     marginal = one + np.bincount(f.first, two, count) + np.bincount(f.second, two, count)
-    return Posterior(
-        p, f, weights, int(np.argmax(weights)), everything, float(together[0]), one, two, marginal
-    )
+    return Posterior(p, f, weights, int(np.argmax(weights)), joint, float(summed[0]), one, two, marginal)

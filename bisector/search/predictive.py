@@ -1,8 +1,8 @@
-"""What a trial at some commit would read, under every hypothesis that is still worth telling apart.
+"""The predictive distribution: what a trial at some commit would measure, under each probable hypothesis.
 
-A hypothesis (no culprit, one in a class, two in two classes; under one noise) predicts a normal distribution
-of a commit's level, with the uncertainty of levels and effects in it. All trials of a decision are predicted
-together: they share the large matrices.
+A hypothesis is: no culprit, one in a class, or two in two classes, under one noise hypothesis. It predicts a
+normal distribution of a commit's level, which includes the uncertainty of levels and effects. All trials of a
+decision are predicted together, because they share the large matrices.
 """
 
 from __future__ import annotations
@@ -18,19 +18,22 @@ from bisector.search.design_matrix import class_shares, fork_offset_sd
 from bisector.search.posterior import Posterior
 
 RATED_NOISE_HYPOTHESES = 3
-"""Noise hypotheses that trials are rated under: with them nine tenths of the weight, and half of the time."""
-MAX_HYPOTHESES, MIN_HYPOTHESIS_PROBABILITY = 40, 3e-4
-"""Hypotheses kept for the predictive distribution, the most probable ones, and how probable at least."""
+"""Noise hypotheses under which trials are rated, the most probable ones. Three hold nine tenths of the
+probability and take half of the time of all."""
+MAX_HYPOTHESES = 40
+"""Hypotheses kept, the most probable ones."""
+MIN_HYPOTHESIS_PROBABILITY = 3e-4
+"""Hypotheses less probable than this are dropped."""
 MAX_PREDICTIONS = 96
-"""Predictions kept for a trial: a commit inside of a class splits its hypotheses into two or four each."""
+"""Predictions kept for one trial. A commit inside of a class splits each hypothesis into two or four."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hypotheses:
-    """Up to two culprits each under one noise hypothesis.
+    """Hypotheses of up to two culprits, under one noise hypothesis.
 
-    noise: its index; first, second: classes (J,), -1 for none; weight: (J,); effect: (J, 2); covariance:
-    (J, 3) as (variance of the first, of the second, covariance).
+    noise: its index; first, second: (J,) classes, -1 for none; weight: (J,); effect: (J, 2); covariance: (J,
+    3) variance of the first effect, of the second, and their covariance.
     """
 
     noise: int
@@ -45,7 +48,7 @@ class Hypotheses:
 class PredictedLevels:
     """Levels of O trials under J hypotheses each: weight (rows sum to one), mean, variance: (O, J).
 
-    what: (O, J) the same number where only the noise hypothesis differs, None if there is but one.
+    culprit_id: (O, J) equal where only the noise hypothesis differs; None if there is only one of these.
     """
 
     weight: Floats
@@ -55,12 +58,13 @@ class PredictedLevels:
 
     def rows(self, index: NDArray[np.int64]) -> PredictedLevels:
         """Return some of the trials."""
-        what = None if self.culprit_id is None else self.culprit_id[index]
-        return PredictedLevels(self.weight[index], self.mean[index], self.variance[index], what)
+        """Return the given trials only."""
+        culprit_id = None if self.culprit_id is None else self.culprit_id[index]
+        return PredictedLevels(self.weight[index], self.mean[index], self.variance[index], culprit_id)
 
 
 def _most_probable(posterior: Posterior) -> list[Hypotheses]:
-    """Return the most probable hypotheses, by noise hypothesis."""
+    """Return the most probable hypotheses, grouped by noise hypothesis."""
     f = posterior.fits
     count = len(posterior.single)
     first = np.concatenate([[-1], np.arange(count), f.first])
@@ -80,6 +84,7 @@ def _most_probable(posterior: Posterior) -> list[Hypotheses]:
 def _effects(
     posterior: Posterior, g: int, first: NDArray[np.int64], second: NDArray[np.int64], weight: Floats
 ) -> Hypotheses:
+    """Return hypotheses with the normal posterior of their effects, under noise hypothesis g."""
     tau2 = posterior.design.effect**2
     gram, slope = posterior.fits.gram[g], posterior.fits.slope[g]
     has1, has2 = first >= 0, second >= 0
@@ -94,7 +99,7 @@ def _effects(
 
 
 class LevelPredictor:
-    """Predicts levels for one belief."""
+    """Predicts levels from one posterior."""
 
     def __init__(
         self,
@@ -103,13 +108,13 @@ class LevelPredictor:
         proven: tuple[tuple[int, ...], ...] = (),
         testbed: int | None = None,
     ) -> None:
-        """testbed: which of the problem's testbeds will measure, None for one that has not measured yet."""
+        """testbed: index of the testbed that will measure; None if it has not measured yet."""
         self.posterior = posterior
         self.dag = dag
         self.proven = proven
         self.testbed = testbed
         self.hypotheses = _most_probable(posterior)
-        self._place = {c: i for i, c in enumerate(posterior.design.tested)}
+        self._tested_index = {c: i for i, c in enumerate(posterior.design.tested)}
         self._shares: dict[int, Floats] = {}
 
     def shares(self, commit: int) -> Floats:
@@ -117,9 +122,9 @@ class LevelPredictor:
         known = self._shares.get(commit)
         if known is None:
             classes = self.posterior.design.classes
-            place = self._place.get(commit)
-            if place is not None:
-                known = classes.contains[:, place].astype(float)
+            index = self._tested_index.get(commit)
+            if index is not None:
+                known = classes.contains[:, index].astype(float)
             else:
                 known = class_shares(self.dag, classes, commit)
             self._shares[commit] = known
@@ -130,27 +135,27 @@ class LevelPredictor:
         share = np.stack([self.shares(commit) for commit, _ in trials])
         fixed = np.stack([self._fixed_row(commit) for commit, _ in trials])
         parts = [self._under(h, trials, share, fixed) for h in self.hypotheses]
-        weight, mean, variance, what = (np.concatenate(c, axis=1) for c in zip(*parts, strict=True))
+        weight, mean, variance, culprit_id = (np.concatenate(c, axis=1) for c in zip(*parts, strict=True))
         wide = min(int((weight > 1e-5).sum(axis=1).max()), MAX_PREDICTIONS)
         kept = np.argpartition(-weight, wide - 1, axis=1)[:, :wide]
-        weight, mean, variance, what = (
-            np.take_along_axis(x, kept, axis=1) for x in (weight, mean, variance, what)
+        weight, mean, variance, culprit_id = (
+            np.take_along_axis(x, kept, axis=1) for x in (weight, mean, variance, culprit_id)
         )
         several = len(self.hypotheses) > 1
         return PredictedLevels(
-            weight / weight.sum(axis=1, keepdims=True), mean, variance, what if several else None
+            weight / weight.sum(axis=1, keepdims=True), mean, variance, culprit_id if several else None
         )
 
     def _under(
         self, h: Hypotheses, trials: Sequence[tuple[int, int]], share: Floats, fixed: Floats
     ) -> tuple[Floats, Floats, Floats, NDArray[np.int64]]:
-        """Return (weight, mean, variance, what), each (O, 4 J), under one noise hypothesis.
+        """Return (weight, mean, variance, culprit_id), each (O, 4 J), under one noise hypothesis.
 
-        A trial contains none, one or both of two culprits: 4 branches of each hypothesis, of which the
-        shares of the classes leave mostly one.
+        A trial contains none, one or both of two culprits: 4 combinations for each hypothesis; the
+        shares of the classes rule most of them out.
         """
         p, f, g = self.posterior.design, self.posterior.fits, h.noise
-        prior = [self._prior_part(commit, layout, g) for commit, layout in trials]
+        prior = [self._prior_covariance(commit, layout, g) for commit, layout in trials]
         k, own = np.stack([x for x, _ in prior]), np.array([x for _, x in prior])
         weight = f.weight[g]
         ak = k * weight if weight.ndim == 1 else k @ weight
@@ -158,7 +163,7 @@ class LevelPredictor:
         ec = e @ f.covariance[g]
         base = ak @ f.y[g] + e @ f.beta[g]
         spread = np.maximum(own - (k * ak).sum(axis=1), 0.0) + (ec * e).sum(axis=1)
-        lower = ak @ p.indicator.T + ec @ f.cross[g].T  # what the fixed columns take away
+        lower = ak @ p.indicator.T + ec @ f.cross[g].T  # the part that the fixed effects explain
         has1, has2 = h.first >= 0, h.second >= 0
         s1, s2 = share[:, h.first] * has1, share[:, h.second] * has2
         l1, l2 = lower[:, h.first] * has1, lower[:, h.second] * has2
@@ -172,22 +177,22 @@ class LevelPredictor:
         c1, c2, c12 = h.covariance[:, :1], h.covariance[:, 1:2], h.covariance[:, 2:]
         mean = base[:, None, None] + g1 * e1 + g2 * e2
         variance = spread[:, None, None] + g1 * g1 * c1 + g2 * g2 * c2 + 2 * g1 * g2 * c12
-        name = ((h.first + 1) * (share.shape[1] + 1) + h.second + 1)[:, None] * 4 + np.arange(4)
-        what = np.broadcast_to(name, w.shape)
-        return w.reshape(shape), mean.reshape(shape), variance.reshape(shape), what.reshape(shape)
+        culprit_id = ((h.first + 1) * (share.shape[1] + 1) + h.second + 1)[:, None] * 4 + np.arange(4)
+        culprit_id = np.broadcast_to(culprit_id, w.shape)
+        return w.reshape(shape), mean.reshape(shape), variance.reshape(shape), culprit_id.reshape(shape)
 
-    def _prior_part(self, commit: int, layout: int, g: int) -> tuple[Floats, float]:
+    def _prior_covariance(self, commit: int, layout: int, g: int) -> tuple[Floats, float]:
         """Return the covariance (T,) of a binary's level with the cells, and its own variance."""
         p, noise = self.posterior.design, self.posterior.fits.noises[g]
         k = np.zeros(len(p.commit))
-        own = noise.unit**2
-        place = self._place.get(commit)
-        if noise.unit and place is not None:
-            k[(p.commit == place) & (p.layout == layout)] += noise.unit**2
-        if noise.walk:
+        own = noise.binary**2
+        index = self._tested_index.get(commit)
+        if noise.binary and index is not None:
+            k[(p.commit == index) & (p.layout == layout)] += noise.binary**2
+        if noise.background:
             inside = self.shares(commit) * p.classes.size / max(1, int(p.classes.size.sum()))
-            k += noise.walk**2 * (inside @ p.indicator)
-            own += noise.walk**2 * float(inside.sum())
+            k += noise.background**2 * (inside @ p.indicator)
+            own += noise.background**2 * float(inside.sum())
         if noise.drift:
             k += noise.drift**2 * p.time
             own += noise.drift**2

@@ -1,8 +1,8 @@
-"""Sequential comparison of two sides: has it changed, by how much, and how sure is that at any moment.
+"""The sequential comparison of two sides: e-values and the effect with its interval, valid at any time.
 
 The evidence for a change is a ratio of marginal likelihoods with a prior for the effect that is fixed before
-the data (a mixture sequential test: Robbins 1970; an e-process, Ramdas et al. 2023). It may be looked at
-after every run: under 'no change' it exceeds 1/alpha with probability at most alpha. The unknown spreads
+the data: a mixture sequential test (Robbins 1970), an e-process (Ramdas et al. 2023). It may be looked at
+after every run: under 'no change' it ever exceeds 1/alpha with probability at most alpha. The unknown spreads
 between boots and between binaries are integrated over the same grid under both hypotheses.
 """
 
@@ -16,15 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-Floats = NDArray[np.float64]
+from bisector.model.dag import Floats
+from bisector.search.measurement import average_cells
 
 RUN_NOISE_STEPS = (-1.5, -0.75, 0.0, 0.75, 1.5)
-"""Run noise is known up to sqrt(1 / (2 df)) on the log scale; these many standard deviations are tried."""
+"""Values of the log run noise that are integrated over, in units of its standard error sqrt(1 / (2 df))."""
+BELOW_THRESHOLD_POINTS = np.array([-2.0, -1.0, -0.3, 0.0, 0.3])
+"""Prior points for an effect below the threshold, in thresholds. A choice: mostly none, or a gain."""
+BELOW_THRESHOLD_WEIGHTS = np.array([0.1, 0.2, 0.2, 0.4, 0.1])
+"""Their weights."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Boots of one side, arrays (B,): location and precision as in noise.Readings; binary: which build."""
+    """The boots of one side, arrays (B,). location, precision: as in Readings; binary: index, 0 first."""
 
     location: Floats
     precision: Floats
@@ -33,10 +38,10 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class SpreadHypothesis:
-    """One possible pair of standard deviations between boots and between binaries, with its weight."""
+    """Standard deviations between boots and between binaries, in worse units, with their weight."""
 
     boot: float
-    unit: float
+    binary: float
     weight: float
 
 
@@ -50,28 +55,29 @@ class EffectPrior:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a comparison says.
+    """The result of a comparison.
 
-    change, less: log e-values against 'no change' and against 'the threshold or more'; low, estimate, high:
-    the effect in worse units with its 1 - alpha interval; above: P(effect >= threshold); boots: the spreads
-    between boots that are possible, with their weights.
+    log_e_change, log_e_below: log e-values against 'no change' and against 'the threshold or more'. low,
+    estimate, high: the effect in worse units with its 1 - alpha interval; sd: its standard deviation.
+    p_reaches_threshold: P(effect >= threshold). boot_spreads: possible standard deviations between boots,
+    with their weights.
     """
 
-    change: float
-    less: float
+    log_e_change: float
+    log_e_below: float
     low: float
     estimate: float
     high: float
     sd: float
-    above: float
-    boots: tuple[tuple[float, float], ...] = ()
+    p_reaches_threshold: float
+    boot_spreads: tuple[tuple[float, float], ...] = ()
 
 
 def broad_effect_prior(threshold: float) -> EffectPrior:
     """Return the prior for an effect of which only the threshold is known.
 
-    Log-uniform from one to sixteen thresholds, with a tenth beyond up to a thousand: a user's threshold says
-    little about how large the loss is.
+    Log-uniform from one to sixteen thresholds, with a tenth of the weight beyond, up to a thousand: a
+    threshold says little about the size of the loss.
     """
     near = np.array([2.0 ** (k / 2) for k in range(9)])
     far = np.array([2.0**k for k in range(5, 11)])
@@ -80,8 +86,10 @@ def broad_effect_prior(threshold: float) -> EffectPrior:
 
 
 def estimated_effect_prior(mean: float, sd: float, threshold: float) -> EffectPrior:
-    """Return a prior for an effect that the search has estimated: normal with twice the variance, and heavier
-    tails from `broad_effect_prior` with a tenth of the weight."""
+    """Return the prior for an effect that the search has estimated.
+
+    Normal with twice the variance, and `broad_effect_prior` with a tenth of the weight for heavier tails.
+    """
     z = np.linspace(-2.0, 2.0, 9)
     points = mean + z * max(sd, 0.02 * abs(mean)) * math.sqrt(2.0)
     weights = np.exp(-0.5 * z**2) * (np.sign(points) == np.sign(mean))
@@ -93,18 +101,13 @@ def estimated_effect_prior(mean: float, sd: float, threshold: float) -> EffectPr
 
 
 def _summary(
-    side: Side, boot: Floats, unit: Floats, stretch: Floats, floor: float
+    side: Side, boot: Floats, binary: Floats, stretch: Floats, resolution: float
 ) -> tuple[Floats, Floats, Floats]:
-    """Return (mean, variance, log likelihood of the scatter), each (G,), of one side for G spreads."""
+    """Return mean, variance and log likelihood of the scatter of one side, each (G,), for G spread
+    hypotheses."""
     a = 1.0 / (boot[:, None] ** 2 + stretch[:, None] ** 2 / side.precision)
-    count = int(side.binary.max()) + 1
-    member = np.zeros((len(side.binary), count))
-    member[np.arange(len(side.binary)), side.binary] = 1.0
-    total = a @ member
-    y = (a * side.location) @ member / total
-    rest = (a * (side.location - y[:, side.binary]) ** 2).sum(axis=1)
-    log = -0.5 * (rest - np.log(a).sum(axis=1) + np.log(total).sum(axis=1))
-    w = 1.0 / (1.0 / total + unit[:, None] ** 2 + floor**2)
+    y, total, log = average_cells(a, side.location, side.binary)
+    w = 1.0 / (1.0 / total + binary[:, None] ** 2 + resolution**2)
     weight = w.sum(axis=1)
     mean = (w * y).sum(axis=1) / weight
     log += 0.5 * (np.log(w).sum(axis=1) - np.log(weight))
@@ -113,7 +116,7 @@ def _summary(
 
 
 def _log_sum(values: Floats) -> float:
-    """Return log(sum(exp(values))); scipy's own costs ten times as much for arrays this small."""
+    """Return log(sum(exp(values))). scipy's logsumexp takes ten times as long for arrays this small."""
     top = float(values.max())
     return top + math.log(float(np.exp(values - top).sum()))
 
@@ -123,22 +126,22 @@ def compare_sides(
     after: Side,
     spreads: Sequence[SpreadHypothesis],
     run_df: float,
-    effects: EffectPrior,
+    effect_prior: EffectPrior,
     *,
     threshold: float,
-    floor: float,
+    resolution: float,
     alpha: float,
 ) -> Evidence:
-    """Compare two sides that both have at least one boot."""
+    """Compare two sides, each of at least one boot. run_df: degrees of freedom of the run noise."""
     width = 1.0 / math.sqrt(2.0 * max(run_df, 1.0))
     steps = np.array(RUN_NOISE_STEPS)
-    boot, unit, weight = (
+    boot, binary, weight = (
         np.repeat(np.array([getattr(x, name) for x in spreads]), len(steps))
-        for name in ("boot", "unit", "weight")
+        for name in ("boot", "binary", "weight")
     )
     z = np.tile(steps, len(spreads))
-    m0, v0, l0 = _summary(before, boot, unit, np.exp(z * width), floor)
-    m1, v1, l1 = _summary(after, boot, unit, np.exp(z * width), floor)
+    m0, v0, l0 = _summary(before, boot, binary, np.exp(z * width), resolution)
+    m1, v1, l1 = _summary(after, boot, binary, np.exp(z * width), resolution)
     d, v = m1 - m0, v0 + v1
     w = np.log(np.maximum(weight, 1e-12)) - 0.5 * z * z + l0 + l1
     w -= _log_sum(w)
@@ -150,9 +153,7 @@ def compare_sides(
     one = np.ones(1)
     none = likelihood(np.zeros(1), one)
     at_threshold = likelihood(np.array([threshold]), one)
-    small = likelihood(
-        np.array([-2.0, -1.0, -0.3, 0.0, 0.3]) * threshold, np.array([0.1, 0.2, 0.2, 0.4, 0.1])
-    )
+    small = likelihood(BELOW_THRESHOLD_POINTS * threshold, BELOW_THRESHOLD_WEIGHTS)
     posterior = np.exp(w)
     estimate = float(posterior @ d)
     sd = math.sqrt(float(posterior @ (v + (d - estimate) ** 2)))
@@ -161,26 +162,12 @@ def compare_sides(
     low, high = np.interp([alpha / 2, 1 - alpha / 2], cdf, grid)
     above = float((1 - ndtr((threshold - d) / np.sqrt(v))) @ posterior)
     return Evidence(
-        change=likelihood(effects.points, effects.weights) - none,
-        less=small - at_threshold,
+        log_e_change=likelihood(effect_prior.points, effect_prior.weights) - none,
+        log_e_below=small - at_threshold,
         low=float(low),
         estimate=estimate,
         high=float(high),
         sd=sd,
-        above=above,
-        boots=tuple((float(b), float(posterior[boot == b].sum())) for b in np.unique(boot)),
+        p_reaches_threshold=above,
+        boot_spreads=tuple((float(b), float(posterior[boot == b].sum())) for b in np.unique(boot)),
     )
-
-
-def runs_per_boot(
-    boot_cost: float, run_cost: float, boots: Sequence[tuple[float, float]], run_sd: float, most: int
-) -> int:
-    """Return the runs in each boot that are expected to give the most precision per cost.
-
-    m runs in a boot give 1 / (sb^2 + sr^2 / m) for b + m r; where the spread sb between boots is known that
-    is largest at m = sqrt(b sr^2 / (r sb^2)). boots: the spreads possible, with weights that sum to one.
-    """
-    m = np.arange(1, most + 1)
-    spread, weight = np.array(boots).T
-    precision = weight @ (1.0 / (spread[:, None] ** 2 + run_sd**2 / m))
-    return int(m[np.argmax(precision / (boot_cost + m * run_cost))])

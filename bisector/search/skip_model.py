@@ -1,4 +1,5 @@
-"""Commits near one that cannot be tested: how likely each is broken too, so that the next try goes far."""
+"""The skip model: how likely commits near an untestable one are untestable, too, so that the next trial goes
+far."""
 
 from __future__ import annotations
 
@@ -10,33 +11,33 @@ from numpy.typing import NDArray
 from bisector.search.context import SearchContext
 
 SHARED_BREAKAGE_PROBABILITY = 0.6
-"""Chance that a failure is a breakage that neighbours share, and not the commit's own. Between two broken
-commits, with none that works between them, it is the chance to fail. Where failures are scattered (30% of
-1,024 commits) a search costs 2% more than without distance, with 0.8 it is 8%."""
+"""Chance that neighbours share a failure, rather than that it is the commit's own. It is also the chance to
+fail between two broken commits with none between them that works. Where failures are scattered (30% of 1,024
+commits) a search costs 2% more than without this model; with 0.8 it is 8%."""
 
 
 @dataclass(frozen=True, slots=True)
 class Breakage:
-    """What failures so far say of every commit.
+    """What the failures so far say about every commit.
 
-    fails: (n,) chance (0..1) that a breakage already seen holds it as well. hope: (n,) what a trial brings
-    for its cost beside that of a commit which surely works (0..1): a failure brings nothing, but it costs
-    nothing either if the culprit lies in the breakage itself, for then all of its commits must be tried.
+    failure_probability: (n,) P(a breakage already seen holds the commit, too). expected_yield: (n,) what a
+    trial brings for its cost, relative to a commit that surely works (0..1). A failure brings nothing. It
+    costs nothing either if the culprit lies in the breakage, for then all commits of the breakage must be
+    tried anyway.
     """
 
-    fails: NDArray[np.float64]
-    hope: NDArray[np.float64]
+    failure_probability: NDArray[np.float64]
+    expected_yield: NDArray[np.float64]
 
 
 def estimate_breakage(context: SearchContext, weight: NDArray[np.float64]) -> Breakage:
-    """Return what failures so far say. weight: (n,) probability of each commit to be a culprit.
+    """Return what the failures so far say. weight: (n,) P(the commit is a culprit).
 
-    A breakage begins at some commit and ends where it was mended. How long such stretches are differs by
-    orders of magnitude, so the logarithm of the distance to either edge is taken as uniform between what is
-    known: the broken commits seen, and the nearest that worked. Every further broken one therefore moves the
-    next try out by a factor, not by a step. Distances are counted in the topological order of the graph, in
-    which a branch's commits stand together. What was known before any trial (not Linux, --skip) says nothing
-    of its neighbours.
+    A breakage begins at some commit and ends where it was repaired. Lengths of breakages differ by orders of
+    magnitude. The log of the distance to either edge is therefore uniform between what is known: the broken
+    commits seen, and the nearest commit that worked. So each further failure moves the next trial out by a
+    factor. Distances are counted in the topological order of the graph, in which the commits of a branch are
+    neighbours. What was untestable before any trial (not Linux, --skip) says nothing about its neighbours.
     """
     n = context.dag.n
     fails, hope = np.zeros(n), np.ones(n)

@@ -1,4 +1,4 @@
-"""What the planner says: the reason of every trial of four searches, and how each of them ends."""
+"""The reason of every trial of five searches, and the conclusion of each."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from bisector.simulation.simulated_bisection import run_trial
 from tests.support.expected import check
 
 
-class Listener:
-    """A planner that notes what it says."""
+class RecordingPlanner:
+    """A planner that records its reasons and its conclusion."""
 
     def __init__(self) -> None:
         self.planner = Planner()
-        self.said: list[str] = []
+        self.texts: list[str] = []
 
     def next(self, state: State) -> Measure | Conclusion:
         decision = self.planner.next(state)
         if isinstance(decision, Measure):
             boot = decision.boot or "new boot"
-            self.said.append(f"{decision.commit}.{decision.layout} {boot}: {decision.reason}")
+            self.texts.append(f"{decision.commit}.{decision.layout} {boot}: {decision.reason}")
         else:
-            self.said += [f"{decision.ending.value}: {decision.summary}", *decision.warnings]
+            self.texts += [f"{decision.ending.value}: {decision.summary}", *decision.warnings]
         return decision
 
 
@@ -42,7 +42,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
-def test_what_the_planner_says(name: str) -> None:
-    listener = Listener()
-    run_trial(CASES[name], 3, listener)
-    check(f"reasons-{name}.txt", "\n".join(listener.said) + "\n")
+def test_reasons_and_conclusion_of_a_search(name: str) -> None:
+    planner = RecordingPlanner()
+    run_trial(CASES[name], 3, planner)
+    check(f"reasons-{name}.txt", "\n".join(planner.texts) + "\n")

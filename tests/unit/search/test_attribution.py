@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bisector.search.attribution import add_up_changes, attribute_total
+from bisector.search.attribution import add_up_changes, unexplained_rest
 from bisector.search.measurement import Scale
 from bisector.search.sequential_test import Evidence
 
@@ -23,21 +23,22 @@ def evidence(estimate: float, sd: float = 0.01) -> Evidence:
 )
 def test_points_add_up_to_the_total(total: float, parts: list[float], log: bool, sign: float) -> None:
     scale = Scale(log, sign, 0.05, 10.0)
-    split = attribute_total(evidence(total), [evidence(p) for p in parts], 0.05)
-    *added, rest = add_up_changes(scale, split)
-    whole = scale.to_relative_change(split.total.low, split.total.estimate, split.total.high)
+    culprits = [evidence(p) for p in parts]
+    *added, rest = add_up_changes(scale, (*culprits, unexplained_rest(evidence(total), culprits, 0.05)))
+    whole = scale.to_relative_change(total, total, total)
     assert sum(p.estimate for p in added) + rest.estimate == pytest.approx(whole.estimate, abs=1e-9)
     assert all(p.low <= p.estimate <= p.high for p in (*added, rest))
 
 
 def test_a_second_loss_comes_on_top_of_the_first() -> None:
-    split = attribute_total(evidence(math.log(1.21)), [evidence(math.log(1.1))] * 2, 0.05)
-    first, second, rest = add_up_changes(Scale(True, 1.0, 0.05, 1.0), split)
+    culprits = [evidence(math.log(1.1))] * 2
+    parts = (*culprits, unexplained_rest(evidence(math.log(1.21)), culprits, 0.05))
+    first, second, rest = add_up_changes(Scale(True, 1.0, 0.05, 1.0), parts)
     assert (first.estimate, second.estimate, rest.estimate) == pytest.approx((0.1, 0.11, 0.0))
 
 
 def test_the_rest_is_less_sure_than_any_part() -> None:
-    split = attribute_total(evidence(0.3), [evidence(0.1), evidence(0.15)], 0.05)
-    assert split.rest.sd == pytest.approx(0.01 * math.sqrt(3))
-    assert split.rest.estimate == pytest.approx(0.05)
-    assert split.rest.low < split.rest.estimate - 2 * 0.01
+    rest = unexplained_rest(evidence(0.3), [evidence(0.1), evidence(0.15)], 0.05)
+    assert rest.sd == pytest.approx(0.01 * math.sqrt(3))
+    assert rest.estimate == pytest.approx(0.05)
+    assert rest.low < rest.estimate - 2 * 0.01

@@ -98,7 +98,7 @@ def test_what_two_culprits_explain_to_the_last_digit_leaves_room_for_a_third() -
     graph = linear(COMMITS)
     context = SearchContext(fold(graph, goal(clock="instructions"), records), CommitDag(graph))
     noises = PlannerCache(graph, None).posterior(context, (), 0.1).fits.noises
-    assert any(n.walk or n.unit for n in noises)
+    assert any(n.background or n.binary for n in noises)
 
 
 def test_the_one_commit_of_a_stretch_that_can_change_the_kernel_is_proven_without_another_build() -> None:

@@ -19,7 +19,7 @@ from bisector.model.records import (
     Threshold,
 )
 from bisector.model.state import fold
-from bisector.search.measurement import Readings, Scale, readings
+from bisector.search.measurement import Readings, Scale, summarise_visits
 
 GRAPH = CommitGraph(("a" * 40, "b" * 40), ((), (0,)), (False, True), 0, 1)
 PATTERN = (24.0, 9.0, 3.0, 1.0, 0.0, -0.5)
@@ -40,7 +40,7 @@ def measured(
             y = level * (1 + PATTERN[min(k, len(PATTERN) - 1)] / 100)
             records.append(Ran(f"b{b}", k, {"m": y}, 1.0, b + k / 10, flags, warmup=k < warmup))
     goal = Goal(Metric("m", "s", "lower", Threshold(0.02)), clock=clock)
-    found = readings(fold(GRAPH, goal, records))
+    found = summarise_visits(fold(GRAPH, goal, records))
     assert found is not None
     return found
 
@@ -90,7 +90,7 @@ def test_a_boot_of_one_run_is_no_outlier_where_boots_scatter() -> None:
         for k in range(5 if b < 5 else 1):
             value = 100 + offset + 0.1 * (k - 2) + (1.0 if k == 4 else 0.0)
             records.append(Ran(f"b{b}", k, {"m": value}, 1.0, b + k / 10))
-    r = readings(fold(GRAPH, Goal(Metric("m", "s", "lower", Threshold(0.02))), records))
+    r = summarise_visits(fold(GRAPH, Goal(Metric("m", "s", "lower", Threshold(0.02))), records))
     assert r is not None
     lone = r.precision[5:]
     assert lone[7:9].min() > 0.4 * lone[:2].max()  # as far off as boots are

@@ -27,7 +27,7 @@ def seen(n: int, failed: Iterable[int], worked: Iterable[int], **more: Any) -> S
 
 
 def chance(context: SearchContext) -> NDArray[np.float64]:
-    return skip_model.estimate_breakage(context, context.dag.weights).fails
+    return skip_model.estimate_breakage(context, context.dag.weights).failure_probability
 
 
 def test_nothing_is_suspected_before_a_failure_nor_for_what_was_skipped_beforehand() -> None:
