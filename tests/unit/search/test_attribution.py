@@ -32,8 +32,8 @@ def test_points_add_up_to_the_total(total: float, parts: list[float], log: bool,
 
 def test_a_second_loss_comes_on_top_of_the_first() -> None:
     culprits = [evidence(math.log(1.1))] * 2
-    parts = (*culprits, unexplained_rest(evidence(math.log(1.21)), culprits, 0.05))
-    first, second, rest = add_up_changes(Scale(True, 1.0, 0.05, 1.0), parts)
+    left = unexplained_rest(evidence(math.log(1.21)), culprits, 0.05)
+    first, second, rest = add_up_changes(Scale(True, 1.0, 0.05, 1.0), [*culprits, left])
     assert (first.estimate, second.estimate, rest.estimate) == pytest.approx((0.1, 0.11, 0.0))
 
 
