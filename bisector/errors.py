@@ -9,6 +9,9 @@ The class of an error decides what the bisection does with it, and they are neve
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 
 class PerfbisectError(Exception):
     """Base of every error that a user is meant to read."""
@@ -79,3 +82,9 @@ class Interrupted(PerfbisectError):
     """The user pressed Ctrl-C or the process was told to end; the state is resumable. Exit code 130."""
 
     exit_code = 130
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return "; did you mean 'x'?" for the closest known word, or an empty string."""
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f"; did you mean '{close[0]}'?" if close else ""

@@ -14,9 +14,9 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import Field, ValidationError, model_validator
 
-from bisector.errors import RequestError
+from bisector.errors import RequestError, nearest
 from bisector.schemas.host_settings import HostSettings
-from bisector.schemas.loading import Spec, nearest, refusal
+from bisector.schemas.loading import Spec, refusal
 
 VARIABLE_PREFIX = "perfbisect_"
 

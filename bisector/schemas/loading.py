@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
 import types
@@ -14,7 +13,7 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from bisector.errors import RequestError
+from bisector.errors import RequestError, nearest
 
 Key = tuple[str, ...]
 """The path of a value in a file: the names of keys, and positions in lists from 0."""
@@ -31,6 +30,12 @@ _PLAIN_ENGLISH = {
     "model_type": "must be a mapping of keys to values",
     "model_attributes_type": "must be a mapping of keys to values",
     "string_type": "must be text",
+    "int_parsing": "must be a whole number",
+    "int_type": "must be a whole number",
+    "float_parsing": "must be a number",
+    "float_type": "must be a number",
+    "bool_parsing": "must be true or false",
+    "bool_type": "must be true or false",
     "too_short": "must not be empty",
 }
 """pydantic's type of an error -> our words, where its own speak of Python."""
@@ -96,19 +101,15 @@ def refusal(
     return RequestError(problems[0], details="\n".join(problems[1:]))
 
 
-def nearest(word: str, known: typing.Iterable[str]) -> str:
-    """Return "; did you mean 'x'?" for the closest known word, or an empty string."""
-    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
-    return f"; did you mean '{close[0]}'?" if close else ""
-
-
 def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise RequestError(f"{path}: no such file") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise RequestError(f"{path}: cannot be read", details=str(error)) from error
+    except UnicodeDecodeError as error:
+        raise RequestError(f"{path}: not text in UTF-8", details=str(error)) from error
+    except OSError as error:
+        raise RequestError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def _validate(data: object, model: type[S], path: Path, lines: Mapping[Key, int]) -> S:

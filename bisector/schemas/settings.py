@@ -10,8 +10,8 @@ from typing import Any
 import platformdirs
 from pydantic import Field, ValidationError
 
-from bisector.errors import RequestError
-from bisector.schemas.loading import Key, Spec, load_toml, nearest, refusal
+from bisector.errors import RequestError, nearest
+from bisector.schemas.loading import Key, Spec, load_toml, refusal
 
 SETTINGS_FILE = "perfbisect.toml"
 VARIABLE_PREFIX = "PERFBISECT_"
@@ -59,6 +59,11 @@ def load_settings(
     Raises RequestError that names the file (or variable), the key, and the nearest known key.
     """
     environment = os.environ if environment is None else environment
+    if config is not None and not config.is_file():
+        raise RequestError(
+            f"--config {config}: no such file",
+            cure=f"name a settings file, or leave it out: {SETTINGS_FILE} is looked for upwards from here",
+        )
     path = config if config is not None else find_settings_file((start or Path.cwd()).resolve())
     values: dict[str, Any] = {}
     if path is not None:

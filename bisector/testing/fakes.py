@@ -24,10 +24,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bisector.errors import BuildFailed, Interrupted, RequestError
+from bisector.errors import BuildFailed, Interrupted, RequestError, nearest
 from bisector.model.records import CommitGraph
 from bisector.ports import BuildOrder, CommitInfo, Kernel, Progress
-from bisector.schemas.loading import nearest
 from bisector.simulation.noise_model import SyntheticLab, ancestors
 
 METRIC = "simulated"

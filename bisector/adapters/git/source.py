@@ -19,11 +19,10 @@ import git
 
 from bisector.adapters.git import graph as git_shape
 from bisector.adapters.system.files import write_atomically
-from bisector.errors import InfrastructureError, RequestError
+from bisector.errors import InfrastructureError, RequestError, nearest
 from bisector.model.records import CommitGraph
 from bisector.ports import CommitInfo
 from bisector.schemas import serialization
-from bisector.schemas.loading import nearest
 
 _WORTH_KEEPING = 2000
 """Candidates from which on reading the graph from the cache is faster than asking git."""

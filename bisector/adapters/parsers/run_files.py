@@ -7,9 +7,8 @@ from pathlib import Path
 
 from bisector.adapters.parsers.results.result_format import read
 from bisector.adapters.parsers.workload_output import OutputError, ratios
-from bisector.errors import RequestError
+from bisector.errors import RequestError, nearest
 from bisector.ports import MetricSpec
-from bisector.schemas.loading import nearest
 from bisector.stats.samples import Series
 
 _NAMED = 12

@@ -7,10 +7,9 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from bisector.errors import RequestError
+from bisector.errors import RequestError, nearest
 from bisector.model.records import Conclusion, Decision, Record
 from bisector.ports import Stored
-from bisector.schemas.loading import nearest
 
 
 @dataclass

@@ -16,11 +16,10 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 
-from bisector.errors import InfrastructureError, RequestError
+from bisector.errors import InfrastructureError, RequestError, nearest
 from bisector.model.records import Conclusion, Decision, Record
 from bisector.ports import Stored
 from bisector.schemas import serialization
-from bisector.schemas.loading import nearest
 
 SCHEMA = 1
 

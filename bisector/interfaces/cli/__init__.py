@@ -64,7 +64,8 @@ def run(arguments: Sequence[str]) -> int:
         output.print_error(error.message, error.details, error.cure)
         return error.exit_code
     except typer.TyperException as error:  # Click's usage errors, whose own code is 2
-        output.print_error(error.format_message(), "", _usage(error))
+        message = error.format_message().replace("Value error, ", "").replace("Input should be", "must be")
+        output.print_error(message, "", _usage(error))
         return WRONG_REQUEST
     except (KeyboardInterrupt, typer.Abort):
         output.print_error("interrupted", "", "")

@@ -1,15 +1,15 @@
-"""Telling a bisection what the user knows: mark, discard, cancel."""
+"""Commands that change a bisection: mark, discard, cancel."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from bisector.errors import RequestError
 from bisector.interfaces.cli import options, output
 
-_VERDICTS = ("good", "bad", "skip")
+Verdict = Literal["good", "bad", "skip"]
 Note = Annotated[str, typer.Option(help="Why; kept and shown in the report.")]
 Needed = Annotated[str, typer.Argument(metavar="ID", help="The bisection's id, or its beginning.")]
 
@@ -24,7 +24,7 @@ def register(app: typer.Typer) -> None:
 def mark(
     identity: Needed,
     rev: Annotated[str, typer.Argument(metavar="REV", help="A commit of the range.")],
-    verdict: Annotated[str, typer.Argument(metavar="good|bad|skip", help="What it is.")],
+    verdict: Annotated[Verdict, typer.Argument(metavar="VERDICT", help="What it is.")],
     note: Note = "",
 ) -> None:
     """Say what a commit is, whatever was measured; the search goes on from there.
@@ -35,8 +35,6 @@ def mark(
 
       perfbisect mark 3f2a rt-11 skip --note 'breaks the network'
     """
-    if verdict not in _VERDICTS:
-        raise RequestError(f"'{verdict}' is no verdict", cure=f"one of {', '.join(_VERDICTS)}")
     from bisector.app import bisections
     from bisector.interfaces.cli import load_report, services
     from bisector.schemas.request import Accepted
@@ -45,7 +43,7 @@ def mark(
     stored = load_report.find_bisection(settings, identity)
     repo = Accepted.model_validate_json(stored.request).request.repo
     sha = services.source(settings, repo).resolve(rev)
-    bisections.mark(services.store(settings), stored, sha, verdict, note)  # type: ignore[arg-type]  # checked above
+    bisections.mark(services.store(settings), stored, sha, verdict, note)
     output.print_note(f"{stored.id}: {rev} is {verdict}")
 
 
@@ -65,15 +63,17 @@ def discard(
     """
     if (boot is None) == (testbed is None):
         raise RequestError(
-            "name what to throw away: --boot or --testbed", cure="'perfbisect show' names every boot"
+            "give either --boot or --testbed: whose samples to discard",
+            cure="'perfbisect show' names every boot",
         )
     from bisector.app import bisections
     from bisector.interfaces.cli import load_report, services
 
     settings = options.settings()
     stored = load_report.find_bisection(settings, identity)
-    kind, name = ("boot", boot) if boot is not None else ("testbed", str(testbed))
-    bisections.discard(services.store(settings), stored, kind, str(name), note)  # type: ignore[arg-type]
+    kind: Literal["boot", "testbed"] = "boot" if boot is not None else "testbed"
+    name = str(boot or testbed)
+    bisections.discard(services.store(settings), stored, kind, name, note)
     output.print_note(f"{stored.id}: the data of {kind} {name} no longer count")
 
 

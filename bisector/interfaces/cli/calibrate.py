@@ -60,18 +60,18 @@ def command(
         progress=output.print_note,
     )
     if as_json:
-        output.print_json({**data(result), "kept": str(path)})
+        output.print_json({**calibration_json(result), "kept": str(path)})
         return
-    print(text(result, path))
+    print(calibration_text(result, path))
 
 
-def data(result: Calibration) -> dict[str, Any]:
+def calibration_json(result: Calibration) -> dict[str, Any]:
     """Return the calibration as JSON holds it; deviations, drift and effects relative to the level."""
     smallest = [{"boots": b, "runs": k, "effect": effect} for b, k, effect in result.smallest]
     return {**dataclasses.asdict(result), "smallest": smallest}
 
 
-def text(result: Calibration, path: Path) -> str:
+def calibration_text(result: Calibration, path: Path) -> str:
     """Return the calibration for people."""
     rows = {
         "level": f"{result.level:g}, from {result.runs} runs in {result.boots} boots",

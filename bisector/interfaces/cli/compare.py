@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from bisector.errors import RequestError
-from bisector.interfaces.cli import options
+from bisector.interfaces.cli import compare_inputs, options
 
 if TYPE_CHECKING:
     from bisector.model.records import Direction
 
-_FORMS = ("people", "mmtests", "perf-stat", "robot", "runs", "json")
+Format = Literal["people", "mmtests", "perf-stat", "robot", "runs", "json"]
 
 
 def register(app: typer.Typer) -> None:
@@ -31,7 +31,8 @@ def compare(
         ),
     ],
     form: Annotated[
-        str, typer.Option("--format", help="people, mmtests, perf-stat, robot, runs or json.")
+        Format,
+        typer.Option("--format", metavar="FORM", help="people, mmtests, perf-stat, robot, runs or json."),
     ] = "people",
     metric: Annotated[list[str] | None, typer.Option(help="Only this metric; repeatable.")] = None,
     better: Annotated[
@@ -72,12 +73,11 @@ def compare(
 
       perfbisect compare old.json new.json --metric real --better lower --json
     """
-    if form not in _FORMS:
-        raise RequestError(f"--format '{form}' is not known", cure=f"one of {', '.join(_FORMS)}")
     if not 0 < alpha < 0.5:
-        raise RequestError(f"--alpha {alpha:g} must lie between 0 and 0.5")
-    limit, ways = _limit(threshold), _ways(better or [])
-    from bisector.interfaces.cli import compare_inputs
+        raise RequestError(
+            f"--alpha {alpha:g} is not between 0 and 0.5", cure="write for example --alpha 0.05"
+        )
+    smallest, directions = _threshold(threshold), _directions(better or [])
     from bisector.report import comparison
     from bisector.stats import comparison_table
 
@@ -87,14 +87,14 @@ def compare(
             "compare needs at least two kernels",
             cure="perfbisect compare old.txt new.txt; the same place twice compares it with itself",
         )
-    columns = compare_inputs.with_directions(columns, ways, unit)
+    columns = compare_inputs.with_directions(columns, directions, unit)
     for name in metric or ():
         if not any(name in s.series for column in columns for s in column):
             known = dict.fromkeys(n for column in columns for s in column for n in s.series)
-            raise RequestError(f"there is no metric '{name}'", details=f"there are: {', '.join(known)}")
+            raise compare_inputs.unknown_metric("--metric", name, known)
     try:
         found = comparison_table.build(
-            columns, metrics=metric or (), alpha=alpha, threshold=limit, same=same or itself
+            columns, metrics=metric or (), alpha=alpha, threshold=smallest, same=same or itself
         )
     except ValueError as error:
         raise RequestError(
@@ -104,7 +104,7 @@ def compare(
     sys.stdout.write(comparison.render(found, "json" if as_json else form))
 
 
-def _ways(given: list[str]) -> dict[str, Direction]:
+def _directions(given: list[str]) -> dict[str, Direction]:
     """Return metric -> direction; the empty name stands for every metric."""
     out: dict[str, Direction] = {}
     for text in given:
@@ -114,17 +114,15 @@ def _ways(given: list[str]) -> dict[str, Direction]:
         elif way == "higher":
             out[name] = "higher"
         else:
-            raise RequestError(f"--better '{text}' is not known", cure="lower, higher, or METRIC=higher")
+            raise RequestError(
+                f"--better: '{text}' is not a direction", cure="write lower, higher, or METRIC=higher"
+            )
     return out
 
 
-def _limit(text: str) -> float:
-    try:
-        number = float(text.removesuffix("%"))
-    except ValueError as error:
-        raise RequestError(f"--threshold '{text}' is not a number", cure="write it as '5%'") from error
-    if not text.endswith("%"):
-        raise RequestError(f"--threshold '{text}' has no unit", cure=f"write '{text}%': percent of the base")
+def _threshold(text: str) -> float:
+    """Return a threshold such as '5%' as a fraction. Raises RequestError."""
+    number = compare_inputs.parse_percentage("--threshold", text)
     if not 0 <= number < math.inf:
-        raise RequestError(f"--threshold '{text}' must be zero or more")
-    return number / 100
+        raise RequestError(f"--threshold: '{text}' is negative or infinite", cure="write for example '5%'")
+    return number

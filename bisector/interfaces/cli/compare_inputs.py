@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bisector.errors import PerfbisectError, RequestError
+from bisector.errors import PerfbisectError, RequestError, nearest
 from bisector.interfaces.cli import options
 from bisector.model.records import Direction, Metric
 from bisector.report import kernel_differences
@@ -34,12 +34,10 @@ def read_columns(wanted: Sequence[str], bisection: str | None) -> tuple[list[Col
     """
     places = [_split(argument) for argument in wanted]
     if len(places) == 2 and places[0] == places[1]:
-        if places[0][2] == "-":
-            raise RequestError("standard input can be read only once", cure="write it to a file first")
+        refuse_two_inputs([place for _, _, place in places])
         pairs = [halves(s) for s in _read(places[0][2], bisection)]
         return [[p[0] for p in pairs], [p[1] for p in pairs]], True
-    if sum(place == "-" for _, _, place in places) > 1:
-        raise RequestError("standard input can be read only once", cure="write it to a file first")
+    refuse_two_inputs([place for _, _, place in places])
     by_label: dict[str, Column] = {}
     labels = _labels(places)
     found = [_read(place, bisection) for _, _, place in places]
@@ -88,10 +86,35 @@ def with_directions(found: list[Column], better: Mapping[str, Direction], unit: 
     known = {name for column in found for s in column for name in s.series}
     for name in better:
         if name and name not in known:
-            raise RequestError(
-                f"--better: there is no metric '{name}'", details=f"there are: {', '.join(known)}"
-            )
+            raise unknown_metric("--better", name, sorted(known))
     return [[replace(s, series={n: told(n, x) for n, x in s.series.items()}) for s in c] for c in found]
+
+
+def unknown_metric(option: str, name: str, known: Iterable[str]) -> RequestError:
+    """Return the refusal of a metric that nothing has measured."""
+    names = list(known)
+    return RequestError(
+        f"{option}: there is no metric '{name}'{nearest(name, names)}",
+        details=f"metrics measured: {', '.join(names) or 'none'}",
+    )
+
+
+def refuse_two_inputs(places: Sequence[str]) -> None:
+    """Raise RequestError where several arguments are '-'."""
+    if places.count("-") > 1:
+        raise RequestError("standard input can be read only once", cure="write it to a file first")
+
+
+def parse_percentage(option: str, text: str) -> float:
+    """Return '5%' as 0.05. Raises RequestError naming the option."""
+    number = text.removesuffix("%")
+    try:
+        value = float(number) / 100
+    except ValueError as error:
+        raise RequestError(f"{option}: '{text}' is not a number", cure="write for example '5%'") from error
+    if number == text:
+        raise RequestError(f"{option}: '{text}' has no unit", cure=f"write '{text}%'")
+    return value
 
 
 def _split(argument: str) -> tuple[str | None, str | None, str]:

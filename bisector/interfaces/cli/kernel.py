@@ -243,7 +243,7 @@ def gc(
     from bisector.interfaces.cli import kernel_services
 
     if keep < 0:
-        raise RequestError(f"--keep {keep:g}: there is no negative disk space")
+        raise RequestError(f"--keep {keep:g} is negative", cure="give gigabytes, or --all")
     freed, kept = kernel_services.collect_kernels(options.settings(), 0 if everything else int(keep * 1e9))
     needed = f"; {kept} belong to unfinished bisections and stay" if kept else ""
     print(f"freed {freed / 1e6:.0f} MB{needed}")

@@ -26,15 +26,15 @@ def find_bisection(settings: Settings, wanted: str | None) -> Stored:
     if wanted is None:
         everything = store.list()
         if not everything:
-            raise RequestError(
-                "there is no bisection yet", cure="perfbisect start --good A --bad B --workload W makes one"
-            )
+            raise RequestError("there is no bisection yet", cure="'perfbisect start' begins one")
         return everything[0]
     matching = [s for s in store.list() if s.id.startswith(wanted)]
     exact = [s for s in matching if s.id == wanted]
     if len(exact or matching) > 1:
         raise RequestError(
-            f"'{wanted}' is the beginning of several bisections", details="\n".join(s.id for s in matching)
+            f"'{wanted}' is the beginning of several bisections",
+            details="\n".join(s.id for s in matching),
+            cure="write more of the id",
         )
     return (exact or matching or [store.load(wanted)])[0]
 
@@ -114,7 +114,10 @@ def commit_index(settings: Settings, material: Material, rev: str) -> int:
         return matching[0]
     sha = services.source(settings, str(material.request["repo"])).resolve(rev)
     if sha not in material.graph.shas:
-        raise RequestError(f"{rev} ({sha[:12]}) is not part of the bisection {material.id}")
+        raise RequestError(
+            f"{rev} ({sha[:12]}) is not in the range of the bisection {material.id}",
+            cure=f"'perfbisect show {material.id}' lists the commits tested",
+        )
     return material.graph.shas.index(sha)
 
 

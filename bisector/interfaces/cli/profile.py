@@ -65,8 +65,7 @@ def profile(
     from bisector.report.profiles import json_profile, profile_table
 
     share = _share(least)
-    if a == b == "-":
-        raise RequestError("standard input can be read only once", cure="write it to a file first")
+    compare_inputs.refuse_two_inputs([a, b])
     sides = [_named(_read(place), label) for label, place in (_split(a), _split(b))]
     if sides[0].name == sides[1].name:
         sides = [replace(p, name=place) for p, (_, place) in zip(sides, (_split(a), _split(b)), strict=True)]
@@ -79,9 +78,8 @@ def profile(
     found = beside(sides[0], sides[1], sorted(touched))
     if (tree or flame) and not (sides[0].stacks and sides[1].stacks):
         raise RequestError(
-            "trees and flame graphs need call chains, which "
-            + " and ".join(p.name for p in sides if not p.stacks)
-            + (" have not" if not any(p.stacks for p in sides) else " has not"),
+            f"{' and '.join(p.name for p in sides if not p.stacks)}: no call chains, "
+            "which trees and flame graphs need",
             cure="record with 'perf record -g'",
         )
     trees = [
@@ -137,13 +135,10 @@ def _comparable(a: Profile, b: Profile) -> bool:
 
 
 def _share(text: str) -> float:
-    try:
-        value = float(text.removesuffix("%"))
-    except ValueError as error:
-        raise RequestError(f"--least '{text}' is not a number", cure="write it as '0.1%'") from error
-    if not text.endswith("%") or not 0 <= value <= 100:
-        raise RequestError(f"--least '{text}' must be a percentage from 0% to 100%", cure="such as 0.1%")
-    return value / 100
+    value = compare_inputs.parse_percentage("--least", text)
+    if not 0 <= value <= 1:
+        raise RequestError(f"--least: '{text}' is not between 0% and 100%", cure="write for example '0.1%'")
+    return value
 
 
 def _touched(repo: Path | None, commit: str) -> frozenset[str]:
@@ -162,4 +157,4 @@ def _write(path: Path, a: Profile, b: Profile, touched: frozenset[str]) -> None:
     try:
         path.write_text(flame_graph.render(a, b, touched), encoding="utf-8")
     except OSError as error:
-        raise RequestError(f"{path}: cannot be written", details=str(error)) from error
+        raise RequestError(f"{path}: cannot be written: {error.strerror}") from error

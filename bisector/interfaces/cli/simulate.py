@@ -9,20 +9,22 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
-from bisector.errors import RequestError
-from bisector.schemas.noise_kinds import DRIFT_KINDS, NOISE_KINDS
+from bisector.errors import RequestError, nearest
+from bisector.model.records import Direction, TestbedClock
+from bisector.schemas.noise_kinds import DRIFT_KINDS, NOISE_KINDS, DriftKind, NoiseKind
 
 if TYPE_CHECKING:
     from bisector.simulation import Report, Share, Spread
 
-_QUIET_SECONDS = 2.0
-"""Shorter waits need no progress."""
-_LINE_SECONDS = 10.0
-"""Between two progress lines where the output is not a terminal."""
+_SECONDS_BEFORE_PROGRESS = 2.0
+"""A shorter simulation shows no progress."""
+
+_SECONDS_BETWEEN_LINES = 10.0
+"""Between two progress lines where stderr is not a terminal."""
 
 
 def _listed(kinds: Mapping[str, str]) -> str:
@@ -62,7 +64,8 @@ def register(app: typer.Typer) -> None:
 def command(
     commits: Annotated[int, typer.Option(help="Candidates in the history.")] = 128,
     history: Annotated[
-        str, typer.Option(help="linear, or branched: merges, and branches without good.")
+        Literal["linear", "branched"],
+        typer.Option(help="Branched: with merges, and with branches that lack the good end."),
     ] = "linear",
     repo: Annotated[Path | None, typer.Option(help="Use the graph of this repository.")] = None,
     good: Annotated[str, typer.Option(help="With --repo: the good end.")] = "",
@@ -78,7 +81,7 @@ def command(
     run_noise: Annotated[float, typer.Option(help="Spread of the runs of one boot.")] = 1.0,
     boot_noise: Annotated[float, typer.Option(help="Spread between boots of one build.")] = 0.0,
     build_noise: Annotated[float, typer.Option(help="Spread between binaries: code and data layout.")] = 0.0,
-    noise: Annotated[str, typer.Option(help="Kind of run noise, see above.")] = "gauss",
+    noise: Annotated[NoiseKind, typer.Option(metavar="KIND", help="Kind of run noise, see above.")] = "gauss",
     drift: Annotated[str, typer.Option(help="KIND or KIND:SIZE, see above.")] = "none",
     background: Annotated[
         float,
@@ -96,9 +99,10 @@ def command(
         int, typer.Option(help="Machines that measure at once (one builder serves them).")
     ] = 1,
     testbed_spread: Annotated[float, typer.Option(help="Spread of the levels of the testbeds.")] = 1.0,
-    better: Annotated[str, typer.Option(help="Which way the metric is better: lower or higher.")] = "lower",
+    better: Annotated[Direction, typer.Option(help="Which way the metric is better.")] = "lower",
     clock: Annotated[
-        str, typer.Option(help="wall, or instructions: repetition k against repetition k.")
+        TestbedClock,
+        typer.Option(help="Instructions: repetition k is compared with repetition k."),
     ] = "wall",
     scan: Annotated[bool, typer.Option("--scan", help="Search even where the ends do not differ.")] = False,
     max_cost: Annotated[
@@ -114,7 +118,7 @@ def command(
     ] = None,
     trials: Annotated[int, typer.Option(help="Histories to draw.")] = 100,
     seed: Annotated[int, typer.Option(help="The same seed gives the same result.")] = 1,
-    jobs: Annotated[int, typer.Option(help="Processes. [default: all cores]")] = 0,
+    jobs: Annotated[int, typer.Option(help="Processes. [default: all cores]", show_default=False)] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON; its schema: --schema.")] = False,
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the JSON schema of --json and stop.")
@@ -127,11 +131,13 @@ def command(
         print(json.dumps(sim.Report.model_json_schema(mode="serialization"), indent=2))
         return
     if effect is not None and culprits:
-        raise RequestError("--effect and --culprits both say what the culprits are", cure="give one of them")
+        raise RequestError("--effect and --culprits both name the culprits", cure="give one of them")
     if bool(repo) != bool(good and bad):
-        raise RequestError("a real history needs --repo, --good and --bad together")
+        raise RequestError(
+            "a real history needs --repo, --good and --bad together", cure="give all three, or none"
+        )
     if repo and history != "linear":
-        raise RequestError("--repo and --history both say what the history is", cure="give one of them")
+        raise RequestError("--repo and --history both name the history", cure="give one of them")
     who = sim.parse_culprits(culprits) if culprits else (sim.Culprit(2.0 if effect is None else effect),)
     graph = None
     if repo:
@@ -140,28 +146,28 @@ def command(
         graph = real_graph(repo, good, bad)
     # the scenario without a lab knows the threshold, which is the default size of drift and fork offsets
     limit = sim.Scenario(commits=commits, graph=graph, culprits=who, threshold=threshold).limit
-    kind, _, size = drift.partition(":")
+    drift_kind, drift_size = _parse_drift(drift)
     lab = sim.LabModel(
         run_noise=run_noise,
         boot_noise=boot_noise,
         build_noise=build_noise,
-        noise=_choice("--noise", noise, tuple(NOISE_KINDS)),
-        drift=_choice("--drift", kind, tuple(DRIFT_KINDS)),
-        drift_size=_number("--drift", size) if size else limit,
+        noise=noise,
+        drift=drift_kind,
+        drift_size=limit if drift_size is None else drift_size,
         background=background,
         fork_offset=limit if fork_offset is None else fork_offset,
         untestable=sim.parse_probability(untestable),
         broken=broken_stretch,
         inert=sim.parse_probability(same_binary),
         testbed_spread=testbed_spread,
-        better=_choice("--better", better, ("lower", "higher")),
-        clock=_choice("--clock", clock, ("wall", "instructions")),
+        better=better,
+        clock=clock,
         samples=sim.read_samples(samples) if samples else (),
         **sim.parse_costs(cost),
     )
     scenario = sim.Scenario(
         commits=commits,
-        history=_choice("--history", history, ("linear", "branched")),
+        history=history,
         graph=graph,
         culprits=who,
         threshold=threshold,
@@ -173,10 +179,10 @@ def command(
     )
     summary = sim.simulate(scenario, trials, seed, jobs=jobs or os.cpu_count() or 1, progress=_progress())
     report = sim.Report(seed=seed, scenario=scenario.describe(), **summary.model_dump())
-    print(report.model_dump_json(indent=2) if as_json else text(report))
+    print(report.model_dump_json(indent=2) if as_json else report_text(report))
 
 
-def text(report: Report) -> str:
+def report_text(report: Report) -> str:
     """Return the report for people: what came out, what it cost, and what that means."""
     n = report.trials
     rows = [
@@ -221,17 +227,23 @@ def _share(share: Share) -> str:
     return f"{percent[0]}  (95% interval {percent[1]} to {percent[2]})"
 
 
-def _choice(option: str, value: str, known: tuple[str, ...]) -> Any:  # noqa: ANN401 - a Literal of its caller
-    if value not in known:
-        raise RequestError(f"{option} '{value}' is not known", cure=f"one of {', '.join(known)}")
-    return value
-
-
-def _number(option: str, value: str) -> float:
+def _parse_drift(text: str) -> tuple[DriftKind, float | None]:
+    """Read 'KIND' or 'KIND:SIZE'; a size in percent, None where it is left out. Raises RequestError."""
+    name, colon, size = text.partition(":")
+    for kind in get_args(DriftKind):
+        if kind == name:
+            break
+    else:
+        raise RequestError(
+            f"--drift: there is no drift '{name}'{nearest(name, DRIFT_KINDS)}",
+            cure=f"write one of {', '.join(DRIFT_KINDS)}",
+        )
     try:
-        return float(value)
+        return kind, float(size) if colon else None
     except ValueError as error:
-        raise RequestError(f"{option}: '{value}' is not a number", cure="such as linear:0.5") from error
+        raise RequestError(
+            f"--drift: '{size}' is not a number", cure="write for example linear:0.5"
+        ) from error
 
 
 def _progress() -> Callable[[int, int], None]:
@@ -244,7 +256,7 @@ def _progress() -> Callable[[int, int], None]:
         if done == of:
             if told[0] and terminal:
                 print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-        elif spent > _QUIET_SECONDS and (terminal or spent - told[0] > _LINE_SECONDS):
+        elif spent > _SECONDS_BEFORE_PROGRESS and (terminal or spent - told[0] > _SECONDS_BETWEEN_LINES):
             told[0] = spent
             line = f"simulated {done} of {of} trials, about {spent / done * (of - done):.0f} s to go"
             print(

@@ -15,11 +15,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from bisector.errors import RequestError
+from bisector.errors import RequestError, nearest
 from bisector.resources import resource
 from bisector.schemas.kernel.base_config import base_config
 from bisector.schemas.kernel.release import Release, ReleaseRange
-from bisector.schemas.loading import load_toml, nearest
+from bisector.schemas.loading import load_toml
 
 AUTO = "auto"
 """In place of a recipe's name: the youngest of those that offer themselves and cover all commits."""

@@ -14,9 +14,9 @@ from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from bisector.errors import RequestError, SourceFailed
+from bisector.errors import RequestError, SourceFailed, nearest
 from bisector.schemas.kernel.release import NamedRow, Release, load_table
-from bisector.schemas.loading import Spec, nearest
+from bisector.schemas.loading import Spec
 
 Driver = Literal["tuxmake", "make"]
 

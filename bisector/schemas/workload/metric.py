@@ -6,8 +6,9 @@ import re
 
 from pydantic import Field, ValidationInfo, field_validator
 
+from bisector.errors import nearest
 from bisector.model.records import Direction, Metric, TestbedClock, Threshold
-from bisector.schemas.loading import Spec, nearest
+from bisector.schemas.loading import Spec
 
 _THRESHOLD = re.compile(r"\s*(?P<value>[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)\s*(?P<unit>\S.*?)?\s*")
 _RATIO = re.compile(r"(?P<over>[A-Za-z][\w.-]*)\s*/\s*(?P<under>[A-Za-z][\w.-]*)")

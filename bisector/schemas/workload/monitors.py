@@ -12,10 +12,10 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError, field_validator
 
-from bisector.errors import RequestError
+from bisector.errors import RequestError, nearest
 from bisector.model.records import TestbedClock
 from bisector.ports import Userspace
-from bisector.schemas.loading import Spec, nearest, refusal
+from bisector.schemas.loading import Spec, refusal
 
 PERF_PACKAGE = "linux-perf"
 """The Debian package that brings perf; a guest gets an image with it."""
@@ -122,7 +122,7 @@ class Monitors(Spec):
             if key is None or not items:
                 raise RequestError(
                     f"--monitor {text}: "
-                    + (f"'{name}' takes nothing" if key is None else "nothing follows '='"),
+                    + (f"'{name}' takes no list" if key is None else "nothing follows '='"),
                     cure=f"write --monitor {name}",
                 )
             given: Any = items if key == "frequency" else tuple(items.split(","))

@@ -41,7 +41,7 @@ def write_template(name: str, parent: Path) -> Path:
     """Write a workload that runs as it is into a new folder; return the folder. Raises RequestError."""
     if not re.fullmatch(r"[a-z0-9][a-z0-9._-]*", name):
         raise RequestError(
-            f"'{name}' is no name for a workload", cure="use small letters, digits, '.', '_' and '-'"
+            f"'{name}' is not a name for a workload", cure="use small letters, digits, '.', '_' and '-'"
         )
     folder = parent / name
     try:
@@ -53,7 +53,7 @@ def write_template(name: str, parent: Path) -> Path:
         script.chmod(0o755)
         (folder / "samples").mkdir()
     except FileExistsError as error:
-        raise RequestError(f"{folder} is there already", cure="choose another name or folder") from error
+        raise RequestError(f"{folder} exists already", cure="choose another name or folder") from error
     except OSError as error:
         raise RequestError(f"cannot write {folder}: {error.strerror}") from error
     return folder

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from bisector.errors import RequestError
+from bisector.errors import RequestError, nearest
 from bisector.model.records import Metric, TestbedClock
 from bisector.ports import Userspace
 from bisector.resources import resource
-from bisector.schemas.loading import load_yaml, nearest, refusal
+from bisector.schemas.loading import load_yaml, refusal
 from bisector.schemas.workload.manifest import WorkloadManifest
 from bisector.schemas.workload.metric import MetricManifest
 

@@ -1,4 +1,4 @@
-"""`perfbisect simulate` and `perfbisect calibrate` as a user calls them."""
+"""`perfbisect simulate` as a user calls it; what it refuses is in tests/golden/test_cli_errors.py."""
 
 import json
 from pathlib import Path
@@ -6,8 +6,6 @@ from pathlib import Path
 import pytest
 
 from bisector.interfaces.cli import run
-from bisector.interfaces.cli.calibrate import data, text
-from bisector.stats.aa_analysis import Boot, calibrate
 
 SMALL = ["simulate", "--commits", "4", "--run-noise", "0.1", "--trials", "3", "--jobs", "1"]
 
@@ -60,54 +58,3 @@ def test_every_option_is_understood(capsys: pytest.CaptureFixture[str], tmp_path
         run([*SMALL[:1], "--commits", "6", "--trials", "1", *options.split(), "--samples", str(samples)]) == 0
     )
     assert "1 simulated" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ("--effect 0", "needs a threshold"),
-        ("--effect 2 --culprits 1:2", "--effect and --culprits"),
-        ("--culprits 9:2", "there is no commit 9"),
-        ("--culprits nonsense", "not POS:EFFECT"),
-        ("--noise pink", "--noise 'pink'"),
-        ("--drift sideways", "--drift 'sideways'"),
-        ("--drift walk:far", "'far' is not a number"),
-        ("--cost build=free", "cost 'build=free'"),
-        ("--untestable 2", "untestable is 2"),
-        ("--alpha 0.5", "alpha is 0.5"),
-        ("--trials 0", "0 trials"),
-        ("--run-noise nan", "run-noise is nan"),
-        ("--threshold -1", "threshold is -1"),
-        ("--samples nowhere.json", "nowhere.json"),
-        ("--commits 0", "a history of 0 commits cannot be"),
-        ("--repo . --good a --bad b --history branched", "both say what the history is"),
-        ("--repo .", "--repo, --good and --bad together"),
-    ],
-)
-def test_wrong_requests_end_with_1_and_say_what_would_be_right(
-    options: str, words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run([*SMALL, *options.split()]) == 1
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert words in shown.err
-
-
-def test_a_calibration_is_shown_with_its_warnings(tmp_path: Path) -> None:
-    import numpy as np
-
-    random = np.random.default_rng(1)
-    boots = [
-        Boot("t", tuple(random.normal(100 + random.normal(), 1, 10)), tuple(range(60 * b, 60 * b + 10)))
-        for b in range(5)
-    ]
-    result = calibrate(boots, random)
-    shown = text(result, tmp_path / "kept.json")
-    assert "need >= 6" in shown
-    assert "runs a boot" in shown
-    assert json.loads(json.dumps(data(result)))["boots"] == 5
-
-
-def test_calibrate_refuses_what_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["calibrate", "--workload", "pipe-test", "--boots", "1"]) == 1
-    assert "at least two boots" in capsys.readouterr().err

@@ -60,11 +60,11 @@ def test_the_command_line_adds_to_the_manifest_and_replaces_lists() -> None:
     ("word", "told"),
     [
         ("perfstat", "no monitor 'perfstat'; did you mean 'perf-stat'?"),
-        ("dmesg=x", "'dmesg' takes nothing"),
+        ("dmesg=x", "'dmesg' takes no list"),
         ("proc=", "nothing follows '='"),
         ("proc=/etc/shadow", "must be a path below /proc/ or /sys/"),
         ("proc=/proc/../etc/shadow", "must be a path below /proc/ or /sys/"),
-        ("perf-record=often", "valid integer"),
+        ("perf-record=often", "a whole number"),
     ],
 )
 def test_what_cannot_be_asked_for(word: str, told: str) -> None:

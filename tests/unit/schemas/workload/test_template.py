@@ -37,7 +37,7 @@ def test_names_that_cannot_be(tmp_path: Path, name: str) -> None:
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
     write_template("mine", tmp_path)
-    with pytest.raises(RequestError, match="is there already"):
+    with pytest.raises(RequestError, match="exists already"):
         write_template("mine", tmp_path)
 
 
