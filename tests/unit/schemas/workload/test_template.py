@@ -31,7 +31,7 @@ def test_a_sample_without_the_metric_and_a_failing_run_are_mistakes(tmp_path: Pa
 
 @pytest.mark.parametrize("name", ["Mine", "../mine", "", "-x"])
 def test_names_that_cannot_be(tmp_path: Path, name: str) -> None:
-    with pytest.raises(RequestError, match="no name for a workload"):
+    with pytest.raises(RequestError, match="not a name for a workload"):
         write_template(name, tmp_path)
 
 
