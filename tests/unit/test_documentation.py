@@ -1,0 +1,81 @@
+"""The pages for contributors are true: paths, modules, make targets and layers that they name exist."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ("README.md", "CONTRIBUTING.md", "docs/architecture.md", "tests/README.md", "tests/bench/README.md")
+TOP = {path.name for path in ROOT.iterdir()}
+FILE = re.compile(r"^[\w./-]+\.(?:py|md|toml|c|yml|yaml)$")
+
+
+def _named_paths(page: str) -> list[str]:
+    """Return the paths that a page names in backticks or in a diagram, without those that have a NAME."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    diagrams = "\n".join(re.findall(r"^```\w*\n(.*?)^```$", text, re.M | re.S))
+    words = re.findall(r"`([^`\n]+)`", text) + re.findall(r"[\w/]+/\w+\.py", diagrams)
+    paths = [word for word in words if "/" in word and (FILE.match(word) or word.split("/")[0] in TOP)]
+    return [path for path in paths if "NAME" not in path and " " not in path]
+
+
+def _exists(page: str, path: str) -> bool:
+    """Return whether it exists from the top, beside the page, or in the package (as diagrams say it)."""
+    return any((folder / path).exists() for folder in (ROOT, (ROOT / page).parent, ROOT / "bisector"))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_paths_exist(page: str) -> None:
+    named = _named_paths(page)
+    assert named, "the page names paths, and this test reads them"
+    assert [path for path in named if not _exists(page, path)] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_make_targets_exist(page: str) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
+    named = set(re.findall(r"(?:^    |`)make ([a-z-]+)", (ROOT / page).read_text(encoding="utf-8"), re.M))
+    assert named <= targets
+
+
+def test_benchmarks_are_modules() -> None:
+    text = (ROOT / "tests/bench/README.md").read_text(encoding="utf-8")
+    modules = re.findall(r"python -m ([\w.]+)", text)
+    files = {path.stem for path in (ROOT / "tests/bench").glob("*.py")}
+    assert {module.removeprefix("tests.bench.") for module in modules} == files
+
+
+def test_layers_are_those_of_the_import_contract() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    contracts = settings["tool"]["importlinter"]["contracts"]
+    layers = next(c["layers"] for c in contracts if c.get("containers") == ["bisector"])
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```layers\n(.*?)^```$", text, re.M | re.S)
+    assert [re.split(r"\s{2,}", line)[0] for line in block.splitlines()] == layers
+
+
+def test_pre_commit_runs_what_make_check_runs() -> None:
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"][0][
+        "hooks"
+    ]
+    recipe = re.search(r"^check:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
+    assert recipe is not None
+    lines = [line.strip("\t@").replace("$(BIN)", ".venv/bin") for line in recipe[1].splitlines()]
+    assert [hook["entry"] for hook in hooks] == lines
+    assert not any(hook["pass_filenames"] for hook in hooks)
+
+
+def test_words_of_the_code_exist() -> None:
+    """What CONTRIBUTING.md names inside files is there."""
+    for file, word in (
+        ("bisector/ports.py", "class Testbed"),
+        ("bisector/schemas/lab.py", "TestbedKind = "),
+        ("bisector/app/wiring.py", "def testbed"),
+        ("bisector/interfaces/cli/start.py", "def register"),
+    ):
+        assert word in (ROOT / file).read_text(encoding="utf-8"), f"{word} in {file}"
