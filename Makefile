@@ -95,5 +95,5 @@ lock:  ## write the lock files of .setup anew (needs uv); LOCK=--upgrade for the
 	$(COMPILE) $(LOCK) --no-deps --group pyproject.toml:libvirt -o .setup/libvirt.txt
 
 clean:  ## remove .venv and what the tools left; builds, images and bisections stay (perfbisect doctor shows where)
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
 	find bisector tests -name __pycache__ -type d -prune -exec rm -rf {} +
