@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from bisector.schemas.loading import Spec
+from bisector.schemas.loading import Spec, matching
 
 
 def _on_off(value: object) -> object:
@@ -17,15 +17,16 @@ def _on_off(value: object) -> object:
 Switch = Annotated[Literal["on", "off"], BeforeValidator(_on_off)]
 Off = Annotated[Literal["off"], BeforeValidator(_on_off)]
 
-CPUS = r"^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$"
-"""A list of CPUs: '0', '0-3', '0,2-3'."""
+CpuList = Annotated[
+    str, matching(r"[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*", "a list of CPUs: '0', '0-3' or '0,2-3'")
+]
 
 
 class HostSettings(Spec):
     """Settings of a machine; None leaves one as it is. All are put back when a boot is left."""
 
-    governor: str | None = Field(
-        default=None, pattern=r"^[a-z_]+$", description="of the CPUs' frequency: 'performance', ..."
+    governor: Annotated[str, matching(r"[a-z_]+", "small letters and '_'")] | None = Field(
+        default=None, description="of the CPUs' frequency: 'performance', ..."
     )
     turbo: Switch | None = Field(default=None, description="frequencies above the nominal one")
     cstates: Switch | None = Field(default=None, description="idle states deeper than the first one")
@@ -36,7 +37,7 @@ class HostSettings(Spec):
     )
     aslr: Switch | None = Field(default=None, description="address space randomisation of programs")
     kaslr: Off | None = Field(default=None, description="of the kernel: 'nokaslr' on its command line")
-    irqs: str | None = Field(default=None, pattern=CPUS, description="the CPUs that take interrupts")
+    irqs: CpuList | None = Field(default=None, description="the CPUs that take interrupts")
     swap: Off | None = None
     timers: Off | None = Field(default=None, description="systemd's timers and cron's daemons")
     caches: Literal["dropped"] | None = Field(default=None, description="before the first run of a boot")

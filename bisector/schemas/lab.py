@@ -70,7 +70,7 @@ class TestbedVariables(Spec):
     @model_validator(mode="after")
     def _fits(self) -> TestbedVariables:
         if self.block_device and not self.block_device.startswith("/dev/"):
-            raise ValueError("perfbisect_block_device is a path below /dev, better /dev/disk/by-id/...")
+            raise ValueError("perfbisect_block_device must be a path below /dev, better /dev/disk/by-id/...")
         if self.block_device and self.kind == "libvirt":
             raise ValueError("a libvirt guest gets a disk of its own; leave perfbisect_block_device out")
         if self.kind == "libvirt" and self.boot_method not in (None, "direct"):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from bisector.errors import RequestError, nearest
 
@@ -48,6 +48,18 @@ class Spec(BaseModel):
 
 
 S = TypeVar("S", bound=Spec)
+
+
+def matching(pattern: str, meaning: str) -> AfterValidator:
+    """Return a check that a text matches a regular expression. meaning: what messages say it must be."""
+    expression = re.compile(pattern)
+
+    def check(value: str) -> str:
+        if expression.fullmatch(value) is None:
+            raise ValueError(f"must be {meaning}")
+        return value
+
+    return AfterValidator(check)
 
 
 def load_yaml(path: Path, model: type[S]) -> S:
@@ -183,7 +195,8 @@ def _problem(
     message = re.sub(r"^(Input|String|Tuple|List|Dictionary) should", "must", message)
     given = error.get("input")
     text = "" if isinstance(given, dict | list | tuple) else repr(given)
-    got = f" (got {text})" if key and text and len(text) <= _LONGEST_VALUE else ""
+    named = error["type"] == "value_error" and str(given) in message
+    got = f" (got {text})" if key and text and len(text) <= _LONGEST_VALUE and not named else ""
     return f"{label(key)}: {message}{got}" if key else message
 
 

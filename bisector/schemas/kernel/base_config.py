@@ -48,7 +48,7 @@ def base_config(base: str, configs: Path, where: object) -> str:
     lines = [line for line in map(str.strip, text.splitlines()) if _LINE.fullmatch(line)]
     if not lines:
         raise RequestError(
-            f"{where}: the base {file} holds no option",
+            f"{where}: the base {file} contains no option",
             cure="give a kernel's .config: lines as CONFIG_NAME=y",
         )
     return "".join(f"{line}\n" for line in lines)
@@ -60,7 +60,7 @@ def _running(where: object) -> Path:
         if file.exists():
             return file
     raise RequestError(
-        f"{where}: this machine does not tell how its kernel was configured",
-        details=f"there is neither {_PROC} nor {boot}",
+        f"{where}: the configuration of this machine's kernel is not to be found",
+        details=f"neither {_PROC} nor {boot} exists",
         cure="give a .config file as base",
     )

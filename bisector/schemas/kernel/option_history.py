@@ -10,19 +10,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from bisector.schemas.kernel.release import NamedRow, Release, load_table
-from bisector.schemas.loading import Spec
+from bisector.schemas.loading import Spec, matching
+
+OptionName = Annotated[str, matching(r"[A-Za-z0-9_]+", "the name of an option, without CONFIG_")]
 
 
 class OptionRow(NamedRow):
     """One option. Outside of its range it may be missing, and nobody is blamed for it."""
 
-    name: str = Field(pattern=r"^[A-Za-z0-9_]+$", description="without CONFIG_")
+    name: OptionName
     arch: tuple[str, ...] = Field(default=(), description="where it exists; empty: everywhere")
-    was: str = Field(default="", pattern=r"^[A-Za-z0-9_]*$", description="its name before `since`")
+    was: OptionName | Literal[""] = Field(default="", description="its name before `since`")
     why: str = ""
 
 

@@ -251,4 +251,5 @@ def _no_contradiction(options: Sequence[Option], path: Path) -> None:
             raise RequestError(
                 f"{path}: the fragments '{first.fragment}' and '{option.fragment}' contradict each other",
                 details=f"{first.line} ({first.fragment})\n{option.line} ({option.fragment})",
+                cure="leave the option to one of them",
             )

@@ -10,13 +10,13 @@ import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from bisector.errors import RequestError, SourceFailed, nearest
 from bisector.schemas.kernel.release import NamedRow, Release, load_table
-from bisector.schemas.loading import Spec
+from bisector.schemas.loading import Spec, matching
 
 Driver = Literal["tuxmake", "make"]
 
@@ -25,14 +25,14 @@ class Archive(Spec):
     """A toolchain as one file of the mirror that the settings name (`toolchain_mirror`)."""
 
     file: str = Field(min_length=1, description="its path below the mirror: .tar, .tar.gz, .tar.xz, .tar.bz2")
-    sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="of the file")
+    sha256: Annotated[str, matching(r"[0-9a-f]{64}", "64 hex digits")] = Field(description="of the file")
     bin: str = Field(default="bin", description="the folder in it that holds the programs")
 
     @field_validator("file", "bin")
     @classmethod
     def _below(cls, value: str) -> str:
         if value.startswith("/") or ".." in value.split("/"):
-            raise ValueError(f"'{value}' must be a path below, without '..'")
+            raise ValueError(f"'{value}' must be a relative path without '..'")
         return value
 
 
@@ -53,8 +53,8 @@ class Toolchain(NamedRow):
     cross: str = Field(
         default="", description="prefix of the binutils of another architecture (CROSS_COMPILE)"
     )
-    pretend: str = Field(
-        default="", pattern=r"^(\d+\.\d+\.\d+)?$", description="the version of gcc that headers are told"
+    pretend: Annotated[str, matching(r"(\d+\.\d+\.\d+)?", "a version such as 4.4.7")] = Field(
+        default="", description="the version of gcc that headers are told"
     )
     before_flags: tuple[str, ...] = Field(
         default=(), description="before the tree's own arguments, which win"

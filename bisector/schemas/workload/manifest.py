@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from bisector.model.records import TestbedClock
 from bisector.ports import Userspace
-from bisector.schemas.loading import Spec
+from bisector.schemas.loading import Spec, matching
 from bisector.schemas.workload.metric import MetricManifest, check_pattern, check_ratio
 from bisector.schemas.workload.monitors import Monitors, monitors_by_name
 from bisector.schemas.workload.parameter_matrix import (
@@ -27,13 +27,19 @@ from bisector.schemas.workload.requirements import Environment, Requirements
 
 ParseKind = Literal["key-value", "time", "json", "regex", "results"]
 
-_NAME = r"^[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)?$"
+WorkloadName = Annotated[
+    str,
+    matching(
+        r"[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)?",
+        "small letters, digits, '.', '_' and '-'",
+    ),
+]
 
 
 class WorkloadManifest(Spec):
     """The file `workload.yaml`."""
 
-    name: str = Field(pattern=_NAME)
+    name: WorkloadName
     description: str = Field(min_length=1)
     metrics: tuple[MetricManifest, ...] = Field(min_length=1)
     run: tuple[str, ...] = Field(
@@ -132,7 +138,7 @@ class WorkloadManifest(Spec):
             if unknown:
                 known = ", ".join(self.parameters) or "there are none"
                 raise ValueError(
-                    f"'{{{min(unknown)}}}' in '{command[0]} ...' is no parameter (known: {known})"
+                    f"'{{{min(unknown)}}}' in '{command[0]} ...' is not a parameter (known: {known})"
                 )
         for command in (*self.setup, *self.cleanup, self.requires.programs):
             varied = placeholders(command) & {n for n, v in self.parameters.items() if len(v) > 1}
@@ -186,7 +192,7 @@ class WorkloadManifest(Spec):
     @model_validator(mode="after")
     def _results_can_be_had(self) -> WorkloadManifest:
         if self.results and "initramfs" in self.userspaces:
-            raise ValueError("'results' are brought home over SSH, which an 'initramfs' has not")
+            raise ValueError("'results' are fetched over SSH, which an 'initramfs' does not have")
         if self.parse == "results" and not self.results:
             raise ValueError("'parse: results' needs 'results': the file or folder that a run leaves")
         if self.parse == "results" and len(self.points()) > 1:
@@ -218,7 +224,7 @@ class WorkloadManifest(Spec):
 
 def _values(name: object, given: object) -> list[str]:
     if name == BLOCK_DEVICE:
-        raise ValueError(f"'{BLOCK_DEVICE}' is no parameter: it stands for the path of a scratch disk")
+        raise ValueError(f"'{BLOCK_DEVICE}' is not a parameter: it stands for the path of a scratch disk")
     if not re.fullmatch(r"[a-z][a-z0-9_]*", str(name)):
         raise ValueError(f"the parameter '{name}' needs a name of small letters, digits and '_'")
     listed = given if isinstance(given, list) else [given]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import Annotated
 
 from pydantic import Field, ValidationInfo, field_validator
 
 from bisector.errors import nearest
 from bisector.model.records import Direction, Metric, TestbedClock, Threshold
-from bisector.schemas.loading import Spec
+from bisector.schemas.loading import Spec, matching
 
 _THRESHOLD = re.compile(r"\s*(?P<value>[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)\s*(?P<unit>\S.*?)?\s*")
 _RATIO = re.compile(r"(?P<over>[A-Za-z][\w.-]*)\s*/\s*(?P<under>[A-Za-z][\w.-]*)")
@@ -17,7 +18,7 @@ _RATIO = re.compile(r"(?P<over>[A-Za-z][\w.-]*)\s*/\s*(?P<under>[A-Za-z][\w.-]*)
 class MetricManifest(Spec):
     """One number that a run gives."""
 
-    name: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]*$")
+    name: Annotated[str, matching(r"[A-Za-z][A-Za-z0-9_.-]*", "letters, digits, '.', '_' and '-'")]
     unit: str = Field(min_length=1, description="as the workload prints it: 's', 'ops/s', ...")
     better: Direction
     threshold: str = Field(description="smallest change worth blaming: '5%', or absolute with unit: '0.1 s'")

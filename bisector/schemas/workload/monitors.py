@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError, field_validator
 from bisector.errors import RequestError, nearest
 from bisector.model.records import TestbedClock
 from bisector.ports import Userspace
-from bisector.schemas.loading import Spec, refusal
+from bisector.schemas.loading import Spec, matching, refusal
 
 PERF_PACKAGE = "linux-perf"
 """The Debian package that brings perf; a guest gets an image with it."""
@@ -23,7 +23,7 @@ PERF_PACKAGE = "linux-perf"
 FTRACE_FRAGMENT = "ftrace"
 """The fragment of kernels/configs with which a kernel has the function profiler."""
 
-Word = Annotated[str, Field(pattern=r"^[^\s,][^\s]*$", max_length=500)]
+Word = Annotated[str, matching(r"[^\s,][^\s]*", "a text without spaces"), Field(max_length=500)]
 
 
 class PerfStat(Spec):

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
-from bisector.schemas.host_settings import CPUS, HostSettings, Switch
-from bisector.schemas.loading import Spec
+from bisector.schemas.host_settings import CpuList, HostSettings, Switch
+from bisector.schemas.loading import Spec, matching
 
 _SIZE = re.compile(r"(?P<number>[1-9][0-9]*)(?P<unit>[MGT])")
 _UNITS = {"M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -17,7 +17,9 @@ _UNITS = {"M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 class Requirements(Spec):
     """What a kernel and a testbed must have; `perfbisect workload check` looks whether they do."""
 
-    packages: tuple[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]+$")], ...] = Field(
+    packages: tuple[
+        Annotated[str, matching(r"[a-z0-9][a-z0-9+.-]+", "the name of a Debian package")], ...
+    ] = Field(
         default=(),
         description="Debian packages; a guest gets an image with them, other testbeds must have them",
     )
@@ -25,7 +27,7 @@ class Requirements(Spec):
         default=(),
         description="programs that must be found on the testbed; '{name}' of a parameter becomes its value",
     )
-    kernel: tuple[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")], ...] = Field(
+    kernel: tuple[Annotated[str, matching(r"[a-z0-9][a-z0-9-]*", "the name of a fragment")], ...] = Field(
         default=(), description="fragments of kernels/configs that its kernels are built with, all granted"
     )
     block_device: str | None = Field(
@@ -62,7 +64,7 @@ class Environment(HostSettings):
     autogroup: Switch = Field(
         default="off", description="an SSH session's task group costs a fifth of a pipe-test"
     )
-    cpus: str | None = Field(default=None, pattern=CPUS)
+    cpus: CpuList | None = None
     nice: int = Field(default=0, ge=-20, le=19)
     sysctl: dict[str, str] = Field(default_factory=dict, description="name with dots -> value")
     variables: dict[str, str] = Field(default_factory=dict, description="added to the fixed environment")

@@ -130,7 +130,7 @@ def load_workload(name: str, folder: Path | None = None) -> Workload:
     manifest = load_yaml(place / MANIFEST, WorkloadManifest)
     for name_of_file in manifest.files:
         if not manifest.build and not (place / name_of_file).exists():
-            raise RequestError(f"{place / MANIFEST}: 'files': '{name_of_file}' does not exist in {place}")
+            raise RequestError(f"{place / MANIFEST}: key 'files': {place / name_of_file} does not exist")
     return Workload(place.resolve(), manifest)
 
 

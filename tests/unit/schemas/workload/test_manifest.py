@@ -84,7 +84,7 @@ def test_environment_becomes_flat_settings(tmp_path: Path) -> None:
         (("run: [toy.sh]", ""), "", "the key 'run' is missing"),
         (("run: [toy.sh]", "run: [/bin/sh]"), ":10", "must lie inside the workload's folder"),
         (("run: [toy.sh]", "run: toy.sh"), ":10", "'run'"),
-        (("files: [toy.sh]", "files: [tyo.sh]"), "", "'tyo.sh' does not exist"),
+        (("files: [toy.sh]", "files: [tyo.sh]"), "", "tyo.sh does not exist"),
         (("files:", "warmpu: 1\nfiles:"), ":9", "unknown key 'warmpu'; did you mean 'warmup'?"),
         (("files:", "warmup: -1\nfiles:"), ":9", "'warmup'"),
         (("files:", "environment: {autogrup: off}\nfiles:"), ":9", "did you mean 'autogroup'?"),
@@ -134,9 +134,9 @@ def test_another_metric_may_decide_under_each_clock() -> None:
         ("results: /var/out\n", "'/var/out' must lie inside the folder"),
         ("results: ../out\n", "'../out' must lie inside the folder"),
         ("results: .\n", "must lie inside the folder"),
-        ("results: out\nuserspaces: [initramfs]\n", "which an 'initramfs' has not"),
+        ("results: out\nuserspaces: [initramfs]\n", "which an 'initramfs' does not have"),
         ("results: out\nparse: results\nparameters: {a: [1, 2]}\n", "parameters need one value each"),
-        ("requires: {programs: ['{root}/x']}\n", "'{root}' in '{root}/x ...' is no parameter"),
+        ("requires: {programs: ['{root}/x']}\n", "'{root}' in '{root}/x ...' is not a parameter"),
     ],
 )
 def test_results_that_cannot_be_had(more: str, said: str, tmp_path: Path) -> None:

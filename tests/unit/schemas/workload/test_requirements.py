@@ -80,7 +80,7 @@ def test_sizes_and_fragments_are_understood(tmp_path: Path) -> None:
         ("{cpus: 0}", "run: [toy.sh]", "greater than or equal to 1"),
         ("{kernels: [block]}", "run: [toy.sh]", "did you mean 'kernel'?"),
         ("", "run: [toy.sh, '{block_device}']", "'{block_device}' needs its size"),
-        ("{block_device: 1G}", "run: [toy.sh]\nparameters: {block_device: 3}", "is no parameter"),
+        ("{block_device: 1G}", "run: [toy.sh]\nparameters: {block_device: 3}", "is not a parameter"),
     ],
 )
 def test_mistakes_are_named(tmp_path: Path, requires: str, run: str, words: str) -> None:
