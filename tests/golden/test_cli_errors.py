@@ -9,7 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from bisector.interfaces.cli import run
+from bisector.adapters.store.sql_store import SqlStore
+from bisector.app import wiring
+from bisector.interfaces.cli import run, services
+from bisector.ports import Stored
+from bisector.testing.fakes import FakeSource
+from tests.support import fake_bisection
 from tests.support.expected import check
 
 LAB = """
@@ -276,6 +281,45 @@ def refusal(arguments: list[str], place: Path, capsys: pytest.CaptureFixture[str
 def test_a_wrong_request(name: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     check(f"errors/{name}.txt", refusal(CASES[name], place, capsys))
     assert not (place / "state" / "bisections").exists(), "a wrong request must leave nothing behind"
+
+
+STORED = {
+    "ambiguous-bisection": ["report", "fake-"],
+    "misspelt-bisection": ["report", "fake-ner"],
+    "mark-unknown-commit": ["mark", "fake-new", "nope", "bad"],
+    "mark-commit-outside": ["mark", "fake-new", "outside", "bad"],
+    "mark-after-the-end": ["mark", "fake-old", "good", "bad"],
+    "cancel-after-the-end": ["cancel", "fake-old"],
+    "discard-unknown-boot": ["discard", "fake-new", "--boot", "b9"],
+    "resume-cancelled": ["resume", "fake-old"],
+    "show-commit-outside": ["show", "fake-new", "--commit", "outside"],
+    "compare-not-measured": ["compare", "fake-new:good", "fake-new:bad"],
+    "profile-not-recorded": ["profile", "fake-new:good", "fake-new:bad"],
+}
+"""Requests about two bisections: 'fake-new' has measured nothing yet, 'fake-old' is cancelled."""
+
+
+class HistoryAndOneMore(FakeSource):
+    """The commits of a bisection by their numbers, and one that is not part of it."""
+
+    def resolve(self, rev: str) -> str:
+        return "f" * 40 if rev == "outside" else super().resolve(rev)
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_a_wrong_request_about_a_bisection(
+    name: str, place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = fake_bisection.a_lab()
+    store = SqlStore(place / "state" / "perfbisect.sqlite")
+    request = fake_bisection.accepted(lab).model_dump_json()
+    store.create(Stored("fake-old", 1.0, request, "cancelled", lab.graph))
+    store.create(Stored("fake-new", 2.0, request, "interrupted", lab.graph))
+    for module in (services, wiring):
+        monkeypatch.setattr(module, "source", lambda settings, repo: HistoryAndOneMore(lab.graph))
+    before = [(s.id, s.status, list(store.records(s.id))) for s in store.list()]
+    check(f"errors/{name}.txt", refusal(STORED[name], place, capsys))
+    assert [(s.id, s.status, list(store.records(s.id))) for s in store.list()] == before
 
 
 def test_settings_misspelt_and_of_the_wrong_type(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
