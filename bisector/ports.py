@@ -9,9 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
-from bisector.model.records import CommitGraph, Conclusion, Decision, MonitorResult, Record, TestbedClock
+from bisector.model.records import (
+    CommitGraph,
+    Conclusion,
+    Decision,
+    MonitorResult,
+    Record,
+    TestbedClock,
+    Userspace,
+)
 from bisector.model.state import State
 
 Progress = Callable[[str], None]
@@ -108,11 +116,6 @@ class BuildOrder:
     layout: int = 0
     patches: tuple[Path, ...] = ()
     fixes: tuple[Fix, ...] = ()
-
-
-Userspace = Literal["debian", "initramfs"]
-"""A distribution's root with SSH, for kernels that its C library runs on (3.2 and later); or a few static
-programs in an initramfs, driven over a serial port, for any kernel since 2.6.18."""
 
 
 @dataclass(frozen=True, slots=True)

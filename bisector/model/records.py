@@ -15,6 +15,9 @@ Direction = Literal["lower", "higher"]
 """Which way a metric is better."""
 TestbedClock = Literal["wall", "instructions"]
 Purpose = Literal["verify", "search", "certify", "attribute"]
+Userspace = Literal["debian", "initramfs"]
+"""A distribution's root with SSH, for kernels that its C library runs on (3.2 and later); or a few static
+programs in an initramfs, driven over a serial port, for any kernel since 2.6.18."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,7 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationError, field_validator
 
 from bisector.errors import RequestError, nearest
-from bisector.model.records import TestbedClock
-from bisector.ports import Userspace
+from bisector.model.records import TestbedClock, Userspace
 from bisector.schemas.loading import Spec, matching, refusal
 
 PERF_PACKAGE = "linux-perf"
