@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import tarfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+from bisector.adapters.system.archive import unpack_tar
 from bisector.adapters.system.files import write_error
-from bisector.errors import InfrastructureError
 from bisector.ports import Progress
+
+_MAX_BYTES = 16 << 30
+"""Of a build's results: all modules with debug information have some GiB."""
 
 _TELL_SECONDS = 5.0
 """How often progress is told while compiling."""
@@ -62,13 +64,7 @@ def unpack(artefacts: Path, folder: Path) -> None:
     """Unpack what a builder sent into a new folder and remove it. Raises InfrastructureError."""
     try:
         folder.mkdir()
-        with tarfile.open(artefacts) as archive:
-            if hasattr(tarfile, "data_filter"):
-                archive.extractall(folder, filter="data")
-            else:  # Debian 12's Python 3.11.2 is older than filters (3.11.4); the builder is trusted anyway
-                archive.extractall(folder)  # noqa: S202
+        unpack_tar(artefacts, folder, max_bytes=_MAX_BYTES)
         artefacts.unlink()
-    except (OSError, tarfile.TarError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise write_error(folder, error) from error
-        raise InfrastructureError(f"what the builder sent is not whole: {error}") from error
+    except OSError as error:
+        raise write_error(folder, error) from error

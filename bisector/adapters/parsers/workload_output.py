@@ -10,13 +10,11 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+from bisector.adapters.parsers.input_text import NUMBER
+from bisector.adapters.parsers.key_values import of_known_key
 from bisector.ports import MetricSpec
 
-_NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
-_KEY_VALUE = re.compile(
-    rf"^\s*(?P<key>[A-Za-z][\w.\- ]*?)\s*(?:[:=]|\s)\s*(?P<value>{_NUMBER}|\S+)(?:\s+(?P<unit>\S+))?\s*$"
-)
-_MINUTES = re.compile(rf"(?:(?P<hours>[0-9]+)h)?(?P<minutes>[0-9]+)m(?P<seconds>{_NUMBER})s")
+_MINUTES = re.compile(rf"(?:(?P<hours>[0-9]+)h)?(?P<minutes>[0-9]+)m(?P<seconds>{NUMBER})s")
 
 
 class OutputError(ValueError):
@@ -93,15 +91,15 @@ def _key_value(text: str, metrics: Sequence[MetricSpec]) -> Mapping[str, object]
     wanted = {metric.at or metric.name: metric for metric in metrics}
     found: dict[str, object] = {}
     for line in text.splitlines():
-        match = _KEY_VALUE.match(line)
-        if match is None or match["key"] not in wanted:
+        pair = of_known_key(line, wanted)
+        if pair is None:
             continue
-        metric = wanted[match["key"]]
-        if match["unit"] not in (None, metric.unit):
+        metric = wanted[pair.key]
+        if pair.unit not in ("", metric.unit):
             raise OutputError(
-                f"the metric '{metric.name}' is in '{match['unit']}', its manifest says '{metric.unit}'"
+                f"the metric '{metric.name}' is in '{pair.unit}', its manifest says '{metric.unit}'"
             )
-        found[metric.name] = match["value"]
+        found[metric.name] = pair.value
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from bisector.adapters.parsers.malformed import NUMBER, wrong
+from bisector.adapters.parsers.input_text import NUMBER, malformed
 from bisector.linux.profile import Origin, Profile, Stack, Symbol, folded, source_name
 
 _LINE = re.compile(rf"(?P<frames>\S.*;.*\S)\s+(?P<count>{NUMBER})")
@@ -26,7 +26,7 @@ def read(text: str, where: str) -> Profile:
             continue
         match = _LINE.fullmatch(line)
         if match is None:
-            raise wrong(f"{where}:{number}", f"'{line[:60]}' is no folded stack", "task;outer;inner 42")
+            raise malformed(f"{where}:{number}", f"'{line[:60]}' is no folded stack", "task;outer;inner 42")
         count = float(match["count"])
         whole_numbers = whole_numbers and count.is_integer()
         task, *frames = match["frames"].split(";")

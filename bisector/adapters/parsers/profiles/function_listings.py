@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from bisector.adapters.parsers.malformed import NUMBER, wrong
+from bisector.adapters.parsers.input_text import NUMBER, malformed
 from bisector.adapters.parsers.profiles.perf_script import origin_of
 from bisector.linux.profile import Profile, Symbol, source_name
 
@@ -56,7 +56,7 @@ def reported(text: str, where: str) -> Profile:
             whole[symbol] = whole.get(symbol, 0.0) + float(row["first"])
             own[symbol] = own.get(symbol, 0.0) + float(row["second"])
     if not own:
-        raise wrong(where, "perf report listed no symbol", "perf report --stdio --sort symbol")
+        raise malformed(where, "perf report listed no symbol", "perf report --stdio --sort symbol")
     notes = (f"of {events} events the first, {event}, is shown",) if events > 1 else ()
     return Profile(where, own, whole, samples=samples, event=event, cut=_cut(own, whole), notes=notes)
 
@@ -79,13 +79,15 @@ def oprofiled(text: str, where: str) -> Profile:
         if not words:
             continue
         if len(words) <= numbers or not all(re.fullmatch(NUMBER, w) for w in words[:numbers]):
-            raise wrong(f"{where}:{number}", f"'{line.strip()[:60]}' is no line of opreport", "opreport -l")
+            raise malformed(
+                f"{where}:{number}", f"'{line.strip()[:60]}' is no line of opreport", "opreport -l"
+            )
         image = words[numbers] if len(words) > numbers + 1 else ""
         symbol = Symbol(source_name(words[-1]), origin_of(image) if image else "")
         own[symbol] = own.get(symbol, 0.0) + float(words[numbers - 1])
         samples += float(words[0]) if numbers > 1 else 0
     if not own:
-        raise wrong(where, "opreport listed no symbol", "opreport -l")
+        raise malformed(where, "opreport listed no symbol", "opreport -l")
     cut = _cut(own, {})
     share = min(sum(own.values()), 100.0) / 100
     known = round(samples / share) if share else 0
@@ -109,13 +111,15 @@ def traced(text: str, where: str) -> Profile:
             continue
         row = _FTRACE_ROW.fullmatch(line)
         if row is None:
-            raise wrong(f"{where}:{number}", f"'{line.strip()[:60]}' is no line of ftrace's function profile")
+            raise malformed(
+                f"{where}:{number}", f"'{line.strip()[:60]}' is no line of ftrace's function profile"
+            )
         symbol = Symbol(source_name(row["name"]), "kernel")
         calls[symbol] = calls.get(symbol, 0.0) + float(row["hit"])
         if row["time"] is not None:
             spent[symbol] = spent.get(symbol, 0.0) + float(row["time"])
     if not calls:
-        raise wrong(
+        raise malformed(
             where, "no function was called", "echo 1 > function_profile_enabled, then run the workload"
         )
     return Profile(where, calls=calls, spent=spent)

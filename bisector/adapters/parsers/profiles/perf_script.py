@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bisector.adapters.parsers.malformed import wrong
+from bisector.adapters.parsers.input_text import malformed
 from bisector.linux.profile import Origin, Profile, Stack, Symbol, folded, source_name
 
 FIELDS = "comm,pid,period,event,ip,sym,dso"
@@ -64,7 +64,7 @@ def read(text: str, where: str) -> Profile:
     for sample in _samples(text):
         by_event.setdefault(sample.event, []).append(sample)
     if not by_event:
-        raise wrong(where, "there is no sample in it", "perf script -i perf.data")
+        raise malformed(where, "there is no sample in it", "perf script -i perf.data")
     event = max(by_event, key=lambda e: len(by_event[e]))
     stacks: dict[Stack, float] = {}
     chains = False

@@ -6,9 +6,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from bisector.adapters.parsers.malformed import wrong
+from bisector.adapters.parsers.input_text import malformed, read_text
 from bisector.adapters.parsers.profiles import folded_stacks, function_listings, perf_script
-from bisector.adapters.parsers.unpack import text_of
 from bisector.adapters.system.command import run_command
 from bisector.errors import InfrastructureError
 from bisector.linux.profile import Profile
@@ -30,11 +29,11 @@ def read(place: str) -> Profile:
         return replace(_text(sys.stdin.read(), "stdin"), name="stdin")
     path = Path(place)
     if not path.exists():
-        raise wrong(place, "there is no such file", "; ".join(FORMS))
+        raise malformed(place, "there is no such file", "; ".join(FORMS))
     if path.is_dir():
         found = _folder(path)
     else:
-        found = _recording(path) if _is_recording(path) else _text(text_of(path), str(path))
+        found = _recording(path) if _is_recording(path) else _text(read_text(path), str(path))
     return replace(found, name=path.name)
 
 
@@ -44,15 +43,15 @@ def _folder(folder: Path) -> Profile:
     What perf script printed on the machine that recorded is taken before the recording: it has all symbols.
     """
     if (folder / perf_script.SCRIPT).exists():
-        return _text(text_of(folder / perf_script.SCRIPT), str(folder))
+        return _text(read_text(folder / perf_script.SCRIPT), str(folder))
     if (folder / "perf.data").exists():
         return _recording(folder / "perf.data")
     cpus = sorted(p for p in folder.glob("function*") if p.name.removeprefix("function").isdigit())
     if not cpus:
-        raise wrong(
+        raise malformed(
             str(folder), "there is no perf.data and no function0 in this folder", "name the file itself"
         )
-    return function_listings.traced("\n".join(text_of(p) for p in cpus), str(folder))
+    return function_listings.traced("\n".join(read_text(p) for p in cpus), str(folder))
 
 
 def _is_recording(path: Path) -> bool:
@@ -60,7 +59,7 @@ def _is_recording(path: Path) -> bool:
         with path.open("rb") as file:
             return file.read(8) in _MAGIC
     except OSError as error:
-        raise wrong(str(path), "cannot be read", details=str(error)) from error
+        raise malformed(str(path), "cannot be read", details=str(error)) from error
 
 
 def _recording(path: Path) -> Profile:
@@ -72,14 +71,14 @@ def _recording(path: Path) -> Profile:
     try:
         done = run_command(command, timeout=_PERF_SECONDS, check=False)
     except InfrastructureError as error:
-        raise wrong(
+        raise malformed(
             str(path),
             "reading a recording needs perf on this machine",
             "apt install linux-perf, or give what 'perf script' printed where it was recorded",
             error.message,
         ) from error
     if done.code != 0:
-        raise wrong(
+        raise malformed(
             str(path),
             "perf cannot read this recording",
             "record it again: perf record -g",
@@ -90,7 +89,7 @@ def _recording(path: Path) -> Profile:
 
 def _text(text: str, where: str) -> Profile:
     if not text.strip():
-        raise wrong(where, "there is nothing in it", "; ".join(FORMS))
+        raise malformed(where, "there is nothing in it", "; ".join(FORMS))
     if function_listings.looks_traced(text):
         return function_listings.traced(text, where)
     if function_listings.looks_oprofiled(text):
@@ -101,4 +100,4 @@ def _text(text: str, where: str) -> Profile:
         return perf_script.read(text, where)
     if function_listings.looks_reported(text):
         return function_listings.reported(text, where)
-    raise wrong(where, "this is no profile that is known", "; ".join(FORMS))
+    raise malformed(where, "this is no profile that is known", "; ".join(FORMS))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bisector.adapters.parsers.malformed import wrong
+from bisector.adapters.parsers.input_text import malformed
 from bisector.model.records import Direction
 from bisector.stats.samples import SampleSet, Series
 
@@ -27,7 +27,7 @@ def read(documents: Sequence[Mapping[str, Any]], where: str) -> SampleSet:
     for document in documents:
         jobs = document["jobs"]
         if not isinstance(jobs, list) or not jobs:
-            raise wrong(where, "fio's output has no jobs", "look at fio's own messages")
+            raise malformed(where, "fio's output has no jobs", "look at fio's own messages")
         for job in jobs:
             if job.get("error"):
                 notes.append(f"fio's job '{job.get('jobname')}' ended with error {job['error']}")
@@ -35,7 +35,7 @@ def read(documents: Sequence[Mapping[str, Any]], where: str) -> SampleSet:
                 found.setdefault(name, []).append(value)
                 kinds[name] = unit, better
     if not found:
-        raise wrong(where, "fio did no input or output", "look at fio's own messages")
+        raise malformed(where, "fio did no input or output", "look at fio's own messages")
     return SampleSet(
         where, {name: Series((tuple(v),), *kinds[name]) for name, v in found.items()}, notes=tuple(notes)
     )

@@ -17,7 +17,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from bisector.adapters.parsers.malformed import wrong
+from bisector.adapters.parsers.input_text import malformed
 from bisector.stats.samples import SampleSet, Series
 
 FORM = '{"metric": [run, ...]}, where a list of lists means boots of runs'
@@ -40,7 +40,7 @@ def parse(text: str, where: str) -> list[Any]:
             value, at = decoder.raw_decode(text, at)
         except json.JSONDecodeError as error:
             end = not text[error.pos :].strip() or error.msg.startswith("Unterminated")
-            raise wrong(
+            raise malformed(
                 f"{where}:{error.lineno}",
                 "the JSON ends in the middle" if end else "not valid JSON",
                 "write it again: its writer was interrupted" if end else f"expected {FORM}",
@@ -54,12 +54,12 @@ def read(document: Any, where: str) -> list[SampleSet]:  # noqa: ANN401 - whatev
     if isinstance(document, list):
         return [SampleSet(where, {"value": Series(_boots(document, where))})]
     if not isinstance(document, dict):
-        raise wrong(where, "a list or an object was expected", f"expected {FORM}")
+        raise malformed(where, "a list or an object was expected", f"expected {FORM}")
     if "sets" in document:
         _known(document, {"name", "sets"}, where)
         sets = document["sets"]
         if not isinstance(sets, list) or not sets:
-            raise wrong(where, "'sets' must be a list of sets, one a testbed")
+            raise malformed(where, "'sets' must be a list of sets, one a testbed")
         return [
             _set({"name": document.get("name", where), **one}, f"{where}, set {i + 1}")
             for i, one in enumerate(sets)
@@ -67,7 +67,7 @@ def read(document: Any, where: str) -> list[SampleSet]:  # noqa: ANN401 - whatev
     if "metrics" in document and isinstance(document["metrics"], dict):
         return [_set({"name": where, **document}, where)]
     if not document:
-        raise wrong(where, "there is nothing in it", f"expected {FORM}")
+        raise malformed(where, "there is nothing in it", f"expected {FORM}")
     return [SampleSet(where, {name: Series(_boots(v, f"{where}: '{name}'")) for name, v in document.items()})]
 
 
@@ -89,12 +89,12 @@ def _metric(value: Any, where: str) -> Series:  # noqa: ANN401 - whatever the JS
     _known(value, _METRIC_KEYS, where)
     better = value.get("better")
     if better not in (None, "lower", "higher"):
-        raise wrong(where, f"'better' is '{better}'", "lower or higher")
+        raise malformed(where, f"'better' is '{better}'", "lower or higher")
     unit = str(value.get("unit", ""))
     if "values" in value:
         return Series(_boots(value["values"], where), unit, better)
     if "mean" not in value:
-        raise wrong(where, "there are neither 'values' nor a 'mean'")
+        raise malformed(where, "there are neither 'values' nor a 'mean'")
     error = value.get("error")
     return Series(
         _boots(value["mean"], where),
@@ -107,22 +107,22 @@ def _metric(value: Any, where: str) -> Series:  # noqa: ANN401 - whatever the JS
 
 def _known(data: Any, keys: set[str], where: str) -> None:  # noqa: ANN401 - whatever the JSON holds
     if not isinstance(data, dict):
-        raise wrong(where, "an object was expected")
+        raise malformed(where, "an object was expected")
     for key in data:
         if key not in keys:
-            raise wrong(where, f"unknown key '{key}'", f"known: {', '.join(sorted(keys))}")
+            raise malformed(where, f"unknown key '{key}'", f"known: {', '.join(sorted(keys))}")
 
 
 def _boots(value: Any, where: str) -> tuple[tuple[float, ...], ...]:  # noqa: ANN401 - whatever the JSON holds
     def one(v: Any) -> float:  # noqa: ANN401 - the same
         if isinstance(v, bool) or not isinstance(v, int | float):
-            raise wrong(where, f"a number was expected, not {json.dumps(v)[:40]}", f"expected {FORM}")
+            raise malformed(where, f"a number was expected, not {json.dumps(v)[:40]}", f"expected {FORM}")
         return float(v)
 
     if not isinstance(value, list):
         return ((one(value),),)
     if not value:
-        raise wrong(where, "has no value", f"expected {FORM}")
+        raise malformed(where, "has no value", f"expected {FORM}")
     if all(isinstance(part, list) for part in value):
         return tuple(tuple(map(one, part)) for part in value if part)
     return (tuple(map(one, value)),)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bisector.adapters.parsers.malformed import number, wrong
+from bisector.adapters.parsers.input_text import malformed, parse_number
 from bisector.stats.samples import SampleSet, Series
 
 _HEAD = re.compile(r"\s*Performance counter stats for .*?(?:\((?P<runs>\d+) runs\))?:?\s*")
@@ -45,7 +45,7 @@ def text(content: str, where: str) -> SampleSet:
         if match["value"].startswith("<"):
             missing[name] = match["value"].strip("<>")
             continue
-        values.setdefault(name, []).append(number(match["value"], f"{where}:{at}", grouped=True))
+        values.setdefault(name, []).append(parse_number(match["value"], f"{where}:{at}", grouped=True))
         units[name] = {"seconds": "s", "msec": "ms", None: ""}.get(match["unit"], match["unit"])
         error = _ERROR.search(match["rest"])
         if error is not None:
@@ -62,7 +62,7 @@ def json_lines(rows: Sequence[Mapping[str, Any]], where: str) -> SampleSet:
     notes: list[str] = []
     for at, row in enumerate(rows, start=1):
         if "interval" in row:
-            raise wrong(
+            raise malformed(
                 where, "this is an interval series of perf stat -I", "record without -I, or with -r N"
             )
         name = str(row.get("event", ""))
@@ -74,7 +74,7 @@ def json_lines(rows: Sequence[Mapping[str, Any]], where: str) -> SampleSet:
         if value.startswith("<"):
             missing[name] = value.strip("<>")
             continue
-        values.setdefault(name, []).append(number(value, f"{where}, event {at} ({name})", grouped=True))
+        values.setdefault(name, []).append(parse_number(value, f"{where}, event {at} ({name})", grouped=True))
         units[name] = {"msec": "ms", "ns": "ns"}.get(str(row.get("unit", "")), str(row.get("unit", "")))
         if "variance" in row:  # the relative standard error, in percent, whatever perf calls it
             errors[name] = float(row["variance"]) / 100
@@ -94,7 +94,7 @@ def _set(
     repeats: int,
 ) -> SampleSet:
     if not values:
-        raise wrong(
+        raise malformed(
             where,
             "perf stat counted nothing",
             "choose events that this machine has: perf list",

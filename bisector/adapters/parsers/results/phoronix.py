@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bisector.adapters.parsers.malformed import number, wrong
+from bisector.adapters.parsers.input_text import malformed, parse_number
 from bisector.model.records import Direction
 from bisector.stats.samples import SampleSet, Series
 
@@ -75,7 +75,7 @@ def read_xml(text: str, where: str) -> list[SampleSet]:
         root = xml.fromstring(text)  # noqa: S314 - expat refuses entities that grow without end
     except xml.ParseError as error:
         line = error.position[0]
-        raise wrong(
+        raise malformed(
             f"{where}:{line}",
             "the XML ends in the middle or is not valid",
             "run the test again: the Phoronix Test Suite was interrupted while it wrote",
@@ -108,10 +108,12 @@ def _xml_entries(root: xml.Element) -> Iterator[_Entry]:
 def _json_entries(document: Mapping[str, Any], where: str) -> Iterator[_Entry]:
     for result in _values(document["results"]):
         if not isinstance(result, dict):
-            raise wrong(where, "a test's result is no object", "export it again: result-file-to-json")
+            raise malformed(where, "a test's result is no object", "export it again: result-file-to-json")
         entries = result.get("results") or {}
         if not isinstance(entries, dict):
-            raise wrong(where, "the results of a test are no object", "export it again: result-file-to-json")
+            raise malformed(
+                where, "the results of a test are no object", "export it again: result-file-to-json"
+            )
         for system, entry in entries.items():
             entry = entry if isinstance(entry, dict) else {}
             yield _Entry(
@@ -147,20 +149,20 @@ def _sets(entries: Iterable[_Entry], where: str) -> list[SampleSet]:
         mine, absent = series.setdefault(entry.system, {}), missing.setdefault(entry.system, {})
         place = f"{where}: '{entry.metric}' of '{entry.system}'"
         if entry.metric in mine:
-            raise wrong(place, "is there twice", "keep one of them: remove-results-from-result-file")
+            raise malformed(place, "is there twice", "keep one of them: remove-results-from-result-file")
         if not entry.value:
             absent[entry.metric] = entry.failure
         elif entry.proportion not in _BETTER:
             absent[entry.metric] = f"'{entry.value[:20]}' is no measurement (neither HIB nor LIB)"
         else:
-            values = tuple(number(text, place) for text in entry.raw or (entry.value,))
+            values = tuple(parse_number(text, place) for text in entry.raw or (entry.value,))
             mine[entry.metric] = Series((values,), entry.scale, _BETTER[entry.proportion])
     found = [
         SampleSet(system or where, mine, missing=missing[system]) for system, mine in series.items() if mine
     ]
     if not found:
         why = "\n".join(f"{m}: {w}" for absent in missing.values() for m, w in absent.items())
-        raise wrong(
+        raise malformed(
             where,
             "the Phoronix Test Suite measured nothing",
             "look at its own messages: phoronix-test-suite list-test-errors",

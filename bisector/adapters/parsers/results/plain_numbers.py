@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from bisector.adapters.parsers.malformed import NUMBER, number, wrong
+from bisector.adapters.parsers.input_text import NUMBER, malformed, parse_number
+from bisector.adapters.parsers.key_values import separated
 from bisector.stats.samples import SampleSet, Series
 
 FORM = "numbers (an empty line begins the next boot), or 'name: value' lines"
 
-_KEY = re.compile(r"\s*(?P<key>[^\s:=#][^:=]*?)\s*[:=]\s*(?P<value>\S+)(?:\s+(?P<unit>\S+))?\s*")
 _TIME = re.compile(r"\s*(?P<name>real|user|sys)\s+(?:(?:(?P<h>\d+)h)?(?P<m>\d+)m)?(?P<s>[\d.,]+)s?\s*")
 _GNU = re.compile(
     r"(?P<user>[\d.]+)user\s+(?P<sys>[\d.]+)system\s+(?:(?P<h>\d+):)?(?P<m>\d+):(?P<s>[\d.]+)elapsed"
@@ -32,17 +32,17 @@ def plain(text: str, where: str) -> SampleSet:
             if boots[-1] and not raw.strip():
                 boots.append([])
             continue
-        boots[-1] += [number(word, f"{where}:{at}", right=f"expected {FORM}") for word in line]
+        boots[-1] += [parse_number(word, f"{where}:{at}", right=f"expected {FORM}") for word in line]
     full = tuple(tuple(boot) for boot in boots if boot)
     if not full:
-        raise wrong(where, "there is no number in it", f"expected {FORM}")
+        raise malformed(where, "there is no number in it", f"expected {FORM}")
     return SampleSet(where, {"value": Series(full)})
 
 
 def looks_keyed(text: str) -> bool:
     """Return whether most lines that say anything are 'name: value'."""
     lines = [x for x in text.splitlines() if x.strip() and not x.lstrip().startswith("#")]
-    keyed = [x for x in lines if (m := _KEY.fullmatch(x)) and re.fullmatch(NUMBER, m["value"])]
+    keyed = [x for x in lines if (pair := separated(x)) and re.fullmatch(NUMBER, pair.value)]
     return len(keyed) * 2 > len(lines)
 
 
@@ -54,16 +54,15 @@ def keyed(text: str, where: str) -> SampleSet:
         line = raw.split("#", 1)[0]
         if not line.strip():
             continue
-        match = _KEY.fullmatch(line)
-        if match is None:
-            raise wrong(f"{where}:{at}", f"'{line.strip()[:60]}' is no 'name: value'", f"expected {FORM}")
-        found.setdefault(match["key"], []).append(number(match["value"], f"{where}:{at}"))
-        units.setdefault(match["key"], match["unit"] or "")
-        if (match["unit"] or "") != units[match["key"]]:
-            raise wrong(
+        pair = separated(line)
+        if pair is None:
+            raise malformed(f"{where}:{at}", f"'{line.strip()[:60]}' is no 'name: value'", f"expected {FORM}")
+        found.setdefault(pair.key, []).append(parse_number(pair.value, f"{where}:{at}"))
+        if units.setdefault(pair.key, pair.unit) != pair.unit:
+            raise malformed(
                 f"{where}:{at}",
-                f"'{match['key']}' is in '{match['unit'] or 'no unit'}' here and in "
-                f"'{units[match['key']] or 'no unit'}' above",
+                f"'{pair.key}' is in '{pair.unit or 'no unit'}' here and in "
+                f"'{units[pair.key] or 'no unit'}' above",
                 "give every value of a metric in one unit",
             )
     return SampleSet(where, {name: Series((tuple(v),), units[name]) for name, v in found.items()})
@@ -83,7 +82,7 @@ def timed(text: str, where: str) -> SampleSet:
     for name, value in _timed(text, where):
         found.setdefault(name, []).append(value)
     if "real" not in found:
-        raise wrong(
+        raise malformed(
             where, "the output of time has no 'real' line", "time -p COMMAND prints real, user and sys"
         )
     order = [name for name in ("real", "user", "sys") if name in found]
@@ -111,7 +110,7 @@ def _timed(text: str, where: str) -> Iterator[tuple[str, float]]:
 def _seconds(match: re.Match[str], where: str) -> float:
     parts = match.groupdict()
     whole = 3600 * int(parts.get("h") or 0) + 60 * int(parts.get("m") or 0)
-    return whole + number(match["s"].replace(",", "."), where)
+    return whole + parse_number(match["s"].replace(",", "."), where)
 
 
 def looks_sized(text: str) -> bool:
@@ -125,8 +124,8 @@ def sized(text: str, where: str) -> list[SampleSet]:
     out = []
     for row in rows:
         if len(row) != 6:
-            raise wrong(where, f"'{' '.join(row)}' is no line of `size`", "size vmlinux")
-        numbers = [number(word, where) for word in row[:3]]
+            raise malformed(where, f"'{' '.join(row)}' is no line of `size`", "size vmlinux")
+        numbers = [parse_number(word, where) for word in row[:3]]
         out.append(of_sizes(row[5], dict(zip(("text", "data", "bss"), map(int, numbers), strict=True))))
     return out
 

@@ -6,9 +6,17 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from bisector.adapters.parsers import unpack
-from bisector.adapters.parsers.malformed import wrong
-from bisector.adapters.parsers.results import fio, json_documents, mmtests, perf_stat, phoronix, plain_numbers
+from bisector.adapters.parsers.elf_sections import is_elf, sections
+from bisector.adapters.parsers.input_text import malformed, read_text
+from bisector.adapters.parsers.results import (
+    fio,
+    json_documents,
+    lkp,
+    mmtests,
+    perf_stat,
+    phoronix,
+    plain_numbers,
+)
 from bisector.stats.samples import SampleSet
 
 FORMS = (
@@ -33,22 +41,31 @@ def read(place: str) -> list[SampleSet]:
     if path.is_dir():
         return _folder(path)
     if not path.exists():
-        raise wrong(place, "there is no such file", "a file, a folder, or - for standard input")
-    if unpack.is_elf(path):
-        return [plain_numbers.of_sizes(_short(path), unpack.sections(path))]
-    return _named(_text(unpack.text_of(path), place), place)
+        raise malformed(place, "there is no such file", "a file, a folder, or - for standard input")
+    if is_elf(path):
+        return [plain_numbers.of_sizes(_short(path), sections(path))]
+    return _named(_text(read_text(path), place), place)
 
 
 def _folder(path: Path) -> list[SampleSet]:
     composite = path / phoronix.COMPOSITE
     if composite.exists():
-        return phoronix.read_xml(unpack.text_of(composite), str(composite))
-    return [mmtests.read(path)]
+        return phoronix.read_xml(read_text(composite), str(composite))
+    if mmtests.looks_like(path):
+        return [mmtests.read(path)]
+    if lkp.looks_like(path):
+        return [lkp.read(path)]
+    raise malformed(
+        str(path),
+        "this folder holds no results that are known",
+        "an MMTests run (it has iter-0), an lkp result (it has stats.json, 0/stats.json or matrix.json), or "
+        "one of the Phoronix Test Suite (it has composite.xml)",
+    )
 
 
 def _text(text: str, where: str) -> list[SampleSet]:
     if not text.strip():
-        raise wrong(where, "there is nothing in it", "; ".join(FORMS))
+        raise malformed(where, "there is nothing in it", "; ".join(FORMS))
     start = text.lstrip()
     if start.startswith(("{", "[")):
         return _json(text, where)
@@ -76,7 +93,7 @@ def _json(text: str, where: str) -> list[SampleSet]:
     if all(fio.looks_like(d) for d in found):
         return [fio.read(found, where)]
     if len(found) > 1:
-        raise wrong(
+        raise malformed(
             where, f"{len(found)} JSON documents, of which only perf's and fio's may follow each other"
         )
     if phoronix.looks_like_json(found[0]):

@@ -1,54 +1,32 @@
-"""Unpacking what a testbed sent: files and folders below one place, and nothing else."""
+"""What a run left, moved on one machine; over SSH: tests/integration/test_ssh.py."""
 
-import io
-import tarfile
+from __future__ import annotations
+
 from pathlib import Path
 
 import pytest
 
-from bisector.adapters.agent.result_files import unpack
+from bisector.adapters.agent.result_files import move_from_folder
 from bisector.errors import InfrastructureError
 
 
-def archive(path: Path, *members: tuple[tarfile.TarInfo, bytes]) -> Path:
-    with tarfile.open(path, "w") as out:
-        for info, data in members:
-            info.size = len(data)
-            out.addfile(info, io.BytesIO(data))
-    return path
+def test_a_file_or_a_folder_is_moved_and_nothing_is_left(tmp_path: Path) -> None:
+    work, home = tmp_path / "work", tmp_path / "boot" / "run-000.results"
+    fetch = move_from_folder(work)
+    (work / "out" / "deep").mkdir(parents=True)
+    (work / "out" / "deep" / "a").write_text("text")
+    assert fetch("out", home)
+    assert (home / "out" / "deep" / "a").read_text() == "text"
+    assert not fetch("out", home)  # a next run that leaves nothing
+    (work / "sub").mkdir()
+    (work / "sub" / "one.json").write_text("{}")
+    assert fetch("sub/one.json", home)
+    assert (home / "sub" / "one.json").is_file()
 
 
-def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.TarInfo:
-    info = tarfile.TarInfo(name)
-    info.type, info.linkname, info.mode = kind, link, 0o7777
-    return info
-
-
-def test_files_and_folders(tmp_path: Path) -> None:
-    sent = archive(
-        tmp_path / "a.tar",
-        (member("./out", tarfile.DIRTYPE), b""),
-        (member("./out/empty", tarfile.DIRTYPE), b""),
-        (member("./out/deep/a"), b"text"),
-        (member("./out/link", tarfile.SYMTYPE, "/etc/passwd"), b""),
-        (member("./out/device", tarfile.CHRTYPE), b""),
-    )
-    unpack(sent, tmp_path / "home")
-    found = sorted(str(p.relative_to(tmp_path / "home")) for p in (tmp_path / "home").rglob("*"))
-    assert found == ["out", "out/deep", "out/deep/a", "out/empty"]
-    assert (tmp_path / "home/out/deep/a").read_bytes() == b"text"
-    assert (tmp_path / "home/out/deep/a").stat().st_mode & 0o7000 == 0
-
-
-@pytest.mark.parametrize("name", ["/etc/cron.d/x", "../x", "out/../../x"])
-def test_nothing_lands_elsewhere(name: str, tmp_path: Path) -> None:
-    with pytest.raises(InfrastructureError, match="lies outside"):
-        unpack(archive(tmp_path / "a.tar", (member(name), b"x")), tmp_path / "home")
-    assert not (tmp_path / "x").exists()
-
-
-def test_half_an_archive(tmp_path: Path) -> None:
-    whole = archive(tmp_path / "a.tar", (member("out"), b"x" * 100_000)).read_bytes()
-    (tmp_path / "half.tar").write_bytes(whole[:50_000])
-    with pytest.raises(InfrastructureError, match="cannot be unpacked"):
-        unpack(tmp_path / "half.tar", tmp_path / "home")
+def test_a_folder_that_cannot_be_made_is_no_failure_of_the_workload(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "out").touch()
+    (tmp_path / "home").touch()
+    with pytest.raises(InfrastructureError, match="cannot bring 'out'"):
+        move_from_folder(tmp_path / "work")("out", tmp_path / "home")

@@ -1,41 +1,23 @@
-"""The text of a file, unpacked if its name says so; and the sections of a kernel image."""
+"""Sizes of a kernel image's sections, from its ELF headers."""
 
 from __future__ import annotations
 
-import gzip
-import lzma
 import struct
-import zlib
 from pathlib import Path
 
-from bisector.adapters.parsers.malformed import wrong
+from bisector.adapters.parsers.input_text import malformed
 
-ELF = b"\x7fELF"
-_ALLOC, _WRITE, _NOBITS = 0x2, 0x1, 8
-
-
-def text_of(path: Path) -> str:
-    """Return a file's text. Raises RequestError: it cannot be read, or is no text."""
-    try:
-        data = path.read_bytes()
-        if path.suffix == ".gz":
-            data = gzip.decompress(data)
-        elif path.suffix == ".xz":
-            data = lzma.decompress(data)
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise wrong(str(path), "this is no text", "text or JSON, or a kernel's vmlinux") from error
-    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
-        raise wrong(str(path), "cannot be read", details=str(error)) from error
+_MAGIC = b"\x7fELF"
+_SHF_WRITE, _SHF_ALLOC, _SHT_NOBITS = 0x1, 0x2, 8
 
 
 def is_elf(path: Path) -> bool:
     """Return whether the file begins as an ELF file does."""
     try:
         with path.open("rb") as file:
-            return file.read(4) == ELF
+            return file.read(4) == _MAGIC
     except OSError as error:
-        raise wrong(str(path), "cannot be read", details=str(error)) from error
+        raise malformed(str(path), "cannot be read", details=str(error)) from error
 
 
 def sections(path: Path) -> dict[str, int]:
@@ -59,8 +41,8 @@ def sections(path: Path) -> dict[str, int]:
                 kind, flags, _, _, length = struct.unpack_from(order + "IQQQQ", data, at + 4)
             else:
                 kind, flags, _, _, length = struct.unpack_from(order + "IIIII", data, at + 4)
-            if flags & _ALLOC:
-                found["bss" if kind == _NOBITS else "data" if flags & _WRITE else "text"] += length
+            if flags & _SHF_ALLOC:
+                found["bss" if kind == _SHT_NOBITS else "data" if flags & _SHF_WRITE else "text"] += length
     except struct.error as error:
-        raise wrong(str(path), "this ELF file is cut off", "build it again") from error
+        raise malformed(str(path), "this ELF file is cut off", "build it again") from error
     return found

@@ -1,0 +1,81 @@
+"""What every reader needs: the text of a file, numbers that can mean only one, errors in one form."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+from bisector.adapters.system.archive import ArchiveError, read_compressed
+from bisector.errors import RequestError
+
+_MAX_BYTES = 1 << 30
+"""Of one file, decompressed: a million samples have 20 MB, perf script's text of an hour some hundred."""
+
+NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
+_PLAIN = re.compile(NUMBER)
+_GROUPED = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_COMMA = re.compile(r"[-+]?[\d.'’  ]*\d,\d+")
+
+
+def malformed(where: str, what: str, right: str = "", details: str = "") -> RequestError:
+    """Return the error: where it stands, what is wrong, what would be right."""
+    return RequestError(f"{where}: {what}", details=details, cure=right)
+
+
+def parse_number(text: str, where: str, *, grouped: bool = False, right: str = "") -> float:
+    """Return a finite number.
+
+    grouped: '1,500,839' is one (perf writes such); without it every comma is refused, because nobody can
+    tell 5,328 in thousands from 5.328 in a German locale; right: what would be, for the message of text
+    that is no number at all. Raises RequestError.
+    """
+    if _PLAIN.fullmatch(text):
+        value = float(text)
+    elif grouped and _GROUPED.fullmatch(text):
+        value = float(text.replace(",", ""))
+    elif _COMMA.fullmatch(text):
+        raise malformed(
+            where,
+            f"'{text}' has a comma, which is a decimal point in some locales and a separator in others",
+            "measure with LC_ALL=C, or write the number as 1234.5",
+        )
+    else:
+        try:
+            value = float(text)  # 'nan', 'inf': numbers in form only
+        except ValueError as error:
+            raise malformed(where, f"'{text}' is not a number", right) from error
+    if not math.isfinite(value):
+        raise malformed(where, f"'{text}' is no finite number", "take out runs that failed")
+    return value
+
+
+def read_text(path: Path) -> str:
+    """Return a file's text, decompressed if its name ends in .gz or .xz. Raises RequestError."""
+    try:
+        return read_compressed(path, _MAX_BYTES).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise malformed(str(path), "this is no text", "text or JSON, or a kernel's vmlinux") from error
+    except ArchiveError as error:
+        raise malformed(str(path), "cannot be read", details=error.details or error.message) from error
+
+
+def read_json_object(path: Path) -> dict[str, Any]:
+    """Return the object in a JSON file. Raises RequestError."""
+    try:
+        value = json.loads(read_text(path))
+    except json.JSONDecodeError as error:
+        raise malformed(
+            f"{path}:{error.lineno}", "not valid JSON", "delete this run's folder, or repeat it", error.msg
+        ) from error
+    if not isinstance(value, dict):
+        raise malformed(str(path), "an object of statistics was expected")
+    return value
+
+
+def natural_order(text: str) -> tuple[int, str]:
+    """Return a key that sorts names by the first number in them: iter-2 before iter-10."""
+    match = re.search(r"\d+", text)
+    return (int(match[0]) if match else 0, text)

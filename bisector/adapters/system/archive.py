@@ -1,0 +1,83 @@
+"""Archives and compressed files from elsewhere: unpacked within limits, and below one folder only.
+
+`tarfile`'s own filter for data does the same and more, but Debian 12's Python (3.11.2) is older than it.
+"""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import lzma
+import shutil
+import tarfile
+import zlib
+from pathlib import Path, PurePosixPath
+
+from bisector.adapters.system.files import write_error
+from bisector.errors import InfrastructureError
+
+MAX_MEMBERS = 100_000
+"""A kernel has about 6,000 modules, a suite's results some thousand files; more would fill a file system."""
+
+
+class ArchiveError(InfrastructureError):
+    """Not whole, too large, or with a name that leads out of the folder."""
+
+
+def unpack_tar(archive: Path, folder: Path, *, max_bytes: int, max_members: int = MAX_MEMBERS) -> None:
+    """Unpack the files and folders of a tar archive below a folder; links and devices are left out.
+
+    Of the permissions only the execute bit counts; owners and times are those of now. Raises ArchiveError,
+    InfrastructureError for a full disk; what was unpacked until then is left.
+    """
+    unpacked = 0
+    try:
+        with tarfile.open(archive, mode="r|*") as members:
+            for number, member in enumerate(members, start=1):
+                unpacked += member.size
+                if number > max_members or unpacked > max_bytes:
+                    raise ArchiveError(
+                        f"{archive}: more than {max_members} files or {max_bytes >> 20} MiB",
+                        cure="look at what wrote it",
+                    )
+                _unpack(members, member, archive, folder)
+    except (OSError, EOFError, ValueError, tarfile.TarError, zlib.error, lzma.LZMAError) as error:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise write_error(folder, error) from error
+        raise ArchiveError(f"{archive} cannot be unpacked into {folder}", details=str(error)) from error
+
+
+def _unpack(members: tarfile.TarFile, member: tarfile.TarInfo, archive: Path, folder: Path) -> None:
+    path = PurePosixPath(member.name)
+    if path.is_absolute() or ".." in path.parts:
+        raise ArchiveError(
+            f"{archive}: '{member.name}' lies outside what was asked for", cure="look at what wrote it"
+        )
+    target = folder / path
+    content = members.extractfile(member) if member.isfile() else None
+    if content is not None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("wb") as file:
+            shutil.copyfileobj(content, file)
+        target.chmod(0o755 if member.mode & 0o100 else 0o644)
+    elif member.isdir():
+        target.mkdir(parents=True, exist_ok=True)
+
+
+def read_compressed(path: Path, max_bytes: int) -> bytes:
+    """Return a file's content, decompressed where its name ends in .gz or .xz. Raises ArchiveError."""
+    try:
+        if path.suffix == ".gz":
+            with gzip.open(path) as packed:
+                data = packed.read(max_bytes + 1)
+        elif path.suffix == ".xz":
+            with lzma.open(path) as packed:
+                data = packed.read(max_bytes + 1)
+        else:
+            with path.open("rb") as file:
+                data = file.read(max_bytes + 1)
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+        raise ArchiveError(f"{path} cannot be read", details=str(error)) from error
+    if len(data) > max_bytes:
+        raise ArchiveError(f"{path} has more than {max_bytes >> 20} MiB")
+    return data

@@ -1,0 +1,28 @@
+"""lkp-tests: folders of runs, of one run, and a matrix."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.support.result_samples import boots, only, written
+
+
+def test_lkp_folder_of_one_run(tmp_path: Path) -> None:
+    written(tmp_path, '{"hackbench.throughput": 5.5, "boot-time.boot": [9]}', "results/stats.json")
+    assert boots(only(str(tmp_path / "results"))) == {
+        "boot-time.boot": ((9.0,),),
+        "hackbench.throughput": ((5.5,),),
+    }
+
+
+def test_lkp_folder_of_runs_and_of_a_matrix(tmp_path: Path) -> None:
+    for i, ops in enumerate((100, 110, 120)):
+        stats = {"will-it-scale.per_thread_ops": ops, "meminfo.Active": [1, 2, 3], "stats_source.x": 1}
+        written(tmp_path, json.dumps(stats | ({"rare": 1} if i == 0 else {})), f"abc/{i}/stats.json")
+    found = only(str(tmp_path / "abc"))
+    assert found.series["will-it-scale.per_thread_ops"].boots == ((100.0,), (110.0,), (120.0,))
+    assert "stats_source.x" not in found.series
+    assert "missing in some runs, such as rare" in found.notes[0]
+    written(tmp_path, json.dumps({"ops": [1, 2]}), "def/matrix.json")
+    assert boots(only(str(tmp_path / "def"))) == {"ops": ((1.0,), (2.0,))}

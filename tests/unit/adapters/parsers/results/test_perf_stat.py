@@ -1,0 +1,63 @@
+"""What perf stat prints, once, repeated and as JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.result_samples import boots, only, written
+
+# --- perf stat
+
+REPEATED = """\
+
+ Performance counter stats for 'ls /' (3 runs):
+
+              2.00 msec task-clock                       #    0.132 CPUs utilized            ( +-  6.31% )
+   <not supported>      cycles
+     1,234,567,890      instructions                     #    1.16  insn per cycle           ( +-  0.58% )
+
+           0.01520 +- 0.00160 seconds time elapsed  ( +- 10.53% )
+
+"""
+
+
+def test_perf_stat_repeated(tmp_path: Path) -> None:
+    found = only(written(tmp_path, REPEATED))
+    assert boots(found) == {
+        "task-clock": ((2.0,),),
+        "instructions": ((1234567890.0,),),
+        "elapsed": ((0.0152,),),
+    }
+    elapsed = found.series["elapsed"]
+    assert (elapsed.unit, elapsed.repeats) == ("s", 3)
+    assert elapsed.error == pytest.approx(0.1053)
+    assert dict(found.missing) == {"cycles": "not supported"}  # stated, never zero
+
+
+def test_perf_stat_several_times_in_one_file_is_several_runs(tmp_path: Path) -> None:
+    text = "\n Performance counter stats for 'x':\n\n  {} cycles  # 1 GHz\n\n  0.5 seconds time elapsed\n"
+    found = only(written(tmp_path, text.format(10) + text.format(12)))
+    assert boots(found)["cycles"] == ((10.0, 12.0),)
+    assert not found.series["cycles"].published
+
+
+def row(event: str, value: str, **more: Any) -> str:
+    return json.dumps({"counter-value": value, "unit": "", "event": event, "pcnt-running": 100.0, **more})
+
+
+def test_perf_stat_json(tmp_path: Path) -> None:
+    lines = [
+        "started on Sat Nov 21",
+        row("cycles", "10.0", variance=1.5),
+        row("LLC-misses", "<not counted>"),
+        row("faults", "7", **{"pcnt-running": 40.0}),
+    ]
+    found = only(written(tmp_path, "\n".join(lines)))
+    assert boots(found) == {"cycles": ((10.0,),), "faults": ((7.0,),)}
+    assert found.series["cycles"].error == 0.015
+    assert dict(found.missing) == {"LLC-misses": "not counted"}
+    assert "faults was counted 40% of the time" in found.notes[0]

@@ -1,0 +1,56 @@
+"""Bare numbers, names with units, and what time and size print."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.parsers.results import read
+from tests.support.result_samples import boots, only, written
+
+
+def test_numbers_with_boots_and_comments(tmp_path: Path) -> None:
+    found = only(written(tmp_path, "# a\n1 2.5\n3e1 # b\n# c\n\n-4\n\n\n", "old.txt"))
+    assert boots(found) == {"value": ((1.0, 2.5, 30.0), (-4.0,))}
+    assert found.name == "old"
+
+
+def test_names_with_units_repeat_as_runs(tmp_path: Path) -> None:
+    found = only(written(tmp_path, "real: 5.3 s\nops = 12\nreal: 5.4 s\nops = 13\n"))
+    assert boots(found) == {"real": ((5.3, 5.4),), "ops": ((12.0, 13.0),)}
+    assert found.series["real"].unit == "s"
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("real\t0m5.328s\nuser\t1m0.106s\nsys\t0m2.287s\n", (5.328, 60.106, 2.287)),
+        ("real 5.32\nuser 60.10\nsys 2.28\n", (5.32, 60.10, 2.28)),
+        ("real\t0m5,328s\nuser\t1m0,106s\nsys\t0m2,287s\n", (5.328, 60.106, 2.287)),
+        ("60.10user 2.28system 0:05.32elapsed 99%CPU (0avgtext+0avgdata)\n", (5.32, 60.10, 2.28)),
+        ("60.10user 2.28system 1:00:05elapsed 99%CPU (0avgtext+0avgdata)\n", (3605.0, 60.10, 2.28)),
+        (
+            "\tUser time (seconds): 60.10\n\tSystem time (seconds): 2.28\n"
+            "\tElapsed (wall clock) time (h:mm:ss or m:ss): 0:05.32\n",
+            (5.32, 60.10, 2.28),
+        ),
+    ],
+)
+def test_every_time(text: str, values: tuple[float, float, float], tmp_path: Path) -> None:
+    found = only(written(tmp_path, text))
+    assert tuple(found.series[n].boots[0][0] for n in ("real", "user", "sys")) == values
+    assert found.series["real"].better == "lower"
+
+
+def test_sizes_of_two_kernels_in_one_file(tmp_path: Path) -> None:
+    found = read(
+        written(
+            tmp_path,
+            "   text\t   data\t bss\t dec\t hex\tfilename\n 10 20 30 60 3c old\n 11 20 30 61 3d new\n",
+        )
+    )
+    assert [(s.name, dict(s.sizes)) for s in found] == [
+        ("old", {"text": 10, "data": 20, "bss": 30}),
+        ("new", {"text": 11, "data": 20, "bss": 30}),
+    ]

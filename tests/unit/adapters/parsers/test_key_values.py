@@ -1,0 +1,57 @@
+"""Lines 'name: value', in all their forms, and at any length."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from bisector.adapters.parsers.key_values import KeyValue, of_known_key, separated
+
+KEYS = {"real", "real time", "cpu.max"}
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("real: 1.5", KeyValue("real", "1.5", "")),
+        ("  real time =1.5 s ", KeyValue("real time", "1.5", "s")),
+        ("real:1.5:2", KeyValue("real", "1.5:2", "")),
+        ("real: = 5", KeyValue("real", "=", "5")),
+        ("real 1.5", None),
+        ("real:", None),
+        (": 1.5", None),
+        ("real: 1 2 3", None),
+        ("", None),
+    ],
+)
+def test_a_separator_makes_a_pair(line: str, found: KeyValue | None) -> None:
+    assert separated(line) == found
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("real: 1.5 s", KeyValue("real", "1.5", "s")),
+        ("real 1.5", KeyValue("real", "1.5", "")),
+        ("\treal  1.5\ts\n", KeyValue("real", "1.5", "s")),
+        ("real time 1.5", KeyValue("real time", "1.5", "")),
+        ("real time 1.5 s", KeyValue("real time", "1.5", "s")),
+        ("cpu.max=7", KeyValue("cpu.max", "7", "")),
+        ("real 12:34", KeyValue("real", "12:34", "")),
+        ("real quick", KeyValue("real", "quick", "")),
+        ("unreal 1.5", None),
+        ("it was real 1.5", None),
+        ("real", None),
+        ("", None),
+    ],
+)
+def test_a_blank_does_where_the_key_is_known(line: str, found: KeyValue | None) -> None:
+    assert of_known_key(line, KEYS) == found
+
+
+@pytest.mark.parametrize("line", [" " * 1_000_000, "a " * 500_000, "real" + " " * 1_000_000 + "x y z"])
+def test_a_long_line_takes_no_longer_than_its_length(line: str) -> None:
+    started = time.perf_counter()
+    assert of_known_key(line, KEYS) is None
+    assert time.perf_counter() - started < 2

@@ -1,0 +1,127 @@
+"""Archives from elsewhere: nothing lands outside one folder, and nothing fills the disk."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.system.archive import ArchiveError, read_compressed, unpack_tar
+
+MIB = 1 << 20
+
+
+def tar(path: Path, *members: tuple[tarfile.TarInfo, bytes], mode: str = "w") -> Path:
+    with tarfile.open(path, mode) as out:  # type: ignore[call-overload]
+        for info, data in members:
+            info.size = len(data)
+            out.addfile(info, io.BytesIO(data))
+    return path
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "", mode: int = 0o7777) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname, info.mode = kind, link, mode
+    return info
+
+
+def unpacked(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz"])
+def test_files_and_folders_only(tmp_path: Path, mode: str) -> None:
+    sent = tar(
+        tmp_path / "a.tar",
+        (member("./out", tarfile.DIRTYPE), b""),
+        (member("./out/empty", tarfile.DIRTYPE), b""),
+        (member("./out/deep/a"), b"text"),
+        (member("./out/plain", mode=0o4640), b""),
+        (member("./out/link", tarfile.SYMTYPE, "/etc/passwd"), b""),
+        (member("./out/hard", tarfile.LNKTYPE, "out/deep/a"), b""),
+        (member("./out/device", tarfile.CHRTYPE), b""),
+        (member("./out/fifo", tarfile.FIFOTYPE), b""),
+        mode=mode,
+    )
+    unpack_tar(sent, tmp_path / "home", max_bytes=MIB)
+    assert unpacked(tmp_path / "home") == ["out", "out/deep", "out/deep/a", "out/empty", "out/plain"]
+    assert (tmp_path / "home/out/deep/a").read_bytes() == b"text"
+    assert (tmp_path / "home/out/deep/a").stat().st_mode & 0o7777 == 0o755
+    assert (tmp_path / "home/out/plain").stat().st_mode & 0o7777 == 0o644
+
+
+@pytest.mark.parametrize("name", ["/etc/cron.d/x", "../x", "out/../../x", "out/../x"])
+def test_nothing_lands_elsewhere(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ArchiveError, match="lies outside"):
+        unpack_tar(tar(tmp_path / "a.tar", (member(name), b"x")), tmp_path / "home", max_bytes=MIB)
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_link_is_no_way_out(tmp_path: Path) -> None:
+    sent = tar(
+        tmp_path / "a.tar",
+        (member("out", tarfile.SYMTYPE, str(tmp_path / "elsewhere")), b""),
+        (member("out/x"), b"x"),
+    )
+    unpack_tar(sent, tmp_path / "home", max_bytes=MIB)
+    assert unpacked(tmp_path / "home") == ["out", "out/x"]
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_limits_of_bytes_and_members(tmp_path: Path) -> None:
+    sent = tar(tmp_path / "a.tar", *((member(f"f{n}"), b"x" * 100) for n in range(5)))
+    unpack_tar(sent, tmp_path / "fits", max_bytes=500, max_members=5)
+    assert len(unpacked(tmp_path / "fits")) == 5
+    for limits in ({"max_bytes": 499}, {"max_bytes": 500, "max_members": 4}):
+        with pytest.raises(ArchiveError, match="more than"):
+            unpack_tar(sent, tmp_path / "full", **limits)
+    assert len(unpacked(tmp_path / "full")) == 4
+
+
+def test_a_file_of_zeros_that_is_small_when_packed(tmp_path: Path) -> None:
+    sent = tar(tmp_path / "a.tar", (member("zeros"), b"\0" * 4 * MIB), mode="w:gz")
+    assert sent.stat().st_size < MIB
+    with pytest.raises(ArchiveError, match="more than"):
+        unpack_tar(sent, tmp_path / "home", max_bytes=MIB)
+    assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz"])
+def test_half_an_archive(tmp_path: Path, mode: str) -> None:
+    noise = bytes(n * n % 251 for n in range(100_000))
+    whole = tar(tmp_path / "a.tar", (member("out"), noise), mode=mode).read_bytes()
+    (tmp_path / "half.tar").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ArchiveError, match="cannot be unpacked"):
+        unpack_tar(tmp_path / "half.tar", tmp_path / "home", max_bytes=MIB)
+
+
+def test_what_is_no_archive_or_in_the_way(tmp_path: Path) -> None:
+    (tmp_path / "no.tar").write_text("no archive")
+    both = tar(tmp_path / "both.tar", (member("a"), b"x"), (member("a/b"), b"x"))
+    for sent in (tmp_path / "no.tar", tmp_path / "none.tar", both):
+        with pytest.raises(ArchiveError):
+            unpack_tar(sent, tmp_path / "home", max_bytes=MIB)
+
+
+def test_compressed_files_are_read_by_their_names(tmp_path: Path) -> None:
+    for name, data in (("a", b"text"), ("a.gz", gzip.compress(b"text")), ("a.xz", lzma.compress(b"text"))):
+        (tmp_path / name).write_bytes(data)
+        assert read_compressed(tmp_path / name, 4) == b"text"
+        with pytest.raises(ArchiveError, match="more than"):
+            read_compressed(tmp_path / name, 3)
+
+
+@pytest.mark.parametrize("name", ["a.gz", "a.xz"])
+def test_broken_compression(tmp_path: Path, name: str) -> None:
+    packed = gzip.compress(b"text" * 100) if name == "a.gz" else lzma.compress(b"text" * 100)
+    for data in (b"text", packed[:-8], b""):
+        (tmp_path / name).write_bytes(data)
+        if data or name == "a.xz":
+            with pytest.raises(ArchiveError, match="cannot be read"):
+                read_compressed(tmp_path / name, MIB)
+    with pytest.raises(ArchiveError, match="cannot be read"):
+        read_compressed(tmp_path / "none", MIB)
