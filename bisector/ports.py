@@ -11,15 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from bisector.model.records import (
-    CommitGraph,
-    Conclusion,
-    Decision,
-    MonitorResult,
-    Record,
-    TestbedClock,
-    Userspace,
-)
+from bisector.model.facts import MonitorResult
+from bisector.model.records import CommitGraph, Conclusion, Decision, Record, TestbedClock, Userspace
 from bisector.model.state import State
 
 Progress = Callable[[str], None]
@@ -327,12 +320,12 @@ class Store(Protocol):
         """Return all bisections, newest first."""
         ...
 
-    def append(self, bisection: str, record: Record, *, note: Mapping[str, str] | None = None) -> int:
-        """Add a record with free facts for the report (paths, raw output); return its sequence number."""
+    def append(self, bisection: str, record: Record) -> int:
+        """Add a record; return its sequence number."""
         ...
 
-    def records(self, bisection: str, *, after: int = 0) -> Sequence[tuple[int, Record, Mapping[str, str]]]:
-        """Return (sequence number, record, note), oldest first; only those with a number above `after`."""
+    def records(self, bisection: str, *, after: int = 0) -> Sequence[tuple[int, Record]]:
+        """Return (sequence number, record), oldest first; only those with a number above `after`."""
         ...
 
     def decide(self, bisection: str, decision: Decision) -> int:

@@ -78,7 +78,7 @@ def follow(store: Store, bisection: str, running: Callable[[], bool], on_event: 
     seen, told, first = 0, 0, True
     while True:
         alive = running()  # asked before reading, so that nothing written before the end is missed
-        for number, record, _ in store.records(bisection, after=seen):
+        for number, record in store.records(bisection, after=seen):
             seen = number
             tally[type(record).__name__] += 1
             event = _event(record, tally, commits)
@@ -151,7 +151,7 @@ def mark(
 def discard(store: Store, stored: Stored, kind: Literal["testbed", "boot"], name: str, note: str) -> None:
     """Throw away the samples of a testbed or of one boot. Raises RequestError if there are none."""
     _still_open(stored)
-    names = {getattr(record, kind) for _, record, _ in store.records(stored.id) if isinstance(record, Booted)}
+    names = {getattr(record, kind) for _, record in store.records(stored.id) if isinstance(record, Booted)}
     if name not in names:
         raise RequestError(
             f"the bisection '{stored.id}' has no {kind} '{name}'",

@@ -16,7 +16,7 @@ from bisector.schemas.workload.compatibility import check_testbed
 from bisector.schemas.workload.workload import Workload, load_workload
 
 if TYPE_CHECKING:
-    from bisector.model.records import MonitorResult
+    from bisector.model.facts import MonitorResult
     from bisector.ports import BuildOrder, Fix, Job, Progress, RunResult, Session
     from bisector.stats.aa_analysis import Calibration
 

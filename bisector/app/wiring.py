@@ -168,28 +168,28 @@ def services(settings: Settings, accepted: Accepted, stop: Stop | None = None) -
         state_dir=settings.state_dir,
         patches=tuple(Path(path) for path in request.apply),
         fixes=tuple(Fix(fix.sha, fix.guilty) for fix in accepted.fixes),
-        boot_notes=_guest_notes(settings, the_lab, accepted, workload),
+        guest_image=_guest_image(settings, the_lab, accepted, workload),
         one_host=any(host.connection.local for host in the_lab.builders),
         tidy=end_orphans,
         irrelevant=Pruning.of(settings, accepted),
     )
 
 
-def _guest_notes(settings: Settings, the_lab: Lab, accepted: Accepted, workload: Workload) -> dict[str, str]:
-    """Return the checksum of the guest image if guests measure; not yet known before the very first boot.
+def _guest_image(settings: Settings, the_lab: Lab, accepted: Accepted, workload: Workload) -> str:
+    """Return the checksum of the guest image if guests measure; '' before the very first boot.
 
     Guests without a disk say themselves what they are made of.
     """
     from bisector.schemas.kernel.recipe import load_recipe
 
     if load_recipe(accepted.request.recipe).manifest.userspace == "initramfs":
-        return {}
+        return ""
     if all(the_lab.testbed(name).variables.kind != "libvirt" for name in accepted.testbeds):
-        return {}
+        return ""
     from bisector.adapters.guest.rootfs import GuestImages
 
     image = GuestImages(settings.cache_dir, workload.manifest.packages()).present()
-    return {"image": image.checksum} if image is not None else {}
+    return image.checksum if image is not None else ""
 
 
 def host_checks(settings: Settings, progress: Progress, *, probe: bool = False) -> list[Check]:

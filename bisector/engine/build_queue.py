@@ -33,13 +33,13 @@ class _Job:
     kernel: Kernel | None = None
     error: BaseException | None = None
 
-    def tell(self, text: str) -> None:
-        """Tell whoever waits."""
+    def report(self, text: str) -> None:
+        """Report progress to whoever waits."""
         if self.progress is not None:
             self.progress(text)
 
 
-class Builders:
+class BuildQueue:
     """Runs the builders of a lab. Close it: its threads end with it; a later order starts them again."""
 
     def __init__(self, make: Sequence[MakeBuilder], stop: Stop) -> None:
@@ -145,7 +145,7 @@ class Builders:
                 self._active[number] = job
             current[:] = [job]
             try:
-                job.kernel = builder.build(job.order, job.tell)
+                job.kernel = builder.build(job.order, job.report)
             except BaseException as error:  # handed to whoever waits, in another thread
                 job.error = error
             with self._change:

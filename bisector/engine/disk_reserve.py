@@ -1,8 +1,7 @@
-"""Room on the disk of the state folder: noticed when it is gone, and a reserve to end well with.
+"""Space on the disk of the state folder, and a reserve that is released when the disk is full.
 
-SQLite needs room even to write down that there is none. So the executor keeps a file as ballast, and throws
-it off when the disk is full: what was measured is then recorded, boots are closed, and the bisection can be
-resumed.
+SQLite needs space even to record that there is none. So the executor keeps a reserve file and deletes it when
+the disk is full: what was measured is then recorded, boots are closed, and the bisection can be resumed.
 """
 
 from __future__ import annotations
@@ -13,26 +12,26 @@ from pathlib import Path
 
 from bisector.errors import InfrastructureError
 
-_BALLAST_BYTES = 1 << 20
+_RESERVE_BYTES = 1 << 20
 """Closing a bisection writes some twenty pages of 4 KiB to two databases and logs; several times that."""
 _PROBE_BYTES = 64 << 10
-"""More than a run's raw output (the agent keeps its end), the largest thing written between two probes."""
+"""More than a run's raw output (the agent keeps its end), the largest file written between two probes."""
 
 
-class Room:
+class DiskReserve:
     """The disk below a folder. Raises InfrastructureError when there is none from the start."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._ballast = folder / "ballast"
+        self._reserve = folder / "reserve"
         try:
-            _write(self._ballast, _BALLAST_BYTES)
+            _write(self._reserve, _RESERVE_BYTES)
         except OSError as error:
             self.release()
-            raise self.full(str(error)) from error
+            raise self.error(str(error)) from error
 
-    def short(self) -> bool:
-        """Try to write; if that fails throw the ballast off and return True."""
+    def is_full(self) -> bool:
+        """Try to write; if that fails delete the reserve and return True."""
         probe = self._folder / "probe"
         try:
             _write(probe, _PROBE_BYTES)
@@ -45,12 +44,12 @@ class Room:
         return False
 
     def release(self) -> None:
-        """Give the reserve back."""
+        """Delete the reserve."""
         with contextlib.suppress(OSError):
-            self._ballast.unlink(missing_ok=True)
+            self._reserve.unlink(missing_ok=True)
 
-    def full(self, details: str = "") -> InfrastructureError:
-        """Return the error to tell."""
+    def error(self, details: str = "") -> InfrastructureError:
+        """Return the error that says so."""
         return InfrastructureError(
             f"the disk of {self._folder} is full",
             details=details,
@@ -59,7 +58,7 @@ class Room:
 
 
 def _write(path: Path, count: int) -> None:
-    """Take up room for real: a hole in a file would cost nothing and promise nothing."""
+    """Write bytes to the disk: a hole in a file would reserve nothing."""
     with path.open("wb") as file:
         file.write(bytes(count))
         file.flush()

@@ -1,10 +1,15 @@
-"""What the engine tells while it works; interfaces turn it into lines, bars and pages."""
+"""What the engine reports while it works; interfaces turn it into lines, bars and pages."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
+
+from bisector.model.format import count
+from bisector.model.records import Measure
+from bisector.model.state import Costs
+from bisector.ports import Progress
 
 EventKind = Literal["decision", "build", "boot", "run", "note", "trouble", "done"]
 
@@ -33,3 +38,53 @@ class Event:
 
 OnEvent = Callable[[Event], None]
 """Called from several threads; must return quickly and never raise."""
+
+
+class EventSender:
+    """Sends the events of one bisection, each with the totals so far."""
+
+    def __init__(self, on_event: OnEvent, costs: Callable[[], Costs]) -> None:
+        """on_event: who listens; costs: the totals at the moment."""
+        self._on_event = on_event
+        self._costs = costs
+
+    def send(
+        self,
+        kind: EventKind,
+        text: str,
+        commit: int | None = None,
+        testbed: str = "",
+        reason: str = "",
+        *,
+        seconds: float | None = None,
+        value: float | None = None,
+        left: float | None = None,
+    ) -> None:
+        """Send one event; the fields are those of `Event`."""
+        costs = self._costs()
+        self._on_event(
+            Event(
+                kind=kind,
+                text=text,
+                commit=commit,
+                reason=reason,
+                testbed=testbed,
+                seconds=seconds,
+                value=value,
+                left=left,
+                runs=len(costs.runs),
+                boots=len(costs.boots),
+                builds=len(costs.builds),
+            )
+        )
+
+    def send_decision(self, measure: Measure, testbed: str) -> None:
+        """Send what was decided and why."""
+        where = "in the running boot" if measure.boot is not None else "in a new boot"
+        layout = f" of code layout {measure.layout}" if measure.layout else ""
+        text = f"{count(measure.runs, 'run')} {where}{layout}"
+        self.send("decision", text, measure.commit, testbed, measure.reason, left=measure.left)
+
+    def progress(self, measure: Measure, testbed: str) -> Progress:
+        """Return where an adapter reports what it is doing for a trial."""
+        return lambda text: self.send("note", text, measure.commit, testbed)

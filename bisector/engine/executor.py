@@ -16,16 +16,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from bisector.engine.disk_reserve import Room
+from bisector.engine.disk_reserve import DiskReserve
 from bisector.engine.events import OnEvent
 from bisector.engine.services import Services
-from bisector.engine.trial_runner import Driver
+from bisector.engine.trial_runner import TrialRunner
 from bisector.errors import InfrastructureError, Interrupted, PerfbisectError, RequestError
 from bisector.ports import Stored
 
 _POLL_SECONDS = 0.2
 """How soon Ctrl-C and the end of a bisection are noticed."""
-_FAREWELL_SECONDS = 30.0
+_SHUTDOWN_SECONDS = 30.0
 """For a build or a boot to end after its guest and children were ended, before the process goes anyway."""
 
 _PROBE_SECONDS = 1.0
@@ -116,11 +116,11 @@ def execute(stored: Stored, services: Services, on_event: OnEvent, stop: threadi
     """
     with lock(services.state_dir, stored.id), _signals(stop):
         services.tidy()
-        room = Room(services.state_dir)
-        driver = Driver(stored, services, on_event, stop)
+        reserve = DiskReserve(services.state_dir)
+        trials = TrialRunner(stored, services, on_event, stop)
         services.store.set_status(stored.id, "running")
         try:
-            result = _run(driver, services, stop, room)
+            result = _run(trials, services, stop, reserve)
         except KeyboardInterrupt:
             result = {"error": "interrupted"}
             stop.set()
@@ -128,8 +128,8 @@ def execute(stored: Stored, services: Services, on_event: OnEvent, stop: threadi
             services.store.set_status(stored.id, "failed")
             raise
         finally:
-            room.release()
-            driver.close()
+            reserve.release()
+            trials.close()
         if "ended" in result:
             return
         if stop.is_set():
@@ -149,14 +149,16 @@ def execute(stored: Stored, services: Services, on_event: OnEvent, stop: threadi
         )
 
 
-def _run(driver: Driver, services: Services, stop: threading.Event, room: Room) -> dict[str, Any]:
+def _run(
+    trials: TrialRunner, services: Services, stop: threading.Event, reserve: DiskReserve
+) -> dict[str, Any]:
     from dbos import DBOS, SetWorkflowID
 
     from bisector.engine import workflows
 
     url = f"sqlite:///{services.state_dir / 'dbos.sqlite'}"
     testbeds = list(services.testbeds)
-    workflows.attach(driver)
+    workflows.attach(trials)
     DBOS(
         config={
             "name": "perfbisect",
@@ -168,7 +170,7 @@ def _run(driver: Driver, services: Services, stop: threading.Event, room: Room) 
         }
     )
     try:
-        left_over = _retire_others(url, driver.id, workflows.APPLICATION_VERSION, workflows.JsonSerializer())
+        left_over = _retire_others(url, trials.id, workflows.APPLICATION_VERSION, workflows.JsonSerializer())
         DBOS.launch()
         for testbed in testbeds:
             DBOS.register_queue(
@@ -181,23 +183,23 @@ def _run(driver: Driver, services: Services, stop: threading.Event, room: Room) 
         if left_over is not None:
             handle = DBOS.retrieve_workflow(left_over)
         else:
-            attempts = len(DBOS.list_workflows(workflow_id_prefix=f"{driver.id}.", name="bisection"))
-            with SetWorkflowID(f"{driver.id}.{attempts + 1}"):
-                handle = DBOS.start_workflow(workflows.bisection, driver.id, testbeds)
-        result = _wait(handle, driver, services, stop, room)
-        _prune(driver.id)
+            attempts = len(DBOS.list_workflows(workflow_id_prefix=f"{trials.id}.", name="bisection"))
+            with SetWorkflowID(f"{trials.id}.{attempts + 1}"):
+                handle = DBOS.start_workflow(workflows.bisection, trials.id, testbeds)
+        result = _wait(handle, trials, services, stop, reserve)
+        _prune(trials.id)
         return result
     finally:
         DBOS.destroy(workflow_completion_timeout_sec=0)
-        workflows.detach(driver.id)
+        workflows.detach(trials.id)
 
 
 def _wait(
     handle: Any,  # noqa: ANN401 - DBOS's
-    driver: Driver,
+    trials: TrialRunner,
     services: Services,
     stop: threading.Event,
-    room: Room,
+    reserve: DiskReserve,
 ) -> dict[str, Any]:
     """Return the workflow's result; raises InfrastructureError when the disk is full.
 
@@ -216,16 +218,16 @@ def _wait(
     threading.Thread(target=collect, daemon=True, name="result").start()
     full = False
     while not stop.is_set() and not done.wait(_POLL_SECONDS):
-        full = room.short()
-        if full or services.store.status(driver.id) == "cancelled":
+        full = reserve.is_full()
+        if full or services.store.status(trials.id) == "cancelled":
             stop.set()
-    # What the engine could not write for want of room it never writes: no use in waiting long for that.
-    deadline = time.monotonic() + (_FAREWELL_SECONDS / 6 if full else _FAREWELL_SECONDS)
+    # What the engine could not write for want of space it never writes: no use in waiting long for that.
+    deadline = time.monotonic() + (_SHUTDOWN_SECONDS / 6 if full else _SHUTDOWN_SECONDS)
     while not done.is_set() and time.monotonic() < deadline:
-        driver.close()  # again and again: a boot may come up while we say farewell
+        trials.close()  # repeatedly: a guest may still start during shutdown
         done.wait(_POLL_SECONDS)
     if full:
-        raise room.full()
+        raise reserve.error()
     return dict(result)
 
 

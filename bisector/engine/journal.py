@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Mapping
 from pathlib import Path
 
 from bisector.errors import InfrastructureError, RequestError
-from bisector.model.records import Booted, CommitGraph, Decision, Goal, Left, Measure, Ran, Record
-from bisector.model.state import State, extend, fold
-from bisector.ports import Kernel, Store
+from bisector.model.records import CommitGraph, Decision, Goal, Left, Measure, Record
+from bisector.model.state import State, apply, extend, fold
+from bisector.ports import Store
 
-_REPEATS = 3
-"""So many times the same decision without anything recorded in between: the planner is stuck."""
-_WORLD = {"workload": "the workload's files", "image": "the guest image"}
-"""Boot notes that must stay what they were: samples of another binary or image cannot be compared."""
+_SAME_DECISIONS = 3
+"""So many times the same decision without a record in between: the planner is stuck. One repetition is
+possible, when a boot was lost between the decision and its trial."""
 
 
-class Ledger:
+class Journal:
     """Reads and writes the records of one bisection. Safe to use from several threads."""
 
     def __init__(self, store: Store, bisection: str, graph: CommitGraph, goal: Goal, folder: Path) -> None:
@@ -26,17 +23,14 @@ class Ledger:
         self.store, self.id, self.folder = store, bisection, folder
         self.lock = threading.RLock()
         self._seen = 0
-        self._world: dict[tuple[str, str], str] = {}
         self._repeated: dict[str, tuple[int, Measure, int]] = {}
-        self.observed: set[tuple[int, str]] = set()
-        """(commit, testbed) whose monitors have had their runs."""
         self._state: State = fold(graph, goal, ())
         self.refresh()
         for visit in self._state.visits:
             if visit.live:
                 self.record(Left(visit.boot, lost=True))
-        self.stale = max((self._seen, *(number for number, _ in store.decisions(bisection))))
-        """Decisions up to this number were made before this ledger took over."""
+        self.last_before = max((self._seen, *(number for number, _ in store.decisions(bisection))))
+        """Decisions up to this number were made before this journal took over."""
 
     @property
     def state(self) -> State:
@@ -47,34 +41,32 @@ class Ledger:
         """Take in what was recorded since the last look, by us or by `mark` and `discard` elsewhere."""
         with self.lock:
             new = self.store.records(self.id, after=self._seen)
-            if not new:
-                return
-            self._seen = new[-1][0]
-            self._state = extend(self._state, [record for _, record, _ in new])
-            for _, record, note in new:
-                if isinstance(record, Booted):
-                    for key in _WORLD:
-                        if note.get(key):
-                            self._world.setdefault((record.testbed, key), note[key])
-                elif isinstance(record, Left) and note.get("monitors"):
-                    visit = next(v for v in self._state.visits if v.boot == record.boot)
-                    self.observed.add((visit.commit, visit.testbed))
+            if new:
+                self._seen = new[-1][0]
+                self._state = extend(self._state, (record for _, record in new))
 
-    def record(self, record: Record, note: Mapping[str, str] | None = None) -> None:
+    def record(self, record: Record) -> None:
         """Write a record down and take it in."""
         with self.lock:
-            self.store.append(self.id, record, note=note)
-            self.refresh()
+            number = self.store.append(self.id, record)
+            if number == self._seen + 1:  # nobody else wrote in between
+                self._seen = number
+                self._state = apply(self._state, record)
+            else:
+                self.refresh()
 
     def decide(self, testbed: str, decision: Decision) -> int:
         """Write a decision down; return its number. Raises InfrastructureError: the planner is stuck."""
         with self.lock:
+            recorded = len(self._state.records)
             number = self.store.decide(self.id, decision)
+            if number == self._seen + 1:
+                self._seen = number
             if isinstance(decision, Measure):
-                seen, last, times = self._repeated.get(testbed, (-1, None, 0))
-                times = times + 1 if (seen, last) == (self._seen, decision) else 1
-                self._repeated[testbed] = (self._seen, decision, times)
-                if times > _REPEATS:
+                before, last, times = self._repeated.get(testbed, (-1, None, 0))
+                times = times + 1 if (before, last) == (recorded, decision) else 1
+                self._repeated[testbed] = (recorded, decision, times)
+                if times > _SAME_DECISIONS:
                     raise InfrastructureError(
                         f"the search does not move: {decision.reason}",
                         details=repr(decision),
@@ -85,7 +77,7 @@ class Ledger:
     def new_boot(self) -> str:
         """Return an id that no boot of this bisection had, and make its folder."""
         with self.lock:
-            used = sum(isinstance(r, Booted) for r in self._state.records)
+            used = len(self._state.boots)
             while self.boot_folder(f"boot-{used + 1:03d}").exists():
                 used += 1
             boot = f"boot-{used + 1:03d}"
@@ -98,43 +90,35 @@ class Ledger:
 
     def next_run(self, boot: str) -> int:
         """Return how many runs a boot has had."""
-        return sum(1 for r in self._state.records if isinstance(r, Ran) and r.boot == boot)
+        return sum(len(visit.runs) for visit in self._state.boots if visit.boot == boot)
 
-    def measured_already(self, binary: str, commit: int) -> bool:
-        """Say whether another commit with the same kernel gave samples: the planner shares them."""
+    def is_monitored(self, commit: int, testbed: str) -> bool:
+        """Return whether the monitors have had their runs for a commit on a testbed."""
+        return any(v.monitors for v in self._state.boots if (v.commit, v.testbed) == (commit, testbed))
+
+    def is_measured_elsewhere(self, binary: str, commit: int) -> bool:
+        """Return whether another commit with the same kernel gave samples: the planner shares them."""
         binaries = self._state.binaries
         return any(
             v.commit != commit and v.samples and binaries.get((v.commit, v.layout)) == binary
             for v in self._state.visits
         )
 
-    def check_world(self, testbed: str, note: Mapping[str, str]) -> None:
-        """Raise RequestError where the workload or the image is not what earlier boots of the testbed had."""
-        for key, what in _WORLD.items():
-            now = note.get(key, "")
-            then = self._world.setdefault((testbed, key), now) if now else ""
-            if now != then:
-                raise RequestError(
-                    f"{what} changed since the bisection '{self.id}' began: old and new samples cannot be "
-                    "compared",
-                    details=f"then {then}\nnow  {now}",
-                    cure="put it back, or cancel this bisection and start a new one",
-                )
+    def check_unchanged(self, testbed: str, *, workload: str, image: str) -> None:
+        """Raise RequestError where the workload or the image is not what earlier boots of the testbed had.
 
+        workload, image: their checksums now; '' where nobody knows yet.
+        """
+        boots = [v.booted for v in self._state.boots if v.testbed == testbed]
+        self._check("the workload's files", workload, [b.workload for b in boots])
+        self._check("the guest image", image, [b.image for b in boots])
 
-def kernel_note(kernel: Kernel) -> str:
-    """Return what the report wants to know of a kernel, as JSON."""
-    return json.dumps(
-        {
-            "release": kernel.release,
-            "build_id": kernel.build_id,
-            "image": str(kernel.image),
-            "config": str(kernel.config),
-            "log": str(kernel.log),
-            "sizes": dict(kernel.sizes),
-            "options": dict(kernel.options),
-            "lost": list(kernel.lost),
-            "toolchain": kernel.toolchain,
-            "key": kernel.key,
-        }
-    )
+    def _check(self, what: str, now: str, then: list[str]) -> None:
+        first = next((checksum for checksum in then if checksum), now)
+        if now and now != first:
+            raise RequestError(
+                f"{what} changed since the bisection '{self.id}' began: old and new samples cannot be "
+                "compared",
+                details=f"then {first}\nnow  {now}",
+                cure="put it back, or cancel this bisection and start a new one",
+            )

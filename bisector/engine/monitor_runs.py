@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import threading
 from collections.abc import Callable, Sequence
 
 from bisector.engine.events import EventKind
 from bisector.errors import PerfbisectError
+from bisector.model.facts import MonitorResult
 from bisector.ports import Monitor, Session
 
 
-def watched(
+def run_monitors(
     session: Session,
     monitors: Sequence[Monitor],
     stop: threading.Event,
-    tell: Callable[[EventKind, str], None],
-) -> dict[str, str]:
-    """Make the runs of all monitors; return them as a note for the record: 'monitors', JSON of results.
+    send: Callable[[EventKind, str], None],
+) -> tuple[MonitorResult, ...]:
+    """Make the runs of all monitors; return what they saw, nothing if `stop` was set meanwhile.
 
-    What goes wrong is told, noted as absent, and ends the watching: monitors disturb what they watch. Empty
-    if there are none, or if `stop` was set meanwhile.
+    A failure is sent as an event, recorded as absent, and ends the monitoring: monitors disturb what they
+    watch.
     """
-    found: list[dict[str, object]] = []
+    results: list[MonitorResult] = []
     for monitor in monitors:
         if stop.is_set():
-            return {}
-        tell("note", f"watching a run with {monitor.name}")
+            return ()
+        send("note", f"watching a run with {monitor.name}")
         try:
-            observed = session.run_monitor(monitor)
+            results.append(session.run_monitor(monitor))
         except PerfbisectError as error:
             if not stop.is_set():
-                tell("trouble", f"{monitor.name}: {error.message}")
-            found.append({"monitor": monitor.name, "absent": [error.message]})
+                send("trouble", f"{monitor.name}: {error.message}")
+            results.append(MonitorResult(monitor.name, absent=(error.message,)))
             break
-        found.append({**dataclasses.asdict(observed), "folder": str(observed.folder)})
-    return {"monitors": json.dumps(found)} if found and not stop.is_set() else {}
+    return () if stop.is_set() else tuple(results)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from bisector.engine.build_queue import MakeBuilder
@@ -19,12 +19,11 @@ class Services:
     """testbeds: name -> testbed, the ones this bisection uses. builders: one or more.
 
     patches: on top of every commit tested; fixes: on top of those that need them, before the patches.
-
-    state_dir holds `bisections/<id>/` with everything a bisection keeps. boot_notes: facts recorded with
-    every boot, such as the checksum of the guest image. one_host: kernels are built on the machine that also
-    measures, so on wall clocks only one of both may happen at a time. tidy: ends what an
+    state_dir holds `bisections/<id>/` with everything a bisection keeps. guest_image: checksum of the root
+    file system of guests, '' where nobody knows it before the boot. one_host: kernels are built on the
+    machine that also measures, so on wall clocks only one of both may happen at a time. tidy: ends what an
     executor that was killed left running; called before work is taken up. irrelevant: the commits that
-    cannot change the kernel, as far as the builds of both ends tell; None as long as they do not.
+    cannot change the kernel, as far as the builds of both ends show; None as long as they do not.
     """
 
     source: Source
@@ -37,7 +36,7 @@ class Services:
     state_dir: Path
     patches: tuple[Path, ...] = ()
     fixes: tuple[Fix, ...] = ()
-    boot_notes: Mapping[str, str] = field(default_factory=dict)
+    guest_image: str = ""
     one_host: bool = True
     tidy: Callable[[], object] = lambda: None
     irrelevant: Callable[[CommitGraph], Irrelevant | None] = lambda graph: None

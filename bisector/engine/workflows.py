@@ -1,4 +1,4 @@
-"""The durable part: DBOS workflows that call a Driver, step by step.
+"""The durable part: DBOS workflows that call a TrialRunner, step by step.
 
 A killed process leaves its workflow pending, and the next executor of the state folder takes it up. Steps
 hand over small JSON values only; what they did is in the store. Workflows never raise: an error that
@@ -16,18 +16,19 @@ from typing import Any
 
 from dbos import DBOS, Serializer, SetWorkflowID
 
-from bisector.engine.trial_runner import Driver
+from bisector.engine.trial_runner import TrialRunner
 from bisector.errors import PerfbisectError
-from bisector.model.records import Conclusion, Measure
+from bisector.model.records import Decision, Measure
 from bisector.schemas import serialization
+from bisector.search.loop import run_search
 
-APPLICATION_VERSION = "1"
+APPLICATION_VERSION = "2"
 """Of the workflows' steps: raised when their order or their values change."""
 QUEUE_POLL_SECONDS = 0.1
 """A trial waits half of this on average; more often would only load the disk."""
 
-_drivers: dict[str, Driver] = {}
-"""Bisection id -> its driver in this process: workflows take only JSON, and live boots are no JSON."""
+_runners: dict[str, TrialRunner] = {}
+"""Bisection id -> its runner in this process: workflows take only JSON, and live boots are no JSON."""
 
 
 class JsonSerializer(Serializer):
@@ -54,72 +55,91 @@ def queue_of(testbed: str) -> str:
     return f"testbed-{testbed}"
 
 
-def attach(driver: Driver) -> None:
-    """Make a driver known to the workflows of its bisection."""
-    _drivers[driver.id] = driver
+def attach(runner: TrialRunner) -> None:
+    """Make a runner known to the workflows of its bisection."""
+    _runners[runner.id] = runner
 
 
 def detach(bisection: str) -> None:
-    """Forget a driver."""
-    _drivers.pop(bisection, None)
+    """Forget a runner."""
+    _runners.pop(bisection, None)
+
+
+class _Failed(Exception):
+    """A step failed. `answer`: the error as values."""
+
+    def __init__(self, answer: dict[str, Any]) -> None:
+        self.answer = answer
+        super().__init__(answer.get("error", ""))
 
 
 # No limit of attempts: every resume after a kill is one, and a person asked for it.
 @DBOS.workflow(name="bisection", max_recovery_attempts=None)
 def bisection(name: str, testbeds: list[str]) -> dict[str, Any]:
-    """Decide and carry out until there is a conclusion; return {'ended': how, ...}."""
+    """Decide and carry out until there is a conclusion; return {'ended': how, ...} or an error as values."""
     busy: dict[str, Any] = {}
-    while True:
-        for testbed in testbeds:
-            if testbed in busy:
-                continue
-            answer = DBOS.run_step({"name": "decide"}, _decide, name, testbed)
-            if "error" in answer:
-                return answer
-            if "conclusion" in answer:
-                if busy:
-                    break  # let the others end: their trials may change it
-                return DBOS.run_step({"name": "conclude"}, _conclude, name, answer["conclusion"])
-            with SetWorkflowID(f"{DBOS.workflow_id}-trial-{answer['number']}"):
-                busy[testbed] = DBOS.enqueue_workflow(queue_of(testbed), trial, name, testbed, answer)
+    numbers: dict[str, int] = {}
+
+    def decide(testbed: str) -> Decision:
+        answer = _checked(DBOS.run_step({"name": "decide"}, _decide, name, testbed))
+        numbers[testbed] = answer["number"]
+        return serialization.decision_from(answer["decision"])
+
+    def start(testbed: str, measure: Measure) -> None:
+        number = numbers[testbed]
+        decision = serialization.to_json(measure)
+        with SetWorkflowID(f"{DBOS.workflow_id}-trial-{number}"):
+            busy[testbed] = DBOS.enqueue_workflow(queue_of(testbed), trial, name, testbed, number, decision)
+
+    def wait() -> str:
         first = DBOS.wait_first(list(busy.values()), polling_interval_sec=QUEUE_POLL_SECONDS)
         testbed = next(t for t, handle in busy.items() if handle.workflow_id == first.workflow_id)
         del busy[testbed]
-        result = first.get_result(polling_interval_sec=QUEUE_POLL_SECONDS)
-        if "error" in result:
-            return dict(result)
+        _checked(first.get_result(polling_interval_sec=QUEUE_POLL_SECONDS))
+        return testbed
+
+    try:
+        conclusion = run_search(testbeds, decide, start, wait, finish_trials=True)
+    except _Failed as failed:
+        return failed.answer
+    return DBOS.run_step({"name": "conclude"}, _conclude, name, serialization.to_json(conclusion))
+
+
+def _checked(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a step's answer; raise _Failed where it is an error."""
+    if "error" in answer:
+        raise _Failed(dict(answer))
+    return dict(answer)
 
 
 @DBOS.workflow(name="trial", max_recovery_attempts=None)
-def trial(name: str, testbed: str, answer: Mapping[str, Any]) -> dict[str, Any]:
+def trial(name: str, testbed: str, number: int, decision: Mapping[str, Any]) -> dict[str, Any]:
     """Carry out one decision on one testbed."""
-    return DBOS.run_step({"name": "carry out"}, _carry_out, name, testbed, dict(answer))
+    return DBOS.run_step({"name": "carry out"}, _carry_out, name, testbed, number, dict(decision))
 
 
 def _decide(name: str, testbed: str) -> dict[str, Any]:
     try:
-        number, decision = _drivers[name].decide(testbed)
+        number, decision = _runners[name].decide(testbed)
     except Exception as error:
         return _error(error)
-    key = "measure" if isinstance(decision, Measure) else "conclusion"
-    return {"number": number, key: serialization.to_json(decision)}
+    return {"number": number, "decision": serialization.to_json(decision)}
 
 
 def _conclude(name: str, conclusion: Mapping[str, Any]) -> dict[str, Any]:
     value = serialization.conclusion_from(conclusion)
     try:
-        _drivers[name].conclude(value)
+        _runners[name].conclude(value)
     except Exception as error:
         return _error(error)
     return {"ended": value.ending.value}
 
 
-def _carry_out(name: str, testbed: str, answer: Mapping[str, Any]) -> dict[str, Any]:
-    measure = serialization.decision_from(answer["measure"])
-    if isinstance(measure, Conclusion):
-        return {}
+def _carry_out(name: str, testbed: str, number: int, decision: Mapping[str, Any]) -> dict[str, Any]:
+    measure = serialization.decision_from(decision)
+    assert isinstance(measure, Measure), "only trials are enqueued"
     try:
-        _drivers[name].carry_out(answer["number"], measure, testbed)
+        _runners[name].carry_out(number, measure, testbed)
     except Exception as error:
         return _error(error)
     return {}

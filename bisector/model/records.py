@@ -1,7 +1,7 @@
 """The values that everything else passes around: the graph, the goal, records, actions and conclusions.
 
-All are frozen and hold only integers, floats, strings and tuples, so they turn into JSON and back without
-loss. Commits are indices into `CommitGraph.shas`; names of commits belong to the edges of the program.
+All are frozen and turn into JSON and back without loss. Commits are indices into `CommitGraph.shas`; names of
+commits belong to the edges of the program.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
+
+from bisector.model.facts import KernelFacts, MonitorResult
 
 Direction = Literal["lower", "higher"]
 """Which way a metric is better."""
@@ -90,25 +92,6 @@ class CommitGraph:
 
 
 @dataclass(frozen=True, slots=True)
-class KernelFacts:
-    """What a report says of a built kernel. Paths are texts; sizes in bytes; key: of its entry in the cache.
-
-    options: effective .config as NAME -> value, absent options left out; lost: wanted, but not granted.
-    """
-
-    release: str = ""
-    build_id: str = ""
-    image: str = ""
-    config: str = ""
-    log: str = ""
-    sizes: Mapping[str, int] = field(default_factory=dict)
-    options: Mapping[str, str] = field(default_factory=dict)
-    lost: tuple[str, ...] = ()
-    toolchain: str = ""
-    key: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Built:
     """A finished build, good or failed. `binary` is equal for two commits whose kernels are identical.
 
@@ -130,9 +113,9 @@ class Built:
 class Booted:
     """One boot. `boot` is its id; ok False means that the kernel failed (never infrastructure).
 
-    facts: what the running kernel says of itself, name -> text; workload, image: checksums of the payload and
-    of the guest's root file system; console: path of the log; overhead: seconds that perfbisect added to
-    build, boot and runs, None where nobody measured them; details: what a failed boot printed last.
+    facts: what the running kernel says of itself; workload, image: checksums of the payload and of the root
+    file system; console: path of the log; overhead: seconds that perfbisect added to build, boot and runs.
+    details: what a failed boot printed last.
     """
 
     boot: str
@@ -156,9 +139,9 @@ class Booted:
 class Ran:
     """One run in a boot. `index` counts from 0 within the boot; values are in the metrics' own units.
 
-    at: seconds since the epoch when it ended; seconds: host time it took; flags: why it is suspicious
-    ('warn', 'stall', 'oom', 'taint', 'clock'); warmup runs are kept and never samples. raw: path of the kept
-    output; guest_seconds: the time that the guest's own clock measured.
+    at: seconds since the epoch when it ended; seconds: host time it took, guest_seconds: the guest's; flags:
+    why it is suspicious ('warn', 'stall', 'oom', 'taint', 'clock'); raw: path of the kept output; warmup runs
+    are kept and never samples.
     """
 
     boot: str
@@ -179,30 +162,6 @@ class RunFailed:
     boot: str
     failure: str
     details: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class MonitorValue:
-    """One number that a monitor gives. error: relative standard error where it is a mean, else None."""
-
-    name: str
-    value: float
-    unit: str = ""
-    error: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class MonitorResult:
-    """What one monitor saw in runs of its own, which are no samples.
-
-    folder: path of its raw files; absent: what it could not give, each in words; seconds: what its runs took.
-    """
-
-    monitor: str
-    folder: str = ""
-    seen: tuple[MonitorValue, ...] = ()
-    absent: tuple[str, ...] = ()
-    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,16 @@
 """State: the graph, the goal and the records so far, folded into what a planner looks at.
 
-Resume, web page, report and replay all fold the same records with `fold`; nothing else holds state.
+`apply` is the one place that knows what a record changes. Planner, engine, report and replay all reduce the
+same records with it; nothing else holds state.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import reduce
 
+from bisector.model.facts import MonitorResult
 from bisector.model.records import (
     Booted,
     Built,
@@ -31,23 +34,53 @@ than it tells, the evidence still leads there; 100,000 such commits weigh no mor
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """One successful boot with its samples of the deciding metric.
+    """One boot with everything that was done in it.
 
-    samples: (repetition index, value) of the clean runs, in order; flagged: the suspicious ones kept out.
-    at: seconds since the epoch of each clean sample, parallel to samples.
+    booted: how it began; runs: all of them, in order. samples: (repetition index, value) of the deciding
+    metric in the runs that count; at: seconds since the epoch of each sample, parallel to samples; flagged:
+    the suspicious runs kept out. live: it can take more runs; failed: the workload failed in it; failure says
+    how, or why the kernel did not boot.
     """
 
-    boot: str
-    commit: int
-    testbed: str
-    layout: int
-    purpose: Purpose
-    started: float
+    booted: Booted
+    runs: tuple[Ran, ...] = ()
     samples: tuple[tuple[int, float], ...] = ()
     at: tuple[float, ...] = ()
     flagged: tuple[tuple[int, float], ...] = ()
     live: bool = True
     failed: bool = False
+    failure: str = ""
+    monitors: tuple[MonitorResult, ...] = ()
+
+    @property
+    def boot(self) -> str:
+        """The boot's id."""
+        return self.booted.boot
+
+    @property
+    def commit(self) -> int:
+        """The commit that was booted."""
+        return self.booted.commit
+
+    @property
+    def testbed(self) -> str:
+        """Where it was booted."""
+        return self.booted.testbed
+
+    @property
+    def layout(self) -> int:
+        """The variant of code placement."""
+        return self.booted.layout
+
+    @property
+    def purpose(self) -> Purpose:
+        """What it was booted for."""
+        return self.booted.purpose
+
+    @property
+    def started(self) -> float:
+        """Seconds since the epoch when it began."""
+        return self.booted.at
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +101,17 @@ class Costs:
 class State:
     """What a planner decides from. `pending` holds actions now being carried out on other testbeds.
 
+    boots: every boot, in order, whatever became of it; visits: the successful ones whose data count.
     binaries: (commit, layout) -> id of the kernel binary; untestable: commit -> why;
     marks: commit -> 'good' | 'bad' (skips are in untestable); idle: the testbed that asks, if it matters;
-    discarded: some data were thrown away; no_layouts: another code layout of a commit failed to build.
+    discarded_boots, discarded_testbeds: names whose data the user threw away; no_layouts: another code layout
+    of a commit failed to build.
     """
 
     graph: CommitGraph
     goal: Goal
     records: tuple[Record, ...] = ()
+    boots: tuple[Visit, ...] = ()
     visits: tuple[Visit, ...] = ()
     binaries: Mapping[tuple[int, int], str] = field(default_factory=dict)
     untestable: Mapping[int, str] = field(default_factory=dict)
@@ -83,8 +119,18 @@ class State:
     costs: Costs = field(default_factory=Costs)
     pending: tuple[Measure, ...] = ()
     idle: str | None = None
-    discarded: bool = False
+    discarded_boots: frozenset[str] = frozenset()
+    discarded_testbeds: frozenset[str] = frozenset()
     no_layouts: bool = False
+
+    @property
+    def discarded(self) -> bool:
+        """Whether any data were thrown away."""
+        return bool(self.discarded_boots or self.discarded_testbeds)
+
+    def is_discarded(self, visit: Visit) -> bool:
+        """Return whether the user threw a boot's data away."""
+        return visit.boot in self.discarded_boots or visit.testbed in self.discarded_testbeds
 
 
 def fold(
@@ -96,93 +142,7 @@ def fold(
     idle: str | None = None,
 ) -> State:
     """Fold records, oldest first, into a State. The same records always give the same state."""
-    kept = tuple(records)
-    name = goal.metric.name
-    graph = _pruned(graph, kept)
-    untestable = dict(graph.untestable)
-    binaries: dict[tuple[int, int], str] = {}
-    marks: dict[int, str] = {}
-    boots: dict[str, Booted] = {}
-    samples: dict[str, list[tuple[int, float, float]]] = {}
-    flagged: dict[str, list[tuple[int, float]]] = {}
-    left: set[str] = set()
-    failed: set[str] = set()
-    dropped_boots: set[str] = set()
-    dropped_testbeds: set[str] = set()
-    build_s: list[float] = []
-    boot_s: list[float] = []
-    run_s: list[float] = []
-    for record in kept:
-        match record:
-            case Built():
-                if record.ok:
-                    binaries[record.commit, record.layout] = record.binary
-                    if not record.cached:
-                        build_s.append(record.seconds)
-                elif record.layout == 0:
-                    untestable[record.commit] = f"does not build: {record.failure}"
-            case Booted():
-                if record.ok:
-                    boots[record.boot] = record
-                    boot_s.append(record.seconds)
-                else:
-                    untestable[record.commit] = f"does not boot: {record.failure}"
-            case Ran():
-                run_s.append(record.seconds)
-                if record.warmup or name not in record.values:
-                    continue
-                value = record.values[name]
-                if record.flags:
-                    flagged.setdefault(record.boot, []).append((record.index, value))
-                else:
-                    samples.setdefault(record.boot, []).append((record.index, value, record.at))
-            case RunFailed():
-                failed.add(record.boot)
-                left.add(record.boot)
-                if record.boot in boots:
-                    untestable[boots[record.boot].commit] = f"workload fails: {record.failure}"
-            case Left():
-                left.add(record.boot)
-            case Marked():
-                if record.verdict == "skip":
-                    untestable[record.commit] = f"skipped by the user: {record.note}".rstrip(": ")
-                else:
-                    marks[record.commit] = record.verdict
-            case Discarded():
-                (dropped_testbeds if record.kind == "testbed" else dropped_boots).add(record.name)
-            case Irrelevant():
-                pass  # the graph has it
-    visits = tuple(
-        Visit(
-            boot=b.boot,
-            commit=b.commit,
-            testbed=b.testbed,
-            layout=b.layout,
-            purpose=b.purpose,
-            started=b.at,
-            samples=tuple((i, v) for i, v, _ in samples.get(b.boot, ())),
-            at=tuple(t for _, _, t in samples.get(b.boot, ())),
-            flagged=tuple(flagged.get(b.boot, ())),
-            live=b.boot not in left,
-            failed=b.boot in failed,
-        )
-        for b in boots.values()
-        if b.boot not in dropped_boots and b.testbed not in dropped_testbeds
-    )
-    return State(
-        graph=graph,
-        goal=goal,
-        records=kept,
-        visits=visits,
-        binaries=binaries,
-        untestable=untestable,
-        marks=marks,
-        costs=Costs(tuple(build_s), tuple(boot_s), tuple(run_s)),
-        pending=pending,
-        idle=idle,
-        discarded=bool(dropped_boots or dropped_testbeds),
-        no_layouts=any(isinstance(r, Built) and r.layout and not r.ok for r in kept),
-    )
+    return extend(State(graph, goal, untestable=graph.untestable), records, pending=pending, idle=idle)
 
 
 def extend(
@@ -192,97 +152,112 @@ def extend(
     pending: tuple[Measure, ...] = (),
     idle: str | None = None,
 ) -> State:
-    """Return fold(graph, goal, state.records + records) in the time of the new records alone.
+    """Apply records, oldest first; pending and idle are what they are now, whatever they were."""
+    return replace(reduce(apply, records, state), pending=pending, idle=idle)
 
-    A boot's id is used once and its `Booted` comes before its runs, as the engine records them. Where a
-    testbed or a boot was discarded everything is folded again: that reaches back.
+
+def apply(state: State, record: Record) -> State:
+    """Return the state after one more record.
+
+    A boot's id is used once, and its `Booted` comes before its runs, as the engine records them. What names a
+    boot that is not there changes nothing but the costs.
     """
-    new = tuple(records)
-    kept = state.records + new
-    if state.discarded or any(isinstance(r, Discarded) for r in new):
-        return fold(state.graph, state.goal, kept, pending=pending, idle=idle)
-    visits = list(state.visits)
-    untestable, binaries, marks = dict(state.untestable), dict(state.binaries), dict(state.marks)
-    name = state.goal.metric.name
-    builds: list[float] = []
-    boots: list[float] = []
-    runs: list[float] = []
-
-    def place(boot: str) -> int | None:
-        return next((i for i in range(len(visits) - 1, -1, -1) if visits[i].boot == boot), None)
-
-    for record in new:
-        match record:
-            case Built():
-                if record.ok:
-                    binaries[record.commit, record.layout] = record.binary
-                    if not record.cached:
-                        builds.append(record.seconds)
-                elif record.layout == 0:
-                    untestable[record.commit] = f"does not build: {record.failure}"
-            case Booted() if record.ok:
-                visits.append(
-                    Visit(
-                        boot=record.boot,
-                        commit=record.commit,
-                        testbed=record.testbed,
-                        layout=record.layout,
-                        purpose=record.purpose,
-                        started=record.at,
-                    )
-                )
-                boots.append(record.seconds)
-            case Booted():
-                untestable[record.commit] = f"does not boot: {record.failure}"
-            case Ran():
-                runs.append(record.seconds)
-                i = place(record.boot)
-                if i is None or record.warmup or name not in record.values:
-                    continue
-                sample = (record.index, record.values[name])
-                v = visits[i]
-                if record.flags:
-                    visits[i] = replace(v, flagged=(*v.flagged, sample))
-                else:
-                    visits[i] = replace(v, samples=(*v.samples, sample), at=(*v.at, record.at))
-            case RunFailed():
-                i = place(record.boot)
-                if i is not None:
-                    visits[i] = replace(visits[i], live=False, failed=True)
-                    untestable[visits[i].commit] = f"workload fails: {record.failure}"
-            case Left():
-                i = place(record.boot)
-                if i is not None:
-                    visits[i] = replace(visits[i], live=False)
-            case Marked():
-                if record.verdict == "skip":
-                    untestable[record.commit] = f"skipped by the user: {record.note}".rstrip(": ")
-                else:
-                    marks[record.commit] = record.verdict
-            case Irrelevant():
-                pass  # the graph has it
-            case Discarded():  # handled above
-                raise AssertionError(record)
-    costs = state.costs
-    return State(
-        graph=_pruned(state.graph, new),
-        goal=state.goal,
-        records=kept,
-        visits=tuple(visits),
-        binaries=binaries,
-        untestable=untestable,
-        marks=marks,
-        costs=Costs(costs.builds + tuple(builds), costs.boots + tuple(boots), costs.runs + tuple(runs)),
-        pending=pending,
-        idle=idle,
-        no_layouts=state.no_layouts or any(isinstance(r, Built) and r.layout and not r.ok for r in new),
-    )
+    state = replace(state, records=state.records + (record,))
+    match record:
+        case Built():
+            return _apply_build(state, record)
+        case Booted():
+            return _apply_boot(state, record)
+        case Ran():
+            return _apply_run(state, record)
+        case RunFailed():
+            visit = _find(state, record.boot)
+            if visit is None:
+                return state
+            state = _mark_untestable(state, visit.commit, f"workload fails: {record.failure}")
+            return _update(state, replace(visit, live=False, failed=True, failure=record.failure))
+        case Left():
+            visit = _find(state, record.boot)
+            if visit is None:
+                return state
+            monitors = record.monitors or visit.monitors
+            return _update(state, replace(visit, live=False, monitors=monitors))
+        case Marked():
+            if record.verdict == "skip":
+                why = f"skipped by the user: {record.note}".rstrip(": ")
+                return _mark_untestable(state, record.commit, why)
+            return replace(state, marks={**state.marks, record.commit: record.verdict})
+        case Discarded(kind="testbed"):
+            return _count_visits(replace(state, discarded_testbeds=state.discarded_testbeds | {record.name}))
+        case Discarded():
+            return _count_visits(replace(state, discarded_boots=state.discarded_boots | {record.name}))
+        case Irrelevant():
+            return replace(state, graph=reweight_irrelevant(state.graph, record))
 
 
-def _pruned(graph: CommitGraph, records: tuple[Record, ...]) -> CommitGraph:
-    """Return the graph with the weights that the latest `Irrelevant` gives; the same object without one."""
-    found = next((record for record in reversed(records) if isinstance(record, Irrelevant)), None)
-    return graph if found is None else reweight_irrelevant(graph, found)
+def _apply_build(state: State, record: Built) -> State:
+    if record.ok:
+        costs = state.costs
+        if not record.cached:
+            costs = replace(costs, builds=costs.builds + (record.seconds,))
+        binaries = {**state.binaries, (record.commit, record.layout): record.binary}
+        return replace(state, binaries=binaries, costs=costs)
+    if record.layout:
+        return replace(state, no_layouts=True)
+    return _mark_untestable(state, record.commit, f"does not build: {record.failure}")
+
+
+def _apply_boot(state: State, record: Booted) -> State:
+    visit = Visit(record, live=record.ok, failure=record.failure)
+    state = replace(state, boots=state.boots + (visit,))
+    if not record.ok:
+        return _mark_untestable(state, record.commit, f"does not boot: {record.failure}")
+    visits = state.visits if state.is_discarded(visit) else state.visits + (visit,)
+    costs = replace(state.costs, boots=state.costs.boots + (record.seconds,))
+    return replace(state, visits=visits, costs=costs)
+
+
+def _apply_run(state: State, record: Ran) -> State:
+    state = replace(state, costs=replace(state.costs, runs=state.costs.runs + (record.seconds,)))
+    visit = _find(state, record.boot)
+    if visit is None:
+        return state
+    visit = replace(visit, runs=(*visit.runs, record))
+    value = record.values.get(state.goal.metric.name)
+    if value is not None and not record.warmup:
+        sample = (record.index, value)
+        if record.flags:
+            visit = replace(visit, flagged=(*visit.flagged, sample))
+        else:
+            visit = replace(visit, samples=(*visit.samples, sample), at=(*visit.at, record.at))
+    return _update(state, visit)
+
+
+def _find(state: State, boot: str) -> Visit | None:
+    """Return a boot by its id, the latest first: that is where most records belong."""
+    return next((visit for visit in reversed(state.boots) if visit.boot == boot), None)
+
+
+def _update(state: State, visit: Visit) -> State:
+    """Return the state with a boot as it is now."""
+    return replace(state, boots=_replace(state.boots, visit), visits=_replace(state.visits, visit))
+
+
+def _replace(visits: tuple[Visit, ...], visit: Visit) -> tuple[Visit, ...]:
+    """Return visits with the one of the same boot replaced, if it is there."""
+    for i in range(len(visits) - 1, -1, -1):
+        if visits[i].boot == visit.boot:
+            return visits[:i] + (visit,) + visits[i + 1 :]
+    return visits
+
+
+def _count_visits(state: State) -> State:
+    """Return the state with the visits that count: boots that succeeded and were not thrown away."""
+    return replace(state, visits=tuple(v for v in state.boots if v.booted.ok and not state.is_discarded(v)))
+
+
+def _mark_untestable(state: State, commit: int, why: str) -> State:
+    return replace(state, untestable={**state.untestable, commit: why})
 
 
 def reweight_irrelevant(graph: CommitGraph, irrelevant: Irrelevant) -> CommitGraph:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from bisector.linux import settings_report
 from bisector.report import phrases
 from bisector.report.report_model import Material
@@ -57,13 +55,14 @@ def where(material: Material) -> list[str]:
         if guest.get(name):
             rows[f"guest {name}"] = guest[name]
     rows |= _settings(material)
-    for name in ("workload", "image"):
-        sums = sorted({t.note[name] for t in material.trials if t.note.get(name)})
+    boots = [visit.booted for visit in material.state.boots]
+    for name, checksums in (("workload", {b.workload for b in boots}), ("image", {b.image for b in boots})):
+        sums = sorted(checksums - {""})
         if sums:
             rows[f"{name} checksum"] = ", ".join(sums)
             if len(sums) > 1:
                 rows[f"{name} checksum"] += " - it changed: boots on both sides of the change do not compare"
-    toolchains = sorted({str(k["toolchain"]) for k in material.kernels.values() if k.get("toolchain")})
+    toolchains = sorted({kernel.toolchain for kernel in material.kernels.values()} - {""})
     if toolchains:
         rows["toolchain"] = ", ".join(toolchains)
     rows.update(material.files)
@@ -73,10 +72,9 @@ def where(material: Material) -> list[str]:
 def _settings(material: Material) -> dict[str, str]:
     """Return what was set on each testbed, by its first boot; named where there are several."""
     first: dict[str, dict[str, str]] = {}
-    for trial in material.trials:
-        if trial.booted.ok and trial.note.get("facts"):
-            facts = {str(k): str(v) for k, v in json.loads(trial.note["facts"]).items()}
-            first.setdefault(trial.booted.testbed, settings_report.settings(facts))
+    for visit in material.state.boots:
+        if visit.booted.ok and visit.booted.facts:
+            first.setdefault(visit.testbed, settings_report.settings(visit.booted.facts))
     return {
         f"set {name}" if len(first) == 1 else f"set {name} on {testbed}": words
         for testbed, found in first.items()

@@ -52,7 +52,7 @@ def find(material: Material) -> tuple[Drift, ...]:
 
 def _options(material: Material) -> dict[int, dict[str, str]]:
     """Return the configurations that are known, by commit."""
-    return {i: dict(kernel["options"]) for i, kernel in material.kernels.items() if kernel.get("options")}
+    return {i: dict(kernel.options) for i, kernel in material.kernels.items() if kernel.options}
 
 
 def lines(material: Material) -> list[str]:

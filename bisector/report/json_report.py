@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from bisector.model.records import EXIT_CODES, Discarded, Finding, Interval
+from bisector.model.records import EXIT_CODES, Booted, Built, Discarded, Finding, Interval
 from bisector.report import config_drift, monitor_results
 from bisector.report.report_model import Material, Trial
 from bisector.report.text import between
@@ -52,17 +52,14 @@ def render(material: Material) -> dict[str, Any]:
         "trials": [_trial(material, t) for t in material.trials],
         "monitors": [
             {
-                "boot": booted.boot,
-                "commit": shas[booted.commit],
-                "testbed": booted.testbed,
-                "seen": list(seen),
+                "boot": visit.boot,
+                "commit": shas[visit.commit],
+                "testbed": visit.testbed,
+                "seen": [dataclasses.asdict(result) for result in visit.monitors],
             }
-            for booted, seen in monitor_results.entries(material)
+            for visit in monitor_results.monitored_boots(material)
         ],
-        "builds": [
-            {**dataclasses.asdict(b), "commit": shas[b.commit], "kernel": dict(material.kernel(b.commit))}
-            for b in material.builds
-        ],
+        "builds": [_build(material, build) for build in material.builds],
         "drift": config_drift.render(material),
         "untestable": {shas[i]: why for i, why in sorted(material.state.untestable.items())},
         "user": [
@@ -100,17 +97,49 @@ def _finding(material: Material, finding: Finding) -> dict[str, Any]:
 
 
 def _trial(material: Material, trial: Trial) -> dict[str, Any]:
+    booted = trial.booted
     return {
-        **dataclasses.asdict(trial.booted),
-        "commit": material.graph.shas[trial.booted.commit],
+        **_without(booted, "facts", "workload", "image", "console", "overhead", "details"),
+        "commit": material.graph.shas[booted.commit],
         "reason": trial.reason,
         "verdict": verdict(material, trial),
         "discarded": trial.discarded,
         "failure": trial.failure,
-        "overhead": trial.overhead,
+        "overhead": booted.overhead,
         "runs": [
             {"index": i, "value": value, "flags": list(flags), "warmup": warmup}
             for i, value, flags, warmup in trial.values
         ],
-        "note": {k: v for k, v in trial.note.items() if k != "facts"},
+        "note": _note(booted),
     }
+
+
+def _note(booted: Booted) -> dict[str, str]:
+    """Return what a boot ran and where its console is; of one that failed, what it printed last."""
+    if not booted.ok:
+        return {"details": booted.details}
+    return {
+        "overhead": "" if booted.overhead is None else f"{booted.overhead:.3f}",
+        "workload": booted.workload,
+        "console": booted.console,
+        "image": booted.image,
+    }
+
+
+def _build(material: Material, build: Built) -> dict[str, Any]:
+    return {
+        **_without(build, "details"),
+        "commit": material.graph.shas[build.commit],
+        "kernel": kernel(material, build.commit),
+    }
+
+
+def kernel(material: Material, commit: int) -> dict[str, Any]:
+    """Return what is known of a commit's kernel, empty if it was not built."""
+    known = material.kernels.get(commit)
+    return dataclasses.asdict(known) if known is not None else {}
+
+
+def _without(record: Built | Booted, *left_out: str) -> dict[str, Any]:
+    """Return a record as JSON values without some of its fields."""
+    return {name: value for name, value in dataclasses.asdict(record).items() if name not in left_out}

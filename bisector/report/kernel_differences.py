@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from bisector.model.facts import KernelFacts
+
 Change = tuple[str, str, str]
 """(name, before, after); 'absent' stands for what is not there."""
 
@@ -75,23 +77,23 @@ class Differences:
 
 
 def compare(
-    before: Mapping[str, Any],
-    after: Mapping[str, Any],
+    before: KernelFacts,
+    after: KernelFacts,
     facts_before: Mapping[str, str],
     facts_after: Mapping[str, str],
 ) -> Differences:
-    """Compare two kernels (see `material.Material.kernel`) and what their guests said of themselves."""
-    old, new = dict(before.get("options", {})), dict(after.get("options", {}))
+    """Compare two kernels and what the guests that booted them said of themselves."""
+    old, new = dict(before.options), dict(after.options)
     options = changed_options(old, new)
-    lost_before = {name.removeprefix("CONFIG_") for name in before.get("lost", ())}
-    lost_after = {name.removeprefix("CONFIG_") for name in after.get("lost", ())}
+    lost_before = {name.removeprefix("CONFIG_") for name in before.lost}
+    lost_after = {name.removeprefix("CONFIG_") for name in after.lost}
     facts = [
         c
         for c in _changes(dict(facts_before), dict(facts_after))
         if not c[0].startswith(_OF_THE_BUILD) and not _nearly(c[1], c[2])
     ]
     booted = bool(facts_before) and bool(facts_after)
-    sizes = _changes(_texts(before.get("sizes", {})), _texts(after.get("sizes", {})))
+    sizes = _changes(_texts(before.sizes), _texts(after.sizes))
     return Differences(
         options=options,
         granted=tuple(sorted(n for n in lost_before - lost_after if n in new)),

@@ -1,20 +1,13 @@
-"""What a report is made of: one bisection's records, decisions and conclusion with names for its commits.
-
-The notes that go with records (free facts, see `ports.Store.append`) are read here and in `monitors`, and
-nowhere else. Their keys: with `Built`: 'kernel' (JSON: release, build_id, image, config, log, sizes, options,
-lost, toolchain, key). With `Booted`: 'facts' (JSON: name -> text), 'console', 'overhead', 'workload',
-'image'. With `Ran`: 'raw', 'guest_seconds'. With `Left`: 'monitors' (JSON: a list of
-`ports.MonitorResult`). Whatever is missing is left out of the report.
-"""
+"""What a report is made of: one bisection's records, decisions and conclusion with names for its commits."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from bisector.model.facts import KernelFacts
 from bisector.model.records import (
     Booted,
     Built,
@@ -26,13 +19,10 @@ from bisector.model.records import (
     Goal,
     Marked,
     Measure,
-    Ran,
     Record,
-    RunFailed,
 )
-from bisector.model.state import State, fold
+from bisector.model.state import State, Visit, fold
 
-Note = Mapping[str, str]
 NAMED = 20
 """Commits of a set that are named: in a large history each name costs git up to a second."""
 
@@ -59,27 +49,30 @@ class Trial:
     """One boot as the report shows it. values: (repetition, value, flags, warm-up) of the deciding metric."""
 
     sequence: int
-    booted: Booted
-    note: Note
+    visit: Visit
     values: tuple[tuple[int, float, tuple[str, ...], bool], ...] = ()
-    seconds: float = 0.0
-    failure: str = ""
     discarded: bool = False
     reason: str = ""
+
+    @property
+    def booted(self) -> Booted:
+        """The record of the boot."""
+        return self.visit.booted
+
+    @property
+    def failure(self) -> str:
+        """Why the boot or the workload failed, '' if neither did."""
+        return self.visit.failure
+
+    @property
+    def seconds(self) -> float:
+        """Host time of all runs."""
+        return sum(run.seconds for run in self.visit.runs)
 
     @property
     def samples(self) -> tuple[float, ...]:
         """The values that count."""
         return tuple(v for _, v, flags, warmup in self.values if not flags and not warmup)
-
-    @property
-    def overhead(self) -> float | None:
-        """Seconds that perfbisect added to build, boot and runs; None if nobody measured them."""
-        text = self.note.get("overhead", "")
-        try:
-            return float(text)
-        except ValueError:
-            return None
 
 
 @dataclass(frozen=True)
@@ -97,7 +90,7 @@ class Material:
     graph: CommitGraph
     goal: Goal
     conclusion: Conclusion | None
-    records: Sequence[tuple[int, Record, Note]]
+    records: Sequence[tuple[int, Record]]
     decisions: Sequence[tuple[int, Decision]]
     commits: Mapping[int, Commit] = field(default_factory=dict)
     host: Mapping[str, str] = field(default_factory=dict)
@@ -107,7 +100,7 @@ class Material:
     @cached_property
     def state(self) -> State:
         """The records, folded as the planner sees them."""
-        return fold(self.graph, self.goal, [record for _, record, _ in self.records])
+        return fold(self.graph, self.goal, (record for _, record in self.records))
 
     def commit(self, index: int) -> Commit:
         """Return the commit with that index; its id alone when nobody looked it up."""
@@ -121,37 +114,21 @@ class Material:
     @cached_property
     def trials(self) -> tuple[Trial, ...]:
         """Every boot in the order it was started, with its runs and the planner's reason for it."""
-        name = self.goal.metric.name
-        runs: dict[str, list[Ran]] = {}
-        failures: dict[str, str] = {}
-        thrown: set[str] = set()
-        for _, record, _ in self.records:
-            match record:
-                case Ran():
-                    runs.setdefault(record.boot, []).append(record)
-                case RunFailed():
-                    failures[record.boot] = record.failure
-                case Discarded():
-                    thrown.add(record.name)
-                case _:
-                    pass
+        name, state = self.goal.metric.name, self.state
+        numbers = {record.boot: number for number, record in self.records if isinstance(record, Booted)}
         return tuple(
             Trial(
-                sequence=number,
-                booted=record,
-                note=note,
+                sequence=numbers[visit.boot],
+                visit=visit,
                 values=tuple(
                     (r.index, r.values[name], r.flags, r.warmup)
-                    for r in sorted(runs.get(record.boot, ()), key=lambda r: r.index)
+                    for r in sorted(visit.runs, key=lambda r: r.index)
                     if name in r.values
                 ),
-                seconds=sum(r.seconds for r in runs.get(record.boot, ())),
-                failure=record.failure or failures.get(record.boot, ""),
-                discarded=record.boot in thrown or record.testbed in thrown,
-                reason=self._reason(number, record),
+                discarded=state.is_discarded(visit),
+                reason=self._reason(numbers[visit.boot], visit.booted),
             )
-            for number, record, note in self.records
-            if isinstance(record, Booted)
+            for visit in state.boots
         )
 
     def _reason(self, number: int, booted: Booted) -> str:
@@ -168,39 +145,26 @@ class Material:
                 found = decision.reason
         return found
 
-    def kernel(self, index: int) -> Mapping[str, Any]:
-        """Return what is known of the commit's kernel (see the module's head), empty if it was not built."""
-        return self.kernels.get(index, {})
+    def kernel(self, index: int) -> KernelFacts:
+        """Return what is known of the commit's kernel, empty if it was not built."""
+        return self.kernels.get(index, KernelFacts())
 
     @cached_property
-    def kernels(self) -> Mapping[int, Mapping[str, Any]]:
+    def kernels(self) -> Mapping[int, KernelFacts]:
         """What is known of every kernel that was built, by commit."""
-        return self._noted(Built, "kernel")
+        return {built.commit: built.kernel for built in self.builds if built.ok and built.kernel}
 
     def facts(self, index: int) -> Mapping[str, str]:
         """Return what the last boot of the commit said of itself, empty if it never booted."""
-        return {str(k): str(v) for k, v in self._facts.get(index, {}).items()}
-
-    @cached_property
-    def _facts(self) -> Mapping[int, Mapping[str, Any]]:
-        return self._noted(Booted, "facts")
-
-    def _noted(self, kind: type[Built] | type[Booted], key: str) -> Mapping[int, Mapping[str, Any]]:
-        """Return what was last noted of each commit that was built or booted well."""
-        last = {
-            record.commit: note[key]
-            for _, record, note in self.records
-            if isinstance(record, kind) and record.ok and note.get(key)
-        }
-        values = {commit: json.loads(text) for commit, text in last.items()}
-        return {commit: value if isinstance(value, dict) else {} for commit, value in values.items()}
+        boots = [v.booted for v in self.state.boots if v.commit == index]
+        return next((b.facts for b in reversed(boots) if b.ok and b.facts), {})
 
     @cached_property
     def builds(self) -> tuple[Built, ...]:
         """Every build, in order."""
-        return tuple(record for _, record, _ in self.records if isinstance(record, Built))
+        return tuple(record for _, record in self.records if isinstance(record, Built))
 
     @cached_property
     def words_of_user(self) -> tuple[Marked | Discarded, ...]:
         """Every mark and discard, in order."""
-        return tuple(r for _, r, _ in self.records if isinstance(r, Marked | Discarded))
+        return tuple(r for _, r in self.records if isinstance(r, Marked | Discarded))

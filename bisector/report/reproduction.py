@@ -37,8 +37,8 @@ def lines(material: Material, conclusion: Conclusion) -> list[str]:
     out += ["", "  The whole bisection again:", f"  {shlex.join(start_command(request))}"]
     for index in involved:
         kernel = material.kernel(index)
-        if kernel.get("config"):
-            out.append(f"  .config of {material.graph.shas[index][:12]}: {kernel['config']}")
+        if kernel.config:
+            out.append(f"  .config of {material.graph.shas[index][:12]}: {kernel.config}")
     return out
 
 

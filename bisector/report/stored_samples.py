@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 from bisector.model.records import Metric, Ran
-from bisector.report import monitor_results
 from bisector.report.report_model import Material
 from bisector.stats.samples import SampleSet, Series
 
@@ -20,16 +18,12 @@ def sets(material: Material, index: int, name: str, metrics: Mapping[str, Metric
 
     metrics: name -> what the workload says of it. Empty if the commit was never measured.
     """
-    runs: dict[str, list[Ran]] = {}
-    for _, record, _ in material.records:
-        if isinstance(record, Ran) and not record.warmup and not record.flags:
-            runs.setdefault(record.boot, []).append(record)
     boots: dict[str, list[list[Ran]]] = {}
-    for trial in material.trials:
-        found = runs.get(trial.booted.boot)
-        if trial.booted.commit == index and found and not trial.discarded and not trial.failure:
-            boots.setdefault(trial.booted.testbed, []).append(sorted(found, key=lambda r: r.index))
-    sizes = material.kernel(index).get("sizes", {})
+    for visit in material.state.visits:
+        runs = [run for run in visit.runs if not run.warmup and not run.flags]
+        if visit.commit == index and runs and not visit.failed:
+            boots.setdefault(visit.testbed, []).append(sorted(runs, key=lambda r: r.index))
+    sizes = material.kernel(index).sizes
     known = {n: int(sizes[n]) for n in _SECTIONS if n in sizes}
     out = []
     for testbed, measured in sorted(boots.items()):
@@ -46,22 +40,18 @@ def sets(material: Material, index: int, name: str, metrics: Mapping[str, Metric
 def _counted(material: Material, index: int, testbed: str) -> dict[str, Series]:
     """Return what perf stat counted on a testbed; a mean with perf's own +-."""
     found: dict[str, Series] = {}
-    for booted, entries in monitor_results.entries(material):
-        if booted.commit != index or booted.testbed != testbed:
+    for visit in material.state.boots:
+        if visit.commit != index or visit.testbed != testbed:
             continue
-        for one in (one for e in entries if e["monitor"] == "perf-stat" for one in e.get("seen", ())):
-            name = f"perf-stat/{one['name']}"
-            found[name] = Series(((float(one["value"]),),), str(one["unit"]), None, one["error"])
+        for one in (one for r in visit.monitors if r.monitor == "perf-stat" for one in r.seen):
+            found[f"perf-stat/{one.name}"] = Series(((one.value,),), one.unit, None, one.error)
     return found
 
 
 def _facts(material: Material, index: int, testbed: str) -> dict[str, str]:
     """Return what the last boot of the commit on a testbed said of itself."""
-    for trial in reversed(material.trials):
-        booted = trial.booted
-        if booted.commit == index and booted.testbed == testbed and booted.ok and trial.note.get("facts"):
-            return {str(k): str(v) for k, v in json.loads(trial.note["facts"]).items()}
-    return {}
+    boots = [v.booted for v in material.state.boots if (v.commit, v.testbed) == (index, testbed)]
+    return next((dict(b.facts) for b in reversed(boots) if b.ok and b.facts), {})
 
 
 def _series(boots: list[list[Ran]], name: str, metric: Metric | None) -> Series:

@@ -92,7 +92,7 @@ def costs(material: Material) -> dict[str, str]:
         "boots": f"{len(boots)}, {phrases.duration(sum(t.booted.seconds for t in boots))} in all",
         "runs": f"{runs}, {phrases.duration(sum(t.seconds for t in boots))} in all",
     }
-    added = [t.overhead for t in boots if t.overhead is not None]
+    added = [t.booted.overhead for t in boots if t.booted.overhead is not None]
     if added:
         out["overhead"] = (
             f"perfbisect adds {phrases.duration(fmean(added))} to a trial on average, "

@@ -9,17 +9,17 @@ from __future__ import annotations
 import heapq
 import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from bisector.errors import InfrastructureError
-from bisector.model.records import Booted, Built, Conclusion, Left, Measure, Purpose, Ran, Record
+from bisector.model.records import Booted, Built, Conclusion, Decision, Left, Measure, Purpose, Ran, Record
 from bisector.model.state import State, extend, fold
 from bisector.ports import Planner
+from bisector.search.loop import OpenTrials, run_search
 from bisector.simulation.noise_model import SyntheticBoot, SyntheticLab
 from bisector.simulation.scenario import Scenario
 
-MakePlanner = Callable[[], Planner]
 _MOST_DECISIONS = 50_000
 """A planner that needs more than this is not going to end: a defect, reported as one."""
 
@@ -85,42 +85,70 @@ _Step = tuple[float, tuple[Record, ...]]
 def run_trial(scenario: Scenario, seed: int, planner: Planner) -> Trial:
     """Search one drawn history to its conclusion."""
     graph, lab = scenario.draw(seed)
-    state = fold(graph, scenario.goal, ())
-    world = _World(lab)
-    testbeds = [_Testbed(f"testbed-{i}") for i in range(scenario.testbeds)]
-    order = itertools.count()
-    idle = list(testbeds)
-    active: dict[str, Measure] = {}
-    events: list[tuple[float, int, _Testbed, tuple[Record, ...], Iterator[_Step]]] = []
-    fresh: list[Record] = []
-    now, cpu, decisions = 0.0, 0.0, 0
-    while True:
-        while idle:
-            testbed = idle.pop(0)
-            state = extend(state, fresh, pending=tuple(active.values()), idle=testbed.name)
-            fresh = []
-            started = time.thread_time()
-            decision = planner.next(state)
-            cpu += time.thread_time() - started
-            decisions += 1
-            if isinstance(decision, Conclusion):
-                return Trial(lab, decision, state, world.spent, now, decisions, cpu)
-            if decisions > _MOST_DECISIONS:
-                raise InfrastructureError(
-                    f"the planner has not ended after {decisions} decisions", details=decision.reason
-                )
-            steps = _carry_out(world, testbed, decision, now)
-            active[testbed.name] = decision
-            end, records = next(steps)
-            heapq.heappush(events, (end, next(order), testbed, records, steps))
-        now, _, testbed, records, steps = heapq.heappop(events)
-        fresh.extend(records)
-        following = next(steps, None)
-        if following is None:
-            del active[testbed.name]
-            idle.append(testbed)
-        else:
-            heapq.heappush(events, (following[0], next(order), testbed, following[1], steps))
+    search = _Search(_World(lab), planner, fold(graph, scenario.goal, ()))
+    names = [f"testbed-{i}" for i in range(scenario.testbeds)]
+    search.testbeds.update((name, _Testbed(name)) for name in names)
+    conclusion = run_search(names, search.decide, search.start, search.wait, finish_trials=False)
+    return Trial(
+        lab,
+        conclusion,
+        search.state,
+        search.world.spent,
+        search.now,
+        search.decisions,
+        search.planner_seconds,
+    )
+
+
+@dataclass(slots=True)
+class _Search:
+    """A search in virtual time.
+
+    events: when a step ends, its order, its testbed, what is recorded then, and the steps that follow.
+    """
+
+    world: _World
+    planner: Planner
+    state: State
+    testbeds: dict[str, _Testbed] = field(default_factory=dict)
+    trials: OpenTrials = field(default_factory=OpenTrials)
+    events: list[tuple[float, int, str, tuple[Record, ...], Iterator[_Step]]] = field(default_factory=list)
+    order: Iterator[int] = field(default_factory=itertools.count)
+    now: float = 0.0
+    decisions: int = 0
+    planner_seconds: float = 0.0
+
+    def decide(self, testbed: str) -> Decision:
+        """Ask the planner; raise InfrastructureError where it does not come to an end."""
+        started = time.thread_time()
+        decision = self.trials.ask(self.planner, self.state, testbed)
+        self.planner_seconds += time.thread_time() - started
+        self.decisions += 1
+        if self.decisions > _MOST_DECISIONS and isinstance(decision, Measure):
+            raise InfrastructureError(
+                f"the planner has not ended after {self.decisions} decisions", details=decision.reason
+            )
+        return decision
+
+    def start(self, testbed: str, measure: Measure) -> None:
+        """Begin a trial now."""
+        self._push(testbed, _carry_out(self.world, self.testbeds[testbed], measure, self.now))
+
+    def wait(self) -> str:
+        """Let steps end, the earliest first, until one was the last of its trial; return the testbed."""
+        while True:
+            self.now, _, testbed, records, steps = heapq.heappop(self.events)
+            self.state = extend(self.state, records)
+            if not self._push(testbed, steps):
+                self.trials.close(testbed)
+                return testbed
+
+    def _push(self, testbed: str, steps: Iterator[_Step]) -> bool:
+        """Await the next step of a trial; return whether there is one."""
+        step = next(steps, None)
+        if step is not None:
+            heapq.heappush(self.events, (step[0], next(self.order), testbed, step[1], steps))
+        return step is not None
 
 
 def _carry_out(world: _World, testbed: _Testbed, measure: Measure, now: float) -> Iterator[_Step]:

@@ -7,7 +7,8 @@ import time
 from pathlib import Path
 
 from bisector.errors import BootFailed, RequestError, TestbedLost, WorkloadFailed
-from bisector.model.records import MonitorResult, MonitorValue, TestbedClock
+from bisector.model.facts import MonitorResult, MonitorValue
+from bisector.model.records import TestbedClock
 from bisector.ports import BootFacts, Job, Kernel, MetricSpec, Monitor, Progress, RunResult
 from bisector.simulation.noise_model import SyntheticBoot, SyntheticLab
 from bisector.testing.fakes import METRIC, Faults, Pace

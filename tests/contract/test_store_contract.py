@@ -111,13 +111,12 @@ def test_list_is_newest_first(make: Callable[[], Store]) -> None:
 def test_every_kind_of_record_comes_back_in_order_and_without_loss(make: Callable[[], Store]) -> None:
     store = make()
     store.create(stored())
-    numbers = [store.append("one", r, note={"n": str(i)}) for i, r in enumerate(RECORDS)]
+    numbers = [store.append("one", r) for r in RECORDS]
     assert numbers == sorted(set(numbers))
     back = make().records("one")
-    assert tuple(record for _, record, _ in back) == RECORDS
-    assert [number for number, _, _ in back] == numbers
-    assert [note["n"] for _, _, note in back] == [str(i) for i in range(len(RECORDS))]
-    assert [r for _, r, _ in store.records("one", after=numbers[6])] == list(RECORDS[7:])
+    assert tuple(record for _, record in back) == RECORDS
+    assert [number for number, _ in back] == numbers
+    assert [r for _, r in store.records("one", after=numbers[6])] == list(RECORDS[7:])
 
 
 def test_bisections_do_not_see_each_others_records(make: Callable[[], Store]) -> None:
@@ -163,7 +162,7 @@ def test_several_threads_may_append(make: Callable[[], Store]) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    records = [r for _, r, _ in store.records("one")]
+    records = [r for _, r in store.records("one")]
     assert len(records) == 80
     for k in range(4):
         assert [r.index for r in records if isinstance(r, Ran) and r.boot == f"boot-{k}"] == list(range(20))

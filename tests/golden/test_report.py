@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from bisector.model.facts import KernelFacts, MonitorResult, MonitorValue
 from bisector.model.records import Conclusion, Ending, Finding, Interval, Left
 from bisector.report import json_report, monitor_results, text
 from bisector.report.kernel_differences import compare
@@ -102,19 +103,16 @@ def test_the_commands_of_the_report_are_valid() -> None:
 def test_what_monitors_saw_word_for_word() -> None:
     material = demo()
     first, second = (trial.booted.boot for trial in material.trials[:2])
-    counted = [{"name": "task-clock", "value": 191.54, "unit": "ms", "error": 0.0059}]
-    sampled = [{"name": f"symbol_{i}", "value": 20.0 - i, "unit": "%", "error": None} for i in range(14)]
-    perf = {
-        "monitor": "perf-stat",
-        "folder": "/b/perf-stat",
-        "seen": counted,
-        "absent": ["cycles: not supported"],
+    counted = (MonitorValue("task-clock", 191.54, "ms", 0.0059),)
+    sampled = tuple(MonitorValue(f"symbol_{i}", 20.0 - i, "%") for i in range(14))
+    results = {
+        first: (
+            MonitorResult("perf-stat", "/b/perf-stat", counted, ("cycles: not supported",)),
+            MonitorResult("perf-record", "/b/perf-record", sampled),
+        ),
+        second: (MonitorResult("ftrace", "/c/ftrace", sampled[:1]),),
     }
-    notes = {
-        first: [perf, {"monitor": "perf-record", "folder": "/b/perf-record", "seen": sampled, "absent": []}],
-        second: [{"monitor": "ftrace", "folder": "/c/ftrace", "seen": sampled[:1], "absent": []}],
-    }
-    left = [(900, Left(boot), {"monitors": json.dumps(seen)}) for boot, seen in notes.items()]
+    left = [(900, Left(boot, monitors=seen)) for boot, seen in results.items()]
     material = dataclasses.replace(material, records=[*material.records, *left])
     check("report-monitors.txt", "\n".join(monitor_results.section(material)) + "\n")
     assert [m["boot"] for m in json_report.render(material)["monitors"]] == [first, second]
@@ -133,8 +131,8 @@ def test_lines_fit_a_mail_except_for_commands() -> None:
 
 def test_a_culprit_that_acts_through_kconfig_is_said_so() -> None:
     found = compare(
-        {"options": {"PREEMPT_NONE": "y"}, "lost": ["PREEMPT_RT"]},
-        {"options": {"PREEMPT_RT": "y"}, "lost": []},
+        KernelFacts(options={"PREEMPT_NONE": "y"}, lost=("PREEMPT_RT",)),
+        KernelFacts(options={"PREEMPT_RT": "y"}),
         {},
         {},
     )
@@ -145,7 +143,7 @@ def test_a_culprit_that_acts_through_kconfig_is_said_so() -> None:
 
 
 def test_facts_that_follow_the_size_of_the_kernel_are_no_difference() -> None:
-    one = {"options": {"SMP": "y"}}
+    one = KernelFacts(options={"SMP": "y"})
     found = compare(
         one,
         one,

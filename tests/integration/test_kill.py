@@ -44,7 +44,7 @@ def check_records(folder: Path) -> None:
     """No finished build or run was repeated, whatever was killed."""
     store, stored = the_one(folder)
     rows = store.records(stored.id)
-    records = [record for _, record, _ in rows]
+    records = [record for _, record in rows]
     built = Counter((r.commit, r.layout) for r in records if isinstance(r, Built))
     assert set(built.values()) == {1}
     log = (folder / "kernels" / "builds.log").read_text().split()
@@ -56,15 +56,15 @@ def check_records(folder: Path) -> None:
     for boot in boots:  # runs of a boot follow each other without a gap, before the boot was left
         assert sorted(i for b, i in runs if b == boot) == list(range(sum(b == boot for b, _ in runs)))
     assert {r.boot for r in records if isinstance(r, Left)} == set(boots)
-    for _, record, note in rows:
+    for record in records:
         if isinstance(record, Ran):
-            assert repr(record.values["simulated"]) in Path(note["raw"]).read_text()
+            assert repr(record.values["simulated"]) in Path(record.raw).read_text()
     # No decision got more runs than it asked for: what was measured before a kill is not measured again.
     decisions = store.decisions(stored.id)
     for (number, decision), following in zip(
         decisions, [*(n for n, _ in decisions[1:]), float("inf")], strict=True
     ):
-        got = sum(isinstance(r, Ran) for n, r, _ in rows if number < n < following)
+        got = sum(isinstance(r, Ran) for n, r in rows if number < n < following)
         assert got <= (decision.runs if isinstance(decision, Measure) else 0)
 
 
@@ -103,9 +103,9 @@ def test_ctrl_c_and_sigterm_leave_the_boot_and_can_be_resumed(tmp_path: Path, nu
     assert "interrupted" in err
     store, stored = the_one(tmp_path)
     assert stored.status == "interrupted"
-    left = [r for _, r, _ in store.records(stored.id) if isinstance(r, Left)]
+    left = [r for _, r in store.records(stored.id) if isinstance(r, Left)]
     assert not any(r.lost for r in left)
-    boots = [r for _, r, _ in store.records(stored.id) if isinstance(r, Booted)]
+    boots = [r for _, r in store.records(stored.id) if isinstance(r, Booted)]
     assert len(left) == len(boots)
     again = program("fake_bisection.py", tmp_path, 1, 0)
     _, err = again.communicate(timeout=120)

@@ -10,7 +10,7 @@ import pytest
 from bisector.adapters.agent import monitor_output
 from bisector.adapters.agent.monitors import plans
 from bisector.adapters.machine.local_testbed import LocalTestbed, running_kernel
-from bisector.model.records import MonitorResult
+from bisector.model.facts import MonitorResult
 from bisector.ports import Session
 from bisector.schemas.workload.monitors import Monitors
 from tests.support.workload_jobs import shell_job

@@ -10,7 +10,7 @@ import pytest
 
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.build.builder import KernelBuilder
-from bisector.engine.build_queue import Builders
+from bisector.engine.build_queue import BuildQueue
 from bisector.ports import Builder, BuildOrder, Kernel
 from bisector.resources import resource
 from tests.support.loopback_sshd import Server
@@ -51,7 +51,7 @@ def test_two_trials_build_at_once_on_two_machines(sshd: Server, tmp_path: Path) 
             kernels=kernels,
         )
 
-    builders = Builders([make("here"), make("box")], lambda: False)
+    builders = BuildQueue([make("here"), make("box")], lambda: False)
     built: dict[str, Kernel] = {}
 
     def trial(sha: str) -> None:

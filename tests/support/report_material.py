@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
+from bisector.model.facts import KernelFacts
 from bisector.model.records import (
     Booted,
     Built,
@@ -22,7 +21,7 @@ from bisector.model.records import (
     Record,
     Threshold,
 )
-from bisector.report.report_model import Commit, Material, Note
+from bisector.report.report_model import Commit, Material
 
 METRIC = Metric("real", "s", "lower", Threshold(0.05))
 SUBJECTS = (
@@ -38,35 +37,31 @@ def _sha(i: int) -> str:
     return f"{i + 1:x}" * 40
 
 
-def _kernel(i: int, rt: bool) -> str:
+def _kernel(i: int, rt: bool) -> KernelFacts:
     options = {"SMP": "y", "HZ": "250"}
     options |= {"PREEMPT_RT": "y", "PREEMPTION": "y"} if rt else {"PREEMPT_NONE": "y"}
-    return json.dumps(
-        {
-            "release": "6.1.176",
-            "build_id": f"{i:040x}",
-            "config": f"/cache/kernels/{i}/config",
-            "options": options,
-            "lost": [] if rt else ["PREEMPT_RT"],
-            "sizes": {"vmlinux": 30_000_000 + 1000 * rt},
-            "toolchain": "gcc 12.2.0",
-        }
+    return KernelFacts(
+        release="6.1.176",
+        build_id=f"{i:040x}",
+        config=f"/cache/kernels/{i}/config",
+        options=options,
+        lost=() if rt else ("PREEMPT_RT",),
+        sizes={"vmlinux": 30_000_000 + 1000 * rt},
+        toolchain="gcc 12.2.0",
     )
 
 
-def _facts(i: int, rt: bool) -> str:
-    return json.dumps(
-        {
-            "build_id": f"{i:040x}",
-            "cpu.model": "QEMU Virtual CPU version 2.5+",
-            "memory.total": "498012 kB" if rt else "498116 kB",
-            "clocksource": "tsc",
-            "cmdline": "console=ttyS0 panic=-1",
-            "sysctl.kernel.sched_rt_runtime_us": "950000",
-            "sysctl.vm.stat_interval": "1",
-            **({"realtime": "1"} if rt else {}),
-        }
-    )
+def _facts(i: int, rt: bool) -> dict[str, str]:
+    return {
+        "build_id": f"{i:040x}",
+        "cpu.model": "QEMU Virtual CPU version 2.5+",
+        "memory.total": "498012 kB" if rt else "498116 kB",
+        "clocksource": "tsc",
+        "cmdline": "console=ttyS0 panic=-1",
+        "sysctl.kernel.sched_rt_runtime_us": "950000",
+        "sysctl.vm.stat_interval": "1",
+        **({"realtime": "1"} if rt else {}),
+    }
 
 
 def demo() -> Material:
@@ -78,7 +73,7 @@ def demo() -> Material:
         good=0,
         bad=4,
     )
-    records: list[tuple[int, Record, Note]] = []
+    records: list[tuple[int, Record]] = []
     decisions = []
     plan = (
         (0, "verify", 0.15827, "the good end must be measured first"),
@@ -97,31 +92,35 @@ def demo() -> Material:
         if commit not in built:
             built.add(commit)
             number += 1
-            note = {"kernel": _kernel(commit, rt)}
-            records.append((number, Built(commit, True, 95.0 + commit, binary=f"b{commit}"), note))
+            kernel = _kernel(commit, rt)
+            records.append((number, Built(commit, True, 95.0 + commit, f"b{commit}", kernel=kernel)))
         boot = f"b{step + 1}"
         number += 1
         at = 1_790_000_000.0 + 100 * step
-        booted = Booted(boot, commit, "laptop-icount", True, 6.5, at, purpose=purpose)  # type: ignore[arg-type]
-        note = {
-            "facts": _facts(commit, rt),
-            "overhead": "3.9",
-            "workload": "sha256:aa11",
-            "image": "sha256:bb22",
-        }
-        records.append((number, booted, note))
+        booted = Booted(
+            boot,
+            commit,
+            "laptop-icount",
+            True,
+            6.5,
+            at,
+            purpose=purpose,  # type: ignore[arg-type]
+            facts=_facts(commit, rt),
+            overhead=3.9,
+            workload="sha256:aa11",
+            image="sha256:bb22",
+        )
+        records.append((number, booted))
         for index in range(3):
             number += 1
             value = level + 0.00002 * index
-            records.append(
-                (number, Ran(boot, index, {"real": value}, 2.0, at + index, warmup=index == 0), {})
-            )
+            records.append((number, Ran(boot, index, {"real": value}, 2.0, at + index, warmup=index == 0)))
         number += 1
-        records.append((number, Left(boot), {}))
+        records.append((number, Left(boot)))
     number += 1
-    records.append((number, Built(1, False, 12.0, failure="kernel/fork.c:88: error: 'x' undeclared"), {}))
-    records.append((number + 1, Marked(1, "skip", "known not to build"), {}))
-    records.append((number + 2, Discarded("boot", "b3", "somebody rebooted the host"), {}))
+    records.append((number, Built(1, False, 12.0, failure="kernel/fork.c:88: error: 'x' undeclared")))
+    records.append((number + 1, Marked(1, "skip", "known not to build")))
+    records.append((number + 2, Discarded("boot", "b3", "somebody rebooted the host")))
     conclusion = Conclusion(
         Ending.CULPRIT,
         "One commit makes the metric 19.4% worse; it was compared with its parent in fresh boots.",

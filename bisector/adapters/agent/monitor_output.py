@@ -11,7 +11,7 @@ from bisector.adapters.agent.answers import Answer, FilePiece, Finished, StartEr
 from bisector.adapters.agent.monitors import summarise
 from bisector.adapters.agent.run_outcome import Outcome
 from bisector.errors import InfrastructureError, TestbedLost
-from bisector.model.records import MonitorResult
+from bisector.model.facts import MonitorResult
 from bisector.ports import Monitor
 
 SUMMARY = "summary.json"

@@ -29,7 +29,7 @@ from bisector.adapters.agent.result_files import FetchResults
 from bisector.adapters.agent.run_outcome import Outcome, flags, read_values, write_output
 from bisector.adapters.system.channel import Line, LineClosed, LineSilent
 from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, TestbedLost
-from bisector.model.records import MonitorResult
+from bisector.model.facts import MonitorResult
 from bisector.ports import BootFacts, Job, Monitor, RunResult
 
 log = logging.getLogger(__name__)

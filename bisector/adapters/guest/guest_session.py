@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from bisector.adapters.guest.libvirt_connection import Domain
 from bisector.adapters.guest.liveness import Liveness
 from bisector.errors import InfrastructureError, TestbedLost
-from bisector.model.records import MonitorResult
+from bisector.model.facts import MonitorResult
 from bisector.ports import BootFacts, Monitor, RunResult, Session
 
 log = logging.getLogger(__name__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from bisector.errors import RequestError, nearest
@@ -17,7 +17,7 @@ class _Kept:
     """One bisection in a MemoryStore."""
 
     stored: Stored
-    records: list[tuple[int, Record, Mapping[str, str]]] = field(default_factory=list)
+    records: list[tuple[int, Record]] = field(default_factory=list)
     decisions: list[tuple[int, Decision]] = field(default_factory=list)
 
 
@@ -44,15 +44,15 @@ class MemoryStore:
         """Return all bisections, newest first."""
         return sorted((k.stored for k in self._kept.values()), key=lambda s: -s.created)
 
-    def append(self, bisection: str, record: Record, *, note: Mapping[str, str] | None = None) -> int:
-        """Add a record with free facts for the report; return its sequence number."""
+    def append(self, bisection: str, record: Record) -> int:
+        """Add a record; return its sequence number."""
         with self._lock:
             number = next(self._numbers)
-            self._one(bisection).records.append((number, record, dict(note or {})))
+            self._one(bisection).records.append((number, record))
             return number
 
-    def records(self, bisection: str, *, after: int = 0) -> Sequence[tuple[int, Record, Mapping[str, str]]]:
-        """Return (sequence number, record, note), oldest first; only those with a number above `after`."""
+    def records(self, bisection: str, *, after: int = 0) -> Sequence[tuple[int, Record]]:
+        """Return (sequence number, record), oldest first; only those with a number above `after`."""
         with self._lock:
             return [row for row in self._one(bisection).records if row[0] > after]
 

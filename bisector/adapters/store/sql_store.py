@@ -2,7 +2,8 @@
 
 Every record is its own transaction, so that a killed process loses nothing that had ended. The schema's
 version is kept in the file: a newer file is refused and left alone. Records written before a field existed
-are read with the field's default.
+are read with the field's default. Until version 1 the facts of a record stood beside it, in the column `note`
+(see `notes_v1`); such rows are read as they are, and no new ones are written.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 
+from bisector.adapters.store.notes_v1 import NO_NOTE, with_note
 from bisector.errors import InfrastructureError, RequestError, nearest
 from bisector.model.records import Conclusion, Decision, Record
 from bisector.ports import Stored
 from bisector.schemas import serialization
 
-SCHEMA = 1
+SCHEMA = 2
 
 _metadata = sa.MetaData()
 _about = sa.Table(
@@ -73,15 +75,14 @@ class SqlStore:
         sa.event.listen(self._engine, "connect", _set_up)
         try:
             with self._engine.begin() as connection:
-                found = SCHEMA
+                found = 0
                 if sa.inspect(connection).has_table(_about.name):
                     kept = sa.select(_about.c.value).where(_about.c.key == "schema")
-                    found = int(connection.scalar(kept) or SCHEMA)
-                if found <= SCHEMA:  # a newer file is left as it is
+                    found = int(connection.scalar(kept) or 0)
+                if found < SCHEMA:  # a newer file is left as it is
                     _metadata.create_all(connection)
-                    connection.execute(
-                        sqlite.insert(_about).values(key="schema", value=str(SCHEMA)).on_conflict_do_nothing()
-                    )
+                    version = sqlite.insert(_about).values(key="schema", value=str(SCHEMA))
+                    connection.execute(version.on_conflict_do_update(["key"], set_={"value": str(SCHEMA)}))
         except sa.exc.DatabaseError as error:
             raise _trouble(path, error) from error
         if found > SCHEMA:
@@ -127,20 +128,20 @@ class SqlStore:
             rows = connection.execute(sa.select(_bisections).order_by(_bisections.c.created.desc())).all()
         return [_stored(row) for row in rows]
 
-    def append(self, bisection: str, record: Record, *, note: Mapping[str, str] | None = None) -> int:
-        """Add a record with free facts for the report; return its sequence number."""
-        return self._add(bisection, "record", serialization.to_json(record), note or {})
+    def append(self, bisection: str, record: Record) -> int:
+        """Add a record; return its sequence number."""
+        return self._add(bisection, "record", serialization.to_json(record))
 
-    def records(self, bisection: str, *, after: int = 0) -> Sequence[tuple[int, Record, Mapping[str, str]]]:
-        """Return (sequence number, record, note), oldest first; only those with a number above `after`."""
+    def records(self, bisection: str, *, after: int = 0) -> Sequence[tuple[int, Record]]:
+        """Return (sequence number, record), oldest first; only those with a number above `after`."""
         return [
-            (row.sequence, serialization.record_from(json.loads(row.body)), json.loads(row.note))
+            (row.sequence, serialization.record_from(with_note(json.loads(row.body), row.note)))
             for row in self._rows(bisection, "record", after)
         ]
 
     def decide(self, bisection: str, decision: Decision) -> int:
         """Keep what the planner decided, with its reason; return its sequence number."""
-        return self._add(bisection, "decision", serialization.to_json(decision), {})
+        return self._add(bisection, "decision", serialization.to_json(decision))
 
     def decisions(self, bisection: str) -> Sequence[tuple[int, Decision]]:
         """Return (sequence number, decision), oldest first; numbers are shared with `records`."""
@@ -165,10 +166,8 @@ class SqlStore:
         if not self._write(_bisections.update().where(_bisections.c.id == bisection).values(**values)):
             raise _unknown(bisection)
 
-    def _add(self, bisection: str, kind: str, body: Mapping[str, Any], note: Mapping[str, str]) -> int:
-        row = _events.insert().values(
-            bisection=bisection, kind=kind, body=json.dumps(body), note=json.dumps(dict(note))
-        )
+    def _add(self, bisection: str, kind: str, body: Mapping[str, Any]) -> int:
+        row = _events.insert().values(bisection=bisection, kind=kind, body=json.dumps(body), note=NO_NOTE)
         try:
             return self._write(row)
         except sa.exc.IntegrityError as error:

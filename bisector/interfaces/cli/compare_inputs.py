@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from bisector.errors import PerfbisectError, RequestError, nearest
 from bisector.interfaces.cli import options
+from bisector.model.facts import KernelFacts
 from bisector.model.records import Direction, Metric
 from bisector.report import kernel_differences
 from bisector.stats.samples import SampleSet, Series, halves, with_ratios
@@ -61,7 +62,7 @@ def _environment(found: list[Column]) -> None:
             base = next((s for s in found[0] if s.testbed == one.testbed), None)
             if base is None or not (base.facts and one.facts):
                 continue
-            seen = kernel_differences.compare({}, {}, base.facts, one.facts)
+            seen = kernel_differences.compare(KernelFacts(), KernelFacts(), base.facts, one.facts)
             changes = [*seen.settings, *seen.mitigations, *seen.sysctls]
             if changes:
                 told = "; ".join(f"{name}: {before} -> {after}" for name, before, after in changes[:_TOLD])

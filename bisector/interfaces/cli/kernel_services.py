@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bisector.app import kernels as kept
 from bisector.app import single_run, wiring
+from bisector.model.records import Built
 
 if TYPE_CHECKING:
     from bisector.schemas.settings import Settings
@@ -46,7 +46,7 @@ def collect_kernels(settings: Settings, limit_bytes: int) -> tuple[int, int]:
         memory = wiring.store(settings)
         for stored in memory.list():
             if stored.status in ("running", "interrupted"):
-                for _, _, note in memory.records(stored.id):
-                    if "kernel" in note:
-                        needed.add(json.loads(note["kernel"]).get("key", ""))
+                for _, record in memory.records(stored.id):
+                    if isinstance(record, Built) and record.kernel is not None:
+                        needed.add(record.kernel.key)
     return kept.collect_kernels(settings, limit_bytes, frozenset(needed - {""}))

@@ -60,7 +60,7 @@ def load_material(settings: Settings, identity: str | None, *, so_far: bool = Fa
     accepted = Accepted.model_validate_json(stored.request)
     records, decisions = store.records(stored.id), store.decisions(stored.id)
     wanted = {stored.graph.good, stored.graph.bad}
-    for _, record, _ in records:
+    for _, record in records:
         if isinstance(record, Built | Booted | Marked):
             wanted.add(record.commit)
     for _, decision in decisions:
@@ -94,13 +94,13 @@ def _so_far(
     settings: Settings,
     stored: Stored,
     accepted: Accepted,
-    records: Sequence[tuple[int, Record, Mapping[str, str]]],
+    records: Sequence[tuple[int, Record]],
 ) -> Conclusion | None:
     """Return what can be said before the end; None while nothing has been measured."""
     from bisector.model.state import fold
 
     goal = accepted.the_goal()
-    state = fold(stored.graph, goal, [record for _, record, _ in records])
+    state = fold(stored.graph, goal, [record for _, record in records])
     if not any(v.samples for v in state.visits):
         return None
     planner = services.planner(settings, accepted.workload, accepted.testbeds, goal.metric.name)

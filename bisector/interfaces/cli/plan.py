@@ -214,7 +214,7 @@ def _costs(settings: Settings, known: Known | None) -> dict[str, Any]:
     if (settings.state_dir / "perfbisect.sqlite").exists():
         store = wiring.store(settings)
         for stored in store.list()[:5]:
-            records = [record for _, record, _ in store.records(stored.id)]
+            records = [record for _, record in store.records(stored.id)]
             builds = [r.seconds for r in records if isinstance(r, Built) and r.ok and not r.cached]
             boots = [r.seconds for r in records if isinstance(r, Booted) and r.ok]
             runs = [r.seconds for r in records if isinstance(r, Ran)]

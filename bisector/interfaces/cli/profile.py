@@ -117,8 +117,8 @@ def _watched(bisection: str, rev: str) -> str:
     settings = options.settings()
     material = load_report.load_material(settings, bisection)
     index = load_report.commit_index(settings, material, rev)
-    for booted, seen in monitor_results.entries(material):
-        if booted.commit == index and (folder := monitor_results.profile_of(seen)):
+    for visit in monitor_results.monitored_boots(material):
+        if visit.commit == index and (folder := monitor_results.profile_of(visit.monitors)):
             return folder
     raise RequestError(
         f"nothing has profiled {rev} in the bisection {material.id}",

@@ -106,7 +106,7 @@ def show(
         "subject": material.commit(index).subject,
         "untestable": material.state.untestable.get(index),
         "mark": material.state.marks.get(index),
-        "kernel": dict(material.kernel(index)),
+        "kernel": json_report.kernel(material, index),
         "trials": [
             t for t in json_report.render(material)["trials"] if t["commit"] == material.graph.shas[index]
         ],

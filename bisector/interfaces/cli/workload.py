@@ -11,6 +11,7 @@ import typer
 from bisector.interfaces.cli import options, output
 
 if TYPE_CHECKING:
+    from bisector.model.facts import MonitorResult
     from bisector.schemas.workload.workload import Workload
 
 Folder = Annotated[Path | None, typer.Option("--workloads", help="Folder of workloads. [default: our own]")]
@@ -140,7 +141,7 @@ def run(
     workload = workload.with_monitors(monitor or ())
     warmup, wanted = workload.manifest.warmup, runs or workload.manifest.runs
     done: list[dict[str, Any]] = []
-    watched: list[dict[str, Any]] = []
+    monitored: list[MonitorResult] = []
     with tempfile.TemporaryDirectory(prefix="perfbisect-") as scratch:
         place = keep or Path(scratch)
         if rev is None:
@@ -149,7 +150,7 @@ def run(
                 wanted,
                 place,
                 output.print_note,
-                lambda seen: watched.append(dataclasses.asdict(seen)),
+                monitored.append,
             )
         else:
             settings = options.settings(repo=repo)
@@ -163,7 +164,7 @@ def run(
                 place,
                 output.print_note,
                 testbed_name=testbed,
-                on_monitor=lambda seen: watched.append(dataclasses.asdict(seen)),
+                on_monitor=monitored.append,
             )
         for index, result in enumerate(results):
             done.append(
@@ -173,13 +174,14 @@ def run(
                 units = {metric.name: metric.unit for metric in workload.manifest.expanded_metrics()}
                 marks = [*(["warm-up"] if index < warmup else []), *result.flags]
                 print(_told(f"run {index}", result.values, units, marks))
-    for entry in watched:
-        entry["folder"] = str(entry["folder"]) if keep is not None else ""
+    if keep is None:  # the raw files are gone with the temporary folder
+        monitored = [dataclasses.replace(result, folder="") for result in monitored]
     if as_json:
-        output.print_json({"workload": workload.name, "runs": done, "monitors": watched})
+        monitors = [dataclasses.asdict(result) for result in monitored]
+        output.print_json({"workload": workload.name, "runs": done, "monitors": monitors})
         return
-    for entry in watched:
-        print("\n".join(monitor_results.lines(entry)))
+    for seen in monitored:
+        print("\n".join(monitor_results.lines(seen)))
 
 
 def _told(run: str, values: Mapping[str, float], units: Mapping[str, str], marks: Sequence[str]) -> str:

@@ -14,23 +14,23 @@ from bisector.schemas.workload.workload import load_workload
 
 
 @pytest.mark.parametrize(
-    ("recipe", "kind", "notes"),
+    ("recipe", "kind", "image"),
     [
-        ("x86_64-guest", "libvirt", {"image": "5" * 64}),
+        ("x86_64-guest", "libvirt", "5" * 64),
         (
             "x86_64-old",
             "libvirt",
-            {},
+            "",
         ),  # the boot itself tells; an image that lies around must not overrule it
-        ("x86_64-guest", "ssh", {}),
+        ("x86_64-guest", "ssh", ""),
     ],
 )
 def test_only_guests_with_a_disk_have_an_image(
-    monkeypatch: pytest.MonkeyPatch, recipe: str, kind: str, notes: dict[str, str]
+    monkeypatch: pytest.MonkeyPatch, recipe: str, kind: str, image: str
 ) -> None:
     monkeypatch.setattr(
         rootfs.GuestImages, "present", lambda _: SimpleNamespace(checksum="5" * 64), raising=True
     )
     lab: Any = SimpleNamespace(testbed=lambda _: SimpleNamespace(variables=SimpleNamespace(kind=kind)))
     accepted: Any = SimpleNamespace(request=SimpleNamespace(recipe=recipe), testbeds=("guest",))
-    assert wiring._guest_notes(Settings(), lab, accepted, load_workload("pipe-test")) == notes
+    assert wiring._guest_image(Settings(), lab, accepted, load_workload("pipe-test")) == image

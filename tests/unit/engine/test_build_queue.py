@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bisector.app import bisections
-from bisector.engine.build_queue import Builders
+from bisector.engine.build_queue import BuildQueue
 from bisector.errors import BuildFailed, InfrastructureError, Interrupted
 from bisector.model.records import Ending
 from bisector.ports import BuildOrder, Kernel, Progress
@@ -26,7 +26,7 @@ def order(name: str) -> BuildOrder:
 
 
 class Bench:
-    """Builders whose builds end when the test says so."""
+    """BuildQueue whose builds end when the test says so."""
 
     def __init__(self, count: int = 1) -> None:
         self.begun: list[str] = []
@@ -34,7 +34,7 @@ class Bench:
         self.go: dict[str, threading.Event] = {}
         self.failures: dict[str, Exception] = {}
         self.stop = threading.Event()
-        self.builders = Builders([self._make] * count, self.stop.is_set)
+        self.builders = BuildQueue([self._make] * count, self.stop.is_set)
 
     def _make(self, stop: Callable[[], bool]) -> _Slow:
         return _Slow(self, stop)

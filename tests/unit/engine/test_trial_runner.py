@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ from bisector.app import bisections
 from bisector.engine import trial_runner
 from bisector.engine.events import Event
 from bisector.engine.services import Services
-from bisector.engine.trial_runner import Driver
+from bisector.engine.trial_runner import TrialRunner
 from bisector.errors import (
     BootFailed,
     InfrastructureError,
@@ -98,30 +97,30 @@ class Bench:
             planner=Script(script, a_visit),
         )
         self.stored: Stored = fake.begin(self.store, self.lab, testbeds)
-        self.driver = self.again()
+        self.runner = self.again()
 
-    def again(self) -> Driver:
-        self.driver = Driver(self.stored, self.services, self.events.append, self.stop)
-        return self.driver
+    def again(self) -> TrialRunner:
+        self.runner = TrialRunner(self.stored, self.services, self.events.append, self.stop)
+        return self.runner
 
     def run(self, testbed: str = "fake", most: int = 60) -> None:
         for _ in range(most):
-            number, decision = self.driver.decide(testbed)
+            number, decision = self.runner.decide(testbed)
             if isinstance(decision, Conclusion):
-                self.driver.conclude(decision)
+                self.runner.conclude(decision)
                 return
-            self.driver.carry_out(number, decision, testbed)
+            self.runner.carry_out(number, decision, testbed)
         raise AssertionError("it does not end")
 
     @property
     def records(self) -> list[Record]:
-        return [record for _, record, _ in self.store.records(self.stored.id)]
+        return [record for _, record in self.store.records(self.stored.id)]
 
     def of(self, kind: type[Kind]) -> list[Kind]:
         return [r for r in self.records if isinstance(r, kind)]
 
     def state(self) -> State:
-        return fold(self.lab.graph, self.driver.accepted.the_goal(), self.records)
+        return fold(self.lab.graph, self.runner.accepted.the_goal(), self.records)
 
 
 def faults_of(kind: str, places: Any) -> Faults:
@@ -172,9 +171,9 @@ def test_warm_up_runs_are_recorded_and_are_no_samples(tmp_path: Path) -> None:
 def test_raw_output_of_every_run_is_kept_and_noted(tmp_path: Path) -> None:
     bench = Bench(tmp_path, [(5, 2)])
     bench.run()
-    for _, record, note in bench.store.records(bench.stored.id):
-        if isinstance(record, Ran):
-            assert repr(record.values["simulated"]) in Path(note["raw"]).read_text()
+    assert bench.of(Ran)
+    for record in bench.of(Ran):
+        assert repr(record.values["simulated"]) in Path(record.raw).read_text()
 
 
 @pytest.mark.parametrize(("bad", "untestable"), [(4, False), (1000, True)])
@@ -206,8 +205,7 @@ def test_a_commit_that_does_not_build_is_untestable_at_once(tmp_path: Path) -> N
     bench.run()
     assert [(r.commit, r.ok) for r in bench.of(Built)] == [(5, False), (6, True)]
     assert "does not build" in bench.state().untestable[5]
-    note = next(n for _, r, n in bench.store.records(bench.stored.id) if isinstance(r, Built))
-    assert "expected ';'" in note["details"]
+    assert "expected ';'" in bench.of(Built)[0].details
 
 
 def test_a_commit_that_does_not_boot_twice_is_untestable(tmp_path: Path) -> None:
@@ -282,7 +280,7 @@ def test_infrastructure_that_stays_broken_stops_and_can_be_resumed(tmp_path: Pat
     bench = Bench(tmp_path, [(5, 2)], faults)
     with pytest.raises(InfrastructureError, match="disk full"):
         bench.run()
-    bench.driver.close()
+    bench.runner.close()
     assert not bench.state().untestable
     assert not any(v.live for v in bench.state().visits)
     bench.again().close()
@@ -292,15 +290,15 @@ def test_infrastructure_that_stays_broken_stops_and_can_be_resumed(tmp_path: Pat
 
 def test_a_store_that_cannot_be_written_does_not_keep_guests_alive(tmp_path: Path) -> None:
     bench = Bench(tmp_path, [(5, 2)])
-    number, decision = bench.driver.decide("fake")
+    number, decision = bench.runner.decide("fake")
     assert isinstance(decision, Measure)
-    bench.driver.carry_out(number, decision, "fake")
+    bench.runner.carry_out(number, decision, "fake")
 
     def full(*_: object, **__: object) -> int:
         raise InfrastructureError("disk full")
 
     bench.store.append = full  # type: ignore[method-assign]
-    bench.driver.close()
+    bench.runner.close()
     assert bench.services.testbeds["fake"]._live is None  # type: ignore[attr-defined]
 
 
@@ -309,15 +307,15 @@ def test_a_store_that_cannot_be_written_does_not_keep_guests_alive(tmp_path: Pat
 
 def test_a_new_driver_closes_boots_that_died_and_ignores_old_decisions(tmp_path: Path) -> None:
     bench = Bench(tmp_path, [(5, 4)], a_visit=2)
-    number, decision = bench.driver.decide("fake")
+    number, decision = bench.runner.decide("fake")
     assert isinstance(decision, Measure)
-    bench.driver.carry_out(number, decision, "fake")
-    old, stale = bench.driver.decide("fake")
+    bench.runner.carry_out(number, decision, "fake")
+    old, stale = bench.runner.decide("fake")
     assert isinstance(stale, Measure)
     bench.services.testbeds["fake"].free()  # type: ignore[attr-defined]
     bench.again()  # as after kill -9
     assert bench.of(Left) == [Left("boot-001", lost=True)]
-    bench.driver.carry_out(old, stale, "fake")
+    bench.runner.carry_out(old, stale, "fake")
     assert len(bench.of(Ran)) == 2
     bench.run()
     assert [len(v.samples) for v in bench.state().visits] == [2, 2]
@@ -331,12 +329,12 @@ def test_stopping_is_not_held_against_anybody(tmp_path: Path) -> None:
         bench.events.append(event)
         if event.kind == "run":
             bench.stop.set()
-            bench.driver.close()
+            bench.runner.close()
 
-    bench.driver = Driver(bench.stored, bench.services, stopping, bench.stop)
+    bench.runner = TrialRunner(bench.stored, bench.services, stopping, bench.stop)
     with pytest.raises(Interrupted):
         bench.run()
-    bench.driver.close()
+    bench.runner.close()
     assert len(bench.of(Ran)) == 1
     assert not bench.of(RunFailed)
     assert not bench.state().untestable
@@ -345,12 +343,12 @@ def test_stopping_is_not_held_against_anybody(tmp_path: Path) -> None:
 
 def test_marks_and_discards_of_other_processes_are_seen_by_the_next_decision(tmp_path: Path) -> None:
     bench = Bench(tmp_path, [(5, 2), (6, 2)])
-    number, decision = bench.driver.decide("fake")
+    number, decision = bench.runner.decide("fake")
     assert isinstance(decision, Measure)
-    bench.driver.carry_out(number, decision, "fake")
+    bench.runner.carry_out(number, decision, "fake")
     bisections.mark(bench.store, bench.stored, bench.lab.graph.shas[6], "skip", "known bad")
     bisections.discard(bench.store, bench.stored, "boot", "boot-001", "a backup ran")
-    _, decision = bench.driver.decide("fake")
+    _, decision = bench.runner.decide("fake")
     assert isinstance(decision, Measure)
     assert decision.commit == 5  # its data are gone; 6 is skipped
     with pytest.raises(RequestError, match="not in the range"):
@@ -374,16 +372,24 @@ def test_a_commit_with_the_kernel_of_a_measured_one_is_not_booted(tmp_path: Path
 @pytest.mark.parametrize("what", ["workload", "image"])
 def test_another_workload_or_image_ends_the_comparison(tmp_path: Path, what: str) -> None:
     bench = Bench(tmp_path, [(5, 2), (6, 2)])
-    bench.services = _with(bench.services, boot_notes={what: "1234"})
+    bench.services = _of(bench.services, what, "1234")
     bench.again()
-    number, decision = bench.driver.decide("fake")
+    number, decision = bench.runner.decide("fake")
     assert isinstance(decision, Measure)
-    bench.driver.carry_out(number, decision, "fake")
-    bench.driver.close()
-    bench.services = _with(bench.services, boot_notes={what: "5678"})
+    bench.runner.carry_out(number, decision, "fake")
+    bench.runner.close()
+    bench.services = _of(bench.services, what, "5678")
     bench.again()
     with pytest.raises(RequestError, match="changed since the bisection"):
         bench.run()
+
+
+def _of(services: Services, what: str, checksum: str) -> Services:
+    """Return services whose workload or guest image has a checksum."""
+    if what == "image":
+        return _with(services, guest_image=checksum)
+    make = services.make_job
+    return _with(services, make_job=lambda folder: dataclasses.replace(make(folder), checksum=checksum))
 
 
 def test_a_planner_that_repeats_itself_is_a_defect_and_no_endless_loop(tmp_path: Path) -> None:
@@ -442,8 +448,7 @@ def _watched(job: Job, monitors: tuple[Monitor, ...]) -> Job:
 
 def seen_by_monitors(bench: Bench) -> list[tuple[str, str]]:
     """Return (boot, monitor) of everything that monitors gave, in order."""
-    notes = [(r.boot, note) for _, r, note in bench.store.records(bench.stored.id) if isinstance(r, Left)]
-    return [(boot, one["monitor"]) for boot, note in notes for one in json.loads(note.get("monitors", "[]"))]
+    return [(record.boot, result.monitor) for record in bench.of(Left) for result in record.monitors]
 
 
 def test_monitors_have_runs_of_their_own_once_a_commit(tmp_path: Path) -> None:
@@ -455,7 +460,9 @@ def test_monitors_have_runs_of_their_own_once_a_commit(tmp_path: Path) -> None:
     assert len(bench.of(Ran)) == 5
     assert len(bench.state().visits[0].samples) == 2
     bench.again()
-    assert bench.driver._ledger.observed == {(5, "fake"), (6, "fake")}
+    journal = bench.runner._journal
+    assert [c for c in range(10) if journal.is_monitored(c, "fake")] == [5, 6]
+    assert not journal.is_monitored(5, "another")
 
 
 def test_what_goes_wrong_while_watching_judges_no_commit(tmp_path: Path) -> None:
@@ -474,12 +481,12 @@ def test_what_goes_wrong_while_watching_judges_no_commit(tmp_path: Path) -> None
 def test_a_boot_that_is_lost_or_told_to_end_is_not_watched(tmp_path: Path) -> None:
     faults = Faults(run={2: TestbedLost("gone")})
     bench = watching(Bench(tmp_path, [(5, 2)], faults), "proc")
-    number, decision = bench.driver.decide("fake")
+    number, decision = bench.runner.decide("fake")
     assert isinstance(decision, Measure)
-    bench.driver.carry_out(number, decision, "fake")
+    bench.runner.carry_out(number, decision, "fake")
     assert seen_by_monitors(bench) == []
     bench.stop.set()
-    bench.driver.close()
+    bench.runner.close()
     assert seen_by_monitors(bench) == []
     assert [r.lost for r in bench.of(Left)] == [True, False]
 

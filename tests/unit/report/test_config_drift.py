@@ -1,8 +1,8 @@
 """Where along the range options of the configuration change, told from the kernels that were built."""
 
-import json
 from collections.abc import Mapping
 
+from bisector.model.facts import KernelFacts
 from bisector.model.records import Built, CommitGraph, Goal, Metric, Threshold
 from bisector.report import config_drift
 from bisector.report.report_model import Material
@@ -18,8 +18,10 @@ def material(
     )
     records = []
     for number, (commit, found) in enumerate(options.items()):
-        built = Built(commit, found is not None, 9.0, failure="" if found is not None else "error")
-        records.append((number, built, {"kernel": json.dumps({"options": found or {}})}))
+        if found is None:
+            records.append((number, Built(commit, False, 9.0, failure="error")))
+        else:
+            records.append((number, Built(commit, True, 9.0, kernel=KernelFacts(options=found))))
     goal = Goal(Metric("real", "s", "lower", Threshold(0.05)))
     return Material("b-1", 0.0, "done", {}, graph, goal, None, records, [])
 

@@ -30,9 +30,8 @@ def test_flagged_runs_are_no_samples() -> None:
         (
             n,
             replace(r, flags=("stall",)) if isinstance(r, Ran) and r.boot == "b4" and r.index == 1 else r,
-            note,
         )
-        for n, r, note in material.records
+        for n, r in material.records
     ]
     (found,) = stored_samples.sets(replace(material, records=records), 3, "rt-03", {})
     assert found.series["real"].boots[0] == (0.18903,)
@@ -68,10 +67,10 @@ def test_a_commit_that_was_not_measured(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_several_testbeds_stay_apart() -> None:
     material = demo()
-    moved = {b.boot for _, b, _ in material.records if isinstance(b, Booted) and b.purpose == "certify"}
+    moved = {b.boot for _, b in material.records if isinstance(b, Booted) and b.purpose == "certify"}
     records = [
-        (n, replace(r, testbed="other") if isinstance(r, Booted) and r.boot in moved else r, note)
-        for n, r, note in material.records
+        (n, replace(r, testbed="other") if isinstance(r, Booted) and r.boot in moved else r)
+        for n, r in material.records
     ]
     found = stored_samples.sets(replace(material, records=records), 3, "rt-03", {})
     assert [(s.testbed, len(s.series["real"].boots)) for s in found] == [("laptop-icount", 1), ("other", 1)]

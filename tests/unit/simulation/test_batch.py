@@ -62,7 +62,7 @@ def test_builds_are_kept_boots_live_on_and_everything_is_counted_by_purpose() ->
     assert trial.spent["verify"].cost == 28
     assert [v.live for v in trial.state.visits] == [False, False, False, True]
     assert [len(v.samples) for v in trial.state.visits] == [3, 6, 1, 1]
-    assert trial.state == fold(trial.lab.graph, CENTRE.goal, trial.state.records, idle="testbed-0")
+    assert trial.state == fold(trial.lab.graph, CENTRE.goal, trial.state.records)
 
 
 def test_testbeds_work_at_once_and_wait_for_the_builder() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from bisector.model.records import MonitorValue
+from bisector.model.facts import MonitorValue
 
 _COLUMNS: Mapping[str, tuple[str, ...]] = {
     # Documentation/filesystems/proc.rst and admin-guide/iostats.rst

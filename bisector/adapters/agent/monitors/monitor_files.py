@@ -11,7 +11,7 @@ from bisector.adapters.agent.monitors import counters
 from bisector.adapters.parsers.profiles import function_listings, perf_script
 from bisector.adapters.parsers.results import perf_stat
 from bisector.errors import RequestError
-from bisector.model.records import MonitorValue
+from bisector.model.facts import MonitorValue
 
 STAT = "stat.json"
 RECORDING = "perf.data"

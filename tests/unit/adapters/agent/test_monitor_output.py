@@ -11,7 +11,7 @@ from bisector.adapters.agent.answers import AnswerError, FilePiece, Paused, Star
 from bisector.adapters.agent.monitor_output import MonitorOutput, deadline_seconds
 from bisector.adapters.agent.run_outcome import Outcome
 from bisector.errors import TestbedLost
-from bisector.model.records import MonitorValue
+from bisector.model.facts import MonitorValue
 from bisector.ports import Monitor
 from tests.support.agent_answers import finished
 

@@ -43,7 +43,7 @@ def test_records_of_an_older_version_that_lacked_a_field_are_read(tmp_path: Path
             "insert into events (bisection, kind, body, note) values ('one', 'record', ?, '{}')",
             (json.dumps(old),),
         )
-    assert [r for _, r, _ in store.records("one")] == [Built(1, True, 2.0)]
+    assert [r for _, r in store.records("one")] == [Built(1, True, 2.0)]
 
 
 def test_a_record_that_this_version_does_not_know_is_refused_with_its_name(tmp_path: Path) -> None:

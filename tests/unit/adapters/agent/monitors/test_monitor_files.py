@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bisector.adapters.agent.monitors import summarise
 from bisector.adapters.agent.monitors.monitor_files import Summary
-from bisector.model.records import MonitorValue
+from bisector.model.facts import MonitorValue
 
 
 def summary_of(folder: Path, name: str, files: dict[str, str], seconds: float = 1.0) -> Summary:

@@ -8,15 +8,16 @@ import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
-from bisector.engine.build_queue import Builders
-from bisector.engine.event_sender import Teller
-from bisector.engine.journal import Ledger, kernel_note
+from bisector.engine.build_queue import BuildQueue
+from bisector.engine.events import EventSender
+from bisector.engine.journal import Journal
 from bisector.engine.services import Services
 from bisector.errors import BuildFailed, Interrupted
+from bisector.model.facts import KernelFacts
 from bisector.model.records import Built, CommitGraph, Irrelevant, Measure
-from bisector.model.state import extend
 from bisector.ports import BuildOrder, Kernel
 from bisector.schemas.request import Accepted
+from bisector.search.loop import OpenTrials
 
 
 def check_stop(stop: threading.Event) -> None:
@@ -25,49 +26,54 @@ def check_stop(stop: threading.Event) -> None:
         raise Interrupted("interrupted")
 
 
-class Building:
-    """The builders of one bisection, and what is recorded of their work. Several threads may ask."""
+class TrialKernels:
+    """The kernels of one bisection's trials, and the records of their builds. Several threads may ask."""
 
     def __init__(
         self,
         accepted: Accepted,
         graph: CommitGraph,
         services: Services,
-        ledger: Ledger,
-        teller: Teller,
-        bench: AbstractContextManager[object],
+        journal: Journal,
+        events: EventSender,
+        host_lock: AbstractContextManager[object],
         stop: threading.Event,
     ) -> None:
-        """bench: held while a kernel is built that a trial waits for."""
+        """host_lock: held while a kernel is built that a trial waits for."""
         self._accepted = accepted
         self._graph = graph
         self._services = services
-        self._ledger = ledger
-        self._teller = teller
-        self._bench = bench
+        self._journal = journal
+        self._events = events
+        self._host_lock = host_lock
         self._stop = stop
-        self._builders = Builders(services.builders, stop.is_set)
+        self._queue = BuildQueue(services.builders, stop.is_set)
 
     def close(self) -> None:
         """Drop what is being built."""
-        self._builders.close()
+        self._queue.close()
 
     def build(self, measure: Measure, testbed: str) -> Kernel | None:
         """Return the kernel, or None when the commit does not build (which is then recorded)."""
         order = self._order(measure)
-        known = (measure.commit, measure.layout) in self._ledger.state.binaries
+        known = (measure.commit, measure.layout) in self._journal.state.binaries
         started = time.monotonic()
         try:
-            with self._bench:
-                kernel = self._builders.build(order, self._teller.progress(measure, testbed))
+            with self._host_lock:
+                kernel = self._queue.build(order, self._events.progress(measure, testbed))
         except BuildFailed as error:
             check_stop(self._stop)
             seconds = time.monotonic() - started
             failed = Built(
-                measure.commit, False, seconds, layout=measure.layout, failure=error.message.strip()
+                commit=measure.commit,
+                ok=False,
+                seconds=seconds,
+                layout=measure.layout,
+                failure=error.message.strip(),
+                details=error.details,
             )
-            self._ledger.record(failed, {"details": error.details})
-            self._teller.tell("trouble", error.message, measure.commit, testbed, seconds=seconds)
+            self._journal.record(failed)
+            self._events.send("trouble", error.message, measure.commit, testbed, seconds=seconds)
             return None
         if not known:
             built = Built(
@@ -77,13 +83,14 @@ class Building:
                 binary=kernel.binary,
                 layout=measure.layout,
                 cached=kernel.cached,
+                kernel=_facts_of(kernel),
             )
-            self._ledger.record(built, {"kernel": kernel_note(kernel)})
+            self._journal.record(built)
             words = "is in the cache" if kernel.cached else "is built"
-            self._teller.tell("build", f"the kernel {words}", measure.commit, testbed, seconds=kernel.seconds)
+            self._events.send("build", f"the kernel {words}", measure.commit, testbed, seconds=kernel.seconds)
             self._prune(measure.commit)
-            if self._ledger.measured_already(kernel.binary, measure.commit):
-                self._teller.tell(
+            if self._journal.is_measured_elsewhere(kernel.binary, measure.commit):
+                self._events.send(
                     "note", "the same kernel as one that was measured: no boot needed", measure.commit
                 )
                 return None
@@ -103,28 +110,47 @@ class Building:
 
     def _look_ahead(self, limit: int, pending: list[Measure]) -> None:
         orders: list[BuildOrder] = []
-        with self._ledger.lock, contextlib.suppress(Exception):  # a trial will meet it again, and tell it
-            state = self._ledger.state
-            for _ in range(2 * limit):  # some of what it would do needs no new kernel
-                decision = self._services.planner.next(extend(state, (), pending=tuple(pending), idle=""))
+        trials = OpenTrials({f"open-{number}": trial for number, trial in enumerate(pending)})
+        with (
+            self._journal.lock,
+            contextlib.suppress(Exception),
+        ):  # a trial reports it
+            state = self._journal.state
+            for number in range(2 * limit):  # some of what it would do needs no new kernel
+                decision = trials.ask(self._services.planner, state, f"imagined-{number}")
                 if not isinstance(decision, Measure) or len(orders) == limit:
                     break
-                pending.append(decision)
                 if (decision.commit, decision.layout) not in state.binaries:
                     orders.append(self._order(decision))
-        self._builders.ahead(list(dict.fromkeys(orders)))
+        self._queue.ahead(list(dict.fromkeys(orders)))
 
     def _prune(self, commit: int) -> None:
-        """Take out what cannot change the kernel, by what the builds up to this one have read."""
+        """Record the commits that cannot change the kernel, by what the builds up to this one have read."""
         found = self._services.irrelevant(self._graph)
-        records = self._ledger.state.records
+        records = self._journal.state.records
         before = next((r for r in reversed(records) if isinstance(r, Irrelevant)), None)
         if found is not None and (before is None or found.commits != before.commits):
-            self._ledger.record(found)
+            self._journal.record(found)
             count = len(found.commits)
-            self._teller.tell("note", f"{count:,} commits cannot change this kernel: nearly no prior", commit)
+            self._events.send("note", f"{count:,} commits cannot change this kernel: nearly no prior", commit)
 
     def _order(self, measure: Measure) -> BuildOrder:
         sha = self._graph.shas[measure.commit]
         services, recipe = self._services, self._accepted.request.recipe
         return BuildOrder(sha, recipe, measure.layout, services.patches, services.fixes)
+
+
+def _facts_of(kernel: Kernel) -> KernelFacts:
+    """Return what is recorded of a kernel, for the report."""
+    return KernelFacts(
+        release=kernel.release,
+        build_id=kernel.build_id,
+        image=str(kernel.image),
+        config=str(kernel.config),
+        log=str(kernel.log),
+        sizes=dict(kernel.sizes),
+        options=dict(kernel.options),
+        lost=kernel.lost,
+        toolchain=kernel.toolchain,
+        key=kernel.key,
+    )

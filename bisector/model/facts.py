@@ -1,0 +1,49 @@
+"""What is recorded of kernels and by monitors for the report: nothing of it decides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class KernelFacts:
+    """What a report says of a built kernel. Paths are texts; sizes in bytes; key: of its entry in the cache.
+
+    options: effective .config as NAME -> value, absent options left out; lost: wanted, but not granted.
+    """
+
+    release: str = ""
+    build_id: str = ""
+    image: str = ""
+    config: str = ""
+    log: str = ""
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+    lost: tuple[str, ...] = ()
+    toolchain: str = ""
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorValue:
+    """One number that a monitor gives. error: relative standard error where it is a mean, else None."""
+
+    name: str
+    value: float
+    unit: str = ""
+    error: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorResult:
+    """What one monitor saw in runs of its own, which are no samples.
+
+    folder: path of its raw files; absent: what it could not give, each in words; seconds: what its runs took.
+    """
+
+    monitor: str
+    folder: str = ""
+    seen: tuple[MonitorValue, ...] = ()
+    absent: tuple[str, ...] = ()
+    seconds: float = 0.0

@@ -1,0 +1,68 @@
+"""The decision loop: idle testbeds ask the planner, trials are carried out, until there is a conclusion.
+
+The engine (on a durable queue), the simulator (in virtual time) and tests run this one loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from bisector.model.records import Conclusion, Decision, Measure
+from bisector.model.state import State
+
+
+class Decides(Protocol):
+    """What decides: see `bisector.ports.Planner`."""
+
+    def next(self, state: State) -> Decision:
+        """Return the next action with its reason, or the conclusion."""
+        ...
+
+
+@dataclass(slots=True)
+class OpenTrials:
+    """The trials under way, one at most on each testbed."""
+
+    by_testbed: dict[str, Measure] = field(default_factory=dict)
+
+    def ask(self, planner: Decides, state: State, testbed: str) -> Decision:
+        """Return what an idle testbed should do, given what the others do; a trial is open from then on."""
+        others = tuple(trial for name, trial in self.by_testbed.items() if name != testbed)
+        decision = planner.next(replace(state, pending=others, idle=testbed))
+        if isinstance(decision, Measure):
+            self.by_testbed[testbed] = decision
+        return decision
+
+    def close(self, testbed: str) -> None:
+        """Forget the trial of a testbed: it has ended."""
+        self.by_testbed.pop(testbed, None)
+
+
+def run_search(
+    testbeds: Iterable[str],
+    decide: Callable[[str], Decision],
+    start: Callable[[str, Measure], None],
+    wait: Callable[[], str],
+    *,
+    finish_trials: bool,
+) -> Conclusion:
+    """Decide and carry out until there is a conclusion; return it.
+
+    decide: what an idle testbed should do; start: begin a trial on it; wait: until some trial ends, return
+    its testbed. finish_trials: let trials under way end before a conclusion counts, for they may change it.
+    """
+    idle = list(testbeds)
+    busy = 0
+    while True:
+        while idle:
+            decision = decide(idle[0])
+            if isinstance(decision, Conclusion):
+                if busy and finish_trials:
+                    break
+                return decision
+            start(idle.pop(0), decision)
+            busy += 1
+        idle.append(wait())
+        busy -= 1

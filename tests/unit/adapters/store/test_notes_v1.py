@@ -1,0 +1,97 @@
+"""State files of version 1 stay readable: one that such a perfbisect wrote, and its reports of it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bisector.adapters.store.notes_v1 import NO_NOTE, with_note
+from bisector.adapters.store.sql_store import SCHEMA, SqlStore
+from bisector.interfaces.cli import load_report, services
+from bisector.model.facts import MonitorValue
+from bisector.model.records import Left, Ran
+from bisector.report import json_report, text
+from bisector.schemas.settings import Settings
+from bisector.simulation.histories import linear
+from bisector.testing.fakes import FakeSource
+
+DATA = Path(__file__).parent / "data"
+"""state-1.sqlite: one bisection that ended and one with every kind of record and note; reports.json: what the
+perfbisect that wrote it printed of both, as text and as JSON."""
+REPORTS: dict[str, Any] = json.loads((DATA / "reports.json").read_text())
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    shutil.copy(DATA / "state-1.sqlite", tmp_path / "perfbisect.sqlite")
+    return tmp_path
+
+
+def _versions(state: Path) -> str:
+    with sqlite3.connect(state / "perfbisect.sqlite") as connection:
+        return str(connection.execute("select value from about where key = 'schema'").fetchone()[0])
+
+
+@pytest.mark.parametrize("identity", REPORTS)
+def test_reports_of_an_old_state_are_what_they_were(
+    state: Path, monkeypatch: pytest.MonkeyPatch, identity: str
+) -> None:
+    monkeypatch.setattr(services, "source", lambda *_: FakeSource(linear(24)))
+    settings = Settings(state_dir=state, cache_dir=state / "cache")
+    material = load_report.load_material(settings, identity, so_far=True)
+
+    def plain(report: str) -> str:
+        # In the file stands the folder of then; in reports.json both are 'STATE'.
+        return report.replace("/tmp/v1/state", "STATE").replace(str(state), "STATE")
+
+    # Where lines break depends on the length of the folder's name.
+    assert plain(text.render(material)).split() == REPORTS[identity]["text"].split()
+    now = json.loads(plain(json.dumps(json_report.render(material))))
+    before = REPORTS[identity]["json"]
+    for new, old in zip(now["monitors"], before["monitors"], strict=True):
+        defaults = {"folder": "", "seen": [], "absent": [], "seconds": 0.0}
+        assert new.pop("seen") == [{**defaults, **result} for result in old.pop("seen")]
+    for new, old in zip(now["trials"], before["trials"], strict=True):
+        assert new == old
+    assert now == before
+
+
+def test_an_old_state_goes_on_and_older_programs_are_refused_then(state: Path) -> None:
+    assert _versions(state) == "1"
+    store = SqlStore(state / "perfbisect.sqlite")
+    assert _versions(state) == str(SCHEMA)
+    (unfinished,) = [s.id for s in store.list() if s.status == "interrupted"]
+    before = store.records(unfinished)
+    store.append(unfinished, Ran("boot-005", 0, {"m": 1.0}, 2.0, 3.0, raw="/raw", guest_seconds=1.5))
+    after = SqlStore(state / "perfbisect.sqlite").records(unfinished)
+    assert list(after[:-1]) == list(before)
+    assert after[-1][1] == Ran("boot-005", 0, {"m": 1.0}, 2.0, 3.0, raw="/raw", guest_seconds=1.5)
+
+
+def test_what_stood_beside_a_record_is_part_of_it(state: Path) -> None:
+    store = SqlStore(state / "perfbisect.sqlite")
+    (unfinished,) = [s.id for s in store.list() if s.status == "interrupted"]
+    records = [record for _, record in store.records(unfinished)]
+    built, booted, warmup = records[:3]
+    assert built.kernel.options == {"CONFIG_SMP": "y", "CONFIG_HZ": "250"}  # type: ignore[union-attr]
+    assert (booted.overhead, booted.image, booted.facts["clocksource"]) == (1.25, "img1", "tsc")  # type: ignore[union-attr]
+    assert (warmup.raw, warmup.guest_seconds) == ("/s/boot-001/run-0", 1.99)  # type: ignore[union-attr]
+    (left,) = [r for r in records if isinstance(r, Left) and r.monitors]
+    assert left.monitors[0].seen[0] == MonitorValue("instructions", 123456.0, "", 0.01)
+    assert left.monitors[1].absent == ("no tracer",)
+
+
+def test_a_note_of_nothing_changes_nothing() -> None:
+    assert with_note({"type": "Ran", "index": 1}, NO_NOTE) == {"type": "Ran", "index": 1}
+
+
+def test_a_number_that_nobody_knew_is_left_out() -> None:
+    assert with_note({"type": "Booted"}, json.dumps({"overhead": "", "image": "x"})) == {
+        "type": "Booted",
+        "image": "x",
+    }

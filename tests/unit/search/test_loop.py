@@ -1,0 +1,94 @@
+"""The decision loop: who is asked when, what the others do meanwhile, and when a conclusion counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from bisector.model.records import Conclusion, Decision, Ending, Goal, Measure, Metric, Threshold
+from bisector.model.state import State, fold
+from bisector.search.loop import OpenTrials, run_search
+from bisector.simulation.histories import linear
+
+STATE = fold(linear(4), Goal(Metric("m", "s", "lower", Threshold(0.05))), ())
+END = Conclusion(Ending.INCONCLUSIVE, "enough")
+
+
+def measure(commit: int) -> Measure:
+    return Measure(commit, 1, "search", "why")
+
+
+class Script:
+    """A planner that answers from a list, and remembers what it was asked."""
+
+    def __init__(self, *answers: Decision) -> None:
+        self.answers = list(answers)
+        self.asked: list[tuple[str | None, Sequence[int]]] = []
+
+    def next(self, state: State) -> Decision:
+        self.asked.append((state.idle, [m.commit for m in state.pending]))
+        return self.answers.pop(0)
+
+
+def run(planner: Script, testbeds: Sequence[str], ends: Sequence[str], *, finish: bool) -> list[str]:
+    """Run the loop; trials end in the order of `ends`. Return what happened."""
+    trials, log, order = OpenTrials(), [], list(ends)
+
+    def start(testbed: str, trial: Measure) -> None:
+        log.append(f"{testbed} {trial.commit}")
+
+    def wait() -> str:
+        testbed = order.pop(0)
+        trials.close(testbed)
+        return testbed
+
+    conclusion = run_search(
+        testbeds, lambda t: trials.ask(planner, STATE, t), start, wait, finish_trials=finish
+    )
+    assert conclusion is END
+    return log
+
+
+def test_each_idle_testbed_is_asked_and_told_what_the_others_do() -> None:
+    planner = Script(measure(1), measure(2), measure(3), END)
+    assert run(planner, ["a", "b"], ["b", "b"], finish=False) == ["a 1", "b 2", "b 3"]
+    assert planner.asked == [("a", []), ("b", [1]), ("b", [1]), ("b", [1])]
+
+
+def test_a_conclusion_waits_for_trials_under_way_which_may_change_it() -> None:
+    planner = Script(measure(1), END, measure(2), END, END)
+    log = run(planner, ["a", "b"], ["a", "b", "a"], finish=True)
+    assert log == ["a 1", "b 2"]
+    assert planner.answers == []
+
+
+def test_without_that_the_first_conclusion_counts() -> None:
+    planner = Script(measure(1), END)
+    assert run(planner, ["a", "b"], [], finish=False) == ["a 1"]
+
+
+def test_a_conclusion_at_once_starts_nothing() -> None:
+    assert run(Script(END), ["a", "b"], [], finish=True) == []
+
+
+def test_the_own_trial_of_a_testbed_is_not_pending_when_it_asks() -> None:
+    trials = OpenTrials({"a": measure(1), "b": measure(2)})
+    planner = Script(measure(3))
+    trials.ask(planner, STATE, "a")
+    assert planner.asked == [("a", [2])]
+    assert {name: trial.commit for name, trial in trials.by_testbed.items()} == {"a": 3, "b": 2}
+
+
+def test_closing_what_is_not_open_is_no_error() -> None:
+    trials = OpenTrials()
+    trials.close("a")
+    assert not trials.by_testbed
+
+
+def test_an_error_of_a_trial_ends_the_loop() -> None:
+    def wait() -> str:
+        raise RuntimeError("lost")
+
+    with pytest.raises(RuntimeError):
+        run_search(["a"], lambda _: measure(1), lambda *_: None, wait, finish_trials=True)
