@@ -1,10 +1,10 @@
-"""The commit graph as arrays: ancestors, classes of candidates that no trial separates, masses, fork points.
+"""The commit graph as arrays: ancestors, classes of candidates, probability masses, and fork bases.
 
 The graph is compressed into linear segments: maximal chains in which every commit but the first has one
-parent and every commit but the last one child. Edges leave a segment only at its end and enter it only at its
-start, so the ancestors of a commit are the segments reachable from its own, and the part of its own up to it.
-All answers are vectors over the commits; nothing is kept for pairs of commits, only masks of commits that
-were asked about.
+parent and every commit but the last has one child. Edges leave a segment only at its end and enter it only at
+its start. The ancestors of a commit are therefore the segments reachable from its own, and its own up to the
+commit. All answers are vectors over the commits (n,). Nothing is stored for pairs of commits, only masks of
+the commits asked about.
 """
 
 from __future__ import annotations
@@ -23,23 +23,22 @@ Mask = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-EXACT_SEGMENTS = 32768
-"""Up to so many segments the reachability of all pairs is kept as bits (128 MiB at most)."""
+MAX_EXACT_SEGMENTS = 32768
+"""Up to this many segments, the reachability of all pairs is stored as bits: 128 MiB at most."""
 SAMPLED_SEGMENTS = 4096
-"""Above that, masses are estimated from so many segments drawn evenly by mass: an error below 0.1%."""
-MASK_BYTES = 256 << 20
-"""Ancestor masks are kept up to this size in all, the newest: 2,400 in a range of 111,556 commits."""
-PARTITIONS = 8
-"""Partitions kept: of all tested commits, and of those before each certificate."""
+"""With more, masses are estimated from this many segments, drawn evenly by mass: an error below 0.1%."""
+MAX_MASK_BYTES = 256 << 20
+"""Ancestor masks are kept up to this total, the newest: 2,400 of them in a range of 111,556 commits."""
+MAX_PARTITIONS = 8
+"""Partitions kept: that of all tested commits, and those of the commits tested before each certificate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """Candidates grouped by which of the tested commits contain them.
+    """Classes of candidates: those of one class are contained in the same tested commits.
 
-    label: (n,) class of each candidate, -1 where the prior weight is zero; contains: (classes, tested) True
-    where the tested commit contains the class; prior: (classes,) sums to one; size: (classes,) candidates in
-    each.
+    label: (n,) class of each candidate, -1 where the prior weight is zero; contains: (C, tested) True where
+    the tested commit contains the class; prior: (C,) sums to one; size: (C,) number of candidates.
     """
 
     label: Ints
@@ -49,7 +48,8 @@ class Partition:
 
 
 def _splitmix(x: Ints) -> NDArray[np.uint64]:
-    """Return well-mixed 64-bit keys, the same for ever (Steele, Lea and Flood 2014, SplitMix64)."""
+    """Return well-mixed 64-bit keys that never change between versions (SplitMix64: Steele, Lea and Flood
+    2014)."""
     with np.errstate(over="ignore"):
         z = (x.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -58,7 +58,7 @@ def _splitmix(x: Ints) -> NDArray[np.uint64]:
 
 
 class CommitDag:
-    """What the search asks of a CommitGraph. Answers about single commits are remembered."""
+    """A CommitGraph with fast answers for the search. Answers about single commits are cached."""
 
     def __init__(self, graph: CommitGraph) -> None:
         self.graph = graph
@@ -91,11 +91,11 @@ class CommitDag:
         self._reach: NDArray[np.uint8] | None = None
         self.roots = (graph.good,) if not graph.merge_bases else graph.merge_bases
         self._boundary = np.flatnonzero(~self.candidate)
-        self._whole: Mask | None = None
-        self._depth: Floats | None = None
+        self._contains_good: Mask | None = None
+        self._boundary_mass: Floats | None = None
 
     def _compress(self, inner: Mask, only: Ints) -> None:
-        """Number the segments in topological order by pointer doubling over the inner links."""
+        """Number the segments in topological order, by pointer doubling over the inner links."""
         pointer = np.where(inner, only, np.arange(self.n))
         depth = inner.astype(np.int64)
         while True:
@@ -114,7 +114,7 @@ class CommitDag:
     # --- ancestors ---
 
     def ancestors(self, commit: int) -> Mask:
-        """Return the mask (n,) of the ancestors of a commit, itself included. Do not change it."""
+        """Return the mask (n,) of the ancestors of a commit and itself. Do not change it."""
         mask = self._masks.get(commit)
         if mask is None:
             s = int(self.segment[commit])
@@ -126,22 +126,22 @@ class CommitDag:
                 whole[reached] = True
                 mask = whole[self.segment]
                 mask &= (self.segment != s) | (self.position <= self.position[commit])
-            if len(self._masks) >= max(64, MASK_BYTES // self.n):
+            if len(self._masks) >= max(64, MAX_MASK_BYTES // self.n):
                 del self._masks[next(iter(self._masks))]
             self._masks[commit] = mask
         return mask
 
     def is_ancestor(self, a: int, b: int) -> bool:
-        """Return whether a is an ancestor of b or b itself, as `git merge-base --is-ancestor` does."""
+        """Return whether a is an ancestor of b, or b itself, as `git merge-base --is-ancestor` does."""
         return bool(self.ancestors(b)[a])
 
     # --- fork points ---
 
     def fork_base(self, commit: int) -> bytes:
-        """Return what names the history below the range that a commit has; b'' for that of good.
+        """Return an id of the part of the history below the range that a commit contains; b'' for good's.
 
-        Commits of one base share their unknown offset from good (a branch that forked before good lacks part
-        of good's history).
+        A branch that forked before good lacks part of good's history, so it has an unknown offset from good.
+        Commits of one fork base share this offset.
         """
         base = self._bases.get(commit)
         if base is None:
@@ -152,24 +152,25 @@ class CommitDag:
         return base
 
     def fork_numbers(self, commits: tuple[int, ...]) -> Ints:
-        """Return the base of each commit as a number (T,), 0 for good's."""
+        """Return the fork base of each commit as a number (T,), 0 for good's."""
         bases: dict[bytes, int] = {b"": 0}
         return np.array([bases.setdefault(self.fork_base(c), len(bases)) for c in commits])
 
     def ancestors_of_same_base(self, commit: int) -> Mask:
-        """Return the mask (n,) of the ancestors of a commit, itself included, that have its base.
+        """Return the mask (n,) of the ancestors of a commit, itself included, that have its fork base.
 
-        Where masses are sampled (very many segments) a few with a smaller base may be among them.
+        Where masses are sampled (more than MAX_EXACT_SEGMENTS) a few with a smaller base may be among them.
         """
-        if self._depth is None:
-            self._depth = self.mass((~self.candidate).astype(float))
+        if self._boundary_mass is None:
+            self._boundary_mass = self.mass((~self.candidate).astype(float))
         # An ancestor's base is a part of the commit's, and the same where it is as large.
-        result: Mask = self.ancestors(commit) & (self._depth > self._depth[commit] - 0.5)
+        result: Mask = self.ancestors(commit) & (self._boundary_mass > self._boundary_mass[commit] - 0.5)
         return result
 
     def contains_good(self) -> Mask:
-        """Return the mask (n,) of the commits whose base is that of good."""
-        if self._whole is None:
+        """Return the mask (n,) of the commits with good's fork base, those that contain all of good's
+        history."""
+        if self._contains_good is None:
             reverse = csr_matrix(self._links.T)
             mask = np.ones(self.n, dtype=bool)
             for root in self.roots:
@@ -181,13 +182,14 @@ class CommitDag:
                 below &= (self.segment != s) | (self.position >= self.position[root])
                 mask &= below
             mask[self.graph.good] = True
-            self._whole = mask
-        return self._whole
+            self._contains_good = mask
+        return self._contains_good
 
     # --- classes ---
 
     def partition(self, tested: tuple[int, ...]) -> Partition:
-        """Return the classes of candidates of positive weight by the tested commits that contain them."""
+        """Return the classes of the candidates of positive weight, by the tested commits that contain
+        them."""
         known = self._partitions.get(tested)
         if known is not None:
             return known
@@ -207,7 +209,7 @@ class CommitDag:
         size = np.bincount(inverse, minlength=len(shown))
         total = prior.sum()
         result = Partition(label, contains, prior / total if total > 0 else prior, size)
-        if len(self._partitions) >= PARTITIONS:
+        if len(self._partitions) >= MAX_PARTITIONS:
             del self._partitions[next(iter(self._partitions))]
         self._partitions[tested] = result
         return result
@@ -215,7 +217,7 @@ class CommitDag:
     # --- masses ---
 
     def mass(self, weights: Floats) -> Floats:
-        """Return for every commit the sum of the weights (n,) of its ancestors, itself included: (n,)."""
+        """Return for every commit the sum (n,) of the weights (n,) of its ancestors, itself included."""
         ordered = weights[self._order]
         running = np.cumsum(ordered)
         start = running[self._starts] - ordered[self._starts]
@@ -228,8 +230,8 @@ class CommitDag:
         return result
 
     def _below(self, weights: Floats) -> Floats:
-        """Return for every segment the weight of the other segments reachable from it: (segments,)."""
-        if self.segments <= EXACT_SEGMENTS:
+        """Return for every segment the weight (segments,) of the other segments reachable from it."""
+        if self.segments <= MAX_EXACT_SEGMENTS:
             if self._reach is None:
                 self._reach = self._closure(np.arange(self.segments))
             reach, heavy, own = self._reach, weights, weights
@@ -252,7 +254,7 @@ class CommitDag:
         return result - own
 
     def _closure(self, columns: Ints) -> NDArray[np.uint8]:
-        """Return, packed along the first axis, which of the chosen segments each segment reaches or is."""
+        """Return which of the chosen segments each segment reaches or is, packed along the first axis."""
         size = (len(columns) + 7) // 8
         rows = np.zeros((self.segments, size), dtype=np.uint8)
         index = np.arange(len(columns))

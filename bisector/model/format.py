@@ -1,4 +1,4 @@
-"""Numbers in words, for reasons, conclusions and reports: signs that cannot be read two ways."""
+"""Numbers as text, for reasons, conclusions and reports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def count(number: int, thing: str) -> str:
 
 
 def percent(fraction: float, digits: int = 1) -> str:
-    """Return a signed percentage; what is rounded to nothing has no sign."""
+    """Return a signed percentage; zero after rounding has no sign."""
     if not math.isfinite(fraction):
         return "?"
     text = f"{100 * fraction:+.{digits}f}%"
@@ -21,7 +21,7 @@ def percent(fraction: float, digits: int = 1) -> str:
 
 
 def interval(value: Interval, digits: int = 2) -> str:
-    """Return '+1.90% .. +2.30%', or 'none' where one end is open."""
+    """Return '+1.90% .. +2.30%', or 'none' if a limit is infinite."""
     if math.isinf(value.low) or math.isinf(value.high):
         return "none"
     return f"{percent(value.low, digits)} .. {percent(value.high, digits)}"

@@ -18,19 +18,19 @@ from bisector.simulation.scenario import (
     parse_probability,
     read_samples,
 )
-from bisector.simulation.summary import Report, Share, Spread, Summary
+from bisector.simulation.summary import Distribution, Report, Share, Summary
 
 __all__ = [
     "Budget",
     "Clock",
     "Culprit",
+    "Distribution",
     "Estimate",
     "History",
     "LabModel",
     "Report",
     "Scenario",
     "Share",
-    "Spread",
     "Summary",
     "estimate",
     "parse_costs",

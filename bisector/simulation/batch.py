@@ -1,4 +1,4 @@
-"""Many trials, on as many cores as asked; the result depends only on scenario, trials and seed."""
+"""Many simulated bisections on several cores. The result depends only on scenario, number and seed."""
 
 from __future__ import annotations
 
@@ -19,29 +19,30 @@ from bisector.simulation.simulated_bisection import run_trial
 from bisector.simulation.summary import Summary, summarise
 
 OnProgress = Callable[[int, int], None]
-"""Told (trials done, trials in all)."""
-_SERIAL = 4
-"""Starting processes takes longer than so few trials."""
+"""Called with (simulated bisections done, in all)."""
+_SERIAL_TRIALS = 4
+"""Up to this many are simulated in this process: starting others takes longer."""
 
 
 def simulate(
     scenario: Scenario, trials: int, seed: int, *, jobs: int = 1, progress: OnProgress | None = None
 ) -> Summary:
-    """Run the real planner on `trials` drawn histories and sum up. Raises RequestError for no trials."""
+    """Simulate `trials` bisections with the real planner and sum up. Raises RequestError for fewer than
+    one."""
     return summarise(run_trials(scenario, trials, seed, jobs=jobs, progress=progress))
 
 
 def run_trials(
     scenario: Scenario, trials: int, seed: int, *, jobs: int = 1, progress: OnProgress | None = None
 ) -> list[Judged]:
-    """Return every trial's judgement, in the order of their seeds."""
+    """Return the judgement of every simulated bisection, in the order of their seeds."""
     if trials < 1:
         raise RequestError(f"{trials} trials say nothing", cure="1 or more; 100 give a first idea")
     if seed < 0 or jobs < 1:
         raise RequestError("the seed cannot be negative, and at least one job is needed")
     seeds = seeds_of(trials, seed)
     tell = progress or (lambda done, of: None)
-    if jobs == 1 or trials <= _SERIAL:
+    if jobs == 1 or trials <= _SERIAL_TRIALS:
         result = []
         for s in seeds:
             result.append(one(scenario, s))
@@ -51,18 +52,18 @@ def run_trials(
 
 
 def seeds_of(trials: int, seed: int) -> list[int]:
-    """Return every trial's own seed; the first k are the same however many trials follow."""
+    """Return a seed for each simulated bisection; the first k do not depend on how many follow."""
     state = np.random.SeedSequence(seed).generate_state(trials, np.uint64)
     return [int(s >> np.uint64(1)) for s in state]
 
 
 def one(scenario: Scenario, seed: int) -> Judged:
-    """Run and judge one trial with a fresh planner."""
+    """Simulate and judge one bisection with a fresh planner."""
     return judge(scenario, run_trial(scenario, seed, Planner()))
 
 
 _scenario: Scenario | None = None
-"""In a worker process: sent once, because a real graph weighs megabytes."""
+"""In a worker process: received once, because a real graph takes megabytes."""
 
 
 def _load(scenario: Scenario) -> None:
@@ -72,9 +73,9 @@ def _load(scenario: Scenario) -> None:
 
 
 def end_with_parent() -> None:
-    """Have this worker process end when the one that started it is gone, however that was killed.
+    """Make this worker process end when the process that started it is gone, however that was killed.
 
-    A worker of a pool waits for work for ever otherwise: it holds the other end of its own queue.
+    Otherwise a worker of a pool waits for work for ever, because it holds the other end of its own queue.
     """
     parent = multiprocessing.parent_process()
     assert parent is not None, "this is for workers"

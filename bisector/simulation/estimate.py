@@ -1,4 +1,4 @@
-"""What a planned bisection will probably cost: a few simulated ones, quick enough for `perfbisect plan`."""
+"""Estimate the cost of a planned bisection from a few simulated ones, for `perfbisect plan`."""
 
 from __future__ import annotations
 
@@ -9,31 +9,33 @@ from bisector.model.records import Goal
 from bisector.simulation.batch import run_trials
 from bisector.simulation.noise_model import LabModel
 from bisector.simulation.scenario import Culprit, Scenario
-from bisector.simulation.summary import Part, Spread, Summary, summarise
+from bisector.simulation.summary import Distribution, PurposeUse, Summary, summarise
 from bisector.stats.variance_components import VarianceComponents
 
 TRIALS = 5
-"""Enough for a mean within a fifth, in a second or two of CPU time: `plan` is asked interactively."""
-_LARGEST = 64
-"""Larger ranges are simulated at this size; every further halving is added at the mean cost of one."""
-_EFFECT = 2.0
-"""The effect is unknown before the search: twice the threshold is what people usually notice."""
-_CLOCK_BACKGROUND = 0.1
-"""Under the instruction clock every commit differs a little; their sum, in thresholds."""
+"""Simulated bisections: a mean within a fifth in one or two seconds of CPU time. `plan` is used
+interactively."""
+_MAX_SIMULATED_COMMITS = 64
+"""Larger ranges are simulated at this size; each further halving adds the mean cost of one halving."""
+_EFFECT_PER_THRESHOLD = 2.0
+"""The effect, in thresholds. It is unknown before the search; people usually notice twice the threshold."""
+_CLOCK_BACKGROUND_PER_THRESHOLD = 0.1
+"""Under the instruction clock every commit differs a little: standard deviation over the range, in
+thresholds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """Expected use of the lab. seconds: all builds, boots and runs; wall: from start to end.
 
-    assumptions: in words, what was not known and is supposed.
+    assumptions: what was not known and is supposed, in words.
     """
 
-    builds: Spread
-    boots: Spread
-    runs: Spread
-    seconds: Spread
-    wall: Spread
+    builds: Distribution
+    boots: Distribution
+    runs: Distribution
+    seconds: Distribution
+    wall: Distribution
     assumptions: tuple[str, ...]
 
 
@@ -52,16 +54,16 @@ def estimate(
     """Simulate a search of so many candidates with the real planner. noise: from a calibration.
 
     An absolute threshold is taken as 5% of a level that nobody has measured yet. Raises RequestError for a
-    range without candidates or costs that cannot be.
+    range without candidates or impossible costs.
     """
     threshold = goal.metric.threshold
     limit = 100 * threshold.value if threshold.relative else 5.0
-    assumptions = [f"the effect is {_EFFECT:g} times the threshold"]
+    assumptions = [f"the effect is {_EFFECT_PER_THRESHOLD:g} times the threshold"]
     if not threshold.relative:
         assumptions.append("the absolute threshold is about 5% of the level")
     run_noise, boot_noise, background = limit, 0.0, 0.0
     if goal.clock == "instructions":
-        run_noise, background = 0.0, _CLOCK_BACKGROUND * limit
+        run_noise, background = 0.0, _CLOCK_BACKGROUND_PER_THRESHOLD * limit
         if noise is None:
             assumptions.append("the instruction clock repeats exactly")
     if noise is not None:
@@ -72,8 +74,8 @@ def estimate(
     elif goal.clock != "instructions":
         assumptions.append("runs spread as much as the threshold ('perfbisect calibrate' would measure it)")
     scenario = Scenario(
-        commits=min(candidates, _LARGEST),
-        culprits=(Culprit(_EFFECT * limit),),
+        commits=min(candidates, _MAX_SIMULATED_COMMITS),
+        culprits=(Culprit(_EFFECT_PER_THRESHOLD * limit),),
         threshold=limit,
         alpha=goal.alpha,
         testbeds=testbeds,
@@ -90,7 +92,7 @@ def estimate(
         budget=goal.budget,
     )
     summary = summarise(run_trials(scenario, trials, seed))
-    more = max(0.0, math.log2(candidates / _LARGEST))
+    more = max(0.0, math.log2(candidates / _MAX_SIMULATED_COMMITS))
     halving = _per_halving(summary, math.log2(max(2, scenario.commits)))
     return Estimate(
         builds=_plus(summary.builds, more * halving.builds),
@@ -104,10 +106,10 @@ def estimate(
     )
 
 
-def _per_halving(summary: Summary, halvings: float) -> Part:
+def _per_halving(summary: Summary, halvings: float) -> PurposeUse:
     search = summary.by_purpose["search"]
-    return Part(**{name: value / halvings for name, value in search.model_dump().items()})
+    return PurposeUse(**{name: value / halvings for name, value in search.model_dump().items()})
 
 
-def _plus(spread: Spread, more: float) -> Spread:
-    return Spread(**{name: value + more for name, value in spread.model_dump().items()})
+def _plus(spread: Distribution, more: float) -> Distribution:
+    return Distribution(**{name: value + more for name, value in spread.model_dump().items()})

@@ -1,4 +1,4 @@
-"""Synthetic commit graphs: a straight line, or a kernel-like web of branches and merges."""
+"""Synthetic commit graphs: a straight line, or branches and merges as in the kernel."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ import numpy as np
 from bisector.errors import RequestError
 from bisector.model.records import CommitGraph
 
-_BRANCH, _MERGE = 0.06, 0.06
-"""Share of commits that open a branch or are merges: v2.6.18..v2.6.30 has 6,496 merges in 111,556 commits."""
-_OLD_BRANCH = 0.4
+_BRANCH_SHARE, _MERGE_SHARE = 0.06, 0.06
+"""Share of commits that open a branch, and of merges: v2.6.18..v2.6.30 has 6,496 merges in 111,556
+commits."""
+_OLD_BRANCH_SHARE = 0.4
 """Share of branches that forked before good: 44% of v2.6.29..v2.6.30 does not contain v2.6.29."""
-_BOUNDARY = 6
-"""Fork points on the old history: a release cycle is mostly based on a handful of tags."""
-_RECENT = 30
-"""A branch starts from one of so many last commits of the main line."""
-LARGEST = 2_000_000
+_MAX_FORK_POINTS = 6
+"""Fork points before good: most branches of a release cycle start from one of a few tags."""
+_RECENT_COMMITS = 30
+"""A branch starts from one of this many last commits of the main line."""
+MAX_COMMITS = 2_000_000
 """More commits than any kernel history has."""
 
 
@@ -36,14 +37,14 @@ def linear(commits: int) -> CommitGraph:
 
 
 def branched(commits: int, seed: int) -> CommitGraph:
-    """Return a random graph with merges, and branches that forked before good (they lack it).
+    """Return a random graph with merges, and with branches that forked before good and so lack it.
 
     The boundary is a few fork points on older history, then good; `commits` candidates follow, of which the
     last is bad. Raises RequestError for fewer than 1.
     """
     _check(commits)
     random = np.random.default_rng((seed, 0xDA6))
-    boundary = min(_BOUNDARY, max(1, commits // 50))
+    boundary = min(_MAX_FORK_POINTS, max(1, commits // 50))
     good = boundary
     parents: list[tuple[int, ...]] = [()] * (boundary + 1)
     main_line = [good]
@@ -51,14 +52,14 @@ def branched(commits: int, seed: int) -> CommitGraph:
     while len(parents) - boundary - 1 + -(-len(branches) // 29) < commits:
         draw, new = random.random(), len(parents)
         room = commits - (new - boundary - 1)
-        if draw < _BRANCH and room > 2:
-            if random.random() < _OLD_BRANCH:
+        if draw < _BRANCH_SHARE and room > 2:
+            if random.random() < _OLD_BRANCH_SHARE:
                 start = int(random.integers(boundary))
             else:
-                start = main_line[-1 - int(random.integers(min(_RECENT, len(main_line))))]
+                start = main_line[-1 - int(random.integers(min(_RECENT_COMMITS, len(main_line))))]
             parents.append((start,))
             branches.append(new)
-        elif draw < _BRANCH + _MERGE and branches:
+        elif draw < _BRANCH_SHARE + _MERGE_SHARE and branches:
             parents.append((main_line[-1], branches.pop(int(random.integers(len(branches))))))
             main_line.append(new)
         else:
@@ -69,7 +70,7 @@ def branched(commits: int, seed: int) -> CommitGraph:
             else:
                 parents.append((branches[head],))
                 branches[head] = new
-    while branches:  # what is still open comes in by octopus merges, as in Linux (30 parents were seen)
+    while branches:  # open branches are merged by octopus merges, as in Linux (up to 30 parents)
         parents.append((main_line[-1], *branches[:29]))
         main_line.append(len(parents) - 1)
         del branches[:29]
@@ -86,5 +87,5 @@ def branched(commits: int, seed: int) -> CommitGraph:
 
 
 def _check(commits: int) -> None:
-    if not 1 <= commits <= LARGEST:
-        raise RequestError(f"a history of {commits} commits cannot be", cure=f"1 to {LARGEST}")
+    if not 1 <= commits <= MAX_COMMITS:
+        raise RequestError(f"a history of {commits} commits is impossible", cure=f"1 to {MAX_COMMITS}")

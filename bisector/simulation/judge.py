@@ -1,4 +1,4 @@
-"""Was the answer right? The truth of a trial against what the planner concluded."""
+"""Judge a simulated bisection: what the planner concluded against the truth."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from bisector.model.dag import Mask
 from bisector.model.records import CommitGraph, Conclusion, Ending, Purpose
 from bisector.simulation.noise_model import SyntheticLab, ancestors
 from bisector.simulation.scenario import Scenario
@@ -15,17 +16,17 @@ from bisector.simulation.simulated_bisection import Spent, Trial
 Verdict = Literal[
     "correct", "set", "incomplete", "wrong", "inconclusive", "not_reproduced", "spread", "fixed"
 ]
-"""Of a trial: 'set' holds the culprit and only commits that cannot be told apart; 'incomplete' names true
-culprits but not all of them; the last four are endings."""
+"""'set' holds the culprit and only commits that no test can tell from it; 'incomplete' names true culprits
+but not all of them; the last four are endings of the bisection."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One trial's numbers, small enough to send between processes.
+    """The numbers of one simulated bisection, small enough to send between processes.
 
-    right: the best answer that the data allow; confident: the planner claimed something (all endings but
-    inconclusive) and claim_wrong: that claim is false. total_right: the stated total's interval holds the
-    truth, None where none was stated. parts: what was spent, by purpose.
+    right: it is the best answer that the data allow; confident: the planner claimed something (all endings
+    but inconclusive); claim_wrong: that claim is false. total_right: the interval stated for the total holds
+    the truth, None if none was stated. parts: what was spent, by purpose.
     """
 
     verdict: Verdict
@@ -44,7 +45,7 @@ class Judged:
 
 
 def judge(scenario: Scenario, trial: Trial) -> Judged:
-    """Compare a trial's conclusion with its truth."""
+    """Compare the conclusion of a simulated bisection with its truth."""
     lab, conclusion = trial.lab, trial.conclusion
     verdict, right, wrong, size = _verdict(scenario, lab, conclusion)
     total_right = None
@@ -97,7 +98,7 @@ def _verdict(
     hits: set[int] = set()
     for finding in conclusion.culprits:
         inside = truth.intersection(finding.commits)
-        if not inside or not all(_same(lab, c, min(inside)) for c in finding.commits):
+        if not inside or not all(_indistinguishable(lab, c, min(inside)) for c in finding.commits):
             return "wrong", False, True, size
         hits |= inside
     if not hits:
@@ -107,11 +108,11 @@ def _verdict(
     return ("correct" if size == 1 else "set"), True, False, size
 
 
-def _same(lab: SyntheticLab, one: int, other: int) -> bool:
+def _indistinguishable(lab: SyntheticLab, one: int, other: int) -> bool:
     """Return whether no test can tell which of two commits is the culprit.
 
-    That is so where every commit that can be tested contains both or neither; a commit whose binary is its
-    parent's says nothing that the parent does not.
+    It is so if every testable commit contains both or neither. A commit whose binary is that of a commit
+    outside does not count as a test.
     """
     if one == other:
         return True
@@ -119,13 +120,13 @@ def _same(lab: SyntheticLab, one: int, other: int) -> bool:
     apart = _descendants(graph, one) ^ _descendants(graph, other)
     for commit in np.flatnonzero(apart):
         c = int(commit)
-        if c not in lab.untestable and not _replaced(lab, c, apart):
+        if c not in lab.untestable and not _has_binary_from_outside(lab, c, apart):
             return False
     return True
 
 
-def _replaced(lab: SyntheticLab, commit: int, apart: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> bool:
-    """Return whether a commit's binary is also that of a commit outside of the set in question."""
+def _has_binary_from_outside(lab: SyntheticLab, commit: int, apart: Mask) -> bool:
+    """Return whether a commit's binary is also that of an ancestor which is not in the mask `apart`."""
     binary = lab.binary(commit)
     while len(lab.graph.parents[commit]) == 1:
         commit = lab.graph.parents[commit][0]
@@ -136,8 +137,8 @@ def _replaced(lab: SyntheticLab, commit: int, apart: np.ndarray[tuple[int], np.d
     return False
 
 
-def _descendants(graph: CommitGraph, commit: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Return who contains a commit, itself included."""
+def _descendants(graph: CommitGraph, commit: int) -> Mask:
+    """Return the mask (n,) of the ancestors of bad that contain a commit, itself included."""
     mask = np.zeros(len(graph.shas), dtype=bool)
     mask[commit] = True
     for i in range(commit + 1, len(graph.shas)):

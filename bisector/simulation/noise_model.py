@@ -1,11 +1,11 @@
-"""The one model of fake measurements: a synthetic history with its culprits, testbeds and noise.
+"""The model of fake measurements: a synthetic history with its culprits, testbeds and noise.
 
-`SyntheticLab` knows the truth that a search has to find. The simulator asks it for builds, boots and runs,
-and the fake Builder and Testbed wrap it, so tests, simulation and documentation all measure the same way.
+`SyntheticLab` knows the truth that a search has to find. The simulator asks it for builds, boots and runs.
+The fake Builder and Testbed wrap it, too, so tests, simulation and documentation all measure the same way.
 
-Everything is in percent of the metric's level at the good end; standard deviations where it is noise. Every
-draw depends only on the seed and on what is drawn (binary, boot key, repetition), never on the order of the
-calls, so a search that is stopped and taken up again meets the same world.
+Levels, effects and standard deviations are in percent of the metric's level at the good end. Every draw
+depends only on the seed and on what is drawn (binary, boot key, repetition), never on the order of the calls.
+A search that is stopped and resumed therefore meets the same lab.
 """
 
 from __future__ import annotations
@@ -16,36 +16,38 @@ from dataclasses import dataclass, field
 from typing import get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bisector.errors import RequestError
+from bisector.model.dag import Floats, Mask
 from bisector.model.records import CommitGraph, Direction, TestbedClock
 from bisector.schemas.noise_kinds import DRIFT_KINDS, NOISE_KINDS, DriftKind, NoiseKind
 
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-
 _AR1 = 0.5
+"""Correlation of neighbouring runs for noise 'ar1'."""
 _LOGNORMAL_SHAPE = 0.6
+"""Standard deviation of the log for noise 'lognormal'."""
 _OUTLIER_SHARE, _OUTLIER_SHIFT = 0.05, 10.0
+"""Noise 'outliers': share of the runs, and their shift in standard deviations."""
 _SLOW_SHARE, _WITHIN_MODE = 0.3, 0.6
+"""Noise 'bimodal': share of slow boots, and standard deviation within a mode over that of the mixture."""
 _MODE_GAP = float(np.sqrt((1 - _WITHIN_MODE**2) / (_SLOW_SHARE * (1 - _SLOW_SHARE))))
 """Distance of the modes that makes the mixture's variance one: w^2 + s(1-s) gap^2 = 1."""
-_BLOCK = 64
-_FLOOR = 0.01
-"""A time or a rate cannot be negative: values stop at 1% of the level."""
+_DRAWN_RUNS = 64
+"""Runs whose noise is drawn at once."""
+_MIN_LEVEL = 0.01
+"""Smallest value, as a share of the level: a time or a rate cannot be negative."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabModel:
-    """How the fake world behaves. Percent of the good end's level, probabilities, and seconds of cost.
+    """How the synthetic lab behaves: percent of the good end's level, probabilities, and seconds of cost.
 
-    background: deviation of the random walk of levels over the whole range. fork_offset: deviation of the
-    offset of each fork point, for commits that do not contain good. untestable: probability that a commit
-    does not build or boot. broken: length of a stretch of untestable commits around the first culprit.
-    inert: probability that a commit leaves the binary as it was. testbed_spread: deviation of the testbeds'
-    levels. samples: real runs by boot, resampled instead of run and boot noise. clock 'instructions':
-    repetition k of every boot differs from repetition 0 by the same known profile.
+    background: standard deviation of the random walk of levels over the whole range. fork_offset: that of the
+    offset of each fork point, for commits that do not contain good. testbed_spread: that of the testbeds'
+    levels. untestable: probability that a commit does not build or boot. broken: length of a stretch of
+    untestable commits around the first culprit. inert: probability that a commit does not change the binary.
+    samples: real runs by boot, resampled instead of run and boot noise. clock 'instructions': repetition k of
+    every boot differs from repetition 0 by the same known profile.
     """
 
     run_noise: float = 1.0
@@ -69,7 +71,7 @@ class LabModel:
     samples: tuple[tuple[float, ...], ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse a world that cannot be, with a RequestError that names the option."""
+        """Raise RequestError, naming the option, for an impossible setting."""
         for name in ("run_noise", "boot_noise", "build_noise", "background", "fork_offset", "testbed_spread"):
             _number(name, getattr(self, name), 0.0, 100.0, "percent")
         _number("drift_size", self.drift_size, -100.0, 100.0, "percent")
@@ -82,7 +84,7 @@ class LabModel:
         if self.drift not in get_args(DriftKind):
             raise RequestError(f"unknown drift '{self.drift}'", cure=f"one of {', '.join(DRIFT_KINDS)}")
         if self.broken < 0:
-            raise RequestError(f"a broken stretch of {self.broken} commits cannot be", cure="0 or more")
+            raise RequestError(f"a broken stretch of {self.broken} commits is impossible", cure="0 or more")
 
 
 @dataclass(slots=True)
@@ -113,12 +115,12 @@ class SyntheticBoot:
         if self.real is not None:
             self.noise.extend(float(x) for x in self.real)
             return
-        z = self.random.standard_normal(_BLOCK)
+        z = self.random.standard_normal(_DRAWN_RUNS)
         match model.noise:
             case "gauss":
                 pass
             case "t3":
-                z = z / np.sqrt(self.random.chisquare(3, _BLOCK) / 3) / np.sqrt(3)
+                z = z / np.sqrt(self.random.chisquare(3, _DRAWN_RUNS) / 3) / np.sqrt(3)
             case "lognormal":
                 s2 = _LOGNORMAL_SHAPE**2
                 z = (np.exp(_LOGNORMAL_SHAPE * z - s2 / 2) - 1) / np.sqrt(np.exp(s2) - 1)
@@ -127,16 +129,16 @@ class SyntheticBoot:
             case "ar1":
                 scale = max(model.run_noise, 1e-300)
                 last = self.noise[-1] / scale if self.noise else float(self.random.standard_normal())
-                for i in range(_BLOCK):
+                for i in range(_DRAWN_RUNS):
                     last = _AR1 * last + np.sqrt(1 - _AR1**2) * z[i]
                     z[i] = last
             case "outliers":
-                z = z + _OUTLIER_SHIFT * (self.random.random(_BLOCK) < _OUTLIER_SHARE)
+                z = z + _OUTLIER_SHIFT * (self.random.random(_DRAWN_RUNS) < _OUTLIER_SHARE)
         self.noise.extend(float(x) for x in model.run_noise * z)
 
 
 class SyntheticLab:
-    """A drawn world: levels of all commits, what cannot be tested, and the testbeds' moods."""
+    """A drawn lab: levels of all commits, which of them are untestable, and the offsets of the testbeds."""
 
     def __init__(self, graph: CommitGraph, model: LabModel, culprits: Mapping[int, float], seed: int) -> None:
         """culprits: commit index -> effect in percent, positive means worse."""
@@ -169,7 +171,7 @@ class SyntheticLab:
 
     def value(self, percent: float) -> float:
         """Turn percent above the good level (positive is worse) into the metric's unit."""
-        return self.model.level * max(_FLOOR, 1.0 + self._sign * percent / 100.0)
+        return self.model.level * max(_MIN_LEVEL, 1.0 + self._sign * percent / 100.0)
 
     def truth(self, commit: int) -> float:
         """Return the true level of a commit, in percent above good's (positive is worse)."""
@@ -207,7 +209,7 @@ class SyntheticLab:
         return boot
 
     def drift(self, testbed: str, at: float) -> float:
-        """Return how far a testbed has moved at a time, in percent."""
+        """Return the drift of a testbed at a virtual time, in percent."""
         model = self.model
         if model.drift == "none":
             return 0.0
@@ -237,7 +239,7 @@ class SyntheticLab:
         level = float(self._steps[mask].sum())
         if not mask[self.graph.good]:
             outside = np.flatnonzero(mask & ~np.array(self.graph.candidate))
-            if len(outside):  # the newest fork point says how much of good's history is missing
+            if len(outside):  # the newest fork point: what lies above it is missing
                 level += float(self._fork[outside[-1]])
         return level
 
@@ -259,7 +261,10 @@ class SyntheticLab:
 
 
 def ancestors(graph: CommitGraph, commit: int) -> Mask:
-    """Return who is an ancestor of a commit, itself included: shape (commits,)."""
+    """Return the mask (n,) of the ancestors of a commit, itself included.
+
+    Written apart from CommitDag, so that the truth does not rest on the code that is tested against it.
+    """
     mask = np.zeros(len(graph.shas), dtype=bool)
     mask[commit] = True
     parents = graph.parents
@@ -271,7 +276,7 @@ def ancestors(graph: CommitGraph, commit: int) -> Mask:
 
 
 def _centred(samples: tuple[tuple[float, ...], ...]) -> list[Floats]:
-    """Turn real runs into percent around their common mean."""
+    """Return real runs in percent about their common mean."""
     if not samples:
         return []
     mean = float(np.mean(np.concatenate([np.asarray(b, dtype=float) for b in samples])))

@@ -1,4 +1,4 @@
-"""What to simulate: a history, its culprits, a lab, and what the user would tell perfbisect."""
+"""Scenarios: a history, its culprits, a lab, and the goal that a user would state."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ History = Literal["linear", "branched"]
 
 @dataclass(frozen=True, slots=True)
 class Culprit:
-    """A culprit's place and effect (percent, positive is worse). None: a random place in every trial.
+    """A culprit's place and effect (percent, positive is worse). None: a random place in every simulation.
 
     place: 1 is the first commit after good; negative counts from bad, -1 being bad itself.
     """
@@ -50,7 +50,7 @@ class Scenario:
     budget: Budget = field(default_factory=Budget)
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be simulated."""
+        """Raise RequestError for what cannot be simulated."""
         if not 0 < self.alpha < 0.5:
             raise RequestError(
                 f"alpha is {self.alpha:g}", cure="a probability between 0 and 0.5, such as 0.05"
@@ -67,7 +67,7 @@ class Scenario:
             raise RequestError(f"threshold is {self.limit:g}", cure="a percentage above 0")
         count = self.commits if self.graph is None else sum(self.graph.candidate)
         if count < 1:
-            raise RequestError(f"a history of {count} commits cannot be", cure="1 or more candidates")
+            raise RequestError(f"a history of {count} commits is impossible", cure="1 or more candidates")
         for culprit in self.culprits:
             if culprit.place is not None and not 1 <= abs(culprit.place) <= count:
                 raise RequestError(
@@ -88,12 +88,13 @@ class Scenario:
 
     @property
     def goal(self) -> Goal:
-        """Return what the user tells: metric, direction, threshold, alpha, limits; no truth."""
+        """Return what a user would state: metric, direction, threshold, alpha, limits; nothing of the
+        truth."""
         metric = Metric("simulated", "s", self.lab.better, Threshold(self.limit / 100))
         return Goal(metric, self.alpha, self.budget, self.lab.clock, self.scan)
 
     def describe(self) -> dict[str, object]:
-        """Return every setting with its value, as JSON can hold it; a real graph as its size."""
+        """Return every setting as JSON values; a real graph is given by its size."""
         size = self.commits if self.graph is None else sum(self.graph.candidate)
         lab = dataclasses.asdict(self.lab)
         lab["samples"] = sum(len(b) for b in self.lab.samples)
@@ -110,7 +111,7 @@ class Scenario:
         }
 
     def draw(self, seed: int) -> tuple[CommitGraph, SyntheticLab]:
-        """Draw one history and its lab. The same seed always gives the same world."""
+        """Draw one history and its lab; the same seed always gives the same."""
         graph = self.graph
         if graph is None:
             if self.history == "linear":

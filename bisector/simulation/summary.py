@@ -1,4 +1,5 @@
-"""What `perfbisect simulate` reports over all trials; the pydantic model is the published JSON schema."""
+"""Summaries of simulated bisections, as `perfbisect simulate` reports them; the models are the JSON
+schema."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ class _Model(BaseModel):
 
 
 class Share(_Model):
-    """A share of trials with its exact (Clopper-Pearson) 95% interval."""
+    """A share of the simulated bisections with its exact (Clopper-Pearson) 95% interval."""
 
     count: int
     of: int
@@ -30,8 +31,8 @@ class Share(_Model):
     high: float
 
 
-class Spread(_Model):
-    """A quantity over all trials."""
+class Distribution(_Model):
+    """The distribution of a quantity over all simulated bisections."""
 
     mean: float
     p50: float
@@ -40,14 +41,14 @@ class Spread(_Model):
 
 
 class Sets(_Model):
-    """Answers that are a set of commits that no test can tell apart, the culprit among them."""
+    """Answers that are sets: commits that no test can tell apart, with the culprit among them."""
 
     count: int
     mean_size: float
     largest: int
 
 
-class Part(_Model):
+class PurposeUse(_Model):
     """What one purpose used on average."""
 
     runs: float
@@ -57,8 +58,11 @@ class Part(_Model):
 
 
 class Summary(_Model):
-    """The whole call. correct + wrong + inconclusive + not_reproduced + sets + incomplete + spread + fixed
-    is trials; costs are in the caller's unit."""
+    """All simulated bisections, called trials here.
+
+    correct + wrong + inconclusive + not_reproduced + sets + incomplete + spread + fixed
+    is trials. Costs are in the caller's unit.
+    """
 
     trials: int
     correct: int = Field(description="exactly the culprit, or all culprits of at least the threshold")
@@ -75,22 +79,22 @@ class Summary(_Model):
     success_with_sets: Share = Field(description="the same with sets counted as right")
     wrong_claims: Share = Field(description="false claims among all endings but inconclusive; goal: alpha")
     total_within_interval: Share = Field(description="the stated interval of the total holds the truth")
-    runs: Spread
-    boots: Spread
-    builds: Spread
-    cost: Spread = Field(description="sum of all builds, boots and runs")
-    wall_time: Spread = Field(description="virtual time to the answer with the given testbeds")
-    by_purpose: dict[str, Part] = Field(
+    runs: Distribution
+    boots: Distribution
+    builds: Distribution
+    cost: Distribution = Field(description="sum of all builds, boots and runs")
+    wall_time: Distribution = Field(description="virtual time to the answer with the given testbeds")
+    by_purpose: dict[str, PurposeUse] = Field(
         description="means for: verify the ends, search, certify the culprit, attribute the total"
     )
     mean_confidence: float = Field(description="mean stated confidence of the answers that claim something")
-    decisions: Spread
+    decisions: Distribution
     planner_cpu_seconds_per_decision: float
     warnings: dict[str, int] = Field(default_factory=dict, description="how many trials gave each warning")
 
 
 class Report(Summary):
-    """The summary, with what was asked (every default filled in, percent and cost units)."""
+    """The summary with every setting of the scenario, defaults included."""
 
     schema_version: int = 1
     seed: int
@@ -98,7 +102,7 @@ class Report(Summary):
 
 
 def summarise(trials: Sequence[Judged]) -> Summary:
-    """Fold judged trials (at least one) into the summary."""
+    """Summarise judged bisections, at least one."""
     n = len(trials)
 
     def count(verdict: Verdict) -> int:
@@ -126,22 +130,24 @@ def summarise(trials: Sequence[Judged]) -> Summary:
         success_with_sets=share(right, n),
         wrong_claims=share(sum(t.claim_wrong for t in confident), len(confident)),
         total_within_interval=share(sum(totals), len(totals)),
-        runs=_spread([t.spent.runs for t in trials]),
-        boots=_spread([t.spent.boots for t in trials]),
-        builds=_spread([t.spent.builds for t in trials]),
-        cost=_spread([t.spent.cost for t in trials]),
-        wall_time=_spread([t.wall for t in trials]),
-        by_purpose={purpose: _part([t.parts.get(purpose, Spent()) for t in trials]) for purpose in _PURPOSES},
+        runs=_distribution([t.spent.runs for t in trials]),
+        boots=_distribution([t.spent.boots for t in trials]),
+        builds=_distribution([t.spent.builds for t in trials]),
+        cost=_distribution([t.spent.cost for t in trials]),
+        wall_time=_distribution([t.wall for t in trials]),
+        by_purpose={
+            purpose: _purpose_use([t.parts.get(purpose, Spent()) for t in trials]) for purpose in _PURPOSES
+        },
         mean_confidence=float(np.mean([t.confidence for t in confident])) if confident else 0.0,
-        decisions=_spread([t.decisions for t in trials]),
+        decisions=_distribution([t.decisions for t in trials]),
         planner_cpu_seconds_per_decision=sum(t.cpu for t in trials) / sum(t.decisions for t in trials),
         warnings=warnings,
     )
 
 
-def _part(parts: Sequence[Spent]) -> Part:
+def _purpose_use(parts: Sequence[Spent]) -> PurposeUse:
     n = len(parts)
-    return Part(
+    return PurposeUse(
         runs=sum(p.runs for p in parts) / n,
         boots=sum(p.boots for p in parts) / n,
         builds=sum(p.builds for p in parts) / n,
@@ -156,6 +162,6 @@ def share(count: int, of: int) -> Share:
     return Share(count=count, of=of, share=count / of if of else 0.0, low=low, high=high)
 
 
-def _spread(values: Sequence[float]) -> Spread:
+def _distribution(values: Sequence[float]) -> Distribution:
     p50, p90, p99 = np.percentile(values, (50, 90, 99))
-    return Spread(mean=float(np.mean(values)), p50=float(p50), p90=float(p90), p99=float(p99))
+    return Distribution(mean=float(np.mean(values)), p50=float(p50), p90=float(p90), p99=float(p99))

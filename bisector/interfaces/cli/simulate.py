@@ -18,7 +18,7 @@ from bisector.model.records import Direction, TestbedClock
 from bisector.schemas.noise_kinds import DRIFT_KINDS, NOISE_KINDS, DriftKind, NoiseKind
 
 if TYPE_CHECKING:
-    from bisector.simulation import Report, Share, Spread
+    from bisector.simulation import Distribution, Report, Share
 
 _SECONDS_BEFORE_PROGRESS = 2.0
 """A shorter simulation shows no progress."""
@@ -198,7 +198,7 @@ def report_text(report: Report) -> str:
     lines = [f"{n} simulated bisections, seed {report.seed}", ""]
     lines += [f"  {name:<34}{value}" for name, value in rows]
     lines += ["", f"  {'':<12}{'mean':>10}{'half':>10}{'90%':>10}{'99%':>10}   need at most"]
-    spreads: tuple[tuple[str, Spread], ...] = (
+    spreads: tuple[tuple[str, Distribution], ...] = (
         ("builds", report.builds),
         ("boots", report.boots),
         ("runs", report.runs),

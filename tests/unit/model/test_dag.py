@@ -75,7 +75,7 @@ def test_sampled_masses_are_close(monkeypatch: pytest.MonkeyPatch) -> None:
         tuple(f"{i:040x}" for i in range(3000)), tuple(parents), (False, *[True] * 2999), 0, 2999
     )
     exact = CommitDag(graph).mass(np.ones(3000))
-    monkeypatch.setattr(module, "EXACT_SEGMENTS", 10)
+    monkeypatch.setattr(module, "MAX_EXACT_SEGMENTS", 10)
     monkeypatch.setattr(module, "SAMPLED_SEGMENTS", 512)
     sampled = CommitDag(graph).mass(np.ones(3000))
     assert np.abs(sampled - exact).max() < 0.02 * 3000
