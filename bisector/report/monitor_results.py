@@ -56,14 +56,11 @@ def lines(result: MonitorResult, shown: int | None = None) -> list[str]:
     width = min(max((len(value.name) for value in values), default=0), 44)
     for value in values:
         error = f"  +- {100 * value.error:.2f}%" if value.error is not None else ""
-        out.append(f"    {value.name:<{width}}  {_number(value.value):>14} {value.unit}{error}".rstrip())
+        amount = phrases.amount(value.value)
+        out.append(f"    {value.name:<{width}}  {amount:>14} {value.unit}{error}".rstrip())
     if len(values) < len(result.seen):
         out.append(f"    and {len(result.seen) - len(values)} more")
     out += phrases.bullets((f"not there: {text}" for text in result.absent), "    ")
     if result.folder:
         out.append(f"    raw: {result.folder}")
     return out
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 1e6 else phrases.number(value)

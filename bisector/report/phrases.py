@@ -1,4 +1,4 @@
-"""Numbers and paragraphs as a report says them: signs that cannot be read two ways, lines that fit a mail."""
+"""Numbers and paragraphs of a report: signs that cannot be read two ways, lines that fit a mail."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from bisector.model.records import Direction, Ending, Interval
 WIDTH = 78
 """Fits a mail and a terminal of 80 columns with a quote mark in front."""
 
-_NARROW = 0.005
-"""An interval of half a percent or less, usual on the instruction clock, would vanish in one digit."""
+_TWO_DIGITS_BELOW = 0.005
+"""Width of an interval: half a percent or less, usual on the instruction clock, needs two digits."""
 
 _ENDINGS = {
     Ending.CULPRIT: "CULPRIT PROVEN",
@@ -43,6 +43,11 @@ def number(value: float, reference: float | None = None) -> str:
     return f"{value:.{min(max(places, 0), 9)}f}"
 
 
+def amount(value: float) -> str:
+    """Return a count as an integer with separators, any other number as `number` does."""
+    return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 1e6 else number(value)
+
+
 def judged(fraction: float, better: Direction) -> str:
     """Return 'slower' or 'faster', whichever way the metric counts; a sign alone can be read two ways."""
     if fraction == 0:
@@ -52,12 +57,12 @@ def judged(fraction: float, better: Direction) -> str:
 
 def effect(value: Interval, better: Direction) -> str:
     """Return '+19.4% slower (95% interval +19.2% .. +19.6%)' for a relative change."""
-    digits = 2 if value.high - value.low < _NARROW else 1
+    digits = 2 if value.high - value.low < _TWO_DIGITS_BELOW else 1
     size = percent(value.estimate, digits)
-    said = f"{size} {judged(value.estimate if size[0] in '+-' else 0.0, better)}"
+    text = f"{size} {judged(value.estimate if size[0] in '+-' else 0.0, better)}"
     if math.isinf(value.low) or math.isinf(value.high):
-        return f"{said} (no interval)"
-    return f"{said} ({interval(value, digits)})"
+        return f"{text} (no interval)"
+    return f"{text} ({interval(value, digits)})"
 
 
 def wrap(text: str, indent: str = "  ", hang: str | None = None) -> list[str]:
@@ -90,8 +95,23 @@ def bullets(items: Iterable[str], indent: str = "  ") -> list[str]:
     return [line for item in items for line in wrap(item, f"{indent}* ", f"{indent}  ")]
 
 
+def remarks(sentences: Iterable[str], warnings: Iterable[str]) -> list[str]:
+    """Return what every table ends with: conclusions in paragraphs, then notes."""
+    out: list[str] = []
+    for sentence in sentences:
+        out += [*wrap(sentence, ""), ""]
+    for warning in warnings:
+        out += wrap(f"note: {warning}", "", "      ")
+    return out
+
+
+def page(lines: Iterable[str]) -> str:
+    """Return lines as one text that ends with a newline, without blanks at the ends of lines."""
+    return "\n".join(line.rstrip() for line in lines).rstrip() + "\n"
+
+
 def duration(seconds: float) -> str:
-    """Return seconds as people say them: '4.8 s', '12 min', '3 h 10 min'."""
+    """Return seconds in the unit that fits: '4.8 s', '12 min', '3 h 10 min'."""
     if seconds < 10:
         return f"{seconds:.1f} s"
     if seconds < 100:

@@ -6,12 +6,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from bisector.model.format import count
 from bisector.model.records import Measure, Purpose
 from bisector.model.state import Visit
 from bisector.search.context import SearchContext
+from bisector.stats.variance_components import runs_per_boot
 
 FIRST_BOOT_RUNS = 3
 """Runs in the first boots. Those of both ends give four degrees of freedom for the run noise."""
@@ -111,19 +110,16 @@ def _next_layout(done: Sequence[Visit], commit: int, layouts: Sequence[int]) -> 
 def cheapest_runs_per_boot(context: SearchContext, boot_spreads: Sequence[tuple[float, float]]) -> int:
     """Return the runs per boot that are expected to give the most precision per cost.
 
-    m runs in a boot give the precision 1 / (sb^2 + sr^2 / m) for the cost b + m r. If the spread sb between
-    boots is known, the best is m = sqrt(b sr^2 / (r sb^2)). boot_spreads: possible sb, with weights that sum
-    to one.
+    boot_spreads: the possible spreads between boots, with weights that sum to one.
     """
     r = context.readings
     if r is None:
         return FIRST_BOOT_RUNS
     if context.exact_clock:
         return EXACT_CLOCK_RUNS
-    m = np.arange(1, context.goal.max_runs_per_boot + 1)
-    spread, weight = np.array(boot_spreads).T
-    precision = weight @ (1.0 / (spread[:, None] ** 2 + r.run_sd**2 / m))
-    return int(m[np.argmax(precision / (context.boot_cost + m * context.run_cost))])
+    return runs_per_boot(
+        context.boot_cost, context.run_cost, boot_spreads, r.run_sd, context.goal.max_runs_per_boot
+    )
 
 
 def sufficient_runs_per_boot(context: SearchContext, effect: float) -> int:

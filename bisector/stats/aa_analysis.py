@@ -1,8 +1,8 @@
-"""A/A: what one commit, measured again and again, says about a testbed and a workload.
+"""A/A analysis: what repeated measurements of one commit say about a testbed and a workload.
 
-Runs of several boots of one build give the variance components, slow drift, modes and outliers; from those
-follow the smallest effect that a number of runs can show and how to spend time between boots and runs. All
-is relative to the metric's level (0.01 = 1%); a log ratio where every value is positive.
+Runs of several boots of one build give the variance components, slow drift, modes and outliers. From those
+follow the smallest effect that a number of runs can show, and how to spend time between boots and runs. All
+numbers are relative to the metric's level (0.01 = 1%); log ratios where every value is positive.
 """
 
 from __future__ import annotations
@@ -13,24 +13,30 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
+from scipy import stats
 
 from bisector.errors import RequestError
 from bisector.model.records import Interval
-from bisector.stats.bimodality import Modes, find_modes
+from bisector.stats import bimodality, outliers
+from bisector.stats.bimodality import Modes
 from bisector.stats.variance_components import (
     VarianceComponents,
     components,
     correlation,
-    false_alarms,
     runs_per_boot,
     smallest_effect,
 )
 
 Floats = NDArray[np.float64]
 
-_OUTLIER = 5.0
-"""Robust deviations: of a million normal values less than one lies so far out."""
+MAX_RUNS_PER_BOOT = 64
+"""Runs in a boot are never recommended beyond what a bisection allows by default."""
+SPLITS = 400
+"""Random splits for the false alarm rate. The rate then has a standard error of about 1%."""
+MIN_BOOTS = 6
+"""Below six boots the 95% limits of the spread between boots are more than a factor of four apart."""
+MAX_CORRELATION = 0.3
+"""Of neighbouring runs. At 0.3 the runs are worth half as many independent ones, (1 - r) / (1 + r) = 0.54."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +63,10 @@ class Calibration:
 
     boots, runs: how many were measured; run_sd, boot_sd: variance components with 95% limits; run_df,
     boot_df: their degrees of freedom; drift: change per hour, None with fewer than four boots; drifts: it
-    is not zero; correlation: between neighbouring runs of a boot; outliers: runs more than five robust
-    deviations off; naive_alarms: how often two halves of the very same data are called different at `alpha`
-    when runs count as independent; alarms: the same when boots do; runs_per_boot: best use of the time;
-    smallest: effect shown by (boots a side, runs a boot) with power 95%; warnings: in words.
+    is not zero; correlation: between neighbouring runs of a boot; outliers: how many runs lie far off the
+    others; naive_alarms: how often two halves of the very same data are called different at `alpha` when
+    runs count as independent; alarms: the same when boots do; runs_per_boot: best use of the time; smallest:
+    effect shown by (boots a side, runs a boot) with power 95%; warnings: in words.
     """
 
     level: float
@@ -90,13 +96,6 @@ class Calibration:
         """Return the effect that so many boots a side with so many runs each show with power 95%."""
         return smallest_effect(self.run_sd.estimate, self.boot_sd.estimate, boots, runs, self.alpha)
 
-    def boots_for(self, effect: float, most: int = 200) -> int | None:
-        """Return the boots a side that show an effect with the recommended runs; None beyond `most`."""
-        for boots in range(2, most + 1):
-            if self.smallest_effect(boots, self.runs_per_boot) <= effect:
-                return boots
-        return None
-
 
 def calibrate(
     boots: Sequence[Boot],
@@ -119,34 +118,37 @@ def calibrate(
         raise RequestError("an A/A measurement needs at least two boots with two runs each")
     if not all(math.isfinite(v) for b in kept for v in b.values):
         raise RequestError("an A/A measurement holds a value that is not a finite number")
-    groups, level = _relative(kept)
+    values, level = _relative(kept)
     if by_repetition:
-        longest = max(len(g) for g in groups)
-        pattern = [float(np.median([g[k] for g in groups if len(g) > k])) for k in range(longest)]
-        groups = [g - np.array(pattern[: len(g)]) for g in groups]
-    drift = _drift(kept, groups)
+        longest = max(len(v) for v in values)
+        pattern = [float(np.median([v[k] for v in values if len(v) > k])) for k in range(longest)]
+        values = [v - np.array(pattern[: len(v)]) for v in values]
+    drift = _drift(kept, values)
     drifts = drift is not None and not drift.low <= 0.0 <= drift.high
-    if drift is not None and drifts:  # what moves steadily is followed by references; it is no boot effect
+    if drift is not None and drifts:  # the planner follows a steady drift by references; it is no boot effect
         hours = [np.asarray(b.at, dtype=float) / 3600.0 for b in kept]
         start = float(np.mean(np.concatenate(hours)))
-        groups = [g - drift.estimate * (h - start) for g, h in zip(groups, hours, strict=True)]
-    run_sd, run_df, boot_sd, boot_df = components(groups)
-    residuals = np.concatenate([g - np.median(g) for g in groups])
-    mad = 1.4826 * float(np.median(np.abs(residuals)))
-    outliers = int((np.abs(residuals) > _OUTLIER * mad).sum()) if mad else 0
-    modes = find_modes(groups)
-    related = correlation(groups)
+        values = [v - drift.estimate * (h - start) for v, h in zip(values, hours, strict=True)]
+    run_sd, run_df, boot_sd, boot_df = components(values)
+    # Around 1, not 0: outliers and modes have bounds relative to the level.
+    far = outliers.find([(1.0 + v - np.median(v)).tolist() for v in values])
+    modes = bimodality.find([(1.0 + v).tolist() for v in values])
+    related = correlation(values)
     # A spread between boots that was not seen is not known to be zero: its upper limit is what may be there.
-    per_boot = runs_per_boot(run_sd.estimate, boot_sd.estimate or boot_sd.high, boot_cost, run_cost)
+    likely_boot_sd = boot_sd.estimate or boot_sd.high
+    per_boot = runs_per_boot(boot_cost, run_cost, [(likely_boot_sd, 1.0)], run_sd.estimate, MAX_RUNS_PER_BOOT)
     table = tuple(
         (b, k, smallest_effect(run_sd.estimate, boot_sd.estimate, b, k, alpha))
         for b in (2, 4, 8, 16)
         for k in sorted({1, 5, 20, per_boot})
     )
-    naive, alarms = false_alarms(groups, alpha, random)
+    naive, alarms = false_alarms(values, alpha, random)
+    runs = sum(map(len, values))
     warnings = []
-    if len(kept) < 6:
-        warnings.append(f"only {len(kept)} boots: the spread between boots is hardly known; need >= 6")
+    if len(kept) < MIN_BOOTS:
+        warnings.append(
+            f"only {len(kept)} boots: the spread between boots is hardly known; need >= {MIN_BOOTS}"
+        )
     if run_sd.estimate == 0 and boot_sd.estimate == 0:
         warnings.append("all values are equal: either the clock is exact, or the metric does not move")
     if drifts:
@@ -154,14 +156,14 @@ def calibrate(
     if modes:
         what = "boots" if modes.by_boot else "runs"
         warnings.append(f"the {what} have two modes, {100 * (modes.high - modes.low):.2g}% apart")
-    if abs(related) > 0.3:
+    if abs(related) > MAX_CORRELATION:
         warnings.append("neighbouring runs depend on one another: they say less than they seem to")
-    if outliers:
-        warnings.append(f"{outliers} of {len(residuals)} runs lie far off the others of their boot")
+    if far:
+        warnings.append(f"{len(far)} of {runs} runs lie far off the others of their boot")
     return Calibration(
         level=level,
         boots=len(kept),
-        runs=len(residuals),
+        runs=runs,
         alpha=alpha,
         run_sd=run_sd,
         run_df=run_df,
@@ -170,7 +172,7 @@ def calibrate(
         drift=drift,
         drifts=drifts,
         correlation=related,
-        outliers=outliers,
+        outliers=len(far),
         modes=modes,
         naive_alarms=naive,
         alarms=alarms,
@@ -178,6 +180,41 @@ def calibrate(
         smallest=table,
         warnings=tuple(warnings),
     )
+
+
+def false_alarms(
+    boots: Sequence[Floats], alpha: float, random: np.random.Generator
+) -> tuple[float | None, float | None]:
+    """Return how often random halves of the boots differ 'significantly' by Welch's test: by runs, by boots.
+
+    None with fewer than four boots.
+    """
+    if len(boots) < 4:
+        return None, None
+    orders = np.array([random.permutation(len(boots)) for _ in range(SPLITS)])
+    half = len(boots) // 2
+    sizes = np.array([float(len(b)) for b in boots])
+    means = np.array([b.mean() for b in boots])
+    squares = np.array([((b - b.mean()) ** 2).sum() for b in boots])
+
+    def of_runs(part: NDArray[np.intp]) -> tuple[Floats, Floats, Floats]:
+        """Return (mean, sd, number) of all runs of some boots, each (SPLITS,)."""
+        n = sizes[part].sum(axis=1)
+        mean = (sizes[part] * means[part]).sum(axis=1) / n
+        total = squares[part].sum(axis=1) + (sizes[part] * (means[part] - mean[:, None]) ** 2).sum(axis=1)
+        return mean, np.sqrt(total / (n - 1)), n
+
+    def of_boots(part: NDArray[np.intp]) -> tuple[Floats, Floats, int]:
+        """Return the same of the means of those boots."""
+        return means[part].mean(axis=1), means[part].std(axis=1, ddof=1), part.shape[1]
+
+    rates = []
+    for describe in (of_runs, of_boots):
+        halves = (*describe(orders[:, :half]), *describe(orders[:, half:]))
+        with np.errstate(all="ignore"):  # halves without spread give p 0 or, if they are equal, NaN: no alarm
+            p = stats.ttest_ind_from_stats(*halves, equal_var=False).pvalue
+        rates.append(float((p < alpha).mean()))
+    return rates[0], rates[1]
 
 
 def _relative(boots: Sequence[Boot]) -> tuple[list[Floats], float]:
@@ -192,10 +229,10 @@ def _relative(boots: Sequence[Boot]) -> tuple[list[Floats], float]:
     return [np.asarray(b.values, dtype=float) / abs(level) - math.copysign(1.0, level) for b in boots], level
 
 
-def _drift(boots: Sequence[Boot], groups: Sequence[Floats]) -> Interval | None:
-    """Return the slope of the boots' means per hour by least squares, testbeds having levels of their own."""
+def _drift(boots: Sequence[Boot], values: Sequence[Floats]) -> Interval | None:
+    """Return the change per hour of the boots' medians by least squares; each testbed has its own level."""
     time = np.array([float(np.mean(b.at)) for b in boots]) / 3600.0
-    mean = np.array([float(np.median(g)) for g in groups])
+    mean = np.array([float(np.median(v)) for v in values])
     names = sorted({b.testbed for b in boots})
     free = len(boots) - len(names) - 1
     if free < 2:
@@ -209,5 +246,5 @@ def _drift(boots: Sequence[Boot], groups: Sequence[Floats]) -> Interval | None:
         return None
     slope = float((time * mean).sum()) / spread
     error = math.sqrt(float(((mean - slope * time) ** 2).sum()) / free / spread)
-    half = float(stdtrit(free, 0.975)) * error
+    half = float(stats.t.ppf(0.975, free)) * error
     return Interval(slope - half, slope, slope + half)

@@ -1,6 +1,6 @@
 """Several sets side by side, testbed by testbed: every comparison with the base, and what does not agree.
 
-A sheet is what every format of a comparison is printed from; it knows nothing of layout.
+Every format of a comparison is printed from a `ComparisonTable`; the table knows nothing of layout.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bisector.model.records import Direction
-from bisector.stats.comparison import Comparison, Summary, compare_series, summarise
+from bisector.stats.comparison import compare, summarise
+from bisector.stats.comparison_result import Comparison, Summary
 from bisector.stats.samples import SampleSet, Series, direction
 
 
@@ -31,20 +32,23 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """One testbed: its columns' sets in order, the first being the base, and a row for each metric."""
+class TestbedTable:
+    """One testbed: its columns' sets in order, the first being the base, and a row for each metric.
 
-    testbed: str
+    name: of the testbed, empty where nobody named it.
+    """
+
+    name: str
     sets: tuple[SampleSet, ...]
     rows: tuple[Row, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
+class ComparisonTable:
     """The whole comparison. names: of the columns. same: the sets are one kernel (A/A)."""
 
     names: tuple[str, ...]
-    groups: tuple[Group, ...]
+    testbeds: tuple[TestbedTable, ...]
     alpha: float
     threshold: float
     same: bool
@@ -60,15 +64,14 @@ def build(
     threshold: float = 0.0,
     seed: int = 0,
     same: bool = False,
-) -> Sheet:
+) -> ComparisonTable:
     """Put columns side by side; a column is one kernel, its sets are one a testbed.
 
     metrics: only these, all if empty. Raises ValueError where no metric is in two columns of one testbed.
     """
     names = tuple(column[0].name for column in columns)
-    testbeds = list(dict.fromkeys(s.testbed for column in columns for s in column))
-    groups = []
-    for testbed in testbeds:
+    testbeds = []
+    for testbed in dict.fromkeys(s.testbed for column in columns for s in column):
         sets = tuple(
             next((s for s in column if s.testbed == testbed), SampleSet(column[0].name, {}, testbed))
             for column in columns
@@ -79,17 +82,17 @@ def build(
             for name in known
             if not metrics or name in metrics
         ]
-        groups.append(Group(testbed, sets, tuple(r for r in rows if any(r.cells))))
-    sized = any(sum(1 for s in g.sets if s.sizes) > 1 for g in groups)
-    if not sized and not any(c for g in groups for r in g.rows for c in r.comparisons):
+        testbeds.append(TestbedTable(testbed, sets, tuple(r for r in rows if any(r.cells))))
+    sized = any(sum(1 for s in t.sets if s.sizes) > 1 for t in testbeds)
+    if not sized and not any(c for t in testbeds for r in t.rows for c in r.comparisons):
         raise ValueError("there is no metric that two of the sets have in common")
     if same:
-        sentences = _same_kernel(groups)
+        sentences = _same_kernel(testbeds)
     else:
-        sentences = [s for g in groups for s in _metrics_disagree(g, names)]
-        sentences += _testbeds_disagree(groups, names)
-    warnings = _merged([(g.testbed, w) for g in groups for w in _warnings(g)], len(groups))
-    return Sheet(names, tuple(groups), alpha, threshold, same, tuple(sentences), tuple(warnings))
+        sentences = [s for t in testbeds for s in _metrics_disagree(t, names)]
+        sentences += _testbeds_disagree(testbeds, names)
+    warnings = _merge([(t.name, w) for t in testbeds for w in _warnings(t)], len(testbeds))
+    return ComparisonTable(names, tuple(testbeds), alpha, threshold, same, tuple(sentences), tuple(warnings))
 
 
 def _row(
@@ -102,15 +105,7 @@ def _row(
     )
     base = series[0]
     comparisons = tuple(
-        compare_series(
-            metric,
-            base,
-            other,
-            threshold=threshold,
-            alpha=alpha,
-            seed=seed,
-            labels=(names[0], name),
-        )
+        compare(metric, base, other, threshold=threshold, alpha=alpha, seed=seed, labels=(names[0], name))
         if base is not None and base.values and other is not None and other.values
         else None
         for name, other in zip(names[1:], series[1:], strict=True)
@@ -119,92 +114,100 @@ def _row(
         "" if cell is not None else s.missing.get(metric, "not measured")
         for cell, s in zip(cells, sets, strict=True)
     )
-    said = next((s for s in present if s.better is not None), present[0] if present else Series(()))
+    judged = next((s for s in present if s.better is not None), present[0] if present else Series(()))
     unit = next((s.unit for s in present if s.unit), "")
-    return Row(metric, unit, direction(metric, said), cells, comparisons, series, why)
+    return Row(metric, unit, direction(metric, judged), cells, comparisons, series, why)
 
 
-def _counts(comparison: Comparison, threshold: float) -> int:
-    """Return 1 for worse, -1 for better, 0 for neither; without a test the means alone must do."""
+def _change(comparison: Comparison) -> float:
+    """Return the relative change that counts: of the means where nothing could be tested."""
+    return (comparison.mean if comparison.verdict == "untested" else comparison.effect).estimate
+
+
+def _judge(comparison: Comparison) -> int:
+    """Return 1 for worse, -1 for better, 0 for neither; without a test, by the means alone."""
     if comparison.verdict == "untested":
-        change = comparison.mean.estimate
-        if abs(change) <= threshold:
-            return 0
-        return 1 if (change > 0) == (comparison.better == "lower") else -1
+        change = _change(comparison)
+        return 0 if change == 0 else 1 if (change > 0) == (comparison.better == "lower") else -1
     return {"worse": 1, "better": -1}.get(comparison.verdict, 0)
 
 
-def _told(comparison: Comparison) -> str:
-    untested = ", not tested" if comparison.verdict == "untested" else ""
-    change = comparison.mean if comparison.verdict == "untested" else comparison.effect
-    return f"{comparison.name} {100 * change.estimate:+.2f}% ({comparison.word}{untested})"
-
-
-def _metrics_disagree(group: Group, names: Sequence[str]) -> list[str]:
+def _metrics_disagree(testbed: TestbedTable, names: Sequence[str]) -> list[str]:
     """Say where one column is better by one metric and worse by another."""
     out = []
     for column, name in enumerate(names[1:]):
-        found = [c for r in group.rows if (c := r.comparisons[column]) is not None]
-        better = [c for c in found if _counts(c, 0.0) < 0]
-        worse = [c for c in found if _counts(c, 0.0) > 0]
+        found = [c for r in testbed.rows if (c := r.comparisons[column]) is not None]
+        better = [c for c in found if _judge(c) < 0]
+        worse = [c for c in found if _judge(c) > 0]
         if better and worse:
-            where = f"on {group.testbed}, " if group.testbed else ""
+            where = f"on {testbed.name}, " if testbed.name else ""
             out.append(
-                f"The metrics disagree: {where}{name} is better by {_listed(better)}, "
-                f"but worse by {_listed(worse)}."
+                f"The metrics disagree: {where}{name} is better by {_list(better)}, "
+                f"but worse by {_list(worse)}."
             )
     return out
 
 
-def _listed(found: Sequence[Comparison], most: int = 3) -> str:
-    told = sorted(found, key=lambda c: -abs(c.mean.estimate))
-    more = f" and {len(told) - most} more" if len(told) > most else ""
-    return ", ".join(_told(c) for c in told[:most]) + more
+def _list(found: Sequence[Comparison]) -> str:
+    """Return the metrics with the largest changes, each with its change."""
+    largest = sorted(found, key=lambda c: -abs(c.mean.estimate))
+    return _shorten([_describe(c) for c in largest], 3)
 
 
-def _testbeds_disagree(groups: Sequence[Group], names: Sequence[str]) -> list[str]:
+def _describe(comparison: Comparison) -> str:
+    untested = ", not tested" if comparison.verdict == "untested" else ""
+    return f"{comparison.name} {100 * _change(comparison):+.2f}% ({comparison.word}{untested})"
+
+
+def _shorten(items: Sequence[str], most: int) -> str:
+    """Return 'a, b, c and 2 more'."""
+    more = f" and {len(items) - most} more" if len(items) > most else ""
+    return ", ".join(items[:most]) + more
+
+
+def _testbeds_disagree(testbeds: Sequence[TestbedTable], names: Sequence[str]) -> list[str]:
     """Say which metric moves one way on one testbed and the other way, or not, on another."""
     out = []
-    for metric in dict.fromkeys(r.metric for g in groups for r in g.rows):
+    for metric in dict.fromkeys(r.metric for t in testbeds for r in t.rows):
         for column, name in enumerate(names[1:]):
-            sides: dict[int, list[str]] = {}
-            for group in groups:
-                row = next((r for r in group.rows if r.metric == metric), None)
+            where: dict[int, list[str]] = {}
+            for testbed in testbeds:
+                row = next((r for r in testbed.rows if r.metric == metric), None)
                 found = row.comparisons[column] if row is not None else None
                 if found is not None:
-                    change = found.mean if found.verdict == "untested" else found.effect
-                    sides.setdefault(_counts(found, 0.0), []).append(
-                        f"{group.testbed} ({100 * change.estimate:+.2f}%)"
+                    where.setdefault(_judge(found), []).append(
+                        f"{testbed.name} ({100 * _change(found):+.2f}%)"
                     )
-            if 1 in sides and -1 in sides:
+            if 1 in where and -1 in where:
                 out.append(
-                    f"The testbeds disagree about {metric}: {name} is worse on {', '.join(sides[1])}, "
-                    f"better on {', '.join(sides[-1])}."
+                    f"The testbeds disagree about {metric}: {name} is worse on {', '.join(where[1])}, "
+                    f"better on {', '.join(where[-1])}."
                 )
-            elif len(sides) > 1:
-                way = "worse" if 1 in sides else "better"
+            elif len(where) > 1:
+                way = "worse" if 1 in where else "better"
                 out.append(
-                    f"{metric}: {name} is {way} on {', '.join(sides[1 if 1 in sides else -1])}; "
-                    f"nothing is shown on {', '.join(sides[0])}."
+                    f"{metric}: {name} is {way} on {', '.join(where[1 if 1 in where else -1])}; "
+                    f"nothing is shown on {', '.join(where[0])}."
                 )
     return out
 
 
-def _same_kernel(groups: Sequence[Group]) -> list[str]:
+def _same_kernel(testbeds: Sequence[TestbedTable]) -> list[str]:
     """Say how far a kernel differs from itself: what two kernels differ by must be more than that."""
-    found = [c for g in groups for r in g.rows for c in r.comparisons if c is not None]
+    found = [c for t in testbeds for r in t.rows for c in r.comparisons if c is not None]
     if not found:
         return []
-    shown = [c for c in found if c.significant]
+    significant = [c for c in found if c.significant]
     widest = max(found, key=lambda c: abs(c.mean.estimate))
     out = [
         f"One kernel against itself: its means differ by up to {100 * abs(widest.mean.estimate):.2f}% "
         f"({widest.name}); a change between kernels must be larger than that."
     ]
-    if shown:
+    if significant:
         out.append(
-            f"{len(shown)} of {len(found)} comparisons of the kernel with itself are significant "
-            f"({_listed(shown)}): the measurement drifts, or runs that are counted as independent are not."
+            f"{len(significant)} of {len(found)} comparisons of the kernel with itself are significant "
+            f"({_list(significant)}): the measurement drifts, or runs that are counted as independent "
+            "are not."
         )
     return out
 
@@ -213,47 +216,44 @@ def _uneven(found: SampleSet) -> list[str]:
     """Say which metrics are missing in some runs."""
     runs = {name: sum(map(len, s.boots)) for name, s in found.series.items() if not s.published}
     most = max(runs.values(), default=0)
-    short = [name for name, n in runs.items() if n < most]
-    if not short:
-        return []
-    more = f" and {len(short) - 3} more" if len(short) > 3 else ""
-    told = ", ".join(f"{name} in {runs[name]}" for name in short[:3])
-    return [f"{found.name}: not every metric is in all {most} runs: {told}{more}"]
+    short = [f"{name} in {n}" for name, n in runs.items() if n < most]
+    return [f"{found.name}: not every metric is in all {most} runs: {_shorten(short, 3)}"] if short else []
 
 
-def _merged(told: Sequence[tuple[str, str]], groups: int) -> list[str]:
+def _merge(found: Sequence[tuple[str, str]], testbeds: int) -> list[str]:
     """Return each warning once, with the testbeds that it is true of where it is not true of all."""
     where: dict[str, list[str]] = {}
-    for testbed, text in told:
+    for testbed, text in found:
         where.setdefault(text, []).append(testbed)
     out = []
-    for text, found in where.items():
-        places = list(dict.fromkeys(t for t in found if t))
-        out.append(f"{', '.join(places)}: {text}" if places and len(places) < groups else text)
+    for text, named in where.items():
+        places = list(dict.fromkeys(t for t in named if t))
+        out.append(f"{', '.join(places)}: {text}" if places and len(places) < testbeds else text)
     return out
 
 
-def _warnings(group: Group) -> list[str]:
+def _warnings(testbed: TestbedTable) -> list[str]:
+    """Return the warnings of all comparisons, each once with its metrics, and those of the sets."""
     out: list[str] = []
-    by_text: dict[str, list[str]] = {}
-    for row in group.rows:
+    metrics_of: dict[str, list[str]] = {}
+    for row in testbed.rows:
         for comparison in row.comparisons:
             for text in comparison.warnings if comparison is not None else ():
-                by_text.setdefault(text, []).append(row.metric)
-        for name, why in zip((s.name for s in group.sets), row.why, strict=True):
+                metrics_of.setdefault(text, []).append(row.metric)
+        for found, why in zip(testbed.sets, row.why, strict=True):
             if why:
-                by_text.setdefault(f"{name} has no number: {why}", []).append(row.metric)
-    for found in group.sets:
+                metrics_of.setdefault(f"{found.name} has no number: {why}", []).append(row.metric)
+    shown = {row.metric for row in testbed.rows}
+    for found in testbed.sets:
         out += _uneven(found)
         out += [f"{found.name}: {note}" for note in found.notes]
         out += [
             f"{found.name}: {metric} has no number: {why}"
             for metric, why in found.missing.items()
-            if metric not in {r.metric for r in group.rows}
+            if metric not in shown
         ]
-    for text, metrics in by_text.items():
+    for text, metrics in metrics_of.items():
         which = list(dict.fromkeys(metrics))
-        shown = ", ".join(which[:4]) + (f" and {len(which) - 4} more" if len(which) > 4 else "")
-        many = "" if len(which) == len(group.rows) > 1 else f"{shown}: "
-        out.append(f"{many}{text}")
+        every = len(which) == len(testbed.rows) > 1
+        out.append(text if every else f"{_shorten(which, 4)}: {text}")
     return out

@@ -1,100 +1,101 @@
-"""What a reader must know before believing a comparison, in words: thin data, outliers, odd values."""
+"""What a reader must know before believing a comparison, in words: few data, outliers, odd values."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bisector.stats import outliers, two_sample
+from bisector.model.format import count
+from bisector.stats import bimodality, outliers, two_sample
+from bisector.stats.comparison_result import Comparison
 from bisector.stats.outliers import Outlier
 from bisector.stats.samples import Series
 from bisector.stats.two_sample import Floats
 
-if TYPE_CHECKING:
-    from bisector.stats.comparison import Comparison
-
-FEW_BOOTS = 3
-"""Below three boots a side their spread is a guess."""
+MIN_BOOTS = 3
+"""Below three boots a side the spread between boots is a guess: its 95% limits are a factor of 70 apart."""
 
 
 def warnings(
     result: Comparison,
     series: tuple[Series, Series],
-    units: tuple[Floats, Floats],
+    without_outliers: tuple[Series, Series],
+    groups: tuple[Floats, Floats],
     threshold: float,
     alpha: float,
-) -> tuple[str, ...]:
-    """Return what a reader must know before believing the numbers."""
+) -> list[str]:
+    """Return what a reader must know before believing the numbers.
+
+    groups: of both sides, before means took the place of runs.
+    """
     found = []
-    thing = "boot" if min(result.a.boots, result.b.boots) > 1 else "run"
-    for side, given, parts in zip((result.a, result.b), series, units, strict=True):
+    kind = "boot" if min(result.a.boots, result.b.boots) > 1 else "run"
+    for summary, given, own in zip((result.a, result.b), series, groups, strict=True):
         dropped = sum(1 for boot in given.boots for v in boot if not math.isfinite(v))
         if dropped:
-            found.append(f"{side.name}: {dropped} values are no finite numbers and left out")
+            found.append(f"{summary.name}: {dropped} values are no finite numbers and left out")
         if given.published:
             if given.error is None:
                 found.append(
-                    f"{side.name}: means of {side.runs} runs without their spread: nothing can be tested"
+                    f"{summary.name}: means of {summary.runs} runs without their spread: "
+                    "nothing can be tested"
                 )
             continue
         if result.significant:
             continue
-        need = two_sample.needed(_spread(parts), threshold, alpha)
-        if len(parts) < need:
+        need = two_sample.needed(_relative_sd(own), threshold, alpha)
+        if len(own) < need:
             goal = f"{100 * threshold:g}% at this spread" if threshold else f"a test at {100 * alpha:g}%"
-            found.append(
-                f"{side.name}: {len(parts)} {thing}{'s' if len(parts) != 1 else ''}: need {need} for {goal}"
-            )
-    for side, given in zip((result.a, result.b), series, strict=True):
-        found += _two_groups(side.name, given, result.unit)
-    one = min(result.a.boots, result.b.boots)
-    if not any(s.published for s in series) and one < FEW_BOOTS and max(result.units) > 1:
+            found.append(f"{summary.name}: {count(len(own), kind)}: need {need} for {goal}")
+    for summary, given in zip((result.a, result.b), without_outliers, strict=True):
+        found += _describe_modes(summary.name, given, result.unit)
+    boots = min(result.a.boots, result.b.boots)
+    if not any(s.published for s in series) and boots < MIN_BOOTS and max(result.group_counts) > 1:
         found.append(
             "all runs are of one boot: what boots differ by is not in the interval"
-            if one == 1
-            else f"{one} boots a side: {FEW_BOOTS} or more tell what boots scatter from what the kernel does"
+            if boots == 1
+            else f"{boots} boots a side: {MIN_BOOTS} or more tell what boots scatter "
+            "from what the kernel does"
         )
     if min(result.a.low, result.b.low) <= 0:
         found.append("values at or below zero: differences are compared, in percent of the base's median")
     if result.a.sd == result.b.sd == 0 and min(result.a.runs, result.b.runs) > 1 and not series[0].published:
         found.append("all values of a side are equal: exact repetition, or a clock too coarse to tell")
-    return tuple(found)
+    return found
 
 
-def named(found: tuple[Sequence[Outlier], ...], unit: str, labels: tuple[str, str]) -> list[str]:
+def describe_outliers(found: tuple[Sequence[Outlier], ...], unit: str, labels: tuple[str, str]) -> list[str]:
     """Return one sentence for each outlier, by value and place."""
-    said = []
+    out = []
     for label, some in zip(labels, found, strict=True):
         for o in some:
             boot = f"boot {o.boot}, " if any(x.boot > 1 for x in some) else ""
-            said.append(
+            out.append(
                 f"{label}: {o.value:g}{' ' + unit if unit else ''} ({boot}run {o.run}) is an outlier, "
                 f"{o.distance:.0f} robust standard deviations off; it is kept, ranks bear it"
             )
-    return said
+    return out
 
 
-def _two_groups(name: str, series: Series, unit: str) -> list[str]:
-    """Say that a set falls into two groups, outliers aside: then no single number describes it."""
-    split = outliers.groups(outliers.without(series.boots, outliers.find(series.boots)))
-    if split is None:
+def _describe_modes(name: str, series: Series, unit: str) -> list[str]:
+    """Say that a set has two modes: then no single number describes it."""
+    modes = bimodality.find(series.boots)
+    if modes is None:
         return []
     of = f" {unit}" if unit else ""
     parts = " and ".join(
-        f"{n} near {mean:.5g}{of}" for n, mean in zip(split.counts, split.means, strict=True)
+        f"{n} near {mean:.5g}{of}" for n, mean in zip(modes.counts, (modes.low, modes.high), strict=True)
     )
-    why = "; each boot is in one of them" if split.by_boot else ""
+    why = "; each boot is in one of them" if modes.by_boot else ""
     return [f"{name}: the runs fall into two groups, {parts}{why}: a mean describes neither"]
 
 
-def _spread(units: Floats) -> float:
-    """Return the relative spread of units; robust where there are enough of them, as the rank test is."""
-    centre = float(np.median(units))
-    if centre == 0 or len(units) < 2:
+def _relative_sd(groups: Floats) -> float:
+    """Return the relative spread of groups; robust where there are enough of them, as the rank test is."""
+    centre = float(np.median(groups))
+    if centre == 0 or len(groups) < 2:
         return 0.0
-    if len(units) < outliers.FEWEST:
-        return float(units.std(ddof=1)) / abs(centre)
-    return 1.4826 * float(np.median(np.abs(units - centre))) / abs(centre)
+    robust = len(groups) >= outliers.MIN_VALUES
+    return (outliers.robust_sd(groups) if robust else float(groups.std(ddof=1))) / abs(centre)

@@ -1,26 +1,29 @@
-"""Which runs lie far from their set, named one by one; and whether a set falls into two groups."""
+"""Runs that lie far from their set, each with its place."""
 
 from __future__ import annotations
 
-import math
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
-FAR = 6.0
-"""In robust standard deviations: eight normal values hold one beyond four only once in two thousand sets, but
-runs have heavier tails than that; at six the 9.269 s among pipe-tests of 7 s stands at nine."""
-_LEAST = 0.001
-"""Of the median: where most values repeat exactly, the median deviation is no measure of anything."""
-FEWEST = 5
+Floats = NDArray[np.float64]
+
+MIN_OUTLIER_DISTANCE = 6.0
+"""In robust standard deviations. Eight normal values hold one beyond four only once in two thousand sets, but
+runs have heavier tails than that; the 9.269 s among pipe-tests of 7 s stands at nine."""
+MIN_RELATIVE_SD = 0.001
+"""Of the median. Where most values repeat exactly, their deviation is zero and no measure of the scatter."""
+MIN_VALUES = 5
 """Below five values a median absolute deviation says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outlier:
-    """One run. boot, run: counted from 1, as people count; distance: in robust standard deviations."""
+    """One run. boot, run: counted from 1; distance: in robust standard deviations."""
 
     value: float
     boot: int
@@ -29,20 +32,20 @@ class Outlier:
 
 
 def find(boots: Sequence[Sequence[float]]) -> tuple[Outlier, ...]:
-    """Return the runs beyond FAR; the scale is 1.4826 times the median absolute deviation (Hampel 1974)."""
-    values = np.array([v for runs in boots for v in runs], dtype=float)
-    values = values[np.isfinite(values)]
-    if len(values) < FEWEST:
+    """Return the runs beyond MIN_OUTLIER_DISTANCE robust standard deviations from the median of all."""
+    values, boot_of = flatten(boots)
+    finite = values[np.isfinite(values)]
+    if len(finite) < MIN_VALUES:
         return ()
-    centre = float(np.median(values))
-    scale = max(1.4826 * float(np.median(np.abs(values - centre))), _LEAST * abs(centre))
+    centre = float(np.median(finite))
+    scale = max(robust_sd(finite), MIN_RELATIVE_SD * abs(centre))
     if scale == 0:
         return ()
+    distances = np.abs(values - centre) / scale
+    first = np.searchsorted(boot_of, boot_of)  # where the run's boot begins
     return tuple(
-        Outlier(v, i, j, abs(v - centre) / scale)
-        for i, runs in enumerate(boots, start=1)
-        for j, v in enumerate(runs, start=1)
-        if np.isfinite(v) and abs(v - centre) > FAR * scale
+        Outlier(float(values[i]), int(boot_of[i]) + 1, int(i - first[i]) + 1, float(distances[i]))
+        for i in np.flatnonzero(np.isfinite(values) & (distances > MIN_OUTLIER_DISTANCE))
     )
 
 
@@ -55,59 +58,13 @@ def without(boots: Sequence[Sequence[float]], found: Sequence[Outlier]) -> tuple
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Groups:
-    """Two groups of runs: how many, and their means, the lower one first. by_boot: no boot is in both."""
-
-    counts: tuple[int, int]
-    means: tuple[float, float]
-    by_boot: bool
+def robust_sd(values: Floats) -> float:
+    """Return 1.4826 times the median absolute deviation, which estimates a normal sd (Hampel 1974)."""
+    return float(stats.median_abs_deviation(values, scale="normal"))
 
 
-_SEPARATE = ((24, 5.0), (16, 6.0), (10, 8.0), (8, 9.5))
-"""(values, Ashman's D): so far apart normal values fall by chance once in a thousand (drawn: 3000 sets of
-each size). Fewer than eight values are not judged."""
-_PART = 0.2
-"""Of the values, and at least three: fewer are outliers, not a group."""
-
-
-def groups(boots: Sequence[Sequence[float]]) -> Groups | None:
-    """Return the two groups that a set falls into, None if it is one.
-
-    The split with the largest D = (difference of means) / sqrt(mean of the variances) counts (Ashman, Bird
-    and Zepf 1994); where all values of a group are equal, a thousandth of the median stands for their spread.
-    """
-    values = [(v, i) for i, runs in enumerate(boots) for v in runs if np.isfinite(v)]
-    values.sort()
-    count = len(values)
-    limit = next((d for least, d in _SEPARATE if count >= least), None)
-    if limit is None:
-        return None
-    numbers = np.array([v for v, _ in values])
-    floor = _LEAST * abs(float(np.median(numbers)))
-    fewest = max(3, math.ceil(_PART * count))
-    at, best = _split(numbers, fewest, floor)
-    if best <= limit:
-        return None
-    low_boots, high_boots = {i for _, i in values[:at]}, {i for _, i in values[at:]}
-    return Groups(
-        (at, count - at),
-        (float(numbers[:at].mean()), float(numbers[at:].mean())),
-        by_boot=len(low_boots | high_boots) > 1 and low_boots.isdisjoint(high_boots),
-    )
-
-
-def _split(ordered: NDArray[np.float64], fewest: int, floor: float) -> tuple[int, float]:
-    """Return (length of the lower part, its D to the upper one) of the split with the largest D."""
-    centred = ordered - ordered.mean()  # so that squares do not cancel
-    lengths = np.arange(fewest, len(ordered) - fewest + 1)
-    sums, squares = np.cumsum(centred)[lengths - 1], np.cumsum(centred**2)[lengths - 1]
-    rest = len(ordered) - lengths
-    others, all_squares = float(centred.sum()) - sums, float((centred**2).sum()) - squares
-    low = np.maximum(squares - sums**2 / lengths, 0.0) / (lengths - 1)
-    high = np.maximum(all_squares - others**2 / rest, 0.0) / (rest - 1)
-    spread = np.maximum(np.sqrt((low + high) / 2), floor)
-    gap = others / rest - sums / lengths
-    distance = np.divide(gap, spread, out=np.zeros_like(gap), where=spread > 0)
-    best = int(distance.argmax())
-    return int(lengths[best]), float(distance[best])
+def flatten(boots: Sequence[Sequence[float]]) -> tuple[Floats, NDArray[np.intp]]:
+    """Return (all runs, boots one after the other; the index of each run's boot)."""
+    sizes = [len(runs) for runs in boots]
+    values = np.fromiter(itertools.chain.from_iterable(boots), dtype=float, count=sum(sizes))
+    return values, np.repeat(np.arange(len(sizes)), sizes)

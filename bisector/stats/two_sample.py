@@ -1,81 +1,102 @@
-"""Tests and intervals for the shift between two small samples, exact where counting allows it.
+"""Tests and intervals for the shift between two samples; exact where the splits can be counted.
 
-Every function takes independent units: boots where there are several, else the runs of the one boot.
+Every function takes the groups of a comparison, the values that are independent of each other: boots where
+there are several, else the runs of the one boot. What SciPy has comes from SciPy.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
+import warnings
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
+from scipy import special, stats
 
 Floats = NDArray[np.float64]
 
-MOST_SPLITS = 20_000
-"""Up to so many splits all are counted (two sides of eight have 12,870); beyond, the p-value is drawn."""
-DRAWS = 4_000
-"""Random splits and bootstrap draws: the 95% ends are then known to a few hundredths of a standard error."""
-
-
-MOST_DRAWN = 400
-"""Units of both sides up to which random splits are drawn; of more the rank sum is normal to four digits."""
-MOST_PAIRS = 4_000_000
-"""Differences that are sorted, in half a second; beyond, both sides are thinned to their quantiles."""
+MAX_COUNTED_SPLITS = 20_000
+"""With ties, all splits of two sides are counted up to this number (two sides of eight have 12,870), which
+takes 0.1 s; of more splits RESAMPLES are drawn."""
+RESAMPLES = 4_000
+"""Random splits and bootstrap samples. The end of a 95% interval then has an error of a few hundredths of a
+standard error."""
+MAX_RESAMPLED_GROUPS = 400
+"""Groups of both sides together up to which splits are counted or drawn. The rank sum of more groups is
+normal to four digits, and the exact distribution of 400 already takes 0.1 s."""
+MAX_DIFFERENCES = 4_000_000
+"""Pairwise differences that are sorted, which takes 0.5 s. Larger sides are replaced by their quantiles."""
+MAX_COUNTED_PAIRS = 400
+"""Product of the sides up to which the interval's ends come from the counted null distribution (20 x 20). Of
+more pairs the normal approximation gives the same order statistics to within one."""
+DETECTION_PROBABILITY = 0.9
+"""`needed` plans for this power, the usual choice beside 0.8."""
 
 
 def hodges_lehmann(a: Floats, b: Floats) -> float:
-    """Return the median of all differences b - a (Hodges and Lehmann 1963)."""
+    """Return the median of all differences b - a (Hodges and Lehmann 1963). SciPy has no such function."""
     a, b = _thinned(a, b)
     return float(np.median(b[:, None] - a))
 
 
 def fewest(alpha: float) -> int:
-    """Return the fewest units a side that can be significant, two-sided: 2/C(2n,n) <= alpha."""
+    """Return the fewest groups a side that can be significant, two-sided: 2/C(2n,n) <= alpha."""
     n = 1
-    while 2 / math.comb(2 * n, n) > alpha:
+    while not exact_possible(n, n, alpha):
         n += 1
     return n
 
 
 def exact_possible(n: int, m: int, alpha: float) -> bool:
-    """Return whether the most extreme split of n + m units is rarer than alpha."""
+    """Return whether the most extreme split of n + m groups is rarer than alpha."""
     return 2 / math.comb(n + m, n) <= alpha
 
 
-def permutation_p(a: Floats, b: Floats, random: np.random.Generator) -> float:
-    """Return the two-sided p-value of Wilcoxon's rank sum over all splits, or over DRAWS random ones.
+def rank_sum_p(a: Floats, b: Floats, random: np.random.Generator) -> float:
+    """Return the two-sided p-value of Wilcoxon's rank-sum test.
 
-    Ties get midranks, which is exact because the very ranks are permuted. A random test counts the split
-    that was seen itself (Phipson and Smyth 2010), so it is never zero. Many units: the normal approximation.
+    Without ties the null distribution is exact. With ties the midranks themselves are permuted: over all
+    splits, or over RESAMPLES random ones. The observed split counts as one of the random ones (Phipson and
+    Smyth 2010), so p is never zero. More than MAX_RESAMPLED_GROUPS groups: the normal approximation with the
+    correction for ties.
     """
-    ranks = _midranks(np.concatenate([a, b]))
-    n, total = len(a), len(a) + len(b)
+    pooled = np.concatenate([a, b])
+    n, total = len(a), len(pooled)
+    if pooled.min() == pooled.max():
+        return 1.0
+    if total > MAX_RESAMPLED_GROUPS:
+        return float(stats.mannwhitneyu(a, b, method="asymptotic", use_continuity=False).pvalue)
+    if len(np.unique(pooled)) == total:
+        return float(stats.mannwhitneyu(a, b, method="exact").pvalue)
+    ranks = stats.rankdata(pooled)
+    if (
+        min(n, total - n) == 1
+    ):  # SciPy permutes two values a side or more; here each value may be the lone one
+        distances = np.abs(ranks - (total + 1) / 2)
+        return float((distances >= distances[0 if n == 1 else -1]).mean())
     centre = n * (total + 1) / 2
-    seen = abs(ranks[:n].sum() - centre) - 1e-9
-    if math.comb(total, n) <= MOST_SPLITS:
-        chosen = np.fromiter(
-            itertools.chain.from_iterable(itertools.combinations(range(total), n)), dtype=np.intp
-        ).reshape(-1, n)
-        return float(np.mean(np.abs(ranks[chosen].sum(axis=1) - centre) >= seen))
-    if total > MOST_DRAWN:
-        error = math.sqrt(n * (total - n) * float(ranks.var(ddof=1)) / total)
-        return 2 * float(special.ndtr(-max(seen, 0.0) / error)) if error else 1.0
-    draws = random.permuted(np.tile(ranks, (DRAWS, 1)), axis=1)[:, :n].sum(axis=1)
-    return float((1 + np.sum(np.abs(draws - centre) >= seen)) / (DRAWS + 1))
+    splits = math.comb(total, n)
+    result = stats.permutation_test(
+        (ranks[:n], ranks[n:]),
+        lambda x, _y, axis: np.abs(x.sum(axis=axis) - centre),
+        vectorized=True,
+        alternative="greater",
+        n_resamples=splits if splits <= MAX_COUNTED_SPLITS else RESAMPLES,
+        rng=random,
+    )
+    return float(result.pvalue)
 
 
 def exact_interval(a: Floats, b: Floats, alpha: float) -> tuple[float, float]:
     """Return the interval of the shift b - a that inverts the rank-sum test (Moses; Lehmann 1975, ch. 2).
 
-    Its ends are order statistics of all differences; it covers at least 1 - alpha where `exact_possible`.
+    Its ends are order statistics of all differences. It covers at least 1 - alpha where `exact_possible`.
+    SciPy gives the p-values of this test but neither its interval nor its null distribution.
     """
     n, m = len(a), len(b)
     few, many = _thinned(a, b)
     differences = np.sort((many[:, None] - few).ravel())
-    if n * m <= 400:  # the null distribution of U, counted
+    if n * m <= MAX_COUNTED_PAIRS:
         counts = _u_counts(n, m)
         below = np.cumsum(counts) / counts.sum()
         k = int(np.searchsorted(below, alpha / 2, side="right"))
@@ -87,76 +108,72 @@ def exact_interval(a: Floats, b: Floats, alpha: float) -> tuple[float, float]:
 
 
 def welch(a: Floats, b: Floats, alpha: float) -> tuple[float, float, float]:
-    """Return (low, high, p) of the difference of means b - a, after Welch; for two or three units a side.
+    """Return (low, high, p) of the difference of means b - a by Welch's t test.
 
     Two equal constants give p 1, two different constants p 0: an exact clock has no spread.
     """
-    va, vb = a.var(ddof=1) / len(a), b.var(ddof=1) / len(b)
-    shift = float(b.mean() - a.mean())
-    if va + vb <= 0:
-        return shift, shift, 1.0 if shift == 0 else 0.0
-    freedom = (va + vb) ** 2 / (va**2 / (len(a) - 1) + vb**2 / (len(b) - 1))
-    return around(shift, math.sqrt(va + vb), freedom, alpha)
+    if np.ptp(a) == np.ptp(b) == 0:
+        return t_interval(float(b[0] - a[0]), 0.0, math.inf, alpha)
+    with warnings.catch_warnings():  # one constant side is no loss of precision here
+        warnings.simplefilter("ignore", RuntimeWarning)
+        result = stats.ttest_ind(b, a, equal_var=False)
+        ends = result.confidence_interval(1 - alpha)
+    return float(ends.low), float(ends.high), float(result.pvalue)
 
 
-def around(shift: float, error: float, freedom: float, alpha: float) -> tuple[float, float, float]:
+def t_interval(shift: float, error: float, freedom: float, alpha: float) -> tuple[float, float, float]:
     """Return (low, high, p) of a shift with a standard error; freedom inf is the normal distribution."""
     if error <= 0:
         return shift, shift, 1.0 if shift == 0 else 0.0
-    finite = math.isfinite(freedom)
-    z = float(special.stdtrit(freedom, 1 - alpha / 2) if finite else special.ndtri(1 - alpha / 2))
-    t = -abs(shift) / error
-    p = 2 * float(special.stdtr(freedom, t) if finite else special.ndtr(t))
-    return shift - z * error, shift + z * error, p
+    half = error * float(stats.t.ppf(1 - alpha / 2, freedom))
+    return shift - half, shift + half, 2 * float(stats.t.sf(abs(shift) / error, freedom))
 
 
 def bootstrap_ratio(a: Floats, b: Floats, alpha: float, random: np.random.Generator) -> tuple[float, float]:
-    """Return the percentile interval of mean(b) / mean(a) - 1, units redrawn on each side (Efron 1979).
+    """Return the percentile interval of mean(b) / mean(a) - 1, each side resampled (Efron 1979).
 
-    Many units: the normal approximation (delta method), which they make good and redrawing would make slow.
+    Samples whose base averages zero are left out. More than MAX_RESAMPLED_GROUPS groups: the delta method,
+    whose normal approximation holds there, while resampling a million values takes minutes.
     """
-    if len(a) + len(b) > MOST_DRAWN:
+    if len(a) + len(b) > MAX_RESAMPLED_GROUPS:
         over, under = float(b.mean()), float(a.mean())
-        error = math.hypot(
-            float(b.std(ddof=1)) / math.sqrt(len(b)) / under,
-            over * float(a.std(ddof=1)) / math.sqrt(len(a)) / under**2,
-        )
-        z = float(special.ndtri(1 - alpha / 2))
-        return over / under - 1 - z * error, over / under - 1 + z * error
-    top = b[random.integers(len(b), size=(DRAWS, len(b)))].mean(axis=1)
-    bottom = a[random.integers(len(a), size=(DRAWS, len(a)))].mean(axis=1)
-    ratios = top / np.where(bottom == 0, np.nan, bottom) - 1
-    low, high = np.nanquantile(ratios, [alpha / 2, 1 - alpha / 2])
+        error = math.hypot(stats.sem(b) / under, over * stats.sem(a) / under**2)
+        low, high, _ = t_interval(over / under - 1, error, math.inf, alpha)
+        return low, high
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", stats.DegenerateDataWarning)
+        drawn = stats.bootstrap(
+            (b, a), _relative_change, n_resamples=RESAMPLES, method="percentile", rng=random
+        ).bootstrap_distribution
+    low, high = np.nanquantile(drawn, [alpha / 2, 1 - alpha / 2])
     return float(low), float(high)
 
 
 def needed(spread: float, change: float, alpha: float) -> int:
-    """Return how many units a side show a relative change nine times in ten, given their relative spread.
+    """Return how many groups a side show a relative change nine times in ten, given their relative spread.
 
     The normal approximation 2 (z_alpha/2 + z_0.9)^2 (spread / change)^2, over 3/pi for ranks (the relative
     efficiency of Wilcoxon's test, Lehmann 1975), and never fewer than `fewest`.
     """
     if change <= 0:
         return fewest(alpha)
-    z = float(special.ndtri(1 - alpha / 2) + special.ndtri(0.9))
+    z = float(special.ndtri(1 - alpha / 2) + special.ndtri(DETECTION_PROBABILITY))
     return max(fewest(alpha), math.ceil(2 * (z * spread / change) ** 2 * math.pi / 3))
 
 
+def _relative_change(b: Floats, a: Floats, axis: int) -> Floats:
+    base = a.mean(axis=axis)
+    return np.asarray(b.mean(axis=axis) / np.where(base == 0, np.nan, base) - 1)
+
+
 def _thinned(a: Floats, b: Floats) -> tuple[Floats, Floats]:
-    """Return both sides, or as many of their quantiles as keep the differences countable."""
-    if len(a) * len(b) <= MOST_PAIRS:
+    """Return both sides, or as many of their quantiles as keep the differences below MAX_DIFFERENCES."""
+    if len(a) * len(b) <= MAX_DIFFERENCES:
         return a, b
-    most = math.isqrt(MOST_PAIRS)
+    most = math.isqrt(MAX_DIFFERENCES)
     places = (np.arange(most) + 0.5) / most
     small = [x if len(x) <= most else np.quantile(x, places) for x in (a, b)]
     return small[0], small[1]
-
-
-def _midranks(values: Floats) -> Floats:
-    order = np.sort(values)
-    return np.asarray(
-        (np.searchsorted(order, values, "left") + np.searchsorted(order, values, "right") + 1) / 2
-    )
 
 
 def _u_counts(n: int, m: int) -> Floats:

@@ -1,23 +1,23 @@
-"""Kernels side by side, in the forms that kernel people read: `render(table, form)`."""
+"""Kernels side by side, in the forms that kernel engineers read: `render(table, form)`."""
 
 from __future__ import annotations
 
 import importlib
 
-from bisector.stats.comparison_table import Sheet
+from bisector.stats.comparison_table import ComparisonTable
 
 _MODULES = {
     "people": "table",
     "mmtests": "mmtests",
     "perf-stat": "perf_stat",
-    "robot": "test_robot",
+    "robot": "kernel_test_robot",
     "runs": "run_table",
     "json": "json_table",
 }
 FORMS = tuple(_MODULES)
 
 
-def render(sheet: Sheet, form: str = "people") -> str:
+def render(table: ComparisonTable, form: str = "people") -> str:
     """Return the comparison as text that ends with a newline. form: one of FORMS."""
-    text: str = importlib.import_module(f"{__name__}.{_MODULES[form]}").render(sheet)
+    text: str = importlib.import_module(f"{__name__}.{_MODULES[form]}").render(table)
     return text

@@ -1,8 +1,8 @@
-"""The comparison for machines, one JSON object.
+"""The comparison as one JSON object.
 
 Keys: schema, alpha, threshold, same_kernel, columns, testbeds (each: testbed, sizes, metrics; a metric: name,
-unit, better, cells, comparisons, missing), sentences, warnings. Effects are relative changes of the number
-(0.35: it rises by 35%); what is infinite or unknown is null.
+unit, better, cells, values, comparisons, missing), sentences, warnings. Effects are relative changes of the
+number (0.35: it rises by 35%). Infinite and unknown numbers are null.
 """
 
 from __future__ import annotations
@@ -12,37 +12,38 @@ import json
 import math
 from typing import Any
 
-from bisector.stats.comparison_table import Group, Row, Sheet
+from bisector.stats.comparison_result import Comparison
+from bisector.stats.comparison_table import ComparisonTable, Row, TestbedTable
 
 SCHEMA = 1
 
 
-def render(sheet: Sheet) -> str:
+def render(table: ComparisonTable) -> str:
     """Return the JSON text."""
-    return json.dumps(value(sheet), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(value(table), indent=2, ensure_ascii=False) + "\n"
 
 
-def value(sheet: Sheet) -> dict[str, Any]:
+def value(table: ComparisonTable) -> dict[str, Any]:
     """Return the comparison as JSON values."""
     found = {
         "schema": SCHEMA,
-        "alpha": sheet.alpha,
-        "threshold": sheet.threshold,
-        "same_kernel": sheet.same,
-        "columns": list(sheet.names),
-        "testbeds": [_group(g) for g in sheet.groups],
-        "sentences": list(sheet.sentences),
-        "warnings": list(sheet.warnings),
+        "alpha": table.alpha,
+        "threshold": table.threshold,
+        "same_kernel": table.same,
+        "columns": list(table.names),
+        "testbeds": [_testbed(t) for t in table.testbeds],
+        "sentences": list(table.sentences),
+        "warnings": list(table.warnings),
     }
     clean: dict[str, Any] = _finite(found)
     return clean
 
 
-def _group(group: Group) -> dict[str, Any]:
+def _testbed(testbed: TestbedTable) -> dict[str, Any]:
     return {
-        "testbed": group.testbed,
-        "sizes": [dict(s.sizes) for s in group.sets],
-        "metrics": [_row(r) for r in group.rows],
+        "testbed": testbed.name,
+        "sizes": [dict(s.sizes) for s in testbed.sets],
+        "metrics": [_row(r) for r in testbed.rows],
     }
 
 
@@ -53,9 +54,15 @@ def _row(row: Row) -> dict[str, Any]:
         "better": row.better,
         "cells": [None if c is None else dataclasses.asdict(c) for c in row.cells],
         "values": [None if s is None else [list(b) for b in s.boots] for s in row.series],
-        "comparisons": [None if c is None else dataclasses.asdict(c) for c in row.comparisons],
+        "comparisons": [None if c is None else _comparison(c) for c in row.comparisons],
         "missing": list(row.why),
     }
+
+
+def _comparison(comparison: Comparison) -> dict[str, Any]:
+    """Return the fields; the number of groups has the key 'units', as in the first version of this form."""
+    fields = dataclasses.asdict(comparison)
+    return {"units" if key == "group_counts" else key: item for key, item in fields.items()}
 
 
 def _finite(value: Any) -> Any:  # noqa: ANN401 - whatever JSON holds

@@ -2,40 +2,38 @@
 
 from __future__ import annotations
 
-from bisector.report.comparison.columns import table
-from bisector.stats.comparison_table import Group
+from collections.abc import Mapping
 
-_KNOWN = ("text", "data", "bss")
+from bisector.report.columns import align
+from bisector.stats.comparison_table import TestbedTable
+
+_SECTIONS = ("text", "data", "bss")
+"""In this order, and their sum is 'dec'."""
 
 
-def lines(group: Group) -> list[str]:
+def lines(testbed: TestbedTable) -> list[str]:
     """Return the table, empty where fewer than two kernels have sizes."""
-    known = [s for s in group.sets if s.sizes]
+    known = [s for s in testbed.sets if s.sizes]
     if len(known) < 2:
         return []
-    names = [n for n in _KNOWN if any(n in s.sizes for s in known)]
-    names += [n for n in dict.fromkeys(n for s in known for n in s.sizes) if n not in names]
-    base = known[0].sizes
-    rows = []
-    for found in known:
-        cells = []
-        for name in names:
-            value = found.sizes.get(name)
-            change = (
-                "" if found is known[0] or value is None or name not in base else _change(value - base[name])
-            )
-            cells.append("-" if value is None else f"{value}{change}")
-        whole = [found.sizes.get(n) for n in _KNOWN]
-        total = [base.get(n) for n in _KNOWN]
-        summed = "-"
-        if None not in whole:
-            both = sum(v or 0 for v in whole)
-            summed = str(both) + (
-                "" if found is known[0] or None in total else _change(both - sum(v or 0 for v in total))
-            )
-        rows.append((found.name, *cells, summed))
-    return ["sizes in bytes", *table(("KERNEL", *names, "dec"), rows, right=True), ""]
+    present = dict.fromkeys(name for s in known for name in s.sizes)
+    names = [n for n in _SECTIONS if n in present] + [n for n in present if n not in _SECTIONS]
+    columns = [{n: s.sizes.get(n) for n in names} | {"dec": _total(s.sizes)} for s in known]
+    rows = [
+        (found.name, *(_cell(sizes[n], None if sizes is columns[0] else columns[0][n]) for n in sizes))
+        for found, sizes in zip(known, columns, strict=True)
+    ]
+    return ["sizes in bytes", *align(("KERNEL", *names, "dec"), rows, right=True), ""]
 
 
-def _change(difference: int) -> str:
-    return f" ({difference:+d})" if difference else " (same)"
+def _total(sizes: Mapping[str, int]) -> int | None:
+    return sum(sizes[n] for n in _SECTIONS) if all(n in sizes for n in _SECTIONS) else None
+
+
+def _cell(size: int | None, base: int | None) -> str:
+    """Return '1200 (+200)'; without the change where there is no base."""
+    if size is None:
+        return "-"
+    if base is None:
+        return str(size)
+    return f"{size} ({size - base:+d})" if size != base else f"{size} (same)"

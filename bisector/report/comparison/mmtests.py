@@ -7,72 +7,63 @@ difference is significant. BAmean-N (BHmean-N) is the mean of the best N percent
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Callable, Sequence
 
+from bisector.report import phrases
 from bisector.report.comparison import kernel_sizes
-from bisector.report.comparison.table import verdicts
-from bisector.stats.comparison_table import Row, Sheet
+from bisector.stats.comparison_table import ComparisonTable, Row
 
-_BEST = (50, 95, 99)
+_BEST_PERCENT = (50, 95, 99)
+_MIN_CELL_WIDTH = 24
 Statistic = Callable[[Sequence[float]], float]
 
 
-def render(sheet: Sheet) -> str:
+def render(table: ComparisonTable) -> str:
     """Return the table, one block a testbed."""
     out: list[str] = []
-    for group in sheet.groups:
-        if group.testbed:
-            out += [f"testbed {group.testbed}", ""]
-        rows = [line for row in group.rows for line in _lines(row)]
-        wide = max((len(f"{stat:<10}{metric}") for stat, metric, _ in rows), default=10) + 2
-        cells = max([len(c) for _, _, cs in rows for c in cs] + [24])
-        heads = [_folded(name, cells - 1) for name in sheet.names]
+    for testbed in table.testbeds:
+        if testbed.name:
+            out += [f"testbed {testbed.name}", ""]
+        rows = [line for row in testbed.rows for line in _lines(row)]
+        width = max((len(title) for title, _ in rows), default=10) + 2
+        cell_width = max([len(c) for _, cells in rows for c in cells] + [_MIN_CELL_WIDTH])
+        heads = [_fold(name, cell_width - 1) for name in table.names]
         for i in range(max(map(len, heads))):
-            out.append(" " * wide + "".join((h[i] if i < len(h) else "").rjust(cells) for h in heads))
-        out += [
-            f"{stat:<10}{metric}".ljust(wide) + "".join(c.rjust(cells) for c in cs)
-            for stat, metric, cs in rows
-        ]
-        out += ["", *kernel_sizes.lines(group)]
-    out.append("Positive is better; *x%* is significant.")
-    out += ["", *verdicts(sheet)]
-    return "\n".join(line.rstrip() for line in out).rstrip() + "\n"
+            out.append(" " * width + "".join((h[i] if i < len(h) else "").rjust(cell_width) for h in heads))
+        out += [title.ljust(width) + "".join(c.rjust(cell_width) for c in cells) for title, cells in rows]
+        out += ["", *kernel_sizes.lines(testbed)]
+    out += ["Positive is better; *x%* is significant.", ""]
+    return phrases.page([*out, *phrases.remarks(table.sentences, table.warnings)])
 
 
-def _lines(row: Row) -> list[tuple[str, str, list[str]]]:
+def _lines(row: Row) -> list[tuple[str, list[str]]]:
+    """Return (title, one cell a kernel) of each statistic."""
     higher = row.better == "higher"
-    mean, best = ("Hmean", "BHmean") if higher else ("Amean", "BAmean")
-    if any(v <= 0 for s in row.series if s is not None for v in s.values):
-        mean, best = "Amean", "BAmean"  # a harmonic mean needs positive numbers
-    middle = _harmonic if mean == "Hmean" else _arithmetic
+    positive = all(v > 0 for s in row.series if s is not None for v in s.values)
+    kind = "H" if higher and positive else "A"  # a harmonic mean needs positive numbers
+    mean: Statistic = statistics.harmonic_mean if kind == "H" else _arithmetic_mean
     published = any(s is not None and s.published for s in row.series)
     runs = max((len(s.values) for s in row.series if s is not None), default=0)
-    every: list[tuple[str, Statistic, bool]] = [(mean, middle, higher)]
+    wanted: list[tuple[str, Statistic, bool]] = [(f"{kind}mean", mean, higher)]
     if runs > 1 and not published:
-        every = [
+        wanted = [
             ("Min", min, higher),
-            (mean, middle, higher),
-            ("Stddev", _deviation, False),
-            (
-                "CoeffVar",
-                lambda v: 100 * _deviation(v) / abs(_arithmetic(v)) if _arithmetic(v) else 0.0,
-                False,
-            ),
+            *wanted,
+            ("Stddev", _sd, False),
+            ("CoeffVar", _percent_sd, False),
             ("Max", max, higher),
-            *((f"{best}-{n}", _best(n, higher, middle), higher) for n in _BEST),
+            *((f"B{kind}mean-{n}", _best(n, higher, mean), higher) for n in _BEST_PERCENT),
         ]
     out = []
-    for name, statistic, more in every:
+    for name, statistic, more_is_better in wanted:
         numbers = [statistic(s.values) if s is not None and s.values else None for s in row.series]
         cells = []
         for i, number in enumerate(numbers):
-            if number is None:
-                cells.append("-" + " " * 13)
-                continue
             found = row.comparisons[i - 1] if i else None
-            stars = name == mean and found is not None and found.significant
-            cells.append(_cell(number, gain(numbers[0], number, higher=more), stars=stars))
-        out.append((name, row.metric, cells))
+            marked = statistic is mean and found is not None and found.significant
+            cells.append(_cell(number, numbers[0], higher=more_is_better, marked=marked))
+        out.append((f"{name:<10}{row.metric}", cells))
     return out
 
 
@@ -84,38 +75,37 @@ def gain(base: float | None, value: float, *, higher: bool) -> float | None:
     return (change if higher else -change) or 0.0  # never minus zero
 
 
-def _cell(number: float, change: float | None, *, stars: bool) -> str:
-    text = "?".rjust(7) if change is None else f"{change:7.2f}"
-    if text.strip() == "-0.00":
-        text = f"{0:7.2f}"
+def _cell(number: float | None, base: float | None, *, higher: bool, marked: bool) -> str:
+    if number is None:
+        return "-" + " " * 13
+    change = gain(base, number, higher=higher)
+    text = "?".rjust(7) if change is None else f"{change:7.2f}".replace("-0.00", " 0.00")
     value = f"{number:.2f}" if abs(number) >= 1 or number == 0 else f"{number:.4g}"
-    return f"{value} *{text}%*" if stars else f"{value} ({text}%)"
+    return f"{value} *{text}%*" if marked else f"{value} ({text}%)"
 
 
-def _arithmetic(values: Sequence[float]) -> float:
+def _arithmetic_mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
 
 
-def _harmonic(values: Sequence[float]) -> float:
-    return len(values) / math.fsum(1 / v for v in values)
+def _sd(values: Sequence[float]) -> float:
+    return statistics.stdev(values) if len(values) > 1 else 0.0
 
 
-def _deviation(values: Sequence[float]) -> float:
-    if len(values) < 2:
-        return 0.0
-    mean = _arithmetic(values)
-    return math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (len(values) - 1))
+def _percent_sd(values: Sequence[float]) -> float:
+    mean = _arithmetic_mean(values)
+    return 100 * _sd(values) / abs(mean) if mean else 0.0
 
 
-def _best(percent: int, higher: bool, middle: Statistic) -> Statistic:
-    def of(values: Sequence[float]) -> float:
+def _best(percent: int, higher: bool, mean: Statistic) -> Statistic:
+    def of_best(values: Sequence[float]) -> float:
         ordered = sorted(values, reverse=higher)
-        return middle(ordered[: max(1, len(ordered) * percent // 100)])
+        return mean(ordered[: max(1, len(ordered) * percent // 100)])
 
-    return of
+    return of_best
 
 
-def _folded(name: str, width: int) -> list[str]:
+def _fold(name: str, width: int) -> list[str]:
     """Return a kernel's name in lines that fit a column: release above, flavour below, as MMTests does."""
     if len(name) <= width and "-" not in name:
         return [name]

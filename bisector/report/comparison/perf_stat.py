@@ -1,45 +1,47 @@
 """perf stat's forms: kernels down and counters across with (+1.42) percent, and means with their +-%.
 
-In brackets the number's own change: (+1.42) means 1.42% more of it. The gain of the second form is positive
-where that is better, and says so.
+The brackets hold the number's own change: (+1.42) means 1.42% more of it. The gain of the second form is
+positive where that is better, and its column is called 'gain'.
 """
 
 from __future__ import annotations
 
 from bisector.report import phrases
+from bisector.report.columns import align
 from bisector.report.comparison import kernel_sizes
-from bisector.report.comparison.columns import table
 from bisector.report.comparison.mmtests import gain
-from bisector.report.comparison.table import verdicts
-from bisector.stats.comparison import Summary
-from bisector.stats.comparison_table import Group, Row, Sheet
+from bisector.stats.comparison_result import Summary
+from bisector.stats.comparison_table import ComparisonTable, Row, TestbedTable
 
-_ACROSS = 5
+_MAX_COUNTERS = 5
 """Counters in a line: instructions, cycles, branches, time and their ratio fit a wide terminal."""
 
 
-def render(sheet: Sheet) -> str:
+def render(table: ComparisonTable) -> str:
     """Return both forms, the second where spreads are known."""
     out: list[str] = []
-    for group in sheet.groups:
-        out += _relative(group, sheet)
-        out += _errors(group, sheet)
-        out += kernel_sizes.lines(group)
-    if sheet.same:
+    for testbed in table.testbeds:
+        out += _relative(testbed, table.names)
+        out += _with_errors(testbed, table.names)
+        out += kernel_sizes.lines(testbed)
+    if table.same:
         out += ["Both are one kernel: the brackets are its run-to-run variation.", ""]
-    out += verdicts(sheet)
-    return "\n".join(line.rstrip() for line in out).rstrip() + "\n"
+    return phrases.page([*out, *phrases.remarks(table.sentences, table.warnings)])
 
 
-def _relative(group: Group, sheet: Sheet) -> list[str]:
+def _relative(testbed: TestbedTable, names: tuple[str, ...]) -> list[str]:
     out = []
-    for start in range(0, len(group.rows), _ACROSS):
-        some = group.rows[start : start + _ACROSS]
-        body = []
-        for i, name in enumerate(sheet.names):
-            cells = [_cell(row, i) for row in some]
-            body.append((f"[{name}]" if i == 0 else f"+{name}", *cells, "[rel]" if i else "[baseline]"))
-        out += [*table((group.testbed, *(_titled(r.metric, r.unit) for r in some), ""), body), ""]
+    for start in range(0, len(testbed.rows), _MAX_COUNTERS):
+        some = testbed.rows[start : start + _MAX_COUNTERS]
+        lines = [
+            (
+                f"+{name}" if i else f"[{name}]",
+                *(_cell(row, i) for row in some),
+                "[rel]" if i else "[baseline]",
+            )
+            for i, name in enumerate(names)
+        ]
+        out += [*align((testbed.name, *(_title(r.metric, r.unit) for r in some), ""), lines), ""]
     return out
 
 
@@ -48,52 +50,44 @@ def _cell(row: Row, column: int) -> str:
     if cell is None:
         return f"<{row.why[column]}>"
     found = row.comparisons[column - 1] if column else None
-    return amount(cell.mean, row.unit) + (f" ({bracket(found.mean.estimate)})" if found else "")
+    # The sign is the unrounded number's, so (-0.00) is a little less.
+    return _amount(cell.mean, row.unit) + (f" ({100 * found.mean.estimate:+.2f})" if found else "")
 
 
-def _errors(group: Group, sheet: Sheet) -> list[str]:
+def _with_errors(testbed: TestbedTable, names: tuple[str, ...]) -> list[str]:
     rows = []
-    for row in group.rows:
+    for row in testbed.rows:
         if not any(c is not None and c.error is not None for c in row.cells):
             continue
-        for i, name in enumerate(sheet.names[1:], start=1):
-            base, other, found = row.cells[0], row.cells[i], row.comparisons[i - 1]
-            if base is None or other is None or found is None:
+        for name, found in zip(names[1:], row.comparisons, strict=True):
+            if found is None:
                 continue
-            change = gain(base.mean, other.mean, higher=row.better == "higher")
+            change = gain(found.a.mean, found.b.mean, higher=row.better == "higher")
             rows.append(
                 (
                     row.metric,
-                    amount(base.mean, row.unit, grouped=True),
-                    _error(base),
-                    amount(other.mean, row.unit, grouped=True),
-                    _error(other),
+                    _amount(found.a.mean, row.unit, grouped=True),
+                    _error(found.a),
+                    _amount(found.b.mean, row.unit, grouped=True),
+                    _error(found.b),
                     "?" if change is None else f"{change:.2f}%",
                     found.word if found.verdict != "unclear" else f"{found.word}?",
                     name,
                 )
             )
-    if not rows:
-        return []
-    head = ("", sheet.names[0], "", "", "", "gain", "", "")
-    return [*table(head, rows, right=True), ""]
+    return [*align(("", names[0], "", "", "", "gain", "", ""), rows, right=True), ""] if rows else []
 
 
-def bracket(change: float) -> str:
-    """Return '+1.42' for 0.0142; the sign is the unrounded number's, so (-0.00) is a little less."""
-    return f"{100 * change:+.2f}"
-
-
-def amount(value: float, unit: str, *, grouped: bool = False) -> str:
+def _amount(value: float, unit: str, *, grouped: bool = False) -> str:
     """Return a count as an integer (with separators if `grouped`), seconds with perf's nine places."""
-    if float(value).is_integer() or abs(value) >= 1e6:
-        return f"{value:,.0f}" if grouped else f"{value:.0f}"
-    return f"{value:.9f}" if unit == "s" else phrases.number(value)
+    if unit == "s" and abs(value) < 1e6 and not float(value).is_integer():
+        return f"{value:.9f}"
+    return phrases.amount(value) if grouped else phrases.amount(value).replace(",", "")
 
 
 def _error(summary: Summary) -> str:
     return "" if summary.error is None else f"+-{100 * summary.error:.2f}%"
 
 
-def _titled(metric: str, unit: str) -> str:
+def _title(metric: str, unit: str) -> str:
     return f"{metric} [{unit}]" if unit and unit != "s" else metric

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from bisector.linux.call_graph import Branch
 from bisector.linux.profile import Beside, Counted, Line, Profile, Symbol
 from bisector.report import phrases
-from bisector.report.comparison.columns import table
+from bisector.report.columns import align
 
 _MARK = {"kernel": "[k] ", "user": "[.] ", "task": "", "": ""}
 _FEW = 3
@@ -23,11 +23,7 @@ def render(found: Beside, top: int, trees: Sequence[tuple[str, list[Branch], lis
     out += _calls(found.counted, found, top)
     for name, callers, callees in trees:
         out += _tree(name, callers, callees, found)
-    for sentence in sentences(found):
-        out += [*phrases.wrap(sentence, ""), ""]
-    for warning in found.warnings:
-        out += phrases.wrap(f"note: {warning}", "", "      ")
-    return "\n".join(line.rstrip() for line in out).rstrip() + "\n"
+    return phrases.page([*out, *phrases.remarks(sentences(found), found.warnings)])
 
 
 def shown(symbol: Symbol) -> str:
@@ -62,7 +58,7 @@ def _ranks(found: Beside, top: int) -> list[str]:
             else:
                 cells += ["", ""]
         rows.append(cells)
-    return table(("", "SHARE", found.a.name, "SHARE", found.b.name), rows)
+    return align(("", "SHARE", found.a.name, "SHARE", found.b.name), rows)
 
 
 def _ordered(profile: Profile) -> list[Symbol]:
@@ -83,7 +79,7 @@ def _changes(found: Beside, top: int) -> list[str]:
                 _said(line),
             )
         )
-    return table(("SYMBOL", found.a.name, found.b.name, "POINTS", ""), rows)
+    return align(("SYMBOL", found.a.name, found.b.name, "POINTS", ""), rows)
 
 
 def _or_below(share: float | None, profile: Profile, digits: int) -> str:
@@ -123,7 +119,7 @@ def _whole(found: Beside, top: int) -> list[str]:
         )
         for line, before, after in both[:top]
     ]
-    return [*table(("WITH ALL IT CALLS", found.a.name, found.b.name, "POINTS", ""), rows), ""]
+    return [*align(("WITH ALL IT CALLS", found.a.name, found.b.name, "POINTS", ""), rows), ""]
 
 
 def _calls(counted: Sequence[Counted], found: Beside, top: int) -> list[str]:
@@ -142,7 +138,7 @@ def _calls(counted: Sequence[Counted], found: Beside, top: int) -> list[str]:
             )
         )
     head = ("CALLS OF", found.a.name, found.b.name, "CHANGE", "A CALL", "A CALL", "CHANGE")
-    return [*table(head, rows), ""]
+    return [*align(head, rows), ""]
 
 
 def _tree(name: str, callers: list[Branch], callees: list[Branch], found: Beside) -> list[str]:
@@ -160,7 +156,7 @@ def _tree(name: str, callers: list[Branch], callees: list[Branch], found: Beside
             )
             for branch in branches
         ]
-        out += [*table((found.a.name, found.b.name, "POINTS", f"{name} {title}"), rows), ""]
+        out += [*align((found.a.name, found.b.name, "POINTS", f"{name} {title}"), rows), ""]
     return out
 
 

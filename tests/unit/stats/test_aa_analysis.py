@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from bisector.adapters.store import calibrations
 from bisector.errors import InfrastructureError, RequestError
 from bisector.simulation.histories import linear
 from bisector.simulation.noise_model import LabModel, SyntheticLab
-from bisector.stats.aa_analysis import Boot, Calibration, calibrate
-from bisector.stats.variance_components import runs_per_boot, smallest_effect
+from bisector.stats.aa_analysis import SPLITS, Boot, Calibration, calibrate, false_alarms
 
 
 def boots(count: int = 12, runs: int = 10, seed: int = 1, pace: float = 30.0, **settings: Any) -> list[Boot]:
@@ -47,6 +47,31 @@ def test_runs_of_one_boot_are_not_independent_and_the_alarm_rate_says_so() -> No
     rates = [analysed(boots(seed=s, run_noise=1.0, boot_noise=1.0)) for s in range(8)]
     assert np.mean([c.naive_alarms for c in rates]) > 0.3
     assert np.mean([c.alarms for c in rates]) < 0.08
+
+
+def test_alarms_are_those_of_welchs_test_split_by_split() -> None:
+    random = np.random.default_rng(3)
+    groups = [random.normal(random.normal(0, 0.7), 1.0, int(random.integers(2, 9))) for _ in range(7)]
+    naive, alarms = false_alarms(groups, 0.05, np.random.default_rng(1))
+    again, by_run, by_boot = np.random.default_rng(1), 0, 0
+    for _ in range(SPLITS):
+        order = again.permutation(7)
+        halves = [[groups[i] for i in order[:3]], [groups[i] for i in order[3:]]]
+        runs = [np.concatenate(half) for half in halves]
+        means = [[g.mean() for g in half] for half in halves]
+        by_run += stats.ttest_ind(*runs, equal_var=False).pvalue < 0.05
+        by_boot += stats.ttest_ind(*means, equal_var=False).pvalue < 0.05
+    assert (naive, alarms) == (by_run / SPLITS, by_boot / SPLITS)
+    assert false_alarms(groups[:3], 0.05, random) == (None, None)
+
+
+@pytest.mark.filterwarnings("error")
+def test_halves_without_spread_are_an_alarm_where_they_differ() -> None:
+    random = np.random.default_rng(1)
+    assert false_alarms([np.zeros(3)] * 6, 0.05, random) == (0.0, 0.0)
+    naive, alarms = false_alarms([np.zeros(2), np.zeros(2), np.ones(2), np.ones(2)], 0.05, random)
+    # {0, 0} against {1, 1} in one of three splits; {0, 1} against {0, 1} in the others
+    assert naive == alarms == pytest.approx(1 / 3, abs=0.08)
 
 
 def test_drift_is_found_with_its_size_and_is_no_boot_effect() -> None:
@@ -91,16 +116,6 @@ def test_an_outlier_is_reported() -> None:
     assert any("far off" in w for w in c.warnings)
 
 
-def test_smallest_effect_is_shown_with_the_stated_power() -> None:
-    random = np.random.default_rng(1)
-    boots_a_side, runs, run_sd, boot_sd = 6, 5, 1.0, 0.5
-    effect = smallest_effect(run_sd, boot_sd, boots_a_side, runs, 0.05)
-    error = math.sqrt((boot_sd**2 + run_sd**2 / runs) / boots_a_side)
-    sides = random.normal((0.0, effect), error, (20000, 2))
-    shown = np.abs(sides[:, 1] - sides[:, 0]) > 1.96 * math.sqrt(2) * error
-    assert shown.mean() == pytest.approx(0.95, abs=0.006)
-
-
 def test_boots_whose_spread_was_not_seen_are_not_taken_to_be_equal() -> None:
     # Seen in a guest under the instruction clock: three boots, spread 0% with an interval up to 0.04%.
     values = (
@@ -117,21 +132,6 @@ def test_boots_whose_spread_was_not_seen_are_not_taken_to_be_equal() -> None:
     )
     assert seen.boot_sd.estimate == 0 < seen.boot_sd.high
     assert 1 <= seen.runs_per_boot < 20
-
-
-@pytest.mark.parametrize(
-    ("run_sd", "boot_sd", "boot_cost", "expected"),
-    [
-        (1.0, 0.5, 25.0, 10),
-        (1.0, 0.0, 25.0, 64),
-        (0.0, 0.0, 25.0, 1),
-        (1.0, 5.0, 0.0, 1),
-        (1.0, 0.001, 25.0, 64),
-    ],
-)
-def test_runs_per_boot(run_sd: float, boot_sd: float, boot_cost: float, expected: int) -> None:
-    # sqrt(boot cost / run cost) run_sd / boot_sd
-    assert runs_per_boot(run_sd, boot_sd, boot_cost, 1.0) == expected
 
 
 def test_equal_values_and_negative_values_are_no_trouble() -> None:

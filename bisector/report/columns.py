@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 
-def table(
+def align(
     header: Sequence[str], rows: Iterable[Sequence[str]], *, right: bool = False, gap: int = 2
 ) -> list[str]:
     """Return lines of columns; with `right` all but the first are aligned to the right."""

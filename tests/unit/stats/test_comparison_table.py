@@ -1,0 +1,98 @@
+"""Several kernels, metrics and testbeds in one table: nothing is lost, and what does not agree is said."""
+
+from __future__ import annotations
+
+import pytest
+
+from bisector.report.comparison import render
+from bisector.stats.comparison_table import build
+from bisector.stats.samples import SampleSet, Series
+from tests.support.samples import normal, sample_set
+
+
+def test_a_metric_in_some_runs_only_is_told_and_nothing_is_lost() -> None:
+    a = sample_set("a", real=normal(8, 1), faults=normal(3, 2))
+    b = sample_set("b", real=normal(8, 3), faults=normal(8, 4))
+    table = build([[a], [b]])
+    assert "a: not every metric is in all 8 runs: faults in 3" in table.warnings
+    assert [r.metric for r in table.testbeds[0].rows] == ["real", "faults"]
+
+
+def test_a_metric_of_one_side_only_is_kept_and_told() -> None:
+    table = build(
+        [[sample_set("a", real=normal(8, 1))], [sample_set("b", real=normal(8, 2), sys=normal(8, 3))]]
+    )
+    assert [r.metric for r in table.testbeds[0].rows] == ["real", "sys"]
+    assert "sys: a has no number: not measured" in table.warnings
+
+
+def test_nothing_in_common_is_an_error() -> None:
+    with pytest.raises(ValueError, match="no metric that two of the sets have in common"):
+        build([[sample_set("a", real=(1.0,))], [sample_set("b", sys=(1.0,))]])
+
+
+def test_testbeds_that_disagree_are_said_in_a_sentence() -> None:
+    old = [sample_set("old", "x", real=normal(8, 1)), sample_set("old", "y", real=normal(8, 2))]
+    new = [
+        sample_set("new", "x", real=normal(8, 3, level=110.0)),
+        sample_set("new", "y", real=normal(8, 4, level=90.0)),
+    ]
+    table = build([old, new])
+    assert any(
+        s.startswith("The testbeds disagree about real: new is worse on x (+") for s in table.sentences
+    )
+    head = render(table).splitlines()[:3]
+    assert head[0] == "old -> new by testbed"
+    assert head[1].split() == ["METRIC", "x", "y"]
+    assert "slower" in head[2]
+    assert "faster" in head[2]
+
+
+def test_a_testbed_where_nothing_is_shown() -> None:
+    old = [sample_set("old", "x", real=normal(8, 1)), sample_set("old", "y", real=normal(8, 2))]
+    new = [sample_set("new", "x", real=normal(8, 3, level=110.0)), sample_set("new", "y", real=normal(8, 2))]
+    (text,) = build([old, new]).sentences
+    assert text.startswith("real: new is worse on x (+")
+    assert text.endswith("nothing is shown on y (+0.00%).")
+
+
+def test_metrics_that_disagree_are_said_in_a_sentence() -> None:
+    old = sample_set("old", real=normal(8, 1), instructions=normal(8, 2, spread=0.1))
+    new = sample_set("new", real=normal(8, 3, level=110.0), instructions=normal(8, 4, level=95.0, spread=0.1))
+    (text,) = build([[old], [new]]).sentences
+    assert text.startswith("The metrics disagree: new is better by instructions -")
+    assert "but worse by real +" in text
+
+
+def test_sizes_alone_are_enough_for_a_table() -> None:
+    table = build([[SampleSet(name, {}, sizes={"text": 10})] for name in ("a", "b")])
+    assert table.testbeds[0].rows == ()
+
+
+def test_a_warning_of_every_metric_is_said_once_without_their_names() -> None:
+    few = (1.0, 2.0)
+    table = build([[sample_set(name, real=few, user=few)] for name in ("a", "b")])
+    assert "a: 2 runs: need 4 for a test at 5%" in table.warnings
+
+
+def test_a_warning_of_some_testbeds_names_them() -> None:
+    old = [sample_set("old", "x", real=normal(8, 1)), sample_set("old", "y", real=(1.0,))]
+    new = [sample_set("new", "x", real=normal(8, 2)), sample_set("new", "y", real=(1.0,))]
+    assert "y: real: old: 1 run: need 4 for a test at 5%" in build([old, new]).warnings
+
+
+def test_untested_means_still_disagree() -> None:
+    old, new = sample_set("old", real=(10.0,), user=(10.0,)), sample_set("new", real=(11.0,), user=(9.0,))
+    (text,) = build([[old], [new]]).sentences
+    assert text == (
+        "The metrics disagree: new is better by user -10.00% (faster, not tested), "
+        "but worse by real +10.00% (slower, not tested)."
+    )
+
+
+def test_a_metric_without_a_number_says_why() -> None:
+    a = SampleSet("a", {"real": Series(((1.0,),))}, missing={"cycles": "not supported"})
+    table = build([[a], [sample_set("b", real=(1.0,), cycles=(5.0,))]], metrics=["cycles", "real"])
+    row = next(r for r in table.testbeds[0].rows if r.metric == "cycles")
+    assert (row.cells[0], row.why) == (None, ("not supported", ""))
+    assert "cycles: a has no number: not supported" in table.warnings

@@ -1,0 +1,82 @@
+"""Series and sets: which way is better, ratios of counters, halves, words of a change."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from bisector.model.records import Direction
+from bisector.stats.comparison_table import build
+from bisector.stats.samples import SampleSet, Series, direction, halves, with_ratios, word
+from tests.support.samples import normal, sample_set
+
+
+def test_a_kernel_against_itself_in_halves() -> None:
+    first, second = halves(sample_set("k", real=tuple(map(float, range(1, 9)))))
+    assert first.series["real"].boots == ((1.0, 3.0, 5.0, 7.0),)
+    assert second.series["real"].boots == ((2.0, 4.0, 6.0, 8.0),)
+    alarms = 0
+    for seed in range(100):
+        table = build([[s] for s in halves(sample_set("k", real=normal(16, seed)))], same=True)
+        alarms += "comparisons of the kernel with itself are significant" in " ".join(table.sentences)
+        assert table.sentences[0].startswith("One kernel against itself")
+    assert alarms <= 13  # 100 at 5%: 14 or more come about once in 2000 times
+
+
+def test_ratios_run_by_run_and_from_published_means() -> None:
+    runs = sample_set("k", instructions=(10.0, 20.0), cycles=(5.0, 8.0))
+    assert with_ratios(runs).series["ipc"].boots == ((2.0, 2.5),)
+    assert with_ratios(runs).series["ipc"].better == "higher"
+    means = SampleSet(
+        "k",
+        {
+            "instructions": Series(((10.0,),), error=0.03, repeats=5),
+            "cycles": Series(((5.0,),), error=0.04, repeats=5),
+        },
+    )
+    ipc = with_ratios(means).series["ipc"]
+    assert (ipc.boots, ipc.repeats) == (((2.0,),), 5)
+    assert ipc.error == pytest.approx(0.05)
+    none = sample_set("k", instructions=(10.0,), cycles=(0.0,))
+    assert "ipc" not in with_ratios(none).series
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "better"),
+    [
+        ("real", "s", "lower"),
+        ("read.iops", "IOPS", "higher"),
+        ("read.bw", "B/s", "higher"),
+        ("will-it-scale.per_thread_ops", "", "higher"),
+        ("Max-jOPs", "", "higher"),
+        ("cycles", "", "lower"),
+        ("ipc", "", "higher"),
+        ("cache-misses", "", "lower"),
+        ("x", "MB/s", "higher"),
+    ],
+)
+def test_direction_by_name_and_unit(name: str, unit: str, better: Direction) -> None:
+    assert direction(name, Series((), unit)) == better
+
+
+def test_the_word_beside_the_sign() -> None:
+    assert word(0.1, "real", Series((), "s"), "lower") == "slower"
+    assert word(-0.1, "real", Series((), "s"), "lower") == "faster"
+    assert word(0.1, "read.iops", Series((), "IOPS"), "higher") == "faster"
+    assert word(0.1, "cycles", Series(()), "lower") == "more, worse"
+    assert word(0.0, "cycles", Series(()), "lower") == "the same"
+
+
+def test_values_are_finite_and_a_published_mean_is_no_run() -> None:
+    assert Series(((1.0, math.nan), (math.inf,), (2.0,))).values == (1.0, 2.0)
+    assert not Series(((1.0,),)).published
+    assert Series(((1.0,),), error=0.1).published
+    assert Series(((1.0,),), repeats=5).published
+
+
+def test_halves_of_several_boots_are_whole_boots() -> None:
+    whole = SampleSet("k", {"real": Series(((1.0, 2.0), (), (3.0,), (4.0,)))})
+    first, second = halves(whole)
+    assert first.series["real"].boots == ((1.0, 2.0), (4.0,))
+    assert second.series["real"].boots == ((3.0,),)
