@@ -8,7 +8,6 @@ from bisector.adapters.agent.payload import metric_specs
 from bisector.app.workload_check import read_samples
 from bisector.errors import RequestError
 from bisector.model.records import Threshold
-from bisector.schemas.workload.metric import parse_threshold
 from bisector.schemas.workload.workload import list_workloads, load_workload
 
 GOOD = """\
@@ -154,19 +153,6 @@ def test_user_space_without_its_programs_is_refused(tmp_path: Path) -> None:
     load_workload("db-aio").check_userspace("initramfs")
     with pytest.raises(RequestError, match="does not run on the user space 'initramfs'"):
         load_workload(str(write(tmp_path, GOOD))).check_userspace("initramfs")
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("5%", Threshold(0.05)),
-        (" 2.5 % ", Threshold(0.025)),
-        ("0.1 s", Threshold(0.1, relative=False)),
-        ("1e-3 s", Threshold(0.001, relative=False)),
-    ],
-)
-def test_thresholds(text: str, expected: Threshold | None) -> None:
-    assert parse_threshold(text, "s") == expected
 
 
 def test_shipped_workloads_load_and_their_samples_parse() -> None:

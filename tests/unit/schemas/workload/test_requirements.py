@@ -26,7 +26,6 @@ from bisector.schemas.kernel.recipe import (
 )
 from bisector.schemas.kernel.release import Release
 from bisector.schemas.lab import Connection, TestbedSpec, TestbedVariables
-from bisector.schemas.workload.compatibility import check_testbed, missing_resources
 from bisector.schemas.workload.workload import Workload, load_workload
 from tests.support.toy_kernel import write_recipes
 
@@ -126,18 +125,6 @@ def test_the_choice_of_a_recipe_keeps_the_fragments(tmp_path: Path) -> None:
 
 
 # --- testbeds -----------------------------------------------------------------------------------------------
-
-
-def test_what_a_testbed_lacks_is_said_with_its_cure(tmp_path: Path) -> None:
-    toy = workload(tmp_path, "{block_device: 1G, cpus: 2}")
-    assert [missing.description for missing in missing_resources(toy, GUEST)] == ["2 CPUs: it has 1"]
-    assert missing_resources(toy, machine("guest", kind="libvirt", cpus=2)) == ()
-    with pytest.raises(RequestError) as caught:
-        check_testbed(toy, BOX)
-    assert caught.value.message == "the workload 'toy' cannot run on the testbed 'box'"
-    assert "a block device of 1G that it may overwrite: the inventory names none" in caught.value.details
-    assert "perfbisect_block_device" in caught.value.cure
-    assert missing_resources(toy, machine("box", boot_method="grub", block_device="/dev/disk/by-id/x")) == ()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,62 @@
+"""What every command prints with: tables, pairs, errors with their cure, colour only on a terminal."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+
+from bisector.interfaces.cli import output
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    return Terminal()
+
+
+def test_colour_only_on_a_terminal_and_never_with_no_color(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert output.coloured(terminal)
+    assert not output.coloured(io.StringIO())
+    monkeypatch.setenv("TERM", "dumb")
+    assert not output.coloured(terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not output.coloured(terminal)
+
+
+def test_an_error_has_its_message_details_and_cure(capsys: pytest.CaptureFixture[str]) -> None:
+    output.print_error("what", "one\ntwo\n", "do this")
+    assert capsys.readouterr().err == "error: what\n  one\n  two\ncure: do this\n"
+    output.print_error("what", "", "")
+    assert capsys.readouterr().err == "error: what\n"
+
+
+def test_what_a_terminal_gets_is_coloured(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", terminal)
+    assert output.bad("x") == "\x1b[31mx\x1b[0m"
+    assert len({output.good("x"), output.bad("x"), output.doubtful("x"), output.strong("x")}) == 4
+
+
+def test_a_table_is_aligned_and_has_no_trailing_spaces() -> None:
+    assert output.table(("A", "LONG"), [("xyz", "1"), ("", "")]) == "A    LONG\nxyz  1\n"
+
+
+def test_pairs_are_aligned_and_further_lines_indented() -> None:
+    assert output.pairs({"a": "1\n2", "long": ""}, indent=" ") == " a     1\n       2\n long"
+    assert output.pairs({}) == ""
+
+
+def test_json_keeps_the_order_and_every_letter(capsys: pytest.CaptureFixture[str]) -> None:
+    output.print_json({"b": "é", "a": 1})
+    text = capsys.readouterr().out
+    assert "é" in text and list(json.loads(text)) == ["b", "a"]
