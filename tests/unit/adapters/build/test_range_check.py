@@ -1,0 +1,70 @@
+"""Whether a range can be built: which shipped rows cover it, what changes inside, what builders lack."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+from bisector.adapters.build.builder import KernelBuilder
+from bisector.adapters.build.range_check import check_range
+from bisector.errors import InfrastructureError
+from bisector.schemas.kernel.build_plan import Tables
+from bisector.schemas.kernel.recipe import load_recipe
+from bisector.schemas.kernel.release import Release
+from bisector.schemas.kernel.toolchain import Toolchain
+
+TABLES = Tables.load()
+
+
+class Builder:
+    """A builder that has every compiler, or none."""
+
+    def __init__(self, host: str, missing: str = "") -> None:
+        self.host, self.missing = host, missing
+
+    def look(self, toolchain: Toolchain, progress: object) -> SimpleNamespace:
+        if self.missing:
+            raise InfrastructureError(self.missing, cure="install it")
+        return SimpleNamespace(toolchain=f"{toolchain.compiler} 12.2", cpus=2)
+
+
+def checked(
+    recipe: str, good: str, bad: str, builders: Sequence[Builder] = (Builder("here"),)
+) -> dict[str, Any]:
+    ends = Release.parse(good), Release.parse(bad)
+    return check_range(load_recipe(recipe), TABLES, *ends, cast("Sequence[KernelBuilder]", builders))
+
+
+def test_a_range_that_one_row_covers_can_be_built() -> None:
+    found = checked("x86_64-old", "v2.6.18", "v2.6.30")
+    assert not found["broken"]
+    assert found["warnings"] == []
+    assert (found["good"], found["bad"]) == ("v2.6.18", "v2.6.30")
+    (toolchain,) = found["toolchains"]
+    assert "gcc-12" in toolchain
+    assert found["builders"] == ["here: gcc-12 12.2, 2 CPUs"]
+
+
+def test_rows_that_begin_or_end_inside_are_said_to() -> None:
+    fixups = {text.split(" ")[0]: text for text in checked("x86_64-old", "v2.6.18", "v2.6.30")["fixups"]}
+    assert fixups["make-mixed-rules"].endswith(", ends inside")  # before v2.6.29
+    assert fixups["noinline-used"].endswith("v2.6.34)")  # the whole range
+    assert "make-mixed-rules" not in " ".join(checked("x86_64-old", "v2.6.29", "v2.6.30")["fixups"])
+
+
+def test_the_ends_may_come_in_either_order() -> None:
+    there, back = checked("x86_64-old", "v2.6.18", "v2.6.30"), checked("x86_64-old", "v2.6.30", "v2.6.18")
+    assert {**there, "good": "", "bad": ""} == {**back, "good": "", "bad": ""}
+
+
+def test_an_end_that_no_compiler_builds_breaks_the_range() -> None:
+    found = checked("x86_64-old", "v2.6.30", "v4.9")
+    assert found["broken"]
+    assert any("is known to work" in text and "not for v4.9" in text for text in found["warnings"])
+
+
+def test_a_builder_without_the_compiler_breaks_it_and_says_what_to_do() -> None:
+    found = checked("x86_64-guest", "v6.1", "v6.2", [Builder("here"), Builder("far", "gcc is not installed")])
+    assert found["broken"]
+    assert found["builders"] == ["here: gcc 12.2, 2 CPUs", "far: gcc is not installed (install it)"]
