@@ -81,10 +81,6 @@ class Source(Protocol):
         """Return what a user should know about the repository, such as changes that are not tested."""
         ...
 
-    def tags_containing(self, sha: str, names: Sequence[str]) -> frozenset[str]:
-        """Return those of the named tags that are reachable from (ancestors of or equal to) the commit."""
-        ...
-
 
 # --- kernel builds ------------------------------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ class Pruning:
 
     def __call__(self, graph: CommitGraph) -> Irrelevant | None:
         """Return the commits that cannot change the kernel; None until both ends (and bases) are built."""
-        from bisector.adapters.git.changed_paths import changes
+        from bisector.adapters.git.changed_paths import read_changes
         from bisector.linux.relevance import prune
         from bisector.schemas.kernel.recipe import load_recipe
 
@@ -42,7 +42,7 @@ class Pruning:
             return None
         if self._changes is None:
             good, bad = graph.shas[graph.good], graph.shas[graph.bad]
-            self._changes = changes(self._repo, good, bad, self._cache_dir / "graphs")
+            self._changes = read_changes(self._repo, good, bad, self._cache_dir / "graphs")
         inside = around | {sha for sha in graph.shas if sha in built}
         arch = self._arch or load_recipe(self._recipe).manifest.arch
         return prune(graph, self._changes, [built[sha] for sha in sorted(inside)], arch)

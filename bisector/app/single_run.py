@@ -41,9 +41,9 @@ def known_fixes(repo: str | Path, said: Sequence[str]) -> tuple[Fix, ...]:
 
 def needed_fixes(repo: str | Path, sha: str, fixes: Sequence[Fix]) -> tuple[Fix, ...]:
     """Return those that a commit needs."""
-    from bisector.adapters.git.backports import needed
+    from bisector.adapters.git.backports import find_needed
 
-    return needed(Path(repo).expanduser(), sha, fixes)
+    return find_needed(Path(repo).expanduser(), sha, fixes)
 
 
 def try_workload(

@@ -27,7 +27,7 @@ from pathlib import Path
 from bisector.errors import BuildFailed, Interrupted, RequestError, nearest
 from bisector.model.records import CommitGraph
 from bisector.ports import BuildOrder, CommitInfo, Kernel, Progress
-from bisector.simulation.noise_model import SyntheticLab, ancestors
+from bisector.simulation.noise_model import SyntheticLab
 
 METRIC = "simulated"
 """The one metric that fake runs give, in the unit 's'."""
@@ -149,11 +149,6 @@ class FakeSource:
     def notes(self) -> tuple[str, ...]:
         """Return nothing: a made-up history has no work tree."""
         return ()
-
-    def tags_containing(self, sha: str, names: Sequence[str]) -> frozenset[str]:
-        """Return those of the names that are reachable from the commit."""
-        mask = ancestors(self._graph, self._graph.shas.index(sha))
-        return frozenset(n for n in names if n in self._names and mask[self._names[n]])
 
 
 class FakeBuilder:

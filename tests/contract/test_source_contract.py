@@ -97,9 +97,3 @@ def test_a_commit_can_be_read(given: Given) -> None:
     assert info.when > 0
     assert info.describe == ""
     assert given.source.info(given.ids["m"], describe=True).describe
-
-
-def test_tags_below_a_commit_are_told(given: Given) -> None:
-    asked = ["g", "b", "x", "d", "no-such-tag"]
-    assert given.source.tags_containing(given.ids["m"], asked) == {"g", "b", "x"}
-    assert given.source.tags_containing(given.ids["b"], asked) == {"g", "b"}

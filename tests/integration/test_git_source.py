@@ -122,14 +122,6 @@ def test_what_people_read_about_a_commit(small: SmallGit) -> None:
     assert GitSource(small.path).info(small.ids["c"]).describe == ""
 
 
-def test_tags_below_a_commit(small: SmallGit) -> None:
-    small.make("a\nb: a\nc: a\nm: b c\n")
-    source = GitSource(small.path)
-    assert source.tags_containing(small.ids["b"], ["a", "b", "c", "nowhere"]) == {"a", "b"}
-    assert source.tags_containing(small.ids["m"], ["a", "c"]) == {"a", "c"}
-    assert source.tags_containing(small.ids["m"], []) == frozenset()
-
-
 # --- what the user may leave out ----------------------------------------------------------------------------
 
 
@@ -342,7 +334,7 @@ def test_linked_worktrees_and_bare_repositories(small: SmallGit, tmp_path: Path)
 def test_a_kept_graph_is_the_same_and_a_damaged_one_is_made_again(
     small: SmallGit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bisector.adapters.git.source._WORTH_KEEPING", 2)
+    monkeypatch.setattr("bisector.adapters.git.source._CACHED_CANDIDATES_MIN", 2)
     text, good, bad = HISTORIES["own root merged"]
     small.make(text)
     kept = tmp_path / "graphs"
@@ -357,7 +349,7 @@ def test_a_kept_graph_is_the_same_and_a_damaged_one_is_made_again(
 
 
 def test_skips_are_not_kept(small: SmallGit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bisector.adapters.git.source._WORTH_KEEPING", 1)
+    monkeypatch.setattr("bisector.adapters.git.source._CACHED_CANDIDATES_MIN", 1)
     small.make(LINEAR)
     source = GitSource(small.path, tmp_path / "graphs")
     assert source.graph(small.ids["a"], small.ids["d"], skip=["b"]).untestable

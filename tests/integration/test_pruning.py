@@ -9,7 +9,7 @@ import pytest
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.build.builder import KernelBuilder
 from bisector.adapters.build.kernel_cache import KernelCache
-from bisector.adapters.git.changed_paths import changes
+from bisector.adapters.git.changed_paths import read_changes
 from bisector.adapters.git.source import GitSource
 from bisector.app.pruning import Pruning
 from bisector.linux.relevance import Change
@@ -24,17 +24,17 @@ def test_what_commits_change(tmp_path: Path) -> None:
     base = history.git("rev-parse", "HEAD").strip()
     one = history.commit({"drivers/odd name.c": "int x;\n", "kernel/work.c": "int work(int x);\n"}, "one")
     two = history.commit({"drivers/odd name.c": None}, "two")
-    found = changes(history.path, base, two, tmp_path / "kept")
+    found = read_changes(history.path, base, two, tmp_path / "kept")
     expected = {
         one: (Change("drivers/odd name.c", added=True), Change("kernel/work.c", added=False)),
         two: (Change("drivers/odd name.c", added=False),),
     }
     assert found == expected
     (history.path / ".git").rename(tmp_path / "gone")
-    assert changes(history.path, base, two, tmp_path / "kept") == expected
+    assert read_changes(history.path, base, two, tmp_path / "kept") == expected
     next((tmp_path / "kept").iterdir()).write_bytes(b"cut short")
     (tmp_path / "gone").rename(history.path / ".git")
-    assert changes(history.path, base, two, tmp_path / "kept") == expected
+    assert read_changes(history.path, base, two, tmp_path / "kept") == expected
 
 
 @pytest.mark.skipif(bool(tools_missing()), reason=f"not installed: {tools_missing()}")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import git
-
-from bisector.errors import InfrastructureError
+from bisector.adapters.git.repository import Repository, find_repository
 from bisector.linux.functions import changed_lines, functions_at
 
 _SOURCES = ("*.c", "*.h", "*.S")
@@ -19,25 +17,21 @@ def touched_functions(repository: Path, sha: str) -> frozenset[str]:
 
     A merge is compared with its first parent. Raises InfrastructureError where git cannot read it.
     """
-    repo = git.Repo(repository, search_parent_directories=True)
-    try:
-        parents = repo.git.rev_list("--parents", "-n1", sha).split()[1:]
-        base = parents[0] if parents else _EMPTY_TREE
-        names = repo.git.diff("--name-status", "--no-renames", "-z", base, sha, "--", *_SOURCES).split("\0")
-        found: set[str] = set()
-        for status, path in zip(names[::2], names[1::2], strict=False):
-            diff = repo.git.diff("-U0", "--no-renames", "--no-color", "--no-ext-diff", base, sha, "--", path)
-            old, new = changed_lines(diff)
-            if status != "A":
-                found |= functions_at(_text(repo, base, path), old)
-            if status != "D":
-                found |= functions_at(_text(repo, sha, path), new)
-    except git.GitCommandError as error:
-        raise InfrastructureError(
-            f"git cannot tell what {sha[:12]} changes", details=str(error.stderr).strip()
-        ) from error
+    repo = Repository(find_repository(repository).top)  # paths are relative to it
+    parents = repo.run("rev-list", "--parents", "-n1", sha, "--").output.split()[1:]
+    base = parents[0] if parents else _EMPTY_TREE
+    words = ("--name-status", "--no-renames", "-z", base, sha, "--", *_SOURCES)
+    names = repo.run("diff", *words).output.split("\0")
+    found: set[str] = set()
+    for status, path in zip(names[::2], names[1::2], strict=False):
+        options = ("-U0", "--no-renames", "--no-color", "--no-ext-diff", "--no-textconv")
+        old, new = changed_lines(repo.run("diff", *options, base, sha, "--", path).output)
+        if status != "A":
+            found |= functions_at(_read_text(repo, base, path), old)
+        if status != "D":
+            found |= functions_at(_read_text(repo, sha, path), new)
     return frozenset(found)
 
 
-def _text(repo: git.Repo, tree: str, path: str) -> str:
-    return str(repo.git.show(f"{tree}:{path}", strip_newline_in_stdout=False))
+def _read_text(repo: Repository, tree: str, path: str) -> str:
+    return repo.run("cat-file", "blob", f"{tree}:{path}").output

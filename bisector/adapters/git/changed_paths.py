@@ -8,18 +8,15 @@ import hashlib
 import json
 from pathlib import Path
 
-from bisector.adapters.system.command import run_command
+from bisector.adapters.git.repository import Repository
 from bisector.adapters.system.files import write_atomically
 from bisector.errors import InfrastructureError
 from bisector.linux.relevance import Change
 
-_SECONDS = 1800.0
-"""110,000 commits take 8 s of processor time; a cold disk makes that minutes."""
-
 Changes = dict[str, tuple[Change, ...]]
 
 
-def changes(repository: Path, good: str, bad: str, keep_in: Path | None = None) -> Changes:
+def read_changes(repository: Path, good: str, bad: str, keep_in: Path | None = None) -> Changes:
     """Return commit id -> paths it changes, for the commits of good..bad that are no merges.
 
     good, bad: full ids; keep_in: a folder in which the answer is kept. Raises InfrastructureError.
@@ -28,27 +25,19 @@ def changes(repository: Path, good: str, bad: str, keep_in: Path | None = None) 
     file = keep_in / f"{name}.changes.gz" if keep_in else None
     if file is not None and file.exists():
         try:
-            return parse(gzip.decompress(file.read_bytes()).decode("utf-8", "surrogateescape"))
+            return parse_log(gzip.decompress(file.read_bytes()).decode("utf-8", "surrogateescape"))
         except (OSError, EOFError):  # cut short by a full disk
             pass
-    done = run_command(
-        [
-            "git",
-            *("-c", f"safe.directory={repository}", "-c", "core.quotePath=false"),
-            *("-C", str(repository), "log", "--no-merges", "--name-status", "--no-renames"),
-            *("--format=%x00%H", bad, f"^{good}", "--"),
-        ],
-        timeout=_SECONDS,
-        check=True,
-    )
+    words = ("--no-merges", "--name-status", "--no-renames", "--format=%x00%H", bad, f"^{good}", "--")
+    log = Repository(repository).run("log", *words).output
     if file is not None:
-        packed = gzip.compress(done.output.encode("utf-8", "surrogateescape"), compresslevel=1)
+        packed = gzip.compress(log.encode("utf-8", "surrogateescape"), compresslevel=1)
         with contextlib.suppress(InfrastructureError):  # where it cannot be kept, the next time is slower
             write_atomically(file, packed)
-    return parse(done.output)
+    return parse_log(log)
 
 
-def parse(log: str) -> Changes:
+def parse_log(log: str) -> Changes:
     """Read `git log --name-status --format=%x00%H`."""
     found: Changes = {}
     interned: dict[str, Change] = {}

@@ -6,23 +6,23 @@ from collections.abc import Mapping, Sequence, Set
 
 from bisector.model.records import CommitGraph
 
-_UNLIKELY = 1e-6
+_UNTOUCHED_BAD_WEIGHT = 1e-6
 """Prior weight of a bad end that touches none of the paths asked for: in the graph, hardly the culprit."""
 
 
-def parse(listing: str, *, first_parent: bool) -> dict[str, tuple[str, ...]]:
+def parse_rev_list(lines: str, *, first_parent: bool) -> dict[str, tuple[str, ...]]:
     """Return commit -> parents, oldest first, of `rev-list --topo-order --reverse --parents`.
 
     A parent named twice (git allows it) is kept once.
     """
     parents: dict[str, tuple[str, ...]] = {}
-    for line in listing.splitlines():
+    for line in lines.splitlines():
         sha, *above = line.split()
         parents[sha] = tuple(dict.fromkeys(above[:1] if first_parent else above))
     return parents
 
 
-def assemble(
+def assemble_graph(
     parents: Mapping[str, Sequence[str]],
     good: str,
     bad: str,
@@ -42,7 +42,7 @@ def assemble(
     if bad not in links:
         inner = {parent for above in links.values() for parent in above}
         links[bad] = [sha for sha in links if sha not in inner]
-        weights[bad] = _UNLIKELY
+        weights[bad] = _UNTOUCHED_BAD_WEIGHT
     for end, above in (descendants or {}).items():
         linked = {end}
         for sha, direct in links.items():
@@ -67,8 +67,8 @@ def assemble(
     )
 
 
-def alone(graph: CommitGraph) -> list[int]:
-    """Return the candidates with no boundary among their ancestors: histories with a root of their own."""
+def candidates_with_own_root(graph: CommitGraph) -> list[int]:
+    """Return the candidates that have no boundary commit among their ancestors, but a root of their own."""
     rooted = [not candidate for candidate in graph.candidate]
     for number, above in enumerate(graph.parents):
         rooted[number] = rooted[number] or any(rooted[p] for p in above)

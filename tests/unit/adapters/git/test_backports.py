@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters.git.backports import find_fix, needed
+from bisector.adapters.git.backports import find_fix, find_needed
 from bisector.adapters.git.trees import KernelTrees
 from bisector.errors import RequestError, SourceFailed
 from tests.support.toy_kernel import ToyHistory
@@ -53,18 +53,18 @@ def test_a_fix_goes_where_it_is_needed(story: Story) -> None:
     fix = find_fix(story.history.path, story.fix)
     assert fix.guilty == (story.guilty,)
     for sha in (story.guilty, story.middle):
-        assert needed(story.history.path, sha, [fix]) == (fix,)
+        assert find_needed(story.history.path, sha, [fix]) == (fix,)
         mended = story.trees.tree(sha, (), [fix])
         assert mended != story.plain(sha)
         assert story.text(mended) == GOOD
     for sha in (story.base, story.fix, story.after):
-        assert needed(story.history.path, sha, [fix]) == ()
+        assert find_needed(story.history.path, sha, [fix]) == ()
         assert story.trees.tree(sha, (), [fix]) == story.plain(sha)
 
 
 def test_a_fix_that_is_in_under_another_name_is_not_made_twice(story: Story) -> None:
     fix = find_fix(story.history.path, story.fix)
-    assert needed(story.history.path, story.stable, [fix]) == (fix,)
+    assert find_needed(story.history.path, story.stable, [fix]) == (fix,)
     assert story.trees.tree(story.stable, (), [fix]) == story.plain(story.stable)
 
 

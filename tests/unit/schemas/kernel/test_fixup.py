@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bisector.adapters.git.repository import Repository
 from bisector.adapters.git.trees import KernelTrees
 from bisector.errors import RequestError, SourceFailed
 from bisector.schemas.kernel.fixup import Fixup, apply_fixups, fixups_at, load_fixups
@@ -161,19 +162,15 @@ def test_trees_are_edited_as_objects_and_bytes_of_any_encoding_survive(tmp_path:
     assert fixed != tree
     assert trees.fixed(fixed, [row], "HEAD") == fixed, "a second time changes nothing"
     assert trees.fixed(tree, [], "HEAD") == tree
-    done = trees._git(["diff", "--stat", tree, fixed], own=True)
+    own = Repository(trees.own)
+    done = own.run("diff", "--stat", tree, fixed)
     assert "kernel/work.c" in done.output
     assert "1 file changed" in done.output
     raw = tmp_path / "raw"
-    trees._git(["cat-file", "blob", f"{fixed}:kernel/work.c"], own=True)
-    trees._git(["read-tree", fixed], own=True, env={"GIT_INDEX_FILE": str(tmp_path / "i")}, check=True)
     raw.mkdir()
-    trees._git(
-        ["checkout-index", "--all"],
-        own=True,
-        env={"GIT_INDEX_FILE": str(tmp_path / "i"), "GIT_WORK_TREE": str(raw)},
-        check=True,
-    )
+    env = {"GIT_DIR": str(trees.own), "GIT_INDEX_FILE": str(tmp_path / "i"), "GIT_WORK_TREE": str(raw)}
+    own.run("read-tree", fixed, env=env)
+    Repository(raw).run("checkout-index", "--all", env=env)
     assert (raw / "kernel" / "work.c").read_bytes() == b"/* M\xfcller */\nint work(int x) { return x * 5; }\n"
     assert (raw / "scripts" / "conf").stat().st_mode & 0o111, "modes stay"
     assert {p: p.read_bytes() for p in history.path.rglob("*") if p.is_file()} == before

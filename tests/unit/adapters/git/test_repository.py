@@ -1,0 +1,186 @@
+"""The door to git: whose repository it is, what its configuration tries, and what the environment says."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.git.changed_functions import touched_functions
+from bisector.adapters.git.repository import Repository, find_repository
+from bisector.adapters.git.source import GitSource
+from bisector.errors import InfrastructureError, RequestError
+from tests.support.small_git import SmallGit
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> SmallGit:
+    return SmallGit(tmp_path / "linux").make("a\nb: a\nc: b | kernel/fork.c\n")
+
+
+def test_output_reason_and_codes(small: SmallGit) -> None:
+    repository = Repository(small.path)
+    assert repository.run("rev-parse", "b").output == f"{small.ids['b']}\n"
+    assert repository.run("merge-base", "--is-ancestor", "c", "a", codes=(0, 1)).code == 1
+    with pytest.raises(InfrastructureError, match=f"git cannot read the repository {small.path}") as error:
+        repository.run("rev-list", "nowhere")
+    assert "git rev-list nowhere" in error.value.details
+    assert "unknown revision" in error.value.details
+    assert "fsck" in error.value.cure
+
+
+def test_standard_input_and_bytes_that_are_no_utf_8_pass_unchanged(small: SmallGit) -> None:
+    repository = Repository(small.path)
+    text = b"caf\xe9 \xc3\xa9\r\n".decode("utf-8", "surrogateescape")
+    sha = repository.run("hash-object", "-w", "--stdin", stdin=text).output.strip()
+    assert repository.run("cat-file", "blob", sha).output == text
+
+
+def test_names_of_files_are_not_quoted(small: SmallGit) -> None:
+    (small.path / "grün").write_text("x")
+    small.git("add", "grün")
+    assert "grün" in Repository(small.path).run("ls-files").output.splitlines()
+
+
+def test_a_deadline_ends_the_command(small: SmallGit) -> None:
+    small.git("config", "alias.wait", "!sleep 98751")
+    with pytest.raises(InfrastructureError, match="'git wait' did not end within 0 s"):
+        Repository(small.path).run("wait", timeout=0.4)
+    assert subprocess.run(["pgrep", "-f", "^sleep 98751$"], stdout=subprocess.DEVNULL).returncode == 1
+
+
+def test_git_that_is_not_installed_is_told(small: SmallGit, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(small.path))
+    with pytest.raises(InfrastructureError, match="'git' is not installed") as error:
+        Repository(small.path).run("status")
+    assert "doctor" in error.value.cure
+
+
+# --- a repository that attacks ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def attack(small: SmallGit, tmp_path: Path) -> tuple[str, Path]:
+    """A program for the repository's configuration to name, and the file that shows that it ran."""
+    shown, program = tmp_path / "shown", tmp_path / "attack"
+    program.write_text(f"#!/bin/sh\necho $0 $* >>{shown}\n")
+    program.chmod(0o755)
+    return str(program), shown
+
+
+def test_the_attack_would_work_without_the_options(small: SmallGit, attack: tuple[str, Path]) -> None:
+    program, shown = attack
+    small.git("config", "core.fsmonitor", program)
+    subprocess.run(["git", "-C", str(small.path), "status"], check=False, capture_output=True)
+    assert shown.exists()
+
+
+def test_a_repository_s_fsmonitor_is_not_run(small: SmallGit, attack: tuple[str, Path]) -> None:
+    program, shown = attack
+    small.git("config", "core.fsmonitor", program)
+    assert GitSource(small.path).notes() == ()
+    assert not shown.exists()
+
+
+def test_a_repository_s_filters_are_not_run(small: SmallGit, attack: tuple[str, Path]) -> None:
+    program, shown = attack
+    for key in ("clean", "process", "smudge"):
+        small.git("config", f"filter.e=v.il.{key}", program)
+    small.git("config", "filter.e=v.il.required", "true")
+    (small.path / ".gitattributes").write_text("* filter=e=v.il\n")
+    (small.path / "Makefile").write_text("changed\n")
+    subprocess.run(["git", "-C", str(small.path), "diff"], check=False, capture_output=True)
+    assert shown.exists(), "without care the filter runs"
+    shown.unlink()
+    (small.path / "Makefile").write_text("changed again\n")
+    assert "1 uncommitted" in GitSource(small.path).notes()[0]
+    assert not shown.exists()
+
+
+def test_what_a_repository_names_for_diffs_signatures_and_hooks_is_not_run(
+    small: SmallGit, attack: tuple[str, Path]
+) -> None:
+    program, shown = attack
+    for key in ("diff.external", "diff.evil.textconv", "diff.evil.command", "gpg.program", "core.pager"):
+        small.git("config", key, program)
+    small.git("config", "log.showSignature", "true")
+    small.git("config", "protocol.ext.allow", "always")
+    head, _, message = small.git("cat-file", "commit", "b").partition("\n\n")
+    armour = " -----BEGIN PGP SIGNATURE-----\n \n x\n -----END PGP SIGNATURE-----"
+    signed = small.git(
+        "hash-object", "-t", "commit", "-w", "--stdin", stdin=f"{head}\ngpgsig{armour}\n\n{message}"
+    ).strip()
+    (small.path / ".git" / "info" / "attributes").write_text("*.c diff=evil\n")
+    hooks = small.path / ".git" / "hooks"
+    hooks.mkdir(exist_ok=True)
+    (hooks / "post-index-change").symlink_to(program)
+    assert touched_functions(small.path, small.ids["c"]) == frozenset()
+    source = GitSource(small.path)
+    source.info(small.ids["c"], describe=True)
+    source.info(signed)
+    source.graph(small.ids["a"], small.ids["c"])
+    Repository(small.path).run("update-index", "--refresh")
+    with pytest.raises(InfrastructureError, match="git cannot read"):
+        Repository(small.path).run("ls-remote", f"ext::{program} x")
+    assert not shown.exists()
+
+
+def test_a_repository_of_another_user_is_read(small: SmallGit) -> None:
+    try:
+        subprocess.run(["chown", "-R", "12345:12345", str(small.path)], check=True, capture_output=True)
+    except subprocess.CalledProcessError:
+        pytest.skip("only root can give files away")
+    assert GitSource(small.path / "kernel").resolve("b") == small.ids["b"]
+
+
+# --- the environment ----------------------------------------------------------------------------------------
+
+
+def test_variables_that_lead_elsewhere_are_removed(
+    small: SmallGit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = SmallGit(tmp_path / "other").make("z\n")
+    for name, value in {
+        "GIT_DIR": other.path / ".git",
+        "GIT_WORK_TREE": other.path,
+        "GIT_INDEX_FILE": tmp_path / "index",
+        "GIT_OBJECT_DIRECTORY": other.path / ".git" / "objects",
+        "GIT_EXTERNAL_DIFF": "/bin/false",
+        "GIT_CONFIG_PARAMETERS": "'core.bare=true'",
+        "LC_ALL": "de_DE.UTF-8",
+    }.items():
+        monkeypatch.setenv(name, str(value))
+    found = find_repository(small.path)
+    assert (found.top, found.bare) == (small.path, False)
+    repository = Repository(small.path)
+    assert repository.run("log", "-1", "--format=%s").output == "change c\n"
+    assert repository.count_uncommitted() == 0
+    words = repository.run("var", "GIT_EDITOR", env={"GIT_EDITOR": "added"}).output
+    assert words == "added\n"
+
+
+# --- where a repository is ----------------------------------------------------------------------------------
+
+
+def test_a_repository_is_found_from_any_folder_of_it(small: SmallGit, tmp_path: Path) -> None:
+    small.git("worktree", "add", "--quiet", "--detach", str(tmp_path / "linked"), "b")
+    small.git("clone", "--quiet", "--bare", str(small.path), str(tmp_path / "bare.git"))
+    git_folder = small.path / ".git"
+    found = {
+        path: find_repository(path)
+        for path in (small.path, small.path / "kernel", small.path / "kernel" / "fork.c", git_folder)
+    }
+    assert {(f.top, f.common, f.bare) for f in found.values()} == {(small.path, git_folder, False)}
+    linked, bare = find_repository(tmp_path / "linked"), find_repository(tmp_path / "bare.git")
+    assert (linked.top, linked.common, linked.bare) == (tmp_path / "linked", git_folder, False)
+    assert (bare.top, bare.bare) == (tmp_path / "bare.git", True)
+    assert Repository(small.path / "kernel").objects() == git_folder / "objects"
+
+
+def test_no_folder_and_no_repository_are_wrong_requests(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="there is no folder"):
+        find_repository(tmp_path / "nowhere")
+    with pytest.raises(RequestError, match="is not in a git repository") as error:
+        find_repository(tmp_path)
+    assert "fatal: not a git repository" in error.value.details
