@@ -1,7 +1,7 @@
-"""Deadlines for guests on a busy host.
+"""Deadlines for guests on an overloaded host.
 
-An emulated guest on the instruction clock keeps one CPU of the host busy whatever it does. If it got little
-of one, its silence says that the host is busy, and nothing about the kernel: it is waited for, within reason.
+An emulated guest on the instruction clock uses one CPU of the host whatever it does. Little CPU time means
+that the host is overloaded, and nothing about the kernel: the deadline is extended, up to a limit.
 """
 
 from __future__ import annotations
@@ -11,32 +11,38 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 CpuTime = Callable[[], float | None]
-"""Seconds of this host's CPUs that a guest has had so far; None where that is no measure or not known."""
+"""Returns the CPU seconds of this host that a guest has used; None where that is no measure, or unknown."""
 
-_SHARE = 1 / 3
-"""Of the time that is allowed, which a guest must have had as CPU time before it is judged. A boot takes 3 to
-13 CPU seconds, a run 2 to 5; 180 s and 120 s were not enough for that on two CPUs with loads of 12 and 30."""
+_REQUIRED_CPU_SHARE = 1 / 3
+"""Part of the timeout that a guest must have had as CPU time before the deadline expires.
 
-_MORE = 3
-"""So many times the allowed time is added at most."""
+A boot takes 3 to 13 CPU seconds, a run 2 to 5. Timeouts of 180 s and 120 s were not
+enough for that on two CPUs with loads of 12 and 30.
+"""
+
+_MAX_EXTENSION = 3
+"""In timeouts: a guest that never gets its CPU time is given up after four times the timeout."""
 
 
 @dataclass(slots=True)
 class CpuDeadline:
-    """A deadline `timeout` seconds from `started` (monotonic; default: now), longer for a starved guest."""
+    """A deadline `timeout` seconds after `started` (monotonic; default: now), or later.
+
+    cpu_time: of the guest; see `CpuTime`.
+    """
 
     timeout: float
     cpu_time: CpuTime
     started: float = field(default_factory=time.monotonic)
-    _before: float = 0.0
+    _used_before: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
-        self._before = self.cpu_time() or 0.0
+        self._used_before = self.cpu_time() or 0.0
 
     def expired(self) -> bool:
-        """Say whether the time is up."""
-        gone = time.monotonic() - self.started
-        if gone < self.timeout or gone > (1 + _MORE) * self.timeout:
-            return gone >= self.timeout
-        worked = self.cpu_time()
-        return worked is None or worked - self._before >= _SHARE * self.timeout
+        """Return whether the time is up."""
+        elapsed = time.monotonic() - self.started
+        if elapsed < self.timeout or elapsed > (1 + _MAX_EXTENSION) * self.timeout:
+            return elapsed >= self.timeout
+        used = self.cpu_time()
+        return used is None or used - self._used_before >= _REQUIRED_CPU_SHARE * self.timeout

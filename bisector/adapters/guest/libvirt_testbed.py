@@ -39,7 +39,7 @@ from bisector.adapters.guest.guest_session import GuestSession, destroying_on_fa
 from bisector.adapters.guest.initramfs import checksum, first_process, initramfs
 from bisector.adapters.guest.kvm_probe import KvmProbe
 from bisector.adapters.guest.libvirt_connection import Domain, Hypervisor, PortTaken
-from bisector.adapters.guest.liveness import LOOPBACK, Liveness, fresh_console, wait_for_ssh
+from bisector.adapters.guest.liveness import LOOPBACK, Liveness, new_console, wait_for_ssh
 from bisector.adapters.guest.module_initramfs import module_initramfs
 from bisector.adapters.guest.rootfs import GuestImage, GuestImages
 from bisector.adapters.system.architectures import Machine, machine_for
@@ -131,7 +131,7 @@ class LibvirtTestbed:
         )
 
     def _boot_disk(self, one: _Boot, image: GuestImage, held: contextlib.ExitStack) -> tuple[Session, Domain]:
-        console = fresh_console(one.folder)
+        console = new_console(one.folder)
         archive: Path | None = None
         if one.kernel.modules is not None and one.kernel.load:
             archive = one.folder / "initramfs"
@@ -139,7 +139,7 @@ class LibvirtTestbed:
             write_file(archive, data)
             held.callback(archive.unlink, missing_ok=True)
         domain, port = self._start_disk(one, image, console, archive)
-        liveness = Liveness(console, domain, spins=self._ticks is not None)
+        liveness = Liveness(console, domain, always_busy=self._ticks is not None)
         deployment: Deployment | None = None
         with destroying_on_failure(
             liveness, domain, lambda: deployment.cancel() if deployment is not None else None
@@ -169,7 +169,7 @@ class LibvirtTestbed:
         return _with_image(session, image.checksum), domain
 
     def _boot_serial(self, one: _Boot, held: contextlib.ExitStack) -> tuple[Session, Domain]:
-        console = fresh_console(one.folder)
+        console = new_console(one.folder)
         init = first_process(self._cache, one.machine)
         data = initramfs(
             init, one.job, self._spec.workdir, unasked=self._ticks is not None, machine=one.machine
@@ -181,7 +181,7 @@ class LibvirtTestbed:
         held.callback(fifos.close)
         userspace = OnSerial(archive, fifos.path)
         domain = self._launch(one, userspace, console)
-        liveness = Liveness(console, domain, spins=self._ticks is not None)
+        liveness = Liveness(console, domain, always_busy=self._ticks is not None)
         with destroying_on_failure(liveness, domain, fifos.close):
             timeout = self._spec.variables.boot_timeout
             session = serial.open_session(

@@ -9,10 +9,10 @@ from typing import cast
 import pytest
 
 from bisector.adapters.agent.cpu_deadline import CpuDeadline
-from bisector.adapters.guest.libvirt_connection import Domain
-from bisector.adapters.guest.liveness import Liveness, wait_for_agent
+from bisector.adapters.guest.libvirt_connection import Domain, End
+from bisector.adapters.guest.liveness import Liveness, new_console, wait_for_agent
 from bisector.adapters.system.channel import LineSilent
-from bisector.errors import BootFailed
+from bisector.errors import BootFailed, TestbedLost
 
 
 class Guest:
@@ -51,7 +51,7 @@ class Silence:
 def _wait(
     tmp_path: Path, share: float | None, *, spins: bool = True, timeout: float = 0.1, after: int = 20
 ) -> str:
-    liveness = Liveness(tmp_path / "console.log", cast("Domain", Guest(share)), spins=spins)
+    liveness = Liveness(tmp_path / "console.log", cast("Domain", Guest(share)), always_busy=spins)
     return wait_for_agent(liveness, Silence(after), CpuDeadline(timeout, liveness.cpu_time))
 
 
@@ -89,3 +89,79 @@ def test_an_init_that_gives_up_says_more_than_its_restart(tmp_path: Path) -> Non
     (tmp_path / "console.log").write_text("perfbisect: not ready: x\nKernel panic - not syncing: late\n")
     with pytest.raises(BootFailed, match="kernel panic: late"):
         _wait(tmp_path, 0.0)
+
+
+class Ended:
+    """A domain that has ended, one way or the other."""
+
+    def __init__(self, how: End | None) -> None:
+        self.how, self.asked = how, 0
+
+    def ended(self) -> End | None:
+        self.asked += 1
+        return self.how
+
+
+def liveness(tmp_path: Path, how: End | None, console: str = "") -> tuple[Liveness, Ended]:
+    (tmp_path / "console.log").write_text(console)
+    domain = Ended(how)
+    return Liveness(tmp_path / "console.log", domain), domain  # type: ignore[arg-type]
+
+
+def test_a_guest_that_runs_is_not_lost(tmp_path: Path) -> None:
+    assert liveness(tmp_path, None)[0].lost() is None
+
+
+def test_a_reset_without_a_word_is_the_kernels(tmp_path: Path) -> None:
+    lost = liveness(tmp_path, "shutdown", "[0.1] decompressing\n")[0].lost()
+    assert isinstance(lost, BootFailed)
+    assert "reset the guest without a word" in lost.message
+    assert lost.details == "[0.1] decompressing"
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ("destroyed", "was destroyed from outside"),
+        ("crashed", "its QEMU was killed"),
+        ("failed", "its QEMU died"),
+        ("lost", "its QEMU is gone"),
+    ],
+)
+def test_any_other_end_is_the_testbeds(tmp_path: Path, how: End, words: str) -> None:
+    lost = liveness(tmp_path, how)[0].lost()
+    assert isinstance(lost, TestbedLost)
+    assert words in lost.message
+
+
+@pytest.mark.parametrize("how", ["shutdown", "destroyed", "crashed", "failed", "lost"])
+def test_a_guest_that_ended_behind_a_panic_was_not_taken_away(tmp_path: Path, how: End) -> None:
+    one, _ = liveness(tmp_path, how, "Kernel panic - not syncing: x\n")
+    assert one.lost() is None
+    assert (one.crashed() or "").startswith("kernel panic: x\n")
+
+
+def test_qemu_is_looked_for_once_a_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, domain = liveness(tmp_path, None)
+    assert [one.lost(), one.lost()] == [None, None]
+    assert domain.asked == 1
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + 1.1)
+    domain.how = "crashed"
+    assert isinstance(one.lost(), TestbedLost)
+
+
+def test_a_boot_whose_guest_was_taken_away_is_no_failure_of_the_kernel(tmp_path: Path) -> None:
+    one, _ = liveness(tmp_path, "crashed", "[0.1] booting\n")
+    with pytest.raises(TestbedLost):
+        wait_for_agent(one, Silence(1000), CpuDeadline(60.0, lambda: None))
+
+
+def test_the_console_of_an_earlier_try_is_kept(tmp_path: Path) -> None:
+    for number in range(3):
+        console = new_console(tmp_path / "boot")
+        assert console.read_text() == ""
+        console.write_text(str(number))
+    names = sorted(path.name for path in console.parent.iterdir())
+    assert names == ["console.log", "console.log.1", "console.log.2"]
+    assert (console.parent / "console.log.1").read_text() == "0"
