@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def accept(settings: Settings, request: Request) -> tuple[Accepted, CommitGraph]:
     """Resolve everything in a request, or refuse it: RequestError, and nothing was changed."""
     from bisector.adapters.agent.payload import checksum
-    from bisector.adapters.guest.rootfs import check_packages
+    from bisector.adapters.guest.debian_packages import check_packages
     from bisector.schemas.kernel.recipe import load_recipe, with_fragments
 
     workload = workload_of(request)

@@ -96,7 +96,7 @@ def read_samples(workload: Workload) -> Iterator[tuple[Path, dict[str, float] | 
 
 
 def _where(workload: Workload) -> Iterator[Finding]:
-    from bisector.adapters.guest.rootfs import check_packages
+    from bisector.adapters.guest.debian_packages import check_packages
 
     manifest = workload.manifest
     packages = ", ".join(manifest.packages())

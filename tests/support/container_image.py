@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from bisector.adapters.guest.rootfs import bootstrap
+from bisector.adapters.guest.debian_packages import bootstrap
 
 NAME = "localhost/perfbisect-tests-gcc-11"
 """Kept from one run of the tests to the next: it takes a minute or two to make."""

@@ -12,11 +12,10 @@ import tarfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bisector.adapters.guest.initramfs import Entry, compiled, cpio, folder
+from bisector.adapters.guest.cpio import Entry, cpio, file, folder
+from bisector.adapters.guest.static_program import compile_static
 from bisector.adapters.system.architectures import Machine
 from bisector.errors import InfrastructureError
-
-_SOURCE = Path(__file__).parent / "files" / "module_init.c"
 
 _LIST = "perfbisect.modules"
 """What the first process loads, in this order; see its source."""
@@ -44,9 +43,9 @@ def module_initramfs(modules: Path, load: Sequence[str], cache: Path, machine: M
         [
             *(folder(name) for name in ("dev", "proc", "root", *sorted(parents))),
             Entry("dev/console", stat.S_IFCHR | 0o600, device=(5, 1)),
-            Entry("init", stat.S_IFREG | 0o755, compiled(_SOURCE, "module-init", cache, machine)),
-            Entry(_LIST, stat.S_IFREG | 0o644, "".join(f"/{path}\n" for path in paths).encode()),
-            *(Entry(path, stat.S_IFREG | 0o644, data[path]) for path in paths),
+            file("init", compile_static("module_init.c", cache, machine), executable=True),
+            file(_LIST, "".join(f"/{path}\n" for path in paths).encode()),
+            *(file(path, data[path]) for path in paths),
         ]
     )
 

@@ -10,34 +10,24 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bisector.adapters.guest.debian_packages import PACKAGES, bootstrap
+from bisector.adapters.guest.static_program import SOURCES, compile_static
 from bisector.adapters.system.architectures import X86_64
 from bisector.adapters.system.command import run_command
 from bisector.adapters.system.files import exclusive_lock, write_file
 from bisector.adapters.system.ssh_endpoint import SSHHost
-from bisector.errors import InfrastructureError, RequestError
+from bisector.errors import InfrastructureError
 from bisector.ports import Progress
 
-PACKAGES = ("openssh-server", "python3", "iproute2", "procps")
-"""In every guest beside the essential packages: a way in, Ansible's interpreter, tools for workloads."""
-
-_INGREDIENTS = Path(__file__).parent / "files"
 _FILES = ("customize.sh", "init.c", "sshd_config")
 _LAYOUT = 1
 """Raised when the way of building changes, so that images of the old way are not taken for new ones."""
-
-_BUILD_SECONDS = 1800.0
-"""Downloads 40 MB and configures 150 packages: 30 s on an idle machine, minutes on a busy one."""
-
-_UPDATE_SECONDS = 300.0
-
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +53,7 @@ class GuestImages:
     """
 
     def __init__(self, cache: Path, packages: Sequence[str] = ()) -> None:
-        self._folder = cache / "images"
+        self._cache, self._folder = cache, cache / "images"
         self._packages = (*PACKAGES, *sorted(set(packages) - set(PACKAGES)))
 
     def present(self) -> GuestImage | None:
@@ -110,9 +100,9 @@ class GuestImages:
             files = work / "files"
             files.mkdir()
             _keys(files)
-            shutil.copy(_INGREDIENTS / "sshd_config", files)
-            source, program = str(_INGREDIENTS / "init.c"), str(files / "init")
-            run_command([*X86_64.compiler(), "-Os", "-Wall", "-o", program, source], timeout=120.0)
+            shutil.copy(SOURCES / "sshd_config", files)
+            (files / "init").write_bytes(compile_static("init.c", self._cache, X86_64))
+            (files / "init").chmod(0o755)
             disk = work / "root.ext2"
             disk.touch()
             _debootstrap(work, files, disk, self._packages)
@@ -137,107 +127,9 @@ class GuestImages:
 
 def _debootstrap(work: Path, files: Path, disk: Path, packages: Sequence[str]) -> None:
     customize = " ".join(
-        f"'{part}'" for part in (str(_INGREDIENTS / "customize.sh"), "ROOT", str(files), str(disk))
+        f"'{part}'" for part in (str(SOURCES / "customize.sh"), "ROOT", str(files), str(disk))
     ).replace("'ROOT'", '"$1"')
     bootstrap(work, packages, Path("/dev/null"), "--format=null", f"--customize-hook=sh {customize}")
-
-
-def bootstrap(work: Path, packages: Sequence[str], target: Path, *options: str) -> None:
-    """Make a small Debian with these packages of this machine's own archives. options: of mmdebstrap.
-
-    work: a folder for what apt is told. Raises InfrastructureError.
-    """
-    listed = _lists()
-    if not listed.strip():  # a fresh machine or container has no lists yet
-        run_command(["apt-get", "update"], timeout=_UPDATE_SECONDS)
-        listed = _lists()
-    suite, sources = apt_sources(listed)
-    (work / "sources.list").write_text("".join(f"{line}\n" for line in sources), encoding="utf-8")
-    (work / "apt.conf").write_text(
-        apt_options(run_command(["apt-config", "dump", "Acquire"]).output), encoding="utf-8"
-    )
-    run_command(
-        [
-            "mmdebstrap",
-            "--mode=root",
-            "--variant=essential",
-            f"--include={','.join(packages)}",
-            "--aptopt=Apt::Install-Recommends false",
-            f"--aptopt={work / 'apt.conf'}",
-            *(f"--dpkgopt=path-exclude=/usr/share/{part}/*" for part in ("man", "doc", "info", "locale")),
-            *options,
-            suite,
-            str(target),
-            str(work / "sources.list"),
-        ],
-        timeout=_BUILD_SECONDS,
-    )
-
-
-def check_packages(packages: Sequence[str]) -> None:
-    """Raise RequestError for packages that no archive of this machine has; where apt knows nothing, never.
-
-    Without lists it still knows what is installed, so that alone says nothing of the rest.
-    """
-    if not packages or shutil.which("apt-cache") is None or not _lists().strip():
-        return
-    known = set(_KNOWN.findall(run_command(["apt-cache", "policy", *packages, *PACKAGES]).output))
-    missing = [name for name in packages if name not in known]
-    if missing and known & set(PACKAGES):
-        raise RequestError(
-            f"no archive of this machine has the package '{missing[0]}', which a guest would need",
-            details=f"missing: {', '.join(missing)}; required: {', '.join(packages)}",
-            cure="mend 'requires: packages' in the workload's manifest, or run 'apt-get update'",
-        )
-
-
-_KNOWN = re.compile(r"^(\S+):\n(?:  .*\n)??  Candidate: (?!\(none\))", re.MULTILINE)
-"""In what 'apt-cache policy' prints: a name, and a version that can be installed."""
-
-_TARGET = "$(ORIGIN)|$(SUITE)|$(CODENAME)|$(REPO_URI)|$(COMPONENT)|$(SIGNED_BY)"
-
-
-def _lists() -> str:
-    """Return apt's own list of the indexes that it has, a line each as `_TARGET` says."""
-    return run_command(["apt-get", "indextargets", "--format", _TARGET, "Created-By: Packages"]).output
-
-
-def apt_sources(targets: str) -> tuple[str, Sequence[str]]:
-    """Return (suite, lines for sources.list) from apt's own list of indexes, written as `_TARGET` says.
-
-    Only the distribution's own archives are taken (origin Debian or Ubuntu, no backports): what else this
-    machine has is nothing that a guest needs. Raises InfrastructureError when there is none.
-    """
-    suites: dict[str, None] = {}
-    found: dict[tuple[str, str, str], dict[str, None]] = {}
-    for line in targets.splitlines():
-        origin, _, codename, uri, component, signed = (*line.split("|"), "", "", "", "", "", "")[:6]
-        if origin not in ("Debian", "Ubuntu") or "backports" in codename:
-            continue
-        options = f"[signed-by={signed}] " if signed.startswith("/") else ""
-        suites[codename] = None
-        found.setdefault((options, uri, codename), {})[component] = None
-    if not found:
-        raise InfrastructureError(
-            "apt knows no archive of Debian or Ubuntu to build the guest image from",
-            details=targets[:500],
-            cure="run 'apt-get update', and look at /etc/apt/sources.list and sources.list.d",
-        )
-    base = min(suites, key=len)  # 'bookworm' rather than 'bookworm-security'
-    lines = [
-        f"deb {options}{uri} {codename} {' '.join(parts)}"
-        for (options, uri, codename), parts in found.items()
-    ]
-    return base, lines
-
-
-def apt_options(dump: str) -> str:
-    """Return those lines of `apt-config dump Acquire` that say how this machine reaches its archives."""
-    wanted = ("Acquire::http", "Acquire::https", "Acquire::ftp", "Acquire::Retries", "Acquire::Force")
-    lines = [
-        line for line in dump.splitlines() if line.startswith(wanted) and not line.rstrip().endswith('"";')
-    ]
-    return "".join(f"{line}\n" for line in lines) or "# nothing special\n"
 
 
 def _keys(folder: Path) -> None:
@@ -249,7 +141,7 @@ def _key(packages: Sequence[str]) -> str:
     """Return the name of the folder that holds what these ingredients give."""
     digest = hashlib.sha256(f"{_LAYOUT} {' '.join(packages)}".encode())
     for name in _FILES:
-        digest.update((_INGREDIENTS / name).read_bytes())
+        digest.update((SOURCES / name).read_bytes())
     return digest.hexdigest()[:16]
 
 
@@ -257,14 +149,11 @@ def _load(folder: Path) -> GuestImage | None:
     try:
         about = json.loads((folder / "image.json").read_text(encoding="utf-8"))
         image = GuestImage(folder / "root.ext2", folder / "client_key", about["host_key"], about["checksum"])
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError):
         return None
     return image if image.disk.is_file() and image.key.is_file() else None
 
 
 def _checksum(path: Path) -> str:
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters.guest.bzimage import Identity, identity
-from bisector.adapters.guest.initramfs import Entry, cpio, initramfs
+from bisector.adapters.guest.initramfs import initramfs
 from bisector.adapters.system.architectures import ARM64
 from bisector.ports import Job, MetricSpec
 
@@ -78,13 +77,6 @@ def test_the_agents_port_is_the_machines_terminal_under_the_name_that_the_first_
     assert "4,  64" in listed.stdout.decode()
 
 
-def test_every_entry_starts_at_a_multiple_of_four() -> None:
-    for size in range(9):
-        archive = cpio([Entry("x" * (size + 1), 0o100644, b"d" * size), Entry("y", 0o100644)])
-        second = archive.index(b"070701", 6)
-        assert len(archive) % 4 == second % 4 == 0
-
-
 def test_the_agent_is_told_the_whole_job(tmp_path: Path) -> None:
     job = _job(tmp_path)
     texts = _texts(initramfs(b"", job, "/work/perfbisect", unasked=True))
@@ -103,16 +95,3 @@ def test_the_same_job_gives_the_same_bytes(tmp_path: Path) -> None:
     shutil.copytree(job.payload, tmp_path / "copy")
     again = replace(job, payload=tmp_path / "copy")
     assert initramfs(b"x", job, "/w", unasked=True) == initramfs(b"x", again, "/w", unasked=True)
-
-
-def test_an_image_says_who_it_is(tmp_path: Path) -> None:
-    image = tmp_path / "bzImage"
-    head = bytearray(0x1000)
-    head[0x202:0x206] = b"HdrS"
-    head[0x20E:0x210] = (0x400).to_bytes(2, "little")
-    text = b"2.6.18-rc1 (me@here (really)) #1 SMP Thu Jan 1 00:00:00 UTC 2009\0"
-    head[0x600 : 0x600 + len(text)] = text
-    image.write_bytes(head)
-    assert identity(image) == Identity("2.6.18-rc1", "#1 SMP Thu Jan 1 00:00:00 UTC 2009")
-    image.write_bytes(b"\x7fELF" + bytes(0x1000))
-    assert identity(image) is None

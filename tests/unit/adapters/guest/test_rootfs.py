@@ -1,64 +1,69 @@
-"""Where the guest's packages come from: this machine's own archives, whatever else it has."""
+"""The guest image: found again by its ingredients, and never a half-made one."""
 
 from __future__ import annotations
 
+import json
+import os
+from pathlib import Path
+
 import pytest
 
-from bisector.adapters.guest.rootfs import PACKAGES, apt_options, apt_sources, check_packages
-from bisector.adapters.system.command import CompletedCommand
-from bisector.errors import InfrastructureError, RequestError
-
-TARGETS = """\
-Debian|oldstable|bookworm|http://archive.example/debian/|main|$(SIGNED_BY)
-Debian|oldstable|bookworm|http://archive.example/debian/|contrib|$(SIGNED_BY)
-Debian|oldstable-security|bookworm-security|http://archive.example/security/|main|/usr/share/keyrings/d.gpg
-Debian Backports|oldstable-backports|bookworm-backports|http://archive.example/debian/|main|
-Somebody|stable|stable|https://packages.example/|main|
-broken line
-"""
+from bisector.adapters.guest import rootfs
+from bisector.adapters.guest.rootfs import GuestImages
+from bisector.errors import InfrastructureError
 
 
-def test_only_the_distribution_is_taken() -> None:
-    suite, lines = apt_sources(TARGETS)
-    assert suite == "bookworm"
-    assert lines == [
-        "deb http://archive.example/debian/ bookworm main contrib",
-        "deb [signed-by=/usr/share/keyrings/d.gpg] http://archive.example/security/ bookworm-security main",
-    ]
+def place(cache: Path, packages: tuple[str, ...] = ()) -> Path:
+    """Return where the image with these packages is, with all that it has."""
+    folder = cache / "images" / rootfs._key((*rootfs.PACKAGES, *packages))  # type: ignore[attr-defined]
+    folder.mkdir(parents=True)
+    for name in ("root.ext2", "client_key"):
+        (folder / name).write_text(name)
+    (folder / "image.json").write_text(json.dumps({"host_key": "ssh-ed25519 AAAA", "checksum": "c" * 64}))
+    return folder
 
 
-def test_no_archive_is_said_with_its_cure() -> None:
-    with pytest.raises(InfrastructureError) as caught:
-        apt_sources("Somebody|stable|stable|https://packages.example/|main|\n")
-    assert "apt-get update" in caught.value.cure
+def test_an_image_is_found_by_its_set_of_packages(tmp_path: Path) -> None:
+    assert GuestImages(tmp_path).present() is None
+    folder = place(tmp_path, ("fio", "sysstat"))
+    assert GuestImages(tmp_path).present() is None
+    image = GuestImages(tmp_path, ("sysstat", "fio", "python3", "fio")).present()
+    assert image is not None
+    assert image.disk == folder / "root.ext2"
 
 
-def test_only_how_archives_are_reached_is_inherited() -> None:
-    dump = (
-        'Acquire "";\nAcquire::http "";\nAcquire::http::Proxy "http://proxy.example:3142";\n'
-        'Acquire::IndexTargets::deb::Packages::Optional "0";\nAcquire::Retries "3";\n'
-    )
-    assert apt_options(dump) == 'Acquire::http::Proxy "http://proxy.example:3142";\nAcquire::Retries "3";\n'
+@pytest.mark.parametrize("missing", ["root.ext2", "client_key", "image.json"])
+def test_half_an_image_is_none(tmp_path: Path, missing: str) -> None:
+    (place(tmp_path) / missing).unlink()
+    assert GuestImages(tmp_path).present() is None
 
 
-POLICY = "{}:\n  Installed: (none)\n  Candidate: {}\n  Version table:\n     1.0 500\n"
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"host_key": "x"}'])
+def test_an_image_without_its_facts_is_none(tmp_path: Path, text: str) -> None:
+    (place(tmp_path) / "image.json").write_text(text)
+    assert GuestImages(tmp_path).present() is None
 
 
-def test_a_package_that_no_archive_has_is_refused_early(monkeypatch: pytest.MonkeyPatch) -> None:
-    """apt-cache leaves out what it never heard of, and says (none) of what cannot be installed."""
-    known = "".join(POLICY.format(name, "1:2.0") for name in (*PACKAGES, "fio"))
-    answer = known + POLICY.format("gone", "(none)")
-    monkeypatch.setattr("bisector.adapters.guest.rootfs.shutil.which", lambda name: f"/usr/bin/{name}")
-    lists = TARGETS
+def test_other_ingredients_are_another_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place(tmp_path)
+    monkeypatch.setattr(rootfs, "_LAYOUT", rootfs._LAYOUT + 1)
+    assert GuestImages(tmp_path).present() is None
 
-    def run(command: list[str], **_: object) -> CompletedCommand:
-        return CompletedCommand(tuple(command), 0, answer if command[0] == "apt-cache" else lists)
 
-    monkeypatch.setattr("bisector.adapters.guest.rootfs.run_command", run)
-    check_packages(["fio"])
-    check_packages([])
-    for name in ("fioo", "gone"):
-        with pytest.raises(RequestError, match=f"has the package '{name}'"):
-            check_packages(["fio", name])
-    lists = ""  # a fresh machine: apt knows what is installed, and nothing else
-    check_packages(["fioo"])
+def test_only_root_builds_an_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rootfs.shutil, "which", lambda tool: f"/usr/bin/{tool}")  # type: ignore[attr-defined]
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(InfrastructureError, match="needs root, once"):
+        GuestImages(tmp_path).ensure(lambda _: None)
+    monkeypatch.setattr(rootfs.shutil, "which", lambda tool: None)  # type: ignore[attr-defined]
+    with pytest.raises(InfrastructureError, match="'mmdebstrap' is not installed"):
+        GuestImages(tmp_path).ensure(lambda _: None)
+
+
+def test_the_way_in_pins_the_host_key_of_the_image(tmp_path: Path) -> None:
+    place(tmp_path)
+    image = GuestImages(tmp_path).present()
+    assert image is not None
+    host = image.ssh_host("127.0.0.1", 2222, tmp_path)
+    assert host.known_hosts.read_text() == "[127.0.0.1]:2222 ssh-ed25519 AAAA\n"
+    assert (host.user, host.port) == ("root", 2222)

@@ -1,0 +1,118 @@
+"""Debian packages for guests: from wherever this machine's apt gets its own."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from bisector.adapters.system.command import run_command
+from bisector.errors import InfrastructureError, RequestError
+
+PACKAGES = ("openssh-server", "python3", "iproute2", "procps")
+"""In every guest beside the essential packages: a way in, Ansible's interpreter, tools for workloads."""
+
+_BUILD_SECONDS = 1800.0
+"""Downloads 40 MB and configures 150 packages: 30 s on an idle machine, minutes on a busy one."""
+
+_UPDATE_SECONDS = 300.0
+"""For apt-get update over a slow line: some 30 MB."""
+
+
+def bootstrap(work: Path, packages: Sequence[str], target: Path, *options: str) -> None:
+    """Make a small Debian with these packages of this machine's own archives. options: of mmdebstrap.
+
+    work: a folder for what apt is told. Raises InfrastructureError.
+    """
+    listed = _lists()
+    if not listed.strip():  # a fresh machine or container has no lists yet
+        run_command(["apt-get", "update"], timeout=_UPDATE_SECONDS)
+        listed = _lists()
+    suite, sources = apt_sources(listed)
+    (work / "sources.list").write_text("".join(f"{line}\n" for line in sources), encoding="utf-8")
+    (work / "apt.conf").write_text(
+        apt_options(run_command(["apt-config", "dump", "Acquire"]).output), encoding="utf-8"
+    )
+    run_command(
+        [
+            "mmdebstrap",
+            "--mode=root",
+            "--variant=essential",
+            f"--include={','.join(packages)}",
+            "--aptopt=Apt::Install-Recommends false",
+            f"--aptopt={work / 'apt.conf'}",
+            *(f"--dpkgopt=path-exclude=/usr/share/{part}/*" for part in ("man", "doc", "info", "locale")),
+            *options,
+            suite,
+            str(target),
+            str(work / "sources.list"),
+        ],
+        timeout=_BUILD_SECONDS,
+    )
+
+
+def check_packages(packages: Sequence[str]) -> None:
+    """Raise RequestError for packages that no archive of this machine has; where apt knows nothing, never.
+
+    Without lists it still knows what is installed, so that alone says nothing of the rest.
+    """
+    if not packages or shutil.which("apt-cache") is None or not _lists().strip():
+        return
+    known = set(_KNOWN.findall(run_command(["apt-cache", "policy", *packages, *PACKAGES]).output))
+    missing = [name for name in packages if name not in known]
+    if missing and known & set(PACKAGES):
+        raise RequestError(
+            f"no archive of this machine has the package '{missing[0]}', which a guest would need",
+            details=f"missing: {', '.join(missing)}; required: {', '.join(packages)}",
+            cure="mend 'requires: packages' in the workload's manifest, or run 'apt-get update'",
+        )
+
+
+_KNOWN = re.compile(r"^(\S+):\n(?:  .*\n)??  Candidate: (?!\(none\))", re.MULTILINE)
+"""In what 'apt-cache policy' prints: a name, and a version that can be installed."""
+
+_TARGET = "$(ORIGIN)|$(SUITE)|$(CODENAME)|$(REPO_URI)|$(COMPONENT)|$(SIGNED_BY)"
+
+
+def _lists() -> str:
+    """Return apt's own list of the indexes that it has, a line each as `_TARGET` says."""
+    return run_command(["apt-get", "indextargets", "--format", _TARGET, "Created-By: Packages"]).output
+
+
+def apt_sources(targets: str) -> tuple[str, Sequence[str]]:
+    """Return (suite, lines for sources.list) from apt's own list of indexes, written as `_TARGET` says.
+
+    Only the distribution's own archives are taken (origin Debian or Ubuntu, no backports): what else this
+    machine has is nothing that a guest needs. Raises InfrastructureError when there is none.
+    """
+    suites: dict[str, None] = {}
+    found: dict[tuple[str, str, str], dict[str, None]] = {}
+    for line in targets.splitlines():
+        origin, _, codename, uri, component, signed = (*line.split("|"), "", "", "", "", "", "")[:6]
+        if origin not in ("Debian", "Ubuntu") or "backports" in codename:
+            continue
+        options = f"[signed-by={signed}] " if signed.startswith("/") else ""
+        suites[codename] = None
+        found.setdefault((options, uri, codename), {})[component] = None
+    if not found:
+        raise InfrastructureError(
+            "apt knows no archive of Debian or Ubuntu to build the guest image from",
+            details=targets[:500],
+            cure="run 'apt-get update', and look at /etc/apt/sources.list and sources.list.d",
+        )
+    base = min(suites, key=len)  # 'bookworm' rather than 'bookworm-security'
+    lines = [
+        f"deb {options}{uri} {codename} {' '.join(parts)}"
+        for (options, uri, codename), parts in found.items()
+    ]
+    return base, lines
+
+
+def apt_options(dump: str) -> str:
+    """Return those lines of `apt-config dump Acquire` that say how this machine reaches its archives."""
+    wanted = ("Acquire::http", "Acquire::https", "Acquire::ftp", "Acquire::Retries", "Acquire::Force")
+    lines = [
+        line for line in dump.splitlines() if line.startswith(wanted) and not line.rstrip().endswith('"";')
+    ]
+    return "".join(f"{line}\n" for line in lines) or "# nothing special\n"
