@@ -272,8 +272,8 @@ def test_tick_profile_with_all_that_is_called(capsys: Capture) -> None:
 def test_profile_errors(capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for arguments, said in (
-        ((*TICK, "--flame", "x.svg"), "need call chains, which before and after have not"),
-        ((*TICK, "--least", "5"), "--least '5' must be a percentage"),
+        ((*TICK, "--flame", "x.svg"), "before and after: no call chains"),
+        ((*TICK, "--least", "5"), "--least: '5' has no unit"),
         (("-", "-"), "standard input can be read only once"),
         ((TICK[0], str(PUBLISHED / "jops-after.txt")), "no profile that is known"),
         ((*TICK, "--commit", "v6.2"), "not in a git repository"),

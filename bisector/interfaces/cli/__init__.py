@@ -24,13 +24,13 @@ __all__ = ["main", "run"]
 
 INTERRUPTED = 130
 WRONG_REQUEST = 1
-OUR_FAULT = 3
+DEFECT = 3
 
 
 def main() -> None:
     """Run the command of this process and end it with the command's code.
 
-    Told to end, or its terminal closed, it ends as after Ctrl-C: with what it has started ended, too.
+    SIGTERM and SIGHUP (a closed terminal) act as Ctrl-C: the processes that it has started are ended, too.
     """
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
@@ -42,7 +42,7 @@ def _interrupt(*_: object) -> NoReturn:
 
 
 def leave(code: int) -> NoReturn:
-    """End the process, also when a thread of the workflow engine waits for a database that has no room."""
+    """End the process, even while a thread of the workflow engine waits for a database on a full disk."""
     sys.stdout.flush()
     sys.stderr.flush()
     if any(not t.daemon and t is not threading.main_thread() for t in threading.enumerate()):
@@ -51,12 +51,12 @@ def leave(code: int) -> NoReturn:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Execute one command line and return its exit code; errors are told on stderr, never raised."""
+    """Execute one command line and return its exit code; errors are printed on stderr, never raised."""
     try:
         result = application()(
             args=list(arguments) or ["--help"], prog_name="perfbisect", standalone_mode=False
         )
-        if result == INTERRUPTED:  # the way in which Typer says that it caught Ctrl-C
+        if result == INTERRUPTED:  # Typer has caught Ctrl-C
             raise KeyboardInterrupt
     except PerfbisectError as error:
         if global_options().debug:
@@ -70,7 +70,7 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         output.print_error("interrupted", "", "")
         return INTERRUPTED
-    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+    except BrokenPipeError:  # the reader, such as `head`, has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
@@ -78,10 +78,10 @@ def run(arguments: Sequence[str]) -> int:
             raise
         output.print_error(
             f"perfbisect itself failed: {type(error).__name__}: {error}",
-            "This is a mistake in perfbisect, not in what you asked for.",
+            "This is a defect of perfbisect, not of your request.",
             "the same command with 'perfbisect --debug ...' shows where; please report that",
         )
-        return OUR_FAULT
+        return DEFECT
     return result if isinstance(result, int) else 0
 
 

@@ -63,7 +63,7 @@ def discard(
     """
     if (boot is None) == (testbed is None):
         raise RequestError(
-            "give either --boot or --testbed: whose samples to discard",
+            "give either --boot or --testbed: whose samples are discarded",
             cure="'perfbisect show' names every boot",
         )
     from bisector.app import bisections

@@ -1,6 +1,6 @@
 """The Typer application: global options, and the commands of the modules beside this one.
 
-Modules are imported when the application is made, so none of them imports anything slow at its top.
+Every command line imports all of these modules, so none of them imports anything slow at its top.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _set_global_options(
 
 
 def _keep_lists_in_help(app: typer.Typer) -> None:
-    """Mark lists and indented lines in help texts, which would be filled into one paragraph otherwise."""
+    """Keep the line breaks of lists and indented lines in all help texts. Click would join them otherwise."""
     for command in app.registered_commands:
         text = command.help or (command.callback.__doc__ if command.callback else "") or ""
         command.help = keep_lists(text)
@@ -118,6 +118,6 @@ def _keep_lists_in_help(app: typer.Typer) -> None:
 
 
 def keep_lists(text: str) -> str:
-    """Return help text whose lists and indented paragraphs Click leaves as they are."""
+    """Return a help text with lists and indented paragraphs marked (\\b), so that Click keeps their lines."""
     paragraphs = inspect.cleandoc(text).split("\n\n")
     return "\n\n".join(f"\b\n{part}" if part.startswith(("* ", "  ")) else part for part in paragraphs)

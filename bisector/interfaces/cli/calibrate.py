@@ -66,7 +66,7 @@ def command(
 
 
 def calibration_json(result: Calibration) -> dict[str, Any]:
-    """Return the calibration as JSON holds it; deviations, drift and effects relative to the level."""
+    """Return the calibration as JSON data; deviations, drift and effects are relative to the level."""
     smallest = [{"boots": b, "runs": k, "effect": effect} for b, k, effect in result.smallest]
     return {**dataclasses.asdict(result), "smallest": smallest}
 

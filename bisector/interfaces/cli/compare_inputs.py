@@ -1,4 +1,4 @@
-"""From the arguments of `perfbisect compare` to columns of samples: files, folders, stdin, stored builds."""
+"""Read the arguments of `perfbisect compare` as columns of samples: files, folders, stdin, commits."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 Column = list[SampleSet]
 
-_TOLD = 5
-"""Settings that are told one by one; 'perfbisect show' has them all."""
+_SETTINGS_NAMED = 5
+"""Settings of the machine that a note names, so that it stays two lines; 'perfbisect show' has them all."""
 
 _LABELLED = re.compile(r"(?P<label>[^=@/]+)(?:@(?P<testbed>[^=/]+))?=(?P<place>.+)")
 _STORED = re.compile(r"(?P<bisection>[a-z0-9][\w.-]*):(?P<rev>.+)")
 
 
 def read_columns(wanted: Sequence[str], bisection: str | None) -> tuple[list[Column], bool]:
-    """Return one column a kernel, and whether a kernel is compared with itself.
+    """Return one column for each kernel, and whether a kernel is compared with itself.
 
-    A place that is named twice is dealt into halves. Places with one label are one kernel: on other testbeds,
-    or in more boots. Raises RequestError.
+    The same place twice is one kernel, whose boots are divided into two halves. Places with the same label
+    are one kernel on several testbeds, or in more boots. Raises RequestError.
     """
     places = [_split(argument) for argument in wanted]
     if len(places) == 2 and places[0] == places[1]:
@@ -51,12 +51,12 @@ def read_columns(wanted: Sequence[str], bisection: str | None) -> tuple[list[Col
             one = replace(one, name=name, testbed=testbed if testbed is not None else one.testbed)
             _add(by_label.setdefault(name, []), one)
     found_columns = list(by_label.values())
-    _environment(found_columns)
+    _note_settings(found_columns)
     return [[with_ratios(s) for s in column] for column in found_columns], False
 
 
-def _environment(found: list[Column]) -> None:
-    """Note with each column in what its machine was set otherwise than the base's on the same testbed."""
+def _note_settings(found: list[Column]) -> None:
+    """Add a note to each column whose machine had other settings than the base's on the same testbed."""
     for column in found[1:]:
         for i, one in enumerate(column):
             base = next((s for s in found[0] if s.testbed == one.testbed), None)
@@ -65,9 +65,13 @@ def _environment(found: list[Column]) -> None:
             seen = kernel_differences.compare(KernelFacts(), KernelFacts(), base.facts, one.facts)
             changes = [*seen.settings, *seen.mitigations, *seen.sysctls]
             if changes:
-                told = "; ".join(f"{name}: {before} -> {after}" for name, before, after in changes[:_TOLD])
-                more = f"; and {len(changes) - _TOLD} more" if len(changes) > _TOLD else ""
-                note = f"its machine was set otherwise than {base.name}'s: {told}{more}"
+                named = "; ".join(
+                    f"{name}: {before} -> {after}" for name, before, after in changes[:_SETTINGS_NAMED]
+                )
+                more = (
+                    f"; and {len(changes) - _SETTINGS_NAMED} more" if len(changes) > _SETTINGS_NAMED else ""
+                )
+                note = f"its machine was set otherwise than {base.name}'s: {named}{more}"
                 column[i] = replace(one, notes=(*one.notes, note))
 
 
@@ -80,7 +84,7 @@ def parse_stored_commit(place: str) -> tuple[str, str] | None:
 def with_directions(found: list[Column], better: Mapping[str, Direction], unit: str) -> list[Column]:
     """Return the columns with the directions and unit that the command line gives; '' is for every metric."""
 
-    def told(name: str, series: Series) -> Series:
+    def with_direction(name: str, series: Series) -> Series:
         way = better.get(name, better.get("", series.better))
         return replace(series, better=way, unit=series.unit or unit)
 
@@ -88,7 +92,9 @@ def with_directions(found: list[Column], better: Mapping[str, Direction], unit: 
     for name in better:
         if name and name not in known:
             raise unknown_metric("--better", name, sorted(known))
-    return [[replace(s, series={n: told(n, x) for n, x in s.series.items()}) for s in c] for c in found]
+    return [
+        [replace(s, series={n: with_direction(n, x) for n, x in s.series.items()}) for s in c] for c in found
+    ]
 
 
 def unknown_metric(option: str, name: str, known: Iterable[str]) -> RequestError:
@@ -167,13 +173,13 @@ def _metrics(request: Mapping[str, Any], deciding: Metric) -> dict[str, Metric]:
         workload = load_workload(str(request.get("workload", "")))
         workload = workload.with_parameters(request.get("param") or {})
         found = {m.name: m.metric() for m in workload.manifest.expanded_metrics()}
-    except PerfbisectError:  # its folder is gone: the deciding metric is known all the same
+    except PerfbisectError:  # without the workload's folder the deciding metric is still known
         found = {}
     return {**found, deciding.name: deciding}
 
 
 def _add(column: Column, one: SampleSet) -> None:
-    """Add a set to its column; more boots of a testbed that is there already go behind its boots."""
+    """Add a set to its column. Where the column has the testbed already, the boots are appended to it."""
     for i, known in enumerate(column):
         if known.testbed == one.testbed:
             series = dict(known.series)

@@ -1,4 +1,4 @@
-"""`perfbisect doctor`: what is missing on this machine, and the command that mends it."""
+"""`perfbisect doctor`: what this machine lacks, and the commands that install it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from bisector.interfaces.cli import options, output
 if TYPE_CHECKING:
     from bisector.schemas.settings import Settings
 
-MISSING = 3
-"""Exit code where something that is needed is not there."""
+EXIT_MISSING = 3
+"""Exit code where a requirement that is not optional is missing."""
 
 
 def register(app: typer.Typer) -> None:
@@ -80,11 +80,11 @@ def doctor(
         elif not quiet:
             print("\nEverything is there.")
     if any(not c.optional for c in bad):
-        raise typer.Exit(MISSING)
+        raise typer.Exit(EXIT_MISSING)
 
 
 def _fix(settings: Settings) -> None:
-    """Do what can be done without installing anything; what fails is told by the checks that follow."""
+    """Do what needs no package to be installed. The checks that follow report what still fails."""
     from bisector.app import wiring
 
     try:

@@ -1,4 +1,4 @@
-"""`perfbisect kernel`: building one commit by hand, why it is built as it is, and what is kept of it."""
+"""`perfbisect kernel`: build one commit, explain how it is built, and manage the cache of kernels."""
 
 from __future__ import annotations
 
@@ -254,10 +254,10 @@ def _progress() -> Any:  # noqa: ANN401 - ports.Progress
     if not output.coloured(sys.stderr):
         return lambda text: None
 
-    def tell(text: str) -> None:
+    def show(text: str) -> None:
         print(f"\r\x1b[K{text[:100]}", end="", file=sys.stderr, flush=True)
 
-    return tell
+    return show
 
 
 def _data(kernel: Any) -> dict[str, Any]:  # noqa: ANN401 - ports.Kernel, which interfaces may not import

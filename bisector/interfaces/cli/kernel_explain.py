@@ -1,4 +1,4 @@
-"""What `perfbisect kernel explain` says: the rows of kernels/ that hold for a commit, and why."""
+"""The text and data of `perfbisect kernel explain`: the rows of kernels/ that cover a commit, and why."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ def options_text(rows: list[dict[str, Any]]) -> Iterator[str]:
         if row["why"] and row["why"] != reason:
             yield f"\n  # {row['why']}"
         reason = row["why"]
-        said = ""
+        note = ""
         if row["granted"] is not None:
-            said = "  granted" if row["granted"] else output.bad("  NOT GRANTED")
+            note = "  granted" if row["granted"] else output.bad("  NOT GRANTED")
             if not row["granted"] and not row["expected"]:
-                said = "  not there at this age"
+                note = "  not there at this age"
         elif not row["expected"]:
-            said = "  may be missing at this age"
+            note = "  may be missing at this age"
         older = row["names"][1:]
         names = f"  (once {', '.join(older)})" if older else ""
-        yield f"  {row['option']}  ({row['status']}, {row['fragment']}){names}{said}"
+        yield f"  {row['option']}  ({row['status']}, {row['fragment']}){names}{note}"
 
 
 def plan_data(plan: BuildPlan, edited: Mapping[str, bool]) -> dict[str, Any]:
@@ -77,12 +77,12 @@ def plan_data(plan: BuildPlan, edited: Mapping[str, bool]) -> dict[str, Any]:
 
 
 def plan_text(data: Mapping[str, Any]) -> Iterator[str]:
-    """Return the same in words."""
+    """Return the lines of `plan_data` for people."""
     toolchain = data["toolchain"]
-    says = f", {toolchain['origin']}" if toolchain["origin"] else ""
-    says += f", which says it is gcc {toolchain['pretends']}" if toolchain["pretends"] else ""
+    source = f", {toolchain['origin']}" if toolchain["origin"] else ""
+    source += f", which says it is gcc {toolchain['pretends']}" if toolchain["pretends"] else ""
     yield f"age        {data['age']}, by the Makefile of its tree"
-    yield f"toolchain  {toolchain['name']} ({toolchain['range']}): {toolchain['compiler']}{says}"
+    yield f"toolchain  {toolchain['name']} ({toolchain['range']}): {toolchain['compiler']}{source}"
     if toolchain["why"]:
         yield f"           because {toolchain['why']}"
     yield f"userspace  {data['userspace']}"
@@ -96,7 +96,7 @@ def plan_text(data: Mapping[str, Any]) -> Iterator[str]:
 
 
 def steps(plan: BuildPlan) -> list[str]:
-    """Return what a builder does, as commands; folders are the builder's."""
+    """Return the commands that a builder runs, in its own folders."""
     arch = plan.recipe.manifest.arch
     toolchain = plan.toolchain
     manifest = plan.recipe.manifest

@@ -71,7 +71,7 @@ def check(lab: options.Lab = None, as_json: options.Json = False) -> None:
         )
     else:
         for r in results:
-            said = output.good("answers") if r.ok else output.bad(r.wrong)
-            print(f"{r.name}: {said} ({duration(r.seconds)})")
+            answer = output.good("answers") if r.ok else output.bad(r.wrong)
+            print(f"{r.name}: {answer} ({duration(r.seconds)})")
     if not all(r.ok for r in results):
         raise typer.Exit(3)

@@ -1,9 +1,10 @@
-"""From the store and the repository to the material of a report."""
+"""Load a stored bisection as the material of a report."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence, Set
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bisector.errors import PerfbisectError, RequestError
@@ -40,7 +41,7 @@ def find_bisection(settings: Settings, wanted: str | None) -> Stored:
 
 
 def current_status(settings: Settings, stored: Stored) -> str:
-    """Return the status; one that was killed as it ran is 'interrupted', whatever it could still write."""
+    """Return the status; 'interrupted' for one that was running when its process was killed."""
     from bisector.app import bisections
 
     if stored.status == "running" and bisections.runner(settings.state_dir) != stored.id:
@@ -51,7 +52,7 @@ def current_status(settings: Settings, stored: Stored) -> str:
 def load_material(settings: Settings, identity: str | None, *, so_far: bool = False) -> Material:
     """Return all that a report of a bisection needs. Without the repository only the names are missing.
 
-    so_far: with what can be said before the end, which takes the planner seconds on a long history.
+    so_far: add the planner's interim conclusion, which takes it seconds on a long history.
     """
     from bisector.schemas.request import Accepted
 
@@ -96,7 +97,7 @@ def _so_far(
     accepted: Accepted,
     records: Sequence[tuple[int, Record]],
 ) -> Conclusion | None:
-    """Return what can be said before the end; None while nothing has been measured."""
+    """Return the planner's interim conclusion; None while nothing has been measured."""
     from bisector.model.state import fold
 
     goal = accepted.the_goal()
@@ -108,7 +109,7 @@ def _so_far(
 
 
 def commit_index(settings: Settings, material: Material, rev: str) -> int:
-    """Return which commit of the bisection a name means. Raises RequestError: unknown, or not part of it."""
+    """Return the index of a commit in the graph. Raises RequestError: unknown, or outside of the range."""
     matching = [i for i, sha in enumerate(material.graph.shas) if sha.startswith(rev)]
     if len(matching) == 1:
         return matching[0]
@@ -136,8 +137,8 @@ def _names(
     return {i: Commit(x.sha, x.subject, x.author, x.when, x.describe) for i, x in infos.items()}
 
 
-def _host(folder: Any, version: str) -> dict[str, str]:  # noqa: ANN401 - a Path
-    """What the engine kept about the machine when the bisection began, beside the version of perfbisect."""
-    kept = folder / "host.json"
-    about = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
+def _host(folder: Path, version: str) -> dict[str, str]:
+    """Return what was written about the machine when the bisection began, and the version of perfbisect."""
+    file = folder / "host.json"
+    about = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     return {"perfbisect": version, **{str(k): str(v) for k, v in about.items()}}

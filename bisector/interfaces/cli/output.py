@@ -1,4 +1,4 @@
-"""What every command prints with: colour only on a terminal, errors with their cure, JSON, plain tables."""
+"""How commands print: errors with their cure, JSON, tables; colour only on a terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _RED, _GREEN, _YELLOW, _BOLD, _RESET = "31", "32", "33", "1", "\x1b[0m"
 
 
 def coloured(stream: TextIO) -> bool:
-    """Return whether escape sequences may be written: a terminal, and nobody said NO_COLOR."""
+    """Return whether escape sequences may be written: on a terminal, unless NO_COLOR is set."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
@@ -41,7 +41,7 @@ def strong(text: str) -> str:
 
 
 def print_error(message: str, details: str, cure: str) -> None:
-    """Tell on stderr what happened, why, and what to do about it."""
+    """Print the three parts of an error on stderr."""
     lines = [f"{_paint('error:', _RED, sys.stderr)} {message}"]
     lines += [f"  {line}" for line in details.rstrip().splitlines()]
     if cure:
@@ -51,7 +51,7 @@ def print_error(message: str, details: str, cure: str) -> None:
 
 
 def print_note(text: str) -> None:
-    """Tell something beside the result, on stderr."""
+    """Print a text that is not part of the result, on stderr."""
     print(text, file=sys.stderr, flush=True)
 
 

@@ -64,7 +64,7 @@ def profile(
     from bisector.linux.profile import beside
     from bisector.report.profiles import json_profile, profile_table
 
-    share = _share(least)
+    share = _smallest_share(least)
     compare_inputs.refuse_two_inputs([a, b])
     sides = [_named(_read(place), label) for label, place in (_split(a), _split(b))]
     if sides[0].name == sides[1].name:
@@ -74,7 +74,7 @@ def profile(
             "one profile holds shares, the other one counts of calls",
             cure="give two recordings of one kind",
         )
-    touched = _touched(repo, commit) if commit is not None else frozenset[str]()
+    touched = _changed_functions(repo, commit) if commit is not None else frozenset[str]()
     found = beside(sides[0], sides[1], sorted(touched))
     if (tree or flame) and not (sides[0].stacks and sides[1].stacks):
         raise RequestError(
@@ -106,10 +106,10 @@ def _read(place: str) -> Profile:
     stored = None if place == "-" or Path(place).exists() else compare_inputs.parse_stored_commit(place)
     if stored is None:
         return read_profile(place)
-    return replace(read_profile(_watched(*stored)), name=stored[1])
+    return replace(read_profile(_recorded(*stored)), name=stored[1])
 
 
-def _watched(bisection: str, rev: str) -> str:
+def _recorded(bisection: str, rev: str) -> str:
     """Return the folder with what a monitor recorded of a commit. Raises RequestError if none did."""
     from bisector.interfaces.cli import load_report
     from bisector.report import monitor_results
@@ -134,14 +134,15 @@ def _comparable(a: Profile, b: Profile) -> bool:
     return bool(a.own and b.own) or bool(a.calls and b.calls)
 
 
-def _share(text: str) -> float:
+def _smallest_share(text: str) -> float:
+    """Return a share such as '0.1%' as a fraction. Raises RequestError."""
     value = compare_inputs.parse_percentage("--least", text)
     if not 0 <= value <= 1:
         raise RequestError(f"--least: '{text}' is not between 0% and 100%", cure="write for example '0.1%'")
     return value
 
 
-def _touched(repo: Path | None, commit: str) -> frozenset[str]:
+def _changed_functions(repo: Path | None, commit: str) -> frozenset[str]:
     """Return the functions that a commit changes; a note where it changes none."""
     from bisector.app.import_results import touched_functions
 

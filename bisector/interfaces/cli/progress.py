@@ -1,6 +1,6 @@
-"""What is done now and why, how far, how long still: a live line on a terminal, plain lines elsewhere.
+"""The progress of a bisection on stderr: one line that changes on a terminal, plain lines elsewhere.
 
-All of it goes to stderr, so that stdout holds the result alone.
+It shows the current action with its reason, the builds, boots and runs so far, and the expected time left.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -20,19 +20,20 @@ from bisector.report.phrases import cut, duration
 if TYPE_CHECKING:
     from bisector.engine.events import Event
 
-_NOTE_SECONDS = 15.0
-"""Between two notes of a long action where the output is not a terminal: a log, not a film."""
+_SECONDS_BETWEEN_NOTES = 15.0
+"""Least time between two notes of one action where stderr is not a terminal: four lines a minute in a log."""
 
-_NOW_WIDTH = 32
-"""Leaves room for the time in a terminal of 80 columns; what was done so far is cut first."""
+_ACTION_WIDTH = 32
+"""Columns of the current action. The commit's 12, this, and the times fit into a terminal of 80 columns."""
 
-_SILENT = 0.05
-"""Share of the expected work that is said to be left when the estimate is used up."""
+_SMALLEST_SHARE_LEFT = 0.05
+"""Share of the expected builds, boots or runs that still counts once all of them are done. Most searches need
+a few more than the mean, so the time left never falls to zero."""
 
 
 @dataclass(frozen=True)
 class ExpectedWork:
-    """What the search will probably take, from a simulation of it; seconds are guesses until measured."""
+    """What the search will probably take, from a simulation; seconds hold until it has measured its own."""
 
     builds: float
     boots: float
@@ -42,20 +43,33 @@ class ExpectedWork:
     run_seconds: float
 
 
-class _Line(Protocol):
-    """Where the live line is shown."""
+def seconds_left(expected: ExpectedWork, done: Sequence[int], means: Sequence[float]) -> float:
+    """Return the expected seconds left. done, means: number and mean seconds of builds, boots and runs."""
+    wanted = (expected.builds, expected.boots, expected.runs)
+    return sum(
+        max(all_of - so_far, _SMALLEST_SHARE_LEFT * all_of) * seconds
+        for all_of, so_far, seconds in zip(wanted, done, means, strict=True)
+    )
 
-    def update(self, text: str) -> None: ...
 
-    def above(self, text: str) -> None: ...
+class _Output(Protocol):
+    """Where progress is shown."""
 
-    def end(self) -> None: ...
+    def update(self, text: str) -> None:
+        """Replace the line that changes."""
+
+    def add_line(self, text: str) -> None:
+        """Print a line that stays."""
+
+    def end(self) -> None:
+        """Remove the line that changes."""
 
 
 @dataclass
-class _Tally:
-    """Seconds that each kind of action took so far."""
+class _Durations:
+    """How often one kind of action was done, and its seconds in all. expected: the mean until it was done."""
 
+    expected: float
     number: int = 0
     seconds: float = 0.0
 
@@ -63,8 +77,9 @@ class _Tally:
         self.number += 1
         self.seconds += seconds
 
-    def mean(self, guess: float) -> float:
-        return self.seconds / self.number if self.number else guess
+    @property
+    def mean(self) -> float:
+        return self.seconds / self.number if self.number else self.expected
 
 
 @dataclass
@@ -78,11 +93,16 @@ class ProgressDisplay:
     def __post_init__(self) -> None:
         self._started = time.monotonic()
         self._lock = threading.Lock()
-        self._noted = self._started
-        self._tallies = {"build": _Tally(), "boot": _Tally(), "run": _Tally()}
-        self._line: _Line = _Terminal() if self.terminal else _Plain(self._started)
+        self._last_note = self._started
+        e = self.expected
+        self._durations = {
+            "build": _Durations(e.build_seconds if e else 0.0),
+            "boot": _Durations(e.boot_seconds if e else 0.0),
+            "run": _Durations(e.run_seconds if e else 0.0),
+        }
+        self._output: _Output = _Terminal() if self.terminal else _Lines(self._started)
         self._totals = (0, 0, 0)
-        self._next: float | None = None
+        self._next_culprit: float | None = None  # when it is expected, by time.monotonic()
 
     def __enter__(self) -> ProgressDisplay:
         return self
@@ -90,7 +110,7 @@ class ProgressDisplay:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._line.end()
+        self._output.end()
 
     def __call__(self, event: Event) -> None:
         """Show one event."""
@@ -101,78 +121,68 @@ class ProgressDisplay:
         self._totals = (event.builds, event.boots, event.runs)
         now = time.monotonic()
         where = self.label(event.commit) if event.commit is not None else ""
-        if event.seconds is not None and event.kind in self._tallies:
-            self._tallies[event.kind].add(event.seconds)
+        if event.seconds is not None and event.kind in self._durations:
+            self._durations[event.kind].add(event.seconds)
         match event.kind:
             case "decision":
-                self._next = None if event.left is None else now + event.left
-                self._line.above(f"{where}: {event.text}{self._to_go()}")
+                self._next_culprit = None if event.left is None else now + event.left
+                self._output.add_line(f"{where}: {event.text}{self._time_left()}")
                 if event.reason:
-                    self._line.above(f"    because {event.reason}")
-                self._line.update(self._now(where, event.text))
+                    self._output.add_line(f"    because {event.reason}")
+                self._output.update(self._current(where, event.text))
             case "note":
-                self._line.update(self._now(where, event.text))
-                if not self.terminal and now - self._noted >= _NOTE_SECONDS:
-                    self._noted = now
-                    self._line.above(f"    {event.text}")
+                self._output.update(self._current(where, event.text))
+                if not self.terminal and now - self._last_note >= _SECONDS_BETWEEN_NOTES:
+                    self._last_note = now
+                    self._output.add_line(f"    {event.text}")
             case "trouble":
-                self._line.above(f"    trouble: {event.text}")
+                self._output.add_line(f"    trouble: {event.text}")
             case "done":
-                self._line.above(event.text)
+                self._output.add_line(event.text)
             case _:
                 took = f" ({duration(event.seconds)})" if event.seconds is not None else ""
-                self._line.above(f"    {event.text}{took}")
-                self._line.update(self._now(where, event.text))
+                self._output.add_line(f"    {event.text}{took}")
+                self._output.update(self._current(where, event.text))
 
-    def _now(self, where: str, text: str) -> str:
+    def _current(self, where: str, text: str) -> str:
         builds, boots, runs = self._totals
         done = f"{count(builds, 'build')}, {count(boots, 'boot')}, {count(runs, 'run')}"
         spent = duration(time.monotonic() - self._started)
-        return f"{where[:12]} {cut(text, _NOW_WIDTH)} | {spent}{self._to_go()}, {done}"
+        return f"{where[:12]} {cut(text, _ACTION_WIDTH)} | {spent}{self._time_left()}, {done}"
 
-    def _to_go(self) -> str:
-        """Return ', about 12 min to go': expected work that is not yet done, at the pace measured so far."""
+    def _time_left(self) -> str:
+        """Return ', about 12 min to go' from the expected work and the mean times measured so far."""
         if self.expected is None:
             return ""
-        e = self.expected
         builds, boots, _ = self._totals
-        if builds > e.builds and boots > e.boots:  # one culprit was expected, and there may be more
-            if self._next is None:
+        if builds > self.expected.builds and boots > self.expected.boots:
+            # The estimate is for one culprit, and there may be more.
+            if self._next_culprit is None:
                 return ", longer than expected"
-            return f", about {duration(max(self._next - time.monotonic(), 0.0))} to the next culprit"
-        parts = zip(
-            self._totals,
-            (e.builds, e.boots, e.runs),
-            (
-                self._tallies["build"].mean(e.build_seconds),
-                self._tallies["boot"].mean(e.boot_seconds),
-                self._tallies["run"].mean(e.run_seconds),
-            ),
-            strict=True,
-        )
-        left = sum(max(wanted - done, _SILENT * wanted) * seconds for done, wanted, seconds in parts)
-        return f", about {duration(left)} to go"
+            return f", about {duration(max(self._next_culprit - time.monotonic(), 0.0))} to the next culprit"
+        means = [self._durations[kind].mean for kind in ("build", "boot", "run")]
+        return f", about {duration(seconds_left(self.expected, self._totals, means))} to go"
 
 
-class _Plain:
-    """Lines with the time since the start; the live line is not shown."""
+class _Lines:
+    """Lines with the time since the start. The line that changes is not shown."""
 
     def __init__(self, started: float) -> None:
         self._started = started
 
     def update(self, text: str) -> None:
-        """Do nothing: what is worth a line gets one through `above`."""
+        """Do nothing."""
 
-    def above(self, text: str) -> None:
+    def add_line(self, text: str) -> None:
         seconds = int(time.monotonic() - self._started)
         print(f"[{seconds // 60:3d}:{seconds % 60:02d}] {text}", file=sys.stderr, flush=True)
 
     def end(self) -> None:
-        """Nothing to take away."""
+        """Do nothing."""
 
 
 class _Terminal:
-    """A spinner with one line at the bottom; what has ended scrolls above it."""
+    """A spinner with one line at the bottom of the terminal; lines that stay scroll above it."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -186,7 +196,7 @@ class _Terminal:
 
         self._status.update(Text(cut(text, self._console.width - 3)))
 
-    def above(self, text: str) -> None:
+    def add_line(self, text: str) -> None:
         from rich.text import Text
 
         self._console.print(Text(text))

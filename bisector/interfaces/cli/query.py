@@ -1,4 +1,4 @@
-"""Looking at bisections: list, status, show, report, log. None of them changes anything."""
+"""Commands that show bisections and change nothing: list, status, show, report, log."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def command(
     ] = False,
 ) -> None:
     """Build the scenario, run it, print it. Raises RequestError for what cannot be simulated."""
-    from bisector import simulation as sim  # numpy and scipy: half a second that other commands need not pay
+    from bisector import simulation as sim  # importing numpy and scipy takes half a second
 
     if schema:
         print(json.dumps(sim.Report.model_json_schema(mode="serialization"), indent=2))
@@ -144,7 +144,7 @@ def command(
         from bisector.app.real_history import real_graph
 
         graph = real_graph(repo, good, bad)
-    # the scenario without a lab knows the threshold, which is the default size of drift and fork offsets
+    # the threshold of the scenario is the default size of drift and of fork offsets
     limit = sim.Scenario(commits=commits, graph=graph, culprits=who, threshold=threshold).limit
     drift_kind, drift_size = _parse_drift(drift)
     lab = sim.LabModel(
@@ -214,7 +214,7 @@ def report_text(report: Report) -> str:
 
 
 def _within(report: Report) -> str:
-    """Say that there is a budget, where it may be what stopped the bisections."""
+    """Return a note where a budget may have stopped the bisections."""
     budget = report.scenario["budget"]
     limited = isinstance(budget, dict) and any(limit is not None for limit in budget.values())
     return "  (within the budget)" if limited and report.inconclusive else ""
@@ -247,17 +247,17 @@ def _parse_drift(text: str) -> tuple[DriftKind, float | None]:
 
 
 def _progress() -> Callable[[int, int], None]:
-    """Return a callback that tells on stderr how long it will take, once that is worth telling."""
-    started, told = time.monotonic(), [0.0]
+    """Return a callback that shows the expected time left on stderr, where a simulation takes seconds."""
+    started, shown_at = time.monotonic(), [0.0]
     terminal = sys.stderr.isatty()
 
-    def tell(done: int, of: int) -> None:
+    def show(done: int, of: int) -> None:
         spent = time.monotonic() - started
         if done == of:
-            if told[0] and terminal:
+            if shown_at[0] and terminal:
                 print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-        elif spent > _SECONDS_BEFORE_PROGRESS and (terminal or spent - told[0] > _SECONDS_BETWEEN_LINES):
-            told[0] = spent
+        elif spent > _SECONDS_BEFORE_PROGRESS and (terminal or spent - shown_at[0] > _SECONDS_BETWEEN_LINES):
+            shown_at[0] = spent
             line = f"simulated {done} of {of} trials, about {spent / done * (of - done):.0f} s to go"
             print(
                 f"\r\x1b[K{line}" if terminal else line,
@@ -266,4 +266,4 @@ def _progress() -> Callable[[int, int], None]:
                 flush=True,
             )
 
-    return tell
+    return show

@@ -1,4 +1,4 @@
-"""`perfbisect workload`: what can be measured, and measuring it without searching anything."""
+"""`perfbisect workload`: list, show, write and check workloads, and run one without a search."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 Folder = Annotated[Path | None, typer.Option("--workloads", help="Folder of workloads. [default: our own]")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
-_ON_A_LINE = 4
-"""Metrics of a run that a line of a terminal still holds; more are a list."""
+_METRICS_PER_LINE = 4
+"""Metrics of a run that fit into a line of 80 columns; a run with more is printed as a list."""
 
 
 def register(app: typer.Typer) -> None:
@@ -173,7 +173,7 @@ def run(
             if not as_json:
                 units = {metric.name: metric.unit for metric in workload.manifest.expanded_metrics()}
                 marks = [*(["warm-up"] if index < warmup else []), *result.flags]
-                print(_told(f"run {index}", result.values, units, marks))
+                print(_run_text(f"run {index}", result.values, units, marks))
     if keep is None:  # the raw files are gone with the temporary folder
         monitored = [dataclasses.replace(result, folder="") for result in monitored]
     if as_json:
@@ -184,15 +184,15 @@ def run(
         print("\n".join(monitor_results.lines(seen)))
 
 
-def _told(run: str, values: Mapping[str, float], units: Mapping[str, str], marks: Sequence[str]) -> str:
-    """Return what a run gave: on a line, or for a matrix of parameters a line for each metric."""
-    noted = f" ({', '.join(marks)})" if marks else ""
-    if len(values) <= _ON_A_LINE:
-        said = ", ".join(f"{key} {value:.6g} {units[key]}" for key, value in values.items())
-        return f"{run}: {said}{noted}"
+def _run_text(run: str, values: Mapping[str, float], units: Mapping[str, str], marks: Sequence[str]) -> str:
+    """Return the values of a run: on one line, or for a matrix of parameters one line for each metric."""
+    note = f" ({', '.join(marks)})" if marks else ""
+    if len(values) <= _METRICS_PER_LINE:
+        texts = ", ".join(f"{key} {value:.6g} {units[key]}" for key, value in values.items())
+        return f"{run}: {texts}{note}"
     width = max(map(len, values))
     lines = [f"  {key:<{width}} {value:>12.6g} {units[key]}" for key, value in values.items()]
-    return "\n".join([f"{run}:{noted}", *lines])
+    return "\n".join([f"{run}:{note}", *lines])
 
 
 def new(
@@ -255,7 +255,7 @@ def check(
 
 
 def _deciding(workload: Workload) -> str:
-    """The metric that decides; where that depends on the clock, both."""
+    """Return the metric that decides, or one for each clock where they differ."""
     by_clock = {clock: workload.metric(None, clock) for clock in workload.manifest.clocks}
     if len({metric.name for metric in by_clock.values()}) == 1:
         metric = next(iter(by_clock.values()))
@@ -264,7 +264,7 @@ def _deciding(workload: Workload) -> str:
 
 
 def _matrix(workload: Workload) -> str:
-    """Say how often, and where it is decided, if each run executes several points."""
+    """Return the points of a parameter matrix and the deciding metric; empty without a matrix."""
     points = workload.manifest.points()
     if len(points) == 1:
         return ""
@@ -277,16 +277,16 @@ def _metric(metric: Any) -> str:  # noqa: ANN401 - MetricManifest; pydantic is i
     if len(metric.clocks) == 1:
         decides += f" under the clock '{metric.clocks[0]}'" if decides else f", only for '{metric.clocks[0]}'"
     ratio = f" ({metric.ratio})" if metric.ratio else ""
-    said = f"{metric.name}{ratio} in {metric.unit}, {metric.better} is better"
-    return f"{said}, threshold {metric.threshold}{decides}"
+    text = f"{metric.name}{ratio} in {metric.unit}, {metric.better} is better"
+    return f"{text}, threshold {metric.threshold}{decides}"
 
 
 def _requires(requires: Any) -> list[str]:  # noqa: ANN401 - Requirements; pydantic is imported late
-    said = [f"package {name}" for name in requires.packages]
-    said += [f"kernels with {name}" for name in requires.fragments]
-    said += [f"a block device of {requires.block_device}"] if requires.block_device else []
-    said += [f"cgroup {requires.cgroup}"] if requires.cgroup else []
-    return said + ([f"{requires.cpus} CPUs"] if requires.cpus > 1 else [])
+    found = [f"package {name}" for name in requires.packages]
+    found += [f"kernels with {name}" for name in requires.fragments]
+    found += [f"a block device of {requires.block_device}"] if requires.block_device else []
+    found += [f"cgroup {requires.cgroup}"] if requires.cgroup else []
+    return found + ([f"{requires.cpus} CPUs"] if requires.cpus > 1 else [])
 
 
 def _data(workload: Workload) -> dict[str, Any]:

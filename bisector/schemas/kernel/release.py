@@ -53,12 +53,12 @@ class Release:
 
 def release_of(makefile: str) -> Release | None:
     """Return the release that a tree's top Makefile names; None if it names none."""
-    said = dict(_MAKEFILE.findall(makefile))
-    numbers = [said.get(name, "") for name in ("VERSION", "PATCHLEVEL", "SUBLEVEL")]
+    values = dict(_MAKEFILE.findall(makefile))
+    numbers = [values.get(name, "") for name in ("VERSION", "PATCHLEVEL", "SUBLEVEL")]
     if not numbers[0].isdigit():
         return None
     major, minor, sub = (int(text) if text.isdigit() else 0 for text in numbers)
-    candidate = re.search(r"-rc(\d+)", said.get("EXTRAVERSION", ""))
+    candidate = re.search(r"-rc(\d+)", values.get("EXTRAVERSION", ""))
     return Release(major, minor, sub, int(candidate[1]) if candidate else _FINAL)
 
 

@@ -1,0 +1,109 @@
+"""The arguments of `perfbisect compare`: what is one kernel, what it is called, how percentages are read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bisector.errors import RequestError
+from bisector.interfaces.cli.compare_inputs import (
+    parse_percentage,
+    parse_stored_commit,
+    read_columns,
+    refuse_two_inputs,
+    unknown_metric,
+    with_directions,
+)
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, value in (("old.txt", 1.0), ("new.txt", 2.0), ("a/run.txt", 3.0), ("b/run.txt", 4.0)):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"{value}\n{value}\n\n{value}\n{value}\n")
+
+
+def names(*places: str) -> list[list[tuple[str, str]]]:
+    """Return (name, testbed) of each set of samples, column by column."""
+    return [[(one.name, one.testbed) for one in column] for column in read_columns(places, None)[0]]
+
+
+def boots(*places: str) -> list[int]:
+    """Return the boots of each column, of all its testbeds."""
+    columns, _ = read_columns(places, None)
+    return [sum(len(s.series["value"].boots) for s in column) for column in columns]
+
+
+def test_a_file_is_called_by_its_name_without_the_ending() -> None:
+    assert names("old.txt", "new.txt") == [[("old", "")], [("new", "")]]
+
+
+def test_files_of_one_name_are_called_by_their_path() -> None:
+    assert [column[0][0] for column in names("a/run.txt", "b/run.txt")] == ["a/run.txt", "b/run.txt"]
+
+
+def test_places_with_one_label_are_one_kernel_in_more_boots() -> None:
+    assert names("good=old.txt", "good=a/run.txt", "bad=new.txt") == [[("good", "")], [("bad", "")]]
+    assert boots("good=old.txt", "good=a/run.txt", "bad=new.txt") == [4, 2]
+
+
+def test_places_with_one_label_on_two_testbeds_are_one_kernel() -> None:
+    found = names("good@one=old.txt", "good@two=a/run.txt", "bad@one=new.txt")
+    assert found == [[("good", "one"), ("good", "two")], [("bad", "one")]]
+
+
+def test_the_same_place_twice_is_a_kernel_against_itself_in_halves() -> None:
+    columns, itself = read_columns(["old.txt", "old.txt"], None)
+    assert itself
+    assert [len(column[0].series["value"].boots) for column in columns] == [1, 1]
+    assert not read_columns(["old.txt", "new.txt"], None)[1]
+
+
+def test_a_file_whose_name_has_an_equals_sign_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "x=y.txt").write_text("1\n2\n")
+    assert names("x=y.txt", "old.txt")[0] == [("x=y", "")]
+
+
+def test_directions_and_units_of_the_command_line_count_for_every_metric_or_for_one() -> None:
+    columns = read_columns(["old.txt", "new.txt"], None)[0]
+    for directions in ({"": "higher"}, {"value": "higher", "": "lower"}):
+        series = with_directions(columns, directions, "ops")[0][0].series["value"]  # type: ignore[arg-type]
+        assert (series.better, series.unit) == ("higher", "ops")
+    with pytest.raises(RequestError, match="there is no metric 'vlaue'; did you mean 'value'"):
+        with_directions(columns, {"vlaue": "lower"}, "")
+
+
+@pytest.mark.parametrize(
+    ("place", "stored"),
+    [
+        ("pipe-test-3f2a:v6.1", ("pipe-test-3f2a", "v6.1")),
+        ("3f2a:HEAD~2", ("3f2a", "HEAD~2")),
+        ("v6.1", None),
+        ("/tmp/a:b", None),
+    ],
+)
+def test_a_commit_of_a_bisection(place: str, stored: tuple[str, str] | None) -> None:
+    assert parse_stored_commit(place) == stored
+
+
+def test_percentages() -> None:
+    assert parse_percentage("--least", "5%") == 0.05
+    assert parse_percentage("--least", "-0.5%") == -0.005
+    for text, words in (("5", "has no unit"), ("much", "is not a number"), ("%", "is not a number")):
+        with pytest.raises(RequestError, match=f"--least: '{text}' {words}"):
+            parse_percentage("--least", text)
+
+
+def test_standard_input_is_read_once() -> None:
+    refuse_two_inputs(["-", "old.txt"])
+    with pytest.raises(RequestError, match="only once"):
+        refuse_two_inputs(["-", "-"])
+
+
+def test_an_unknown_metric_is_told_with_those_measured() -> None:
+    error = unknown_metric("--metric", "reel", ["real", "user"])
+    assert error.message == "--metric: there is no metric 'reel'; did you mean 'real'?"
+    assert error.details == "metrics measured: real, user"
