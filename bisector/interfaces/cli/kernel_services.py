@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bisector.app import kernels as kept
 from bisector.app import single_run, wiring
+from bisector.app.bisections import ENDED
 from bisector.model.records import Built
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def collect_kernels(settings: Settings, limit_bytes: int) -> tuple[int, int]:
     if (settings.state_dir / "perfbisect.sqlite").exists():
         memory = wiring.store(settings)
         for stored in memory.list():
-            if stored.status in ("running", "interrupted"):
+            if stored.status not in ENDED:
                 for _, record in memory.records(stored.id):
                     if isinstance(record, Built) and record.kernel is not None:
                         needed.add(record.kernel.key)
