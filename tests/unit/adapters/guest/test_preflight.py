@@ -1,0 +1,94 @@
+"""Whether guests can be booted here, as `doctor` prints it. Libvirt, the image and KVM's probe are given."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+from pathlib import Path
+from types import SimpleNamespace
+from typing import NoReturn
+
+import pytest
+
+from bisector.adapters.guest import preflight
+from bisector.adapters.guest.kvm_probe import KvmAnswer, KvmProbe
+from bisector.adapters.guest.rootfs import GuestImage, GuestImages
+from bisector.adapters.system.host_requirements import Check
+from bisector.errors import InfrastructureError
+
+
+class Hypervisor:
+    """A libvirt that answers."""
+
+    uri = "qemu:///session"
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture(autouse=True)
+def host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host on which libvirt answers, no image is built, and KVM works."""
+    monkeypatch.setattr(preflight, "Hypervisor", Hypervisor)
+    monkeypatch.setattr(GuestImages, "present", lambda _: None)
+    monkeypatch.setattr(KvmProbe, "ask", lambda *_, **__: KvmAnswer(True, True, "a kernel booted"))
+
+
+def checks(tmp_path: Path) -> dict[str, Check]:
+    return {c.name: c for c in preflight.guest_checks(tmp_path / "not" / "there", lambda _: None)}
+
+
+def test_an_image_that_is_not_built_yet_is_no_obstacle(tmp_path: Path) -> None:
+    found = checks(tmp_path)
+    assert [name for name, check in found.items() if not check.ok] == ["guest image"]
+    assert found["guest image"].optional
+    assert found["guest image"].cure == "perfbisect doctor --fix"
+    assert found["libvirt answers"].found == Hypervisor.uri
+
+
+def test_an_image_that_is_built_is_named_with_its_checksum(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image = GuestImage(Path("/images/root.ext2"), Path("/images/key"), "ssh-ed25519 AA", "5" * 64)
+    monkeypatch.setattr(GuestImages, "present", lambda _: image)
+    assert checks(tmp_path)["guest image"].found == "/images/root.ext2 (sha256 555555555555)"
+
+
+def test_an_image_that_has_no_room_is_an_obstacle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    free = (preflight.IMAGE_MIB << 20) - 1
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
+    image = checks(tmp_path)["guest image"]
+    assert not image.ok
+    assert not image.optional
+    assert str(tmp_path) in image.wrong, "the folder that is there, not the one to be made"
+
+
+def test_a_libvirt_that_does_not_answer_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> NoReturn:
+        raise InfrastructureError("libvirtd does not start", details="no such file", cure="make deps")
+
+    monkeypatch.setattr(preflight, "Hypervisor", refuse)
+    libvirt = checks(tmp_path)["libvirt answers"]
+    assert (libvirt.wrong, libvirt.cure) == ("libvirtd does not start: no such file", "make deps")
+    assert not libvirt.optional
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_without_kvm_guests_are_emulated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: bool
+) -> None:
+    monkeypatch.setattr(KvmProbe, "ask", lambda *_, **__: KvmAnswer(False, known, "no /dev/kvm"))
+    kvm = checks(tmp_path)["KVM"]
+    assert kvm.optional
+    assert kvm.wrong == "no /dev/kvm"
+    assert ("doctor --probe" in kvm.cure) is not known, "asked again only where it was never tried"
+
+
+def test_a_host_without_a_free_port_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def bind(*_: object) -> NoReturn:
+        raise OSError(98, "Address already in use")
+
+    monkeypatch.setattr(socket.socket, "bind", bind)
+    port = checks(tmp_path)["a free port on loopback"]
+    assert port.wrong == "Address already in use"
+    assert "ip_local_port_range" in port.cure
