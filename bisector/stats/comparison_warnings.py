@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import heapq
 from collections.abc import Sequence
 
 import numpy as np
@@ -16,6 +16,9 @@ from bisector.stats.two_sample import Floats
 
 MIN_BOOTS = 3
 """Below three boots a side the spread between boots is a guess: its 95% limits are a factor of 70 apart."""
+
+MAX_NAMED_OUTLIERS = 10
+"""Outliers of a side that are described one by one; heavy tails of many runs have thousands."""
 
 
 def warnings(
@@ -33,7 +36,7 @@ def warnings(
     found = []
     kind = "boot" if min(result.a.boots, result.b.boots) > 1 else "run"
     for summary, given, own in zip((result.a, result.b), series, groups, strict=True):
-        dropped = sum(1 for boot in given.boots for v in boot if not math.isfinite(v))
+        dropped = sum(map(len, given.boots)) - len(given.values)
         if dropped:
             found.append(f"{summary.name}: {dropped} values are no finite numbers and left out")
         if given.published:
@@ -67,15 +70,19 @@ def warnings(
 
 
 def describe_outliers(found: tuple[Sequence[Outlier], ...], unit: str, labels: tuple[str, str]) -> list[str]:
-    """Return one sentence for each outlier, by value and place."""
+    """Return a sentence for each outlier, by value and place; the farthest MAX_NAMED_OUTLIERS of a side."""
     out = []
     for label, some in zip(labels, found, strict=True):
-        for o in some:
-            boot = f"boot {o.boot}, " if any(x.boot > 1 for x in some) else ""
+        several_boots = any(o.boot > 1 for o in some)
+        farthest = set(heapq.nlargest(MAX_NAMED_OUTLIERS, some, key=lambda o: o.distance))
+        for o in (o for o in some if o in farthest):
+            boot = f"boot {o.boot}, " if several_boots else ""
             out.append(
                 f"{label}: {o.value:g}{' ' + unit if unit else ''} ({boot}run {o.run}) is an outlier, "
                 f"{o.distance:.0f} robust standard deviations off; it is kept, ranks bear it"
             )
+        if len(some) > len(farthest):
+            out.append(f"{label}: {len(some) - len(farthest)} more outliers, nearer than these")
     return out
 
 

@@ -1,10 +1,11 @@
-"""What is compared: named sets of samples, each metric a list of boots of runs, or a mean somebody published.
+"""What is compared: named sets of samples. A metric is a list of boots of runs, or a published mean.
 
-Only what the sets say themselves is here: no file formats (adapters/results) and no statistics (compare.py).
+No file formats are here (adapters/parsers/results), and no statistics (comparison.py).
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -19,9 +20,9 @@ Boots = Sequence[Sequence[float]]
 class Series:
     """One metric of one set.
 
-    boots: values of runs, boot by boot, in `unit`; where only a mean was published it is the one value,
-    `error` its relative standard error (perf stat's +-%) and `repeats` how many runs stand behind it (0: not
-    told). better None: nobody said which way is better.
+    boots: values of runs, boot by boot, in `unit`. Where only a mean was published it is the one value,
+    `error` is its relative standard error (perf stat's +-%) and `repeats` the number of its runs (0: not
+    known). better None: the source does not say which way is better.
     """
 
     boots: tuple[tuple[float, ...], ...]
@@ -33,7 +34,7 @@ class Series:
     @property
     def values(self) -> tuple[float, ...]:
         """All finite runs, boots one after the other."""
-        return tuple(v for boot in self.boots for v in boot if math.isfinite(v))
+        return tuple(filter(math.isfinite, itertools.chain.from_iterable(self.boots)))
 
     @property
     def published(self) -> bool:
@@ -46,8 +47,8 @@ class SampleSet:
     """All that was measured of one kernel on one testbed.
 
     missing: metric -> why there is no number ('not supported'); notes: what the reader of its file found odd;
-    sizes: bytes of the kernel's sections (text, data, bss), empty if not known; facts: what the machine said
-    of itself as it was measured (clocksource, sysctls, mount options), empty if nobody asked it.
+    sizes: bytes of the kernel's sections (text, data, bss), empty if not known; facts: of the machine as it
+    was measured (clocksource, sysctls, mount options), empty if not collected.
     """
 
     name: str
@@ -59,30 +60,29 @@ class SampleSet:
     facts: Mapping[str, str] = field(default_factory=dict)
 
 
-_HIGHER = re.compile(
+_HIGHER_IS_BETTER_NAME = re.compile(
     r"(^|[._\- /])(iops|bw|bw_bytes|bandwidth|throughput|ops|jops|tps|qps|score|hits?|ipc|[a-z]*ops)$"
     r"|per_?sec(ond)?$|_per_s$|/s(ec)?$|insn[s_ ]*per[_ ]cycle",
     re.IGNORECASE,
 )
 """Names of quantities of which more is better, as fio, MMTests, lkp and SPEC write them."""
-
-_RATE = re.compile(r"^[A-Za-z]*/s(ec)?$|^(ops|jOPs|tps|IOPS)$", re.IGNORECASE)
+_RATE_UNIT = re.compile(r"^[A-Za-z]*/s(ec)?$|^(ops|jOPs|tps|IOPS)$", re.IGNORECASE)
 
 
 def direction(name: str, series: Series) -> Direction:
     """Return which way the metric is better: as its source says, else by unit and name, else 'lower'.
 
-    Costs (time, cycles, misses, bytes) are what most metrics count, hence the last resort.
+    Most metrics are costs (time, cycles, misses, bytes).
     """
     if series.better is not None:
         return series.better
-    return "higher" if _RATE.search(series.unit) or _HIGHER.search(name) else "lower"
+    return "higher" if _RATE_UNIT.search(series.unit) or _HIGHER_IS_BETTER_NAME.search(name) else "lower"
 
 
-_SPEED = re.compile(
+_SPEED_UNIT = re.compile(
     r"^(s|sec|secs|seconds?|ms|msec|us|usec|µs|ns|nsec|min|minutes?)$|/s(ec)?$|ops$|^tps$", re.IGNORECASE
 )
-_TIMES = re.compile(
+_TIME_NAME = re.compile(
     r"(^|[._\- ])(real|user|sys|elapsed|seconds|time|latency|lat|clat|slat|duration|value|mean)([._\- ]|$)",
     re.IGNORECASE,
 )
@@ -96,9 +96,9 @@ def word(change: float, name: str, series: Series, better: Direction) -> str:
     if change == 0:
         return "the same"
     worse = (change > 0) == (better == "lower")
-    if _SPEED.search(series.unit) or _RATE.search(series.unit) or _TIMES.search(name):
+    if _SPEED_UNIT.search(series.unit) or _RATE_UNIT.search(series.unit) or _TIME_NAME.search(name):
         return "slower" if worse else "faster"
-    if better == "higher" and not series.unit and _HIGHER.search(name):
+    if better == "higher" and not series.unit and _HIGHER_IS_BETTER_NAME.search(name):
         return "slower" if worse else "faster"
     return f"{'more' if change > 0 else 'less'}, {'worse' if worse else 'better'}"
 
@@ -113,9 +113,9 @@ RATIOS: tuple[tuple[str, str, str, Direction], ...] = (
 
 
 def with_ratios(found: SampleSet, wanted: Sequence[tuple[str, str, str, Direction]] = RATIOS) -> SampleSet:
-    """Return the set with the ratios of metrics it has; run by run where runs pair, else of the means.
+    """Return the set with the ratios of its metrics; run by run where runs pair, else of the means.
 
-    The relative errors of published means add as independent ones do, in squares.
+    The relative errors of published means add in squares, as independent errors do.
     """
     series = dict(found.series)
     for name, over, under, better in wanted:
@@ -139,14 +139,14 @@ def with_ratios(found: SampleSet, wanted: Sequence[tuple[str, str, str, Directio
 
 
 def halves(found: SampleSet) -> tuple[SampleSet, SampleSet]:
-    """Return a set's boots (or the runs of its only boot) dealt into two: a kernel against itself."""
+    """Return every other boot (or run of the only boot) as two sets: a kernel against itself."""
 
-    def deal(part: int) -> dict[str, Series]:
+    def half(part: int) -> dict[str, Series]:
         return {name: replace(s, boots=_every_other(s.boots, part)) for name, s in found.series.items()}
 
     return (
-        replace(found, name=f"{found.name} (1st half)", series=deal(0), sizes={}),
-        replace(found, name=f"{found.name} (2nd half)", series=deal(1), sizes={}),
+        replace(found, name=f"{found.name} (1st half)", series=half(0), sizes={}),
+        replace(found, name=f"{found.name} (2nd half)", series=half(1), sizes={}),
     )
 
 

@@ -49,7 +49,7 @@ def fewest(alpha: float) -> int:
 
 def exact_possible(n: int, m: int, alpha: float) -> bool:
     """Return whether the most extreme split of n + m groups is rarer than alpha."""
-    return 2 / math.comb(n + m, n) <= alpha
+    return bool(2 / special.binom(n + m, n) <= alpha)
 
 
 def rank_sum_p(a: Floats, b: Floats, random: np.random.Generator) -> float:

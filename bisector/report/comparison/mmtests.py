@@ -6,9 +6,10 @@ difference is significant. BAmean-N (BHmean-N) is the mean of the best N percent
 
 from __future__ import annotations
 
-import math
-import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
 
 from bisector.report import phrases
 from bisector.report.comparison import kernel_sizes
@@ -16,7 +17,8 @@ from bisector.stats.comparison_table import ComparisonTable, Row
 
 _BEST_PERCENT = (50, 95, 99)
 _MIN_CELL_WIDTH = 24
-Statistic = Callable[[Sequence[float]], float]
+Floats = NDArray[np.float64]
+Statistic = Callable[[Floats], float]
 
 
 def render(table: ComparisonTable) -> str:
@@ -42,22 +44,25 @@ def _lines(row: Row) -> list[tuple[str, list[str]]]:
     higher = row.better == "higher"
     positive = all(v > 0 for s in row.series if s is not None for v in s.values)
     kind = "H" if higher and positive else "A"  # a harmonic mean needs positive numbers
-    mean: Statistic = statistics.harmonic_mean if kind == "H" else _arithmetic_mean
+    mean: Statistic = _harmonic_mean if kind == "H" else np.mean
+    best_first = [
+        np.sort(s.values)[:: -1 if higher else 1] if s is not None and s.values else None for s in row.series
+    ]
     published = any(s is not None and s.published for s in row.series)
-    runs = max((len(s.values) for s in row.series if s is not None), default=0)
+    runs = max((len(values) for values in best_first if values is not None), default=0)
     wanted: list[tuple[str, Statistic, bool]] = [(f"{kind}mean", mean, higher)]
     if runs > 1 and not published:
         wanted = [
-            ("Min", min, higher),
+            ("Min", np.min, higher),
             *wanted,
             ("Stddev", _sd, False),
             ("CoeffVar", _percent_sd, False),
-            ("Max", max, higher),
-            *((f"B{kind}mean-{n}", _best(n, higher, mean), higher) for n in _BEST_PERCENT),
+            ("Max", np.max, higher),
+            *((f"B{kind}mean-{n}", _mean_of_best(n, mean), higher) for n in _BEST_PERCENT),
         ]
     out = []
     for name, statistic, more_is_better in wanted:
-        numbers = [statistic(s.values) if s is not None and s.values else None for s in row.series]
+        numbers = [float(statistic(values)) if values is not None else None for values in best_first]
         cells = []
         for i, number in enumerate(numbers):
             found = row.comparisons[i - 1] if i else None
@@ -84,25 +89,21 @@ def _cell(number: float | None, base: float | None, *, higher: bool, marked: boo
     return f"{value} *{text}%*" if marked else f"{value} ({text}%)"
 
 
-def _arithmetic_mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
+def _harmonic_mean(values: Floats) -> float:
+    return float(len(values) / (1 / values).sum())
 
 
-def _sd(values: Sequence[float]) -> float:
-    return statistics.stdev(values) if len(values) > 1 else 0.0
+def _sd(values: Floats) -> float:
+    return float(values.std(ddof=1)) if np.ptp(values) else 0.0
 
 
-def _percent_sd(values: Sequence[float]) -> float:
-    mean = _arithmetic_mean(values)
+def _percent_sd(values: Floats) -> float:
+    mean = float(values.mean())
     return 100 * _sd(values) / abs(mean) if mean else 0.0
 
 
-def _best(percent: int, higher: bool, mean: Statistic) -> Statistic:
-    def of_best(values: Sequence[float]) -> float:
-        ordered = sorted(values, reverse=higher)
-        return mean(ordered[: max(1, len(ordered) * percent // 100)])
-
-    return of_best
+def _mean_of_best(percent: int, mean: Statistic) -> Statistic:
+    return lambda best_first: mean(best_first[: max(1, len(best_first) * percent // 100)])
 
 
 def _fold(name: str, width: int) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from bisector.stats.comparison import compare
@@ -37,6 +38,17 @@ def test_a_conclusion_that_hangs_on_an_outlier() -> None:
     warnings = compare("m", a, b).warnings
     assert any(w.startswith("b: 20 (run 6) is an outlier") and "it is kept" in w for w in warnings)
     assert any(w.startswith("without it: +1.0") and w.endswith("THE CONCLUSION CHANGES") for w in warnings)
+
+
+def test_of_many_outliers_the_farthest_are_named() -> None:
+    heavy = np.random.default_rng(1).standard_cauchy(2000) + 5000.0
+    result = compare("m", series([heavy.tolist()]), series([normal(50, 1)]))
+    named = [w for w in result.warnings if "is an outlier" in w]
+    distances = sorted((o.distance for o in result.outliers[0]), reverse=True)
+    assert len(distances) > 40
+    assert len(named) == 10
+    assert f" {distances[0]:.0f} robust standard deviations" in " ".join(named)
+    assert f"a: {len(distances) - 10} more outliers, nearer than these" in result.warnings
 
 
 @pytest.mark.parametrize(("count", "said"), [(1, "all runs are of one boot"), (2, "2 boots a side"), (3, "")])

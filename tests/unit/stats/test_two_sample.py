@@ -129,13 +129,13 @@ def test_thinning_changes_neither_estimate_nor_interval() -> None:
     assert two_sample.exact_interval(a, b, 0.05) == pytest.approx(expected, abs=1e-3)
 
 
-def test_a_hundred_thousand_runs_are_compared_in_seconds() -> None:
-    a, b = [list(100 + normal(100_000, 9))], [list(100.1 + normal(100_000, 10))]
+def test_a_million_runs_a_side_are_compared_in_seconds() -> None:
+    a, b = (series([(level + normal(10**6, seed)).tolist()]) for seed, level in ((9, 100), (10, 100.1)))
     start = time.process_time()
-    result = compare("m", series(a), series(b))
-    assert time.process_time() - start < 20
+    result = compare("m", a, b)
+    assert time.process_time() - start < 10  # 2 s where this was written; the target is 5 s
     assert result.verdict == "worse"
-    assert result.effect.estimate == pytest.approx(0.001, abs=0.0002)
+    assert result.effect.estimate == pytest.approx(0.001, abs=0.0001)
     assert result.mean.low < 0.001 < result.mean.high
 
 
