@@ -68,7 +68,7 @@ def judge_suspect(
     return None
 
 
-def testable_parents(context: SearchContext, commits: Sequence[int]) -> tuple[int, ...]:
+def nearest_testable_parents(context: SearchContext, commits: Sequence[int]) -> tuple[int, ...]:
     """Return the nearest testable commits below a set: its parents, or theirs where these are untestable."""
     found: set[int] = set()
     seen = set(commits)
@@ -118,7 +118,7 @@ def comparison_parents(context: SearchContext, commits: Sequence[int], after: in
     A parent that lacks part of good's history has an offset of its own, which looks like an effect. It is
     left out if another parent has the same fork base as the suspect.
     """
-    found = testable_parents(context, commits)
+    found = nearest_testable_parents(context, commits)
     base = context.dag.fork_base(after)
     same_base = tuple(c for c in found if context.dag.fork_base(c) == base)
     return same_base or found

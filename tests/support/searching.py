@@ -1,8 +1,9 @@
-"""A planner driven by hand: a straight history, a goal, and what is measured given as a function."""
+"""A planner driven by hand: a straight history, a goal, measurements as a function or as a list of visits."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from bisector.model.records import (
@@ -14,11 +15,14 @@ from bisector.model.records import (
     Left,
     Measure,
     Metric,
+    Purpose,
     Ran,
     Record,
     Threshold,
 )
 from bisector.model.state import fold
+from bisector.search.cache import PlannerCache
+from bisector.search.context import SearchContext
 from bisector.search.planner import Planner
 
 Value = Callable[[int, int], float | None]
@@ -79,3 +83,46 @@ def drive(
 
 def step(at: int, effect: float = 0.1) -> Callable[[int, int], float]:
     return lambda commit, run: 100.0 * (1 + effect * (commit >= at)) * (1 + 0.001 * ((run * 7919) % 5 - 2))
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One boot of a commit, and what its runs read."""
+
+    commit: int
+    values: Sequence[float] = (100.0, 100.1, 99.9)
+    purpose: Purpose = "search"
+    layout: int = 0
+    testbed: str = "t"
+    live: bool = False
+
+
+def records_of(visits: Sequence[Seen]) -> list[Record]:
+    """Return the records of these visits, with a build before the first boot of each binary."""
+    records: list[Record] = []
+    built: set[tuple[int, int]] = set()
+    for b, v in enumerate(visits):
+        if (v.commit, v.layout) not in built:
+            built.add((v.commit, v.layout))
+            records.append(Built(v.commit, True, 20.0, f"k{v.commit}.{v.layout}", v.layout))
+        records.append(Booted(f"b{b}", v.commit, v.testbed, True, 5.0, float(b), v.layout, v.purpose))
+        records += [Ran(f"b{b}", k, {"real": y}, 1.0, b + k / 100) for k, y in enumerate(v.values)]
+        if not v.live:
+            records.append(Left(f"b{b}"))
+    return records
+
+
+def context_of(
+    graph: CommitGraph,
+    visits: Sequence[Seen] = (),
+    *,
+    wanted: Goal | None = None,
+    records: Sequence[Record] = (),
+    pending: tuple[Measure, ...] = (),
+    idle: str | None = None,
+) -> tuple[SearchContext, PlannerCache]:
+    """Return what a planner looks at after these visits and records, and its cache."""
+    everything = [*records_of(visits), *records]
+    cache = PlannerCache(graph, None)
+    state = fold(graph, wanted or goal(), everything, pending=pending, idle=idle)
+    return cache.context(state), cache

@@ -1,0 +1,125 @@
+"""Certificates: what proves a culprit, what alpha it may spend, and against whom it is compared."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from bisector.model.records import CommitGraph
+from bisector.search.confirmation import (
+    alpha_share,
+    commits_with_fresh_boots,
+    comparison_parents,
+    enough_boots,
+    judge_suspect,
+    nearest_testable_parents,
+)
+from bisector.search.interleaving import BOOTS_BEFORE_MORE_LAYOUTS
+from bisector.search.sequential_test import Evidence
+from tests.support.searching import Seen, context_of, goal, linear
+
+ALPHA = 0.05
+PROOF = Evidence(10.0, -10.0, 0.08, 0.1, 0.12, 0.01, 1.0)
+"""A change of 10% that is proven and surely reaches the threshold."""
+OPEN = replace(PROOF, log_e_change=1.0)
+SMALL = replace(PROOF, estimate=0.01, p_reaches_threshold=0.001)
+"""A change that is proven and hardly reaches the threshold; not proven to be below it."""
+
+
+def fresh(commit: int, count: int = 1) -> list[Seen]:
+    return [Seen(commit, purpose="certify", layout=k % 2) for k in range(count)]
+
+
+def test_every_parent_must_prove_the_change() -> None:
+    graph = CommitGraph(
+        tuple(f"{i:040x}" for i in range(4)), ((), (0,), (0,), (1, 2)), (False, True, True, True), 0, 3
+    )
+    context, _ = context_of(graph, [*fresh(3), *fresh(1), *fresh(2)])
+    assert judge_suspect(context, (3,), 3, []) is None
+    assert judge_suspect(context, (3,), 3, [PROOF, OPEN]) is None
+    assert judge_suspect(context, (3,), 3, [OPEN, PROOF]) is None
+    proof = judge_suspect(context, (3,), 3, [PROOF, replace(PROOF, log_e_change=9.0)])
+    assert proof is not None
+    assert (proof.parents, proof.small) == ((1, 2), False)
+    assert proof.evidence.log_e_change == 9.0  # the weakest counts
+
+
+def test_the_first_suspect_needs_log_e_of_its_share_of_alpha() -> None:
+    context, _ = context_of(linear(4), fresh(2))
+    need = math.log(1 / (ALPHA * 6 / math.pi**2))
+    assert judge_suspect(context, (2,), 2, [replace(PROOF, log_e_change=need - 0.01)]) is None
+    assert judge_suspect(context, (2,), 2, [replace(PROOF, log_e_change=need + 0.01)]) is not None
+
+
+def test_the_shares_of_alpha_fall_with_the_suspects_and_sum_to_at_most_alpha() -> None:
+    suspects = [7, 3, 12, 5]
+    context, _ = context_of(linear(16), [v for c in suspects for v in fresh(c)])
+    assert commits_with_fresh_boots(context) == suspects
+    shares = [alpha_share(context, c) for c in suspects]
+    assert shares == pytest.approx([ALPHA * 6 / (math.pi * j) ** 2 for j in (1, 2, 3, 4)])
+    assert alpha_share(context, 9) == pytest.approx(ALPHA * 6 / (math.pi * 5) ** 2)  # would be the fifth
+    assert sum(ALPHA * 6 / (math.pi * j) ** 2 for j in range(1, 10_000)) <= ALPHA
+
+
+def test_a_small_change_is_settled_when_further_boots_tell_no_more() -> None:
+    def judged(evidence: Evidence, boots: int, clock: str = "wall") -> bool | None:
+        context, _ = context_of(linear(4), fresh(2, boots), wanted=goal(clock=clock))
+        proof = judge_suspect(context, (2,), 2, [evidence])
+        return None if proof is None else proof.small
+
+    assert judged(SMALL, 2) is None
+    assert judged(replace(SMALL, log_e_below=math.log(1 / ALPHA) + 0.01), 2) is True
+    assert judged(SMALL, BOOTS_BEFORE_MORE_LAYOUTS) is True
+    assert judged(SMALL, 2, "instructions") is True
+    assert judged(PROOF, 2) is False
+
+
+def test_one_parent_that_is_hardly_worse_makes_a_merge_no_culprit_yet() -> None:
+    context, _ = context_of(linear(4), fresh(2, 2))
+    assert judge_suspect(context, (2,), 2, [PROOF, SMALL]) is None
+
+
+@pytest.mark.parametrize(
+    ("boots", "enough"),
+    [
+        ([(3, 0), (3, 1), (2, 0), (2, 1)], True),
+        ([(3, 0), (3, 1), (2, 0)], False),  # one boot of the parent
+        ([(3, 0), (3, 1), (2, 0), (2, 0)], False),  # one layout of the parent
+        ([(3, 0), (3, 0), (2, 0), (2, 1)], False),  # one layout of the suspect
+    ],
+)
+def test_each_side_needs_two_boots_over_two_layouts(boots: list[tuple[int, int]], enough: bool) -> None:
+    context, _ = context_of(linear(4), [Seen(c, purpose="certify", layout=k) for c, k in boots])
+    assert enough_boots(context, (3, 2)) is enough
+
+
+def test_layouts_do_not_count_under_an_exact_clock_nor_boots_of_another_purpose() -> None:
+    boots = [Seen(c, purpose="certify") for c in (3, 2, 2, 3)]
+    exact, _ = context_of(linear(4), boots, wanted=goal(clock="instructions"))
+    assert enough_boots(exact, (3, 2))
+    other, _ = context_of(linear(4), [replace(b, purpose="search") for b in boots])
+    assert not enough_boots(other, (3, 2))
+
+
+def test_untestable_parents_are_replaced_by_theirs() -> None:
+    context, _ = context_of(linear(6, untestable={3: "skipped", 2: "skipped"}))
+    assert nearest_testable_parents(context, (4,)) == (1,)
+    assert nearest_testable_parents(context, (3, 4)) == (1,)
+
+
+def test_a_parent_on_an_older_branch_is_left_out_where_another_has_the_base_of_the_suspect() -> None:
+    # 0 good, 1 an older fork point; 2 branches from 1 and lacks good, 3 from good; 4 merges them
+    graph = CommitGraph(
+        tuple(f"{i:040x}" for i in range(5)),
+        ((), (), (1,), (0,), (3, 2)),
+        (False, False, True, True, True),
+        0,
+        4,
+    )
+    context, _ = context_of(graph)
+    assert comparison_parents(context, (4,), 4) == (3,)
+    assert comparison_parents(context, (2,), 2) == (1,)
+    blocked, _ = context_of(replace(graph, untestable={3: "skipped", 0: "skipped"}))
+    assert comparison_parents(blocked, (4,), 4) == (2,)  # better than none

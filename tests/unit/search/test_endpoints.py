@@ -1,0 +1,106 @@
+"""The verification of the ends: each condition of the verdict, and what is measured next."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from bisector.model.records import Goal
+from bisector.search.context import SearchContext
+from bisector.search.endpoints import compare_ends, ends_differ, next_trial
+from bisector.search.sequential_test import Evidence
+from tests.support.searching import Seen, context_of, goal, linear
+
+NEED = math.log(1 / 0.05)
+YES = Evidence(NEED + 0.01, -9.0, 0.05, 0.1, 0.15, 0.02, 0.9, ((0.001, 1.0),))
+NO = Evidence(-3.0, NEED + 0.01, -0.01, 0.0, 0.01, 0.01, 0.0, ((0.001, 1.0),))
+RUNS = (100.0, 100.1, 99.9)
+
+
+def ends(
+    layouts: tuple[int, ...] = (0, 1, 2), runs: tuple[float, ...] = RUNS, wanted: Goal | None = None
+) -> SearchContext:
+    """Return a context with a boot of each end in each of these layouts."""
+    visits = [Seen(c, runs, "verify", k) for k in layouts for c in (0, 8)]
+    return context_of(linear(8), visits, wanted=wanted)[0]
+
+
+def test_a_proven_loss_that_may_reach_the_threshold_is_reproduced() -> None:
+    assert ends_differ(ends(), YES) is True
+    assert ends_differ(ends(), replace(YES, log_e_change=NEED - 0.01)) is None
+    assert ends_differ(ends(), replace(YES, estimate=-0.1)) is None
+    assert ends_differ(ends(), None) is None
+
+
+def test_a_proven_loss_that_hardly_reaches_the_threshold_is_not_reproduced() -> None:
+    assert ends_differ(ends(), replace(YES, p_reaches_threshold=0.049)) is False
+    assert ends_differ(ends(), replace(YES, p_reaches_threshold=0.051)) is True
+
+
+def test_what_is_proven_to_be_below_the_threshold_is_not_reproduced() -> None:
+    assert ends_differ(ends(), NO) is False
+    assert ends_differ(ends(), replace(NO, log_e_below=NEED - 0.01)) is None
+    assert ends_differ(ends(), replace(YES, log_e_below=NEED + 0.01)) is False
+
+
+@pytest.mark.parametrize("evidence", [NO, replace(YES, p_reaches_threshold=0.01)])
+def test_not_reproduced_needs_three_layouts_of_both_ends(evidence: Evidence) -> None:
+    assert ends_differ(ends((0, 1, 0)), evidence) is None
+    good_only = [Seen(c, RUNS, "verify", k) for c, k in ((0, 0), (0, 1), (0, 2), (8, 0), (8, 1))]
+    assert ends_differ(context_of(linear(8), good_only)[0], evidence) is None
+    bad_only = [Seen(8 - v.commit, v.values, v.purpose, v.layout) for v in good_only]
+    assert ends_differ(context_of(linear(8), bad_only)[0], evidence) is None
+    exact = goal(clock="instructions")
+    assert ends_differ(ends((0, 0), wanted=exact), evidence) is False  # layouts do not matter there
+
+
+def test_each_end_needs_two_boots() -> None:
+    assert ends_differ(ends((0, 0)), YES) is True
+    one = [Seen(c, RUNS, "verify") for c in (0, 8, 8)]
+    assert ends_differ(context_of(linear(8), one)[0], YES) is None
+    assert ends_differ(ends((0,), wanted=goal(clock="instructions")), YES) is True
+
+
+def test_the_run_noise_must_be_known_from_three_degrees_of_freedom() -> None:
+    """Two boots of one run on each side have two degrees of freedom: nothing is decided."""
+    few = ends((0, 0), runs=(100.0,))
+    assert few.readings is not None
+    assert few.readings.run_df < 3
+    assert ends_differ(few, YES) is None
+    assert ends_differ(ends((0, 0), runs=(100.0,), wanted=goal(clock="instructions")), YES) is True
+
+
+def test_only_boots_for_the_verification_count() -> None:
+    visits = [Seen(c, (v, v + 0.1, v - 0.1), "verify") for c, v in ((0, 100.0), (8, 110.0))] * 2
+    context, cache = context_of(linear(8), visits)
+    more, cache_more = context_of(linear(8), [*visits, Seen(8, (150.0, 151.0), "search")])
+    first, second = compare_ends(context, cache), compare_ends(more, cache_more)
+    assert first is not None
+    assert second == first
+    assert first.log_e_change > 5
+    assert first.estimate == pytest.approx(math.log(1.1), abs=0.01)
+
+
+def test_two_binaries_do_not_show_that_there_is_no_loss() -> None:
+    """Only 'not reproduced' is held back by the possible scatter of binaries, the proof of a loss is not."""
+    visits = [Seen(c, (100.0, 100.02, 99.98), "verify") for c in (0, 8)] * 4
+    context, cache = context_of(linear(8), visits)
+    one_layout = compare_ends(context, cache)
+    several = [Seen(c, (100.0, 100.02, 99.98), "verify", k) for k in range(4) for c in (0, 8)]
+    context, cache = context_of(linear(8), several)
+    four_layouts = compare_ends(context, cache)
+    assert one_layout is not None
+    assert four_layouts is not None
+    assert one_layout.log_e_below < four_layouts.log_e_below
+
+
+def test_reasons_and_layouts_follow_the_evidence() -> None:
+    context = ends((0, 0))
+    assert next_trial(context, None).reason.startswith("verify that the ends differ: boot 3 of good")
+    assert "(odds 20 to 1 so far, 20 wanted)" in next_trial(context, YES).reason
+    assert "odds beyond a million" in next_trial(context, replace(YES, log_e_change=99.0)).reason
+    denied = next_trial(context, NO)
+    assert denied.reason.startswith("make sure that the ends do not differ")
+    assert denied.layout == 1
