@@ -109,3 +109,21 @@ def test_a_lineage_is_the_ancestors_with_the_same_base(graph: CommitGraph, data:
         base = reachable(graph, commit) & set(below)
         same = {a for a in reachable(graph, commit) if reachable(graph, a) & set(below) == base}
         assert set(np.flatnonzero(history.ancestors_of_same_base(commit))) == same
+
+
+def test_a_commit_has_the_base_of_good_only_if_it_contains_all_merge_bases() -> None:
+    # 0, 1 merge bases; 2 good merges them; 3 lacks base 1; 4 lacks base 0; 5 merges 3 and 4
+    graph = CommitGraph(
+        tuple(f"{i:040x}" for i in range(6)),
+        ((), (), (0, 1), (0,), (1,), (3, 4)),
+        (False, False, False, True, True, True),
+        2,
+        5,
+        merge_bases=(0, 1),
+    )
+    dag = CommitDag(graph)
+    assert dag.fork_base(2) == dag.fork_base(5) == b""
+    assert dag.fork_base(3) != b""
+    assert dag.fork_base(4) not in (b"", dag.fork_base(3))
+    assert list(np.flatnonzero(dag.contains_good())) == [2, 5]
+    assert dag.fork_numbers((2, 3, 4, 5)).tolist() == [0, 1, 2, 0]

@@ -209,3 +209,37 @@ def test_exact_data_do_not_divide_by_zero() -> None:
     data = read([(0, 0.0), (12, 0.1), (6, 0.1), (6, 0.1)], sd=1e-3)
     posterior = compute_posterior(design(dag, replace(data, run_sd=1e-3)), NOISES)
     assert np.isfinite(posterior.marginal).all()
+
+
+def test_pairs_equal_enumeration() -> None:
+    """No culprit, one, or an unordered pair: by hand, with the priors and the cut of small effects."""
+    given_points = [(0, 0.01), (12, 0.2), (4, 0.09), (8, 0.1), (4, 0.08), (8, 0.12), (12, 0.19), (0, -0.01)]
+    p = design(CommitDag(linear(12)), read(given_points, sd=0.05))
+    posterior = compute_posterior(p, (NoiseHypothesis(0.0),))
+    f = posterior.fits
+    y, h, count = f.y[0], p.indicator, len(p.prior)
+    diagonal = 1 / (np.bincount(p.cell) / 0.05**2) + (0.02 * 0.05) ** 2
+    random = np.random.default_rng(3)
+
+    def log_likelihood(classes: list[int]) -> float:
+        """Integrate over effects of at least 0.7 thresholds, drawn from their prior."""
+        effects = random.normal(0.0, 0.1, (400_000, len(classes)))
+        effects = effects[(np.abs(effects) >= 0.7 * 0.05).all(axis=1)]
+        residual = y - effects @ h[classes]
+        precision = 1 / diagonal
+        weighted = (residual * precision).sum(axis=1)
+        square = (residual**2 * precision).sum(axis=1) - weighted**2 / precision.sum()
+        return float(np.log(np.exp(-0.5 * square).mean()))
+
+    by_hand: dict[tuple[int, ...], float] = {(): CULPRIT_COUNT_LOG_PRIOR[0] + log_likelihood([])}
+    for i in range(count):
+        by_hand[i,] = CULPRIT_COUNT_LOG_PRIOR[1] + math.log(p.prior[i]) + log_likelihood([i])
+        for j in range(i + 1, count):
+            both = math.log(2 * p.prior[i] * p.prior[j])
+            by_hand[i, j] = CULPRIT_COUNT_LOG_PRIOR[2] + both + log_likelihood([i, j])
+    total = np.logaddexp.reduce(list(by_hand.values()))
+    pair = sum(math.exp(x - total) for classes, x in by_hand.items() if len(classes) == 2)
+    single = sum(math.exp(x - total) for classes, x in by_hand.items() if len(classes) == 1)
+    assert 0.2 < pair < 0.98  # otherwise the comparison would say little
+    assert posterior.pair.sum() == pytest.approx(pair, abs=0.01)
+    assert posterior.single.sum() == pytest.approx(single, abs=0.01)

@@ -1,0 +1,89 @@
+"""What the planner derives from a state: costs, the live boot, the sides of a comparison."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bisector.model.records import Booted, Built, Marked, Measure
+from bisector.search.context import SearchContext
+from bisector.stats.variance_components import VarianceComponents
+from tests.support.searching import Seen, context_of, goal, linear
+
+
+def live_boot(context: SearchContext) -> str | None:
+    visit = context.live_visit("search")
+    return None if visit is None else visit.boot
+
+
+def test_the_live_boot_of_the_asking_testbed_goes_on() -> None:
+    visits = [Seen(3, testbed="a", live=True), Seen(4, testbed="b", live=True)]
+    assert live_boot(context_of(linear(8), visits, idle="a")[0]) == "b0"
+    assert live_boot(context_of(linear(8), visits, idle="b")[0]) == "b1"
+    assert live_boot(context_of(linear(8), visits, idle="c")[0]) is None
+    assert live_boot(context_of(linear(8), visits)[0]) == "b1"
+
+
+def test_no_boot_goes_on_that_has_ended_is_in_use_or_was_made_for_something_else() -> None:
+    graph = linear(8)
+    assert live_boot(context_of(graph, [Seen(3)])[0]) is None
+    alive = Seen(3, live=True)
+    busy = (Measure(3, 1, "search", "", boot="b0"),)
+    assert live_boot(context_of(graph, [alive], pending=busy)[0]) is None
+    assert live_boot(context_of(graph, [Seen(3, purpose="certify", live=True)])[0]) is None
+    assert live_boot(context_of(graph, [alive], records=[Marked(3, "skip")])[0]) is None
+    assert live_boot(context_of(graph, [alive])[0]) == "b0"
+
+
+def test_levels_of_testbeds_are_subtracted_and_only_shared_testbeds_compare() -> None:
+    visits = [
+        Seen(1, (100.0,) * 3, testbed="a"),
+        Seen(2, (110.0,) * 3, testbed="a"),
+        Seen(1, (200.0,) * 3, testbed="b"),
+        Seen(2, (220.0,) * 3, testbed="b"),
+        Seen(1, (900.0,) * 3, testbed="c"),
+    ]
+    context, _ = context_of(linear(4), visits)
+    sides = context.comparison_sides(1, 2, np.ones(5, dtype=bool))
+    assert sides is not None
+    before, after = sides
+    assert len(before.location) == len(after.location) == 2
+    assert (after.location - before.location) == pytest.approx(np.log(1.1), abs=1e-6)
+    assert np.ptp(before.location) == pytest.approx(0.0, abs=1e-6)
+    assert context.comparison_sides(1, 2, np.array([True, False, False, True, True])) is None
+
+
+def test_equal_kernels_count_as_one_where_they_can_be_tested() -> None:
+    builds = [Built(c, True, 1.0, "same" if c in (2, 3, 5) else f"k{c}") for c in range(1, 7)]
+    failed = Booted("x", 5, "t", False, 1.0, 0.0, failure="panic")
+    context, _ = context_of(linear(8), records=[*builds, failed])
+    assert context.first_same_binary == {1: 1, 2: 2, 3: 2, 4: 4, 6: 6}
+
+
+def test_other_layouts_help_unless_the_clock_is_exact_or_one_did_not_build() -> None:
+    graph = linear(8)
+    assert context_of(graph)[0].can_vary_layout
+    assert not context_of(graph, wanted=goal(clock="instructions"))[0].can_vary_layout
+    assert not context_of(graph, records=[Built(3, False, 1.0, layout=1, failure="x")])[0].can_vary_layout
+    assert context_of(graph, records=[Built(3, False, 1.0, failure="x")])[0].can_vary_layout
+
+
+def test_a_calibration_adds_its_boot_spread_to_the_prior() -> None:
+    context, _ = context_of(linear(4), [Seen(0), Seen(4)])
+    without = {s.boot for s in context.spread_hypotheses(None)}
+    known = SearchContext(context.state, context.dag, VarianceComponents(0.01, 30.0, 0.05, 9.0))
+    hypotheses = known.spread_hypotheses(None)
+    assert sum(s.weight for s in hypotheses) == pytest.approx(
+        sum(s.weight for s in context.spread_hypotheses(None))
+    )
+    assert known.readings is not None
+    added = {s.boot for s in hypotheses} - without
+    assert 5 * known.readings.run_sd in [pytest.approx(b) for b in added]
+
+
+def test_unmeasured_costs_are_assumed_and_measured_ones_averaged() -> None:
+    empty, _ = context_of(linear(4))
+    assert (empty.build_cost, empty.boot_cost, empty.run_cost) == (60.0, 10.0, 1.0)
+    some, _ = context_of(linear(4), [Seen(0), Seen(4)])
+    assert (some.build_cost, some.boot_cost, some.run_cost) == (20.0, 5.0, 1.0)
+    assert some.visit_cost == 25.0

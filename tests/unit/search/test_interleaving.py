@@ -1,0 +1,106 @@
+"""Interleaved comparisons: whose turn it is, how many runs, which code layout."""
+
+from __future__ import annotations
+
+import pytest
+
+from bisector.model.records import Goal, Measure
+from bisector.search.interleaving import (
+    BOOTS_BEFORE_MORE_LAYOUTS,
+    EXACT_CLOCK_RUNS,
+    FIRST_BOOT_RUNS,
+    cheapest_runs_per_boot,
+    next_interleaved,
+    sufficient_runs_per_boot,
+)
+from tests.support.searching import Seen, context_of, goal, linear
+
+NAMES = {1: "its parent", 2: "the suspect"}
+
+
+def following(
+    visits: list[Seen],
+    *,
+    target: int = 3,
+    layouts: tuple[int, ...] = (0,),
+    wanted: Goal | None = None,
+    idle: str | None = None,
+) -> Measure:
+    context, _ = context_of(linear(4), visits, wanted=wanted, idle=idle)
+    return next_interleaved(context, (2, 1), "certify", target, layouts, "why", NAMES)
+
+
+def seen(*commits: int, testbed: str = "t") -> list[Seen]:
+    return [Seen(c, purpose="certify", testbed=testbed) for c in commits]
+
+
+def test_boots_follow_abba() -> None:
+    visits: list[Seen] = []
+    for _ in range(8):
+        visits += seen(following(visits).commit)
+    assert [v.commit for v in visits] == [2, 1, 1, 2, 2, 1, 1, 2]
+
+
+def test_each_testbed_has_its_own_order() -> None:
+    """Levels of testbeds differ, so each one measures both sides."""
+    visits = [*seen(2, testbed="a"), *seen(2, testbed="b")]
+    assert following(visits, idle="a").commit == 1
+    assert following(visits, idle="b").commit == 1
+    assert following(visits, idle="c").commit == 2
+    assert following([*visits, *seen(1, testbed="a")], idle="b").commit == 1
+
+
+def test_boots_of_another_purpose_do_not_count() -> None:
+    assert following([Seen(2, purpose="search")]).commit == 2
+
+
+def test_a_live_boot_goes_on_in_parts_until_it_has_the_runs_wanted() -> None:
+    alive = Seen(2, purpose="certify", live=True)
+    more = following([alive], target=9)
+    assert (more.boot, more.runs, more.commit) == ("b0", 3, 2)
+    assert more.reason == "why: 3 more runs in this boot of the suspect"
+    assert following([alive], target=4).runs == 1
+    assert following([alive], target=3).boot is None
+
+
+def test_first_boots_are_short_and_later_ones_as_asked() -> None:
+    assert following([], target=30).runs == FIRST_BOOT_RUNS
+    assert following([], target=2).runs == 2
+    assert following(seen(2, 1, 1), target=30).runs == FIRST_BOOT_RUNS
+    assert following(seen(2, 1, 1, 2), target=30).runs == 10
+    assert following([], target=30, wanted=goal(clock="instructions")).runs == EXACT_CLOCK_RUNS
+
+
+def test_layouts_take_turns_on_each_side() -> None:
+    visits: list[Seen] = []
+    for _ in range(8):
+        trial = following(visits, layouts=(1, 2))
+        visits.append(Seen(trial.commit, purpose="certify", layout=trial.layout))
+    for commit in (1, 2):
+        assert sorted(v.layout for v in visits if v.commit == commit) == [1, 1, 2, 2]
+    assert following([], layouts=(1, 2), wanted=goal(clock="instructions")).layout == 0
+
+
+def test_a_comparison_that_stays_open_goes_over_more_layouts() -> None:
+    count = BOOTS_BEFORE_MORE_LAYOUTS
+    assert following(seen(*[2, 1] * (count - 1))).layout == 0
+    assert following(seen(*[2, 1] * count)).layout == 1
+
+
+def test_runs_per_boot_follow_the_costs_and_the_noise() -> None:
+    context, _ = context_of(linear(4), [Seen(c, (100.0, 101.0, 99.0, 100.0)) for c in (0, 4)])
+    assert context.readings is not None
+    run_sd = context.readings.run_sd
+    quiet = cheapest_runs_per_boot(context, [(10 * run_sd, 1.0)])
+    loud = cheapest_runs_per_boot(context, [(0.1 * run_sd, 1.0)])
+    assert quiet == 1
+    assert loud == pytest.approx((5.0 / 0.01) ** 0.5, abs=2)  # sqrt(boot cost / (run cost * 0.1^2))
+    assert sufficient_runs_per_boot(context, run_sd) == 11  # 10 (run sd / effect)^2 + 1
+    assert sufficient_runs_per_boot(context, 0.0) == 64
+    assert cheapest_runs_per_boot(context_of(linear(4))[0], []) == FIRST_BOOT_RUNS
+
+
+def test_the_time_left_falls_with_the_boots_and_never_to_zero() -> None:
+    left = [following(seen(*[2, 1, 1, 2][:k])).left for k in range(5)]
+    visit = 5.0 + 3 * 1.0
+    assert left[1:] == pytest.approx([3 * visit, 2 * visit, visit, visit])
