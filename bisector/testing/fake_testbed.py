@@ -1,4 +1,4 @@
-"""The seeded fake of a testbed: boots and runs that come from the synthetic lab; see `fakes`."""
+"""A seeded fake testbed: what it measures comes from the synthetic lab; see `fakes`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bisector.testing.fakes import METRIC, Faults, Pace
 
 
 class FakeTestbed:
-    """ports.Testbed that measures in the synthetic lab; one boot at a time, as on a machine."""
+    """ports.Testbed that measures in the synthetic lab, one boot at a time."""
 
     __test__ = False
 
@@ -37,7 +37,7 @@ class FakeTestbed:
         """
         if self._live is not None:
             raise RequestError(f"the testbed {self.name} runs a boot already")
-        self.faults.strike("boot")
+        self.faults.raise_planned("boot")
         commit = self._index[kernel.sha]
         progress("booting")
         time.sleep(self.pace.boot)
@@ -66,11 +66,11 @@ class FakeSession:
         self._gone = False
 
     def run(self, index: int) -> RunResult:
-        """Measure once; keeps the raw output in the boot's folder. Raises what the faults say."""
+        """Measure once and keep the raw output in the boot's folder. Raises what the faults plan."""
         testbed, commit = self._testbed, self._boot.commit
         if self._gone:
             raise TestbedLost(f"the boot on {testbed.name} is gone")
-        testbed.faults.strike("run")
+        testbed.faults.raise_planned("run")
         time.sleep(testbed.pace.run)
         if self._gone:  # it was left while it ran, by another thread
             raise TestbedLost(f"the boot on {testbed.name} is gone")
@@ -88,10 +88,10 @@ class FakeSession:
         return RunResult({METRIC: value}, seconds, seconds, raw)
 
     def run_monitor(self, monitor: Monitor) -> MonitorResult:
-        """See one number, the commit's own; a boot that is gone sees nothing. Raises what the faults say."""
+        """Return one value, the number of the commit. Raises TestbedLost, and what the faults plan."""
         if self._gone:
             raise TestbedLost(f"the boot on {self._testbed.name} is gone")
-        self._testbed.faults.strike("monitor")
+        self._testbed.faults.raise_planned("monitor")
         folder = self._folder / "monitors" / monitor.name
         folder.mkdir(parents=True, exist_ok=True)
         return MonitorResult(

@@ -1,9 +1,8 @@
-"""Seeded fakes of the ports: for tests, for the documentation, and to try a planner without a kernel.
+"""Seeded fakes of source, builder and clock, for tests and for trying a planner without a kernel.
 
-Builds, boots and runs come from the one synthetic world of `fakes_lab.SyntheticLab`, whose draws depend on
-its seed and on what is drawn alone; so a process that is killed and started again meets the same world.
-Faults are asked for with `Faults`. Nothing here waits unless `Pace` says so. The fake testbed is in
-`fakes_testbed`.
+All values are drawn in `simulation.noise_model.SyntheticLab`. A draw depends on the seed and on what is
+drawn: a process that is killed and started again gets the same values. `Faults` plans errors, `Pace` makes
+actions take time; without them nothing fails and nothing waits. The fake testbed is in `fake_testbed`.
 
     lab = SyntheticLab(graph, LabModel(run_noise=1.0), {40: 8.0}, seed=1)
     builder = FakeBuilder(lab, folder)
@@ -43,12 +42,11 @@ class Pace:
 
 
 class Faults:
-    """What goes wrong, on request.
+    """Errors that the fakes raise.
 
-    build, boot, run, monitor: number of a call (from 1, over all fakes that share this object) -> the error
-    it raises.
-    no_workload: commits whose workload fails in every run; no_metric: commits whose runs print another metric
-    only; nan: commits whose runs print NaN, refused as a real testbed refuses it.
+    build, boot, run, monitor: number of a call (from 1, over all fakes with this object) -> its error.
+    no_workload: commits whose workload fails in every run; no_metric: commits whose runs print another
+    metric; nan: commits whose runs print NaN, which is refused as a real testbed refuses it.
     """
 
     def __init__(
@@ -63,21 +61,21 @@ class Faults:
         nan: Sequence[int] = (),
     ) -> None:
         planned = {"build": build, "boot": boot, "run": run, "monitor": monitor}
-        self._planned = {door: dict(errors or {}) for door, errors in planned.items()}
-        self._calls = {door: itertools.count(1) for door in planned}
+        self._planned = {action: dict(errors or {}) for action, errors in planned.items()}
+        self._calls = {action: itertools.count(1) for action in planned}
         self._lock = threading.Lock()
         self.no_workload, self.no_metric, self.nan = set(no_workload), set(no_metric), set(nan)
 
-    def strike(self, door: str) -> None:
+    def raise_planned(self, action: str) -> None:
         """Count a call at 'build', 'boot', 'run' or 'monitor'; raise what is planned for it."""
         with self._lock:
-            error = self._planned[door].pop(next(self._calls[door]), None)
+            error = self._planned[action].pop(next(self._calls[action]), None)
         if error is not None:
             raise error
 
 
 class FakeClock:
-    """ports.Clock that moves by `step` seconds each time it is read; `advance` moves it further."""
+    """ports.Clock that moves by `step` seconds each time it is read."""
 
     def __init__(self, start: float = 1.0e9, step: float = 1.0) -> None:
         self._now, self._step = start, step
@@ -89,14 +87,9 @@ class FakeClock:
             self._now += self._step
             return self._now
 
-    def advance(self, seconds: float) -> None:
-        """Let time pass."""
-        with self._lock:
-            self._now += seconds
-
 
 class FakeSource:
-    """ports.Source over a graph; names: what people call some commits -> index."""
+    """ports.Source over a graph. names: tag or branch -> index of its commit."""
 
     def __init__(self, graph: CommitGraph, names: Mapping[str, int] | None = None) -> None:
         self._graph = graph
@@ -143,16 +136,16 @@ class FakeSource:
         )
 
     def holds_linux(self, sha: str) -> bool:
-        """Return whether the history does not call it foreign, as a real one calls an imported project."""
+        """Return whether the commit is not marked as one of an imported project."""
         return self._graph.untestable.get(self._graph.shas.index(self.resolve(sha))) != "not a Linux tree"
 
     def notes(self) -> tuple[str, ...]:
-        """Return nothing: a made-up history has no work tree."""
+        """Return nothing: a fake history has no work tree."""
         return ()
 
 
 class FakeBuilder:
-    """ports.Builder: a kernel is a small file in `folder`, which also is the cache of the next process.
+    """ports.Builder whose kernels are small files in `folder`; the next process finds them there.
 
     `folder`/builds.log gets one line for every build that ended well.
     """
@@ -176,7 +169,7 @@ class FakeBuilder:
         known = self.cached(order)
         if known is not None:
             return known
-        self._faults.strike("build")
+        self._faults.raise_planned("build")
         commit = self._index[order.sha]
         progress("compiling")
         end = time.monotonic() + self._pace.build
@@ -188,7 +181,7 @@ class FakeBuilder:
             raise BuildFailed("a fake compiler error", details="fake.c:1: error: expected ';'")
         image, draft = self._image(order), self._folder / f".{threading.get_ident()}"
         draft.write_text(json.dumps({"commit": commit, "layout": order.layout}), encoding="utf-8")
-        draft.replace(image)  # at once or not at all: a half-written kernel is none
+        draft.replace(image)  # whole or not at all
         with (self._folder / "builds.log").open("a", encoding="utf-8") as log:
             log.write(f"{image.name}\n")
         return self._kernel(order, cached=False)

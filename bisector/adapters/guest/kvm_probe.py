@@ -49,7 +49,7 @@ class KvmProbe:
             note = json.loads(self._note.read_text(encoding="utf-8"))
             if note["host"] == _host():
                 return KvmAnswer(bool(note["works"]), bool(note["known"]), str(note["why"]))
-        except (OSError, ValueError, KeyError):
+        except (OSError, ValueError, KeyError, TypeError):
             pass
         return None
 
