@@ -1,4 +1,4 @@
-"""From a booting testbed to a session: deploy, prove the kernel, start the agent; in that order, and fast.
+"""From a booting testbed to a session: deploy the workload, verify the kernel, start the agent.
 
 Ansible needs one to three seconds before its first task. A `Deployment` therefore starts the play while
 the testbed boots and holds it at a gate. `start_session` opens the gate when SSH answers, so a trial pays for
@@ -19,7 +19,7 @@ from bisector.adapters.agent.cpu_deadline import CpuTime
 from bisector.adapters.agent.payload import PREPARE, agent_command, write_archive
 from bisector.adapters.agent.result_files import fetch_over_ssh
 from bisector.adapters.agent.session import AgentSession, CrashReport, await_greeting
-from bisector.adapters.ansible.playbook_events import Played, Task
+from bisector.adapters.ansible.playbook_events import Task
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.system.channel import Line
 from bisector.adapters.system.ssh import SSH
@@ -34,17 +34,18 @@ _CONNECT_SECONDS = 30.0
 """For one SSH connection to a testbed that has just answered on SSH; emulated, on a busy host, 1 to 2 s."""
 
 _POLL_SECONDS = 0.1
+"""Between two looks whether the task has ended; what a trial can lose by it."""
 
 _TASK = "putting the workload on the testbed"
 
 
 class Deployment:
-    """A play that waits for its testbed. End it with `start_session` or `cancel`.
+    """A play that waits for its testbed. A context manager: an error in its block cancels the play.
 
-    testbed: its name in the inventory. host: how it will be reached. folder: of this boot;
-    everything is kept below it. boot_timeout: seconds until `start_session` must be called.
-    workdir: the workload's folder on the testbed; made anew, and on a file system that takes executables.
-    undo: settings are put back at the end, for the machine lives on.
+    testbed: its name in the inventory. host: how it will be reached. folder: of this boot.
+    boot_timeout: seconds until `start_session` must be called. workdir: the workload's folder on the testbed;
+    made anew, and on a file system that takes executables. undo: put settings back at the end, for machines
+    that live on.
     """
 
     def __init__(
@@ -66,7 +67,6 @@ class Deployment:
         self._gate = folder / "deploy.gate"
         self._cancelled = threading.Event()
         self._task: Task | None = None
-        self._played: Played | None = None
         self._error: BaseException | None = None
         outer = ansible.stop
         self._ansible = replace(
@@ -83,6 +83,13 @@ class Deployment:
         )
         self._thread.start()
 
+    def __enter__(self) -> Deployment:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self.cancel()
+
     def start_session(
         self,
         kernel: Kernel | None,
@@ -95,7 +102,7 @@ class Deployment:
         console: Path | None = None,
         cpu_time: CpuTime = lambda: None,
     ) -> AgentSession:
-        """SSH answers: deploy, prove that `kernel` runs (None: any may), start the agent.
+        """Deploy, verify that `kernel` runs (None: any may), start the agent. SSH must answer by now.
 
         boot_seconds: what the boot took so far; `BootFacts.overhead_seconds` is what this call took. The rest
         as in `AgentSession`. Raises BootFailed (the kernel died) or InfrastructureError (such as another
@@ -104,12 +111,12 @@ class Deployment:
         started = time.monotonic()
         self._progress(_TASK)
         try:
-            facts = self._deployed(crashed)
+            facts = self._wait_for_facts(crashed)
             if kernel is not None:
                 verify_kernel(kernel, facts)
             self._progress("starting the measuring agent")
             line = start_agent(self._host, self._job, self._workdir, undo=self._undo)
-            self._join()  # nothing of Ansible's may disturb a run
+            self._wait_for_end()  # nothing of Ansible's may disturb a run
         except BaseException as error:
             self.cancel()
             death = crashed() if isinstance(error, InfrastructureError) else None
@@ -133,11 +140,11 @@ class Deployment:
         """End the play wherever it is. Never raises; harmless after `start_session`."""
         self._cancelled.set()
         self._thread.join()
-        self._clean()
+        self._remove_files()
 
     def _play(self, testbed: str, boot_timeout: float) -> None:
         try:
-            self._played = self._ansible.play(
+            self._ansible.play(
                 "deploy",
                 limit=testbed,
                 variables={
@@ -151,18 +158,18 @@ class Deployment:
                 timeout=boot_timeout + _DEPLOY_SECONDS,
                 progress=lambda _: None,  # the task starts long before it does anything
                 connection=self._host,
-                on_task=self._note,
+                on_task=self._on_task,
                 reap=False,
             )
         except BaseException as error:
             self._error = error
 
-    def _note(self, task: Task) -> None:
+    def _on_task(self, task: Task) -> None:
         if task.name.endswith(_TASK) and task.status == "ok":
             self._task = task
 
-    def _deployed(self, crashed: CrashReport) -> dict[str, str]:
-        """Open the gate and wait for the task; Ansible's own end is waited for later."""
+    def _wait_for_facts(self, crashed: CrashReport) -> dict[str, str]:
+        """Open the gate, wait for the task and return its facts. Ansible itself ends later."""
         self._gate.touch()
         deadline = time.monotonic() + _DEPLOY_SECONDS
         while self._task is None and self._thread.is_alive():
@@ -175,17 +182,17 @@ class Deployment:
                     f"the workload was not on {self._host} after {_DEPLOY_SECONDS:.0f} s"
                 )
         if self._task is None:
-            self._join()
+            self._wait_for_end()
             raise InfrastructureError("the deploying play ended without its task")
         return parse_facts(str(self._task.result.get("stdout", "")))
 
-    def _join(self) -> None:
+    def _wait_for_end(self) -> None:
         self._thread.join()
-        self._clean()
+        self._remove_files()
         if self._error is not None:
             raise self._error
 
-    def _clean(self) -> None:
+    def _remove_files(self) -> None:
         for path in (self._archive, self._gate):  # the payload is kept once a bisection, not once a boot
             with contextlib.suppress(OSError):
                 path.unlink(missing_ok=True)
@@ -194,7 +201,7 @@ class Deployment:
 def boot_facts(
     facts: Mapping[str, str], seconds: float, overhead_seconds: float, console: Path | None
 ) -> BootFacts:
-    """Return what is known of a boot from what its agent told; the rest as in `BootFacts`."""
+    """Return the facts of a boot. facts: as the agent printed them; the rest as in `BootFacts`."""
     release, build_id = facts.get("uname.release", ""), facts.get("build_id", "")
     return BootFacts(release, build_id, facts, seconds, overhead_seconds, console)
 
@@ -233,7 +240,7 @@ def start_agent(host: SSHHost, job: Job, workdir: str, *, undo: bool = False) ->
 
 @dataclass(slots=True)
 class AgentConnection:
-    """A line that closes its connection with itself."""
+    """A line to the agent; closing it closes its connection."""
 
     line: Line
     ssh: SSH

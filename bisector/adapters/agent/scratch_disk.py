@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from bisector.errors import InfrastructureError, RequestError
 from bisector.ports import Job
 
-VARIABLE = "PERFBISECT_BLOCK_DEVICE"
+DEVICE_VARIABLE = "PERFBISECT_BLOCK_DEVICE"
 """Tells the workload which device it has; the runner puts it in place of '{block_device}'."""
 
 CHECK_SCRIPT = """\
@@ -44,24 +44,25 @@ if size < need:
     end(f"it has {size >> 20} MiB, the workload needs {need >> 20}")
 end("ok")
 """
-"""A Python program that says 'ok', or what is wrong with the device it is given; it changes nothing."""
-
-
-def check_command(path: str, size: int, python: str = "python3") -> list[str]:
-    """Return the command that runs `CHECK_SCRIPT` on a machine. size: bytes that the device must have."""
-    return [python, "-c", CHECK_SCRIPT, path, str(size)]
+"""A Python program that prints 'ok', or what is wrong with the device; it changes nothing."""
 
 
 def with_scratch_disk(job: Job, path: str) -> Job:
     """Return the job as it runs on a testbed with this device."""
-    return replace(job, environment={**job.environment, f"env.{VARIABLE}": path})
+    return replace(job, environment={**job.environment, f"env.{DEVICE_VARIABLE}": path})
 
 
-def require_usable(said: str, testbed: str, path: str) -> None:
-    """Raise RequestError unless `CHECK_SCRIPT` said 'ok'."""
-    if said != "ok":
+def check_device(
+    path: str, size: int, testbed: str, run: Callable[[list[str]], str], python: str = "python3"
+) -> None:
+    """Raise RequestError unless a workload may overwrite the block device of a testbed.
+
+    size: bytes that it must have. run: executes a command there and returns its output. python: on its PATH.
+    """
+    answer = run([python, "-c", CHECK_SCRIPT, path, str(size)]).strip()
+    if answer != "ok":
         raise RequestError(
-            f"the block device {path} of the testbed '{testbed}' cannot be used: {said}",
+            f"the block device {path} of the testbed '{testbed}' cannot be used: {answer}",
             details="nothing was written to it",
             cure="name another one with perfbisect_block_device in the inventory; what is on it will be lost",
         )

@@ -1,10 +1,10 @@
-"""A booted guest from its first run to its end: suspended between runs, gone when it is left."""
+"""The session of a guest: it is suspended between runs and destroyed at the end."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bisector.adapters.guest.libvirt_connection import Domain
@@ -18,12 +18,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class GuestSession:
-    """A session that keeps its guest suspended between runs: see domain_xml about sleep=off."""
+    """A session that may suspend its guest between runs; see domain_xml about sleep=off."""
 
     facts: BootFacts
     inner: Session
     domain: Domain
-    racing: bool
+    suspend_between_runs: bool
     _held: contextlib.ExitStack
     _suspended: bool = False
     _left: bool = False
@@ -53,11 +53,11 @@ class GuestSession:
             self._suspended = False
 
     def _suspend(self) -> None:
-        if self.racing:
+        if self.suspend_between_runs:
             try:
                 self.domain.suspend()
                 self._suspended = True
-            except InfrastructureError as error:  # it costs host time, no more
+            except InfrastructureError as error:  # the guest runs on, which only costs host time
                 log.warning("%s: %s", error.message, error.details)
 
     def leave(self) -> None:
@@ -71,12 +71,11 @@ class GuestSession:
 
 
 @contextlib.contextmanager
-def destroying_on_failure(liveness: Liveness, domain: Domain, tidy: Callable[[], None]) -> Iterator[None]:
-    """End the guest of a boot that fails, and say so if it was taken away rather than failed by itself."""
+def destroying_on_failure(liveness: Liveness, domain: Domain) -> Iterator[None]:
+    """End the guest of a boot that fails. Raises TestbedLost if it was taken away, else what was raised."""
     try:
         yield
     except BaseException as error:
-        tidy()
         lost = liveness.lost() if isinstance(error, InfrastructureError) else None
         domain.destroy()
         if lost is not None and not isinstance(error, TestbedLost):

@@ -110,8 +110,8 @@ class LibvirtTestbed:
             own = {"guest.userspace": kernel.userspace, "guest.kvm": str(kvm).lower()}
             facts = replace(session.facts, facts={**session.facts.facts, **own})
             # Over a serial port the line itself stops the guest between runs.
-            racing = on_disk and self.clock == "instructions"
-            return GuestSession(facts, session, domain, racing, _held=held.pop_all())
+            suspend = on_disk and self.clock == "instructions"
+            return GuestSession(facts, session, domain, suspend, _held=held.pop_all())
 
     def _machine(self, kernel: Kernel) -> Machine:
         """Return what the kernel boots on. Raises InfrastructureError if this testbed cannot be that."""
@@ -140,12 +140,10 @@ class LibvirtTestbed:
             held.callback(archive.unlink, missing_ok=True)
         domain, port = self._start_disk(one, image, console, archive)
         liveness = Liveness(console, domain, always_busy=self._ticks is not None)
-        deployment: Deployment | None = None
-        with destroying_on_failure(
-            liveness, domain, lambda: deployment.cancel() if deployment is not None else None
-        ):
-            timeout = self._spec.variables.boot_timeout
-            deployment = Deployment(
+        timeout = self._spec.variables.boot_timeout
+        with (
+            destroying_on_failure(liveness, domain),
+            Deployment(
                 self._ansible,
                 self.name,
                 image.ssh_host(LOOPBACK, port, one.folder),
@@ -154,7 +152,8 @@ class LibvirtTestbed:
                 one.progress,
                 boot_timeout=timeout,
                 workdir=self._spec.workdir,
-            )
+            ) as deployment,
+        ):
             wait_for_ssh(liveness, port, CpuDeadline(timeout, liveness.cpu_time, one.started))
             session = deployment.start_session(
                 one.kernel,
@@ -182,7 +181,7 @@ class LibvirtTestbed:
         userspace = OnSerial(archive, fifos.path)
         domain = self._launch(one, userspace, console)
         liveness = Liveness(console, domain, always_busy=self._ticks is not None)
-        with destroying_on_failure(liveness, domain, fifos.close):
+        with destroying_on_failure(liveness, domain):
             timeout = self._spec.variables.boot_timeout
             session = serial.open_session(
                 one.kernel,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bisector.adapters.agent.scratch_disk import check_command, require_usable
+from bisector.adapters.agent.scratch_disk import check_device
 from bisector.adapters.machine.ssh_testbed import ssh_host
 from bisector.adapters.system.host_requirements import checks
 from bisector.adapters.system.ssh import SSH
@@ -40,8 +40,7 @@ def _has_device(testbed: TestbedSpec) -> None:
     path = testbed.variables.block_device
     if path:
         with SSH(ssh_host(testbed)) as ssh:
-            said = ssh.run(check_command(path, 0)).output.strip()
-        require_usable(said, testbed.name, path)
+            check_device(path, 0, testbed.name, lambda command: ssh.run(command).output)
 
 
 def _builder(builder: BuilderSpec, cache: Path) -> None:

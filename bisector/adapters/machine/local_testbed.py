@@ -24,7 +24,7 @@ from bisector.adapters.agent.payload import (
     prepared,
 )
 from bisector.adapters.agent.result_files import move_from_folder
-from bisector.adapters.agent.scratch_disk import check_command, require_usable, with_scratch_disk
+from bisector.adapters.agent.scratch_disk import check_device, with_scratch_disk
 from bisector.adapters.agent.session import AgentSession, await_greeting
 from bisector.adapters.system.command import Conversation, run_command
 from bisector.errors import InfrastructureError, RequestError
@@ -118,6 +118,11 @@ class LocalTestbed:
                 f"the workload '{job.name}' overwrites a block device; none of this machine is named for it",
                 cure="measure in a guest with --rev, or set perfbisect_block_device in an inventory",
             )
-        command = check_command(path, job.needs.block_device, sys.executable)
-        require_usable(run_command(command, timeout=_PREPARE_SECONDS).output.strip(), self.name, path)
+        check_device(
+            path,
+            job.needs.block_device,
+            self.name,
+            lambda command: run_command(command, timeout=_PREPARE_SECONDS).output,
+            sys.executable,
+        )
         return with_scratch_disk(job, path)

@@ -6,18 +6,16 @@ a panic (panic=10 is on the command line) or a power cycle.
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import threading
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 from bisector.adapters.agent.deploy import Deployment
 from bisector.adapters.agent.payload import boot_words, prepared
-from bisector.adapters.agent.scratch_disk import check_command, require_usable, with_scratch_disk
+from bisector.adapters.agent.scratch_disk import check_device, with_scratch_disk
 from bisector.adapters.ansible.runner import Ansible
-from bisector.adapters.system.command import run_command, stream_command
+from bisector.adapters.machine.console import CommandConsole
+from bisector.adapters.system.command import run_command
 from bisector.adapters.system.ssh import SSH, SSHRefused
 from bisector.adapters.system.ssh_endpoint import SSHHost
 from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, RequestError
@@ -41,12 +39,6 @@ _PAUSE_SECONDS = 1.0
 
 _POWER_SECONDS = 120.0
 """For the command that switches power; some management controllers take most of a minute."""
-
-_CONSOLE_END = 4000
-"""Characters of the console that go into an error."""
-
-_DEATHS = ("Kernel panic - not syncing", "end Kernel panic", "Unable to mount root fs")
-"""What a console says when a kernel is dead for good; an Oops may be survived, a panic may not."""
 
 
 class SSHTestbed:
@@ -81,13 +73,13 @@ class SSHTestbed:
             )
         started = time.monotonic()
         job = prepared(job, self._spec.variables.environment.settings())
-        console = _Console(self._spec.variables.console, folder / "console.log")
+        console = CommandConsole(self._spec.variables.console, folder / "console.log")
         try:
-            before = self._reachable(progress)
+            before = self._ensure_reachable(progress)
             if job.needs.block_device:
                 job = self._with_device(job)
-            self._tell(kernel, job, folder, progress)
-            deployment = Deployment(
+            self._request_boot(kernel, job, folder, progress)
+            with Deployment(
                 self._ansible,
                 self.name,
                 self._host,
@@ -97,31 +89,23 @@ class SSHTestbed:
                 boot_timeout=self._spec.variables.boot_timeout,
                 workdir=self._spec.workdir,
                 undo=True,
-            )
-            try:
+            ) as deployment:
                 progress(f"waiting for '{self.name}' to come up")
-                self._wait(before, console)
-            except BaseException:
-                deployment.cancel()
-                raise
-            if job.needs.block_device:
-                try:
+                self._wait_for_new_boot(before, console)
+                if job.needs.block_device:
                     self._with_device(job)  # the kernel that runs now may have mounted it at boot
-                except BaseException:
-                    deployment.cancel()
-                    raise
-            return deployment.start_session(
-                kernel,
-                crashed=console.death,
-                on_leave=console.close,
-                boot_seconds=time.monotonic() - started,
-                console=console.path,
-            )
+                return deployment.start_session(
+                    kernel,
+                    crashed=console.death,
+                    on_leave=console.close,
+                    boot_seconds=time.monotonic() - started,
+                    console=console.path,
+                )
         except BaseException:
             console.close()
             raise
 
-    def _reachable(self, progress: Progress) -> str:
+    def _ensure_reachable(self, progress: Progress) -> str:
         """Return the id of the machine's current boot, after a power cycle if need be."""
         try:
             return self._boot_id()
@@ -149,14 +133,18 @@ class SSHTestbed:
             time.sleep(_PAUSE_SECONDS)
 
     def _with_device(self, job: Job) -> Job:
-        """Return the job with the device that the lab names. Raises RequestError if it is in use, ..."""
+        """Return the job with the device that the lab names. Raises RequestError if it cannot be used."""
         path = self._spec.variables.block_device
         with SSH(self._host, timeout=_PROBE_SECONDS) as ssh:
-            command = check_command(path, job.needs.block_device)
-            require_usable(ssh.run(command, timeout=_DEVICE_CHECK_SECONDS).output.strip(), self.name, path)
+            check_device(
+                path,
+                job.needs.block_device,
+                self.name,
+                lambda command: ssh.run(command, timeout=_DEVICE_CHECK_SECONDS).output,
+            )
         return with_scratch_disk(job, path)
 
-    def _tell(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> None:
+    def _request_boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> None:
         variables = self._spec.variables
         self._ansible.play(
             "boot",
@@ -174,7 +162,7 @@ class SSHTestbed:
             groups=("testbeds",),
         )
 
-    def _wait(self, before: str, console: _Console) -> None:
+    def _wait_for_new_boot(self, before: str, console: CommandConsole) -> None:
         """Wait until SSH answers from another boot than `before`."""
         deadline = time.monotonic() + self._spec.variables.boot_timeout
         last: PerfbisectError | None = None
@@ -215,45 +203,3 @@ def ssh_host(spec: TestbedSpec) -> SSHHost:
         )
     known_hosts = Path(spec.variables.known_hosts).expanduser()
     return SSHHost(way.address, way.port, way.user, way.key, known_hosts)
-
-
-class _Console:
-    """The serial console by the command the lab names, kept in a file; without one, it knows of no death."""
-
-    def __init__(self, command: Sequence[str], path: Path) -> None:
-        self.path = path if command else None
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
-        if command:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch()
-            self._thread = threading.Thread(target=self._follow, args=(tuple(command),), daemon=True)
-            self._thread.start()
-
-    def death(self) -> str | None:
-        """Return the console's end if the kernel has died."""
-        end = self.end()
-        return end if any(word in end for word in _DEATHS) else None
-
-    def end(self) -> str:
-        """Return the console's last lines."""
-        if self.path is None:
-            return ""
-        return self.path.read_text(encoding="utf-8", errors="replace")[-_CONSOLE_END:]
-
-    def close(self) -> None:
-        """Stop listening."""
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
-
-    def _follow(self, command: tuple[str, ...]) -> None:
-        assert self.path is not None
-        with self.path.open("a", encoding="utf-8", buffering=1) as file, contextlib.suppress(PerfbisectError):
-            code = stream_command(
-                command,
-                lambda line: print(line, file=file),
-                timeout=float("inf"),
-                stop=self._stop.is_set,
-            )
-            log.warning("the console's command ended by itself with code %d", code)

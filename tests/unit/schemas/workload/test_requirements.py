@@ -5,14 +5,12 @@ from __future__ import annotations
 import dataclasses
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from bisector.adapters.agent import payload, scratch_disk
 from bisector.adapters.agent.session import AgentSession
-from bisector.adapters.guest.domain_xml import scratch_device
 from bisector.adapters.machine.local_testbed import LocalTestbed, running_kernel
 from bisector.app.workload_check import check_workload
 from bisector.errors import RequestError, WorkloadFailed
@@ -152,36 +150,12 @@ def test_checking_a_workload_asks_the_lab(tmp_path: Path) -> None:
 # --- devices ------------------------------------------------------------------------------------------------
 
 
-def check_command(path: str, size: int = 0) -> str:
-    command = [sys.executable, "-c", scratch_disk.CHECK_SCRIPT, path, str(size)]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-
-
-def test_what_is_no_free_block_device_is_refused(tmp_path: Path) -> None:
-    assert check_command("/dev/null") == "it is no block device"
-    assert check_command("/dev/perfbisect-nowhere") == "No such file or directory"
-    with pytest.raises(RequestError) as caught:
-        scratch_disk.require_usable(check_command("/dev/null"), "box", "/dev/null")
-    assert "/dev/null of the testbed 'box' cannot be used: it is no block device" in caught.value.message
-    scratch_disk.require_usable("ok", "box", "/dev/sdb")
-
-
 def test_this_machine_gives_no_device_that_was_not_named(tmp_path: Path) -> None:
     job = payload.workload_job(workload(tmp_path, "{block_device: 1G}"), tmp_path / "job")
     with pytest.raises(RequestError, match="none of this machine is named for it"):
         LocalTestbed().boot(running_kernel(), job, tmp_path, lambda _: None)
     with pytest.raises(RequestError, match="it is no block device"):
         LocalTestbed("local", "/dev/null").boot(running_kernel(), job, tmp_path, lambda _: None)
-
-
-def test_a_guests_disk_is_sparse_and_gone_afterwards(tmp_path: Path) -> None:
-    path = tmp_path / "boot" / "scratch.raw"
-    path.parent.mkdir()
-    path.write_text("of a boot that was killed")
-    with scratch_disk.scratch_file(path, 1 << 30):
-        assert (path.stat().st_size, path.stat().st_blocks) == (1 << 30, 0)
-    assert not path.exists()
-    assert (scratch_device("debian"), scratch_device("initramfs")) == ("/dev/vdb", "/dev/vda")
 
 
 # --- the runner, which looks again where the workload runs --------------------------------------------------

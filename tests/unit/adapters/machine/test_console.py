@@ -1,0 +1,55 @@
+"""A machine's console by a command: what it printed last, and whether that is a death."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.machine.console import CommandConsole
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("text", "dead"),
+    [
+        ("Kernel panic - not syncing: VFS", True),
+        ("---[ end Kernel panic", True),
+        ("VFS: Unable to mount root fs on unknown-block(0,0)", True),
+        ("Oops: 0002 [#1] SMP", False),  # a machine may survive it
+        ("login: ", False),
+    ],
+)
+def test_what_the_command_prints_is_kept_and_read(tmp_path: Path, text: str, dead: bool) -> None:
+    console = CommandConsole(["sh", "-c", f"echo '{text}'; exec sleep 60"], tmp_path / "boot" / "console.log")
+    try:
+        wait_until(console.end)
+        assert console.end() == f"{text}\n"
+        assert console.death() == (f"{text}\n" if dead else None)
+    finally:
+        started = time.monotonic()
+        console.close()
+    assert time.monotonic() - started < 15
+    assert (tmp_path / "boot" / "console.log").read_text() == f"{text}\n"
+
+
+def test_without_a_command_there_is_no_console(tmp_path: Path) -> None:
+    console = CommandConsole([], tmp_path / "console.log")
+    assert (console.path, console.end(), console.death()) == (None, "", None)
+    console.close()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_command_that_ends_or_is_not_there_does_not_end_the_boot(tmp_path: Path) -> None:
+    for command in (["true"], ["/nonexistent/conserver"]):
+        console = CommandConsole(command, tmp_path / "console.log")
+        assert console.death() is None
+        console.close()
