@@ -10,7 +10,7 @@ from bisector.linux.profile import Profile, Stack, Symbol
 
 @dataclass(slots=True)
 class Node:
-    """One frame with its share of both totals (0.01 = 1%) and the frames next to it, by symbol."""
+    """One frame. a, b: its shares of both totals (0.01 = 1%); next: the frames it calls, or its callers."""
 
     a: float = 0.0
     b: float = 0.0
@@ -19,7 +19,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A line of a tree as it is printed. depth: 0 for the symbol itself; a, b: shares of the totals."""
+    """A line of a printed tree. depth: 0 for the symbol itself; a, b: shares of the totals."""
 
     depth: int
     symbol: Symbol
@@ -29,7 +29,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A box of a flame graph. left, width: in shares of the second profile; a: its share of the first."""
+    """A box of a flame graph. left, width: shares of the second profile; a: its share of the first."""
 
     symbol: Symbol
     depth: int
@@ -39,16 +39,16 @@ class Frame:
 
 
 def callers(a: Profile, b: Profile, name: str, least: float) -> list[Branch]:
-    """Return who calls the symbol, its callers below it; branches below `least` (a share) are left out."""
-    return _tree(a, b, name, least, outwards=True)
+    """Return the symbol's callers as a tree, without branches below `least` (a share)."""
+    return _tree_of(a, b, name, least, outwards=True)
 
 
 def callees(a: Profile, b: Profile, name: str, least: float) -> list[Branch]:
-    """Return what the symbol calls, below it; branches below `least` (a share) are left out."""
-    return _tree(a, b, name, least, outwards=False)
+    """Return the symbol's callees as a tree, without branches below `least` (a share)."""
+    return _tree_of(a, b, name, least, outwards=False)
 
 
-def _tree(a: Profile, b: Profile, name: str, least: float, *, outwards: bool) -> list[Branch]:
+def _tree_of(a: Profile, b: Profile, name: str, least: float, *, outwards: bool) -> list[Branch]:
     roots: dict[Symbol, Node] = {}
     for side, profile in enumerate((a, b)):
         for stack, weight in profile.stacks.items():
@@ -57,7 +57,7 @@ def _tree(a: Profile, b: Profile, name: str, least: float, *, outwards: bool) ->
                 continue
             path = stack[at::-1] if outwards else stack[at:]
             _add(roots, path, weight / profile.total, side)
-    return list(_printed(roots, 0, least))
+    return list(_branches(roots, 0, least))
 
 
 def _add(roots: dict[Symbol, Node], path: Stack, share: float, side: int) -> None:
@@ -71,25 +71,24 @@ def _add(roots: dict[Symbol, Node], path: Stack, share: float, side: int) -> Non
         level = node.next
 
 
-def _printed(level: Mapping[Symbol, Node], depth: int, least: float) -> Iterator[Branch]:
+def _branches(level: Mapping[Symbol, Node], depth: int, least: float) -> Iterator[Branch]:
     for symbol, node in sorted(level.items(), key=lambda x: (-max(x[1].a, x[1].b), x[0])):
         if max(node.a, node.b) >= least:
             yield Branch(depth, symbol, node.a, node.b)
-            yield from _printed(node.next, depth + 1, least)
+            yield from _branches(node.next, depth + 1, least)
 
 
 def flame(a: Profile, b: Profile, least: float) -> tuple[list[Frame], float]:
-    """Return the frames of the second profile from the bottom up, and the share of the first that lies in
-    frames which the second does not have.
+    """Return (frames of the second profile from the bottom up, share of the first in frames of its own).
 
-    Frames narrower than `least` (a share) are left out. Siblings stand in alphabetical order, as in every
-    flame graph (Gregg 2016), so that equal code stands in equal places.
+    Frames narrower than `least` (a share) are left out. Siblings are in alphabetical order, as in every
+    flame graph (Gregg 2016), so that equal code has equal places.
     """
     roots: dict[Symbol, Node] = {}
     for side, profile in enumerate((a, b)):
         for stack, weight in profile.stacks.items():
             _add(roots, stack, weight / profile.total, side)
-    return list(_frames(roots, 0, 0.0, least)), _gone(roots)
+    return list(_frames(roots, 0, 0.0, least)), _share_only_in_first(roots)
 
 
 def _frames(level: Mapping[Symbol, Node], depth: int, left: float, least: float) -> Iterator[Frame]:
@@ -100,5 +99,5 @@ def _frames(level: Mapping[Symbol, Node], depth: int, left: float, least: float)
         left += node.b
 
 
-def _gone(level: Mapping[Symbol, Node]) -> float:
-    return sum(node.a if node.b == 0 else _gone(node.next) for node in level.values())
+def _share_only_in_first(level: Mapping[Symbol, Node]) -> float:
+    return sum(node.a if node.b == 0 else _share_only_in_first(node.next) for node in level.values())

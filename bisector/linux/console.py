@@ -1,7 +1,7 @@
-"""What a kernel's console says about its health; pure.
+"""What a kernel's console says about its health.
 
-`death` recognises a kernel that has died, `stage` how far a boot came, `tail` what a person wants to read.
-Flags of a single run (WARN, stall, OOM) come from the kernel log inside the guest; see session.py.
+`death` recognises a kernel that has died, `stage` how far a boot came, `tail` the lines worth reading. Flags
+of a single run (WARN, stall, OOM) come from the kernel log inside the guest (adapters/agent/session).
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import re
 from typing import Literal
 
 Stage = Literal["silent", "kernel", "init", "ready", "not-ready"]
-"""nothing was said; the kernel speaks; our init runs; sshd listens or the agent starts; init gave that up."""
+"""No output; kernel messages; our init runs; sshd listens or the agent starts; init gave that up."""
 
 ENDED_ITSELF = "the guest ended itself"
 
-_DEATHS: tuple[tuple[re.Pattern[str], str], ...] = (
+_CRASH_MESSAGES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"Kernel panic - not syncing: (?P<why>.*)"), "kernel panic: {why}"),
     (re.compile(r"\bOops: (?P<why>.*)"), "kernel oops: {why}"),
     (re.compile(r"double fault: (?P<why>.*)"), "double fault: {why}"),
@@ -25,20 +25,20 @@ _DEATHS: tuple[tuple[re.Pattern[str], str], ...] = (
         f"{ENDED_ITSELF}: {{why}}",
     ),
 )
-"""In the order in which they say most."""
+"""(pattern, words), the most informative first."""
 
-_TERMINAL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1bc")
-"""Escape sequences of the firmware."""
+_ESCAPE_SEQUENCE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1bc")
+"""Escape sequences, which firmware prints."""
 
 
 def clean(data: bytes) -> str:
     """Return the console's text: no escape sequences, no carriage returns."""
-    return _TERMINAL.sub("", data.decode(errors="replace")).replace("\r", "")
+    return _ESCAPE_SEQUENCE.sub("", data.decode(errors="replace")).replace("\r", "")
 
 
 def death(text: str) -> str | None:
-    """Say in a few words how the kernel died, or None while nothing shows that it has."""
-    for pattern, words in _DEATHS:
+    """Return how the kernel died, in a few words; None while it has not."""
+    for pattern, words in _CRASH_MESSAGES:
         match = pattern.search(text)
         if match is not None:
             return words.format(**{name: value.strip() for name, value in match.groupdict().items()})
@@ -57,11 +57,11 @@ def stage(text: str) -> Stage:
 
 
 def tail(text: str, lines: int = 40) -> str:
-    """Return the last lines, or from before the last death's first line on where that is more telling."""
-    kept = [line for line in text.splitlines() if line.strip()]
-    start = len(kept) - lines
-    for number, line in enumerate(kept):
+    """Return the last lines; from five lines before the first sign of a crash, if there is one."""
+    shown = [line for line in text.splitlines() if line.strip()]
+    start = len(shown) - lines
+    for number, line in enumerate(shown):
         if re.search(r"Kernel panic|BUG:|Oops|general protection|Unable to handle kernel|double fault", line):
             start = min(max(0, number - 5), max(0, start))
             break
-    return "\n".join(kept[max(0, start) :][: 3 * lines])
+    return "\n".join(shown[max(0, start) :][: 3 * lines])

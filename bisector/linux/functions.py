@@ -1,6 +1,6 @@
-"""Which functions of C sources a change touches, read from the sources themselves.
+"""Which functions of C sources a change touches, found in the sources themselves.
 
-Kernel style puts the braces of a function's body in the first column; that is all that is relied on.
+The only assumption is kernel style: the braces of a function's body are in the first column.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 _SYSCALL = re.compile(r"^(?:COMPAT_)?SYSCALL_DEFINE\d\s*\(\s*(\w+)")
 _NAME = re.compile(r"([A-Za-z_]\w*)\s*\(")
-_NO_FUNCTION = frozenset(
+_NOT_FUNCTIONS = frozenset(
     [
         *("if", "for", "while", "switch", "return", "sizeof", "defined", "typeof", "__typeof__"),
         *("__attribute__", "__aligned", "__section", "__releases", "__acquires", "__must_hold"),
@@ -21,9 +21,9 @@ _HUNK = re.compile(r"^@@ -(?P<old>\d+)(?:,(?P<olds>\d+))? \+(?P<new>\d+)(?:,(?P<
 
 
 def functions_at(text: str, lines: Iterable[int]) -> set[str]:
-    """Return the functions that hold these lines (counted from 1): head and body.
+    """Return the functions whose head or body holds one of these lines (counted from 1).
 
-    A system call of the kernel's macros is given by the names that its symbols have.
+    A system call that a macro defines goes by the names of its symbols.
     """
     source = text.splitlines()
     wanted = {n for n in lines if 1 <= n <= len(source)}
@@ -67,15 +67,15 @@ def _names(head: str) -> tuple[str, ...]:
     if "=" in head.split("(")[0]:
         return ()  # an initialiser
     for match in _NAME.finditer(head):
-        if match[1] not in _NO_FUNCTION:
+        if match[1] not in _NOT_FUNCTIONS:
             return (match[1],)
     return ()
 
 
 def changed_lines(diff: str) -> tuple[set[int], set[int]]:
-    """Return the lines that a diff without context (git diff -U0) of one file takes away, and those it adds.
+    """Return (removed lines, added lines) of one file's diff without context (git diff -U0).
 
-    The first are numbered in the old file, the second in the new one.
+    Removed lines are numbered as in the old file, added lines as in the new one.
     """
     old: set[int] = set()
     new: set[int] = set()

@@ -1,8 +1,8 @@
-"""Where two kernels spend their time, side by side: what moved, and what chance alone may do.
+"""Where two kernels spend their time, side by side: which shares changed, and which changes may be chance.
 
-A profile's weights are shares of its own total, so where one function takes more, all others seem to take
-less: what is compared are points of that total. Where both recordings say how many samples they hold, a
-difference is called certain only beyond what counting so many samples gives by chance.
+A profile's weights are shares of its own total: where one function takes more, all others seem to take less.
+Changes are in points of that total. Where both recordings say how many samples they hold, a change is called
+certain only beyond the sampling error.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Literal
 from scipy import special
 
 Origin = Literal["kernel", "user", "task", ""]
-"""Whose code it is; '' where the profile does not say. 'task': a process's name, the root of a stack."""
+"""Whose code it is; '' if the profile does not say. 'task': a process's name, the root of a stack."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Symbol:
-    """A function. Compilers split one in parts (foo.isra.0, foo.cold); all go by the name in the source."""
+    """A function. Parts that a compiler makes of it (foo.isra.0, foo.cold) have its name in the source."""
 
     name: str
     origin: Origin = ""
@@ -37,9 +37,9 @@ class Profile:
 
     own: weight of each symbol itself; whole: with all it calls (empty if unknown); stacks: weight of each
     call chain (empty if recorded without); total: of all weights, 100 where the source is in percent;
-    samples: how many, 0 if not told; calls: how often a function was called, where that was counted; spent:
-    microseconds in it and all it calls, where that was measured; cut: the smallest share that the source
-    lists if it is the head of a longer list, else 0; places: decimals of a percentage that mean something.
+    samples: how many, 0 if not known; calls: how often a function was called, where that was counted; spent:
+    microseconds in it and all it calls, where that was measured; cut: the smallest share in the source if it
+    is the head of a longer list, else 0; places: significant decimals of a percentage.
     """
 
     name: str
@@ -62,12 +62,12 @@ class Profile:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SymbolChange:
     """One symbol in both profiles. a, b: shares of its own; whole: of it with all it calls.
 
-    None: not in that profile. change: in points (0.01 = one percent of the total); where one side is missing
-    from the head of a longer list it is at least this much. certain: beyond chance; None where the numbers
-    of samples are not known. touched: the commit in question changes this function.
+    None: not in that profile. change: b - a (0.01 = one point of the total). bound: one side is missing from
+    the head of a longer list, so the change is at least this much. certain: beyond the sampling error; None
+    if the numbers of samples are not known. touched: the commit in question changes this function.
     """
 
     symbol: Symbol
@@ -81,7 +81,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class CallChange:
     """Calls of one function in both profiles; None where it was not counted. each: microseconds a call."""
 
     symbol: Symbol
@@ -91,39 +91,39 @@ class Counted:
 
     @property
     def change(self) -> float | None:
-        """How many more calls, relative (0.5 = half as many again)."""
+        """The relative change of the number of calls (0.5 = half as many again)."""
         before, after = self.calls
         return after / before - 1 if before and after is not None else None
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
-    """Two profiles side by side. lines: the largest change first; counted: most calls first.
+class ProfileComparison:
+    """Two profiles side by side. symbols: the largest change first; calls: most calls first.
 
     absent: functions that the commit changes and neither profile shows.
     """
 
     a: Profile
     b: Profile
-    lines: tuple[Line, ...]
-    counted: tuple[Counted, ...]
+    symbols: tuple[SymbolChange, ...]
+    calls: tuple[CallChange, ...]
     absent: tuple[str, ...]
     warnings: tuple[str, ...]
 
 
-_FEW = 2000
-"""Samples; below it a function of 1% is known to no better than 0.4 points."""
+_MIN_SAMPLES = 2000
+"""With fewer samples the 95% limits of a share of 1% are more than 0.4 points off."""
 
-_PARTS = re.compile(r"(?:\.(?:isra|constprop|part|cold|lto_priv|llvm|localalias)(?:\.\d+)*)+$")
+_COMPILER_SUFFIXES = re.compile(r"(?:\.(?:isra|constprop|part|cold|lto_priv|llvm|localalias)(?:\.\d+)*)+$")
 
 
 def source_name(name: str) -> str:
     """Return a function's name as its source has it: 'finish_task_switch.isra.0' is finish_task_switch."""
-    return _PARTS.sub("", name)
+    return _COMPILER_SUFFIXES.sub("", name)
 
 
 def folded(stacks: Mapping[Stack, float]) -> tuple[dict[Symbol, float], dict[Symbol, float]]:
-    """Return (own, whole) weights of a set of stacks; a function that recurses counts once a stack."""
+    """Return (own, whole) weights of a set of stacks; a recursive function counts once a stack."""
     own: dict[Symbol, float] = {}
     whole: dict[Symbol, float] = {}
     for stack, weight in stacks.items():
@@ -136,49 +136,53 @@ def folded(stacks: Mapping[Stack, float]) -> tuple[dict[Symbol, float], dict[Sym
     return own, whole
 
 
-def beside(a: Profile, b: Profile, touched: Sequence[str] = (), alpha: float = 0.05) -> Beside:
+def compare_profiles(
+    a: Profile, b: Profile, touched: Sequence[str] = (), alpha: float = 0.05
+) -> ProfileComparison:
     """Compare two profiles.
 
-    touched: functions that the commit in question changes. alpha: chance that any line at all is wrongly
-    called certain (Bonferroni: each is tested at alpha over their number).
+    touched: functions that the commit in question changes. alpha: probability that any change at all is
+    wrongly called certain (Bonferroni: each is tested at alpha over their number).
     """
     changed = {source_name(name) for name in touched}
-    symbols = _paired({*a.own, *a.whole}, {*b.own, *b.whole})
-    lines = [_line(pair, a, b, changed, alpha / max(len(symbols), 1)) for pair in symbols]
-    lines.sort(key=lambda x: (-abs(x.change), x.symbol))
-    counted = [_counted(pair, a, b, changed) for pair in _paired(set(a.calls), set(b.calls))]
-    counted.sort(key=lambda x: (-max(c or 0.0 for c in x.calls), x.symbol))
-    seen = {x.symbol.name for x in lines} | {x.symbol.name for x in counted}
-    absent = tuple(sorted(name for name in changed if name not in seen))
-    return Beside(a, b, tuple(lines), tuple(counted), absent, tuple(_warnings(a, b)))
+    pairs = _pair({*a.own, *a.whole}, {*b.own, *b.whole})
+    symbols = [_symbol_change(pair, a, b, changed, alpha / max(len(pairs), 1)) for pair in pairs]
+    symbols.sort(key=lambda x: (-abs(x.change), x.symbol))
+    calls = [_call_change(pair, a, b, changed) for pair in _pair(set(a.calls), set(b.calls))]
+    calls.sort(key=lambda x: (-max(c or 0.0 for c in x.calls), x.symbol))
+    seen = {x.symbol.name for x in symbols} | {x.symbol.name for x in calls}
+    absent = tuple(sorted(changed - seen))
+    return ProfileComparison(a, b, tuple(symbols), tuple(calls), absent, tuple(_warnings(a, b)))
 
 
-def _paired(a: set[Symbol], b: set[Symbol]) -> list[tuple[Symbol, Symbol]]:
-    """Return (symbol in a, symbol in b); one whose origin only one side tells is the same function."""
-    sides = (a, b)
-    anonymous = [{s.name for s in side if s.origin == ""} for side in sides]
-    found: dict[tuple[Symbol, Symbol], None] = {}
-    for here, there, swap in ((sides[0], 1, False), (sides[1], 0, True)):
-        for symbol in sorted(here):
-            other = symbol
-            if symbol not in sides[there]:
-                if symbol.origin and symbol.name in anonymous[there]:
-                    other = Symbol(symbol.name)
-                elif not symbol.origin:
-                    same = [s for s in sorted(sides[there]) if s.name == symbol.name]
-                    other = same[0] if len(same) == 1 else symbol
-            found[(other, symbol) if swap else (symbol, other)] = None
-    return list(found)
+def _pair(a: set[Symbol], b: set[Symbol]) -> list[tuple[Symbol, Symbol]]:
+    """Return (symbol in a, symbol in b) of all symbols; names pair where only one side knows the origin."""
+    pairs = [(symbol, _partner(symbol, b)) for symbol in sorted(a)]
+    pairs += [(_partner(symbol, a), symbol) for symbol in sorted(b)]
+    return list(dict.fromkeys(pairs))
 
 
-def _line(pair: tuple[Symbol, Symbol], a: Profile, b: Profile, changed: set[str], alpha: float) -> Line:
+def _partner(symbol: Symbol, others: set[Symbol]) -> Symbol:
+    """Return the same function of the other profile; the symbol itself if that profile has none."""
+    if symbol in others:
+        return symbol
+    if symbol.origin:
+        anonymous = Symbol(symbol.name)
+        return anonymous if anonymous in others else symbol
+    same = [s for s in others if s.name == symbol.name]
+    return same[0] if len(same) == 1 else symbol
+
+
+def _symbol_change(
+    pair: tuple[Symbol, Symbol], a: Profile, b: Profile, changed: set[str], alpha: float
+) -> SymbolChange:
     left, right = a.share(pair[0]), b.share(pair[1])
     known = pair[0] if pair[0].origin else pair[1]
     bound = (left is None and a.cut > 0) or (right is None and b.cut > 0)
     low = left if left is not None else min(a.cut, right or 0.0)
     high = right if right is not None else min(b.cut, left or 0.0)
     change = high - low
-    return Line(
+    return SymbolChange(
         symbol=known,
         a=left,
         b=right,
@@ -190,12 +194,12 @@ def _line(pair: tuple[Symbol, Symbol], a: Profile, b: Profile, changed: set[str]
     )
 
 
-def _counted(pair: tuple[Symbol, Symbol], a: Profile, b: Profile, changed: set[str]) -> Counted:
+def _call_change(pair: tuple[Symbol, Symbol], a: Profile, b: Profile, changed: set[str]) -> CallChange:
     calls = a.calls.get(pair[0]), b.calls.get(pair[1])
     spent = a.spent.get(pair[0]), b.spent.get(pair[1])
     each = tuple(t / n if n and t is not None else None for n, t in zip(calls, spent, strict=True))
     known = pair[0] if pair[0].origin else pair[1]
-    return Counted(known, calls, (each[0], each[1]), _is_touched(known, changed))
+    return CallChange(known, calls, (each[0], each[1]), _is_touched(known, changed))
 
 
 def _is_touched(symbol: Symbol, changed: set[str]) -> bool:
@@ -220,7 +224,7 @@ def _warnings(a: Profile, b: Profile) -> list[str]:
     for profile in (a, b):
         if profile.own and not profile.samples:
             out.append(f"{profile.name}: the number of samples is not told: chance cannot be judged")
-        elif 0 < profile.samples < _FEW:
+        elif 0 < profile.samples < _MIN_SAMPLES:
             out.append(
                 f"{profile.name}: {profile.samples} samples: a symbol of 1% is known to "
                 f"{100 * 1.96 * math.sqrt(0.01 * 0.99 / profile.samples):.1f} points only; record longer"

@@ -1,9 +1,9 @@
-"""Which commits cannot change a kernel of one configuration: by the files that finished builds read. Pure.
+"""Which commits cannot change a kernel of one configuration: by the files that finished builds read.
 
-A build names every source and header that went into it (the dependency files that make keeps). A commit whose
-changes none of the builds around it has read leaves the kernel as it was. What is not named there is kept:
-whatever decides what is compiled and how (Kconfig, makefiles, scripts, linker scripts, tables, objtool), and
-a new header with the name of one that was read, which could be found in its place.
+A build lists every source and header that it read (make's dependency files). A commit that changes none of
+the files that the builds around it read leaves the kernel as it was. Some files are in no such list and still
+count: all that decides what is compiled and how (Kconfig, makefiles, scripts, linker scripts, tables,
+objtool), and a new header with the name of one that was read, since it could be found in its place.
 """
 
 from __future__ import annotations
@@ -14,40 +14,40 @@ from dataclasses import dataclass
 
 from bisector.model.records import CommitGraph, Irrelevant
 
-_DESCRIBED = ("Documentation/", "LICENSES/", "samples/")
-_BUILDING_TOOLS = ("arch", "build", "include", "lib", "objtool", "scripts")
-"""Folders of tools/ that take part in building a kernel."""
+_NOT_COMPILED = ("Documentation/", "LICENSES/", "samples/")
+_BUILD_TOOLS = ("arch", "build", "include", "lib", "objtool", "scripts")
+"""Folders of tools/ that a kernel build uses."""
 
-_FAMILIES: Mapping[str, frozenset[str]] = {
-    # x86 was three folders until v2.6.24, which borrowed from each other.
+_ARCH_FOLDERS: Mapping[str, frozenset[str]] = {
+    # Until v2.6.24, x86 was three folders that included files of each other.
     "x86_64": frozenset({"x86", "x86_64", "i386"}),
     "arm64": frozenset({"arm64", "arm"}),
     "riscv64": frozenset({"riscv"}),
 }
-_WORDS = frozenset({"COPYING", "CREDITS", "MAINTAINERS", "README", "REPORTING-BUGS"}) | frozenset(
-    {".gitignore", ".mailmap", ".gitattributes"}
-)
+_DOCUMENTATION_NAMES = frozenset(
+    {"COPYING", "CREDITS", "MAINTAINERS", "README", "REPORTING-BUGS"}
+) | frozenset({".gitignore", ".mailmap", ".gitattributes"})
 """Names of files that no build reads, wherever they lie."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One path that a commit changes. added: it was not there before (or was of another kind)."""
+    """One path that a commit changes. added: it did not exist before, or was of another kind."""
 
     path: str
     added: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class FilesRead:
     """What finished builds have read. paths: in the tree; names: of headers, generated ones too."""
 
     paths: frozenset[str]
     names: frozenset[str]
 
     @classmethod
-    def of(cls, builds: Iterable[frozenset[str]]) -> Read:
-        """Take together what several builds have read; a path that begins with './' was made by a build."""
+    def of(cls, builds: Iterable[frozenset[str]]) -> FilesRead:
+        """Return all that several builds have read; a path that begins with './' was made by a build."""
         paths = frozenset().union(*builds)
         return cls(
             frozenset(path for path in paths if not path.startswith("./")),
@@ -55,19 +55,19 @@ class Read:
         )
 
 
-def why(change: Change, read: Read, arch: str) -> str | None:
-    """Return why a changed path may change the kernel, None if it cannot. arch: as in recipes."""
+def why(change: Change, read: FilesRead, arch: str) -> str | None:
+    """Return why a changed path may change the kernel; None if it cannot. arch: as in recipes."""
     path = change.path
     name = path.rsplit("/", 1)[-1]
     if path in read.paths:
         return "compiled"
-    if _of_another_machine(path, arch) or name in _WORDS:
+    if _is_of_other_architecture(path, arch) or name in _DOCUMENTATION_NAMES:
         return None
     if name.startswith(("Kconfig", "Makefile", "Kbuild")):
         return "makefile or Kconfig"
-    if path.startswith(_DESCRIBED) or name.endswith(".rst"):
+    if path.startswith(_NOT_COMPILED) or name.endswith(".rst"):
         return None
-    if path.startswith("tools/") and path.split("/")[1] not in _BUILDING_TOOLS:
+    if path.startswith("tools/") and path.split("/")[1] not in _BUILD_TOOLS:
         return None
     if path.startswith(("scripts/", "tools/")):
         return "script or tool"
@@ -85,18 +85,18 @@ def prune(
 ) -> Irrelevant:
     """Find the commits of a range that cannot change the kernel.
 
-    changes: commit id -> what it changes; a commit without an entry (a merge) is kept. builds: what builds
-    on both sides of the range, and any inside, have read. The ends' own weights stay as they are.
+    changes: commit id -> what it changes; a commit without an entry (a merge) stays. builds: the files that
+    builds on both sides of the range, and any inside, have read.
     """
-    read = Read.of(builds)
-    kept: Counter[str] = Counter()
+    read = FilesRead.of(builds)
+    reasons: Counter[str] = Counter()
     commits = []
     known: dict[Change, str | None] = {}
     for index, sha in enumerate(graph.shas):
         if not graph.candidate[index]:
             continue
         if sha not in changes:
-            kept["merge"] += 1
+            reasons["merge"] += 1
             continue
         found = None
         for change in changes[sha]:
@@ -107,16 +107,16 @@ def prune(
         if found is None:
             commits.append(index)
         else:
-            kept[found] += 1
-    return Irrelevant(tuple(commits), dict(kept.most_common()), len(builds))
+            reasons[found] += 1
+    return Irrelevant(tuple(commits), dict(reasons.most_common()), len(builds))
 
 
-def _of_another_machine(path: str, arch: str) -> bool:
-    family = _FAMILIES[arch]
+def _is_of_other_architecture(path: str, arch: str) -> bool:
+    family = _ARCH_FOLDERS[arch]
     top, _, rest = path.partition("/")
     if top == "arch" and "/" in rest:
         return rest.split("/")[0] not in family
     if path.startswith("include/asm-"):
-        machine = path.removeprefix("include/asm-").split("/")[0]
-        return machine not in family | {"generic"}
+        arch_name = path.removeprefix("include/asm-").split("/")[0]
+        return arch_name not in family | {"generic"}
     return False

@@ -1,4 +1,4 @@
-"""What was set on a machine for a workload, as the facts of a boot tell it: 'setting.NAME.before', ..."""
+"""What was set on a machine for a workload, by the facts of a boot: 'setting.NAME.before', ..."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 _PREFIX = "setting."
 _ABSENT = "absent"
-_NOT = "not set: "
+_NOT_SET = "not set: "
+_PARTS = ("before", "after", "error")
 
 
 def settings(facts: Mapping[str, str]) -> dict[str, str]:
@@ -15,20 +16,17 @@ def settings(facts: Mapping[str, str]) -> dict[str, str]:
     for name in sorted({key.removeprefix(_PREFIX).rsplit(".", 1)[0] for key in facts if _is_setting(key)}):
         before, after, error = (facts.get(f"{_PREFIX}{name}.{part}", "") for part in _PARTS)
         if error:
-            out[name] = f"{_NOT}{error}" + (f"; it is {after}" if after not in ("", _ABSENT) else "")
+            out[name] = f"{_NOT_SET}{error}" + (f"; it is {after}" if after not in ("", _ABSENT) else "")
         elif _ABSENT in (before, after):
-            out[name] = f"{_NOT}there is no such setting here"
+            out[name] = f"{_NOT_SET}there is no such setting here"
         else:
             out[name] = after if before == after else f"{before} -> {after}"
     return out
 
 
 def unset(facts: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings that were asked for and could not be made, each with the reason in words."""
-    return {name: words for name, words in settings(facts).items() if words.startswith(_NOT)}
-
-
-_PARTS = ("before", "after", "error")
+    """Return the requested settings that could not be made, each with the reason in words."""
+    return {name: words for name, words in settings(facts).items() if words.startswith(_NOT_SET)}
 
 
 def _is_setting(key: str) -> bool:

@@ -61,7 +61,7 @@ def profile(
       perfbisect profile old.data new.data --tree kmem_cache_alloc --flame diff.svg --commit v6.2
     """
     from bisector.linux.call_graph import callees, callers
-    from bisector.linux.profile import beside
+    from bisector.linux.profile import compare_profiles
     from bisector.report.profiles import json_profile, profile_table
 
     share = _smallest_share(least)
@@ -75,7 +75,7 @@ def profile(
             cure="give two recordings of one kind",
         )
     touched = _changed_functions(repo, commit) if commit is not None else frozenset[str]()
-    found = beside(sides[0], sides[1], sorted(touched))
+    found = compare_profiles(sides[0], sides[1], sorted(touched))
     if (tree or flame) and not (sides[0].stacks and sides[1].stacks):
         raise RequestError(
             f"{' and '.join(p.name for p in sides if not p.stacks)}: no call chains, "

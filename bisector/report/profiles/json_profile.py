@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from bisector.linux.call_graph import Branch
-from bisector.linux.profile import Beside, Profile
+from bisector.linux.profile import Profile, ProfileComparison
 from bisector.report.profiles.profile_table import sentences
 
 SCHEMA = 1
 
 
-def render(found: Beside, trees: Sequence[tuple[str, list[Branch], list[Branch]]] = ()) -> str:
+def render(found: ProfileComparison, trees: Sequence[tuple[str, list[Branch], list[Branch]]] = ()) -> str:
     """Return the JSON text."""
     value = {
         "schema": SCHEMA,
@@ -33,7 +33,7 @@ def render(found: Beside, trees: Sequence[tuple[str, list[Branch], list[Branch]]
                 "with_callees": list(line.whole),
                 "touched": line.touched,
             }
-            for line in found.lines
+            for line in found.symbols
         ],
         "calls": [
             {
@@ -43,7 +43,7 @@ def render(found: Beside, trees: Sequence[tuple[str, list[Branch], list[Branch]]
                 "microseconds_a_call": list(row.each),
                 "touched": row.touched,
             }
-            for row in found.counted
+            for row in found.calls
         ],
         "trees": [
             {"symbol": name, "callers": _branches(callers), "callees": _branches(callees)}

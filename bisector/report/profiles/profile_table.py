@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bisector.linux.call_graph import Branch
-from bisector.linux.profile import Beside, Counted, Line, Profile, Symbol
+from bisector.linux.profile import CallChange, Profile, ProfileComparison, Symbol, SymbolChange
 from bisector.report import phrases
 from bisector.report.columns import align
 
@@ -14,13 +14,15 @@ _FEW = 3
 """Symbols named in a sentence; the tables hold them all."""
 
 
-def render(found: Beside, top: int, trees: Sequence[tuple[str, list[Branch], list[Branch]]] = ()) -> str:
+def render(
+    found: ProfileComparison, top: int, trees: Sequence[tuple[str, list[Branch], list[Branch]]] = ()
+) -> str:
     """Return the text. top: lines of each table; trees: (symbol, callers, callees) of chosen symbols."""
     out: list[str] = []
-    if found.lines:
+    if found.symbols:
         out += [*_ranks(found, top), "", *_changes(found, top), ""]
         out += _whole(found, top)
-    out += _calls(found.counted, found, top)
+    out += _calls(found.calls, found, top)
     for name, callers, callees in trees:
         out += _tree(name, callers, callees, found)
     return phrases.page([*out, *phrases.remarks(sentences(found), found.warnings)])
@@ -31,7 +33,7 @@ def shown(symbol: Symbol) -> str:
     return f"{_MARK[symbol.origin]}{symbol.name}"
 
 
-def _digits(found: Beside) -> int:
+def _digits(found: ProfileComparison) -> int:
     return max(found.a.places, found.b.places)
 
 
@@ -43,10 +45,10 @@ def _points(value: float, digits: int) -> str:
     return f"{100 * value:+.{digits}f}"
 
 
-def _ranks(found: Beside, top: int) -> list[str]:
+def _ranks(found: ProfileComparison, top: int) -> list[str]:
     digits = _digits(found)
     sides = [_ordered(p) for p in (found.a, found.b)]
-    marked = {line.symbol.name for line in found.lines if line.touched}
+    marked = {line.symbol.name for line in found.symbols if line.touched}
     rows = []
     for rank in range(min(top, max(map(len, sides)))):
         cells = [str(rank + 1)]
@@ -66,10 +68,10 @@ def _ordered(profile: Profile) -> list[Symbol]:
     return sorted(listed, key=lambda s: -profile.own[s])  # stable: equal shares as the source has them
 
 
-def _changes(found: Beside, top: int) -> list[str]:
+def _changes(found: ProfileComparison, top: int) -> list[str]:
     digits = _digits(found)
     rows = []
-    for line in [x for x in found.lines if x.a or x.b][:top]:
+    for line in [x for x in found.symbols if x.a or x.b][:top]:
         rows.append(
             (
                 ("*" if line.touched else "") + shown(line.symbol),
@@ -89,7 +91,7 @@ def _or_below(share: float | None, profile: Profile, digits: int) -> str:
     return _share(share, digits)
 
 
-def _said(line: Line) -> str:
+def _said(line: SymbolChange) -> str:
     """Return what the change is in words; '~' where chance may do as much."""
     if line.change == 0:
         return "the same"
@@ -99,10 +101,10 @@ def _said(line: Line) -> str:
     return f"~ {way}, may be chance" if line.certain is False else way
 
 
-def _whole(found: Beside, top: int) -> list[str]:
+def _whole(found: ProfileComparison, top: int) -> list[str]:
     both = [
         (line, line.whole[0] or 0.0, line.whole[1] or 0.0)
-        for line in found.lines
+        for line in found.symbols
         if line.whole != (None, None)
     ]
     if not both:
@@ -122,7 +124,7 @@ def _whole(found: Beside, top: int) -> list[str]:
     return [*align(("WITH ALL IT CALLS", found.a.name, found.b.name, "POINTS", ""), rows), ""]
 
 
-def _calls(counted: Sequence[Counted], found: Beside, top: int) -> list[str]:
+def _calls(counted: Sequence[CallChange], found: ProfileComparison, top: int) -> list[str]:
     if not counted:
         return []
     rows = []
@@ -141,7 +143,7 @@ def _calls(counted: Sequence[Counted], found: Beside, top: int) -> list[str]:
     return [*align(head, rows), ""]
 
 
-def _tree(name: str, callers: list[Branch], callees: list[Branch], found: Beside) -> list[str]:
+def _tree(name: str, callers: list[Branch], callees: list[Branch], found: ProfileComparison) -> list[str]:
     digits = _digits(found)
     if not callers and not callees:
         return [f"{name}: in no call chain of either profile", ""]
@@ -160,10 +162,10 @@ def _tree(name: str, callers: list[Branch], callees: list[Branch], found: Beside
     return out
 
 
-def sentences(found: Beside) -> list[str]:
+def sentences(found: ProfileComparison) -> list[str]:
     """Return what a reader should take home: what rose, what fell, what the commit's own functions did."""
     out = []
-    told = [line for line in found.lines if line.certain is not False and line.change]
+    told = [line for line in found.symbols if line.certain is not False and line.change]
     for way, some in (
         ("take more", [line for line in told if line.change > 0]),
         ("take less", [line for line in told if line.change < 0]),
@@ -171,9 +173,9 @@ def sentences(found: Beside) -> list[str]:
         if some:
             names = ", ".join(_told(line, found) for line in some[:_FEW])
             out.append(f"In {found.b.name} {way} than in {found.a.name}: {names}.")
-    if found.lines and not told:
+    if found.symbols and not told:
         out.append("No symbol's share differs by more than chance may do.")
-    marked = [line for line in found.lines if line.touched]
+    marked = [line for line in found.symbols if line.touched]
     if marked:
         names = ", ".join(_told(line, found) + _doubt(line) for line in marked)
         out.append(f"* Changed by the commit: {names}.")
@@ -181,21 +183,21 @@ def sentences(found: Beside) -> list[str]:
         out.append(
             f"Changed by the commit and in neither profile (inlined, or not run): {', '.join(found.absent)}."
         )
-    out += [_counted(row, found) for row in found.counted[:_FEW] if row.change]
+    out += [_counted(row, found) for row in found.calls[:_FEW] if row.change]
     return out
 
 
-def _doubt(line: Line) -> str:
+def _doubt(line: SymbolChange) -> str:
     return " (may be chance)" if line.certain is False else ""
 
 
-def _told(line: Line, found: Beside) -> str:
+def _told(line: SymbolChange, found: ProfileComparison) -> str:
     digits = _digits(found)
     least = " or more" if line.bound else ""
     return f"{line.symbol.name} {_points(line.change, digits)} points{least}"
 
 
-def _counted(row: Counted, found: Beside) -> str:
+def _counted(row: CallChange, found: ProfileComparison) -> str:
     """Say whether a function is called more, or costs more a call: the two are different culprits."""
     change = row.change or 0.0
     text = (

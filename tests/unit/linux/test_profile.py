@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from bisector.linux.call_graph import callees, callers, flame
-from bisector.linux.profile import Profile, Symbol, beside, folded, source_name
+from bisector.linux.profile import Profile, Symbol, compare_profiles, folded, source_name
 from bisector.report.profiles import flame_graph as svg
 from bisector.report.profiles import profile_table
 
@@ -56,10 +56,13 @@ def test_a_function_that_recurses_counts_once_a_stack() -> None:
 
 
 def test_the_largest_change_comes_first_in_points_of_the_total() -> None:
-    found = beside(OLD, NEW)
-    assert [(x.symbol.name, round(x.change, 4)) for x in found.lines[:2]] == [("idle", -0.06), ("lock", 0.06)]
-    assert found.lines[1].certain
-    copy = next(x for x in found.lines if x.symbol.name == "copy")
+    found = compare_profiles(OLD, NEW)
+    assert [(x.symbol.name, round(x.change, 4)) for x in found.symbols[:2]] == [
+        ("idle", -0.06),
+        ("lock", 0.06),
+    ]
+    assert found.symbols[1].certain
+    copy = next(x for x in found.symbols if x.symbol.name == "copy")
     assert (copy.change, copy.certain) == (0.0, False)
 
 
@@ -74,14 +77,14 @@ def test_chance_alone_is_rarely_called_certain() -> None:
             for chosen in draw.choices(names, k=3000):
                 counts[chosen] += 1
             sides.append(Profile(name, {k(n): c for n, c in counts.items()}, total=3000, samples=3000))
-        alarms += any(x.certain for x in beside(sides[0], sides[1]).lines)
+        alarms += any(x.certain for x in compare_profiles(sides[0], sides[1]).symbols)
     assert alarms <= 9  # 60 pairs at 5% for any line at all: 10 or more come about once in 800 times
 
 
 def test_a_symbol_that_one_list_does_not_reach_changed_by_at_least_that_much() -> None:
     a = Profile("a", {k("x"): 2.0, k("y"): 0.5}, cut=0.005)
     b = Profile("b", {k("x"): 2.0, k("z"): 0.8}, cut=0.008)
-    lines = {x.symbol.name: x for x in beside(a, b).lines}
+    lines = {x.symbol.name: x for x in compare_profiles(a, b).symbols}
     assert lines["z"].bound
     assert lines["z"].change == pytest.approx(0.003)
     assert lines["y"].change == pytest.approx(0.0)  # below the other list's end anyway
@@ -90,19 +93,19 @@ def test_a_symbol_that_one_list_does_not_reach_changed_by_at_least_that_much() -
 def test_a_symbol_is_paired_with_one_whose_origin_is_not_told() -> None:
     a = Profile("a", {Symbol("memmove"): 1.0})
     b = Profile("b", {k("memmove"): 2.0})
-    (line,) = beside(a, b).lines
+    (line,) = compare_profiles(a, b).symbols
     assert (line.symbol, round(line.change, 4)) == (k("memmove"), 0.01)
 
 
 def test_kernel_and_library_functions_of_one_name_stay_apart() -> None:
     a = Profile("a", {k("memmove"): 1.0, Symbol("memmove", "user"): 3.0})
-    lines = {x.symbol.origin: x.change for x in beside(a, a).lines}
+    lines = {x.symbol.origin: x.change for x in compare_profiles(a, a).symbols}
     assert lines == {"kernel": 0.0, "user": 0.0}
 
 
 def test_functions_that_the_commit_changes_are_marked_and_missed() -> None:
-    found = beside(OLD, NEW, touched=["lock", "never_called"])
-    assert [x.symbol.name for x in found.lines if x.touched] == ["lock"]
+    found = compare_profiles(OLD, NEW, touched=["lock", "never_called"])
+    assert [x.symbol.name for x in found.symbols if x.touched] == ["lock"]
     assert found.absent == ("never_called",)
     text = " ".join(profile_table.render(found, 10).split())
     assert "*[k] lock" in text
@@ -113,9 +116,9 @@ def test_functions_that_the_commit_changes_are_marked_and_missed() -> None:
 def test_more_calls_and_longer_calls_are_told_apart() -> None:
     a = Profile("a", calls={k("alloc"): 1000, k("free"): 500}, spent={k("alloc"): 100.0, k("free"): 50.0})
     b = Profile("b", calls={k("alloc"): 2000, k("free"): 500}, spent={k("alloc"): 200.0, k("free"): 75.0})
-    text = " ".join(profile_table.render(beside(a, b), 10).split())
+    text = " ".join(profile_table.render(compare_profiles(a, b), 10).split())
     assert "b calls alloc 100.0% more often" in text
-    free = next(x for x in beside(a, b).counted if x.symbol.name == "free")
+    free = next(x for x in compare_profiles(a, b).calls if x.symbol.name == "free")
     assert free.change == 0
     assert free.each == (0.1, 0.15)
 

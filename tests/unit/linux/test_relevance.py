@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from bisector.linux.relevance import Change, Read, prune, why
+from bisector.linux.relevance import Change, FilesRead, prune, why
 from bisector.model.records import Built, CommitGraph, Goal, Irrelevant, Metric, Record, Threshold
 from bisector.model.state import IRRELEVANT_WEIGHT, extend, fold, reweight_irrelevant
 from bisector.schemas import serialization
 
-READ = Read.of(
+READ = FilesRead.of(
     [
         frozenset({"kernel/pid.c", "include/linux/pid.h", "arch/x86/entry/entry_64.S"}),
         frozenset({"kernel/rt.c", "./arch/x86/include/generated/asm/timex.h"}),
