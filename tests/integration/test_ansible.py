@@ -76,7 +76,9 @@ def test_a_failed_task_is_an_error_or_data(ansible: Ansible, tmp_path: Path) -> 
 
 
 def test_what_ansible_cannot_run_is_infrastructure(ansible: Ansible, tmp_path: Path) -> None:
-    with pytest.raises(InfrastructureError, match="could not be run"):
+    with pytest.raises(
+        InfrastructureError, match=r"could not be run: YAML parsing failed: .* \(.*broken\.yml:\d+\)"
+    ):
         play(ansible, tmp_path, name="broken")
     with pytest.raises(InfrastructureError):
         play(ansible, tmp_path, limit="nobody")
@@ -135,6 +137,24 @@ def test_a_broken_inventory_names_its_line(tmp_path: Path) -> None:
     (tmp_path / "lab.yml").write_text("all:\n  hosts: [\n")
     with pytest.raises(RequestError, match=r"lab\.yml:\d+: not valid YAML"):
         read_lab(tmp_path / "lab.yml")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("lab.ini", "[all\nfoo bar=1\n", "not enough values to unpack"),
+        ("lab.yml", "all:\n  hosts: 3\n", 'Invalid "hosts" entry for "all" group'),
+        ("program", "#!/bin/sh\necho boom >&2\nexit 3\n", "Inventory script returned non-zero exit code 3"),
+    ],
+)
+def test_an_inventory_that_ansible_refuses_gives_its_reason(
+    tmp_path: Path, name: str, text: str, reason: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    (tmp_path / name).chmod(0o755 if text.startswith("#!") else 0o644)
+    with pytest.raises(RequestError, match=f"{name}: Ansible cannot read this inventory") as error:
+        read_lab(tmp_path / name)
+    assert reason in error.value.message
 
 
 @pytest.mark.parametrize("path", sorted(resource("playbooks").glob("*.yml")), ids=lambda p: Path(p).stem)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -69,7 +70,7 @@ def _list(inventory: Path) -> dict[str, Any]:
         env={
             "ANSIBLE_CONFIG": str(resource("playbooks") / "ansible.cfg"),
             # A broken file is an error, not an empty lab.
-            "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FATAL": "1",
+            "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "1",
             "ANSIBLE_NOCOLOR": "1",
             "LC_ALL": "C.UTF-8",
         },
@@ -78,7 +79,10 @@ def _list(inventory: Path) -> dict[str, Any]:
     )
     start = done.output.find("{")
     if done.code != 0 or start < 0:
-        raise RequestError(f"{inventory}: Ansible cannot read this inventory", details=done.output[-3000:])
+        raise RequestError(
+            f"{inventory}: Ansible cannot read this inventory{_find_reason(done.output)}",
+            details=done.output[-3000:],
+        )
     try:
         listing, _ = json.JSONDecoder().raw_decode(done.output[start:])
     except ValueError as error:
@@ -88,6 +92,13 @@ def _list(inventory: Path) -> dict[str, Any]:
     if not isinstance(listing, dict):
         raise InfrastructureError("'ansible-inventory' printed no JSON object", details=done.output[-3000:])
     return listing
+
+
+def _find_reason(output: str) -> str:
+    """Return ': ' and why no plugin could read the inventory: a script's own reason, else the first one."""
+    found = re.findall(r"Failed to parse inventory with '[\w.]*?(\w+)' plugin: (.+)", output)
+    reason = dict(found).get("script") or next((text for _, text in found), "")
+    return f": {reason}" if reason else ""
 
 
 def _is_program(inventory: Path) -> bool:

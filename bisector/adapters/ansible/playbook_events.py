@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,9 @@ _EVENTS: Mapping[str, Status] = {
     "runner_on_unreachable": "unreachable",
     "runner_on_skipped": "skipped",
 }
+
+_CANCELLED_CODE = 254
+"""ansible-runner's exit code for a play that SIGTERM or SIGINT ended (`Runner.run` in its runner.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +136,7 @@ def judge(played: Played, code: int, events: Events, check: bool) -> None:
         except OSError as error:  # someone emptied the cache folder under the playbook
             text = f"it left no log: {error}"
         raise InfrastructureError(
-            f"the playbook '{played.playbook}' could not be run (code {code})",
+            f"the playbook '{played.playbook}' could not be run: {_explain_exit(code, text)}",
             details=f"{text[-2000:]}\n{where}",
         )
     if not played.tasks:
@@ -141,6 +145,20 @@ def judge(played: Played, code: int, events: Events, check: bool) -> None:
             details="\n".join(events.noise[-5:]) + f"\n{where}",
             cure="look at the groups in the lab's inventory: 'perfbisect lab list'",
         )
+
+
+def _explain_exit(code: int, text: str) -> str:
+    """Return Ansible's own reason and its place in the playbook; else what the exit code means.
+
+    text: what Ansible printed, where an error is '[ERROR]: reason' and 'Origin: file:line:column' after it.
+    """
+    error = re.search(r"^(?:\[ERROR\]:|ERROR!) *(.+)", text, re.MULTILINE)
+    if error is not None:
+        origin = re.compile(r"^Origin: (.+:\d+):\d+$", re.MULTILINE).search(text, error.end())
+        return error[1] + (f" ({origin[1]})" if origin else "")
+    if code == _CANCELLED_CODE or code < 0:
+        return "Ansible was told to end by a signal, which another process or the system sent"
+    return f"Ansible gave no reason (exit code {code})"
 
 
 def explain(task: Task) -> str:
