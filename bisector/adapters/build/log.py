@@ -38,10 +38,10 @@ brings with it in any number."""
 
 _KERNEL: tuple[tuple[str, str], ...] = (
     (r"\binternal compiler error\b", "the compiler breaks on it"),
-    (r"(?:^|[^-\w])(?:fatal )?error: |: Error: ", "it does not compile"),
+    (r"\bKconfig\b.*(?:syntax error|recursive dependency|unknown statement)", "its configuration is broken"),
+    (r"(?:^|[^-\w])error: |: Error: ", "it does not compile"),
     (r"undefined reference to|undefined symbol|(?<!warning: )multiple definition of", "it does not link"),
     (r"\bld(?:\.\w+)?: (?!.*\b(?:warning|NOTE): )", "it does not link"),
-    (r"\bKconfig\b.*(?:syntax error|recursive dependency|unknown statement)", "its configuration is broken"),
     (
         r"No rule to make target|\*\*\* .*(?:Stop|multiple target patterns|missing separator)",
         "its makefiles are broken",

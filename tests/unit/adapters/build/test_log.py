@@ -92,3 +92,95 @@ def test_a_linkers_warning_is_not_why_it_failed() -> None:
     assert judge(log).line == "core.c:(.text+0x3af4f): undefined reference to `kobject_actions'"
     assert judge("ld: a.o: multiple definition of `x'\n").what == "it does not link"
     assert judge("ld: warning: y\nld: cannot find -lz\n").line == "ld: cannot find -lz"
+
+
+DISK, COMPILER, MEMORY = "the disk fails", "a compiler was killed or ran out of memory", "out of memory"
+TOOL, LIBRARY, ENDED = "a tool is missing", "a library to build with is missing", "the build was ended"
+
+MACHINE = [
+    ("ccache: fatal: write error: Disk quota exceeded", "the disk is full"),
+    ("as: x.o: No space left on device", "the disk is full"),
+    ("ld: final link failed: Input/output error", DISK),
+    ("rm: cannot remove 'x.o': Read-only file system", DISK),
+    ("gcc: fatal error: Killed signal terminated program cc1", COMPILER),
+    ("virtual memory exhausted: Cannot allocate memory", COMPILER),
+    ("cc1: out of memory allocating 65536 bytes", MEMORY),
+    ("make: fork: Cannot allocate memory", MEMORY),
+    ("ld: memory exhausted", MEMORY),
+    *((f"make[1]: *** [Makefile:1: x.o] {word}", ENDED) for word in ("Killed", "Terminated", "Hangup")),
+    ("make[1]: *** [Makefile:1: x.o] Interrupt", ENDED),
+    ("tuxmake: received signal 15; terminating", ENDED),
+    ("/bin/sh: 1: flex: not found", TOOL),
+    ("1: bison: not found", TOOL),
+    ("/bin/sh: line 1: x86_64-linux-gnu-gcc: command not found", TOOL),
+    ("make: bc: No such file or directory", TOOL),
+    ("make[2]: /usr/bin/perl: No such file or directory", TOOL),
+    ("fatal error: gelf.h: No such file or directory", LIBRARY),
+    ("fatal error: libelf.h: No such file or directory", LIBRARY),
+    ("fatal error: openssl/bio.h: No such file or directory", LIBRARY),
+    ("fatal error: zlib.h: No such file or directory", LIBRARY),
+    ("E: compiler gcc-4.9 not found", "the compiler is missing"),
+    ("tuxmake.exceptions.CompilerNotFound: gcc", "the compiler is missing"),
+    ("ccache: error: Failed to create directory", "ccache fails"),
+]
+KERNEL = [
+    ("foo.c:1: internal compiler error: Segmentation fault", "the compiler breaks on it"),
+    ("foo.c:1:2: error: 'y' undeclared", "it does not compile"),
+    ("foo.c:1:2: fatal error: linux/no.h: No such file or directory", "it does not compile"),
+    ("foo.S:3: Error: no such instruction", "it does not compile"),
+    ("foo.c: undefined reference to `work'", "it does not link"),
+    ("modpost: undefined symbol `work'", "it does not link"),
+    ("b.o: multiple definition of `x'; a.o: first defined here", "it does not link"),
+    ("ld: cannot find -lz", "it does not link"),
+    ("ld.lld: unknown file type", "it does not link"),
+    ("init/Kconfig:5: syntax error", "its configuration is broken"),
+    ("init/Kconfig:5:error: recursive dependency detected!", "its configuration is broken"),
+    ('init/Kconfig:5: unknown statement "depend"', "its configuration is broken"),
+    ("make: No rule to make target 'bzImage'", "its makefiles are broken"),
+    ("Makefile:4: *** mixed implicit and normal rules.  Stop.", "its makefiles are broken"),
+    ("Makefile:4: *** multiple target patterns.", "its makefiles are broken"),
+    ("Makefile:4: *** missing separator.", "its makefiles are broken"),
+    ("make: *** [Makefile:1: vmlinux] Error 2", "a step of its build fails"),
+    ("E: expected artifact /x/bzImage does not exist!", "a step of its build fails"),
+]
+
+
+@pytest.mark.parametrize(("line", "what"), MACHINE)
+def test_each_sign_of_a_machine_at_fault_wins_over_all_errors_of_the_compiler(line: str, what: str) -> None:
+    failure = judge(f"{COMPILE}{line}\n{COMPILE}")
+    assert (failure.blame, failure.what, failure.line) == ("infrastructure", what, line)
+
+
+@pytest.mark.parametrize(("line", "what"), KERNEL)
+def test_each_sign_of_a_broken_commit(line: str, what: str) -> None:
+    failure = judge(f"  CC      foo.o\n{line}\nmake: Leaving directory '/x'\n")
+    assert (failure.blame, failure.what, failure.line) == ("kernel", what, line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "  CC      mm/out-of-memory.o",
+        "  note: strerror: used",
+        "  note: no-error: used",
+        "  LD      fs/not-found.o",
+        "scripts/Makefile.build:4: warning: overriding recipe",
+        "ld: warning: orphan section",
+        "ld: NOTE: This behaviour is deprecated",
+        "b.o: warning: multiple definition of `x'",
+    ],
+)
+def test_what_is_no_sign_leaves_the_last_line_and_the_commit_at_fault(line: str) -> None:
+    failure = judge(f"{line}\nthe last line\n\n")
+    assert (failure.blame, failure.what, failure.line) == ("kernel", "its build fails", "the last line")
+
+
+def test_the_more_telling_sign_is_named_and_of_one_kind_the_first_line() -> None:
+    first, second = "a.c:1: error: one", "b.c:1: error: two"
+    assert judge(f"make: *** [Makefile:1: a.o] Error 1\n{first}\n{second}\n").line == first
+    assert judge(f"{first}\nb.c: internal compiler error: x\n").what == "the compiler breaks on it"
+
+
+def test_a_line_that_is_not_in_the_log_is_its_own_excerpt() -> None:
+    assert excerpt("a\nb\n", "c") == "c"
+    assert excerpt("a\n  b\nc\nd\n", "b", after=1) == "  b\nc"
