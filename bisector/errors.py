@@ -1,10 +1,10 @@
-"""The tree of errors. Each says what happened, why, and what to do about it.
+"""Errors. Each has a message, details and a cure.
 
-The class of an error decides what the bisection does with it, and they are never folded into one another:
+The class of an error decides what a bisection does with it. No class is converted into another:
 
-* `RequestError`: the user asked for something that cannot be; refused at the door, nothing was changed.
-* `KernelError`: this kernel does not build, boot or survive the workload; says something about a commit.
-* `InfrastructureError`: disk, network, a tool, a testbed; never evidence about a commit.
+* `RequestError`: the request is wrong. It is refused before anything is changed.
+* `KernelError`: this kernel does not build, boot or survive the workload. That says something about a commit.
+* `InfrastructureError`: a disk, the network, a tool or a testbed failed. That says nothing about a commit.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ class PerfbisectError(Exception):
     exit_code = 3
 
     def __init__(self, message: str, *, details: str = "", cure: str = "") -> None:
-        """Keep the parts apart so that interfaces can lay them out.
+        """Keep the three parts of the error.
 
         message: one line, what was wrong and where. details: output or context, any number of lines.
-        cure: what would be right, or the command that mends it.
+        cure: what would be right, or the command that repairs it.
         """
         super().__init__(message)
         self.message = message

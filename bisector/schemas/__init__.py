@@ -1,1 +1,1 @@
-"""pydantic at the border: request, workload, recipe, lab, settings; unknown keys are refused."""
+"""pydantic models of everything that users write: request, workload, recipe, lab, settings."""

@@ -1,4 +1,4 @@
-"""How a machine is prepared for measuring: in a manifest's `environment`, or in the lab for one testbed."""
+"""Settings of a machine for measuring: `environment` of a manifest, or of one testbed in the lab."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CpuList = Annotated[
 
 
 class HostSettings(Spec):
-    """Settings of a machine; None leaves one as it is. All are put back when a boot is left."""
+    """Settings of a machine. None leaves one as it is. All are restored when a boot ends."""
 
     governor: Annotated[str, matching(r"[a-z_]+", "small letters and '_'")] | None = Field(
         default=None, description="of the CPUs' frequency: 'performance', ..."
@@ -31,7 +31,7 @@ class HostSettings(Spec):
     turbo: Switch | None = Field(default=None, description="frequencies above the nominal one")
     cstates: Switch | None = Field(default=None, description="idle states deeper than the first one")
     smt: Switch | None = Field(default=None, description="the second thread of each core")
-    numa_balancing: Switch | None = Field(default=None, description="moving memory between nodes")
+    numa_balancing: Switch | None = Field(default=None, description="moving pages between memory nodes")
     thp: Literal["always", "madvise", "never"] | None = Field(
         default=None, description="transparent huge pages"
     )
@@ -43,7 +43,7 @@ class HostSettings(Spec):
     caches: Literal["dropped"] | None = Field(default=None, description="before the first run of a boot")
 
     def settings(self) -> dict[str, str]:
-        """Return the flat form that travels in `Job.environment`: name -> value as the kernel takes it."""
+        """Return the settings for `Job.environment`: name -> value as the kernel's file takes it."""
         return {
             name: _VALUES.get(name, {}).get(value, value)
             for name in HostSettings.model_fields
@@ -56,10 +56,9 @@ _VALUES: dict[str, dict[str, str]] = {
     "turbo": _NUMBER,
     "numa_balancing": _NUMBER,
     "aslr": {"on": "2", "off": "0"},
-    "cstates": {"on": "0", "off": "1"},  # what is written is 'disable'
-    "caches": {
-        "dropped": "3"
-    },  # pages, directory entries and inodes: Documentation/admin-guide/sysctl/vm.rst
+    "cstates": {"on": "0", "off": "1"},  # the file is called 'disable'
+    # Pages, directory entries and inodes: Documentation/admin-guide/sysctl/vm.rst
+    "caches": {"dropped": "3"},
 }
 
 

@@ -1,8 +1,8 @@
 """The lab: testbeds and builders of an ordinary Ansible inventory, checked at the border.
 
-Groups `testbeds` and `builders` say what a host is for. perfbisect's own host variables have the prefix
-`perfbisect_`; how a host is reached is told by Ansible's usual ones. `lab_from_inventory` takes what
-`ansible-inventory --list` prints; `adapters/ansible/inventory.py` runs that command.
+Hosts of the group `testbeds` measure, those of `builders` compile. perfbisect's own host variables have the
+prefix `perfbisect_`; Ansible's usual variables say how a host is reached. `lab_from_inventory` takes the
+output of `ansible-inventory --list`, which `adapters/ansible/inventory.py` runs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DEFAULT_WORKDIRS: Mapping[TestbedKind, str] = {
 
 
 class PowerVariables(Spec):
-    """Commands of this machine, as lists, that switch a testbed: ipmitool, a PDU's script, ..."""
+    """Commands of this machine, as lists, that switch a testbed on and off: ipmitool, a PDU's script, ..."""
 
     on: tuple[str, ...] = ()
     off: tuple[str, ...] = ()
@@ -55,12 +55,12 @@ class TestbedVariables(Spec):
     cmdline: str = Field(default="", description="kernel command line to add; for ssh: all of it, with root=")
     power: PowerVariables = Field(default_factory=PowerVariables)
     console: tuple[str, ...] = Field(
-        default=(), description="command that prints the serial console as it comes"
+        default=(), description="command that prints the serial console continuously"
     )
     known_hosts: str = Field(default="~/.ssh/known_hosts", description="file with the pinned host key")
     workdir: str = Field(default="", description="folder for the workload on the testbed")
     environment: HostSettings = Field(
-        default_factory=HostSettings, description="settings for all workloads; a manifest's own are stronger"
+        default_factory=HostSettings, description="settings for all workloads; a manifest overrides them"
     )
     block_device: str = Field(
         default="",
@@ -68,7 +68,7 @@ class TestbedVariables(Spec):
     )
 
     @model_validator(mode="after")
-    def _fits(self) -> TestbedVariables:
+    def _consistent(self) -> TestbedVariables:
         if self.block_device and not self.block_device.startswith("/dev/"):
             raise ValueError("perfbisect_block_device must be a path below /dev, better /dev/disk/by-id/...")
         if self.block_device and self.kind == "libvirt":
@@ -191,7 +191,7 @@ N = TypeVar("N", TestbedSpec, BuilderSpec)
 
 
 def _checked(host: str, variables: Mapping[str, Any], model: type[V], shared: bool, inventory: Path) -> V:
-    """Validate a host's prefixed variables; `shared`: it is in both groups, so the other's are fine too."""
+    """Validate a host's prefixed variables. shared: it is in both groups, so both kinds are allowed."""
     known = {name for owner in (TestbedVariables, BuilderVariables) for name in owner.model_fields}
     own = {
         name.removeprefix(VARIABLE_PREFIX): v

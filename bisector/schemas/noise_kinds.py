@@ -1,4 +1,4 @@
-"""The kinds of noise and drift that the simulator knows, with their meaning: the words of its options."""
+"""The kinds of noise and drift of the simulator, with the texts that its help prints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings, weakest first: `perfbisect.toml`, the environment (PERFBISECT_<KEY>), the command line."""
+"""Settings: `perfbisect.toml`, the environment (PERFBISECT_<KEY>), the command line; later ones override."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PATHS = ("repo", "lab", "state_dir", "cache_dir")
 
 
 class Settings(Spec):
-    """What holds for every bisection here. Relative paths in the file start at the file's folder."""
+    """Settings of every bisection here. Relative paths in the file start at the file's folder."""
 
     repo: Path | None = Field(default=None, description="the kernel's git repository")
     workload: str | None = Field(default=None, description="the workload when none is named")
@@ -54,7 +54,7 @@ def load_settings(
     start: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Settings:
-    """Merge file, environment and command line; None in `overrides` means 'not said'.
+    """Merge file, environment and command line. None in `overrides`: the option is not given.
 
     Raises RequestError that names the file (or variable), the key, and the nearest known key.
     """
@@ -98,6 +98,6 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
             if text:
                 values[known[variable]] = text
         elif variable.startswith(VARIABLE_PREFIX) and (hint := nearest(variable, known)):
-            # Other programs' tests may use the prefix; only a near miss of ours is surely a mistake.
+            # Other programs may use the prefix: only a name close to one of ours is surely a mistake.
             raise RequestError(f"unknown environment variable '{variable}'{hint}")
     return values

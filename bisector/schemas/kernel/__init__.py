@@ -1,1 +1,1 @@
-"""The tables of `kernels/`: recipes, toolchains, fixups, and the rows that hold for a release."""
+"""The tables of `kernels/`: recipes, toolchains, fixups, options, and the rows that cover a release."""

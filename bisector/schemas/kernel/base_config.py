@@ -1,7 +1,7 @@
-"""Where a configuration starts: a target of the tree's make, the running machine's own, or a file.
+"""The base of a configuration: a make target of the tree, this machine's own configuration, or a file.
 
-A base that is no make target comes from another release than the commit's: options that it does not know
-get the defaults of the commit's age (`rest = "default"`), options that the commit does not know are dropped.
+A configuration that is not a make target comes from another release than the commit. Options that it lacks
+get the defaults of the commit (`rest = "default"`). Options that the commit does not have are dropped.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from bisector.errors import RequestError
 
 RUNNING = "running"
-"""In place of a base: what the kernel of this machine was configured with."""
+"""As a base: the configuration of the kernel that this machine runs."""
 
 _TARGET = re.compile(r"[a-z0-9_]+config")
 _LINE = re.compile(r"CONFIG_[A-Za-z0-9_]+=\S.*|# CONFIG_[A-Za-z0-9_]+ is not set")

@@ -1,7 +1,7 @@
-"""How one commit is built: a recipe and the rows of `kernels/` that hold for a commit of its age. Pure.
+"""How one commit is built: a recipe, and the rows of `kernels/` that cover the commit's release.
 
-`BuildPlan.digest` is what the cache of kernels is keyed by, beside the tree (with fixups in it) and the
-compiler's own version: it covers everything that can change a kernel, and no comment.
+The key of a cached kernel has three parts: the tree with its fixups, the version that the compiler prints,
+and `BuildPlan.digest`. The digest covers everything else that can change a kernel, and no comment.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ class Tables:
 
 @dataclass(frozen=True, slots=True)
 class PlannedOption:
-    """One option of the recipe as a commit of some age is asked for it."""
+    """One option of the recipe under the names that a commit of some release may know."""
 
     option: Option
     at_release: OptionAtRelease
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The lines of a .config that grant it, under each of its names."""
+        """The lines of a .config that set it, under each of its names."""
         return tuple(config_line(name, self.option.value) for name in self.at_release.names)
 
     @property
@@ -57,7 +57,7 @@ class PlannedOption:
 
 @dataclass(frozen=True, slots=True)
 class BuildPlan:
-    """Everything about the build of a commit but its tree."""
+    """Everything about the build of a commit except its tree."""
 
     recipe: Recipe
     release: Release
@@ -72,7 +72,7 @@ class BuildPlan:
 
     @property
     def required(self) -> str:
-        """What must be granted, a line an option; '|' between the names of one."""
+        """The options that must be granted, one a line, with '|' between the names of one option."""
         return "".join("|".join(planned.lines) + "\n" for planned in self.options if planned.required)
 
     def not_granted(self, options: Mapping[str, str]) -> tuple[str, ...]:
@@ -86,7 +86,7 @@ class BuildPlan:
         )
 
     def digest(self, layout: int = 0) -> str:
-        """Return a SHA-256 (hex) over everything in it that can change a kernel."""
+        """Return a SHA-256 (hex) over everything in the plan that can change a kernel."""
         manifest, toolchain = self.recipe.manifest, self.toolchain
         content = {
             "arch": manifest.arch,
@@ -98,17 +98,17 @@ class BuildPlan:
             "compiler": [toolchain.compiler, toolchain.family, toolchain.driver, toolchain.cross],
             "shims": [toolchain.shim(), toolchain.host_shim()],
         }
-        if self.recipe.base:  # what it says counts, not where it was
+        if self.recipe.base:  # its content, not its path
             content["base"] = self.recipe.base
         if manifest.rest != "off":
             content["rest"] = manifest.rest
-        if toolchain.archive is not None:  # two archives may call their compiler by one name
+        if toolchain.archive is not None:  # compilers of two archives may have one name
             content["archive"] = toolchain.archive.sha256
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def make_plan(recipe: Recipe, tables: Tables, release: Release, where: str) -> BuildPlan:
-    """Return how a commit of this age is built. where: names it in errors.
+    """Return how a commit of this release is built. where: names the commit in errors.
 
     Raises RequestError for a toolchain that no row has, SourceFailed if no row covers the commit.
     """
@@ -127,10 +127,10 @@ def make_plan(recipe: Recipe, tables: Tables, release: Release, where: str) -> B
 
 
 def load_plan(recipe: str, release: Release, where: str, kernels: Path | None = None) -> BuildPlan:
-    """Read a recipe and the tables, and return the plan for a commit of this age."""
+    """Read a recipe and the tables, and return the plan for a commit of this release."""
     return make_plan(load_recipe(recipe, kernels), Tables.load(kernels), release, where)
 
 
 def option_of_line(line: str) -> str:
-    """Return the option that such a line is about, without CONFIG_."""
+    """Return the name in such a line, without CONFIG_."""
     return line.removeprefix("# ").removeprefix("CONFIG_").split("=")[0].split(" ")[0]

@@ -1,7 +1,8 @@
-"""Small edits by which trees of another time compile today: `kernels/fixups.toml`.
+"""Small edits with which old trees compile with today's tools: `kernels/fixups.toml`.
 
-An edit is made to a commit's tree before it is built, as a git object of perfbisect's own; neither the user's
-repository nor a builder's checkout is touched, and the tree's id, which names the build, covers it.
+An edit changes a commit's tree before it is built. The new tree is a git object of perfbisect's own: the
+user's repository and the builder's checkout stay as they are, and the id of the tree, which names the
+build, covers it.
 """
 
 from __future__ import annotations
@@ -21,13 +22,11 @@ from bisector.schemas.loading import Spec
 class Fixup(NamedRow):
     """One edit: every match of `pattern` in each of `files` becomes `replacement`.
 
-    need: 'must' refuses a tree that has a file but neither the pattern nor what it becomes; 'may' is for
-    texts that come and go between the tags.
+    need: 'must' refuses a tree that has the file but neither the pattern nor the replacement; 'may' is for
+    texts that only some commits of the range have.
     """
 
-    files: tuple[str, ...] = Field(
-        min_length=1, description="paths in the tree; one that is not there is left"
-    )
+    files: tuple[str, ...] = Field(min_length=1, description="paths in the tree; a missing one is ignored")
     pattern: str = Field(description="a Python regular expression; ^ and $ match at lines")
     replacement: str = Field(description="with \\1 or \\g<name> for groups")
     need: Literal["must", "may"] = "may"
@@ -35,7 +34,7 @@ class Fixup(NamedRow):
 
     @field_validator("pattern")
     @classmethod
-    def _an_expression(cls, value: str) -> str:
+    def _regular_expression(cls, value: str) -> str:
         try:
             re.compile(value)
         except re.error as error:
@@ -43,9 +42,9 @@ class Fixup(NamedRow):
         return value
 
     def edit(self, text: str) -> str:
-        """Return the text with the edit made; the same text if there is nothing to do.
+        """Return the text with the edit made, or the same text where nothing matches.
 
-        Raises SourceFailed if one more edit would change it again: such a row could not be trusted.
+        Raises SourceFailed if a second edit would change the result again: the row is not idempotent.
         """
         expression = re.compile(self.pattern, re.MULTILINE)
         try:
@@ -54,8 +53,8 @@ class Fixup(NamedRow):
             raise RequestError(f"the fixup '{self.name}': its replacement does not fit: {error}") from error
         if expression.sub(self.replacement, done) != done:
             raise SourceFailed(
-                f"the fixup '{self.name}' would edit its own work again",
-                cure="narrow its pattern so that it does not match what it writes",
+                f"the fixup '{self.name}' changes its own result when it is applied again",
+                cure="narrow its pattern so that it does not match its replacement",
             )
         return done
 
@@ -72,31 +71,31 @@ def load_fixups(kernels: Path | None = None) -> tuple[Fixup, ...]:
 
 
 def fixups_at(rows: Sequence[Fixup], release: Release) -> tuple[Fixup, ...]:
-    """Return the rows for a commit of this age, in the order of the file."""
+    """Return the rows that cover a release, in the order of the file."""
     return tuple(row for row in rows if row.covers(release))
 
 
 def apply_fixups(rows: Sequence[Fixup], path: str, text: str, where: str) -> str:
-    """Make every edit of the rows that concern a file. where: names the commit in errors.
+    """Return the text of a file with the edits of all rows for it. where: names the commit in errors.
 
-    Raises SourceFailed naming the row if what it must change is not there.
+    Raises SourceFailed naming the row if a text that it must change is missing.
     """
     for row in rows:
         if path not in row.files:
             continue
         done = row.edit(text)
-        if row.need == "must" and done == text and not _made(row, text):
+        if row.need == "must" and done == text and not _seems_edited(row, text):
             raise SourceFailed(
                 f"the fixup '{row.name}' no longer applies to {where}",
-                details=f"{path} has no match for {row.pattern!r}\nit is there because: {row.why}",
+                details=f"{path} has no match for {row.pattern!r}\nthe row exists because: {row.why}",
                 cure='in kernels/fixups.toml, end the row where the text is gone, or make it need = "may"',
             )
         text = done
     return text
 
 
-def _made(row: Fixup, text: str) -> bool:
-    """Whether a text without the pattern looks as if the edit had been made already."""
+def _seems_edited(row: Fixup, text: str) -> bool:
+    """Whether a text without the pattern contains the replacement, as after an edit."""
     plain = re.sub(r"\\(\d+|g<[^>]*>)", "", row.replacement).strip()
     return bool(plain) and plain in text
 

@@ -1,8 +1,7 @@
-"""Options of the kernel by age (`kernels/options.toml`): since when they exist, what they were called before,
-and on which architectures.
+"""Options of the kernel by release (`kernels/options.toml`): their range, older names and architectures.
 
-Both the old and the new name of an option are asked for wherever the old one may still be known, so that a
-configuration changes with the commit that changes Kconfig, never with a tag somewhere near it.
+Where a tree may still have the older name, both names are set. So the configuration changes with the commit
+that renames the option in Kconfig, not with a tag near it.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ OptionName = Annotated[str, matching(r"[A-Za-z0-9_]+", "the name of an option, w
 
 
 class OptionRow(NamedRow):
-    """One option. Outside of its range it may be missing, and nobody is blamed for it."""
+    """One option. Outside of its range it may be missing without failing a build."""
 
     name: OptionName
     arch: tuple[str, ...] = Field(default=(), description="where it exists; empty: everywhere")
@@ -37,9 +36,9 @@ class Options(Spec):
 
 @dataclass(frozen=True, slots=True)
 class OptionAtRelease:
-    """What a commit of some age may call an option, the youngest name first.
+    """An option as commits of one release have it. names: the youngest first.
 
-    expected: whether it must be there; row: what says so, None for an option that every release has.
+    expected: whether it must exist; row: the table's row, None for an option that every release has.
     """
 
     names: tuple[str, ...]
@@ -55,7 +54,7 @@ def load_options(kernels: Path | None = None) -> Mapping[str, OptionRow]:
 def option_at_release(
     rows: Mapping[str, OptionRow], name: str, release: Release, arch: str
 ) -> OptionAtRelease:
-    """Return what a commit of this age calls an option, and whether it must have it."""
+    """Return the names of an option in commits of a release, and whether they must have it."""
     row = rows.get(name)
     if row is None:
         return OptionAtRelease((name,), True)

@@ -1,8 +1,8 @@
 """How a commit becomes a kernel: `kernels/recipes/<name>.toml` and the config fragments it names.
 
-A recipe is data. `load_recipe` reads it with its fragments and refuses contradictions; what it means for a
-commit of some age is `build_plan`'s. The name of a recipe may go on with fragments that are required beside
-its own, as in 'x86_64-guest+block': what a workload needs of its kernels (`with_fragments`).
+`load_recipe` reads a recipe with its fragments and refuses contradictions; `build_plan` applies it to a
+commit. A name may add fragments that are required as well: 'x86_64-guest+block' is what a workload with a
+block device needs (`with_fragments`).
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from bisector.schemas.kernel.release import Release, ReleaseRange
 from bisector.schemas.loading import load_toml
 
 AUTO = "auto"
-"""In place of a recipe's name: the youngest of those that offer themselves and cover all commits."""
+"""As a recipe's name: the youngest recipe with `auto = true` that covers all commits."""
 
 DEFAULT_RECIPE = "x86_64-guest"
 
-_AND = "+"
+_SEPARATOR = "+"
+"""Between a recipe's name and each further fragment."""
 
 Status = Literal["required", "wanted"]
 
@@ -43,14 +44,14 @@ class RecipeManifest(ReleaseRange):
     userspace: Literal["debian", "initramfs"] = Field(
         default="debian", description="what its kernels can boot into, see kernels/README.md"
     )
-    auto: bool = Field(default=False, description="whether it is taken without being named")
+    auto: bool = Field(default=False, description="whether it may be chosen when none is named")
     base: str = Field(
         default="tinyconfig",
         min_length=1,
         description="what to start from: a make target, 'running' (this machine's own), or a .config file",
     )
     rest: Literal["off", "default"] = Field(
-        default="off", description="what becomes of options that neither base nor fragments name"
+        default="off", description="the value of options that neither base nor fragments name"
     )
     load: tuple[str, ...] = Field(
         default=(), description="modules that guests load from an initramfs before they mount their root"
@@ -63,9 +64,7 @@ class RecipeManifest(ReleaseRange):
     required: tuple[str, ...] = Field(
         min_length=1, description="fragments of which every option must be granted, or the build fails"
     )
-    wanted: tuple[str, ...] = Field(
-        default=(), description="fragments whose refused options are told as lost"
-    )
+    wanted: tuple[str, ...] = Field(default=(), description="fragments whose refused options are reported")
     layouts: tuple[str, ...] = Field(
         default=(),
         description="compiler flags of layout 1, 2, ...: the same code placed differently in memory",
@@ -115,18 +114,18 @@ class Recipe:
 
 def with_fragments(name: str, fragments: Sequence[str]) -> str:
     """Return the name of a recipe with more fragments; the same ones give the same name in any order."""
-    base, *there = name.split(_AND)
-    return _AND.join((base, *sorted({*there, *fragments})))
+    base, *there = name.split(_SEPARATOR)
+    return _SEPARATOR.join((base, *sorted({*there, *fragments})))
 
 
 def is_auto(name: str) -> bool:
-    """Return whether a recipe's name leaves the choice to us, with or without fragments."""
-    return name.split(_AND)[0] == AUTO
+    """Return whether a name is 'auto', with or without fragments."""
+    return name.split(_SEPARATOR)[0] == AUTO
 
 
 def with_default_recipe(name: str) -> str:
-    """Return a recipe's name, 'auto' in it replaced by the default."""
-    return with_fragments(DEFAULT_RECIPE, name.split(_AND)[1:]) if is_auto(name) else name
+    """Return the name with 'auto' replaced by the default recipe."""
+    return with_fragments(DEFAULT_RECIPE, name.split(_SEPARATOR)[1:]) if is_auto(name) else name
 
 
 def list_recipes(kernels: Path | None = None) -> tuple[str, ...]:
@@ -143,7 +142,7 @@ def load_recipe(name: str, kernels: Path | None = None) -> Recipe:
     """
     kernels = kernels or resource("kernels")
     known = list_recipes(kernels)
-    base, *more = name.split(_AND)
+    base, *more = name.split(_SEPARATOR)
     if base not in known:
         raise RequestError(
             f"unknown recipe '{base}'{nearest(base, known)}", details=f"known recipes: {', '.join(known)}"
@@ -175,17 +174,17 @@ def load_recipe(name: str, kernels: Path | None = None) -> Recipe:
 
 
 def resolve_recipe_name(name: str, releases: Sequence[Release], kernels: Path | None = None) -> str:
-    """Return a recipe's name, 'auto' in it replaced by the one for commits of these ages.
+    """Return the name with 'auto' replaced by the recipe for commits of these releases.
 
     Raises RequestError if none covers them.
     """
     if not is_auto(name):
         return name
-    return with_fragments(choose_recipe(releases, kernels=kernels), name.split(_AND)[1:])
+    return with_fragments(choose_recipe(releases, kernels=kernels), name.split(_SEPARATOR)[1:])
 
 
 def choose_recipe(releases: Sequence[Release], arch: str = "x86_64", kernels: Path | None = None) -> str:
-    """Return the recipe for commits of these ages: the one for the youngest kernels that covers all of them.
+    """Return the youngest recipe with `auto = true` that covers all of these releases.
 
     Raises RequestError if none does.
     """

@@ -1,7 +1,7 @@
-"""What compiles kernels: rows of `kernels/toolchains.toml`, and the shims through which a compiler is called.
+"""Compilers of kernels: rows of `kernels/toolchains.toml`, and the scripts (shims) that call a compiler.
 
-A recipe names one toolchain for all of its kernels: a compiler that changes in the middle of a range would be
-a change of performance that no commit made.
+A recipe names one toolchain for all of its kernels. A compiler that changed in the middle of a range would
+change the performance without a commit.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _IMAGE = re.compile(r"[a-z0-9][a-zA-Z0-9._:/-]*@sha256:[0-9a-f]{64}")
 
 
 class Toolchain(NamedRow):
-    """One compiler and how it is called, for the trees of a range."""
+    """One compiler and its arguments for the trees of a range."""
 
     compiler: str = Field(min_length=1, description="command or path on the builder")
     package: str = Field(default="", description="the Debian packages that have it")
-    archive: Archive | None = Field(default=None, description="where it comes from if it is no package")
+    archive: Archive | None = Field(default=None, description="its archive, if it is not a package")
     container: str = Field(
-        default="", description="the image that it is in, NAME@sha256:..., with all else that a build needs"
+        default="", description="its image, NAME@sha256:..., with everything else that a build needs"
     )
     family: Literal["gcc", "clang"] = Field(default="gcc", description="as tuxmake calls it")
     driver: Driver = Field(default="tuxmake", description="tuxmake needs a tree with olddefconfig (v3.7)")
@@ -54,12 +54,14 @@ class Toolchain(NamedRow):
         default="", description="prefix of the binutils of another architecture (CROSS_COMPILE)"
     )
     pretend: Annotated[str, matching(r"(\d+\.\d+\.\d+)?", "a version such as 4.4.7")] = Field(
-        default="", description="the version of gcc that headers are told"
+        default="", description="the version of gcc that headers see"
     )
     before_flags: tuple[str, ...] = Field(
-        default=(), description="before the tree's own arguments, which win"
+        default=(), description="before the tree's own arguments, which override them"
     )
-    after_flags: tuple[str, ...] = Field(default=(), description="after them, and win")
+    after_flags: tuple[str, ...] = Field(
+        default=(), description="after the tree's arguments, which they override"
+    )
     drop: tuple[str, ...] = Field(default=(), description="arguments that are left out")
     swap: dict[str, str] = Field(default_factory=dict, description="one or two arguments -> what they become")
     host_flags: tuple[str, ...] = Field(default=(), description="for programs that run on the builder")
@@ -92,7 +94,7 @@ class Toolchain(NamedRow):
 
     @property
     def identity(self) -> str:
-        """What tells it from others on one builder: the command, and the archive or image that it is in."""
+        """The command with the archive or image that it is in: unique on a builder."""
         inside = self.archive.sha256 if self.archive else self.container.partition("@sha256:")[2]
         return f"{self.compiler}-{inside[:12]}" if inside else self.compiler
 
@@ -118,19 +120,19 @@ class Toolchain(NamedRow):
     def shim(self) -> str:
         """Return a shell script (POSIX) to be called in place of the compiler; '' if none is needed.
 
-        It honours PB_CCACHE (a prefix for compilations) and PB_EXTRA_FLAGS (further flags, which win).
+        It reads PB_CCACHE (a prefix for compilations) and PB_EXTRA_FLAGS (flags that override all others).
         """
         if not self.shimmed:
             return ""
-        before = [*_pretence(self.pretend), *self.before_flags]
-        return _script(self.compiler, self._arguments(), before, self.after_flags)
+        before = [*_version_macros(self.pretend), *self.before_flags]
+        return _shim_script(self.compiler, self._arguments(), before, self.after_flags)
 
     def host_shim(self) -> str:
         """Return the same for programs that run on the builder."""
-        return _script(self.compiler, "", (), self.host_flags, extra=False) if self.host_flags else ""
+        return _shim_script(self.compiler, "", (), self.host_flags, extra=False) if self.host_flags else ""
 
     def _arguments(self) -> str:
-        """The loop over the arguments: each is looked at once, and put behind those that wait."""
+        """Return the loop over the arguments: it takes each from the front and appends what becomes of it."""
         if not (self.drop or self.swap):
             return ""
         pairs: dict[str, list[tuple[str, str]]] = {}
@@ -178,15 +180,17 @@ def load_toolchains(kernels: Path | None = None) -> Toolchains:
 
 
 def toolchain_for(table: Toolchains, name: str, release: Release, where: str) -> Toolchain:
-    """Return the row of a toolchain for a commit of this age. where: names the commit in errors.
+    """Return the row of a toolchain that covers a release. where: names the commit in errors.
 
-    Raises RequestError for a name that no row has, SourceFailed if the commit is outside of all of them.
+    Raises RequestError for a name that no row has, SourceFailed if no row covers the release.
     """
     rows = [row for row in table.toolchain if row.name == name]
     if not rows:
         known = sorted({row.name for row in table.toolchain})
         raise RequestError(
-            f"there is no toolchain '{name}'{nearest(name, known)}", details=f"toolchains: {', '.join(known)}"
+            f"there is no toolchain '{name}'{nearest(name, known)}",
+            details=f"toolchains: {', '.join(known)}",
+            cure="name one of them as 'toolchain' in the recipe, or add a row to kernels/toolchains.toml",
         )
     for broken in table.unbuildable:
         if broken.covers(release):
@@ -198,23 +202,23 @@ def toolchain_for(table: Toolchains, name: str, release: Release, where: str) ->
         if row.covers(release):
             return row
     raise SourceFailed(
-        f"{where} ({release}) is outside of what the toolchain '{name}' builds",
+        f"the toolchain '{name}' does not build {where} ({release})",
         details="\n".join(f"{name}: {row.range}" for row in rows),
         cure="name another recipe with --recipe, or add a row to kernels/toolchains.toml",
     )
 
 
-def _pretence(version: str) -> list[str]:
+def _version_macros(version: str) -> list[str]:
     if not version:
         return []
     parts = zip(("__GNUC__", "__GNUC_MINOR__", "__GNUC_PATCHLEVEL__"), version.split("."), strict=True)
     return [word for name, number in parts for word in (f"-U{name}", f"-D{name}={number}")]
 
 
-def _script(
+def _shim_script(
     compiler: str, loop: str, before: Sequence[str], after: Sequence[str], *, extra: bool = True
 ) -> str:
-    # Asked for its version it must answer for itself: trees write that into the kernel.
+    # A query for the version gets the compiler's own answer, because trees write it into the kernel.
     plain = f'case " $* " in *" -v "*|*" --version "*) exec {shlex.quote(compiler)} "$@" ;; esac\n'
     words = ["exec", "$PB_CCACHE", shlex.quote(compiler), shlex.join(before), '"$@"', shlex.join(after)]
     words += ["$PB_EXTRA_FLAGS"] if extra else []

@@ -1,6 +1,6 @@
-"""What a workload needs of a testbed, against what the lab says of it; pure.
+"""Whether a testbed has what a workload needs, by what the lab says of it.
 
-What the lab does not say (the CPUs of a machine over SSH, the state of its disk) is looked at when it boots.
+What the lab does not say (the CPUs of a machine over SSH, the state of its disk) is checked when it boots.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from bisector.schemas.workload.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class MissingResource:
-    """What is missing on a testbed, and what to do about it."""
+    """What a testbed lacks, and what to do about it."""
 
     description: str
     cure: str
 
 
 def missing_resources(workload: Workload, testbed: TestbedSpec) -> tuple[MissingResource, ...]:
-    """Return what the workload needs and the testbed has not."""
+    """Return what the workload needs and the testbed does not have."""
     needed, has = workload.manifest.requires, testbed.variables
     found = []
     if has.kind == "libvirt" and has.cpus < needed.cpus:

@@ -1,4 +1,4 @@
-"""The manifest `workload.yaml`: its keys, documented where they stand, and what makes one wrong.
+"""The manifest `workload.yaml`: its keys and the rules that they follow.
 
 `workloads/README.md` shows them in use; `schemas/workload/workload.py` finds and loads manifests.
 """
@@ -51,13 +51,13 @@ class WorkloadManifest(Spec):
         "Of lists every combination is executed in each run",
     )
     decides_at: dict[str, str] = Field(
-        default_factory=dict, description="at which value of a list the metric decides; the last if not said"
+        default_factory=dict, description="the value of a list at which the metric decides; default: the last"
     )
     setup: tuple[tuple[str, ...], ...] = Field(
         default=(), description="commands before the first run of a boot"
     )
     cleanup: tuple[tuple[str, ...], ...] = Field(
-        default=(), description="commands when a boot is left, however the runs went"
+        default=(), description="commands at the end of a boot, also after failed runs"
     )
     requires: Requirements = Field(default_factory=lambda: Requirements())
     build: tuple[tuple[str, ...], ...] = Field(
@@ -69,9 +69,9 @@ class WorkloadManifest(Spec):
     parse: ParseKind = "key-value"
     results: str = Field(
         default="",
-        description="file or folder that each run leaves, brought home and kept; 'parse: results' reads it",
+        description="file or folder that each run leaves: fetched, kept, and read by 'parse: results'",
     )
-    runs: int = Field(default=3, ge=1, description="runs of a boot to begin with; the planner may want more")
+    runs: int = Field(default=3, ge=1, description="runs of a boot at first; the planner may add more")
     warmup: int = Field(default=0, ge=0, description="first runs of a boot that are kept but never samples")
     settle: float = Field(default=0.0, ge=0, description="seconds of rest before the first run of a boot")
     pause: float = Field(default=0.0, ge=0, description="seconds of rest between runs")
@@ -79,7 +79,7 @@ class WorkloadManifest(Spec):
     environment: Environment = Field(default_factory=Environment)
     monitors: Monitors = Field(
         default_factory=Monitors,
-        description="what is watched in extra runs after the samples of a boot: names, or names with options",
+        description="monitors of extra runs after the samples of a boot: names, or names with options",
     )
     clocks: tuple[TestbedClock, ...] = Field(
         default=("wall", "instructions"), min_length=1, description="the clocks that can decide this workload"
@@ -123,7 +123,7 @@ class WorkloadManifest(Spec):
         return {k: str(v) for k, v in value.items()} if isinstance(value, dict) else value
 
     @model_validator(mode="after")
-    def _parameters_fit(self) -> WorkloadManifest:
+    def _parameters_consistent(self) -> WorkloadManifest:
         for name, value in self.decides_at.items():
             if value not in self.parameters.get(name, ()):
                 raise ValueError(f"'decides_at': the parameter '{name}' has no value '{value}'")
@@ -154,7 +154,7 @@ class WorkloadManifest(Spec):
         return tuple(dict.fromkeys((*self.requires.packages, *self.monitors.packages())))
 
     def points(self) -> tuple[Point, ...]:
-        """Return all combinations of parameters that one run executes; a single empty one without lists."""
+        """Return all combinations of parameters that one run executes; one empty point without lists."""
         return points(self.parameters)
 
     def programs(self) -> tuple[str, ...]:
@@ -189,7 +189,7 @@ class WorkloadManifest(Spec):
         return self
 
     @model_validator(mode="after")
-    def _results_can_be_had(self) -> WorkloadManifest:
+    def _results_available(self) -> WorkloadManifest:
         if self.results and "initramfs" in self.userspaces:
             raise ValueError("'results' are fetched over SSH, which an 'initramfs' does not have")
         if self.parse == "results" and not self.results:

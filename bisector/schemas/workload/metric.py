@@ -1,4 +1,4 @@
-"""A metric of a manifest: its unit, direction and threshold, and where it stands in the output."""
+"""A metric of a manifest: its unit, direction, threshold and place in the output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _RATIO = re.compile(r"(?P<over>[A-Za-z][\w.-]*)\s*/\s*(?P<under>[A-Za-z][\w.-]*)
 
 
 class MetricManifest(Spec):
-    """One number that a run gives."""
+    """One number of each run."""
 
     name: Annotated[str, matching(r"[A-Za-z][A-Za-z0-9_.-]*", "letters, digits, '.', '_' and '-'")]
     unit: str = Field(min_length=1, description="as the workload prints it: 's', 'ops/s', ...")
@@ -29,7 +29,7 @@ class MetricManifest(Spec):
     optional: bool = Field(default=False, description="a run without it is a good run; it cannot decide")
     at: str = Field(
         default="",
-        description="where it stands in the output, if not under its name: a dotted path (json), a regular "
+        description="its place in the output, if not under its name: a dotted path (json), a regular "
         "expression with one group (regex), the key (key-value, time), the name in 'compare' (results)",
     )
 
@@ -60,12 +60,12 @@ class MetricManifest(Spec):
     @field_validator("threshold", mode="after")
     @classmethod
     def _understood(cls, value: str, info: ValidationInfo) -> str:
-        if "unit" in info.data:  # else the unit itself is wrong, which is told already
+        if "unit" in info.data:  # a wrong unit has its own error
             parse_threshold(value, info.data["unit"])
         return value
 
     def metric(self) -> Metric:
-        """Return it as the core knows it."""
+        """Return the metric for the search."""
         return Metric(self.name, self.unit, self.better, parse_threshold(self.threshold, self.unit))
 
 
@@ -88,10 +88,10 @@ def parse_threshold(text: str, unit: str) -> Threshold:
 
 
 def check_ratio(ratio: MetricManifest, metrics: tuple[MetricManifest, ...]) -> None:
-    """Raise ValueError unless a ratio's two metrics are printed as often as it is wanted."""
+    """Raise ValueError unless both metrics of a ratio are printed, in every run if it is not optional."""
     printed = {metric.name: metric for metric in metrics if not metric.ratio}
     if ratio.at:
-        raise ValueError(f"metric '{ratio.name}' is a ratio, so it stands nowhere: leave 'at' out")
+        raise ValueError(f"metric '{ratio.name}' is a ratio and has no place in the output: leave 'at' out")
     for name in ratio.operands or ():
         if name not in printed:
             raise ValueError(f"metric '{ratio.name}': no metric '{name}' is printed{nearest(name, printed)}")

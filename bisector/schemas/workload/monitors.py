@@ -1,8 +1,8 @@
-"""What may be watched beside a workload: the key `monitors` of a manifest, and `--monitor` on a command line.
+"""Monitors of a workload: the key `monitors` of a manifest, and the option `--monitor`.
 
-A monitor perturbs what it watches, so it gets runs of its own after the samples of a boot, and those are
-never samples. What a user space, an emulation or a kernel cannot give is told by `shortfalls`, and again by
-the testbed itself when it is tried.
+A monitor disturbs the workload, so it gets runs of its own after the samples of a boot. These runs are
+never samples. `shortfalls` names what a user space, an emulated guest or a kernel cannot provide; the
+testbed reports the rest when it tries.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from bisector.model.records import TestbedClock, Userspace
 from bisector.schemas.loading import Spec, matching, refusal
 
 PERF_PACKAGE = "linux-perf"
-"""The Debian package that brings perf; a guest gets an image with it."""
+"""The Debian package of perf; a guest gets an image with it."""
 
 FTRACE_FRAGMENT = "ftrace"
-"""The fragment of kernels/configs with which a kernel has the function profiler."""
+"""The fragment of kernels/configs with the function profiler."""
 
 Word = Annotated[str, matching(r"[^\s,][^\s]*", "a text without spaces"), Field(max_length=500)]
 
@@ -34,7 +34,7 @@ class PerfStat(Spec):
             *("cycles", "instructions", "branches", "branch-misses"),
         ),
         min_length=1,
-        description="as 'perf list' names them; one that is not supported is a stated absence",
+        description="as 'perf list' names them; the report states which are not supported",
     )
     repeat: int = Field(
         default=3, ge=1, le=100, description="runs of the workload; perf gives +- of their mean"
@@ -51,7 +51,7 @@ class Ftrace(Spec):
     """ftrace's function profiler: how often functions of the kernel are called, and how long they take."""
 
     functions: tuple[Word, ...] = Field(
-        default=(), description="names or patterns ('kmem_cache_*'); none: every function, which is slow"
+        default=(), description="names or patterns ('kmem_cache_*'); empty: every function, which is slow"
     )
 
 
@@ -77,11 +77,11 @@ class Proc(Spec):
 
 
 class Dmesg(Spec):
-    """What the kernel logs during the run."""
+    """The kernel's messages during the run."""
 
 
 class Monitors(Spec):
-    """All that watch; None where one was not asked for."""
+    """All monitors; None for one that is not wanted."""
 
     perf_stat: PerfStat | None = Field(default=None, alias="perf-stat")
     perf_record: PerfRecord | None = Field(default=None, alias="perf-record")
@@ -90,7 +90,7 @@ class Monitors(Spec):
     dmesg: Dmesg | None = None
 
     def names(self) -> tuple[str, ...]:
-        """Return those asked for, as users write them."""
+        """Return the names of those wanted, as users write them."""
         return tuple(name for name, found in self._by_name() if found is not None)
 
     def packages(self) -> tuple[str, ...]:
@@ -102,9 +102,9 @@ class Monitors(Spec):
             yield info.alias or name, getattr(self, name)
 
     def with_requested(self, asked: Sequence[str]) -> Monitors:
-        """Return these and what `--monitor` asks for: 'NAME' or 'NAME=A,B', which replaces the manifest's.
+        """Return these and those of `--monitor`: 'NAME', or 'NAME=A,B', whose list replaces the manifest's.
 
-        Raises RequestError naming what is known.
+        Raises RequestError naming the known ones.
         """
         data = {name: found.model_dump() for name, found in self._by_name() if found is not None}
         for text in asked:
@@ -135,7 +135,7 @@ class Monitors(Spec):
 MONITOR_NAMES = tuple(info.alias or name for name, info in Monitors.model_fields.items())
 
 _LIST_KEYS = {"perf-stat": "events", "perf-record": "frequency", "ftrace": "functions", "proc": "files"}
-"""What a list after 'NAME=' on the command line means."""
+"""The key that a list after 'NAME=' on the command line sets."""
 
 
 def monitors_by_name(value: object) -> object:
@@ -153,9 +153,9 @@ def shortfalls(
     clocks: Sequence[TestbedClock],
     fragments: Sequence[str],
 ) -> Iterator[tuple[str, str]]:
-    """Yield (monitor, what it will not give, in words). userspaces, clocks: those that may come.
+    """Yield (monitor, what it cannot measure and why). userspaces, clocks: those that may be used.
 
-    fragments: of kernel options, that its kernels are built with.
+    fragments: those that its kernels are built with.
     """
     for name in wanted.names():
         if name.startswith("perf") and "initramfs" in userspaces:

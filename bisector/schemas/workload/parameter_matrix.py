@@ -1,8 +1,8 @@
-"""The points of a parameter matrix: every combination of values, and what becomes of a command there.
+"""The points of a parameter matrix: every combination of values, and the command at each point.
 
-A value `4x` means that many times the CPUs which the workload may use; its number is known only on the
-testbed, so it stays a placeholder (`{cpus*4}`) until the runner there reads it, and its label stays '4x'.
-Where a list has such values, plain numbers above the largest of them are left out on that testbed.
+A value `4x` means four times the CPUs that the workload may use. Only the testbed knows that number, so the
+value stays a placeholder (`{cpus*4}`) until the runner there replaces it, and its label stays '4x'. Plain
+numbers in the same list that exceed the largest such value are left out on that testbed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 BLOCK_DEVICE = "block_device"
-"""In a command: the path of the scratch disk that the testbed gives."""
+"""The placeholder for the path of the testbed's scratch disk."""
 
 _TIMES_CPUS = re.compile(r"(?P<factor>[0-9]+(?:\.[0-9]+)?)x")
 _PLACEHOLDER = re.compile(r"\{(?P<name>[a-z][a-z0-9_]*)\}")
@@ -34,10 +34,10 @@ class Point:
     def command(self, words: Sequence[str], fixed: Mapping[str, str]) -> tuple[str, ...]:
         """Return a command with `{name}` replaced by its value here. fixed: parameters with one value.
 
-        `{block_device}` stays, for the runner on the testbed knows it.
+        `{block_device}` stays; the runner on the testbed replaces it.
         """
         values = {BLOCK_DEVICE: f"{{{BLOCK_DEVICE}}}", **fixed, **self.values}
-        return tuple(_PLACEHOLDER.sub(lambda m: _text(values[m["name"]]), word) for word in words)
+        return tuple(_PLACEHOLDER.sub(lambda m: _runner_value(values[m["name"]]), word) for word in words)
 
 
 def points(parameters: Mapping[str, Sequence[str]]) -> tuple[Point, ...]:
@@ -49,7 +49,7 @@ def points(parameters: Mapping[str, Sequence[str]]) -> tuple[Point, ...]:
         limits = tuple(
             (int(value), largest)
             for name, value in chosen.items()
-            if value.isdigit() and (largest := _largest(varied[name])) is not None
+            if value.isdigit() and (largest := _largest_factor(varied[name])) is not None
         )
         found.append(Point(chosen, limits))
     return tuple(found)
@@ -65,11 +65,11 @@ def placeholders(words: Sequence[str]) -> set[str]:
     return {match["name"] for word in words for match in _PLACEHOLDER.finditer(word)}
 
 
-def _text(value: str) -> str:
+def _runner_value(value: str) -> str:
     match = _TIMES_CPUS.fullmatch(value)
     return value if match is None else f"{{cpus*{match['factor']}}}"
 
 
-def _largest(values: Sequence[str]) -> float | None:
+def _largest_factor(values: Sequence[str]) -> float | None:
     factors = [float(match["factor"]) for value in values if (match := _TIMES_CPUS.fullmatch(value))]
     return max(factors, default=None)

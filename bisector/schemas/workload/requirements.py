@@ -1,4 +1,4 @@
-"""What a workload asks of kernel and testbed: what must be there, and what is pinned while it runs."""
+"""What a workload needs of kernel and testbed, and the settings that it pins while it runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _UNITS = {"M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 class Requirements(Spec):
-    """What a kernel and a testbed must have; `perfbisect workload check` looks whether they do."""
+    """What a kernel and a testbed must have; `perfbisect workload check` tests it."""
 
     packages: tuple[
         Annotated[str, matching(r"[a-z0-9][a-z0-9+.-]+", "the name of a Debian package")], ...
@@ -37,7 +37,7 @@ class Requirements(Spec):
     cgroup: Literal["v1", "v2", "any"] | None = Field(
         default=None, description="version of the control groups; asks for the fragment 'cgroup' as well"
     )
-    cpus: int = Field(default=1, ge=1, description="CPUs that the testbed has at least")
+    cpus: int = Field(default=1, ge=1, description="the least number of CPUs")
 
     @field_validator("block_device", mode="before")
     @classmethod
@@ -48,18 +48,18 @@ class Requirements(Spec):
 
     @property
     def fragments(self) -> tuple[str, ...]:
-        """The config fragments that kernels for this workload have beside their recipe's own."""
+        """The config fragments that kernels for this workload have in addition to the recipe's."""
         return tuple(sorted({*self.kernel, *(("cgroup",) if self.cgroup else ())}))
 
     @property
     def block_device_bytes(self) -> int:
-        """The size that the scratch disk has at least; 0 where none is needed."""
+        """The least size of the scratch disk in bytes; 0 where none is needed."""
         match = _SIZE.fullmatch(self.block_device) if self.block_device is not None else None
         return int(match["number"]) * _UNITS[match["unit"]] if match is not None else 0
 
 
 class Environment(HostSettings):
-    """What is pinned on the testbed while the workload runs; before and after are recorded."""
+    """The settings of the testbed while the workload runs. Their values before and after are recorded."""
 
     autogroup: Switch = Field(
         default="off", description="an SSH session's task group costs a fifth of a pipe-test"
@@ -80,7 +80,7 @@ class Environment(HostSettings):
         return value
 
     def settings(self) -> dict[str, str]:
-        """Return the flat form that travels in `Job.environment`: '0'/'1', 'sysctl.<name>', 'env.<NAME>'."""
+        """Return the settings for `Job.environment`: also 'sysctl.<name>' and 'env.<NAME>'."""
         flat = {**super().settings(), "autogroup": "1" if self.autogroup == "on" else "0"}
         flat["nice"] = str(self.nice)
         if self.cpus is not None:

@@ -38,7 +38,7 @@ Where it comes from, what it stresses, which clock can decide it, what it cannot
 
 
 def write_template(name: str, parent: Path) -> Path:
-    """Write a workload that runs as it is into a new folder; return the folder. Raises RequestError."""
+    """Write a complete small workload into a new folder, and return the folder. Raises RequestError."""
     if not re.fullmatch(r"[a-z0-9][a-z0-9._-]*", name):
         raise RequestError(
             f"'{name}' is not a name for a workload", cure="use small letters, digits, '.', '_' and '-'"

@@ -1,4 +1,4 @@
-"""What a workload is: a folder with a manifest (`schemas/workload/manifest.py`), checked at the border.
+"""A workload: a folder with a manifest (`schemas/workload/manifest.py`).
 
 `load_workload` finds one by name or by path, `list_workloads` all of a folder.
 """
@@ -34,9 +34,9 @@ class Workload:
         return self.manifest.name
 
     def metric(self, name: str | None = None, clock: TestbedClock | None = None) -> Metric:
-        """Return a metric by name, or the one that decides; where clocks differ in that, under `clock`.
+        """Return a metric by name, or the one that decides under a clock.
 
-        Raises RequestError naming the known ones, or those that the clock can decide by.
+        Raises RequestError naming the known metrics, or those that can decide under the clock.
         """
         found = self._find(name, clock)
         if clock is not None and clock not in found.clocks:
@@ -61,15 +61,15 @@ class Workload:
         )
 
     def with_monitors(self, asked: Sequence[str]) -> Workload:
-        """Return it with the monitors of `--monitor` beside the manifest's own. Raises RequestError."""
+        """Return the workload with the monitors of `--monitor` added. Raises RequestError."""
         monitors = self.manifest.monitors.with_requested(asked)
         return replace(self, manifest=self.manifest.model_copy(update={"monitors": monitors}))
 
     def with_parameters(self, given: Mapping[str, Sequence[str]]) -> Workload:
         """Return the workload with other values for some of its parameters.
 
-        What is said about where a metric decides holds as long as that value is still in the list. Raises
-        RequestError naming the nearest known parameter, or what its manifest says against a value.
+        `decides_at` is kept for parameters that still have that value. Raises RequestError naming the nearest
+        known parameter, or the rule of the manifest that a value breaks.
         """
         if not given:
             return self
@@ -104,15 +104,15 @@ class Workload:
             raise RequestError(
                 f"the workload '{self.name}' does not run on the user space '{userspace}'",
                 details=f"it runs on: {', '.join(self.manifest.userspaces)}",
-                cure="for kernels older than any distribution there are only static programs: choose a "
-                "workload made of those, or younger kernels",
+                cure="kernels older than any distribution run static programs only: choose a workload made "
+                "of those, or younger kernels",
             )
 
 
 def load_workload(name: str, folder: Path | None = None) -> Workload:
-    """Load by name from `folder` (default: those that come with perfbisect), or by path to a folder.
+    """Load a workload by its name in `folder` (default: the shipped ones), or by the path of its own folder.
 
-    Raises RequestError: unknown name (with the nearest known), or what is wrong in which line.
+    Raises RequestError for an unknown name, or naming the wrong line of the manifest.
     """
     root = folder if folder is not None else resource("workloads")
     path = Path(name).expanduser()
@@ -134,11 +134,11 @@ def load_workload(name: str, folder: Path | None = None) -> Workload:
 
 
 def list_workloads(folder: Path | None = None) -> list[Workload]:
-    """Return all workloads of a folder (default: those that come with perfbisect), by name."""
+    """Return all workloads of a folder (default: the shipped ones), by name."""
     root = folder if folder is not None else resource("workloads")
     return [load_workload(str(path.parent)) for path in _manifests(root)]
 
 
 def _manifests(root: Path) -> list[Path]:
-    """Workloads, and below them those that run the same in another way ('db-aio/fio')."""
+    """Return the manifests of workloads, and of their variants one folder below ('db-aio/fio')."""
     return sorted([*root.glob(f"*/{MANIFEST}"), *root.glob(f"*/*/{MANIFEST}")])

@@ -105,7 +105,7 @@ def test_an_edit_made_twice_is_the_edit_made_once_or_refused(text: str) -> None:
         try:
             once = row.edit(text)
         except SourceFailed as error:
-            assert "would edit its own work again" in error.message
+            assert "changes its own result" in error.message
             assert "b" in text
         else:
             assert row.edit(once) == once
