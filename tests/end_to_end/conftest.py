@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
-import platformdirs
 import pytest
 
-from tests.support import small_history
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support import demo_history, small_history
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -28,19 +23,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def cache() -> Path:
     """The folder of kernels, images and the demo's history: the user's own, so that nothing is made twice."""
-    return Path(os.environ.get("PERFBISECT_CACHE_DIR") or platformdirs.user_cache_dir("perfbisect"))
+    return demo_history.CACHE
 
 
 @pytest.fixture(scope="session")
-def demo(cache: Path) -> Path:
+def demo() -> Path:
     """The demo's history; skipped only where this machine's archive has no kernel source."""
-    demo = cache / "demo" / "linux"
-    prepare = [sys.executable, str(ROOT / "kernels" / "demo" / "prepare-history"), str(demo)]
-    done = subprocess.run(prepare, capture_output=True, text=True, check=False)
-    if done.returncode == 3:
-        pytest.skip(f"no kernel source to be had: {done.stderr.strip().splitlines()[0]}")
-    assert done.returncode == 0, done.stdout + done.stderr
-    return demo
+    return demo_history.prepare()
 
 
 @pytest.fixture(scope="session")

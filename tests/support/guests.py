@@ -6,16 +6,11 @@ The kernel is the base of the demo's history, which the end-to-end test builds a
 from __future__ import annotations
 
 import functools
-import os
 import shutil
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import platformdirs
-import pytest
 
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.build.builder import KernelBuilder
@@ -23,8 +18,9 @@ from bisector.adapters.guest.libvirt_testbed import LibvirtTestbed
 from bisector.ports import BuildOrder, Kernel
 from bisector.resources import resource
 from bisector.schemas.lab import Connection, TestbedSpec, TestbedVariables
+from tests.support import demo_history
+from tests.support.demo_history import CACHE
 
-CACHE = Path(os.environ.get("PERFBISECT_CACHE_DIR") or platformdirs.user_cache_dir("perfbisect"))
 INVENTORY = resource("playbooks") / "inventory" / "laptop.yml"
 NAME = "guest"
 """Of the testbed; it has to be in the inventory's group 'testbeds'."""
@@ -36,14 +32,7 @@ def kernel(kernels: Path | None = None) -> Kernel:
 
     kernels: folder of recipes, by default the shipped one.
     """
-    demo = CACHE / "demo" / "linux"
-    script = resource("kernels") / "demo" / "prepare-history"
-    done = subprocess.run(
-        [sys.executable, str(script), str(demo)], capture_output=True, text=True, check=False
-    )
-    if done.returncode == 3:
-        pytest.skip(f"no kernel source to be had: {done.stderr.strip().splitlines()[0]}")
-    assert done.returncode == 0, done.stdout + done.stderr
+    demo = demo_history.prepare()
     base = subprocess.run(
         ["git", "-C", str(demo), "rev-parse", "rt-00^{commit}"], capture_output=True, text=True, check=True
     )
