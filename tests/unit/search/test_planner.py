@@ -31,14 +31,16 @@ from bisector.model.records import (
 from bisector.model.state import fold
 from bisector.search.cache import PlannerCache
 from bisector.search.candidates import member_weights
+from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
-from bisector.search.planner import Planner
+from bisector.search.planner import Planner, _Decider
+from bisector.search.sequential_test import Evidence
 from bisector.simulation.batch import one
 from bisector.simulation.judge import Judged, judge
 from bisector.simulation.noise_model import LabModel
 from bisector.simulation.scenario import Culprit, Scenario
 from bisector.simulation.simulated_bisection import run_trial
-from tests.support.searching import drive, goal, linear, step
+from tests.support.searching import context_of, drive, goal, linear, step
 
 
 @pytest.mark.parametrize("clock", ["wall", "instructions"])
@@ -437,3 +439,23 @@ def test_binaries_that_scatter_by_half_of_the_effect_blame_nobody_else(seed: int
     lab = LabModel(run_noise=0.3, build_noise=1.0)
     found = one(Scenario(commits=128, culprits=(Culprit(effect=2.0, place=None),), lab=lab), seed)
     assert found.verdict in {"correct", "inconclusive"}
+
+
+@pytest.mark.parametrize(
+    ("another", "effect", "explained"),
+    [
+        (0.29, 0.02, True),
+        (0.31, 0.001, False),  # another culprit is too likely, however small its effect
+        (0.29, 0.1, False),  # its expected effect, 29% of the largest, is too large
+        (0.07, 0.1, True),
+    ],
+)
+def test_the_search_goes_on_while_another_culprit_is_likely_or_may_be_large(
+    another: float, effect: float, explained: bool
+) -> None:
+    context, cache = context_of(linear(8))
+    decider = _Decider(cache, context)
+    largest = Evidence(9.0, -9.0, 0.08, 0.1, 0.12, 0.01, 1.0)
+    tiny = dataclasses.replace(largest, estimate=5.0)
+    decider.proofs = [Proof((3,), 3, (2,), largest, 0.03), Proof((5,), 5, (4,), tiny, 0.01, small=True)]
+    assert decider._is_explained(another, effect) is explained

@@ -1,0 +1,174 @@
+"""Conclusions: their endings, confidences and sums."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from bisector.model.records import Budget, CommitGraph, Ending, Measure
+from bisector.search.cache import PlannerCache
+from bisector.search.conclusion import (
+    budget_shortfall,
+    conclude_culprits,
+    conclude_not_reproduced,
+    conclude_unfinished,
+    conclude_untestable,
+    merge_base_is_bad,
+    warnings,
+)
+from bisector.search.confirmation import Proof
+from bisector.search.context import SearchContext
+from bisector.search.posterior import Posterior
+from bisector.search.sequential_test import Evidence
+from tests.support.searching import Seen, context_of, goal, linear
+
+GOOD, BAD = (100.0, 100.1, 99.9), (121.0, 121.1, 120.9)
+
+
+def measured(graph: CommitGraph) -> tuple[SearchContext, PlannerCache, Posterior]:
+    context, cache = context_of(graph, [Seen(c, BAD if c else GOOD, "verify") for c in (0, graph.bad) * 3])
+    return context, cache, cache.posterior(context, (), math.log(1.1))
+
+
+def evidence(estimate: float, sd: float = 0.01) -> Evidence:
+    return Evidence(9.0, -9.0, estimate - 2 * sd, estimate, estimate + 2 * sd, sd, 1.0)
+
+
+def proof(
+    *commits: int, effect: float = 0.1, alpha_share: float = 0.03, small: bool = False, parents: int = 1
+) -> Proof:
+    below = tuple(range(commits[0] - parents, commits[0]))
+    return Proof(commits, commits[-1], below, evidence(math.log1p(effect)), alpha_share, small)
+
+
+TOTAL = evidence(math.log(1.21))
+
+
+def test_the_confidence_is_what_all_certificates_leave_of_one() -> None:
+    context, _, posterior = measured(linear(16))
+    one = conclude_culprits(context, posterior, [proof(5)], TOTAL)
+    assert one.confidence == pytest.approx(0.97)
+    two = conclude_culprits(context, posterior, [proof(5), proof(9, alpha_share=0.008)], TOTAL)
+    assert two.confidence == pytest.approx(1 - 0.03 - 0.008)
+    assert [f.confidence for f in two.findings] == pytest.approx([0.97, 0.992])
+    many = [proof(c, alpha_share=0.4) for c in (5, 9, 12)]
+    assert conclude_culprits(context, posterior, many, TOTAL).confidence == 0.0
+
+
+def test_the_ending_says_how_many_culprits_there_are_and_whether_one_is_a_set() -> None:
+    context, _, posterior = measured(linear(16))
+
+    def ending(*proofs: Proof) -> Ending:
+        return conclude_culprits(context, posterior, proofs, TOTAL).ending
+
+    assert ending(proof(5)) is Ending.CULPRIT
+    assert ending(proof(5), proof(9, small=True)) is Ending.CULPRIT
+    assert ending(proof(5), proof(9)) is Ending.CULPRITS
+    assert ending(proof(5), proof(8, 9)) is Ending.CULPRIT_SET
+    assert ending(proof(5), proof(8, 9, small=True)) is Ending.CULPRIT
+
+
+def test_what_culprits_explain_and_the_rest_is_the_total() -> None:
+    context, _, posterior = measured(linear(16))
+    end = conclude_culprits(context, posterior, [proof(9), proof(5)], TOTAL)
+    assert [f.commits for f in end.findings] == [(5,), (9,)]  # in the order of history
+    assert end.total is not None
+    assert end.rest is not None
+    assert end.total.estimate == pytest.approx(0.21)
+    assert end.rest.estimate == pytest.approx(0.0, abs=1e-9)
+    assert end.rest.low < 0 < end.rest.high
+    assert "total +21.00%" in end.summary
+    assert "= +10.00%" in end.summary
+    assert "+ +11.00%" in end.summary
+
+
+def test_small_changes_stand_behind_the_culprits_with_a_note() -> None:
+    context, _, posterior = measured(linear(16))
+    end = conclude_culprits(context, posterior, [proof(3, small=True, effect=0.02), proof(9)], TOTAL)
+    assert [(f.commits, f.small) for f in end.findings] == [((9,), False), ((3,), True)]
+    assert end.findings[1].note == "smaller than the threshold"
+
+
+@pytest.mark.parametrize(("parents", "said"), [(2, "each of its 2"), (1, "1 of its 2")])
+def test_a_merge_names_how_many_of_its_parents_it_was_compared_with(parents: int, said: str) -> None:
+    graph = CommitGraph(
+        tuple(f"{i:040x}" for i in range(4)), ((), (0,), (0,), (1, 2)), (False, True, True, True), 0, 3
+    )
+    context, _, posterior = measured(graph)
+    end = conclude_culprits(context, posterior, [proof(3, parents=parents)], TOTAL)
+    assert end.findings[0].note == f"a merge, proven against {said} parents"
+
+
+def test_an_unfinished_search_names_the_most_probable_commits_and_what_is_proven() -> None:
+    from bisector.search.candidates import most_probable_suspect
+
+    context, _, posterior = measured(linear(16))
+    found = most_probable_suspect(posterior, context)
+    end = conclude_unfinished(context, posterior, found, [proof(5)], TOTAL, "The budget is spent.")
+    assert (end.ending, end.summary) == (Ending.INCONCLUSIVE, "The budget is spent.")
+    certain, likely = end.findings
+    assert (certain.commits, certain.certified) == ((5,), True)
+    assert not likely.certified
+    assert len(likely.commits) >= 15  # nothing between the ends was measured
+    assert conclude_unfinished(context, None, None, [], None, "x").findings == ()
+
+
+def test_swapped_ends_are_named() -> None:
+    context, _, _ = measured(linear(4))
+    assert "Are the ends swapped?" in conclude_not_reproduced(context, evidence(-0.2)).summary
+    plain = conclude_not_reproduced(context, evidence(0.001))
+    assert "less than the threshold" in plain.summary
+    assert plain.confidence == pytest.approx(0.95)
+
+
+def test_a_search_without_testable_ends_or_candidates_ends_at_once() -> None:
+    empty = CommitGraph(("a" * 40,), ((),), (False,), 0, 0)
+    for graph, words in (
+        (empty, "no commit between"),
+        (linear(4, untestable={0: "not Linux"}), "good end cannot be tested: not Linux"),
+        (linear(4, untestable={4: "skipped"}), "bad end cannot be tested: skipped"),
+    ):
+        end = conclude_untestable(context_of(graph)[0])
+        assert end is not None
+        assert words in end.summary
+    assert conclude_untestable(context_of(linear(4))[0]) is None
+
+
+def test_a_merge_base_nearer_to_bad_is_bad() -> None:
+    graph = linear(4)
+    for level, bad in ((100.0, False), (109.0, False), (111.0, True), (121.0, True)):
+        visits = [Seen(0, GOOD, "verify"), Seen(4, BAD, "verify"), Seen(1, (level,) * 3, "verify")]
+        context, _ = context_of(graph, visits)
+        assert merge_base_is_bad(context, 1, TOTAL) is bad
+
+
+@pytest.mark.parametrize(
+    ("budget", "trial", "words"),
+    [
+        (Budget(seconds=62), Measure(0, 1, "search", ""), ""),
+        (Budget(seconds=61), Measure(0, 1, "search", ""), "56 s are spent"),
+        (Budget(seconds=81), Measure(2, 1, "search", ""), "leaves no room"),
+        (Budget(builds=2), Measure(2, 1, "search", ""), "2 builds is spent"),
+        (Budget(builds=2), Measure(0, 1, "search", ""), ""),
+        (Budget(builds=2), Measure(0, 1, "search", "", layout=1), "2 builds is spent"),
+        (Budget(runs=8), Measure(0, 2, "search", ""), ""),
+        (Budget(runs=8), Measure(0, 3, "search", ""), "2 left, 3 wanted"),
+        (Budget(seconds=57), Measure(0, 1, "search", "", boot="b0"), ""),
+    ],
+)
+def test_a_trial_must_fit_into_the_budget(budget: Budget, trial: Measure, words: str) -> None:
+    """Two builds of 20 s, two boots of 5 s and six runs of 1 s are spent: 56 s."""
+    visits = [Seen(0), Seen(4)]
+    context, _ = context_of(linear(4), visits, wanted=goal(budget=budget))
+    said = budget_shortfall(context, trial)
+    assert (words in said) if words else said == ""
+
+
+def test_flagged_runs_are_counted_in_a_warning() -> None:
+    from bisector.model.records import Booted, Ran
+
+    boot = Booted("x", 0, "t", True, 5.0, 0.0)
+    runs = [Ran("x", k, {"real": 100.0}, 1.0, 0.0, ("stall",) if k else ()) for k in range(3)]
+    context, _ = context_of(linear(4), records=[boot, *runs])
+    assert "2 runs were flagged as suspicious and do not count." in warnings(context, None)
