@@ -1,1 +1,1 @@
-"""What a bisection found, for people and machines: `text` and `data` of the same `Material`."""
+"""What a bisection found, as text and as JSON, from one `Material`."""

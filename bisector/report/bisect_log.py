@@ -1,4 +1,4 @@
-"""A bisection as `git bisect log` prints it: git's own replay accepts it, trials stand in the comments."""
+"""A bisection in the form of `git bisect log`, which git can replay. Trials are in the comments."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bisector.report.trials import level, values, verdict
 
 
 def render(material: Material) -> str:
-    """Return the log. A commit whose trials contradict the culprit that was found is only a comment."""
+    """Return the log. A commit whose trials contradict the culprit appears only in a comment."""
     graph, conclusion = material.graph, material.conclusion
     paths = [str(p) for p in material.request.get("paths") or ()]
     out = [f"# perfbisect {material.id}: {material.goal.metric.name}, {material.status}"]
@@ -21,7 +21,7 @@ def render(material: Material) -> str:
     after: frozenset[int] | None = None
     if conclusion is not None and conclusion.ending is Ending.CULPRIT:
         after = descendants(graph, conclusion.findings[0].commits[0])
-    told = {graph.good, graph.bad}
+    printed = {graph.good, graph.bad}
     for number, trial in enumerate(material.trials, start=1):
         commit = trial.booted.commit
         out.append(
@@ -30,7 +30,7 @@ def render(material: Material) -> str:
         if trial.values:
             out.append(f"#   {material.goal.metric.name}: {values(trial)} {material.goal.metric.unit}")
         out.append(f"#   {verdict(material, trial)}")
-        if commit in told or commit in material.state.untestable:
+        if commit in printed or commit in material.state.untestable:
             continue
         if not graph.candidate[commit] and commit not in graph.merge_bases:
             out.append("#   below the range, for the offset of a branch; not part of the replay")
@@ -38,14 +38,14 @@ def render(material: Material) -> str:
         side = _side(material, commit)
         if side is None:
             continue
-        told.add(commit)
+        printed.add(commit)
         expected = side if after is None else "bad" if commit in after else "good"
         if side == expected:
             out += _line(material, commit, side)
         else:
             out.append(f"#   measured '{side}', which the final proof contradicts; not part of the replay")
     for commit, why in sorted(material.state.untestable.items()):
-        if commit not in told:
+        if commit not in printed:
             out.append(f"# {why}".splitlines()[0])
             out += _line(material, commit, "skip")
     if conclusion is not None:

@@ -1,4 +1,4 @@
-"""How the effective configuration changes along the range, between the kernels that were built."""
+"""Changes of the effective configuration along the range, between the kernels that were built."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from bisector.report import phrases
 from bisector.report.kernel_differences import changed_options
 from bisector.report.report_model import Material
 
-_SHOWN = 20
+MAX_PRINTED_CHANGES = 20
+"""Changes of options in the text; report.json has all of them."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +29,9 @@ class Drift:
 
 
 def find(material: Material) -> tuple[Drift, ...]:
-    """Return every change of an option with the shortest stretch that is known to hold it, the oldest first.
+    """Return every change of an option with the shortest range known to contain it, the oldest first.
 
-    Compared are the built commits with the nearest built ones among their ancestors.
+    Each built commit is compared with the nearest built ones among its ancestors.
     """
     options = _options(material)
     built = sorted(options)
@@ -51,12 +52,12 @@ def find(material: Material) -> tuple[Drift, ...]:
 
 
 def _options(material: Material) -> dict[int, dict[str, str]]:
-    """Return the configurations that are known, by commit."""
+    """Return the known configurations by commit."""
     return {i: dict(kernel.options) for i, kernel in material.kernels.items() if kernel.options}
 
 
 def lines(material: Material) -> list[str]:
-    """Return the part of the report; nothing while fewer than two configurations are known."""
+    """Return the section of the report; empty with fewer than two known configurations."""
     built = len(_options(material))
     if built < 2:
         return []
@@ -65,15 +66,15 @@ def lines(material: Material) -> list[str]:
     if not drifts:
         return out + phrases.wrap(f"The {built} kernels built have the same effective .config.")
     stretch: tuple[int, int] | None = None
-    for drift in drifts[:_SHOWN]:
+    for drift in drifts[:MAX_PRINTED_CHANGES]:
         if stretch != (drift.last, drift.first):
             stretch = (drift.last, drift.first)
             shas = material.graph.shas
             within = "with this commit" if drift.commits == 1 else f"within {count(drift.commits, 'commit')}"
             out.append(f"  {shas[drift.last][:12]}..{shas[drift.first][:12]}, {within}:")
         out.append(f"    CONFIG_{drift.name}: {drift.before} -> {drift.after}")
-    if len(drifts) > _SHOWN:
-        out.append(f"  and {len(drifts) - _SHOWN} more, all of them in report.json")
+    if len(drifts) > MAX_PRINTED_CHANGES:
+        out.append(f"  and {len(drifts) - MAX_PRINTED_CHANGES} more, all of them in report.json")
     return out
 
 

@@ -13,14 +13,14 @@ Change = tuple[str, str, str]
 
 ABSENT = "absent"
 
-_SAME = 0.01
-"""Sizes and limits that the kernel derives from the memory left to it move by a few pages with every build
-(memory.total, fs.file-max, vm.min_free_kbytes); below 1% they are no setting that anybody changed."""
+MIN_RELATIVE_CHANGE = 0.01
+"""Of a number in a fact. Sizes and limits that the kernel derives from its free memory change by some pages
+with every build (memory.total, fs.file-max, vm.min_free_kbytes); below 1% nobody changed a setting."""
 
-_OF_THE_BUILD = ("build_id", "version", "uname.", "tainted", "setting.")
+_BUILD_FACTS = ("build_id", "version", "uname.", "tainted", "setting.")
 """Facts that differ between any two builds, or that perfbisect sets itself."""
 
-_TOOLCHAIN = ("CC_VERSION_TEXT", "BUILD_SALT", "LOCALVERSION")
+_TOOLCHAIN_OPTIONS = ("CC_VERSION_TEXT", "BUILD_SALT", "LOCALVERSION")
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Differences:
     known: bool = True
 
     def sentences(self, culprit: str) -> list[str]:
-        """Return what a reader must not miss, in sentences; `culprit` names the later commit."""
+        """Return the differences that may explain the effect; `culprit` names the later commit."""
         out: list[str] = []
         for name in self.granted:
             value = next((after for option, _, after in self.options if option == name), "y")
@@ -90,7 +90,7 @@ def compare(
     facts = [
         c
         for c in _changes(dict(facts_before), dict(facts_after))
-        if not c[0].startswith(_OF_THE_BUILD) and not _nearly(c[1], c[2])
+        if not c[0].startswith(_BUILD_FACTS) and not _nearly_equal(c[1], c[2])
     ]
     booted = bool(facts_before) and bool(facts_after)
     sizes = _changes(_texts(before.sizes), _texts(after.sizes))
@@ -108,8 +108,8 @@ def compare(
 
 
 def changed_options(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[Change, ...]:
-    """Return the options of two configurations that differ; what Kconfig says of the toolchain is none."""
-    return tuple(c for c in _changes(old, new) if not c[0].startswith(_TOOLCHAIN))
+    """Return the options of two configurations that differ, without those that describe the toolchain."""
+    return tuple(c for c in _changes(old, new) if not c[0].startswith(_TOOLCHAIN_OPTIONS))
 
 
 def preemption(options: Mapping[str, str]) -> str:
@@ -139,7 +139,7 @@ def _texts(values: Mapping[str, Any]) -> dict[str, str]:
     return {name: str(value) for name, value in values.items()}
 
 
-def _nearly(a: str, b: str) -> bool:
+def _nearly_equal(a: str, b: str) -> bool:
     """Return whether two texts hold the same words and numbers that are equal within 1%."""
     left, right = a.split(), b.split()
     if len(left) != len(right):
@@ -151,6 +151,6 @@ def _nearly(a: str, b: str) -> bool:
             p, q = float(x), float(y)
         except ValueError:
             return False
-        if abs(p - q) > _SAME * max(abs(p), abs(q)):
+        if abs(p - q) > MIN_RELATIVE_CHANGE * max(abs(p), abs(q)):
             return False
     return True

@@ -1,4 +1,4 @@
-"""The curve of a loss that is spread over many commits: what was measured along history."""
+"""Levels along history, for a loss that is spread over many commits."""
 
 from __future__ import annotations
 

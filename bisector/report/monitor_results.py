@@ -1,4 +1,4 @@
-"""What monitors saw, as text: for each commit of a bisection, or after the runs of `workload run`."""
+"""Results of monitors as text: for each boot of a bisection, or after the runs of `workload run`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ from bisector.model.state import Visit
 from bisector.report import phrases
 from bisector.report.report_model import Material
 
-_SHOWN = 12
-"""Numbers of a monitor that the report prints; all of them are in its folder and in report.json."""
+MAX_PRINTED_NUMBERS = 12
+"""Numbers of a monitor that the report prints; report.json and the monitor's folder have all of them."""
+MAX_NAME_WIDTH = 44
+"""Columns for the names of numbers, so that lines fit a mail."""
+_PROFILERS = ("perf-record", "ftrace")
+"""The monitors whose files are profiles; shares of time come before counts of calls."""
 
 
 def monitored_boots(material: Material) -> list[Visit]:
@@ -19,7 +23,7 @@ def monitored_boots(material: Material) -> list[Visit]:
 
 
 def section(material: Material) -> list[str]:
-    """Return the report's section; empty if nothing watched."""
+    """Return the report's section; empty without monitors."""
     found = monitored_boots(material)
     if not found:
         return []
@@ -29,7 +33,7 @@ def section(material: Material) -> list[str]:
         where = f"{material.label(visit.commit)}  [{visit.testbed}; boot {visit.boot}]"
         out += ["", *phrases.wrap(where, "")]
         for result in visit.monitors:
-            out += lines(result, _SHOWN)
+            out += lines(result, MAX_PRINTED_NUMBERS)
     profiled = dict.fromkeys(visit.commit for visit in found if profile_of(visit.monitors))
     ends = [i for i in (material.graph.good, material.graph.bad) if i in profiled]
     pair = ends if len(ends) == 2 else list(profiled)[:2]
@@ -39,10 +43,6 @@ def section(material: Material) -> list[str]:
     return out
 
 
-_PROFILERS = ("perf-record", "ftrace")
-"""The monitors whose files are profiles; shares of time say more than counts of calls."""
-
-
 def profile_of(results: Sequence[MonitorResult]) -> str:
     """Return the folder with the profile that monitors recorded, empty if none did."""
     folders = {result.monitor: result.folder for result in results if result.seen}
@@ -50,10 +50,10 @@ def profile_of(results: Sequence[MonitorResult]) -> str:
 
 
 def lines(result: MonitorResult, shown: int | None = None) -> list[str]:
-    """Return what one monitor saw, and what it could not; at most so many numbers."""
+    """Return what one monitor measured, at most `shown` numbers, and what it could not measure."""
     values = result.seen if shown is None else result.seen[:shown]
     out = [f"  {result.monitor}"]
-    width = min(max((len(value.name) for value in values), default=0), 44)
+    width = min(max((len(value.name) for value in values), default=0), MAX_NAME_WIDTH)
     for value in values:
         error = f"  +- {100 * value.error:.2f}%" if value.error is not None else ""
         amount = phrases.amount(value.value)

@@ -1,4 +1,4 @@
-"""How to get the same answer again: the commands for the kernels involved, and for the whole bisection."""
+"""How to reproduce the result: commands for the kernels involved, and for the whole bisection."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bisector.report.report_model import Material
 
 
 def lines(material: Material, conclusion: Conclusion) -> list[str]:
-    """Return the part of the report with the commands to type."""
+    """Return the section of the report with the commands."""
     request = material.request
     repo = str(request.get("repo") or ".")
     workload = str(request.get("workload") or "WORKLOAD")

@@ -1,4 +1,4 @@
-"""What a bisection has measured of one commit, as sets of samples: one a testbed, all its metrics."""
+"""The measurements of one commit in a bisection, as sets of samples: one a testbed, all its metrics."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ _SECTIONS = ("text", "data", "bss")
 def sets(material: Material, index: int, name: str, metrics: Mapping[str, Metric]) -> list[SampleSet]:
     """Return the commit's samples; warm-ups, flagged runs and discarded boots are no samples.
 
-    Counters of the monitor perf-stat are beside them as 'perf-stat/NAME', means of runs of their own.
-
-    metrics: name -> what the workload says of it. Empty if the commit was never measured.
+    Counters of the monitor perf-stat are metrics 'perf-stat/NAME': means of runs of their own. metrics:
+    name -> its definition in the workload. Empty if the commit was never measured.
     """
     boots: dict[str, list[list[Ran]]] = {}
     for visit in material.state.visits:
@@ -38,18 +37,20 @@ def sets(material: Material, index: int, name: str, metrics: Mapping[str, Metric
 
 
 def _counted(material: Material, index: int, testbed: str) -> dict[str, Series]:
-    """Return what perf stat counted on a testbed; a mean with perf's own +-."""
+    """Return the counters of perf stat on a testbed; means with perf's own +-."""
     found: dict[str, Series] = {}
     for visit in material.state.boots:
         if visit.commit != index or visit.testbed != testbed:
             continue
-        for one in (one for r in visit.monitors if r.monitor == "perf-stat" for one in r.seen):
-            found[f"perf-stat/{one.name}"] = Series(((one.value,),), one.unit, None, one.error)
+        for counter in (c for r in visit.monitors if r.monitor == "perf-stat" for c in r.seen):
+            found[f"perf-stat/{counter.name}"] = Series(
+                ((counter.value,),), counter.unit, None, counter.error
+            )
     return found
 
 
 def _facts(material: Material, index: int, testbed: str) -> dict[str, str]:
-    """Return what the last boot of the commit on a testbed said of itself."""
+    """Return the facts of the last boot of the commit on a testbed."""
     boots = [v.booted for v in material.state.boots if (v.commit, v.testbed) == (index, testbed)]
     return next((dict(b.facts) for b in reversed(boots) if b.ok and b.facts), {})
 

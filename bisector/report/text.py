@@ -16,9 +16,10 @@ from bisector.report import (
 from bisector.report.kernel_differences import Change, Differences, compare
 from bisector.report.report_model import Material, named
 
-_OPTIONS_SHOWN = 20
-_ALIKE_SHOWN = 3
-"""Commits that could not be tested for the same reason are named one by one up to so many."""
+MAX_PRINTED_LINES = 20
+"""Lines of a list in the text; report.json has all of it."""
+MAX_NAMED_ALIKE = 3
+"""Commits that are named one by one if they could not be tested for the same reason."""
 
 
 def render(material: Material) -> str:
@@ -41,21 +42,21 @@ def render(material: Material) -> str:
     out += _untestable(material)
     out += conditions.request(material)
     out += conditions.where(material)
-    return "\n".join(line.rstrip() for line in out) + "\n"
+    return phrases.page(out)
 
 
 def short(material: Material) -> str:
-    """Return what the terminal shows at the end: the result, what differs besides code, how it adds up."""
+    """Return the end of the terminal's output: the result, what differs besides code, how it adds up."""
     out = summary(material)
     if material.conclusion is not None:
         for finding in material.conclusion.findings:
             out += _differences(material, finding)
         out += _rest(material, material.conclusion)
-    return "\n".join(line.rstrip() for line in out) + "\n"
+    return phrases.page(out)
 
 
 def summary(material: Material) -> list[str]:
-    """Return the first part: what was found, how sure, how large; it stands alone on a terminal."""
+    """Return the first part: what was found, how certain, how large. A terminal shows it alone."""
     conclusion = material.conclusion
     if conclusion is None:
         asked = phrases.wrap(conditions.asked(material))
@@ -74,9 +75,9 @@ def summary(material: Material) -> list[str]:
 
 def _so_far(material: Material) -> list[str]:
     findings = material.so_far.findings if material.so_far is not None else ()
-    worth = [f for f in findings if named(f)]
-    out = phrases.heading("What is known so far") if worth else []
-    for finding in worth:
+    shown = [f for f in findings if named(f)]
+    out = phrases.heading("What is known so far") if shown else []
+    for finding in shown:
         out += _finding(material, finding)
     return out
 
@@ -172,11 +173,11 @@ def _changes(title: str, changes: tuple[Change, ...], prefix: str = "") -> list[
     if not changes:
         return []
     out = [f"  {title}:"]
-    for name, before, after in changes[:_OPTIONS_SHOWN]:
+    for name, before, after in changes[:MAX_PRINTED_LINES]:
         line = f"    {prefix}{name}: {before} -> {after}"
         out += [line] if len(line) <= phrases.WIDTH else phrases.wrap(line.strip(), "    ", "        ")
-    if len(changes) > _OPTIONS_SHOWN:
-        out.append(f"    and {len(changes) - _OPTIONS_SHOWN} more, all of them in report.json")
+    if len(changes) > MAX_PRINTED_LINES:
+        out.append(f"    and {len(changes) - MAX_PRINTED_LINES} more, all of them in report.json")
     return out
 
 
@@ -235,12 +236,12 @@ def _untestable(material: Material) -> list[str]:
     groups = sorted(alike.items(), key=lambda group: len(group[1]))  # what happened once tells most
     lines: list[str] = []
     for why, commits in groups:
-        if len(commits) <= _ALIKE_SHOWN:
+        if len(commits) <= MAX_NAMED_ALIKE:
             lines += [f"{material.label(i)}: {why}" for i in commits]
         else:
             lines.append(f"{len(commits)} commits, such as {material.label(commits[0])}: {why}")
     out = phrases.heading(f"Commits that could not be tested ({len(found)})")
-    out += phrases.bullets(lines[:_OPTIONS_SHOWN])
-    if len(lines) > _OPTIONS_SHOWN:
-        out.append(f"  and {len(lines) - _OPTIONS_SHOWN} more lines, all of them in report.json")
+    out += phrases.bullets(lines[:MAX_PRINTED_LINES])
+    if len(lines) > MAX_PRINTED_LINES:
+        out.append(f"  and {len(lines) - MAX_PRINTED_LINES} more lines, all of them in report.json")
     return out

@@ -1,4 +1,4 @@
-"""The part of the report that shows every trial: what was measured, what it says, why it was wanted."""
+"""The report's section on trials: what each measured, what that means, why the planner wanted it."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from bisector.model.records import Built
 from bisector.report import phrases
 from bisector.report.report_model import Material, Trial
 
-_SHOWN = 12
-"""Samples of a boot that are printed in full; beyond that, the raw files and report.json have them all."""
+MAX_PRINTED_RUNS = 12
+"""Runs of a boot that are printed; report.json and the raw files have all of them."""
 
 
 def level(material: Material, commit: int) -> float | None:
-    """Return the mean of all samples that count of a commit; None without any."""
+    """Return the mean of a commit's samples, without discarded boots; None if there are none."""
     values = [v for t in material.trials if t.booted.commit == commit and not t.discarded for v in t.samples]
     return fmean(values) if values else None
 
 
 def verdict(material: Material, trial: Trial) -> str:
-    """Return what the trial says, in words: a failure, or where its mean lies between the two ends."""
+    """Return the trial's result in words: a failure, or where its mean lies between the two ends."""
     if not trial.booted.ok:
         return f"skip: does not boot ({trial.failure})"
     if trial.failure:
@@ -34,15 +34,15 @@ def verdict(material: Material, trial: Trial) -> str:
     if good is None or good == 0:
         return ""
     change = here / good - 1.0
-    said = f"{percent(change, 2)} {phrases.judged(change, material.goal.metric.better)} than good"
+    text = f"{percent(change, 2)} {phrases.judged(change, material.goal.metric.better)} than good"
     if trial.booted.commit == material.graph.good:
         return "the good end"
     if bad is None or bad == good:
-        return said
+        return text
     part = (here - good) / (bad - good)
     side = "good's side" if part < 0.5 else "bad's side"
     way = round(100 * part) or 0  # never "-0%"
-    return f"{said}: {side}, {way}% of the way"
+    return f"{text}: {side}, {way}% of the way"
 
 
 def lines(material: Material) -> list[str]:
@@ -59,9 +59,9 @@ def lines(material: Material) -> list[str]:
             out += phrases.wrap(f"why: {trial.reason}", "     ", "          ")
         if trial.values:
             out += phrases.wrap(f"{material.goal.metric.name}: {values(trial)} {unit}", "     ", "       ")
-        said = verdict(material, trial)
-        if said:
-            out += phrases.wrap(f"says: {said}", "     ", "           ")
+        result = verdict(material, trial)
+        if result:
+            out += phrases.wrap(f"says: {result}", "     ", "           ")
     failed = [b for b in material.builds if not b.ok]
     if failed:
         out += ["", f"Commits that do not build ({len(failed)}):"]
@@ -70,14 +70,14 @@ def lines(material: Material) -> list[str]:
 
 
 def values(trial: Trial) -> str:
-    """Return the samples; warm-ups in parentheses, flagged ones with the flag."""
+    """Return the values of the runs; warm-ups in parentheses, flagged ones with the flag."""
     shown = [
         f"({phrases.number(value)})"
         if warmup
         else phrases.number(value) + (f"[{','.join(flags)}]" if flags else "")
-        for _, value, flags, warmup in trial.values[:_SHOWN]
+        for _, value, flags, warmup in trial.values[:MAX_PRINTED_RUNS]
     ]
-    more = len(trial.values) - _SHOWN
+    more = len(trial.values) - MAX_PRINTED_RUNS
     return " ".join(shown) + (f" and {more} more" if more > 0 else "")
 
 
@@ -88,7 +88,7 @@ def costs(material: Material) -> dict[str, str]:
     boots = material.trials
     runs = sum(len(t.values) for t in boots)
     out = {
-        "builds": f"{_made(made)}" + (f", {ready} more came from the cache" if ready else ""),
+        "builds": _build_times(made) + (f", {ready} more came from the cache" if ready else ""),
         "boots": f"{len(boots)}, {phrases.duration(sum(t.booted.seconds for t in boots))} in all",
         "runs": f"{runs}, {phrases.duration(sum(t.seconds for t in boots))} in all",
     }
@@ -101,7 +101,7 @@ def costs(material: Material) -> dict[str, str]:
     return out
 
 
-def _made(made: list[Built]) -> str:
+def _build_times(made: list[Built]) -> str:
     if not made:
         return "none"
     seconds = [b.seconds for b in made]
