@@ -70,7 +70,7 @@ test: $(DONE)/dev $(DONE)/test-deps lab  ## all tests but the longest case, real
 test-end-to-end: $(DONE)/dev lab  ## real kernels from end to end, the longest case too: guests and libvirtd are killed
 	@END_TO_END=1 $(BIN)/python -m pytest tests/end_to_end $(ARGS)
 
-test-fast: $(DONE)/dev  ## the tests that need neither libvirt nor a compiler, in a minute or two
+test-fast: $(DONE)/dev  ## the tests that need neither libvirt nor a compiler, in a few minutes
 	@$(BIN)/python -m pytest -m "not slow" tests/unit tests/contract tests/golden $(ARGS)
 
 check: $(DONE)/dev  ## format, lint, types and import rules

@@ -10,7 +10,10 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ("README.md", "CONTRIBUTING.md", "docs/architecture.md", "tests/README.md", "tests/bench/README.md")
+PAGES = (
+    *("README.md", "CONTRIBUTING.md", "docs/architecture.md", "tests/README.md", "tests/bench/README.md"),
+    *("kernels/README.md", "workloads/README.md", "playbooks/README.md"),
+)
 TOP = {path.name for path in ROOT.iterdir()}
 FILE = re.compile(r"^[\w./-]+\.(?:py|md|toml|c|yml|yaml)$")
 
@@ -34,6 +37,21 @@ def test_paths_exist(page: str) -> None:
     named = _named_paths(page)
     assert named, "the page names paths, and this test reads them"
     assert [path for path in named if not _exists(page, path)] == []
+
+
+def test_paths_in_docstrings_and_comments_exist() -> None:
+    """They are written from the package's folder, or from the top: 'adapters/agent/session'."""
+    folder = "adapters|app|engine|interfaces|report|schemas|search|simulation|stats"
+    path = re.compile(rf"(?<![\w/.-])(?:{folder})(?:/[a-z_]+)+(?![\w/])")
+    files = [*(ROOT / "bisector").rglob("*.py"), *(ROOT / "playbooks").rglob("*.yml")]
+    named = [(file, found) for file in files for found in path.findall(file.read_text(encoding="utf-8"))]
+    assert named
+    gone = [
+        f"{file.relative_to(ROOT)}: {found}"
+        for file, found in named
+        if not (ROOT / "bisector" / found).exists() and not (ROOT / "bisector" / f"{found}.py").exists()
+    ]
+    assert gone == []
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -13,7 +13,7 @@ FIELDS = "comm,pid,period,event,ip,sym,dso"
 """What `perf script` is asked for (-F): all that is read here."""
 
 SCRIPT = "perf.script"
-"""Its output beside the recording, made where the symbols were; see adapters/monitors."""
+"""Its output beside the recording, made where the symbols were; see adapters/agent/monitors."""
 
 _HEAD = re.compile(
     r"\s*(?P<comm>\S.*?)\s+(?P<pid>-?\d+)(?:/-?\d+)?\s+(?:\[\d+\]\s+)?(?:[\d.]+:\s+)?"
