@@ -1,0 +1,112 @@
+"""Expected information of a trial, and the best number of runs."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from bisector.search.acquisition import RUN_COUNTS, TrialOption, TrialRater, mutual_information
+from bisector.search.predictive import PredictedLevels
+from tests.support.searching import Seen, context_of, linear
+
+GOOD, BAD = (100.0, 100.5, 99.5), (105.0, 105.5, 104.5)
+
+
+def predicted(
+    weight: list[float], mean: list[float], variance: float = 0.0, culprit_id: list[int] | None = None
+) -> PredictedLevels:
+    ids: NDArray[np.int64] | None = None if culprit_id is None else np.array([culprit_id])
+    return PredictedLevels(np.array([weight]), np.array([mean]), np.full((1, len(mean)), variance), ids)
+
+
+def bits(p: PredictedLevels, noise: float = 1.0, scale: float = 1.0) -> float:
+    return float(mutual_information(p, np.array([noise]), np.array([scale]))[0])
+
+
+def test_two_hypotheses_far_apart_are_told_by_one_reading() -> None:
+    assert bits(predicted([0.5, 0.5], [0.0, 100.0])) == pytest.approx(1.0, abs=1e-4)
+    assert bits(predicted([0.9, 0.1], [0.0, 100.0])) == pytest.approx(0.469, abs=1e-3)  # the entropy of 0.1
+    assert bits(predicted([0.25] * 4, [0.0, 100.0, 200.0, 300.0])) == pytest.approx(2.0, abs=1e-4)
+
+
+def test_equal_predictions_tell_nothing() -> None:
+    assert bits(predicted([0.5, 0.5], [3.0, 3.0], 2.0)) == pytest.approx(0.0, abs=1e-6)
+
+
+def test_small_effects_bring_their_exact_information() -> None:
+    """For equal odds and a distance of d noise deviations: d^2 / 8 nats."""
+    d = 0.1
+    assert bits(predicted([0.5, 0.5], [0.0, d])) == pytest.approx(d**2 / 8 / math.log(2), rel=0.02)
+
+
+def test_what_tells_the_noise_alone_does_not_count() -> None:
+    noise_only = predicted([0.5, 0.5], [0.0, 100.0], culprit_id=[7, 7])
+    assert bits(noise_only) == pytest.approx(0.0, abs=1e-5)
+    both = predicted([0.25] * 4, [0.0, 100.0, 200.0, 300.0], culprit_id=[1, 1, 2, 2])
+    assert bits(both) == pytest.approx(1.0, abs=1e-4)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.floats(0.01, 1), min_size=1, max_size=6),
+    st.lists(st.floats(-5, 5), min_size=6, max_size=6),
+    st.floats(0.01, 5),
+)
+def test_information_is_at_most_the_entropy_and_falls_with_the_noise(
+    weights: list[float], means: list[float], noise: float
+) -> None:
+    w = np.array(weights) / sum(weights)
+    p = predicted(w.tolist(), means[: len(w)], 0.1)
+    entropy = float(-(w * np.log2(w)).sum())
+    assert -1e-6 <= bits(p, noise) <= entropy + 1e-4
+    assert bits(p, 4 * noise) <= bits(p, noise) + 1e-4
+    assert bits(p, noise, scale=0.25) <= bits(p, noise) + 1e-4
+
+
+def rater(run_cost: float = 1.0) -> TrialRater:
+    visits = [Seen(c, BAD if c else GOOD, "verify") for c in (0, 16) * 3]
+    context, cache = context_of(linear(16), visits)
+    return TrialRater(
+        cache.posterior(context, (), math.log(1.05)), context.dag, run_cost, (), context.testbed
+    )
+
+
+def option(commit: int, seconds: float = 25.0, live: float | None = None) -> TrialOption:
+    return TrialOption(commit, 0, None if live is None else "b", seconds, False, live)
+
+
+def test_the_trial_with_the_most_bits_per_second_comes_first() -> None:
+    rated = rater().rate_trials([option(2), option(8), option(15), option(7, 250.0)], 64)
+    assert rated[0].option.commit == 8
+    assert rated[0].bad_probability == pytest.approx(0.5, abs=0.05)
+    rates = [r.bits / r.cost for r in rated]
+    assert rates == sorted(rates, reverse=True)
+    assert all(r.runs in RUN_COUNTS for r in rated)
+
+
+def test_no_more_runs_than_allowed_and_few_in_a_live_boot() -> None:
+    costly = rater(run_cost=1e-6)
+    assert costly.rate_trials([option(8)], 4)[0].runs <= 4
+    assert costly.rate_trials([option(8)], 64)[0].runs > 8
+    assert costly.rate_trials([option(8, live=1e4)], 64)[0].runs == 8
+
+
+def test_a_discount_moves_a_trial_back() -> None:
+    plain = rater().rate_trials([option(8), option(7)], 8)
+    assert plain[0].option.commit == 8
+    less = rater().rate_trials([option(8), option(7)], 8, lambda commit: 0.1 if commit == 8 else 1.0)
+    assert less[0].option.commit == 7
+
+
+def test_runs_are_worth_less_in_a_boot_whose_offset_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = rater()
+    found.boot_sd = 0.05
+    new, live = found.rate_trials([option(8, 0.0), option(8, 0.0, live=1e6)], 1)
+    assert {new.option.live_precision, live.option.live_precision} == {None, 1e6}
+    by_live = {r.option.live_precision: r.bits for r in (new, live)}
+    assert by_live[1e6] < 0.1 * by_live[None]

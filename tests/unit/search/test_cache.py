@@ -1,0 +1,71 @@
+"""What is kept between decisions depends on the data alone."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bisector.search.cache import MAX_POSTERIORS, PlannerCache
+from tests.support.searching import Seen, context_of, goal, linear
+
+GOOD, BAD = (100.0, 100.1, 99.9), (110.0, 110.1, 109.9)
+VISITS = [Seen(c, BAD if c else GOOD, "verify") for c in (0, 16) * 2]
+
+
+def test_equal_data_give_the_same_posterior_and_other_data_another() -> None:
+    context, cache = context_of(linear(16), VISITS)
+    again = cache.context(context.state)
+    first = cache.posterior(context, (), 0.1)
+    assert cache.posterior(again, (), 0.1) is first
+    assert cache.posterior(context, (), 0.2) is not first
+    assert cache.posterior(context, ((5,),), 0.1) is not first
+    fewer = cache.restrict(context, context.state.visits[:3])
+    assert cache.posterior(fewer, (), 0.1) is not first
+
+
+def test_a_fresh_cache_gives_the_same_numbers() -> None:
+    """A search that was stopped decides as one that ran through, however much the old one had kept."""
+    context, cache = context_of(linear(16), [*VISITS, *(Seen(8, GOOD) for _ in range(6))])
+    for k in range(2, 11):
+        cache.posterior(cache.restrict(context, context.state.visits[:k]), (), 0.1)
+    old = cache.posterior(context, (), 0.1)
+    fresh = PlannerCache(context.graph, None)
+    new = fresh.posterior(fresh.context(context.state), (), 0.1)
+    assert np.array_equal(old.joint, new.joint)
+    assert old.fits.noises == new.fits.noises
+
+
+def test_the_least_recently_used_posterior_goes_first() -> None:
+    context, cache = context_of(linear(16), VISITS)
+    first = cache.posterior(context, (), 0.1)
+    second = cache.posterior(context, (), 0.11)
+    for k in range(MAX_POSTERIORS - 1):
+        cache.posterior(context, (), 0.2 + k / 100)
+        assert cache.posterior(context, (), 0.1) is first
+    assert cache.posterior(context, (), 0.11) is not second
+
+
+def test_results_are_computed_once() -> None:
+    _, cache = context_of(linear(4))
+    calls: list[int] = []
+    for _ in range(3):
+        cache.get_or_compute("key", lambda: calls.append(1))
+    assert calls == [1]
+
+
+def test_a_part_of_the_visits_keeps_everything_else() -> None:
+    context, cache = context_of(linear(16), VISITS, idle="t", wanted=goal(scan=True))
+    part = cache.restrict(context, context.state.visits[:2])
+    assert len(part.state.visits) == 2
+    assert part.goal is context.goal
+    assert part.state.binaries == context.state.binaries
+    assert part.state.costs == context.state.costs
+    assert part.state.idle is None
+    assert cache.restrict(context, context.state.visits) is context
+
+
+def test_under_an_exact_clock_nothing_drifts() -> None:
+    rising = [Seen(c, (y, y, y), "verify") for c, y in zip((0, 16) * 4, range(100, 108), strict=True)]
+    wall, cache = context_of(linear(16), rising)
+    assert any(n.drift for n in cache.posterior(wall, (), 0.05).fits.noises)
+    exact, cache = context_of(linear(16), rising, wanted=goal(clock="instructions"))
+    assert not any(n.drift for n in cache.posterior(exact, (), 0.05).fits.noises)

@@ -1,0 +1,95 @@
+"""Cells, classes and priors as the posterior sees them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bisector.model.dag import CommitDag
+from bisector.model.records import CommitGraph
+from bisector.search.design_matrix import (
+    DesignMatrix,
+    build_design,
+    class_shares,
+    first_with_same_binary,
+    fork_offset_sd,
+)
+from tests.support.searching import Seen, context_of, linear
+
+
+def design(graph: CommitGraph, visits: list[Seen], **more: Any) -> DesignMatrix:
+    context, _ = context_of(graph, visits)
+    arguments: dict[str, Any] = {
+        "same": {},
+        "marks": {},
+        "proven": (),
+        "effect": 0.1,
+        "blocks": 1,
+        "count_log_prior": (-1.0, -1.0, -1.0),
+    }
+    return build_design(context.dag, context.readings, **(arguments | more))  # type: ignore[arg-type]
+
+
+def test_a_cell_is_one_binary_on_one_testbed_in_one_block_of_time() -> None:
+    visits = [Seen(0), Seen(8), Seen(8), Seen(8, layout=1), Seen(8, testbed="u")]
+    p = design(linear(8), visits)
+    assert p.cell.tolist() == [0, 1, 1, 3, 2]
+    assert [p.tested[c] for c in p.commit] == [0, 8, 8, 8]
+    assert p.binary.tolist() == [0, 1, 1, 2]
+    assert len(design(linear(8), visits, blocks=5).commit) == 5  # the two equal visits are apart in time
+
+
+def test_the_indicator_says_which_cells_contain_a_class() -> None:
+    p = design(linear(8), [Seen(0), Seen(8), Seen(3)])
+    assert p.tested == (0, 3, 8)
+    older, newer = p.classes.label[2], p.classes.label[5]
+    assert p.prior[[older, newer]] == pytest.approx([3 / 8, 5 / 8])
+    assert p.indicator[older].tolist() == [0.0, 1.0, 1.0]
+    assert p.indicator[newer].tolist() == [0.0, 0.0, 1.0]
+    assert p.fixed.tolist() == [[1.0]] * 3
+    assert p.shared_history[1, 2] == pytest.approx(3 / 8)
+    assert p.shared_history[2, 2] == pytest.approx(1.0)
+
+
+def test_proven_changes_are_columns_and_sets_count_by_their_contained_share() -> None:
+    p = design(linear(8), [Seen(0), Seen(8), Seen(3)], proven=((2,), (3, 4)))
+    assert p.fixed[:, 1].tolist() == [0.0, 1.0, 1.0]
+    assert p.fixed[:, 2].tolist() == [0.0, 0.5, 1.0]
+
+
+def test_contradicting_marks_leave_no_prior() -> None:
+    p = design(linear(8), [Seen(0), Seen(8)], marks={5: "good", 3: "bad"})
+    assert not p.prior.any()
+
+
+def test_commits_of_one_binary_share_their_cell() -> None:
+    p = design(linear(8), [Seen(0), Seen(8), Seen(3), Seen(5)], same={3: 3, 5: 3})
+    assert p.cell.tolist() == [0, 2, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("binaries", "expected"),
+    [
+        ({(3, 0): "a", (5, 0): "a", (4, 0): "b"}, {3: 3, 4: 4, 5: 3}),
+        ({(3, 1): "a", (5, 0): "a"}, {5: 5}),  # another layout is another binary
+        ({(3, 0): "", (5, 0): ""}, {}),  # unknown binaries are not equal
+    ],
+)
+def test_the_first_commit_of_a_binary(binaries: dict[tuple[int, int], str], expected: dict[int, int]) -> None:
+    assert first_with_same_binary(binaries) == expected
+
+
+def test_the_offset_of_a_fork_is_at_least_the_threshold() -> None:
+    visits = [Seen(0), Seen(8)]
+    assert fork_offset_sd(design(linear(8), visits, effect=0.01)) == pytest.approx(np.log(1.05))
+    assert fork_offset_sd(design(linear(8), visits, effect=0.4)) == pytest.approx(0.2)
+
+
+def test_a_commit_contains_a_share_of_its_class_by_weight() -> None:
+    dag = CommitDag(linear(4, weights={1: 3.0}))
+    classes = dag.partition((0, 4))
+    assert class_shares(dag, classes, 1) == pytest.approx([0.5])
+    assert class_shares(dag, classes, 2) == pytest.approx([4 / 6])
+    assert class_shares(dag, classes, 4) == pytest.approx([1.0])

@@ -1,0 +1,76 @@
+"""Levels along history: relative to good, by steps, and how many steps may reach the threshold."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from bisector.model.records import CommitGraph
+from bisector.search.context import SearchContext
+from bisector.search.level_profile import (
+    expected_steps_reaching_threshold,
+    largest_steps,
+    level_steps,
+    measured_levels,
+    relative_levels,
+)
+from bisector.search.posterior import Posterior
+from tests.support.searching import Seen, context_of, linear
+
+
+def profile(graph: CommitGraph, levels: dict[int, float]) -> tuple[SearchContext, Posterior]:
+    visits = [Seen(c, (y, y + 0.05, y - 0.05)) for c, y in levels.items() for _ in range(3)]
+    context, cache = context_of(graph, visits)
+    return context, cache.posterior(context, (), 0.1)
+
+
+LEVELS = {0: 100.0, 10: 104.0, 20: 103.0, 30: 110.0}
+
+
+def test_levels_are_relative_to_good_in_the_order_of_history() -> None:
+    context, posterior = profile(linear(30), {c: LEVELS[c] for c in (30, 0, 20, 10)})
+    assert [c for c, _ in relative_levels(context, posterior)] == [0, 10, 20, 30]
+    for (_, found), level in zip(relative_levels(context, posterior), LEVELS.values(), strict=True):
+        assert found.estimate == pytest.approx(level / 100 - 1, abs=2e-3)
+        assert found.low < found.estimate < found.high
+    assert all(x.sd > 0 for x in measured_levels(context, posterior))
+
+
+def test_steps_lead_from_each_commit_to_its_newest_measured_ancestor() -> None:
+    context, posterior = profile(linear(30), LEVELS)
+    found = [(s.before, s.after) for s in level_steps(context, posterior)]
+    assert found == [(0, 10), (10, 20), (20, 30)]
+    largest = largest_steps(context, posterior)
+    assert [count for count, _ in largest] == [10, 10]  # a step to the better is none
+    assert largest[0][1].estimate == pytest.approx(110 / 103 - 1, abs=2e-3)
+    assert len(largest_steps(context, posterior, 1)) == 1
+
+
+def test_branches_that_lack_good_are_no_steps() -> None:
+    graph = CommitGraph(
+        tuple(f"{i:040x}" for i in range(5)),
+        ((), (), (0,), (1,), (2, 3)),
+        (False, False, True, True, True),
+        0,
+        4,
+    )
+    context, posterior = profile(graph, {0: 100.0, 2: 101.0, 3: 150.0, 4: 110.0})
+    assert [(s.before, s.after) for s in level_steps(context, posterior)] == [(0, 2), (2, 4)]
+
+
+def test_only_steps_near_the_threshold_are_expected_to_reach_it() -> None:
+    small = {c: 100.0 * 1.01 ** (c / 10) for c in range(0, 90, 10)}
+    context, posterior = profile(linear(80), small)
+    assert expected_steps_reaching_threshold(context, posterior) < 0.1
+    one = {c: y * (1.1 if c >= 40 else 1.0) for c, y in small.items()}
+    context, posterior = profile(linear(80), one)
+    assert 0.5 < expected_steps_reaching_threshold(context, posterior) < 1.5
+
+
+def test_levels_do_not_compare_where_the_testbed_drifts(monkeypatch: pytest.MonkeyPatch) -> None:
+    context, posterior = profile(linear(30), LEVELS)
+    monkeypatch.setattr(Posterior, "noise_rms", lambda self, name: 0.011 if name == "drift" else 0.0)
+    assert expected_steps_reaching_threshold(context, posterior) == math.inf
+    monkeypatch.setattr(Posterior, "noise_rms", lambda self, name: 0.009 if name == "drift" else 0.0)
+    assert expected_steps_reaching_threshold(context, posterior) < math.inf

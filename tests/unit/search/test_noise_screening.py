@@ -1,0 +1,65 @@
+"""Which noise hypotheses are kept: those that the data need, and few."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bisector.search.noise_screening import MAX_EXTRA_BACKGROUNDS, MAX_NOISE_HYPOTHESES
+from bisector.search.posterior import NoiseHypothesis
+from tests.support.searching import Seen, context_of, linear
+
+
+def kept(visits: list[Seen], effect: float = 0.1) -> tuple[NoiseHypothesis, ...]:
+    context, cache = context_of(linear(16), visits)
+    return cache.posterior(context, (), effect).fits.noises
+
+
+def visits(boot_sd: float, *, count: int = 12, layouts: int = 1, testbeds: int = 1) -> list[Seen]:
+    random = np.random.default_rng(4)
+    found = []
+    for b in range(count):
+        commit = (0, 16)[(b + b // 2) % 2]
+        level = 100.0 + 10.0 * (commit > 0) + random.normal(0, boot_sd)
+        runs = tuple(level + random.normal(0, 0.2, 4))
+        found.append(Seen(commit, runs, "verify", b % layouts, f"t{b % testbeds}"))
+    return found
+
+
+def test_few_are_kept_the_most_probable_first() -> None:
+    found = kept(visits(0.5))
+    assert 1 <= len(found) <= MAX_NOISE_HYPOTHESES + MAX_EXTRA_BACKGROUNDS
+    assert len(set(found)) == len(found)
+
+
+def test_boots_that_scatter_need_a_boot_spread_and_quiet_ones_none() -> None:
+    assert min(n.boot for n in kept(visits(3.0))) > 0.01
+    assert any(n.boot == 0.0 for n in kept(visits(0.0)))
+
+
+def test_testbeds_that_differ_need_a_testbed_spread() -> None:
+    random = np.random.default_rng(5)
+    found = [
+        Seen(
+            c,
+            tuple(100.0 * (1 + 0.1 * (c > 0)) * (1 + 0.3 * t) + random.normal(0, 0.2, 4)),
+            "verify",
+            0,
+            f"t{t}",
+        )
+        for c in (0, 16) * 3
+        for t in (0, 1)
+    ]
+    assert min(n.testbed for n in kept(found)) > 0.05
+    assert all(n.testbed == 0.0 for n in kept(visits(0.5)))
+
+
+def test_a_background_is_kept_even_where_two_culprits_explain_everything() -> None:
+    levels = {0: 100.0, 16: 110.0, 4: 100.0, 5: 120.0, 11: 120.0, 12: 110.0}
+    exact = [Seen(c, (y,) * 3, "verify" if c in (0, 16) else "search") for c, y in levels.items()]
+    assert any(n.background or n.binary for n in kept(exact))
+
+
+@pytest.mark.parametrize("effect", [0.02, 0.1, 0.5])
+def test_priors_of_the_kept_hypotheses_are_those_of_the_grids(effect: float) -> None:
+    assert all(np.isfinite(n.log_prior) and n.log_prior < 0 for n in kept(visits(0.5), effect))

@@ -1,0 +1,87 @@
+"""Predicted levels: their means, their uncertainty, and which hypotheses they tell apart."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bisector.model.records import CommitGraph
+from bisector.search import predictive
+from bisector.search.cache import Proven
+from bisector.search.predictive import LevelPredictor
+from tests.support.searching import Seen, context_of, linear
+
+GOOD, BAD = (100.0, 100.1, 99.9), (110.0, 110.1, 109.9)
+EFFECT = float(np.log(1.1))
+
+
+def predictor(
+    graph: CommitGraph, levels: dict[int, bool], proven: Proven = (), testbed: int | None = 0
+) -> LevelPredictor:
+    ends = [Seen(c, BAD if c else GOOD, "verify") for c in (0, graph.bad) * 3]
+    visits = [*ends, *(Seen(c, BAD if bad else GOOD) for c, bad in levels.items())]
+    context, cache = context_of(graph, visits)
+    return LevelPredictor(cache.posterior(context, proven, EFFECT), context.dag, proven, testbed)
+
+
+def summary(found: LevelPredictor, commit: int, layout: int = 0) -> tuple[float, float]:
+    """Return mean and standard deviation of a predicted level, relative to good's measured one."""
+    p = found.levels([(commit, layout)])
+    mean = float((p.weight * p.mean).sum())
+    variance = float((p.weight * (p.variance + p.mean**2)).sum()) - mean**2
+    return mean - np.log(100.0), float(np.sqrt(variance))
+
+
+def test_below_the_culprit_reads_good_and_above_it_bad() -> None:
+    found = predictor(linear(16), {8: False, 9: True})
+    for commit in (0, 4, 8):
+        assert summary(found, commit)[0] == pytest.approx(0.0, abs=0.01)
+    for commit in (9, 12, 16):
+        assert summary(found, commit)[0] == pytest.approx(EFFECT, abs=0.01)
+
+
+def test_the_middle_of_a_class_is_uncertain_and_its_ends_are_not() -> None:
+    found = predictor(linear(16), {})
+    mean, sd = summary(found, 8)
+    assert mean == pytest.approx(EFFECT / 2, abs=0.01)
+    assert sd == pytest.approx(EFFECT / 2, abs=0.01)
+    assert summary(found, 16)[1] < 0.01
+
+
+def test_weights_sum_to_one_and_few_hypotheses_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = predictor(linear(256), {c: c >= 100 for c in range(10, 250, 10)})
+    p = found.levels([(c, 0) for c in (5, 95, 105, 200)])
+    assert p.weight.sum(axis=1) == pytest.approx(1.0)
+    assert (p.variance > 0).all()
+    assert sum(len(h.weight) for h in found.hypotheses) > 1
+    monkeypatch.setattr(predictive, "MAX_HYPOTHESES", 1)
+    again = LevelPredictor(found.posterior, found.dag, (), 0)
+    assert sum(len(h.weight) for h in again.hypotheses) == 1
+
+
+def test_a_proven_culprit_moves_the_prediction() -> None:
+    found = predictor(linear(16), {8: False, 9: True}, proven=((9,),))
+    assert summary(found, 12)[0] == pytest.approx(EFFECT, abs=0.02)
+    assert summary(found, 4)[0] == pytest.approx(0.0, abs=0.02)
+
+
+def test_shares_are_whole_for_measured_commits_and_parts_inside_a_class() -> None:
+    found = predictor(linear(16), {8: False})
+    older, newer = (found.posterior.design.classes.label[c] for c in (4, 12))
+    assert found.shares(8)[[older, newer]].tolist() == [1.0, 0.0]
+    assert found.shares(4)[[older, newer]].tolist() == [0.5, 0.0]
+    assert found.shares(10)[[older, newer]].tolist() == [1.0, 0.25]
+
+
+def test_a_branch_that_lacks_good_has_an_offset_until_it_is_measured() -> None:
+    # 0 good, 1 an older fork point; 2, 3 branch from 1; 4 from good; 5 merges
+    graph = CommitGraph(
+        tuple(f"{i:040x}" for i in range(6)),
+        ((), (), (1,), (2,), (0,), (4, 3)),
+        (False, False, True, True, True, True),
+        0,
+        5,
+    )
+    unknown = predictor(graph, {})
+    assert summary(unknown, 2)[1] > 0.9 * unknown.posterior.design.threshold
+    assert summary(predictor(graph, {2: False}), 2)[1] < 0.5 * summary(unknown, 2)[1]
