@@ -28,7 +28,7 @@ from bisector.errors import BootFailed, InfrastructureError
 from bisector.ports import BootFacts, Job, Kernel, Progress
 
 _DEPLOY_SECONDS = 120.0
-"""For the task itself, which takes about one second: a guest that needs more does not work."""
+"""For the task itself, which takes about one second. A guest that needs more does not work."""
 
 _CONNECT_SECONDS = 30.0
 """For one SSH connection to a testbed that has just answered on SSH; emulated, on a busy host, 1 to 2 s."""
@@ -193,7 +193,7 @@ class Deployment:
             raise self._error
 
     def _remove_files(self) -> None:
-        for path in (self._archive, self._gate):  # the payload is kept once a bisection, not once a boot
+        for path in (self._archive, self._gate):  # the payload is stored once for a bisection
             with contextlib.suppress(OSError):
                 path.unlink(missing_ok=True)
 

@@ -1,4 +1,4 @@
-"""From a workload's folder to what a testbed needs: built once a bisection, checksummed, one archive."""
+"""The payload of a workload: built once for a bisection, checksummed, sent as one archive."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RUNNER = "perfbisect-runner"
 PLAN = "perfbisect-plan"
 
 _BUILD_SECONDS = 600.0
-"""A workload is a small program; ten minutes are for a slow machine, not for a kernel."""
+"""For one build step of a workload, which is a small program: seconds on an idle machine."""
 
 HOST = "perfbisect-host"
 """The script for settings that are no file (playbooks/roles/quiet)."""
@@ -54,22 +54,22 @@ _PATHS: Mapping[str, tuple[str, ...]] = {
     "timers": (f"!{HOST}",),
     "turbo": (f"{_CPU}/cpufreq/boost",),
 }
-"""Where a setting is made on the testbed: files, or patterns of them; sysctl.* follows from its name. The
-rest is the agent's."""
+"""Setting -> the files, or patterns of files, to which it is written. sysctl.* follows from its name. The
+agent itself does other settings."""
 
 _NO_TURBO = f"{_CPU}/intel_pstate/no_turbo"
-"""Intel's own driver asks the other way round."""
+"""Intel's driver has the inverse of 'turbo'."""
 
 PREPARE = f"./{AGENT} prepare {FACTS} {SETTINGS}"
-"""What the deploy role runs where the archive was unpacked: facts are told, settings applied."""
+"""What the deploy role runs where the archive was unpacked: prints the facts and applies the settings."""
 
 
 def workload_job(workload: Workload, out_dir: Path, arch: str = "x86_64") -> Job:
     """Build the workload and the measuring agent below out_dir, or take what was built there before.
 
-    arch: what they are to run on. Raises RequestError when the workload's own build fails,
-    InfrastructureError for a missing compiler and when what lies in out_dir is no longer what was built:
-    measurements before and after cannot be compared.
+    arch: what they are to run on. Raises RequestError when the workload's own build fails. Raises
+    InfrastructureError for a missing compiler, and when out_dir no longer holds what was built: runs of two
+    builds do not compare.
     """
     payload = out_dir / "payload"
     note = out_dir / "payload.json"
@@ -129,7 +129,7 @@ def plan_text(manifest: WorkloadManifest, payload: Path) -> str:
     """Return the runner's plan; its form is in the source of the runner. payload: for its programs."""
     once = single_values(manifest.parameters)
 
-    def told(command: Sequence[str], point: Point) -> list[str]:
+    def command_lines(command: Sequence[str], point: Point) -> list[str]:
         words = point.command(command, once)
         program = f"./{words[0]}" if (payload / words[0]).is_file() else words[0]
         return [*(f"word {word}" for word in (program, *words[1:])), "end"]
@@ -140,11 +140,11 @@ def plan_text(manifest: WorkloadManifest, payload: Path) -> str:
     lines += [f"needs device {requires.block_device_bytes}"] if requires.block_device else []
     for part, commands in (("setup", manifest.setup), ("cleanup", manifest.cleanup)):
         for command in commands:
-            lines += [part, *told(command, Point())]
+            lines += [part, *command_lines(command, Point())]
     for point in manifest.points():
         lines.append(f"point {point.label}")
         lines += [f"atmost {number} {factor:g}" for number, factor in point.limits]
-        lines += told(manifest.run, point)
+        lines += command_lines(manifest.run, point)
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -213,13 +213,13 @@ def _places(name: str) -> tuple[str, ...]:
     return _PATHS.get(name, ())
 
 
-def prepared(job: Job, lab: Mapping[str, str]) -> Job:
-    """Return the job with the settings that the lab has for its testbed; the job's own are stronger."""
+def with_lab_settings(job: Job, lab: Mapping[str, str]) -> Job:
+    """Return the job with the lab's settings for its testbed; the job's own settings win."""
     return replace(job, environment={**lab, **job.environment})
 
 
-def boot_words(environment: Mapping[str, str]) -> str:
-    """Return what settings add to the kernel's command line, with a blank before it."""
+def boot_parameters(environment: Mapping[str, str]) -> str:
+    """Return what settings add to the kernel's command line, with a blank before each word."""
     return " nokaslr" if environment.get("kaslr") == "off" else ""
 
 
@@ -241,7 +241,7 @@ def agent_command(job: Job, *, undo: bool = False) -> list[str]:
 
 def _build(workload: Workload, build: Path, payload: Path, cc: tuple[str, ...]) -> None:
     for folder in (build, payload):
-        shutil.rmtree(folder, ignore_errors=True)  # half of an interrupted build
+        shutil.rmtree(folder, ignore_errors=True)  # of an interrupted build
     shutil.copytree(workload.folder, build)
     payload.mkdir(parents=True)
     for step in workload.manifest.build:
@@ -283,7 +283,7 @@ def _add_own(cc: tuple[str, ...], name: str, program: Path) -> None:
 
 
 def _owned_by_root(info: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Times and owners of this machine are no part of a payload."""
+    """Take times and owners out: they are no part of a payload."""
     info.uid = info.gid = 0
     info.uname = info.gname = "root"
     info.mtime = 0

@@ -57,8 +57,8 @@ class AgentSession:
     crashed: see `CrashReport`. on_leave: ends the boot; called once. ticks_per_second: rate of the time stamp
     counter where it is a clock that the kernel cannot change (emulation with -icount: 1e9), else None.
     wall: host time and guest time must agree (hardware, KVM); not so under emulation. cpu_time: see
-    `CpuTime`. fetch: for jobs that leave files; see `FetchResults`. new_messages: returns what the console
-    said since it was last asked, for kernels whose log the agent cannot read.
+    `CpuTime`. fetch: for jobs that leave files; see `FetchResults`. new_messages: returns the console's
+    lines since its last call, for kernels whose log the agent cannot read.
     """
 
     facts: BootFacts

@@ -1,4 +1,4 @@
-"""What a guest is, as libvirt's XML; pure.
+"""The XML of a guest's libvirt domain; pure.
 
 Kernel messages go to a serial console that is kept in a file. A guest with a distribution's user space has a
 network, QEMU's user mode with one port of this machine's loopback forwarded to the guest's SSH, so neither a
@@ -26,7 +26,7 @@ TICKS_PER_SECOND = 1e9
 nanoseconds, whatever the kernel in the guest believes."""
 
 SCRATCH_SERIAL = "perfbisect"
-"""What the scratch disk says of itself: programs that overwrite disks look for this word."""
+"""The serial number of the scratch disk: programs that overwrite disks check for it."""
 
 _BAUD = 115200
 
@@ -75,7 +75,7 @@ class OnSerial:
 
 @dataclass(frozen=True, slots=True)
 class Guest:
-    """All that differs between guests. label: user and group QEMU runs as; scratch: the workload's disk.
+    """The parameters of a guest. label: user and group QEMU runs as; scratch: the workload's disk.
 
     label: (uid, gid) for the system daemon, None for a session daemon, which has only one user anyway.
     """

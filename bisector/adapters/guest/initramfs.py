@@ -20,7 +20,7 @@ from bisector.errors import InfrastructureError
 from bisector.ports import Job
 
 _START = "perfbisect.start"
-"""What the first process is told to do; see its source."""
+"""The instructions of the first process; their form is in its source."""
 
 _DEVICES = (
     # name, type, major, minor: Documentation/admin-guide/devices.txt
@@ -36,10 +36,10 @@ _DEVICES = (
     ("ram0", stat.S_IFBLK | 0o600, 1, 0),
     ("ram1", stat.S_IFBLK | 0o600, 1, 1),
 )
-"""RAM disks stand in no table before they are used; other disks are found by the first process."""
+"""RAM disks are in no table before their first use; the first process finds other disks."""
 
-_LINE = "ttyS1"
-"""What the first process calls the port of the agent, whatever terminal a machine has there."""
+_AGENT_PORT = "ttyS1"
+"""The first process's name for the agent's port, whatever terminal the machine has there."""
 
 
 def first_process(cache: Path, machine: Machine) -> bytes:
@@ -57,7 +57,7 @@ def initramfs(init: bytes, job: Job, workdir: str, *, unasked: bool, machine: Ma
     entries = [
         *(folder(name) for name in ("dev", "proc", "sys", "tmp", *folders, work)),
         *(
-            Entry(f"dev/{name}", mode, device=machine.line.number if name == _LINE else (major, minor))
+            Entry(f"dev/{name}", mode, device=machine.line.number if name == _AGENT_PORT else (major, minor))
             for name, mode, major, minor in _DEVICES
         ),
         file("init", init, executable=True),

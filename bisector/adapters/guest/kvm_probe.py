@@ -1,7 +1,7 @@
-"""Whether KVM works here: only a kernel that boots under it proves that, so one is booted, once.
+"""Whether KVM works on this machine: a kernel is booted under it, once.
 
-On machines whose virtualisation is nested, /dev/kvm can be opened, a guest can be created, its firmware runs,
-and Linux hangs or QEMU aborts all the same. The answer is remembered in the cache folder until the host's
+Nothing less proves it. Under nested virtualisation /dev/kvm may open, a guest may start and its firmware may
+run, and Linux hangs or QEMU aborts all the same. The answer is stored in the cache folder until the host's
 kernel or QEMU changes.
 """
 
@@ -21,7 +21,7 @@ from bisector.linux.console import clean
 from bisector.ports import Progress
 
 _BOOT_SECONDS = 20.0
-"""A kernel under KVM comes to its missing root in 1 to 3 s; one that hangs is given up after this."""
+"""Until the missing root file system is reported: 1 to 3 s under a KVM that works."""
 
 _QEMU = "qemu-system-x86_64"
 _DEVICE = Path("/dev/kvm")
@@ -29,7 +29,7 @@ _DEVICE = Path("/dev/kvm")
 
 @dataclass(frozen=True, slots=True)
 class KvmAnswer:
-    """works: a kernel booted. known: it was tried, or cannot be; else no kernel was there to try with."""
+    """works: a kernel booted. known: False where there was no kernel or QEMU to try with. why: in words."""
 
     works: bool
     known: bool
@@ -54,9 +54,9 @@ class KvmProbe:
         return None
 
     def ask(self, progress: Progress, *, again: bool = False) -> KvmAnswer:
-        """Return whether KVM works, booting a kernel to find out. again: forget what is remembered.
+        """Return whether KVM works, booting a kernel to find out. again: even if there is a stored answer.
 
-        Also 'there was nothing to try with' is remembered: a clock must not change in mid-bisection.
+        'There was nothing to try with' is stored as well: the clock must not change during a bisection.
         """
         answer = None if again else self.remembered()
         if answer is None:
@@ -79,14 +79,14 @@ class KvmProbe:
         return boots_under_kvm(kernels[0])
 
     def _kernels(self) -> Sequence[Path]:
-        """Kernels for a try: the host's own, which certainly works on its CPU, then what we have built."""
+        """Return kernels to try: the host's own first, which works on its CPU, then those of the cache."""
         found = [Path(f"/boot/vmlinuz-{os.uname().release}"), *sorted(Path("/boot").glob("vmlinuz-*"))]
         found += sorted((self._cache / "kernels").glob("*/image"))
         return [path for path in found if os.access(path, os.R_OK)]
 
 
 def boots_under_kvm(kernel: Path) -> KvmAnswer:
-    """Boot a kernel without a root under KVM: it works if the kernel comes to miss its root."""
+    """Boot a kernel under KVM without a root file system: KVM works if the kernel reports that."""
     command: list[str | Path] = [
         *(
             _QEMU,
@@ -108,8 +108,8 @@ def boots_under_kvm(kernel: Path) -> KvmAnswer:
     text = clean(done.output.encode())
     if "Unable to mount root fs" in text or "VFS: Cannot open root device" in text:
         return KvmAnswer(True, True, f"{kernel.name} booted under KVM")
-    said = [line for line in text.splitlines() if line.strip()]
-    return KvmAnswer(False, True, f"{kernel.name} does not boot under KVM: {said[-1] if said else 'no word'}")
+    last = next((line for line in reversed(text.splitlines()) if line.strip()), "no word")
+    return KvmAnswer(False, True, f"{kernel.name} does not boot under KVM: {last}")
 
 
 def _host() -> str:

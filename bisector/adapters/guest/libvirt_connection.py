@@ -1,4 +1,4 @@
-"""The one door to libvirt: transient domains that are always gone afterwards.
+"""All calls of libvirt: transient domains that are always gone afterwards.
 
 A `Hypervisor` is one connection. Domains are started with auto-destroy, so that libvirt ends them when this
 process dies; `Domain.destroy` also ends one whose libvirtd is gone, and `sweep` what both left behind.
@@ -33,7 +33,7 @@ End = Literal["shutdown", "destroyed", "crashed", "failed", "lost"]
 """How a domain ended: by itself; by somebody's `destroy`; its QEMU was killed; QEMU gave up; unknown."""
 
 _START_SECONDS = 20.0
-"""For hand-started daemons until they answer."""
+"""For daemons that are started here until they answer."""
 
 _SYSTEMD = Path("/run/systemd/system")
 """There if systemd, and so udev, runs this machine; not in containers."""
@@ -41,7 +41,7 @@ _SYSTEMD = Path("/run/systemd/system")
 _KILL_SECONDS = 5.0
 
 _EVENT_SECONDS = 5.0
-"""An end is told by an event once libvirt has seen QEMU go: where process 1 reaps slowly, seconds later."""
+"""Until libvirt reports the end of a QEMU that is gone: seconds, where process 1 reaps slowly."""
 
 
 def default_uri() -> str:
@@ -111,7 +111,7 @@ class Hypervisor:
         return gone
 
     def end_of(self, name: str, wait: float = 0.0) -> End | None:
-        """Return how a domain ended, or None if it has not (as far as events have told within `wait` s)."""
+        """Return how a domain ended, None if no event said so within `wait` seconds."""
         with self._ended:
             self._ended.wait_for(lambda: name in self._ends, wait)
             return self._ends.get(name)
@@ -149,7 +149,7 @@ class Domain:
         return self._hypervisor.end_of(self.name, _EVENT_SECONDS) or "lost"
 
     def cpu_seconds(self) -> float | None:
-        """Return how long this host's CPUs have worked for the guest, None if that cannot be told."""
+        """Return the CPU seconds of this host that the guest has used, None if libvirt does not know."""
         with contextlib.suppress(libvirt.libvirtError):
             return int(self._handle.info()[4]) / 1e9
         return None
@@ -245,7 +245,7 @@ _events_thread: threading.Thread | None = None
 
 
 def _watch_events() -> None:
-    """Run libvirt's event loop in a thread, once a process; without it no end of a domain is told."""
+    """Run libvirt's event loop in a thread, once a process. Without it no end of a domain is reported."""
     global _events_thread
     with _events_lock:
         if _events_thread is not None:

@@ -2,9 +2,8 @@
 
 Each boot is a new transient domain. The kernel says which user space it can carry: a distribution's on a
 read-only disk, reached by SSH through a forwarded port, or an initramfs that is driven over a serial port
-(console_guest). What goes wrong is told apart here: a kernel
-that panics, hangs or never answers is a `BootFailed`; a guest that somebody killed, or a libvirt that does
-not work, is infrastructure.
+(`serial`). A kernel that panics, hangs or never answers raises `BootFailed`. A guest that somebody killed, or
+a libvirt that does not work, raises InfrastructureError.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from pathlib import Path
 
 from bisector.adapters.agent.cpu_deadline import CpuDeadline
 from bisector.adapters.agent.deploy import Deployment
-from bisector.adapters.agent.payload import boot_words, prepared
+from bisector.adapters.agent.payload import boot_parameters, with_lab_settings
 from bisector.adapters.agent.scratch_disk import scratch_file, with_scratch_disk
 from bisector.adapters.agent.session import AgentSession
 from bisector.adapters.ansible.runner import Ansible
@@ -53,12 +52,13 @@ from bisector.schemas.lab import TestbedSpec
 log = logging.getLogger(__name__)
 
 _PORT_TRIES = 5
+"""Between the choice of a free port and QEMU's start another program may take it."""
 
 
 class LibvirtTestbed:
     """See `ports.Testbed`. One guest at a time, over all processes of a state folder.
 
-    Guests end with the process that booted them; one that survived even so is ended by the next boot.
+    Guests end with the process that booted them. The next boot ends one that survived.
     """
 
     __test__ = False
@@ -81,8 +81,8 @@ class LibvirtTestbed:
         self._ansible = ansible
         self._cache = cache_dir
         self._uri = uri
-        self._lock = state_dir / "testbeds" / f"{_plain(spec.name)}.lock"
-        self._prefix = f"{domain_prefix(state_dir)}{_plain(spec.name)}-"
+        self._lock = state_dir / "testbeds" / f"{_safe_name(spec.name)}.lock"
+        self._prefix = f"{domain_prefix(state_dir)}{_safe_name(spec.name)}-"
         choice = spec.variables.clock
         self._kvm = choice != "instructions" and KvmProbe(cache_dir).ask(lambda _: None).works
         self.clock: TestbedClock = choice if choice != "auto" else "wall" if self._kvm else "instructions"
@@ -90,7 +90,7 @@ class LibvirtTestbed:
     def boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> Session:
         """Boot the kernel in a new guest and deploy the job. See `ports.Testbed.boot`."""
         folder = folder.absolute()
-        job = prepared(job, self._spec.variables.environment.settings())
+        job = with_lab_settings(job, self._spec.variables.environment.settings())
         on_disk = kernel.userspace == "debian"
         machine = self._machine(kernel)
         image = GuestImages(self._cache, job.packages).ensure(progress) if on_disk else None
@@ -99,11 +99,11 @@ class LibvirtTestbed:
             hypervisor = Hypervisor(self._uri)
             held.callback(hypervisor.close)
             for name in hypervisor.sweep(self._prefix):
-                log.warning("ended the guest %s, a leftover of a process that was killed", name)
+                log.warning("ended the guest %s of a process that was killed", name)
             one = _Boot(hypervisor, kernel, machine, job, folder, progress, time.monotonic())
             progress(f"booting {kernel.release or kernel.sha[:12]} in a guest")
             if job.needs.block_device:
-                held.enter_context(scratch_file(_scratch(folder), job.needs.block_device))
+                held.enter_context(scratch_file(_scratch_path(folder), job.needs.block_device))
                 one = replace(one, job=with_scratch_disk(job, scratch_device(kernel.userspace)))
             session, domain = self._boot_disk(one, image, held) if image else self._boot_serial(one, held)
             kvm = self._kvm and machine.native
@@ -175,7 +175,7 @@ class LibvirtTestbed:
         )
         archive = one.folder / "initramfs"
         write_file(archive, data)
-        held.callback(archive.unlink, missing_ok=True)  # the payload is kept once a bisection
+        held.callback(archive.unlink, missing_ok=True)  # the payload is stored once for a bisection
         fifos = FifoLine(one.folder / "serial")
         held.callback(fifos.close)
         userspace = OnSerial(archive, fifos.path)
@@ -215,8 +215,8 @@ class LibvirtTestbed:
 
     def _launch(self, one: _Boot, userspace: OnDisk | OnSerial, console: Path) -> Domain:
         domain = one.hypervisor.start(*self._domain(one, userspace, console))
-        # QEMU has it open: from here on it is gone with the guest, even if this process is killed.
-        _scratch(one.folder).unlink(missing_ok=True)
+        # QEMU has the disk open: without a name it is gone with the guest, even if this process is killed.
+        _scratch_path(one.folder).unlink(missing_ok=True)
         return domain
 
     def _domain(self, one: _Boot, userspace: OnDisk | OnSerial, console: Path) -> tuple[str, str]:
@@ -232,16 +232,16 @@ class LibvirtTestbed:
             machine=one.machine,
             memory_mb=variables.memory_mb,
             cpus=variables.cpus,
-            cmdline=(variables.cmdline + boot_words(one.job.environment)).strip(),
+            cmdline=(variables.cmdline + boot_parameters(one.job.environment)).strip(),
             label=(os.getuid(), os.getgid()) if one.hypervisor.uri == "qemu:///system" else None,
-            scratch=_scratch(one.folder) if one.job.needs.block_device else None,
+            scratch=_scratch_path(one.folder) if one.job.needs.block_device else None,
         )
         return guest.name, domain_xml(guest)
 
 
 @dataclass(frozen=True, slots=True)
 class _Boot:
-    """What one boot is about. started: in monotonic seconds."""
+    """The parameters of one boot. started: in monotonic seconds."""
 
     hypervisor: Hypervisor
     kernel: Kernel
@@ -253,7 +253,7 @@ class _Boot:
 
 
 def _with_image(session: AgentSession, image: str) -> AgentSession:
-    """Return the session; its facts say which user space it has, for samples of two cannot be compared."""
+    """Return the session with its user space in the facts: samples of two user spaces do not compare."""
     session.facts = replace(session.facts, facts={**session.facts.facts, "image": image})
     return session
 
@@ -271,11 +271,11 @@ def domain_prefix(state_dir: Path) -> str:
     return f"perfbisect-{digest}-"
 
 
-def _scratch(folder: Path) -> Path:
+def _scratch_path(folder: Path) -> Path:
     """Return the file behind a boot's scratch disk."""
     return folder / "scratch.raw"
 
 
-def _plain(name: str) -> str:
-    """Return a testbed's name with nothing that QEMU's or libvirt's syntax could take for its own."""
+def _safe_name(name: str) -> str:
+    """Return a testbed's name without characters that have a meaning for QEMU or libvirt."""
     return re.sub(r"[^A-Za-z0-9_.]", "_", name)

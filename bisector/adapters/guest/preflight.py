@@ -1,4 +1,4 @@
-"""Whether guests can be booted here, as `perfbisect doctor` asks it: libvirt, the image, KVM, a port."""
+"""Checks for `perfbisect doctor` whether guests can be booted here: libvirt, the image, KVM, a port."""
 
 from __future__ import annotations
 

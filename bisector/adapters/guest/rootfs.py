@@ -1,4 +1,4 @@
-"""The root file system of guests: Debian packages, an own init, SSH keys; built once and never written to.
+"""The root file system of guests: Debian packages, our init, SSH keys. Built once, never written to.
 
 `GuestImages.ensure` returns the image of this version of its ingredients, building it if it is not there.
 Packages come from wherever this machine's apt gets its own; the image is one raw ext2 file that every guest

@@ -1,4 +1,4 @@
-"""Guests whose kernel is older than any distribution: driven over a serial port, with nothing put on by SSH.
+"""Guests whose kernel is older than any distribution: driven over a serial port, without SSH.
 
 The job travels in the initramfs, so the guest needs neither network nor disk. The measuring agent is the same
 as everywhere; it speaks over the guest's second serial port. Where the guest's clock counts instructions the
@@ -28,12 +28,12 @@ from bisector.ports import Job, Kernel
 
 log = logging.getLogger(__name__)
 
-_KERNEL_LINES = 64
-"""As many lines of a run's console as the agent would tell itself where the kernel has /dev/kmsg."""
+_MAX_KERNEL_LINES = 64
+"""Of a run, at most: KERNEL_LINES_MAX of the agent, for kernels with /dev/kmsg."""
 
 
 class Pausable(Protocol):
-    """A guest whose CPUs and clock can be stopped (libvirt_host.Domain)."""
+    """A guest whose CPUs and clock can be stopped (libvirt_connection.Domain)."""
 
     def suspend(self) -> None:
         """Stop it. Raises InfrastructureError."""
@@ -90,8 +90,8 @@ def open_session(
 
 
 def agent_facts(text: str) -> dict[str, str]:
-    """Return what the agent tells first. Raises BootFailed for anything else: something in the guest speaks
-    on this port, and the same programs speak properly under other kernels."""
+    """Return the facts, which the agent prints first. Raises BootFailed for anything else: the same programs
+    print them under other kernels."""
     try:
         return parse_facts(text)
     except InfrastructureError as error:
@@ -171,13 +171,13 @@ class ConsoleMessages:
     """
 
     def __init__(self, console: Path) -> None:
-        """What the console said until now is skipped."""
+        """Skip what the console has now."""
         self._console = console
         self._offset = 0
         self.read_new()
 
     def read_new(self) -> list[str]:
-        """Return the lines since the last call, `_KERNEL_LINES` at most."""
+        """Return the lines since the last call, `_MAX_KERNEL_LINES` at most."""
         try:
             with self._console.open("rb") as file:
                 file.seek(self._offset)
@@ -186,4 +186,4 @@ class ConsoleMessages:
             return []
         self._offset += len(data)
         lines = [line.strip() for line in data.decode(errors="replace").splitlines()]
-        return [line for line in lines if line][:_KERNEL_LINES]
+        return [line for line in lines if line][:_MAX_KERNEL_LINES]

@@ -1,4 +1,4 @@
-"""Whether the machines of a lab are usable: they answer, and have what a trial needs. Nothing is changed."""
+"""Checks of the machines of a lab: they answer, and have what a trial needs. Nothing is changed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bisector.errors import InfrastructureError, RequestError
 from bisector.schemas.lab import BuilderSpec, Lab, TestbedSpec
 
 _TOOLS = ("sh", "tar", "mkdir")
-"""What delivers a workload on a testbed."""
+"""The programs that unpack and start a workload on a testbed."""
 
 
 def lab_checks(lab: Lab, cache: Path) -> Iterator[tuple[str, Callable[[], None]]]:
@@ -28,15 +28,15 @@ def lab_checks(lab: Lab, cache: Path) -> Iterator[tuple[str, Callable[[], None]]
 def _testbed(testbed: TestbedSpec, cache: Path) -> None:
     match testbed.variables.kind:
         case "libvirt":
-            _here("guests", cache)
+            _check_this_machine("guests", cache)
         case "ssh":
-            _answers(ssh_host(testbed), _TOOLS)
-            _has_device(testbed)
+            _check_over_ssh(ssh_host(testbed), _TOOLS)
+            _check_block_device(testbed)
         case "local":
             pass
 
 
-def _has_device(testbed: TestbedSpec) -> None:
+def _check_block_device(testbed: TestbedSpec) -> None:
     path = testbed.variables.block_device
     if path:
         with SSH(ssh_host(testbed)) as ssh:
@@ -45,7 +45,7 @@ def _has_device(testbed: TestbedSpec) -> None:
 
 def _builder(builder: BuilderSpec, cache: Path) -> None:
     if builder.connection.local:
-        _here("building kernels", cache)
+        _check_this_machine("building kernels", cache)
         return
     if builder.connection.key is None:
         raise RequestError(
@@ -56,10 +56,10 @@ def _builder(builder: BuilderSpec, cache: Path) -> None:
     host = SSHHost(
         reach.address, reach.port, reach.user, builder.connection.key, Path("~/.ssh/known_hosts").expanduser()
     )
-    _answers(host, ("make", "gcc", "flex", "bison", "ccache", "python3"))
+    _check_over_ssh(host, ("make", "gcc", "flex", "bison", "ccache", "python3"))
 
 
-def _here(needed: str, cache: Path) -> None:
+def _check_this_machine(needed: str, cache: Path) -> None:
     wrong = [c for c in checks(cache) if c.needed == needed and not c.ok]
     if wrong:
         raise InfrastructureError(
@@ -67,7 +67,7 @@ def _here(needed: str, cache: Path) -> None:
         )
 
 
-def _answers(host: SSHHost, tools: tuple[str, ...]) -> None:
+def _check_over_ssh(host: SSHHost, tools: tuple[str, ...]) -> None:
     with SSH(host) as ssh:
         missing = [t for t in tools if ssh.run(["sh", "-c", f"command -v {t}"], check=False).code != 0]
     if missing:

@@ -20,8 +20,8 @@ from bisector.adapters.agent.payload import (
     SETTINGS,
     agent_command,
     agent_files,
-    boot_words,
-    prepared,
+    boot_parameters,
+    with_lab_settings,
 )
 from bisector.adapters.agent.result_files import move_from_folder
 from bisector.adapters.agent.scratch_disk import check_device, with_scratch_disk
@@ -76,7 +76,7 @@ class LocalTestbed:
                 details=f"it runs {os.uname().release}",
                 cure="use a libvirt guest (perfbisect_kind: libvirt) or a machine over SSH as testbed",
             )
-        job = prepared(job, self._environment)
+        job = with_lab_settings(job, self._environment)
         if job.needs.block_device:
             job = self._with_device(job)
         started = time.monotonic()
@@ -92,7 +92,7 @@ class LocalTestbed:
         prepare: list[str | Path] = [work / AGENT, "prepare", FACTS, SETTINGS]
         try:
             facts = parse_facts(run_command(prepare, cwd=work, timeout=_PREPARE_SECONDS).output)
-            if boot_words(job.environment):
+            if boot_parameters(job.environment):
                 facts["setting.kaslr.error"] = "only a boot can change it"
             progress("starting the measuring agent")
             line = Conversation(agent_command(job, undo=True), cwd=work)

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from bisector.adapters.agent.deploy import Deployment
-from bisector.adapters.agent.payload import boot_words, prepared
+from bisector.adapters.agent.payload import boot_parameters, with_lab_settings
 from bisector.adapters.agent.scratch_disk import check_device, with_scratch_disk
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.machine.console import CommandConsole
@@ -72,7 +72,7 @@ class SSHTestbed:
                 cure="take a recipe whose kernels have the drivers built in, or a guest as testbed",
             )
         started = time.monotonic()
-        job = prepared(job, self._spec.variables.environment.settings())
+        job = with_lab_settings(job, self._spec.variables.environment.settings())
         console = CommandConsole(self._spec.variables.console, folder / "console.log")
         try:
             before = self._ensure_reachable(progress)
@@ -153,7 +153,7 @@ class SSHTestbed:
                 "perfbisect_image": str(kernel.image.absolute()),
                 "perfbisect_boot_method": variables.boot_method,
                 "perfbisect_cmdline": variables.cmdline,
-                "perfbisect_cmdline_more": boot_words(job.environment).strip(),
+                "perfbisect_cmdline_more": boot_parameters(job.environment).strip(),
             },
             folder=folder / "ansible",
             timeout=_PLAY_SECONDS,

@@ -11,8 +11,8 @@ from bisector.errors import RequestError, nearest
 from bisector.ports import MetricSpec
 from bisector.stats.samples import Series
 
-_NAMED = 12
-"""So many of the metrics that are there are named where one is not; some suites write hundreds."""
+_MAX_NAMED = 12
+"""Metrics that an error lists where one is missing; some suites write hundreds."""
 
 
 def values(place: Path, metrics: Sequence[MetricSpec]) -> dict[str, float]:
@@ -55,6 +55,6 @@ def _absent(name: str, series: Mapping[str, Series], missing: Mapping[str, str])
     if name in missing:
         return f"the results have no metric '{name}': {missing[name]}"
     known = sorted(series)
-    more = f" and {len(known) - _NAMED} more" if len(known) > _NAMED else ""
-    there = ", ".join(known[:_NAMED])
+    more = f" and {len(known) - _MAX_NAMED} more" if len(known) > _MAX_NAMED else ""
+    there = ", ".join(known[:_MAX_NAMED])
     return f"the results have no metric '{name}'{nearest(name, known)} (there are: {there}{more})"

@@ -12,9 +12,9 @@ from bisector.adapters.agent.payload import (
     HOST,
     agent_command,
     agent_files,
-    boot_words,
-    prepared,
+    boot_parameters,
     settings_text,
+    with_lab_settings,
 )
 from bisector.errors import RequestError
 from bisector.linux.settings_report import settings, unset
@@ -60,8 +60,8 @@ def test_the_script_travels_only_where_a_setting_is_no_file(tmp_path: Path) -> N
 
 
 def test_the_kernels_own_randomness_is_a_word_for_its_boot() -> None:
-    assert boot_words(Environment.model_validate({"kaslr": False}).settings()) == " nokaslr"
-    assert boot_words({}) == ""
+    assert boot_parameters(Environment.model_validate({"kaslr": False}).settings()) == " nokaslr"
+    assert boot_parameters({}) == ""
 
 
 def test_settings_are_undone_only_on_machines_that_live_on(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def inventory(environment: object) -> dict[str, object]:
 def test_the_lab_prepares_a_testbed_and_a_workload_is_stronger(tmp_path: Path) -> None:
     lab = lab_from_inventory(inventory({"governor": "performance", "aslr": "on"}), Path("lab.yml"))
     own = dataclasses.replace(job(tmp_path), environment={"aslr": "0", "nice": "5"})
-    found = prepared(own, lab.testbeds[0].variables.environment.settings())
+    found = with_lab_settings(own, lab.testbeds[0].variables.environment.settings())
     assert found.environment == {"governor": "performance", "aslr": "0", "nice": "5"}
 
 

@@ -1,4 +1,4 @@
-"""What watches a workload in runs of its own: `plans` says what the agent does, `summary` what came of it."""
+"""Monitors: `plans` makes what the agent is to do for each, `summarise` reads the files that it sent."""
 
 from bisector.adapters.agent.monitors.monitor_files import summarise
 from bisector.adapters.agent.monitors.plans import plan_text, plans

@@ -1,4 +1,4 @@
-"""The counters in files of /proc and of cgroups, and how far they moved between two readings.
+"""The counters in files of /proc and of cgroups, and their changes between two readings.
 
 Three shapes cover them: 'name value' (vmstat, meminfo, cpu.stat), 'name a b c' with a meaning for each column
 (stat, diskstats), and a table with a column for each CPU (interrupts, softirqs), which is summed.
@@ -24,12 +24,12 @@ _NUMBER = re.compile(r"-?\d+")
 
 
 def changes(path: str, before: str, after: str) -> Iterator[MonitorValue]:
-    """Yield every number of a file that moved, as its difference; named by the file and its own words."""
+    """Yield the change of every counter that changed, named by the file and the counter."""
     old = dict(_numbers(path, before))
     for name, value in _numbers(path, after):
-        moved = value - old.get(name, 0)
-        if moved != 0:
-            yield MonitorValue(f"{path.rsplit('/', 1)[-1]} {name}", moved)
+        change = value - old.get(name, 0)
+        if change != 0:
+            yield MonitorValue(f"{path.rsplit('/', 1)[-1]} {name}", change)
 
 
 def _numbers(path: str, text: str) -> Iterator[tuple[str, int]]:

@@ -1,4 +1,4 @@
-"""What a monitor's raw files say, as a list of numbers and a list of what is not there."""
+"""From a monitor's raw files to its values, and to a list of what it could not measure."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from bisector.model.facts import MonitorValue
 
 STAT = "stat.json"
 RECORDING = "perf.data"
-_TOP = 20
-"""Symbols of a recording that go into the summary; the rest is in the recording."""
+_MAX_SYMBOLS = 20
+"""Symbols of a recording in its summary; the others are in the recording."""
 
-_TROUBLE = re.compile(r"WARNING: |BUG: |\bOops\b|stall(s|ed)? |lockup|Out of memory|oom-kill", re.IGNORECASE)
+_WARNING = re.compile(r"WARNING: |BUG: |\bOops\b|stall(s|ed)? |lockup|Out of memory|oom-kill", re.IGNORECASE)
 
 _ABSENT = "absent"
-"""Where the agent says what the system cannot give."""
+"""The agent's file: what the system could not measure, a line each."""
 
 Summary = tuple[tuple[MonitorValue, ...], tuple[str, ...]]
 
@@ -29,10 +29,10 @@ Summary = tuple[tuple[MonitorValue, ...], tuple[str, ...]]
 def summarise(monitor: str, folder: Path, seconds: float) -> Summary:
     """Return (numbers, what is absent) of a monitor's files. seconds: of the run, on the testbed's clock."""
     try:
-        told = (folder / _ABSENT).read_text(encoding="utf-8", errors="replace")
+        reported = (folder / _ABSENT).read_text(encoding="utf-8", errors="replace")
     except OSError:
-        told = ""
-    absent = [line for line in told.splitlines() if line.strip()]
+        reported = ""
+    absent = [line for line in reported.splitlines() if line.strip()]
     try:
         seen, more = _SUMMARIES[monitor](folder, seconds)
     except FileNotFoundError as error:
@@ -68,7 +68,7 @@ def _perf_record(folder: Path, seconds: float) -> Summary:
     if not text.strip():
         return (), ("no sample was taken",)
     found = perf_script.read(text, perf_script.SCRIPT)
-    top = sorted(found.own.items(), key=lambda item: -item[1])[:_TOP]
+    top = sorted(found.own.items(), key=lambda item: -item[1])[:_MAX_SYMBOLS]
     shares = tuple(MonitorValue(symbol.name, 100 * weight / found.total, "%") for symbol, weight in top)
     return (MonitorValue(f"samples of {found.event}", found.samples), *shares), found.notes
 
@@ -124,8 +124,8 @@ def _dmesg(folder: Path, seconds: float) -> Summary:
     last = before[-1] if before else None
     at = len(after) - after[::-1].index(last) if last in after else 0
     new = after[at:]
-    trouble = [line for line in new if _TROUBLE.search(line)]
-    return (MonitorValue("new lines", len(new)), MonitorValue("warnings among them", len(trouble))), ()
+    warnings = [line for line in new if _WARNING.search(line)]
+    return (MonitorValue("new lines", len(new)), MonitorValue("warnings among them", len(warnings))), ()
 
 
 _SUMMARIES: Mapping[str, Callable[[Path, float], Summary]] = {

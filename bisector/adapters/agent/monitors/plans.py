@@ -1,4 +1,4 @@
-"""From the monitors of a manifest to what the agent does for each (the form: observe.h of the agent)."""
+"""From the monitors of a manifest to the agent's plan for each; its form is in observe.h of the agent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bisector.ports import Monitor
 from bisector.schemas.workload.monitors import Monitors
 
 _FOLDER = "perfbisect-observed"
-"""As OBSERVED in the agent's observe.h."""
+"""OBSERVED in the agent's observe.h."""
 
 
 def plans(wanted: Monitors) -> tuple[Monitor, ...]:
@@ -51,7 +51,7 @@ def _each(wanted: Monitors) -> Iterator[Monitor]:
             recording,
             "--",
         ]
-        # The symbols of the machine that recorded are there and nowhere else: resolved there, once.
+        # Resolved on the testbed: only there are the symbols of the kernel and programs that ran.
         script = f"then {SCRIPT} perf script -f -i {recording} -F {FIELDS}"
         yield Monitor("perf-record", (*_words(words), script, "keep /proc/kallsyms"))
 

@@ -67,7 +67,7 @@ def looks_oprofiled(text: str) -> bool:
 
 
 def oprofiled(text: str, where: str) -> Profile:
-    """Read `opreport -l`: samples, percent, the image where it is told, and the symbol."""
+    """Read `opreport -l`: samples, percent, the image if any, and the symbol."""
     lines = text.splitlines()
     at = next(i for i, line in enumerate(lines) if _OPROFILE_HEAD.fullmatch(line))
     with_vma = lines[at].split()[0].lower() == "vma"

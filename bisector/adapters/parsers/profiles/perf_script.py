@@ -22,7 +22,7 @@ _HEAD = re.compile(
 _FRAME = re.compile(r"\s*(?P<ip>[0-9a-f]+)\s+(?P<symbol>\S.*?)(?:\+0x[0-9a-f]+)?\s+\((?P<dso>.*)\)\s*")
 _WORKER = re.compile(r"^(kworker|ksoftirqd|migration|cpuhp|rcuop|idle_inject)/.*")
 _KERNEL = re.compile(r"^\[(kernel|guest\.kernel|[\w.-]+)\]|vmlinux|\.ko(\.\w+)?$")
-"""Modules stand in brackets or end in .ko; [vdso], [heap] and [stack] are told apart below."""
+"""Modules stand in brackets or end in .ko; [vdso], [heap] and [stack] are programs', see below."""
 _USER_BRACKETS = ("[vdso]", "[heap]", "[stack]", "[unknown]", "[vsyscall]")
 
 
@@ -57,7 +57,7 @@ def origin_of(dso: str) -> Origin:
 def read(text: str, where: str) -> Profile:
     """Read perf script's text. Raises RequestError where no sample is in it.
 
-    Weights are periods where they are told, else every sample counts one. With several events in a
+    A weight is the sample's period, 1 where there is none. With several events in a
     recording the one with most samples is taken, and a note says so.
     """
     by_event: dict[str, list[_Sample]] = {}
@@ -104,7 +104,7 @@ def _samples(text: str) -> Iterator[_Sample]:
             continue
         frame = _FRAME.fullmatch(line)
         if frame is not None and current is not None:
-            _keep(current, frame)
+            _add_frame(current, frame)
             continue
         head = _HEAD.fullmatch(line)
         if head is None:
@@ -115,12 +115,12 @@ def _samples(text: str) -> Iterator[_Sample]:
         current = _Sample(comm, head["event"], float(head["period"] or 1), [])
         rest = _FRAME.fullmatch(head["rest"]) if head["rest"] else None
         if rest is not None:
-            _keep(current, rest)
+            _add_frame(current, rest)
     if current is not None:
         yield current
 
 
-def _keep(sample: _Sample, frame: re.Match[str]) -> None:
+def _add_frame(sample: _Sample, frame: re.Match[str]) -> None:
     """Add a frame; what unwinding ends in ('[unknown]' beyond the first frame) says nothing."""
     if frame["symbol"] == "[unknown]" and sample.frames:
         return

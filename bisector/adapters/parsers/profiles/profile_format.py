@@ -1,4 +1,4 @@
-"""Which profiler wrote this: recognised by what is in it. A perf.data file is read by perf itself."""
+"""Profiles in any form: the profiler is recognised by the content. perf itself reads perf.data files."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def read(folder: Path) -> SampleSet:
 
 
 def _extractions(folder: Path, files: Sequence[Path]) -> SampleSet:
-    """Read what MMTests' own extraction said of each benchmark; its name comes first if there are several."""
+    """Read MMTests' own extraction of each benchmark; its name comes first if there are several."""
     series: dict[str, Series] = {}
     for path in files:
         document = read_json_object(path)

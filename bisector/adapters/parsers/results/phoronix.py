@@ -43,8 +43,8 @@ class _Entry:
     @property
     def failure(self) -> str:
         """Return why there is no value, in the suite's words where it has some."""
-        said = self.details.get("error") if isinstance(self.details, dict) else None
-        return str(said) if said else "the test gave no result"
+        error = self.details.get("error") if isinstance(self.details, dict) else None
+        return str(error) if error else "the test gave no result"
 
     @property
     def metric(self) -> str:

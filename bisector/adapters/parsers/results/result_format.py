@@ -1,4 +1,4 @@
-"""Which program wrote this: every form is recognised by what is in it, so no option has to say it."""
+"""Results in any form: the program that wrote them is recognised by the content."""
 
 from __future__ import annotations
 
