@@ -17,7 +17,7 @@ from pathlib import Path
 from bisector.adapters.system.command import run_command
 from bisector.adapters.system.files import write_atomically
 from bisector.errors import InfrastructureError
-from bisector.linux.console import clean
+from bisector.linux.console_text import clean
 from bisector.ports import Progress
 
 _BOOT_SECONDS = 20.0

@@ -17,7 +17,7 @@ from bisector.adapters.agent.cpu_deadline import CpuDeadline
 from bisector.adapters.guest.libvirt_connection import Domain
 from bisector.adapters.system.channel import Line, LineClosed, LineSilent
 from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, TestbedLost
-from bisector.linux.console import ENDED_ITSELF, Stage, clean, death, stage, tail
+from bisector.linux.console_text import ENDED_ITSELF, Stage, clean, death, stage, tail
 
 LOOPBACK = "127.0.0.1"
 

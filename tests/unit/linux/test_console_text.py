@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bisector.linux.console import clean, death, stage, tail
+from bisector.linux.console_text import clean, death, stage, tail
 
 PANIC = """[    0.41] VFS: Cannot open root device "vda" or unknown-block(0,0): error -6
 [    0.42] Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)

@@ -1,0 +1,34 @@
+"""The kernel test robot's form: columns, points of percentages, spreads above 2%."""
+
+from __future__ import annotations
+
+from bisector.report.comparison import kernel_test_robot
+from bisector.stats.comparison_table import build
+from bisector.stats.samples import SampleSet, Series
+from tests.support.samples import two_kernels
+
+
+def test_a_block_with_known_numbers() -> None:
+    lines = kernel_test_robot.render(two_kernels()).splitlines()
+    assert lines[:8] == [
+        "testbed: amd",
+        "6.1              6.2-rt",
+        "---------------- ---------------------------",
+        "         %stddev    %change         %stddev",
+        "            \\             |               \\",
+        "     10.00          +20.0%      12.00        real (slower)",
+        "    100.00 ±  8%     +8.8%     108.75 ±  8%  iops (not shown)",
+        "   2000000 ±  2%     +5.0%    2100000 ±  4%  cycles (not shown)",
+    ]
+
+
+def test_percentages_change_by_points() -> None:
+    columns = [
+        [SampleSet(n, {"idle": Series(((v,),), "%"), "cpu_pct": Series(((v,),))})]
+        for n, v in (("a", 12.0), ("b", 18.0))
+    ]
+    text = kernel_test_robot.render(build(columns))
+    assert [line.split()[1] for line in text.splitlines() if line.endswith(("idle", "cpu_pct"))] == [
+        "+6.0",
+        "+6.0",
+    ]

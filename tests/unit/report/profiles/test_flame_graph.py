@@ -1,0 +1,23 @@
+"""The flame graph as SVG."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+from bisector.report.profiles import flame_graph
+from tests.support.samples import NEW, OLD, recorded
+
+
+def test_the_svg_is_well_formed_red_where_more_and_blue_where_less() -> None:
+    odd = recorded("<new> & co", {"sys_read vfs_read lock": 900, "operator<< idle": 100})
+    text = flame_graph.render(OLD, odd, {"lock"})
+    boxes = {}
+    for group in ElementTree.fromstring(text).iter("{http://www.w3.org/2000/svg}g"):
+        title, box = group[0].text or "", group[1]
+        boxes[title.split(":")[0]] = box
+    assert re.match(r"#ff6e6e", boxes["[k] lock"].get("fill", ""))
+    assert boxes["[k] lock"].get("stroke") == "#000000"
+    assert boxes["[k] operator<<"].get("stroke") == "#ffffff"
+    blue = flame_graph.render(NEW, OLD)
+    assert 'fill="#6e6eff"' in blue
