@@ -95,5 +95,9 @@ def test_words_of_the_code_exist() -> None:
         ("bisector/schemas/lab.py", "TestbedKind = "),
         ("bisector/app/wiring.py", "def testbed"),
         ("bisector/interfaces/cli/start.py", "def register"),
+        ("bisector/interfaces/cli/compare.py", "Format = "),
+        ("bisector/interfaces/cli/query.py", "def report"),
+        ("bisector/report/text.py", "def render(material"),
+        ("bisector/report/comparison/table.py", "def render(table"),
     ):
         assert word in (ROOT / file).read_text(encoding="utf-8"), f"{word} in {file}"
