@@ -9,13 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters.store.sql_store import SqlStore
 from bisector.app import wiring
 from bisector.interfaces.cli import run, services
-from bisector.ports import Stored
 from bisector.testing.fakes import FakeSource
-from tests.support import fake_bisection
 from tests.support.expected import check
+from tests.support.stored_bisection import store_bisections
 
 LAB = """
 all:
@@ -293,10 +291,10 @@ STORED = {
     "discard-unknown-boot": ["discard", "fake-new", "--boot", "b9"],
     "resume-cancelled": ["resume", "fake-old"],
     "show-commit-outside": ["show", "fake-new", "--commit", "outside"],
-    "compare-not-measured": ["compare", "fake-new:good", "fake-new:bad"],
+    "compare-not-measured": ["compare", "fake-new:bad", "fake-new:good"],
     "profile-not-recorded": ["profile", "fake-new:good", "fake-new:bad"],
 }
-"""Requests about two bisections: 'fake-new' has measured nothing yet, 'fake-old' is cancelled."""
+"""Requests about two bisections: 'fake-new' has one boot, 'fake-old' is cancelled."""
 
 
 class HistoryAndOneMore(FakeSource):
@@ -310,13 +308,10 @@ class HistoryAndOneMore(FakeSource):
 def test_a_wrong_request_about_a_bisection(
     name: str, place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lab = fake_bisection.a_lab()
-    store = SqlStore(place / "state" / "perfbisect.sqlite")
-    request = fake_bisection.accepted(lab).model_dump_json()
-    store.create(Stored("fake-old", 1.0, request, "cancelled", lab.graph))
-    store.create(Stored("fake-new", 2.0, request, "interrupted", lab.graph))
+    store = store_bisections(place, monkeypatch)
+    graph = store.load("fake-new").graph
     for module in (services, wiring):
-        monkeypatch.setattr(module, "source", lambda settings, repo: HistoryAndOneMore(lab.graph))
+        monkeypatch.setattr(module, "source", lambda settings, repo: HistoryAndOneMore(graph))
     before = [(s.id, s.status, list(store.records(s.id))) for s in store.list()]
     check(f"errors/{name}.txt", refusal(STORED[name], place, capsys))
     assert [(s.id, s.status, list(store.records(s.id))) for s in store.list()] == before

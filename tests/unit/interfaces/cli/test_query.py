@@ -1,0 +1,74 @@
+"""The commands that show a bisection, on one with a single boot."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bisector.app import bisections
+from bisector.interfaces.cli import run
+from tests.support.stored_bisection import store_bisections
+
+
+@pytest.fixture(autouse=True)
+def stored(own_folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store_bisections(own_folders, monkeypatch)
+
+
+def output(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert run(arguments) == 0
+    return capsys.readouterr().out
+
+
+def test_the_list_has_the_latest_first(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = json.loads(output(capsys, "list", "--json"))
+    assert [(row["id"], row["status"], row["exit_code"]) for row in rows] == [
+        ("fake-new", "interrupted", None),
+        ("fake-old", "cancelled", None),
+    ]
+    text = output(capsys, "list")
+    assert text.splitlines()[0].split() == ["ID", "STATUS", "STARTED", "WORKLOAD", "GOOD", "BAD", "RESULT"]
+    assert "1970-01-01 00:00" in text
+
+
+def test_an_empty_list_says_so(own_folders: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (own_folders / "state" / "perfbisect.sqlite").unlink()
+    assert output(capsys, "list") == "No bisection yet.\n"
+
+
+def test_the_status_says_what_was_spent_and_what_is_done_now(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupted = output(capsys, "status")
+    assert "fake-new, interrupted" in interrupted and "1 commits tested" in interrupted
+    assert "the good end comes first" not in interrupted
+    monkeypatch.setattr(bisections, "runner", lambda state_dir: "fake-new")
+    assert "the good end comes first" in output(capsys, "status")
+    assert json.loads(output(capsys, "status", "--json"))["doing"].startswith("verify: ")
+
+
+def test_one_commit_is_shown_with_its_trials(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = json.loads(output(capsys, "show", "--commit", "good", "--json"))
+    assert [trial["boot"] for trial in shown["trials"]] == ["b1"]
+    assert [run["value"] for run in shown["trials"][0]["runs"]] == [100.0, 101.0]
+    assert "b1  verify  100.0 101.0" in output(capsys, "show", "--commit", "good")
+    assert json.loads(output(capsys, "show", "--commit", "bad", "--json"))["trials"] == []
+
+
+def test_all_trials_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "b1" in output(capsys, "show")
+    assert [trial["boot"] for trial in json.loads(output(capsys, "show", "--json"))] == ["b1"]
+
+
+def test_a_report_goes_to_a_file(own_folders: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["report", "--json", "--output", "report.json"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out == "" and "report written to report.json" in shown.err
+    assert json.loads((own_folders / "report.json").read_text())["id"] == "fake-new"
+    assert output(capsys, "report") != ""
+
+
+def test_the_log_is_one_of_git_bisect(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "git bisect start" in output(capsys, "log")
