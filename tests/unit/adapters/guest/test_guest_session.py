@@ -1,0 +1,139 @@
+"""A guest's session: suspended between runs, destroyed once; who is blamed for a boot that fails."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bisector.adapters.guest.guest_session import GuestSession, destroying_on_failure
+from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, TestbedLost, WorkloadFailed
+from bisector.model.facts import MonitorResult
+from bisector.ports import BootFacts, Monitor, RunResult
+
+
+class World:
+    """An inner session and a domain, which write down what is done with them."""
+
+    def __init__(self) -> None:
+        self.did: list[str] = []
+        self.facts = BootFacts("6.1", "")
+        self.fails: dict[str, Exception] = {}
+        self.loss: PerfbisectError | None = None
+
+    def _do(self, what: str) -> None:
+        self.did.append(what)
+        if what in self.fails:
+            raise self.fails[what]
+
+    def run(self, index: int) -> RunResult:
+        self._do("run")
+        return RunResult({"real": float(index)}, 1.0, 1.0, Path("raw"))
+
+    def run_monitor(self, monitor: Monitor) -> MonitorResult:
+        self._do("monitor")
+        return MonitorResult(monitor.name)
+
+    def leave(self) -> None:
+        self._do("leave")
+
+    def suspend(self) -> None:
+        self._do("suspend")
+
+    def resume(self) -> None:
+        self._do("resume")
+
+    def destroy(self) -> None:
+        self._do("destroy")
+
+    def lost(self) -> PerfbisectError | None:
+        return self.loss
+
+
+def session(world: World, *, suspend: bool = True) -> GuestSession:
+    held = contextlib.ExitStack()
+    held.callback(world.did.append, "released")
+    one: Any = world
+    return GuestSession(world.facts, one, one, suspend, held)
+
+
+def test_the_guest_runs_only_while_something_is_measured() -> None:
+    world = World()
+    one = session(world)
+    assert one.run(3).values == {"real": 3.0}
+    assert one.run_monitor(Monitor("proc", ())).monitor == "proc"
+    one.leave()
+    one.leave()
+    expected = "run suspend resume monitor suspend leave destroy released"
+    assert " ".join(world.did) == expected
+
+
+def test_a_guest_on_a_wall_clock_is_never_suspended() -> None:
+    world = World()
+    one = session(world, suspend=False)
+    one.run(0)
+    one.run(1)
+    assert world.did == ["run", "run"]
+
+
+def test_a_guest_that_cannot_be_suspended_goes_on_and_one_that_cannot_be_resumed_is_lost() -> None:
+    world = World()
+    one = session(world)
+    world.fails["suspend"] = InfrastructureError("no libvirt")
+    one.run(0)
+    one.run(1)
+    assert "resume" not in world.did
+    del world.fails["suspend"]
+    one.run(2)
+    world.fails["resume"] = InfrastructureError("no libvirt", details="gone")
+    with pytest.raises(TestbedLost, match="cannot be resumed"):
+        one.run(3)
+
+
+def test_after_leaving_there_is_no_guest() -> None:
+    one = session(World())
+    one.leave()
+    with pytest.raises(TestbedLost):
+        one.run(0)
+    with pytest.raises(TestbedLost):
+        one.run_monitor(Monitor("proc", ()))
+
+
+@pytest.mark.parametrize(
+    ("error", "loss", "raised"),
+    [
+        (InfrastructureError("SSH broke"), None, InfrastructureError),
+        (InfrastructureError("SSH broke"), TestbedLost("its QEMU was killed"), TestbedLost),
+        (InfrastructureError("SSH broke"), BootFailed("reset without a word"), BootFailed),
+        (BootFailed("panic"), TestbedLost("its QEMU died"), BootFailed),  # it died first
+        (WorkloadFailed("code 1"), TestbedLost("its QEMU died"), WorkloadFailed),
+        (KeyboardInterrupt(), TestbedLost("its QEMU died"), KeyboardInterrupt),
+    ],
+)
+def test_who_is_blamed_for_a_boot_that_fails(
+    error: BaseException, loss: PerfbisectError | None, raised: type[BaseException]
+) -> None:
+    world: Any = World()
+    world.loss = loss
+    with pytest.raises(raised) as caught, destroying_on_failure(world, world):
+        raise error
+    assert caught.value is (loss if isinstance(error, InfrastructureError) and loss is not None else error)
+    assert world.did == ["destroy"]
+
+
+def test_a_loss_that_is_known_is_not_looked_for_again() -> None:
+    world: Any = World()
+    world.loss = TestbedLost("later")
+    first = TestbedLost("first")
+    with pytest.raises(TestbedLost) as caught, destroying_on_failure(world, world):
+        raise first
+    assert caught.value is first
+
+
+def test_a_boot_that_goes_well_keeps_its_guest() -> None:
+    world: Any = World()
+    with destroying_on_failure(world, world):
+        pass
+    assert world.did == []
