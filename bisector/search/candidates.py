@@ -49,17 +49,6 @@ class Suspect:
     after: int | None
 
 
-def member_weights(posterior: Posterior, context: SearchContext) -> NDArray[np.float64]:
-    """Return for every commit (n,) the probability that it is a culprit."""
-    classes, weights = posterior.design.classes, context.dag.weights
-    chosen = classes.label >= 0
-    label = classes.label[chosen]
-    whole = np.bincount(label, weights[chosen], minlength=len(classes.prior))
-    result = np.zeros(context.dag.n)
-    result[chosen] = posterior.marginal[label] * weights[chosen] / np.maximum(whole[label], 1e-300)
-    return result
-
-
 def most_probable_suspect(posterior: Posterior, context: SearchContext) -> Suspect:
     """Return the most probable class, and whether a testable commit still splits it."""
     p = posterior.design
@@ -103,7 +92,7 @@ def next_trial(
 ) -> tuple[Measure, RatedTrial] | None:
     """Return the best trial and its rating, None if nothing can be measured."""
     rater = TrialRater(posterior, context.dag, context.run_cost, proven, context.testbed)
-    weight = member_weights(posterior, context)
+    weight = posterior.commit_probabilities(context.dag.weights)
     breakage = skip_model.estimate_breakage(context, weight)
     options = _options(posterior, context, found, purpose, weight, breakage.expected_yield)
     if not options:

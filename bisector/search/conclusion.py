@@ -9,7 +9,7 @@ import numpy as np
 from bisector.model.format import change, count
 from bisector.model.records import Conclusion, Ending, Finding, Interval, Measure
 from bisector.search.attribution import add_up_changes, unexplained_rest
-from bisector.search.candidates import Suspect, member_weights
+from bisector.search.candidates import Suspect
 from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
 from bisector.search.level_profile import expected_steps_reaching_threshold, largest_steps, relative_levels
@@ -230,7 +230,7 @@ def conclude_unfinished(
         findings, _, total, rest = _added_up(context, proofs, ends)
     confidence = 0.0
     if posterior is not None and found is not None:
-        weight = member_weights(posterior, context)
+        weight = posterior.commit_probabilities(context.dag.weights)
         order = np.argsort(-weight, kind="stable")
         total_weight = max(weight.sum(), 1e-12)
         many = int(np.searchsorted(np.cumsum(weight[order]) / total_weight, 1 - context.alpha)) + 1

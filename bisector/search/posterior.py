@@ -123,6 +123,16 @@ class Posterior:
         mean = float((w * m).sum())
         return mean, math.sqrt(max(float((w * (v + m * m)).sum()) - mean * mean, 0.0))
 
+    def commit_probabilities(self, weights: Floats) -> Floats:
+        """Return for every commit (n,) the probability that it is a culprit. weights: (n,) priors."""
+        label = self.design.classes.label
+        chosen = label >= 0
+        own, label = weights[chosen], label[chosen]
+        whole = np.bincount(label, own, minlength=len(self.marginal))
+        result = np.zeros(len(weights))
+        result[chosen] = self.marginal[label] * own / np.maximum(whole[label], 1e-300)
+        return result
+
     def none_unless_cancelled(self) -> float:
         """Return the probability of no culprit, counting pairs that cancel within one class as culprits."""
         p = self.design

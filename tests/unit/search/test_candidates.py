@@ -14,7 +14,6 @@ from bisector.search.candidates import (
     DOMINANT_PRIOR_SHARE,
     Suspect,
     explore_largest_class,
-    member_weights,
     most_probable_suspect,
     next_trial,
 )
@@ -73,7 +72,7 @@ def test_an_untestable_commit_is_not_suspected_alone_whatever_it_holds() -> None
 
 def test_weights_of_members_sum_to_the_probability_of_their_class() -> None:
     context, _, posterior = searched(linear(16, weights={3: 0.5}), {8: False})
-    weight = member_weights(posterior, context)
+    weight = posterior.commit_probabilities(context.dag.weights)
     assert weight.sum() == pytest.approx(posterior.marginal.sum())
     assert weight[3] == pytest.approx(weight[4] / 2)
     assert weight[0] == 0.0

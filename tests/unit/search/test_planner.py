@@ -30,7 +30,6 @@ from bisector.model.records import (
 )
 from bisector.model.state import fold
 from bisector.search.cache import PlannerCache
-from bisector.search.candidates import member_weights
 from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
 from bisector.search.planner import Planner, _Decider
@@ -186,7 +185,7 @@ def test_skipping_never_removes_a_culprit(skipped: set[int]) -> None:
     def weights(marks: list[Record]) -> NDArray[np.float64]:
         cache = PlannerCache(graph, None)
         context = cache.context(fold(graph, wanted, [*records, *marks]))
-        return member_weights(cache.posterior(context, (), 0.1), context)
+        return cache.posterior(context, (), 0.1).commit_probabilities(context.dag.weights)
 
     marks: list[Record] = [Marked(c, "skip", "") for c in sorted(skipped - set(tested))]
     assert weights(marks) == pytest.approx(weights([]), abs=1e-12)

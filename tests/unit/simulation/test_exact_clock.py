@@ -1,4 +1,4 @@
-"""Searches under the instruction clock: ranges with many changes, in which most commits enter no kernel."""
+"""Searches under the instruction clock: one culprit in few boots; many changes, most commits in no kernel."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -26,6 +26,9 @@ from bisector.model.state import fold
 from bisector.search.cache import PlannerCache
 from bisector.search.context import SearchContext
 from bisector.search.planner import Planner
+from bisector.simulation.noise_model import LabModel
+from bisector.simulation.scenario import Culprit, Scenario
+from bisector.simulation.simulated_bisection import run_trial
 from tests.support.searching import drive, goal, linear
 
 SCHEDULER = (0.058, 0.343, -0.153, -0.068, 0.176, -0.115, 0.047)
@@ -109,3 +112,16 @@ def test_the_one_commit_of_a_stretch_that_can_change_the_kernel_is_proven_withou
     decision = Planner().next(fold(graph, goal(clock="instructions"), records))
     assert isinstance(decision, Measure)
     assert (decision.purpose, decision.commit) == ("certify", 500)
+
+
+@pytest.mark.parametrize("place", [1, 4, 8])
+def test_a_culprit_is_proven_in_few_boots(place: int) -> None:
+    lab = LabModel(
+        run_noise=0.0, clock="instructions", build_seconds=60.0, boot_seconds=10.0, run_seconds=3.0
+    )
+    scenario = Scenario(commits=8, culprits=(Culprit(19.0, place),), threshold=5.0, lab=lab)
+    trial = run_trial(scenario, 1, Planner())
+    assert trial.conclusion.ending is Ending.CULPRIT
+    assert [f.commits for f in trial.conclusion.findings] == [(place,)]
+    # Each end once, three halvings, two fresh boots for the culprit and its parent; some slack.
+    assert trial.total().boots <= 14
