@@ -41,7 +41,6 @@ LONGER_MODULES = {
 """Modules of `bisector` that may be longer: how many lines. These numbers only shrink."""
 
 SAME_NAME_IN_TWO_LAYERS = {
-    "console": "what a kernel's console says, and the command that prints a machine's",
     "calibrate": "the use case and its command",
     "lab": "the inventory's schema and the command that shows it",
     "mmtests": "reader of results and form of a comparison",
