@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from bisector.model.facts import KernelFacts, MonitorResult, MonitorValue
+from bisector.model.facts import MonitorResult, MonitorValue
 from bisector.model.records import Conclusion, Ending, Finding, Interval, Left
 from bisector.report import json_report, monitor_results, text
-from bisector.report.kernel_differences import compare
 from tests.support.command_line import parse
 from tests.support.expected import check
 from tests.support.report_material import demo
@@ -127,33 +126,6 @@ def test_no_conclusion_yet() -> None:
 def test_lines_fit_a_mail_except_for_commands() -> None:
     for line in text.render(demo()).splitlines():
         assert len(line) <= 78 or line.startswith(("  perfbisect", "  git")), line
-
-
-def test_a_culprit_that_acts_through_kconfig_is_said_so() -> None:
-    found = compare(
-        KernelFacts(options={"PREEMPT_NONE": "y"}, lost=("PREEMPT_RT",)),
-        KernelFacts(options={"PREEMPT_RT": "y"}),
-        {},
-        {},
-    )
-    said = " ".join(found.sentences("commit abc"))
-    assert "CONFIG_PREEMPT_RT becomes selectable with commit abc" in said
-    assert "acts through the configuration" in said
-    assert "from none (PREEMPT_NONE) to fully preemptible (PREEMPT_RT)" in said
-
-
-def test_facts_that_follow_the_size_of_the_kernel_are_no_difference() -> None:
-    one = KernelFacts(options={"SMP": "y"})
-    found = compare(
-        one,
-        one,
-        {"sysctl.fs.file-max": "49000", "clocksource": "tsc", "mitigation.mds": "Vulnerable"},
-        {"sysctl.fs.file-max": "48990", "clocksource": "hpet", "mitigation.mds": "Mitigation: clear"},
-    )
-    assert found.sysctls == ()
-    assert found.settings == (("clocksource", "tsc", "hpet"),)
-    assert found.mitigations == (("mitigation.mds", "Vulnerable", "Mitigation: clear"),)
-    assert "clocksource changes from tsc to hpet" in found.sentences("commit abc")[0]
 
 
 def test_an_unfinished_search_tells_what_is_proven_and_no_crowd() -> None:

@@ -1,0 +1,59 @@
+"""The commands that reproduce a result."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from bisector.model.records import Ending, Finding, Interval
+from bisector.report import reproduction
+from tests.support.report_material import demo
+
+
+def test_the_request_comes_back_as_a_command() -> None:
+    request = {
+        "repo": "/linux",
+        "good": "v1",
+        "bad": "v2",
+        "workload": "w",
+        "param": {"threads": ["1", "2"]},
+        "recipe": "r",
+        "apply": ["/a.patch"],
+        "with_fix": ["abc"],
+        "testbeds": ["one"],
+        "threshold": "2%",
+        "max_hours": "",
+        "build_ahead": 2,
+        "first_parent": True,
+        "scan": False,
+        "skip": ["v1.5"],
+        "monitors": ["perf-stat"],
+        "paths": ["kernel/sched"],
+    }
+    assert " ".join(reproduction.start_command(request)) == (
+        "perfbisect start --repo /linux --good v1 --bad v2 --workload w --param threads=1 --param threads=2 "
+        "--recipe r --apply /a.patch --with-fix abc --testbed one --threshold 2% --build-ahead 2 "
+        "--first-parent --skip v1.5 --monitor perf-stat -- kernel/sched"
+    )
+
+
+def test_the_culprit_and_its_parent_are_built_and_run() -> None:
+    material = demo()
+    assert material.conclusion is not None
+    text = "\n".join(reproduction.lines(material, material.conclusion))
+    parent, culprit = material.graph.shas[2], material.graph.shas[3]
+    assert [line.split()[3] for line in text.splitlines() if "kernel build" in line] == [parent, culprit]
+    assert f"git -C /home/me/linux show {culprit}" in text
+    assert f".config of {culprit[:12]}: /cache/kernels/3/config" in text
+
+
+def test_without_a_culprit_the_two_ends_are() -> None:
+    material = demo()
+    assert material.conclusion is not None
+    ended = dataclasses.replace(
+        material.conclusion,
+        ending=Ending.INCONCLUSIVE,
+        findings=(Finding((1, 2), Interval(0.1, 0.2, 0.3), 0.5),),
+    )
+    text = "\n".join(reproduction.lines(material, ended))
+    ends = [material.graph.shas[i] for i in (0, 4)]
+    assert [line.split()[3] for line in text.splitlines() if "kernel build" in line] == ends

@@ -1,0 +1,76 @@
+"""What each trial says, and what the trials cost."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from bisector.model.records import Booted, Goal, Metric, Threshold
+from bisector.model.state import Visit
+from bisector.report import trials
+from bisector.report.report_model import Material, Trial
+from tests.support.report_material import demo
+
+
+def test_the_level_leaves_out_warm_ups_and_discarded_boots() -> None:
+    assert trials.level(demo(), 2) == pytest.approx(0.15829 + 0.00003)  # of b5; b3 is discarded
+    assert trials.level(demo(), 3) == pytest.approx((0.18899 + 0.18901) / 2 + 0.00003)
+    assert trials.level(demo(), 1) is None
+
+
+def test_verdicts_of_a_finished_bisection() -> None:
+    material = demo()
+    said = [trials.verdict(material, trial) for trial in material.trials]
+    assert said[0] == "the good end"
+    assert said[1] == "+19.49% slower than good: bad's side, 100% of the way"
+    assert said[2] == "discarded by the user"
+    assert said[4] == "+0.01% slower than good: good's side, 0% of the way"
+
+
+def test_less_is_worse_where_higher_is_better() -> None:
+    material = demo()
+    goal = Goal(Metric("real", "ops", "higher", Threshold(0.05)))
+    higher = dataclasses.replace(material, goal=goal)
+    assert trials.verdict(higher, higher.trials[3]).startswith("+19.41% faster than good: bad's side")
+
+
+def trial(booted: Booted, **more: object) -> Trial:
+    return Trial(1, Visit(booted, failure=booted.failure), **more)  # type: ignore[arg-type]
+
+
+def test_failures_and_boots_without_samples() -> None:
+    material = demo()
+    dead = Booted("b", 3, "t", False, 1.0, 0.0, failure="kernel panic: attempted to kill init")
+    assert trials.verdict(material, trial(dead)) == (
+        "skip: does not boot (kernel panic: attempted to kill init)"
+    )
+    alive = dataclasses.replace(dead, ok=True, failure="")
+    assert trials.verdict(material, trial(alive)) == "no samples"
+    warm = trial(alive, values=((0, 1.0, (), True), (1, 2.0, ("stall",), False)))
+    assert trials.verdict(material, warm) == "no samples"
+    assert trials.values(warm) == "(1.0000) 2.0000[stall]"
+
+
+def test_of_many_runs_twelve_are_printed() -> None:
+    many = Trial(1, demo().trials[0].visit, values=tuple((i, float(i), (), False) for i in range(15)))
+    assert trials.values(many).endswith("11.000 and 3 more")
+
+
+def test_costs() -> None:
+    assert trials.costs(demo()) == {
+        "builds": "5, 7 min in all, 12 s to 99 s each",
+        "boots": "6, 39 s in all",
+        "runs": "18, 36 s in all",
+        "overhead": "perfbisect adds 3.9 s to a trial on average, 3.9 s at most, beyond build, boot and runs",
+    }
+    nothing = dataclasses.replace(demo(), records=[])
+    assert isinstance(nothing, Material)
+    assert trials.costs(nothing)["builds"] == "none"
+
+
+def test_a_paragraph_for_each_trial_and_a_list_of_failed_builds() -> None:
+    text = "\n".join(trials.lines(demo()))
+    assert "Every trial (6)" in text
+    assert "why: a fresh boot of the culprit for the proof" in text
+    assert "Commits that do not build (1):" in text
