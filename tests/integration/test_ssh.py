@@ -40,11 +40,11 @@ def test_files_of_a_run_are_brought_home(sshd: Server, tmp_path: Path) -> None:
         assert not bring("out", home)
         assert list(tmp_path.glob("*.tar")) == []
         with pytest.raises(InfrastructureError, match="more than 1 MiB"):
-            ssh.save(["head", "-c", "9000000", "/dev/zero"], tmp_path / "big", timeout=20, most=1 << 20)
+            ssh.save(["head", "-c", "9000000", "/dev/zero"], tmp_path / "big", timeout=20, max_bytes=1 << 20)
         with pytest.raises(InfrastructureError, match="did not end within 1 s"):
-            ssh.save(["sleep", "30"], tmp_path / "late", timeout=1, most=1)
+            ssh.save(["sleep", "30"], tmp_path / "late", timeout=1, max_bytes=1)
         assert (
-            ssh.save(["sh", "-c", "echo why >&2; exit 7"], tmp_path / "x", timeout=9, most=1).output
+            ssh.save(["sh", "-c", "echo why >&2; exit 7"], tmp_path / "x", timeout=9, max_bytes=1).output
             == "why\n"
         )
         sshd.cut()

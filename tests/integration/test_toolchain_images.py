@@ -9,7 +9,7 @@ import pytest
 
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.build.builder import KernelBuilder
-from bisector.adapters.build.probe import Wanted, probe
+from bisector.adapters.build.probe import WantedToolchain, probe_builder
 from bisector.errors import BuildFailed, InfrastructureError
 from bisector.ports import BuildOrder
 from bisector.resources import resource
@@ -78,14 +78,16 @@ def test_an_image_that_nobody_has_is_told_with_its_row(tmp_path: Path) -> None:
     with pytest.raises(
         InfrastructureError, match="the image of the toolchain 'boxed' cannot be fetched"
     ) as e:
-        probe(ansible(tmp_path), "here", tmp_path / "cache", Wanted(row(NOWHERE)), quiet)
+        probe_builder(ansible(tmp_path), "here", tmp_path / "cache", WantedToolchain(row(NOWHERE)), quiet)
     assert "kernels/toolchains.toml: the row 'boxed', every release" in e.value.details
     assert f"podman pull {NOWHERE}" in e.value.cure
 
 
 def test_an_image_without_the_compiler_is_told(tmp_path: Path, image: str) -> None:
     with pytest.raises(InfrastructureError, match="the builder 'here' lacks: gcc-99, in the image") as error:
-        probe(ansible(tmp_path), "here", tmp_path / "cache", Wanted(row(image, "gcc-99")), quiet)
+        probe_builder(
+            ansible(tmp_path), "here", tmp_path / "cache", WantedToolchain(row(image, "gcc-99")), quiet
+        )
     assert error.value.cure == "take an image that has them"
 
 
@@ -99,5 +101,5 @@ def test_a_builder_without_podman_is_told_what_installs_it(
             (tools / tool.name).symlink_to(tool)
     monkeypatch.setenv("PATH", str(tools))
     with pytest.raises(InfrastructureError, match="the builder 'here' lacks: podman") as error:
-        probe(ansible(tmp_path), "here", tmp_path / "cache", Wanted(row(NOWHERE)), quiet)
+        probe_builder(ansible(tmp_path), "here", tmp_path / "cache", WantedToolchain(row(NOWHERE)), quiet)
     assert "install --no-install-recommends podman runc" in error.value.cure

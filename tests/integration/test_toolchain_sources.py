@@ -11,7 +11,7 @@ import pytest
 
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.build.builder import KernelBuilder
-from bisector.adapters.build.probe import Wanted, probe
+from bisector.adapters.build.probe import WantedToolchain, probe_builder
 from bisector.errors import InfrastructureError, RequestError
 from bisector.ports import BuildOrder
 from bisector.resources import resource
@@ -78,11 +78,11 @@ def test_a_kernel_is_built_by_the_compiler_of_an_archive_that_is_fetched_once(tm
 
 def test_an_archive_that_is_not_what_its_row_says_is_refused(tmp_path: Path) -> None:
     box = Boxed(tmp_path)
-    wanted = Wanted(box.row("0" * 64), f"file://{box.mirror}")
+    wanted = WantedToolchain(box.row("0" * 64), f"file://{box.mirror}")
     with pytest.raises(
         InfrastructureError, match=f"the archive {FILE} is not what the toolchain 'boxed'"
     ) as e:
-        probe(box.ansible, "here", tmp_path / "cache", wanted, quiet)
+        probe_builder(box.ansible, "here", tmp_path / "cache", wanted, quiet)
     assert "kernels/toolchains.toml: the row 'boxed', every release" in e.value.details
     assert not list((tmp_path / "cache" / "builder" / "toolchains").glob("0*"))
 
@@ -110,8 +110,8 @@ def test_a_missing_compiler_names_its_package_and_the_command(tmp_path: Path) ->
     box = Boxed(tmp_path)
     row = Toolchain(name="old", compiler="gcc-99", package="gcc-99 binutils-99")
     with pytest.raises(InfrastructureError, match="the builder 'here' lacks: gcc-99") as error:
-        probe(box.ansible, "here", tmp_path / "cache", Wanted(row), quiet)
+        probe_builder(box.ansible, "here", tmp_path / "cache", WantedToolchain(row), quiet)
     assert "install --no-install-recommends gcc-99 binutils-99" in error.value.cure
     assert "kernel check A..B --install" in error.value.cure
     cross = row.model_copy(update={"cross": "x-"})
-    assert Wanted(cross).packages(["x-ld", "bison", "tuxmake"]) == ["gcc-99", "binutils-99", "bison"]
+    assert WantedToolchain(cross).packages(["x-ld", "bison", "tuxmake"]) == ["gcc-99", "binutils-99", "bison"]

@@ -38,7 +38,10 @@ def fetch_over_ssh(ssh: SSH, workdir: str) -> FetchResults:
         try:
             archive.parent.mkdir(parents=True, exist_ok=True)
             ran = ssh.save(
-                ["sh", "-c", _SEND, "sh", workdir, name], archive, timeout=_TRANSFER_SECONDS, most=_MAX_BYTES
+                ["sh", "-c", _SEND, "sh", workdir, name],
+                archive,
+                timeout=_TRANSFER_SECONDS,
+                max_bytes=_MAX_BYTES,
             )
             if ran.code == _EXIT_NO_FILE:
                 return False

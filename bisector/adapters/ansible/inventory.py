@@ -28,24 +28,24 @@ def default_inventory() -> Path:
 
 
 def read_lab(inventory: Path, cache_dir: Path | None = None) -> Lab:
-    """Read and check a lab. cache_dir: where the listing is kept while the inventory's files do not change.
+    """Read and check a lab. cache_dir: where the answer is kept while the inventory's files do not change.
 
     Raises RequestError for what is wrong in the inventory, InfrastructureError if Ansible does not run.
     """
     inventory = inventory.absolute()
     if not inventory.exists():
         raise RequestError(f"{inventory}: no such inventory", cure="see playbooks/inventory/laptop.yml")
-    kept = None
+    cached = None
     if cache_dir is not None and not _is_program(inventory):
-        kept = cache_dir / f"inventory-{_fingerprint(inventory)}.json"
-        listing = _load(kept)
-        if listing is not None:
-            return lab_from_inventory(listing, inventory)
+        cached = cache_dir / f"inventory-{_fingerprint(inventory)}.json"
+        hosts = _load_cached(cached)
+        if hosts is not None:
+            return lab_from_inventory(hosts, inventory)
     _check_syntax(inventory)
-    listing = _list(inventory)
-    lab = lab_from_inventory(listing, inventory)
-    if kept is not None:
-        write_atomically(kept, json.dumps(listing))
+    hosts = _run_ansible_inventory(inventory)
+    lab = lab_from_inventory(hosts, inventory)
+    if cached is not None:
+        write_atomically(cached, json.dumps(hosts))
     return lab
 
 
@@ -63,7 +63,7 @@ def _check_syntax(inventory: Path) -> None:
         raise RequestError(f"{inventory}: cannot be read", details=str(error)) from error
 
 
-def _list(inventory: Path) -> dict[str, Any]:
+def _run_ansible_inventory(inventory: Path) -> dict[str, Any]:
     program = Path(sys.executable).parent / "ansible-inventory"
     done = run_command(
         [program, "-i", inventory, "--list"],
@@ -84,14 +84,14 @@ def _list(inventory: Path) -> dict[str, Any]:
             details=done.output[-3000:],
         )
     try:
-        listing, _ = json.JSONDecoder().raw_decode(done.output[start:])
+        hosts, _ = json.JSONDecoder().raw_decode(done.output[start:])
     except ValueError as error:
         raise InfrastructureError(
             "'ansible-inventory' printed no JSON", details=done.output[-3000:]
         ) from error
-    if not isinstance(listing, dict):
+    if not isinstance(hosts, dict):
         raise InfrastructureError("'ansible-inventory' printed no JSON object", details=done.output[-3000:])
-    return listing
+    return hosts
 
 
 def _find_reason(output: str) -> str:
@@ -119,9 +119,9 @@ def _fingerprint(inventory: Path) -> str:
     return digest.hexdigest()[:16]
 
 
-def _load(kept: Path) -> dict[str, Any] | None:
+def _load_cached(cached: Path) -> dict[str, Any] | None:
     try:
-        listing = json.loads(kept.read_text(encoding="utf-8"))
+        hosts = json.loads(cached.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return listing if isinstance(listing, dict) else None
+    return hosts if isinstance(hosts, dict) else None

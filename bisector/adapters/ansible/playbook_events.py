@@ -70,20 +70,20 @@ class Events:
         self.playbook = playbook
         self.log = log_path
         self.tasks: list[Task] = []
-        self.noise: list[str] = []
+        self.other_output: list[str] = []
         self._progress = progress
         self._on_task = on_task
         self._file = log_path.open("w", encoding="utf-8")
 
-    def line(self, text: str) -> None:
-        """Take one line of its output: an event, or noise."""
+    def read_line(self, text: str) -> None:
+        """Take one line of its output: an event, or other output."""
         try:
             event = json.loads(text)
         except ValueError:
             event = None
         if not isinstance(event, dict) or "event" not in event:
             if text.strip():
-                self.noise.append(text)
+                self.other_output.append(text)
                 self._file.write(text + "\n")
             return
         if event.get("stdout"):
@@ -112,14 +112,14 @@ class Events:
         self._file.close()
 
 
-def judge(played: Played, code: int, events: Events, check: bool) -> None:
+def raise_for_failure(played: Played, code: int, events: Events, check: bool) -> None:
     """Raise for what is not a result: no connection, Ansible's own errors, and (with check) a failed task."""
     where = f"log: {played.log}"
-    lost = next((task for task in played.tasks if task.status == "unreachable"), None)
-    if lost is not None:
+    unreachable = next((task for task in played.tasks if task.status == "unreachable"), None)
+    if unreachable is not None:
         raise InfrastructureError(
-            f"Ansible cannot reach '{lost.host}'",
-            details=f"{lost.result.get('msg', '')}\n{where}",
+            f"Ansible cannot reach '{unreachable.host}'",
+            details=f"{unreachable.result.get('msg', '')}\n{where}",
             cure="run 'perfbisect lab check'",
         )
     failed = played.failed
@@ -127,7 +127,7 @@ def judge(played: Played, code: int, events: Events, check: bool) -> None:
         if check:
             raise InfrastructureError(
                 f"the task '{failed.name}' failed on '{failed.host}'",
-                details=f"{explain(failed)}\n{where}",
+                details=f"{explain_failure(failed)}\n{where}",
             )
         return
     if code != 0:
@@ -142,7 +142,7 @@ def judge(played: Played, code: int, events: Events, check: bool) -> None:
     if not played.tasks:
         raise InfrastructureError(
             f"the playbook '{played.playbook}' had no host to run on",
-            details="\n".join(events.noise[-5:]) + f"\n{where}",
+            details="\n".join(events.other_output[-5:]) + f"\n{where}",
             cure="look at the groups in the lab's inventory: 'perfbisect lab list'",
         )
 
@@ -161,7 +161,7 @@ def _explain_exit(code: int, text: str) -> str:
     return f"Ansible gave no reason (exit code {code})"
 
 
-def explain(task: Task) -> str:
+def explain_failure(task: Task) -> str:
     """Return the words a failed task left, as few as say it: message, standard error, end of the output."""
     parts = [str(task.result.get("msg", ""))]
     parts += [str(task.result.get(key, ""))[-2000:] for key in ("module_stderr", "stderr", "stdout")]

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bisector.adapters.ansible.playbook_events import Events, Played, Task, judge
+from bisector.adapters.ansible.playbook_events import Events, Played, Task, raise_for_failure
 from bisector.adapters.system import orphans
 from bisector.adapters.system.command import stream_command
 from bisector.adapters.system.files import write_error
@@ -82,7 +82,7 @@ class Ansible:
             try:
                 code = stream_command(
                     command,
-                    events.line,
+                    events.read_line,
                     env=_environment(self.playbooks, Path(short)),
                     timeout=timeout,
                     stop=self.stop,
@@ -98,7 +98,7 @@ class Ansible:
                 shutil.rmtree(private, ignore_errors=True)  # a file an event; the log has it all
             seconds = time.monotonic() - started
         played = Played(playbook, tuple(events.tasks), seconds, events.log)
-        judge(played, code, events, check)
+        raise_for_failure(played, code, events, check)
         return played
 
     def _command(

@@ -16,16 +16,17 @@ from functools import partial
 from pathlib import Path
 
 from bisector.adapters.ansible.runner import Ansible
-from bisector.adapters.build.build_progress import Watch, unpack
+from bisector.adapters.build.build_progress import BuildProgress
 from bisector.adapters.build.failure import FailedBuild
 from bisector.adapters.build.kernel_cache import (
     Entry,
     KernelCache,
-    facts_from,
     kernel_key,
+    parse_facts,
 )
-from bisector.adapters.build.probe import BuilderFacts, Wanted, known_toolchain, probe
+from bisector.adapters.build.probe import BuilderFacts, WantedToolchain, known_toolchain, probe_builder
 from bisector.adapters.git.trees import KernelTrees, patched_trees
+from bisector.adapters.system.archive import unpack_tar
 from bisector.adapters.system.files import exclusive_lock, write_error
 from bisector.errors import PerfbisectError, SourceFailed
 from bisector.ports import BuildOrder, Fix, Kernel, Progress
@@ -38,6 +39,9 @@ _BUILD_SECONDS = 4 * 3600.0
 
 _CACHE_BYTES = 10 << 30
 """About 800 kernels of the default recipe (12 MB each)."""
+
+_RESULT_BYTES_MAX = 16 << 30
+"""Of what a builder sends for a kernel: all modules with debug information have some GiB."""
 
 _CCACHE_SIZE = "5G"
 """Some fifty quite different kernels of the default recipe."""
@@ -87,11 +91,13 @@ class KernelBuilder:
         """
         started = time.monotonic()
         planned = self.plan(order)
-        builder = self.look(planned.plan.toolchain, progress)
+        builder = self.probe(planned.plan.toolchain, progress)
         key = kernel_key(planned.tree, planned.plan.digest(order.layout), builder.toolchain)
         entry = self._store.get(key)
         if entry is not None:
-            return self._kernel(order, planned, entry, cached=True, seconds=time.monotonic() - started)
+            return self._describe_kernel(
+                order, planned, entry, cached=True, seconds=time.monotonic() - started
+            )
 
         def waiting() -> None:
             progress(f"waiting for another process that builds on '{self.host}'")
@@ -99,9 +105,9 @@ class KernelBuilder:
         with exclusive_lock(self.cache / "builder" / f"{self.host}.lock", waiting, self.ansible.stop):
             entry = self._store.get(key)  # the one we waited for may have built just this
             if entry is None:
-                entry = self._make(order, planned, key, builder, progress)
+                entry = self._build_kernel(order, planned, key, builder, progress)
                 self._store.shrink(self.cache_bytes, keep=frozenset({key}))
-        return self._kernel(order, planned, entry, cached=False, seconds=time.monotonic() - started)
+        return self._describe_kernel(order, planned, entry, cached=False, seconds=time.monotonic() - started)
 
     def cached(self, order: BuildOrder) -> Kernel | None:
         """Return the kernel if it is in the cache already; asks no builder whose toolchain is known."""
@@ -115,7 +121,7 @@ class KernelBuilder:
         if toolchain is None:
             return None
         entry = self._store.get(kernel_key(planned.tree, planned.plan.digest(order.layout), toolchain))
-        return self._kernel(order, planned, entry, cached=True, seconds=0.0) if entry else None
+        return self._describe_kernel(order, planned, entry, cached=True, seconds=0.0) if entry else None
 
     def plan(self, order: BuildOrder) -> Planned:
         """Return how a commit is built, changing nothing.
@@ -137,13 +143,13 @@ class KernelBuilder:
 
     # --- the steps of a build -------------------------------------------------------------------------------
 
-    def _make(
+    def _build_kernel(
         self, order: BuildOrder, planned: Planned, key: str, builder: BuilderFacts, progress: Progress
     ) -> Entry:
         made, tree = planned.plan, planned.tree
         recipe, toolchain = made.recipe, made.toolchain
         trees = self._kernel_trees
-        work = self._workspace()
+        work = self._make_workspace()
         try:
             pack = ""
             if not builder.here and tree not in builder.trees:
@@ -175,9 +181,9 @@ class KernelBuilder:
                 "PB_CCACHE_SIZE": _CCACHE_SIZE,
             }
             folder = Path(builder.folder) if builder.here else None
-            watch = Watch(folder, self._store.most_compiled(), progress, self.ansible.stop)
+            progress_watch = BuildProgress(folder, self._store.most_compiled(), progress, self.ansible.stop)
             artefacts = work / "artefacts.tar"
-            played = replace(self.ansible, stop=watch).play(
+            played = replace(self.ansible, stop=progress_watch).play(
                 "build",
                 limit=self.host,
                 variables={
@@ -192,12 +198,12 @@ class KernelBuilder:
             )
             if pack:
                 self._builders[toolchain.identity] = replace(builder, trees=(*builder.trees, tree))
-            facts = facts_from(str(played.result("building").get("stdout", "")))
+            facts = parse_facts(str(played.result("building").get("stdout", "")))
             played.log.unlink(missing_ok=True)
             kernel = work / "kernel"
-            unpack(artefacts, kernel)
+            unpack_tar(artefacts, kernel, max_bytes=_RESULT_BYTES_MAX)
             if facts.get("status") != "ok":
-                raise self._failure(order, planned, key, facts, kernel / "build.log")
+                raise self._explain_failure(order, planned, key, facts, kernel / "build.log")
             facts |= {
                 "toolchain": builder.toolchain,
                 "sha": order.sha,
@@ -208,17 +214,19 @@ class KernelBuilder:
         finally:
             shutil.rmtree(work, ignore_errors=True)
 
-    def look(self, toolchain: Toolchain, progress: Progress) -> BuilderFacts:
+    def probe(self, toolchain: Toolchain, progress: Progress) -> BuilderFacts:
         """Ask the builder, once in the life of this object for each compiler, what it has.
 
         A toolchain that is an archive of the mirror is put there first; so are Debian packages if `install`.
         """
         if toolchain.identity not in self._builders:
-            want = Wanted(toolchain, self.mirror, install=self.install)
-            self._builders[toolchain.identity] = probe(self.ansible, self.host, self.cache, want, progress)
+            wanted = WantedToolchain(toolchain, self.mirror, install=self.install)
+            self._builders[toolchain.identity] = probe_builder(
+                self.ansible, self.host, self.cache, wanted, progress
+            )
         return self._builders[toolchain.identity]
 
-    def _failure(
+    def _explain_failure(
         self, order: BuildOrder, planned: Planned, key: str, facts: Mapping[str, str], log: Path
     ) -> PerfbisectError:
         """Return what a failed build means; its log is kept."""
@@ -229,11 +237,11 @@ class KernelBuilder:
             plan=planned.plan,
             facts=facts,
             log=text,
-            kept=self._store.keep_log(key, log),
+            log_path=self._store.keep_log(key, log),
         )
         return failed.error(partial(self._kernel_trees.defines, planned.tree))
 
-    def _kernel(
+    def _describe_kernel(
         self, order: BuildOrder, planned: Planned, entry: Entry, *, cached: bool, seconds: float
     ) -> Kernel:
         recipe = planned.plan.recipe
@@ -275,7 +283,7 @@ class KernelBuilder:
             self._recipes[name] = load_recipe(name, self.kernels)
         return self._recipes[name]
 
-    def _workspace(self) -> Path:
+    def _make_workspace(self) -> Path:
         """A folder on the cache's file system, so that a finished kernel is moved in by a rename."""
         parent = self.cache / "kernels"
         try:

@@ -10,25 +10,25 @@ from bisector.adapters.build.log import excerpt, judge, without_folder
 from bisector.errors import BuildFailed, InfrastructureError, PerfbisectError, SourceFailed
 from bisector.schemas.kernel.build_plan import BuildPlan, option_of_line
 
-_KILOBYTES_NEEDED = 64 * 1024
-"""A builder with less than 64 MiB left after a failed build had no room, whatever the compiler said."""
+_FREE_KILOBYTES_MIN = 64 * 1024
+"""A builder with less than 64 MiB left after a failed build had no room, whatever the compiler reported."""
 
-_LINE_CHARACTERS = 160
+_MESSAGE_LINE_CHARACTERS = 160
 """Of the line that tells why: messages of compilers are longer only where they quote generated code."""
 
-_REFUSED = "required option not granted: "
+_REFUSED_PREFIX = "required option not granted: "
 
 
 @dataclass(frozen=True, slots=True)
 class FailedBuild:
-    """One failed build. facts: what the builder's script printed; log: text; kept: where the log is."""
+    """One failed build. facts: what the builder's script printed; log: text; log_path: where it is kept."""
 
     commit: str
     host: str
     plan: BuildPlan
     facts: Mapping[str, str]
     log: str
-    kept: Path
+    log_path: Path
 
     def error(self, defines: Callable[[str], bool]) -> PerfbisectError:
         """Return the error to raise: SourceFailed or BuildFailed (the commit), InfrastructureError (we).
@@ -41,7 +41,7 @@ class FailedBuild:
                     f"{self.commit} holds no Linux kernel", details="its tree has no Makefile and Kbuild"
                 )
             case "refused":
-                return self._refused(defines)
+                return self._explain_refused_options(defines)
             case "stale":
                 return InfrastructureError(
                     f"the image built for {self.commit} held another kernel than the one just linked",
@@ -55,16 +55,16 @@ class FailedBuild:
                     cure="its output folder was thrown away; trying again builds it from nothing",
                 )
             case _:
-                return self._broken()
+                return self._explain_broken_build()
 
     @property
     def _where(self) -> str:
-        return f"log: {self.kept}"
+        return f"log: {self.log_path}"
 
-    def _refused(self, defines: Callable[[str], bool]) -> BuildFailed:
+    def _explain_refused_options(self, defines: Callable[[str], bool]) -> BuildFailed:
         recipe = self.plan.recipe
-        lines = [line for line in self.log.splitlines() if line.startswith(_REFUSED)]
-        names = [line.removeprefix(_REFUSED).split("|") for line in lines]
+        lines = [line for line in self.log.splitlines() if line.startswith(_REFUSED_PREFIX)]
+        names = [line.removeprefix(_REFUSED_PREFIX).split("|") for line in lines]
         options = ", ".join(alternatives[0] for alternatives in names)
         unknown = [
             option_of_line(alternatives[0])
@@ -76,8 +76,8 @@ class FailedBuild:
             f"make it 'wanted' in {recipe.path} if kernels without it may be compared",
         )
         if unknown:
-            are = f"no Kconfig file of this tree ({self.plan.release}) defines {', '.join(unknown)}"
-            details.insert(0, are)
+            reason = f"no Kconfig file of this tree ({self.plan.release}) defines {', '.join(unknown)}"
+            details.insert(0, reason)
             cure = (
                 f"mend the name in the fragments of {recipe.path}, or say in "
                 f"{recipe.path.parent.parent / 'options.toml'} since which release it exists"
@@ -88,10 +88,10 @@ class FailedBuild:
             cure=cure,
         )
 
-    def _broken(self) -> PerfbisectError:
+    def _explain_broken_build(self) -> PerfbisectError:
         failure = judge(self.log)
-        room = int(self.facts.get("free_kb") or _KILOBYTES_NEEDED)
-        if failure.blame == "infrastructure" or room < _KILOBYTES_NEEDED:
+        room = int(self.facts.get("free_kb") or _FREE_KILOBYTES_MIN)
+        if failure.blame == "infrastructure" or room < _FREE_KILOBYTES_MIN:
             full = failure.blame == "kernel" or "disk is full" in failure.what
             what = "the disk is full" if full else failure.what
             return InfrastructureError(
@@ -99,8 +99,8 @@ class FailedBuild:
                 details=f"{failure.line}\n{self._where}",
                 cure="free some space there" if full else "run 'perfbisect doctor'",
             )
-        said = f": {without_folder(failure.line)[:_LINE_CHARACTERS]}" if failure.line else ""
+        first_error = f": {without_folder(failure.line)[:_MESSAGE_LINE_CHARACTERS]}" if failure.line else ""
         return BuildFailed(
-            f"{self.commit} does not build: {failure.what}{said}",
+            f"{self.commit} does not build: {failure.what}{first_error}",
             details=f"{excerpt(self.log, failure.line)}\n{self._where}",
         )

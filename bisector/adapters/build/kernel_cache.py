@@ -194,7 +194,7 @@ def _size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def facts_from(output: str) -> dict[str, str]:
+def parse_facts(output: str) -> dict[str, str]:
     """Read the 'key=value' lines that the builder's scripts print."""
     pairs: dict[str, Any] = dict(line.split("=", 1) for line in output.splitlines() if "=" in line)
     return {key.strip(): str(value).strip() for key, value in pairs.items()}

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bisector.adapters.ansible.playbook_events import Task, explain
+from bisector.adapters.ansible.playbook_events import Task, explain_failure
 from bisector.adapters.ansible.runner import Ansible
-from bisector.adapters.build.kernel_cache import facts_from
+from bisector.adapters.build.kernel_cache import parse_facts
 from bisector.adapters.system.files import write_atomically
 from bisector.adapters.system.host_requirements import install
 from bisector.errors import InfrastructureError, RequestError
@@ -33,7 +33,7 @@ control groups of both versions; runc takes all."""
 
 @dataclass(frozen=True, slots=True)
 class BuilderFacts:
-    """What the probe said of a builder. here: it shares our files, so the source need not be sent."""
+    """What the probe found on a builder. here: it shares our files, so the source need not be sent."""
 
     folder: str
     here: bool
@@ -43,7 +43,7 @@ class BuilderFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedToolchain:
     """A toolchain that a builder must have. mirror: where archives are; install: packages, if need be."""
 
     row: Toolchain
@@ -51,14 +51,14 @@ class Wanted:
     install: bool = False
 
     def archive(self, host: str) -> Mapping[str, str]:
-        """Return what the role is told of the archive. Raises RequestError if nobody said where it is."""
+        """Return what the role is told of the archive. Raises RequestError if no mirror is configured."""
         archive = self.row.archive
         if archive is None:
             return {}
         if self.mirror is None:
             raise RequestError(
                 f"the toolchain '{self.row.name}' is the archive {archive.file}, and no mirror is configured",
-                details=f"{where(self.row)}; builder '{host}'",
+                details=f"{describe_row(self.row)}; builder '{host}'",
                 cure="set toolchain_mirror in perfbisect.toml (or PERFBISECT_TOOLCHAIN_MIRROR) to the URL of "
                 "the folder that has it: https://... or file:///...",
             )
@@ -73,25 +73,27 @@ class Wanted:
         return list(dict.fromkeys([*found, *(tool for tool in missing if tool in _OWN_PACKAGE)]))
 
 
-def probe(ansible: Ansible, host: str, cache: Path, wanted: Wanted, progress: Progress) -> BuilderFacts:
+def probe_builder(
+    ansible: Ansible, host: str, cache: Path, wanted: WantedToolchain, progress: Progress
+) -> BuilderFacts:
     """Ask a builder what it has, and remember which compiler that is; put it there if it is an archive.
 
     Raises RequestError without a mirror for an archive, InfrastructureError naming what the builder lacks, an
     archive that is not what its row says, or a compiler that does not compile.
     """
     row = wanted.row
-    facts = _play(ansible, host, cache, wanted, (), progress)
+    facts = _run_probe(ansible, host, cache, wanted, (), progress)
     missing = facts.get("missing", "").split()
     packages = wanted.packages(missing)
     if packages and wanted.install:
         progress(f"installing {' '.join(packages)} on '{host}'")
-        facts = _play(ansible, host, cache, wanted, packages, progress)
+        facts = _run_probe(ansible, host, cache, wanted, packages, progress)
         missing = facts.get("missing", "").split()
     if missing:
         inside = f", in the image {row.container}" if row.container and not packages else ""
         raise InfrastructureError(
             f"the builder '{host}' lacks: {' '.join(missing)}{inside}",
-            details=where(row),
+            details=describe_row(row),
             cure=f"there: {install(' '.join(packages))}; or 'perfbisect kernel check A..B --install' does it"
             if packages
             else "take an image that has them"
@@ -111,14 +113,19 @@ def probe(ansible: Ansible, host: str, cache: Path, wanted: Wanted, progress: Pr
         toolchain=facts["toolchain"],
         trees=tuple(facts.get("trees", "").split()),
     )
-    write_atomically(_file(cache, host, row), json.dumps({"toolchain": found.toolchain}))
+    write_atomically(_note_path(cache, host, row), json.dumps({"toolchain": found.toolchain}))
     return found
 
 
-def _play(
-    ansible: Ansible, host: str, cache: Path, wanted: Wanted, packages: Sequence[str], progress: Progress
+def _run_probe(
+    ansible: Ansible,
+    host: str,
+    cache: Path,
+    wanted: WantedToolchain,
+    packages: Sequence[str],
+    progress: Progress,
 ) -> dict[str, str]:
-    """Return what the probe said. Raises InfrastructureError for what the role could not do before that."""
+    """Return what the probe found. Raises InfrastructureError for what the role could not do before that."""
     row = wanted.row
     played = ansible.play(
         "builder",
@@ -141,48 +148,48 @@ def _play(
     )
     failed = played.failed
     if failed is not None:
-        raise _trouble(failed, host, wanted, played.log)
-    facts = facts_from(str(played.result("looking at the builder").get("stdout", "")))
+        raise _explain_failure(failed, host, wanted, played.log)
+    facts = parse_facts(str(played.result("looking at the builder").get("stdout", "")))
     played.log.unlink(missing_ok=True)
     return facts
 
 
-def where(row: Toolchain) -> str:
+def describe_row(row: Toolchain) -> str:
     """Return the place of a row, for people."""
     return f"kernels/toolchains.toml: the row '{row.name}', {row.range}"
 
 
-def _trouble(failed: Task, host: str, wanted: Wanted, log: Path) -> InfrastructureError:
-    row, archive, said = wanted.row, wanted.row.archive, explain(failed)
+def _explain_failure(failed: Task, host: str, wanted: WantedToolchain, log: Path) -> InfrastructureError:
+    row, archive, reason = wanted.row, wanted.row.archive, explain_failure(failed)
     if row.container and "toolchain" in failed.name:
         return InfrastructureError(
             f"the image of the toolchain '{row.name}' cannot be fetched to the builder '{host}'",
-            details=f"{where(row)}\n{row.container}\n{said}\nlog: {log}",
+            details=f"{describe_row(row)}\n{row.container}\n{reason}\nlog: {log}",
             cure=f"there: podman pull {row.container}; or mend 'container' in that row",
         )
     if archive is None or "toolchain" not in failed.name:
-        return InfrastructureError(f"{failed.name} failed on '{host}'", details=f"{said}\nlog: {log}")
-    if "checksum" in said.lower():
+        return InfrastructureError(f"{failed.name} failed on '{host}'", details=f"{reason}\nlog: {log}")
+    if "checksum" in reason.lower():
         return InfrastructureError(
             f"the archive {archive.file} is not what the toolchain '{row.name}' wants: its checksum differs",
-            details=f"{where(row)}\n{said}",
+            details=f"{describe_row(row)}\n{reason}",
             cure=f"mend sha256 in that row if you trust {wanted.mirror}, else the file there",
         )
     return InfrastructureError(
         f"the toolchain '{row.name}' cannot be put on the builder '{host}' ({failed.name})",
-        details=f"{where(row)}\nfrom {wanted.mirror}: {archive.file}\n{said}\nlog: {log}",
+        details=f"{describe_row(row)}\nfrom {wanted.mirror}: {archive.file}\n{reason}\nlog: {log}",
         cure="look whether the mirror has that file and the builder can reach it",
     )
 
 
 def known_toolchain(cache: Path, host: str, row: Toolchain) -> str | None:
-    """Return what the compiler of a builder said it is when it was last asked; None if it never was."""
+    """Return the compiler of a builder as it called itself when it was last asked; None if it never was."""
     try:
-        text = _file(cache, host, row).read_text(encoding="utf-8")
+        text = _note_path(cache, host, row).read_text(encoding="utf-8")
         return str(json.loads(text)["toolchain"])
     except (OSError, ValueError, KeyError):
         return None
 
 
-def _file(cache: Path, host: str, row: Toolchain) -> Path:
+def _note_path(cache: Path, host: str, row: Toolchain) -> Path:
     return cache / "builder" / f"{host}.{row.identity.replace('/', '_')}.json"

@@ -41,56 +41,56 @@ def check_range(
         warnings.append(
             f"the compiler changes inside the range, which is itself a change of performance{offer}"
         )
-    lacking, said = _ask(builders, rows)
+    lacking, answers = _probe_builders(builders, rows)
     return {
         "good": str(good),
         "bad": str(bad),
         "recipe": recipe.name,
         "covers": recipe.manifest.range,
-        "toolchains": list(dict.fromkeys(map(_toolchain, rows))),
+        "toolchains": list(dict.fromkeys(map(_describe_toolchain, rows))),
         "fixups": [
-            f"{row.name} ({row.range}){_when(row, first, last)}"
+            f"{row.name} ({row.range}){_describe_change(row, first, last)}"
             for row in tables.fixups
-            if _touches(row, first, last)
+            if _overlaps(row, first, last)
         ],
-        "options": _options(recipe, tables, first, last),
-        "builders": said,
+        "options": _list_changed_options(recipe, tables, first, last),
+        "builders": answers,
         "warnings": warnings,
         "broken": broken or lacking,
     }
 
 
-def _ask(builders: Sequence[KernelBuilder], rows: Sequence[Toolchain]) -> tuple[bool, list[str]]:
+def _probe_builders(builders: Sequence[KernelBuilder], rows: Sequence[Toolchain]) -> tuple[bool, list[str]]:
     """Ask every builder whether it has what the rows need."""
-    lacking, said = False, []
+    lacking, answers = False, []
     for builder in builders:
-        wrong: dict[str, None] = {}
+        reasons: dict[str, None] = {}
         for row in {row.identity: row for row in rows}.values():
             try:
-                found = builder.look(row, lambda _: None)
+                found = builder.probe(row, lambda _: None)
             except PerfbisectError as error:
-                wrong[f"{error.message} ({error.cure})" if error.cure else error.message] = None
+                reasons[f"{error.message} ({error.cure})" if error.cure else error.message] = None
             else:
-                said.append(f"{builder.host}: {found.toolchain}, {found.cpus} CPUs")
-        said += [f"{builder.host}: {words}" for words in wrong]
-        lacking = lacking or bool(wrong)
-    return lacking, said
+                answers.append(f"{builder.host}: {found.toolchain}, {found.cpus} CPUs")
+        answers += [f"{builder.host}: {reason}" for reason in reasons]
+        lacking = lacking or bool(reasons)
+    return lacking, answers
 
 
-def _toolchain(row: Toolchain) -> str:
-    """A row in words, with where its compiler comes from."""
+def _describe_toolchain(row: Toolchain) -> str:
+    """Return a row in words, with where its compiler comes from."""
     return f"{row.name} ({row.range}): {', '.join(filter(None, (row.compiler, row.origin)))}"
 
 
-def _touches(row: ReleaseRange, first: Release, last: Release) -> bool:
+def _overlaps(row: ReleaseRange, first: Release, last: Release) -> bool:
     return row.start <= last and first < row.end
 
 
-def _when(row: ReleaseRange, first: Release, last: Release) -> str:
+def _describe_change(row: ReleaseRange, first: Release, last: Release) -> str:
     return ", begins inside" * bool(row.since and first < row.start) + ", ends inside" * (last >= row.end)
 
 
-def _options(recipe: Recipe, tables: Tables, first: Release, last: Release) -> list[str]:
+def _list_changed_options(recipe: Recipe, tables: Tables, first: Release, last: Release) -> list[str]:
     """Return the options that come, go or change their name inside the range."""
     changes = []
     for option in recipe.options:

@@ -20,12 +20,12 @@ def touched_functions(repository: Path, sha: str) -> frozenset[str]:
     repo = Repository(find_repository(repository).top)  # paths are relative to it
     parents = repo.run("rev-list", "--parents", "-n1", sha, "--").output.split()[1:]
     base = parents[0] if parents else _EMPTY_TREE
-    words = ("--name-status", "--no-renames", "-z", base, sha, "--", *_SOURCES)
-    names = repo.run("diff", *words).output.split("\0")
+    options = ("--name-status", "--no-renames", "-z", base, sha, "--", *_SOURCES)
+    names = repo.run("diff", *options).output.split("\0")
     found: set[str] = set()
     for status, path in zip(names[::2], names[1::2], strict=False):
-        options = ("-U0", "--no-renames", "--no-color", "--no-ext-diff", "--no-textconv")
-        old, new = changed_lines(repo.run("diff", *options, base, sha, "--", path).output)
+        diff = ("-U0", "--no-renames", "--no-color", "--no-ext-diff", "--no-textconv")
+        old, new = changed_lines(repo.run("diff", *diff, base, sha, "--", path).output)
         if status != "A":
             found |= functions_at(_read_text(repo, base, path), old)
         if status != "D":

@@ -28,8 +28,8 @@ def read_changes(repository: Path, good: str, bad: str, keep_in: Path | None = N
             return parse_log(gzip.decompress(file.read_bytes()).decode("utf-8", "surrogateescape"))
         except (OSError, EOFError):  # cut short by a full disk
             pass
-    words = ("--no-merges", "--name-status", "--no-renames", "--format=%x00%H", bad, f"^{good}", "--")
-    log = Repository(repository).run("log", *words).output
+    options = ("--no-merges", "--name-status", "--no-renames", "--format=%x00%H", bad, f"^{good}", "--")
+    log = Repository(repository).run("log", *options).output
     if file is not None:
         packed = gzip.compress(log.encode("utf-8", "surrogateescape"), compresslevel=1)
         with contextlib.suppress(InfrastructureError):  # where it cannot be kept, the next time is slower

@@ -82,7 +82,7 @@ class Repository:
             file.write(stdin.encode("utf-8", "surrogateescape"))
             file.seek(0)
             try:
-                code, output, words = Git().execute(
+                code, output, reason = Git().execute(
                     command,
                     istream=file,
                     env={**_ENVIRONMENT, **(env or {})},
@@ -94,16 +94,16 @@ class Repository:
                 )
             except GitCommandNotFound as missing:
                 raise _git_is_missing() from missing
-        if code not in codes and (words or code not in silent_codes):
-            late = code < 0 and words.startswith("Timeout:")
+        if code not in codes and (reason or code not in silent_codes):
+            late = code < 0 and reason.startswith("Timeout:")
             raise InfrastructureError(
                 f"'git {arguments[0]}' did not end within {timeout:.0f} s"
                 if late
                 else f"git cannot read the repository {self.folder}",
-                details=f"git {' '.join(arguments)}\n{words[-_REASON_CHARACTERS:]}".rstrip(),
+                details=f"git {' '.join(arguments)}\n{reason[-_REASON_CHARACTERS:]}".rstrip(),
                 cure="" if late else f"see what 'git -C {self.folder} fsck' says",
             )
-        return GitResult(code, output.decode("utf-8", "surrogateescape"), words)
+        return GitResult(code, output.decode("utf-8", "surrogateescape"), reason)
 
     def objects(self) -> Path:
         """Return the folder in which git finds the repository's objects."""

@@ -83,8 +83,8 @@ class GitSource:
 
     def info(self, sha: str, *, describe: bool = False) -> CommitInfo:
         """Return what a person needs to recognise the commit. Raises RequestError for an unknown one."""
-        words = ("-1", "--encoding=UTF-8", f"--format={_INFO_FORMAT}", "--end-of-options", sha)
-        done = self._repository.run("log", *words, codes=(0, 128))
+        options = ("-1", "--encoding=UTF-8", f"--format={_INFO_FORMAT}", "--end-of-options", sha)
+        done = self._repository.run("log", *options, codes=(0, 128))
         if done.code != 0:
             raise self._explain_unknown(sha)
         text = done.output.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
@@ -94,7 +94,7 @@ class GitSource:
     def holds_linux(self, sha: str) -> bool:
         """Return whether a commit's tree is a Linux kernel's, by the folders and files every release has."""
         wanted = "".join(f"{sha}:{name}\n" for name in _LINUX_NAMES)
-        makefile, *others = self._exist(wanted)
+        makefile, *others = self._check_objects(wanted)
         return makefile and any(others)
 
     def notes(self) -> tuple[str, ...]:
@@ -161,7 +161,7 @@ class GitSource:
         if not suspects:
             return []
         wanted = "".join(f"{graph.shas[n]}:{name}\n" for n in suspects for name in _LINUX_NAMES)
-        found = iter(self._exist(wanted))
+        found = iter(self._check_objects(wanted))
         return [
             n
             for n, (makefile, *others) in zip(
@@ -170,7 +170,7 @@ class GitSource:
             if not (makefile and any(others))
         ]
 
-    def _exist(self, names: str) -> list[bool]:
+    def _check_objects(self, names: str) -> list[bool]:
         """Return whether there is an object of each name (one a line)."""
         lines = self._repository.run("cat-file", "--batch-check=%(objecttype)", stdin=names).output
         return [not line.endswith("missing") for line in lines.splitlines()]

@@ -190,9 +190,9 @@ class KernelTrees:
         try:
             # A cache may serve several repositories at once; of one that has gone git would warn for ever.
             known = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-            kept = [line for line in known if Path(line).is_dir()]
-            if kept != known or theirs not in kept:
-                lines = dict.fromkeys((*kept, theirs))
+            present = [line for line in known if Path(line).is_dir()]
+            if present != known or theirs not in present:
+                lines = dict.fromkeys((*present, theirs))
                 write_atomically(file, "".join(f"{line}\n" for line in lines))
         except OSError as error:
             raise write_error(self.own, error) from error

@@ -38,10 +38,10 @@ def end_marked(mark: str, grace: float = GRACE_SECONDS) -> int:
     seen: set[int] = set()
     deadline = time.monotonic() + grace
     while True:
-        environments = _environments()
-        pids = _with(mark, environments)
+        environments = _read_environments()
+        pids = _filter_marked(mark, environments)
         silent = (pid for pid, environment in environments.items() if not environment)
-        if not pids and not any(map(_between_programs, silent)):
+        if not pids and not any(map(_is_between_programs, silent)):
             return len(seen)
         late = time.monotonic() > deadline
         for pid in pids:
@@ -64,7 +64,7 @@ def end_orphans() -> int:
     To be called before work is taken up again: an orphaned build would race with its second attempt.
     """
     marks: set[str] = set()
-    for environment in _environments().values():
+    for environment in _read_environments().values():
         for variable in environment.split(b"\0"):
             name, _, value = variable.partition(b"=")
             if name.decode(errors="replace") == MARK:
@@ -80,36 +80,36 @@ def end_orphans() -> int:
 
 def identity(pid: int) -> str:
     """Return '<pid>-<start time>' of a process, which is never used twice; without a time if it is gone."""
-    fields = _stat(pid)
+    fields = _read_stat(pid)
     return f"{pid}-{fields[22]}" if fields else f"{pid}-"
 
 
-def marked(mark: str) -> set[int]:
+def find_marked(mark: str) -> set[int]:
     """Return the processes with `mark` in their environment or command line."""
-    return _with(mark, _environments())
+    return _filter_marked(mark, _read_environments())
 
 
-def _with(mark: str, environments: Mapping[int, bytes]) -> set[int]:
+def _filter_marked(mark: str, environments: Mapping[int, bytes]) -> set[int]:
     """Return the processes with `mark` in these environments or in their command line."""
     needle = mark.encode()
     found = {pid for pid, environment in environments.items() if needle in environment}
-    return found | {pid for pid, command in _environments("cmdline").items() if needle in command}
+    return found | {pid for pid, command in _read_environments("cmdline").items() if needle in command}
 
 
-def _between_programs(pid: int) -> bool:
+def _is_between_programs(pid: int) -> bool:
     """Tell whether a process whose environment was read as empty may have one all the same.
 
     Within execve the kernel first gives a process its new memory and only later says where the environment
     lies in it (proc(5), stat fields 50 and 51, env_start and env_end: 0 until then), and what was opened of
     the memory before reads as empty. A marked process looks unmarked for that moment.
     """
-    fields = _stat(pid)
+    fields = _read_stat(pid)
     if not fields or fields[3] in "ZXx" or int(fields[9]) & _PF_KTHREAD:
         return False
     return fields[51] == "0" or fields[50] != fields[51]
 
 
-def _stat(pid: int) -> dict[int, str]:
+def _read_stat(pid: int) -> dict[int, str]:
     """Return the fields of a process by their numbers in proc(5), from the third on; {} if it is gone."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
@@ -118,7 +118,7 @@ def _stat(pid: int) -> dict[int, str]:
     return dict(enumerate(stat.rsplit(")", 1)[1].split(), start=3))  # the second, the name, may hold blanks
 
 
-def _environments(file: str = "environ") -> dict[int, bytes]:
+def _read_environments(file: str = "environ") -> dict[int, bytes]:
     """Return the environment (or another file) of every other process that we may look into."""
     found = {}
     for entry in Path("/proc").iterdir():

@@ -25,7 +25,7 @@ __all__ = ["SSH", "SSHHost", "SSHLine", "SSHRefused"]
 log = logging.getLogger(__name__)
 logging.getLogger("paramiko").setLevel(logging.CRITICAL)  # it logs tracebacks of what we raise anyway
 
-_CHUNK = 1 << 16
+_READ_BYTES = 1 << 16
 
 
 class SSHRefused(InfrastructureError):
@@ -33,7 +33,7 @@ class SSHRefused(InfrastructureError):
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class SSHResult:
     """A finished remote command; output holds stdout and stderr as they came."""
 
     code: int
@@ -70,7 +70,7 @@ class SSH:
         timeout: float = 30.0,
         check: bool = True,
         on_line: Callable[[str], None] | None = None,
-    ) -> Ran:
+    ) -> SSHResult:
         """Run a command to its end; on_line is told each line as it comes.
 
         Raises InfrastructureError at the deadline or (with check) for a code other than 0, LineClosed when
@@ -102,12 +102,12 @@ class SSH:
                 f"'{command[0]}' on {self.host} failed with code {code}",
                 details=f"{shlex.join(command)}\n{output[-4000:]}",
             )
-        return Ran(code, output)
+        return SSHResult(code, output)
 
-    def save(self, command: Sequence[str], path: Path, *, timeout: float, most: int) -> Ran:
-        """Run a command and write its standard output to a file as it is; `Ran.output` is its standard error.
+    def save(self, command: Sequence[str], path: Path, *, timeout: float, max_bytes: int) -> SSHResult:
+        """Run a command and write its standard output to a file; return its standard error as `output`.
 
-        Raises InfrastructureError after `timeout` seconds and beyond `most` bytes, LineClosed when the
+        Raises InfrastructureError after `timeout` seconds and beyond `max_bytes` bytes, LineClosed when the
         connection dies.
         """
         channel = self._start(command)
@@ -116,16 +116,16 @@ class SSH:
             with path.open("wb") as file:
                 while True:
                     channel.settimeout(max(0.001, deadline - time.monotonic()))
-                    data = channel.recv(_CHUNK)
+                    data = channel.recv(_READ_BYTES)
                     if not data:
                         break
                     file.write(data)
-                    if file.tell() > most:
+                    if file.tell() > max_bytes:
                         raise InfrastructureError(
-                            f"'{command[0]}' on {self.host} sent more than {most >> 20} MiB"
+                            f"'{command[0]}' on {self.host} sent more than {max_bytes >> 20} MiB"
                         )
             code = SSHLine(channel, self.host).exit_code(max(0.0, deadline - time.monotonic()))
-            words = channel.recv_stderr(_CHUNK) if channel.recv_stderr_ready() else b""
+            stderr = channel.recv_stderr(_READ_BYTES) if channel.recv_stderr_ready() else b""
         except (TimeoutError, LineSilent) as error:
             raise InfrastructureError(
                 f"'{command[0]}' on {self.host} did not end within {timeout:.0f} s"
@@ -138,7 +138,7 @@ class SSH:
             channel.close()
         if code == -1:
             raise LineClosed(f"the connection to {self.host} broke while it sent a file")
-        return Ran(code, words.decode(errors="replace"))
+        return SSHResult(code, stderr.decode(errors="replace"))
 
     def talk(self, command: Sequence[str], *, merge: bool = False) -> SSHLine:
         """Start a command and talk with it. merge: its standard error comes with its output."""
@@ -158,7 +158,7 @@ class SSH:
 
 
 class SSHLine:
-    """A conversation with a remote command; see `adapters.line.Line`."""
+    """A conversation with a remote command; see `adapters/system/channel.py`."""
 
     def __init__(self, channel: paramiko.Channel, host: SSHHost) -> None:
         self._channel = channel
@@ -171,7 +171,7 @@ class SSHLine:
             self._channel.settimeout(10.0)
             self._channel.sendall(text.encode() + b"\n")
         except (OSError, EOFError, paramiko.SSHException) as error:
-            raise self._closed() from error
+            raise self._closed_error() from error
 
     def receive(self, timeout: float) -> str:
         """Return the next line. Raises LineSilent after `timeout` seconds, LineClosed at the end."""
@@ -179,16 +179,16 @@ class SSHLine:
         while b"\n" not in self._buffer:
             self._channel.settimeout(max(0.001, deadline - time.monotonic()))
             try:
-                data = self._channel.recv(_CHUNK)
+                data = self._channel.recv(_READ_BYTES)
             except TimeoutError as error:
                 raise LineSilent(f"{self._host} said nothing for {timeout:.1f} s") from error
             except (OSError, EOFError, paramiko.SSHException) as error:
-                raise self._closed() from error
+                raise self._closed_error() from error
             if not data:
                 if self._buffer:
                     text, self._buffer = self._buffer, b""
                     return text.decode(errors="replace")
-                raise self._closed()
+                raise self._closed_error()
             self._buffer += data
         line, self._buffer = self._buffer.split(b"\n", 1)
         return line.decode(errors="replace")
@@ -204,13 +204,13 @@ class SSHLine:
         with contextlib.suppress(Exception):
             self._channel.close()
 
-    def _closed(self) -> LineClosed:
-        words = b""
+    def _closed_error(self) -> LineClosed:
+        stderr = b""
         with contextlib.suppress(Exception):
             if self._channel.recv_stderr_ready():
-                words = self._channel.recv_stderr(_CHUNK)
+                stderr = self._channel.recv_stderr(_READ_BYTES)
         return LineClosed(
-            f"the conversation with {self._host} ended", details=words.decode(errors="replace").strip()
+            f"the conversation with {self._host} ended", details=stderr.decode(errors="replace").strip()
         )
 
 

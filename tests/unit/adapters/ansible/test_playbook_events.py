@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters.ansible.playbook_events import Events, Played, judge
+from bisector.adapters.ansible.playbook_events import Events, Played, raise_for_failure
 from bisector.errors import InfrastructureError
 
 ROLE = """[ERROR]: the role 'nonsuch' was not found in /roles:/etc/ansible/roles
@@ -39,7 +39,7 @@ def test_a_playbook_that_could_not_be_run_is_broken_infrastructure_with_ansible_
     else:
         (tmp_path / "build.log").write_text(log)
     with pytest.raises(InfrastructureError) as raised:
-        judge(Played("build", (), 1.0, tmp_path / "build.log"), code, events, check=True)
+        raise_for_failure(Played("build", (), 1.0, tmp_path / "build.log"), code, events, check=True)
     assert raised.value.message.startswith(f"the playbook 'build' could not be run: {reason}")
     assert ("left no log" if log is None else log) in raised.value.details
     assert str(tmp_path / "build.log") in raised.value.details
@@ -53,7 +53,7 @@ def read(tmp_path: Path, *lines: str) -> tuple[Played, Events, list[str]]:
     progress: list[str] = []
     events = Events("build", tmp_path / "build.log", progress.append, None)
     for line in lines:
-        events.line(line)
+        events.read_line(line)
     events.close()
     return Played("build", tuple(events.tasks), 1.0, events.log), events, progress
 
@@ -75,30 +75,30 @@ def test_events_become_tasks_progress_and_a_log(tmp_path: Path) -> None:
     assert played.tasks[0].seconds == 1.5
     assert played.failed is None
     assert played.result("compiling") == {"stdout": "new"}
-    assert events.noise == ["[WARNING]: not JSON", "[1, 2]"]
+    assert events.other_output == ["[WARNING]: not JSON", "[1, 2]"]
     assert "runner_on_ok compiling" in played.log.read_text()
     with pytest.raises(InfrastructureError, match="ran no task 'fetching'") as error:
         played.result("fetching")
     assert "it ran: asking, compiling" in error.value.details
-    judge(played, 0, events, check=True)
+    raise_for_failure(played, 0, events, check=True)
 
 
 def test_a_host_that_is_not_reached_wins_over_a_failed_task(tmp_path: Path) -> None:
-    lost = event("runner_on_unreachable", "asking", host="far", res={"msg": "no route"})
+    away = event("runner_on_unreachable", "asking", host="far", res={"msg": "no route"})
     failed = event("runner_on_failed", "building", host="here", res={"msg": "broken", "stderr": "cc: no"})
-    played, events, _ = read(tmp_path, failed, lost)
+    played, events, _ = read(tmp_path, failed, away)
     with pytest.raises(InfrastructureError, match="Ansible cannot reach 'far'") as unreachable:
-        judge(played, 4, events, check=False)
+        raise_for_failure(played, 4, events, check=False)
     assert "no route" in unreachable.value.details
     played, events, _ = read(tmp_path, failed)
     with pytest.raises(InfrastructureError, match="the task 'building' failed on 'here'") as error:
-        judge(played, 2, events, check=True)
+        raise_for_failure(played, 2, events, check=True)
     assert "broken\ncc: no" in error.value.details
-    judge(played, 2, events, check=False)  # the caller reads `failed`
+    raise_for_failure(played, 2, events, check=False)  # the caller reads `failed`
 
 
 def test_a_play_without_a_host_is_told(tmp_path: Path) -> None:
     played, events, _ = read(tmp_path, "skipping: no hosts matched")
     with pytest.raises(InfrastructureError, match="had no host to run on") as error:
-        judge(played, 0, events, check=True)
+        raise_for_failure(played, 0, events, check=True)
     assert "no hosts matched" in error.value.details

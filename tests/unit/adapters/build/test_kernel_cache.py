@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters.build.kernel_cache import KernelCache, facts_from, kernel_key
+from bisector.adapters.build.kernel_cache import KernelCache, kernel_key, parse_facts
 from bisector.errors import InfrastructureError
 
 
@@ -73,4 +73,4 @@ def test_the_key_covers_tree_plan_and_toolchain() -> None:
 
 
 def test_facts_are_lines() -> None:
-    assert facts_from("a=1\nnoise\nb=x=y \n") == {"a": "1", "b": "x=y"}
+    assert parse_facts("a=1\nnoise\nb=x=y \n") == {"a": "1", "b": "x=y"}

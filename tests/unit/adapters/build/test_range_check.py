@@ -23,7 +23,7 @@ class Builder:
     def __init__(self, host: str, missing: str = "") -> None:
         self.host, self.missing = host, missing
 
-    def look(self, toolchain: Toolchain, progress: object) -> SimpleNamespace:
+    def probe(self, toolchain: Toolchain, progress: object) -> SimpleNamespace:
         if self.missing:
             raise InfrastructureError(self.missing, cure="install it")
         return SimpleNamespace(toolchain=f"{toolchain.compiler} 12.2", cpus=2)

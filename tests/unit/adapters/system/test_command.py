@@ -110,7 +110,7 @@ def test_what_a_killed_process_left_is_found_and_what_lives_is_spared() -> None:
         assert not asleep("87655")
         assert asleep("87656")
     finally:
-        for pid in orphans.marked(f"{orphans.identity(alive.pid)}."):
+        for pid in orphans.find_marked(f"{orphans.identity(alive.pid)}."):
             os.kill(pid, signal.SIGKILL)
         alive.kill()
         alive.wait()
