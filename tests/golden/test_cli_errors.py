@@ -13,7 +13,7 @@ from bisector.app import wiring
 from bisector.interfaces.cli import run, services
 from bisector.testing.fakes import FakeSource
 from tests.support.expected import check
-from tests.support.stored_bisection import store_bisections
+from tests.support.fake_bisection import store_bisections
 
 LAB = """
 all:

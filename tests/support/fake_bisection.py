@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bisector.adapters.store.memory_store import MemoryStore
 from bisector.adapters.store.sql_store import SqlStore
@@ -18,7 +19,18 @@ from bisector.engine.events import Event
 from bisector.engine.services import Services
 from bisector.errors import PerfbisectError
 from bisector.interfaces.cli import leave
-from bisector.model.records import Budget, CommitGraph, Goal, Metric, Threshold
+from bisector.model.records import (
+    Booted,
+    Budget,
+    Built,
+    CommitGraph,
+    Goal,
+    Left,
+    Measure,
+    Metric,
+    Ran,
+    Threshold,
+)
 from bisector.ports import Store, Stored
 from bisector.schemas import serialization
 from bisector.schemas.request import Accepted, Request
@@ -27,6 +39,9 @@ from bisector.simulation.histories import linear
 from bisector.simulation.noise_model import LabModel, SyntheticLab
 from bisector.testing.fake_testbed import FakeTestbed, job
 from bisector.testing.fakes import METRIC, FakeBuilder, FakeSource, Faults, Pace
+
+if TYPE_CHECKING:
+    import pytest
 
 COMMITS, CULPRIT = 24, 15
 QUIET = LabModel(run_noise=0.2, untestable=0.0, build_seconds=60, boot_seconds=10, run_seconds=2)
@@ -82,6 +97,30 @@ def services(
 
 def begin(store: Store, lab: SyntheticLab, testbeds: tuple[str, ...] = ("fake",)) -> Stored:
     return bisections.begin(store, accepted(lab, testbeds), lab.graph, time.time())[0]
+
+
+def store_bisections(folder: Path, monkeypatch: pytest.MonkeyPatch) -> SqlStore:
+    """Store 'fake-old', cancelled, and 'fake-new', with one boot of its good end; return the store."""
+    lab = a_lab()
+    store = SqlStore(folder / "state" / "perfbisect.sqlite")
+    request = accepted(lab).model_dump_json()
+    store.create(Stored("fake-old", 1.0, request, "cancelled", lab.graph))
+    store.create(Stored("fake-new", 2.0, request, "running", lab.graph))
+    good = lab.graph.good
+    store.decide("fake-new", Measure(good, 2, "verify", "the good end comes first"))
+    for record in (
+        Built(good, True, 60.0, binary="a"),
+        Booted("b1", good, "fake", True, 10.0, 100.0, purpose="verify"),
+        Ran("b1", 0, {METRIC: 100.0}, 2.0, 102.0),
+        Ran("b1", 1, {METRIC: 101.0}, 2.0, 104.0),
+        Left("b1"),
+    ):
+        store.append("fake-new", record)
+    from bisector.interfaces.cli import services as services_of_cli
+
+    for module in (wiring, services_of_cli):
+        monkeypatch.setattr(module, "source", lambda settings, repo: FakeSource(lab.graph), raising=False)
+    return store
 
 
 def main() -> int:

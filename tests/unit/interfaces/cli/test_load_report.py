@@ -11,7 +11,7 @@ from bisector.app import bisections
 from bisector.errors import InfrastructureError, RequestError
 from bisector.interfaces.cli import load_report, services
 from bisector.schemas.settings import Settings
-from tests.support.stored_bisection import store_bisections
+from tests.support.fake_bisection import store_bisections
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_without_the_repository_only_names_are_missing(
     assert material.commits == {}
     assert [trial.samples for trial in material.trials] == [(100.0, 101.0)]
     sha = material.graph.shas[3]
-    assert load_report.commit_index(settings, material, sha[:12]) == 3, "an id needs no repository"
+    assert load_report.commit_index(settings, material, sha) == 3, "an id needs no repository"
 
 
 def test_a_commit_is_found_by_name_or_id(settings: Settings) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from bisector.app import bisections
 from bisector.interfaces.cli import run
-from tests.support.stored_bisection import store_bisections
+from tests.support.fake_bisection import store_bisections
 
 
 @pytest.fixture(autouse=True)
