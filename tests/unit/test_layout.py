@@ -36,7 +36,7 @@ MAX_LINES_PER_MODULE = 300
 LONGER_MODULES = {
     "bisector/adapters/guest/libvirt_connection.py": 306,
     "bisector/model/records.py": 305,
-    "bisector/ports.py": 370,
+    "bisector/ports.py": 341,
 }
 """Modules of `bisector` that may be longer: how many lines. These numbers only shrink."""
 
