@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,11 @@ from bisector.model.records import (
     Built,
     CommitGraph,
     Conclusion,
+    Decision,
+    Ending,
+    Finding,
     Goal,
+    Interval,
     Left,
     Measure,
     Metric,
@@ -20,10 +24,11 @@ from bisector.model.records import (
     Record,
     Threshold,
 )
-from bisector.model.state import fold
+from bisector.model.state import State, fold
 from bisector.search.cache import PlannerCache
 from bisector.search.context import SearchContext
 from bisector.search.planner import Planner
+from bisector.simulation import Culprit, LabModel, Scenario
 
 Value = Callable[[int, int], float | None]
 """What run number `run` of `commit` reads: value(commit, run); None for a commit that does not boot."""
@@ -126,3 +131,39 @@ def context_of(
     cache = PlannerCache(graph, None)
     state = fold(graph, wanted or goal(), everything, pending=pending, idle=idle)
     return cache.context(state), cache
+
+
+# --- planners that play a script, for tests of the simulator and of its judgement ---
+
+ZERO = Interval(0.0, 0.0, 0.0)
+CENTRE = Scenario(commits=64, culprits=(Culprit(2.0, 40),), lab=LabModel(run_noise=0.5))
+
+
+Action = Measure | Callable[[State], Measure]
+
+
+class Scripted:
+    """Plays actions in order, then concludes."""
+
+    def __init__(self, actions: Iterable[Action], conclusion: Conclusion | None = None) -> None:
+        self.actions = iter(actions)
+        self.conclusion = conclusion or Conclusion(Ending.INCONCLUSIVE, "end of the script")
+        self.states: list[State] = []
+
+    def next(self, state: State) -> Decision:
+        self.states.append(state)
+        action: Action | Conclusion = next(self.actions, self.conclusion)
+        return action(state) if callable(action) else action
+
+
+def visit(commit: int, runs: int, purpose: Purpose = "search") -> Measure:
+    return Measure(commit, runs, purpose, "because", None)
+
+
+def stay(runs: int) -> Callable[[State], Measure]:
+    return lambda state: Measure(state.visits[-1].commit, runs, "search", "go on", boot=state.visits[-1].boot)
+
+
+def answer(*commits: int | tuple[int, ...], ending: Ending = Ending.CULPRIT) -> Conclusion:
+    findings = tuple(Finding((c,) if isinstance(c, int) else c, ZERO, 0.97) for c in commits)
+    return Conclusion(ending, "", findings, confidence=0.97)

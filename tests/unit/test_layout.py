@@ -27,7 +27,6 @@ NOT_COUNTED = frozenset({"__init__.py", "conftest.py"})
 LARGER_FOLDERS = {
     "bisector/interfaces/cli": 21,  # One file for each command, and what the commands share.
     "tests/integration": 24,
-    "tests/unit/search": 22,  # One file for each module, and whole searches.
 }
 """Folders that may hold more files: how many. These numbers only shrink."""
 

@@ -1,0 +1,41 @@
+"""Numbers as text."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from bisector.model.format import change, count, interval, percent
+from bisector.model.records import Interval
+
+
+@pytest.mark.parametrize(("number", "text"), [(0, "0 runs"), (1, "1 run"), (2, "2 runs")])
+def test_counts(number: int, text: str) -> None:
+    assert count(number, "run") == text
+
+
+@pytest.mark.parametrize(
+    ("fraction", "text"),
+    [
+        (0.021, "+2.1%"),
+        (-0.021, "-2.1%"),
+        (0.0, "0.0%"),
+        (0.0004, "0.0%"),  # zero after rounding has no sign
+        (-0.0004, "0.0%"),
+        (0.0006, "+0.1%"),
+        (1.5, "+150.0%"),
+        (math.inf, "?"),
+        (math.nan, "?"),
+    ],
+)
+def test_percentages(fraction: float, text: str) -> None:
+    assert percent(fraction) == text
+
+
+def test_intervals() -> None:
+    assert interval(Interval(0.019, 0.021, 0.023)) == "+1.90% .. +2.30%"
+    assert interval(Interval(-0.01, 0.0, 0.01), 0) == "-1% .. +1%"
+    assert interval(Interval(-math.inf, 0.0, 0.01)) == "none"
+    assert interval(Interval(0.0, 0.0, math.inf)) == "none"
+    assert change(Interval(0.019, 0.021, 0.023)) == "+2.10% (+1.90% .. +2.30%)"

@@ -1,0 +1,62 @@
+"""The judgement of answers against the truth."""
+
+import dataclasses
+
+import pytest
+
+from bisector.model.records import Conclusion, Ending
+from bisector.simulation import Culprit, LabModel
+from bisector.simulation.judge import Judged, judge
+from bisector.simulation.simulated_bisection import run_trial
+from tests.support.searching import CENTRE, Scripted, answer
+
+
+@pytest.mark.parametrize(
+    ("conclusion", "verdict", "right", "false"),
+    [
+        (answer(40), "correct", True, False),
+        (answer(39), "wrong", False, True),
+        (answer((40, 41), ending=Ending.CULPRIT_SET), "wrong", False, True),  # 40 could have been tested
+        (answer(ending=Ending.NOT_REPRODUCED), "not_reproduced", False, True),
+        (answer(ending=Ending.SPREAD), "spread", False, True),
+        (answer(ending=Ending.INCONCLUSIVE), "inconclusive", False, False),
+        (answer(40, 41, ending=Ending.CULPRITS), "wrong", False, True),
+    ],
+)
+def test_judgement(conclusion: Conclusion, verdict: str, right: bool, false: bool) -> None:
+    judged = judge(CENTRE, run_trial(CENTRE, 1, Scripted([], conclusion)))
+    assert (judged.verdict, judged.right, judged.claim_wrong) == (verdict, right, false)
+
+
+def test_a_set_is_right_only_where_its_members_cannot_be_told_apart() -> None:
+    scenario = dataclasses.replace(CENTRE, lab=LabModel(broken=3))
+    lab = scenario.draw(2)[1]
+    masked = sorted(lab.untestable)
+    assert 40 in masked
+    exact = (*masked, masked[-1] + 1)  # the first testable commit after the stretch belongs to it
+
+    def judged(members: tuple[int, ...]) -> Judged:
+        conclusion = answer(members, ending=Ending.CULPRIT_SET)
+        return judge(scenario, run_trial(scenario, 2, Scripted([], conclusion)))
+
+    assert judged(exact).verdict == "set"
+    assert judged(exact).set_size == len(exact)
+    assert judged((masked[0] - 1, *exact)).verdict == "wrong"
+
+
+def test_all_culprits_have_to_be_found_and_small_ones_may_be() -> None:
+    scenario = dataclasses.replace(
+        CENTRE, culprits=(Culprit(2.0, 10), Culprit(2.0, 50), Culprit(0.1, 30)), threshold=1.0
+    )
+    verdicts = {
+        commits: judge(scenario, run_trial(scenario, 1, Scripted([], answer(*commits)))).verdict
+        for commits in ((10, 50), (10, 30, 50), (10,), (10, 11, 50))
+    }
+    assert list(verdicts.values()) == ["correct", "correct", "incomplete", "wrong"]
+
+
+def test_without_a_culprit_not_reproduced_is_right_and_improvements_are_no_regressions() -> None:
+    for effect in (0.0, -2.0):
+        scenario = dataclasses.replace(CENTRE, culprits=(Culprit(effect),), threshold=1.0)
+        trial = run_trial(scenario, 1, Scripted([], answer(ending=Ending.NOT_REPRODUCED)))
+        assert judge(scenario, trial).right
