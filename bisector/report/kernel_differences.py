@@ -9,7 +9,7 @@ from typing import Any
 from bisector.model.facts import KernelFacts
 
 Change = tuple[str, str, str]
-"""(name, before, after); 'absent' stands for what is not there."""
+"""(name, before, after); ABSENT where one side does not have it."""
 
 ABSENT = "absent"
 

@@ -1,7 +1,7 @@
 """A differential flame graph as one SVG file: widths of the second profile, colours of the change.
 
-Red frames take a larger share than in the first profile, blue ones a smaller one, by depth of colour (Gregg
-2014). Every frame tells its numbers where the pointer rests.
+Red frames have a larger share than in the first profile, blue ones a smaller one; the larger the change, the
+deeper the colour (Gregg 2014). Every frame has its numbers as a tooltip.
 """
 
 from __future__ import annotations
@@ -14,17 +14,18 @@ from bisector.linux.profile import Profile
 from bisector.report.profiles.profile_table import shown
 
 _WIDTH, _ROW, _MARGIN, _HEAD = 1200.0, 16, 10, 70
-_LETTER = 6.6
-"""Width of a letter of an 11-pixel monospaced font."""
-LEAST = 0.001
-"""Of the total: a frame of one pixel; narrower ones cannot be seen."""
-_STRONG = 0.02
-"""Change of the share at which a colour is full: two points are a large move for a kernel function."""
+"""Pixels: of all frames together, of a row of frames, of the margin, of the head's height."""
+_LETTER_WIDTH = 6.6
+"""Pixels of a letter of an 11-pixel monospaced font."""
+MIN_SHARE = 0.001
+"""Of the total: a frame of about one pixel; narrower ones cannot be seen."""
+_FULL_COLOUR_CHANGE = 0.02
+"""Change of the share from which on a colour is full: two points are much for a kernel function."""
 
 
 def render(a: Profile, b: Profile, touched: Collection[str] = ()) -> str:
     """Return the SVG text. touched: functions that get a frame, because the commit changes them."""
-    frames, gone = flame(a, b, LEAST)
+    frames, gone = flame(a, b, MIN_SHARE)
     deepest = max((f.depth for f in frames), default=0)
     height = _HEAD + (deepest + 1) * _ROW + _MARGIN
     lines = [
@@ -48,7 +49,7 @@ def _box(frame: Frame, deepest: int, marked: bool) -> str:
     y = _HEAD + (deepest - frame.depth) * _ROW
     label = shown(frame.symbol)
     change = 100 * (frame.width - frame.a)
-    fits = int((width - 4) / _LETTER)
+    fits = int((width - 4) / _LETTER_WIDTH)
     text = label if len(label) <= fits else label[: fits - 2] + ".." if fits >= 4 else ""
     border = ' stroke="#000000" stroke-width="2"' if marked else ' stroke="#ffffff" stroke-width="0.5"'
     title = f"{label}: {100 * frame.width:.2f}%, was {100 * frame.a:.2f}% ({change:+.2f} points)"
@@ -62,6 +63,6 @@ def _box(frame: Frame, deepest: int, marked: bool) -> str:
 
 def _colour(change: float) -> str:
     """Return white for no change, towards red for more, towards blue for less."""
-    strength = min(abs(change) / _STRONG, 1.0)
+    strength = min(abs(change) / _FULL_COLOUR_CHANGE, 1.0)
     fade = round(255 - 145 * strength)
     return f"#ff{fade:02x}{fade:02x}" if change > 0 else f"#{fade:02x}{fade:02x}ff"

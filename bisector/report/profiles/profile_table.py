@@ -1,4 +1,4 @@
-"""Two profiles as text: rank by rank, what changed, calls that were counted, trees of chosen symbols."""
+"""Two profiles as text: the ranks, the changes, counts of calls, trees of chosen symbols."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from bisector.report import phrases
 from bisector.report.columns import align
 
 _MARK = {"kernel": "[k] ", "user": "[.] ", "task": "", "": ""}
-_FEW = 3
-"""Symbols named in a sentence; the tables hold them all."""
+_MAX_NAMED = 3
+"""Symbols named in a sentence; the tables have all of them."""
 
 
 def render(
@@ -29,7 +29,7 @@ def render(
 
 
 def shown(symbol: Symbol) -> str:
-    """Return a symbol as perf marks it: [k] for the kernel's, [.] for a program's, bare if nobody said."""
+    """Return a symbol with perf's mark: [k] for the kernel's, [.] for a program's, none if not known."""
     return f"{_MARK[symbol.origin]}{symbol.name}"
 
 
@@ -78,21 +78,21 @@ def _changes(found: ProfileComparison, top: int) -> list[str]:
                 _or_below(line.a, found.a, digits),
                 _or_below(line.b, found.b, digits),
                 _points(line.change, digits),
-                _said(line),
+                _describe(line),
             )
         )
     return align(("SYMBOL", found.a.name, found.b.name, "POINTS", ""), rows)
 
 
 def _or_below(share: float | None, profile: Profile, digits: int) -> str:
-    """Return a share; for a symbol that the head of a list does not name, what it is below."""
+    """Return a share; '<0.50%' for a symbol below the end of a list."""
     if share is None and profile.cut:
         return f"<{100 * profile.cut:.{digits}f}%"
     return _share(share, digits)
 
 
-def _said(line: SymbolChange) -> str:
-    """Return what the change is in words; '~' where chance may do as much."""
+def _describe(line: SymbolChange) -> str:
+    """Return the change in words; '~' where it may be chance."""
     if line.change == 0:
         return "the same"
     way = "more" if line.change > 0 else "less"
@@ -163,27 +163,27 @@ def _tree(name: str, callers: list[Branch], callees: list[Branch], found: Profil
 
 
 def sentences(found: ProfileComparison) -> list[str]:
-    """Return what a reader should take home: what rose, what fell, what the commit's own functions did."""
+    """Return the conclusions: what rose, what fell, what the commit's own functions did."""
     out = []
-    told = [line for line in found.symbols if line.certain is not False and line.change]
+    beyond_chance = [line for line in found.symbols if line.certain is not False and line.change]
     for way, some in (
-        ("take more", [line for line in told if line.change > 0]),
-        ("take less", [line for line in told if line.change < 0]),
+        ("take more", [line for line in beyond_chance if line.change > 0]),
+        ("take less", [line for line in beyond_chance if line.change < 0]),
     ):
         if some:
-            names = ", ".join(_told(line, found) for line in some[:_FEW])
+            names = ", ".join(_with_points(line, found) for line in some[:_MAX_NAMED])
             out.append(f"In {found.b.name} {way} than in {found.a.name}: {names}.")
-    if found.symbols and not told:
+    if found.symbols and not beyond_chance:
         out.append("No symbol's share differs by more than chance may do.")
     marked = [line for line in found.symbols if line.touched]
     if marked:
-        names = ", ".join(_told(line, found) + _doubt(line) for line in marked)
+        names = ", ".join(_with_points(line, found) + _doubt(line) for line in marked)
         out.append(f"* Changed by the commit: {names}.")
     if found.absent:
         out.append(
             f"Changed by the commit and in neither profile (inlined, or not run): {', '.join(found.absent)}."
         )
-    out += [_counted(row, found) for row in found.calls[:_FEW] if row.change]
+    out += [_counted(row, found) for row in found.calls[:_MAX_NAMED] if row.change]
     return out
 
 
@@ -191,14 +191,14 @@ def _doubt(line: SymbolChange) -> str:
     return " (may be chance)" if line.certain is False else ""
 
 
-def _told(line: SymbolChange, found: ProfileComparison) -> str:
+def _with_points(line: SymbolChange, found: ProfileComparison) -> str:
     digits = _digits(found)
     least = " or more" if line.bound else ""
     return f"{line.symbol.name} {_points(line.change, digits)} points{least}"
 
 
 def _counted(row: CallChange, found: ProfileComparison) -> str:
-    """Say whether a function is called more, or costs more a call: the two are different culprits."""
+    """Say whether a function is called more often, or a call takes longer: the causes differ."""
     change = row.change or 0.0
     text = (
         f"{found.b.name} calls {row.symbol.name} {abs(change):.1%} {'more' if change > 0 else 'less'} often"
