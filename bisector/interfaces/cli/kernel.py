@@ -251,13 +251,7 @@ def gc(
 
 def _progress() -> Any:  # noqa: ANN401 - ports.Progress
     """Return a callback that shows the current step on a terminal, and nothing elsewhere."""
-    if not output.coloured(sys.stderr):
-        return lambda text: None
-
-    def show(text: str) -> None:
-        print(f"\r\x1b[K{text[:100]}", end="", file=sys.stderr, flush=True)
-
-    return show
+    return output.show_status if output.coloured(sys.stderr) else lambda text: None
 
 
 def _data(kernel: Any) -> dict[str, Any]:  # noqa: ANN401 - ports.Kernel, which interfaces may not import

@@ -55,6 +55,11 @@ def print_note(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def show_status(text: str) -> None:
+    """Replace the last line of the terminal on stderr; '' removes it."""
+    print(f"\r\x1b[K{text[:100]}", end="", file=sys.stderr, flush=True)
+
+
 def print_json(value: Any) -> None:  # noqa: ANN401 - anything that JSON holds
     """Print a value as JSON on stdout."""
     print(json.dumps(value, indent=2, sort_keys=False, ensure_ascii=False))

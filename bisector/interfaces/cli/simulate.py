@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 import typer
 
 from bisector.errors import RequestError, nearest
+from bisector.interfaces.cli import output
 from bisector.model.records import Direction, TestbedClock
 from bisector.schemas.noise_kinds import DRIFT_KINDS, NOISE_KINDS, DriftKind, NoiseKind
 
@@ -255,15 +256,10 @@ def _progress() -> Callable[[int, int], None]:
         spent = time.monotonic() - started
         if done == of:
             if shown_at[0] and terminal:
-                print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+                output.show_status("")
         elif spent > _SECONDS_BEFORE_PROGRESS and (terminal or spent - shown_at[0] > _SECONDS_BETWEEN_LINES):
             shown_at[0] = spent
             line = f"simulated {done} of {of} trials, about {spent / done * (of - done):.0f} s to go"
-            print(
-                f"\r\x1b[K{line}" if terminal else line,
-                end="" if terminal else "\n",
-                file=sys.stderr,
-                flush=True,
-            )
+            (output.show_status if terminal else output.print_note)(line)
 
     return show

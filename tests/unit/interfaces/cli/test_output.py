@@ -60,3 +60,9 @@ def test_json_keeps_the_order_and_every_letter(capsys: pytest.CaptureFixture[str
     output.print_json({"b": "é", "a": 1})
     text = capsys.readouterr().out
     assert "é" in text and list(json.loads(text)) == ["b", "a"]
+
+
+def test_a_status_replaces_the_line_before_it(capsys: pytest.CaptureFixture[str]) -> None:
+    output.show_status("a" * 200)
+    output.show_status("")
+    assert capsys.readouterr().err == "\r\x1b[K" + "a" * 100 + "\r\x1b[K"
