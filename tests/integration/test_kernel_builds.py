@@ -6,74 +6,29 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from bisector.adapters.ansible.runner import Ansible
-from bisector.adapters.build.builder import KernelBuilder
 from bisector.errors import BuildFailed, InfrastructureError, RequestError, SourceFailed
-from bisector.ports import BuildOrder
-from bisector.resources import resource
+from tests.support.build_lab import BuildLab
 from tests.support.small_disk import mounted
-from tests.support.toy_kernel import BUILDERS, MAKEFILE, ToyHistory, tools_missing, write_recipes
+from tests.support.toy_kernel import MAKEFILE, tools_missing
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.skipif(bool(tools_missing()), reason=f"not installed: {tools_missing()}")
 
-INVENTORY = (
-    BUILDERS
-    + """\
-        far:
-          ansible_connection: local
-          perfbisect_shares_files: false
-          perfbisect_folder: {folder}
-"""
-)
-
-
-class Lab:
-    """A toy history, a toy recipe, and builders over them."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.history = ToyHistory.create(root / "repo")
-        self.base = self.history.git("rev-parse", "HEAD").strip()
-        self.kernels = write_recipes(root / "kernels")
-        self.inventory = root / "lab.yml"
-        self.inventory.write_text(INVENTORY.format(folder=root / "far"))
-        self.said: list[str] = []
-
-    def change(self, files: Mapping[str, str | None], message: str) -> str:
-        """Make a commit on top of the base, whatever other tests have made."""
-        self.history.git("checkout", "--quiet", "--force", "--detach", self.base)
-        return self.history.commit(files, message)
-
-    def builder(self, host: str = "here", cache: Path | None = None) -> KernelBuilder:
-        ansible = Ansible(resource("playbooks"), self.inventory)
-        return KernelBuilder(
-            self.history.path, cache or self.root / "cache", ansible, host=host, kernels=self.kernels
-        )
-
-    def order(self, sha: str, **more: object) -> BuildOrder:
-        return BuildOrder(sha, "toy", **more)  # type: ignore[arg-type]
-
-    def links(self, folder: Path) -> int:
-        """How often the toy kernel has been linked: how many builds really took place."""
-        file = folder / "builder" / "out" / "toy-0" / "links"
-        return len(file.read_text().splitlines()) if file.exists() else 0
-
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
-    return Lab(tmp_path_factory.mktemp("builds"))
+def lab(tmp_path_factory: pytest.TempPathFactory) -> BuildLab:
+    return BuildLab(tmp_path_factory.mktemp("builds"))
 
 
-def test_a_build_gives_a_whole_kernel_and_is_not_repeated(lab: Lab) -> None:
+def test_a_build_gives_a_whole_kernel_and_is_not_repeated(lab: BuildLab) -> None:
     builder = lab.builder()
     assert builder.cached(lab.order(lab.base)) is None
-    kernel = builder.build(lab.order(lab.base), lab.said.append)
+    kernel = builder.build(lab.order(lab.base), lab.progress.append)
     assert not kernel.cached
     assert kernel.image.read_bytes()[:4] == b"\x7fELF"
     assert bytes.fromhex(kernel.build_id) in kernel.image.read_bytes()
@@ -82,8 +37,8 @@ def test_a_build_gives_a_whole_kernel_and_is_not_repeated(lab: Lab) -> None:
     assert kernel.sizes["text"] > 0
     assert "CC      kernel/work.o" in kernel.log.read_text()
     assert kernel.toolchain.startswith("gcc")
-    assert "building" in lab.said
-    again = lab.builder().build(lab.order(lab.base), lab.said.append)
+    assert "building" in lab.progress
+    again = lab.builder().build(lab.order(lab.base), lab.progress.append)
     assert again.cached
     assert (again.key, again.binary, again.image) == (kernel.key, kernel.binary, kernel.image)
     known = lab.builder().cached(lab.order(lab.base))
@@ -91,37 +46,39 @@ def test_a_build_gives_a_whole_kernel_and_is_not_repeated(lab: Lab) -> None:
     assert known.key == kernel.key
 
 
-def test_commits_with_the_same_code_have_the_same_binary(lab: Lab) -> None:
+def test_commits_with_the_same_code_have_the_same_binary(lab: BuildLab) -> None:
     other = lab.change({"Documentation/toy.rst": "More.\n"}, "words only")
     faster = lab.change({"kernel/work.c": "int work(int x) { return x; }\n"}, "code")
     builder = lab.builder()
-    base, same, different = (builder.build(lab.order(c), lab.said.append) for c in (lab.base, other, faster))
+    base, same, different = (
+        builder.build(lab.order(c), lab.progress.append) for c in (lab.base, other, faster)
+    )
     assert (same.binary, same.build_id) == (base.binary, base.build_id)
     assert same.key != base.key
     assert different.binary != base.binary
     assert different.build_id != base.build_id
 
 
-def test_a_layout_is_another_kernel_of_the_same_code(lab: Lab) -> None:
+def test_a_layout_is_another_kernel_of_the_same_code(lab: BuildLab) -> None:
     builder = lab.builder()
-    plain = builder.build(lab.order(lab.base), lab.said.append)
-    moved = builder.build(lab.order(lab.base, layout=1), lab.said.append)
+    plain = builder.build(lab.order(lab.base), lab.progress.append)
+    moved = builder.build(lab.order(lab.base, layout=1), lab.progress.append)
     assert moved.key != plain.key
     assert "-falign-functions=64" in moved.log.read_text() or moved.binary != plain.binary
     with pytest.raises(RequestError, match="no layout 9"):
-        builder.build(lab.order(lab.base, layout=9), lab.said.append)
+        builder.build(lab.order(lab.base, layout=9), lab.progress.append)
 
 
-def test_a_commit_that_does_not_compile_is_its_own_fault(lab: Lab) -> None:
+def test_a_commit_that_does_not_compile_is_its_own_fault(lab: BuildLab) -> None:
     bad = lab.change({"kernel/work.c": "int work(int x) { return y; }\n"}, "broken")
     with pytest.raises(BuildFailed, match="does not build: it does not compile") as error:
-        lab.builder().build(lab.order(bad), lab.said.append)
+        lab.builder().build(lab.order(bad), lab.progress.append)
     assert "undeclared" in error.value.details.splitlines()[0]
     log = Path(error.value.details.rsplit("log: ", 1)[1])
     assert "error:" in log.read_text()
     assert lab.builder().cached(lab.order(bad)) is None
     mended = lab.change({"kernel/work.c": "int work(int x) { return x * 4; }\n"}, "mended")
-    assert lab.builder().build(lab.order(mended), lab.said.append).image.exists()
+    assert lab.builder().build(lab.order(mended), lab.progress.append).image.exists()
 
 
 def packed(program: str, factor: int) -> dict[str, str]:
@@ -134,14 +91,14 @@ def packed(program: str, factor: int) -> dict[str, str]:
     }
 
 
-def test_an_image_must_hold_the_kernel_just_linked(lab: Lab) -> None:
+def test_an_image_must_hold_the_kernel_just_linked(lab: BuildLab) -> None:
     right = lab.change(packed("$(O)/vmlinux", 5), "packed")
-    assert lab.builder().build(lab.order(right), lab.said.append).build_id == "0a00" * 10
+    assert lab.builder().build(lab.order(right), lab.progress.append).build_id == "0a00" * 10
     wrong = lab.change(packed("/bin/true", 7), "another program, which has a build id as well")
     made: set[int] = set()
     for _ in "ab":  # the second try builds as well, instead of telling what the first one found
         with pytest.raises(InfrastructureError, match="held another kernel than the one just linked"):
-            lab.builder().build(lab.order(wrong), lab.said.append)
+            lab.builder().build(lab.order(wrong), lab.progress.append)
         results = (lab.root / "cache" / "builder" / "results").glob("*/artefacts.tar")
         made.add(max(file.stat().st_mtime_ns for file in results))
     assert len(made) == 2
@@ -153,10 +110,10 @@ SECTIONS { .text : { *(.text*) } :text .note : { *(.nothing) } :note /DISCARD/ :
 """
 
 
-def test_a_kernel_with_room_for_notes_and_none_in_it_is_a_kernel(lab: Lab) -> None:
+def test_a_kernel_with_room_for_notes_and_none_in_it_is_a_kernel(lab: BuildLab) -> None:
     makefile = MAKEFILE.replace("-Wl,--build-id=sha1", "-Wl,--build-id=none -T $(srctree)/kernel.lds")
     bare = lab.change({"Makefile": makefile, "kernel.lds": NO_NOTES}, "as v2.6.21-rc4")
-    kernel = lab.builder().build(lab.order(bare), lab.said.append)
+    kernel = lab.builder().build(lab.order(bare), lab.progress.append)
     assert kernel.image.exists()
     assert kernel.build_id == ""
 
@@ -173,34 +130,34 @@ def configured(kconfig: str, after: str = "") -> dict[str, str]:
     }
 
 
-def test_a_folder_that_is_warm_from_another_configuration_gives_the_kernel_asked_for(lab: Lab) -> None:
+def test_a_folder_that_is_warm_from_another_configuration_gives_the_kernel_asked_for(lab: BuildLab) -> None:
     slow = lab.change(configured("config TOY\n"), "without SPEED")
     fast = lab.change(configured("config TOY\nconfig SPEED\n"), "with SPEED")
-    before = lab.builder().build(lab.order(slow), lab.said.append)
-    after = lab.builder().build(lab.order(fast), lab.said.append)
-    cold = lab.builder(cache=lab.root / "cold").build(lab.order(fast), lab.said.append)
+    before = lab.builder().build(lab.order(slow), lab.progress.append)
+    after = lab.builder().build(lab.order(fast), lab.progress.append)
+    cold = lab.builder(cache=lab.root / "cold").build(lab.order(fast), lab.progress.append)
     assert after.binary == cold.binary != before.binary
     assert (before.options, after.options) == ({"TOY": "y"}, {"TOY": "y", "SPEED": "y"})
 
 
-def test_what_fails_in_a_warm_folder_is_built_from_nothing_and_the_log_tells(lab: Lab) -> None:
+def test_what_fails_in_a_warm_folder_is_built_from_nothing_and_the_log_tells(lab: BuildLab) -> None:
     row = '[[toolchain]]\nname = "gcc"\ncompiler = "gcc"\ndriver = "make"\nsince = "v5.4"\n'
     (lab.kernels / "toolchains.toml").write_text(row)
     picky = MAKEFILE.replace("bzImage: ", "bzImage: fresh ") + "fresh:\n\t@test ! -e $(O)/links\n"
     later = lab.change({"Makefile": picky}, "builds in a new folder only")
     builder = lab.builder()
-    kernels = [builder.build(lab.order(commit), lab.said.append) for commit in (lab.base, later)]
+    kernels = [builder.build(lab.order(commit), lab.progress.append) for commit in (lab.base, later)]
     told = [
         "the first try, in the output folder of another commit, failed" in k.log.read_text() for k in kernels
     ]
     assert told == [False, True]
 
 
-def test_a_kernel_that_is_not_configured_as_recorded_is_nobodys(lab: Lab) -> None:
+def test_a_kernel_that_is_not_configured_as_recorded_is_nobodys(lab: BuildLab) -> None:
     change = "\t@sed -i 's/CONFIG_SPEED=y/# CONFIG_SPEED is not set/' $(O)/.config\n"
     odd = lab.change(configured("config TOY\nconfig SPEED\n", change), "changes its own configuration")
     with pytest.raises(InfrastructureError, match="not configured as it was asked for") as error:
-        lab.builder().build(lab.order(odd), lab.said.append)
+        lab.builder().build(lab.order(odd), lab.progress.append)
     log = Path(error.value.details.rsplit("log: ", 1)[1])
     assert "< CONFIG_SPEED=y" in log.read_text()
 
@@ -217,65 +174,65 @@ def with_blob(text: str) -> dict[str, str]:
     }
 
 
-def test_the_compiler_cache_sees_what_the_assembler_takes_in(lab: Lab) -> None:
+def test_the_compiler_cache_sees_what_the_assembler_takes_in(lab: BuildLab) -> None:
     for text in ("the first kernel", "another kernel"):
         sha = lab.change(with_blob(text), text)
-        assert text.encode() in lab.builder().build(lab.order(sha), lab.said.append).image.read_bytes()
+        assert text.encode() in lab.builder().build(lab.order(sha), lab.progress.append).image.read_bytes()
 
 
-def test_options_required_and_wanted(lab: Lab) -> None:
+def test_options_required_and_wanted(lab: BuildLab) -> None:
     poor = lab.change({"Kconfig": "config TOY\n"}, "SPEED is gone")
-    assert lab.builder().build(lab.order(poor), lab.said.append).lost == ("SPEED",)
+    assert lab.builder().build(lab.order(poor), lab.progress.append).lost == ("SPEED",)
     poorer = lab.change({"Kconfig": "config SPEED\n"}, "TOY is gone")
     with pytest.raises(BuildFailed, match="does not grant what the recipe 'toy' requires: CONFIG_TOY=y"):
-        lab.builder().build(lab.order(poorer), lab.said.append)
+        lab.builder().build(lab.order(poorer), lab.progress.append)
 
 
-def test_a_tree_without_linux_is_no_source(lab: Lab) -> None:
+def test_a_tree_without_linux_is_no_source(lab: BuildLab) -> None:
     gone = lab.change({"Kbuild": None}, "not Linux")
     with pytest.raises(SourceFailed, match="holds no Linux kernel"):
-        lab.builder().build(lab.order(gone), lab.said.append)
+        lab.builder().build(lab.order(gone), lab.progress.append)
 
 
-def test_patches_are_built_in_and_named_if_they_do_not_apply(lab: Lab) -> None:
+def test_patches_are_built_in_and_named_if_they_do_not_apply(lab: BuildLab) -> None:
     patch = lab.root / "five.patch"
     patch.write_text(
         "--- a/kernel/work.c\n+++ b/kernel/work.c\n@@ -1 +1 @@\n"
         "-int work(int x) { return x * 3; }\n+int work(int x) { return x * 5; }\n"
     )
     builder = lab.builder()
-    plain = builder.build(lab.order(lab.base), lab.said.append)
-    patched = builder.build(lab.order(lab.base, patches=(patch,)), lab.said.append)
+    plain = builder.build(lab.order(lab.base), lab.progress.append)
+    patched = builder.build(lab.order(lab.base, patches=(patch,)), lab.progress.append)
     assert patched.binary != plain.binary
     other = lab.change({"kernel/work.c": "int work(int x) { return x; }\n"}, "elsewhere")
     with pytest.raises(SourceFailed, match=r"five\.patch does not apply"):
-        builder.build(lab.order(other, patches=(patch,)), lab.said.append)
+        builder.build(lab.order(other, patches=(patch,)), lab.progress.append)
 
 
-def test_a_builder_that_shares_no_files_gets_the_source_sent(lab: Lab) -> None:
-    here = lab.builder().build(lab.order(lab.base), lab.said.append)
+def test_a_builder_that_shares_no_files_gets_the_source_sent(lab: BuildLab) -> None:
+    here = lab.builder().build(lab.order(lab.base), lab.progress.append)
     cache = lab.root / "cache-of-far"
     far = lab.builder("far", cache)
-    kernel = far.build(lab.order(lab.base), lab.said.append)
+    kernel = far.build(lab.order(lab.base), lab.progress.append)
     assert kernel.image.is_relative_to(cache)
     assert kernel.options == here.options
     change = lab.change({"kernel/work.c": "int work(int x) { return x + 7; }\n"}, "more")
-    assert far.build(lab.order(change), lab.said.append).binary != kernel.binary
+    assert far.build(lab.order(change), lab.progress.append).binary != kernel.binary
     assert not (lab.root / "far" / "builder" / "repository.git" / "objects" / "info" / "alternates").exists()
     assert lab.links(lab.root / "far") == 2
 
 
-def test_the_users_repository_is_untouched(lab: Lab) -> None:
+def test_the_users_repository_is_untouched(lab: BuildLab) -> None:
     (lab.history.path / "kernel" / "work.c").write_text("a dirty checkout\n")
     (lab.history.path / "untracked").write_text("mine\n")
     before = lab.history.git("status", "--porcelain")
-    lab.builder().build(lab.order(lab.base), lab.said.append)
+    lab.builder().build(lab.order(lab.base), lab.progress.append)
     assert lab.history.git("status", "--porcelain") == before
     lab.history.git("checkout", "--quiet", "--force", "HEAD")
     (lab.history.path / "untracked").unlink()
 
 
-def test_a_missing_tool_is_not_the_commits_fault(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_tool_is_not_the_commits_fault(lab: BuildLab, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = lab.root / "few-tools"
     folder.mkdir()
     for program in Path("/usr/bin").iterdir():
@@ -284,7 +241,7 @@ def test_a_missing_tool_is_not_the_commits_fault(lab: Lab, monkeypatch: pytest.M
     monkeypatch.setenv("PATH", str(folder))
     fresh = lab.change({"Documentation/toy.rst": "Tools.\n"}, "for want of a tool")
     with pytest.raises(InfrastructureError, match="the builder 'here' lacks: ccache"):
-        lab.builder().build(lab.order(fresh), lab.said.append)
+        lab.builder().build(lab.order(fresh), lab.progress.append)
 
 
 @pytest.fixture
@@ -293,17 +250,16 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         yield folder
 
 
-def test_a_full_disk_is_not_the_commits_fault(lab: Lab, small_disk: Path) -> None:
+def test_a_full_disk_is_not_the_commits_fault(lab: BuildLab, small_disk: Path) -> None:
     huge = "const char huge[16 << 20] = {1};\nint work(int x) { return x * 3 + huge[x]; }\n"
     large = lab.change({"kernel/work.c": huge}, "large")
     with pytest.raises(InfrastructureError, match=r"disk is full|No space left on device"):
-        lab.builder(cache=small_disk).build(lab.order(large), lab.said.append)
+        lab.builder(cache=small_disk).build(lab.order(large), lab.progress.append)
 
 
 CHILD = """
 import sys
 from pathlib import Path
-from tests.integration.test_kernel_builds import Lab
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.build.builder import KernelBuilder
 from bisector.ports import BuildOrder
@@ -317,7 +273,7 @@ builder.build(BuildOrder(sha, "toy"), print)
 
 @pytest.mark.parametrize("moment", ["compiling", "compiled"])
 def test_a_killed_build_is_resumed_and_a_finished_one_not_repeated(tmp_path: Path, moment: str) -> None:
-    lab = Lab(tmp_path)
+    lab = BuildLab(tmp_path)
     slow = MAKEFILE.replace('@echo "  LD      vmlinux"', '@echo "  LD      vmlinux"; sleep 4')
     sha = lab.change({"Makefile": slow}, "slow to link")
     log = tmp_path / "cache" / "builder" / "work" / "tuxmake" / "build.log"
@@ -331,7 +287,7 @@ def test_a_killed_build_is_resumed_and_a_finished_one_not_repeated(tmp_path: Pat
     if moment == "compiled":  # what was started goes on without its master, or ends: either must end well
         time.sleep(6)
     assert lab.builder().cached(lab.order(sha)) is None
-    kernel = lab.builder().build(lab.order(sha), lab.said.append)
+    kernel = lab.builder().build(lab.order(sha), lab.progress.append)
     assert kernel.image.read_bytes()[:4] == b"\x7fELF"
     assert 1 <= lab.links(out) <= 2
-    assert lab.builder().build(lab.order(sha), lab.said.append).cached
+    assert lab.builder().build(lab.order(sha), lab.progress.append).cached
