@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from bisector.errors import BuildFailed, InfrastructureError, RequestError, SourceFailed
-from tests.support.build_lab import BuildLab
 from tests.support.small_disk import mounted
-from tests.support.toy_kernel import MAKEFILE, tools_missing
+from tests.support.toy_kernel import MAKEFILE, BuildLab, tools_missing
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.skipif(bool(tools_missing()), reason=f"not installed: {tools_missing()}")

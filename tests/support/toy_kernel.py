@@ -13,6 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from bisector.adapters.ansible.runner import Ansible
+from bisector.adapters.build.builder import KernelBuilder
+from bisector.ports import BuildOrder
+from bisector.resources import resource
+
 MAKEFILE = r"""VERSION = 6
 srctree := $(CURDIR)
 O ?= $(CURDIR)
@@ -144,3 +149,47 @@ def tools_missing() -> str:
     """Name what a toy build needs and this machine lacks, or an empty string."""
     needed = ("git", "make", "gcc", "ld", "ccache", "bc", "flex", "bison", "perl", "objcopy")
     return " ".join(tool for tool in needed if shutil.which(tool) is None)
+
+
+BUILD_INVENTORY = (
+    BUILDERS
+    + """\
+        far:
+          ansible_connection: local
+          perfbisect_shares_files: false
+          perfbisect_folder: {folder}
+"""
+)
+"""Two builders: one shares the files of this machine, one does not."""
+
+
+class BuildLab:
+    """A toy history, a toy recipe, and builders over them."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.history = ToyHistory.create(root / "repo")
+        self.base = self.history.git("rev-parse", "HEAD").strip()
+        self.kernels = write_recipes(root / "kernels")
+        self.inventory = root / "lab.yml"
+        self.inventory.write_text(BUILD_INVENTORY.format(folder=root / "far"))
+        self.progress: list[str] = []
+
+    def change(self, files: Mapping[str, str | None], message: str) -> str:
+        """Make a commit on top of the base, whatever other tests have made."""
+        self.history.git("checkout", "--quiet", "--force", "--detach", self.base)
+        return self.history.commit(files, message)
+
+    def builder(self, host: str = "here", cache: Path | None = None) -> KernelBuilder:
+        ansible = Ansible(resource("playbooks"), self.inventory)
+        return KernelBuilder(
+            self.history.path, cache or self.root / "cache", ansible, host=host, kernels=self.kernels
+        )
+
+    def order(self, sha: str, **more: object) -> BuildOrder:
+        return BuildOrder(sha, "toy", **more)  # type: ignore[arg-type]
+
+    def links(self, folder: Path) -> int:
+        """How often the toy kernel has been linked: how many builds really took place."""
+        file = folder / "builder" / "out" / "toy-0" / "links"
+        return len(file.read_text().splitlines()) if file.exists() else 0
