@@ -40,24 +40,24 @@ def run_trials(
         raise RequestError(f"{trials} trials say nothing", cure="1 or more; 100 give a first idea")
     if seed < 0 or jobs < 1:
         raise RequestError("the seed cannot be negative, and at least one job is needed")
-    seeds = seeds_of(trials, seed)
+    seeds = derive_seeds(trials, seed)
     tell = progress or (lambda done, of: None)
     if jobs == 1 or trials <= _SERIAL_TRIALS:
         result = []
         for s in seeds:
-            result.append(one(scenario, s))
+            result.append(simulate_one(scenario, s))
             tell(len(result), trials)
         return result
     return list(_parallel(scenario, seeds, jobs, tell))
 
 
-def seeds_of(trials: int, seed: int) -> list[int]:
+def derive_seeds(trials: int, seed: int) -> list[int]:
     """Return a seed for each simulated bisection; the first k do not depend on how many follow."""
     state = np.random.SeedSequence(seed).generate_state(trials, np.uint64)
     return [int(s >> np.uint64(1)) for s in state]
 
 
-def one(scenario: Scenario, seed: int) -> Judged:
+def simulate_one(scenario: Scenario, seed: int) -> Judged:
     """Simulate and judge one bisection with a fresh planner."""
     return judge(scenario, run_trial(scenario, seed, Planner()))
 
@@ -66,7 +66,7 @@ _scenario: Scenario | None = None
 """In a worker process: received once, because a real graph takes megabytes."""
 
 
-def _load(scenario: Scenario) -> None:
+def _initialise_worker(scenario: Scenario) -> None:
     global _scenario
     _scenario = scenario
     end_with_parent()
@@ -87,9 +87,9 @@ def end_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _many(seeds: list[int]) -> list[Judged]:
+def _simulate_chunk(seeds: list[int]) -> list[Judged]:
     assert _scenario is not None
-    return [one(_scenario, s) for s in seeds]
+    return [simulate_one(_scenario, s) for s in seeds]
 
 
 def _parallel(scenario: Scenario, seeds: list[int], jobs: int, tell: OnProgress) -> Iterator[Judged]:
@@ -98,9 +98,11 @@ def _parallel(scenario: Scenario, seeds: list[int], jobs: int, tell: OnProgress)
     results: dict[int, list[Judged]] = {}
     # spawn, not fork: a caller with threads (an executor, a progress bar) must not be copied
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_load, initargs=(scenario,)) as pool:
+    with ProcessPoolExecutor(
+        jobs, mp_context=context, initializer=_initialise_worker, initargs=(scenario,)
+    ) as pool:
         futures: dict[Future[list[Judged]], int] = {
-            pool.submit(_many, chunk): i for i, chunk in enumerate(chunks)
+            pool.submit(_simulate_chunk, chunk): i for i, chunk in enumerate(chunks)
         }
         waiting = set(futures)
         try:

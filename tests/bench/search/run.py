@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from bisector.simulation.batch import end_with_parent, one, seeds_of
+from bisector.simulation.batch import derive_seeds, end_with_parent, simulate_one
 from bisector.simulation.summary import summarise
 from tests.bench.search import bounds, realdag, rivals, tables
 from tests.bench.search.grid import EFFECT, Cell, cells
@@ -48,7 +48,7 @@ def task(job: tuple[int, int, bool, bool]) -> tuple[int, int, dict[str, Any]]:
     result: dict[str, Any] = {}
     if with_ours:
         try:
-            result["ours"] = one(cell.scenario, seed)
+            result["ours"] = simulate_one(cell.scenario, seed)
         except Exception as error:  # a defect of the planner is a result of the benchmark, not its end
             result["error"] = f"seed {seed}: {type(error).__name__}: {error}"
     if with_rivals:
@@ -144,7 +144,7 @@ def main() -> int:
         cell = _grid[i]
         count = max(10, round(trials * cell.weight))
         need = cell.rivals != "none" and cell.name not in known and not options.no_rivals
-        jobs += [(i, s, not options.rivals_only, need) for s in seeds_of(count, options.seed)]
+        jobs += [(i, s, not options.rivals_only, need) for s in derive_seeds(count, options.seed)]
     rows: dict[int, dict[int, dict[str, Any]]] = {i: {} for i in wanted}
     counts = Counter(job[0] for job in jobs)
     started = time.monotonic()

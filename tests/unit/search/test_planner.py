@@ -34,7 +34,7 @@ from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
 from bisector.search.planner import Planner, _Decider
 from bisector.search.sequential_test import Evidence
-from bisector.simulation.batch import one
+from bisector.simulation.batch import simulate_one
 from bisector.simulation.judge import Judged, judge
 from bisector.simulation.noise_model import LabModel
 from bisector.simulation.scenario import Culprit, Scenario
@@ -436,7 +436,7 @@ def test_what_hides_in_the_noise_is_not_searched_for_at_any_price(seed: int) -> 
 def test_binaries_that_scatter_by_half_of_the_effect_blame_nobody_else(seed: int) -> None:
     """With smaller spreads in the grid alone each of these seeds blamed a wrong commit."""
     lab = LabModel(run_noise=0.3, build_noise=1.0)
-    found = one(Scenario(commits=128, culprits=(Culprit(effect=2.0, place=None),), lab=lab), seed)
+    found = simulate_one(Scenario(commits=128, culprits=(Culprit(effect=2.0, place=None),), lab=lab), seed)
     assert found.verdict in {"correct", "inconclusive"}
 
 
