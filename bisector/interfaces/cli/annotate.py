@@ -10,7 +10,7 @@ from bisector.errors import RequestError
 from bisector.interfaces.cli import options, output
 
 Verdict = Literal["good", "bad", "skip"]
-Note = Annotated[str, typer.Option(help="Why; kept and shown in the report.")]
+Note = Annotated[str, typer.Option(help="The reason, for the report.")]
 Needed = Annotated[str, typer.Argument(metavar="ID", help="The bisection's id, or its beginning.")]
 
 
@@ -24,10 +24,10 @@ def register(app: typer.Typer) -> None:
 def mark(
     identity: Needed,
     rev: Annotated[str, typer.Argument(metavar="REV", help="A commit of the range.")],
-    verdict: Annotated[Verdict, typer.Argument(metavar="VERDICT", help="What it is.")],
+    verdict: Annotated[Verdict, typer.Argument(metavar="VERDICT", help="The verdict.")],
     note: Note = "",
 ) -> None:
-    """Say what a commit is, whatever was measured; the search goes on from there.
+    """Set the verdict of a commit, which overrides its measurements.
 
     Examples:
 
@@ -49,11 +49,11 @@ def mark(
 
 def discard(
     identity: Needed,
-    boot: Annotated[str | None, typer.Option(help="Throw away this boot's samples.")] = None,
-    testbed: Annotated[str | None, typer.Option(help="Throw away all that this testbed measured.")] = None,
+    boot: Annotated[str | None, typer.Option(help="Discard the samples of this boot.")] = None,
+    testbed: Annotated[str | None, typer.Option(help="Discard all samples of this testbed.")] = None,
     note: Note = "",
 ) -> None:
-    """Throw away what a boot or a testbed measured; it stays in the report, and counts no more.
+    """Discard the samples of a boot or a testbed. The report still shows them.
 
     Examples:
 
@@ -78,9 +78,9 @@ def discard(
 
 
 def cancel(identity: options.Id = None) -> None:
-    """End a bisection for good, without a conclusion; what was measured stays and can be reported.
+    """End a bisection for good, without a conclusion. Its measurements stay and can be reported.
 
-    A process that runs it notices and cleans up. To go on later, interrupt it instead (Ctrl-C).
+    A process that runs it stops and cleans up. To continue later, interrupt it instead (Ctrl-C).
 
     Example:
 

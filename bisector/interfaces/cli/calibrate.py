@@ -24,19 +24,19 @@ def command(
     rev: Annotated[str, typer.Argument(metavar="[REV]", help="The commit to measure.")] = "HEAD",
     workload: options.WorkloadName = None,
     testbed: Annotated[str | None, typer.Option(help="A testbed of the lab. [default: the first]")] = None,
-    boots: Annotated[int, typer.Option(help="Boots in all; those kept from before count.")] = 8,
+    boots: Annotated[int, typer.Option(help="Boots in total, with those stored before.")] = 8,
     runs: Annotated[int, typer.Option(help="Runs in each boot.")] = 10,
     metric: options.Metric = None,
     recipe: options.RecipeName = None,
     repo: options.Repo = None,
     lab: options.Lab = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Forget what was measured before.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Do not use boots stored before.")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Measure one commit again and again (A/A): noise, drift, false alarms, and what can be shown.
+    """Measure one commit again and again (A/A): noise, drift, false alarms, smallest detectable effect.
 
-    The result is kept for the workload on this testbed; later bisections and 'perfbisect plan' start from
-    it. Every boot is kept as it ends: after Ctrl-C the same command goes on.
+    The result is stored for the workload on this testbed. Later bisections and 'perfbisect plan' use it. Each
+    boot is stored when it ends: after Ctrl-C, the same command continues.
 
     Examples:
 

@@ -42,25 +42,25 @@ def compare(
         ),
     ] = None,
     threshold: Annotated[str, typer.Option(help="The smallest change that matters, such as 5%.")] = "0%",
-    unit: Annotated[str, typer.Option(help="Of numbers that come without one.")] = "",
+    unit: Annotated[str, typer.Option(help="The unit of numbers without one.")] = "",
     alpha: Annotated[float, typer.Option(help="Intervals are at the level 1 - alpha.")] = 0.05,
     bisection: Annotated[
-        str | None, typer.Option(help="Where commits were measured: its id. [default: the latest]")
+        str | None, typer.Option(help="The bisection that measured the commits. [default: the latest]")
     ] = None,
     same: Annotated[
-        bool, typer.Option("--same-kernel", help="All are one kernel: show its run-to-run variation.")
+        bool, typer.Option("--same-kernel", help="All inputs are one kernel: show its run-to-run variation.")
     ] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Compare kernels by what was measured: what differs, by how much, and how far it can be believed.
+    """Compare kernels by measured results: what differs, by how much, with which confidence.
 
-    Read are: numbers (an empty line begins the next boot), 'name: value' lines, JSON {"metric": [run, ...]}
+    Inputs: numbers (an empty line begins the next boot), 'name: value' lines, JSON {"metric": [run, ...]}
     (a list of lists: boots of runs), the output of time, of perf stat (text or -j), of fio (JSON) and of
     size, an MMTests or lkp result folder, a vmlinux (its sizes), and commits: REV of the latest bisection,
     or BISECTION:REV.
 
-    Runs of one boot are not independent: give boots apart. Places with the same LABEL are one kernel, in
-    more boots or on another TESTBED. The same place twice is a kernel against itself, in two halves.
+    Runs of one boot are not independent: separate the boots. Inputs with the same LABEL are one kernel, in
+    more boots or on another TESTBED. The same input twice compares a kernel with itself, in two halves.
     Without a significant difference the change is printed as ~.
 
     Examples:
@@ -85,7 +85,7 @@ def compare(
     if len(columns) < 2:
         raise RequestError(
             "compare needs at least two kernels",
-            cure="perfbisect compare old.txt new.txt; the same place twice compares it with itself",
+            cure="perfbisect compare old.txt new.txt; the same file twice compares it with itself",
         )
     columns = compare_inputs.with_directions(columns, directions, unit)
     for name in metric or ():

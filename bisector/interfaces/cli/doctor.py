@@ -29,10 +29,10 @@ def doctor(
     quiet: Annotated[bool, typer.Option("--quiet", help="Print only what is wrong.")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Check everything that building, booting and measuring needs, and print what mends it.
+    """Check what building, booting and measuring need, and print how to install what is missing.
 
-    Whether KVM works is found out by booting a guest once; the answer is remembered. Exit code 3 if something
-    is missing.
+    A guest is booted once to see whether KVM works; the answer is stored. Exit code 3 if anything is
+    missing.
 
     Examples:
 

@@ -17,9 +17,7 @@ Rev = Annotated[str, typer.Argument(metavar="REV", help="A commit of the reposit
 
 def register(app: typer.Typer) -> None:
     """Add the group to the application."""
-    group = typer.Typer(
-        help="Kernels: build one, explain how, look after what was built.", rich_markup_mode=None
-    )
+    group = typer.Typer(help="Kernels: build one, explain how, manage the cache.", rich_markup_mode=None)
     group.command()(build)
     group.command()(explain)
     group.command()(check)
@@ -36,7 +34,7 @@ def build(
     apply: options.Apply = None,
     with_fix: options.WithFix = None,
     print_plan: Annotated[
-        bool, typer.Option("--print-plan", help="Only say what would be done; build nothing.")
+        bool, typer.Option("--print-plan", help="Only show how it would be built.")
     ] = False,
     as_json: options.Json = False,
 ) -> None:
@@ -99,13 +97,15 @@ def build(
 def explain(
     rev: Annotated[
         str | None,
-        typer.Argument(metavar="[REV]", help="Also say how this commit is built, and was granted."),
+        typer.Argument(
+            metavar="[REV]", help="Also show how this commit is built, and which options it was granted."
+        ),
     ] = None,
     repo: options.Repo = None,
     recipe: options.RecipeName = None,
     as_json: options.Json = False,
 ) -> None:
-    """Say what a recipe asks of a kernel and why; with a commit, also which rows of the tables hold for it.
+    """Show the options of a recipe with their reasons; with a commit, also the rows of the tables for it.
 
     Examples:
 
@@ -154,7 +154,7 @@ def check(
     ] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Say whether a range can be built: which rows cover it, what changes inside it, what builders lack.
+    """Check whether a range can be built: rows that cover it, changes inside it, what builders lack.
 
     Examples:
 
@@ -191,7 +191,7 @@ def check(
 
 
 def list_kernels(as_json: options.Json = False) -> None:
-    """List the kernels of the cache, the latest used first.
+    """List the kernels of the cache, the most recently used first.
 
     Examples:
 
@@ -226,12 +226,12 @@ def list_kernels(as_json: options.Json = False) -> None:
 
 
 def gc(
-    keep: Annotated[float, typer.Option(help="Gigabytes of kernels to keep, the latest used ones.")] = 10.0,
+    keep: Annotated[float, typer.Option(help="Gigabytes of kernels to keep, the most recently used.")] = 10.0,
     everything: Annotated[
         bool, typer.Option("--all", help="Keep only what unfinished bisections need.")
     ] = False,
 ) -> None:
-    """Free disk space: remove the kernels that were not used for longest, and logs of failed builds.
+    """Free disk space: remove the least recently used kernels, and logs of failed builds.
 
     What an unfinished bisection has built is never removed.
 

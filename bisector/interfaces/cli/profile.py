@@ -41,14 +41,14 @@ def profile(
     repo: options.Repo = None,
     as_json: options.Json = False,
 ) -> None:
-    """Show where two kernels spend their time, side by side: what moved, and what chance alone may do.
+    """Show where two kernels spend their time, side by side: differences, and which of them may be chance.
 
-    Read are: perf.data (by perf itself; symbols of another kernel from a file 'kallsyms' beside it), the
+    Inputs: perf.data (by perf itself; symbols of another kernel from a file 'kallsyms' beside it), the
     output of perf script, perf report --stdio and opreport -l, folded stacks, and ftrace's folder
     trace_stat, which counts calls. Trees and flame graphs need call chains: perf record -g. BISECTION:REV is
-    what the monitor perf-record, else ftrace, saw of a commit of a bisection.
+    the recording of a commit by the monitor perf-record, else ftrace.
 
-    Shares are of each profile's own total. * marks what the commit changes, ~ what may be chance.
+    Shares are of each profile's own total. * marks functions that the commit changes, ~ what may be chance.
 
     Examples:
 

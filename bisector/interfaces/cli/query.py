@@ -48,7 +48,7 @@ def list_(as_json: options.Json = False) -> None:
 
 
 def status(identity: options.Id = None, as_json: options.Json = False) -> None:
-    """Say where a bisection stands: what it does and why, what it has spent, what it believes.
+    """Show the state of a bisection: the current trial with its reason, costs so far, the result.
 
     Examples:
 
@@ -81,7 +81,7 @@ def show(
     rev: Annotated[str | None, typer.Option("--commit", help="Only this commit: a name or an id.")] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Show every trial with its samples, verdict and reason; with --commit all that is known of one.
+    """Show every trial with its samples, verdict and reason; with --commit everything about one commit.
 
     Examples:
 

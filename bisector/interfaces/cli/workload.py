@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from bisector.model.facts import MonitorResult
     from bisector.schemas.workload.workload import Workload
 
-Folder = Annotated[Path | None, typer.Option("--workloads", help="Folder of workloads. [default: our own]")]
+Folder = Annotated[
+    Path | None, typer.Option("--workloads", help="Folder of workloads. [default: the shipped ones]")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 _METRICS_PER_LINE = 4
@@ -94,12 +96,12 @@ def show(
 
 def run(
     name: Annotated[str, typer.Argument(help="Its name, or the path of a folder with a workload.yaml.")],
-    runs: Annotated[
-        int | None, typer.Option(min=1, help="How often. [default: as its manifest says]")
+    runs: Annotated[int | None, typer.Option(min=1, help="Number of runs. [default: the manifest's]")] = None,
+    keep: Annotated[
+        Path | None, typer.Option(help="Folder for the output. [default: no output is kept]")
     ] = None,
-    keep: Annotated[Path | None, typer.Option(help="Folder for its output. [default: none is kept]")] = None,
     rev: Annotated[
-        str | None, typer.Option(help="Build this commit and run on a testbed that booted it.")
+        str | None, typer.Option(help="Build and boot this commit on a testbed, and run there.")
     ] = None,
     repo: options.Repo = None,
     param: options.Params = None,
@@ -112,11 +114,11 @@ def run(
     folder: Folder = None,
     as_json: Json = False,
 ) -> None:
-    """Run a workload on this machine under the kernel it has, or with --rev in one boot of a commit.
+    """Run a workload on this machine with its kernel, or with --rev in one boot of a commit.
 
-    The former tries a manifest, or a change to one: settings that it asks for are undone afterwards, and
-    without root they are not made. The latter measures by hand what a bisection measured. Monitors watch runs
-    of their own, behind the others.
+    Without --rev it tests a manifest. The manifest's settings are restored afterwards; without root they are
+    not made. With --rev it repeats a measurement of a bisection by hand. Monitors get runs of their own,
+    after the others.
 
     Examples:
 
@@ -222,7 +224,7 @@ def check(
 ) -> None:
     """Check a workload: its manifest, its sample outputs, where it can run, and one run on this machine.
 
-    Exit code 1 if something must be mended.
+    Exit code 1 if something is wrong.
 
     Example:
 
