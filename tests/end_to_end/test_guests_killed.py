@@ -18,7 +18,7 @@ import pytest
 
 pytest.importorskip("libvirt", reason="libvirt-python is not installed: make deps")
 
-from bisector.adapters.guest import libvirt_connection
+from bisector.adapters.guest import libvirt_connection, qemu_processes
 from bisector.adapters.guest.libvirt_testbed import domain_prefix
 from tests.support.installed_command import PERFBISECT, perfbisect
 from tests.support.small_history import CHANGES, CULPRIT, LAST
@@ -58,11 +58,11 @@ class Killer:
         self.spared = self.moments.randint(2, 4)
         time.sleep(self.moments.uniform(0.2, 3.0 if booting else 1.0))
         if self.daemons < DAEMONS and self.guests % 3 == 2:
-            for pid, arguments in list(libvirt_connection._commands()):
+            for pid, arguments in list(qemu_processes.command_lines()):
                 if Path(arguments[0].decode()).name == "libvirtd":
                     os.kill(pid, signal.SIGKILL)
                     self.daemons += 1
-        for pid in libvirt_connection._qemus(self.prefix)[:1]:
+        for pid in qemu_processes.qemu_pids(self.prefix)[:1]:
             os.kill(pid, signal.SIGKILL)
             self.guests += 1
 
@@ -124,4 +124,4 @@ def test_killed_guests_and_daemons_blame_nobody(
         ids[f"e2e-{n:02d}"] for n, c in enumerate(CHANGES, start=1) if c.kind in ("no build", "no boot")
     }
     assert set(report["untestable"]) <= broken
-    assert libvirt_connection._qemus(domain_prefix(state)) == []
+    assert qemu_processes.qemu_pids(domain_prefix(state)) == []

@@ -26,8 +26,8 @@ def small(tmp_path: Path) -> SmallGit:
 @pytest.fixture
 def state(tmp_path: Path) -> Iterator[Path]:
     """A state folder for guests; whatever the test did, none of its guests is left."""
-    from bisector.adapters.guest import libvirt_connection
+    from bisector.adapters.guest import qemu_processes
     from bisector.adapters.guest.libvirt_testbed import domain_prefix
 
     yield tmp_path / "state"
-    assert libvirt_connection._qemus(domain_prefix(tmp_path / "state")) == []
+    assert qemu_processes.qemu_pids(domain_prefix(tmp_path / "state")) == []

@@ -22,7 +22,7 @@ import pytest
 
 pytest.importorskip("libvirt", reason="libvirt-python is not installed: make deps")
 
-from bisector.adapters.guest import libvirt_connection, libvirt_testbed
+from bisector.adapters.guest import libvirt_connection, libvirt_testbed, qemu_processes
 from bisector.adapters.guest.libvirt_connection import Hypervisor
 from bisector.adapters.guest.libvirt_testbed import domain_prefix
 from bisector.errors import BootFailed, InfrastructureError, TestbedLost
@@ -55,7 +55,7 @@ def booted(state: Path, job: Job, folder: Path, **variables: object) -> Iterator
 
 
 def qemu(state: Path) -> int:
-    (pid,) = libvirt_connection._qemus(domain_prefix(state))
+    (pid,) = qemu_processes.qemu_pids(domain_prefix(state))
     return pid
 
 
@@ -76,7 +76,7 @@ def test_a_guest_boots_proves_its_kernel_runs_and_leaves_nothing(
             assert result.flags == ()
             assert result.guest_seconds < result.seconds
         print(f"boot to SSH {facts.seconds:.1f} s, deploying {facts.overhead_seconds:.1f} s")
-    assert libvirt_connection._qemus(domain_prefix(state)) == []
+    assert qemu_processes.qemu_pids(domain_prefix(state)) == []
     assert "perfbisect: ready" in (tmp_path / "boot" / "console.log").read_text(errors="replace")
     hypervisor = Hypervisor()
     assert hypervisor.sweep(domain_prefix(state)) == []
@@ -206,12 +206,12 @@ def test_a_qemu_that_is_killed_during_the_boot_is_a_lost_testbed(
 def test_libvirtd_may_die_under_a_guest_and_comes_back(state: Path, job: Job, tmp_path: Path) -> None:
     with booted(state, job, tmp_path / "boot") as session:
         session.run(0)
-        for pid, arguments in list(libvirt_connection._commands()):
+        for pid, arguments in list(qemu_processes.command_lines()):
             if Path(arguments[0].decode()).name == "libvirtd":
                 os.kill(pid, signal.SIGKILL)
         with pytest.raises(TestbedLost, match="cannot be resumed"):
             session.run(1)
-    assert libvirt_connection._qemus(domain_prefix(state)) == []
+    assert qemu_processes.qemu_pids(domain_prefix(state)) == []
     with booted(state, job, tmp_path / "again") as session:
         assert session.run(0).values == {"real": 1.5}
 
@@ -240,9 +240,9 @@ def test_a_killed_perfbisect_takes_its_guest_with_it(state: Path, tmp_path: Path
         child.kill()
         child.communicate()
     deadline = time.monotonic() + 20
-    while libvirt_connection._qemus(domain_prefix(state)) and time.monotonic() < deadline:
+    while qemu_processes.qemu_pids(domain_prefix(state)) and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert libvirt_connection._qemus(domain_prefix(state)) == []
+    assert qemu_processes.qemu_pids(domain_prefix(state)) == []
 
 
 def test_a_port_taken_meanwhile_is_tried_again(

@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("libvirt", reason="libvirt-python is not installed: make deps")
 
 from bisector.adapters.agent.payload import workload_job
-from bisector.adapters.guest import libvirt_connection
+from bisector.adapters.guest import qemu_processes
 from bisector.adapters.guest.libvirt_testbed import LibvirtTestbed, domain_prefix
 from bisector.errors import BootFailed, InfrastructureError, TestbedLost, WorkloadFailed
 from bisector.ports import Kernel
@@ -120,7 +120,7 @@ def test_a_qemu_that_is_killed_during_a_run_is_a_lost_testbed(
     job = compiled_job(tmp_path, "for (;;) ;", timeout=600)
     session = bed.boot(kernel, job, tmp_path / "boot", quiet)
     try:
-        (victim,) = libvirt_connection._qemus(domain_prefix(state))
+        (victim,) = qemu_processes.qemu_pids(domain_prefix(state))
         threading.Timer(1.0, os.kill, (victim, signal.SIGKILL)).start()
         with pytest.raises(TestbedLost):
             session.run(0)

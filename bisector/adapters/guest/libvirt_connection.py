@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import grp
-import itertools
 import logging
 import os
 import shutil
-import signal
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
+from bisector.adapters.guest.qemu_processes import is_running, kill, qemu_pids
 from bisector.adapters.system.command import run_command
 from bisector.errors import InfrastructureError
 
@@ -37,8 +35,6 @@ _START_SECONDS = 20.0
 
 _SYSTEMD = Path("/run/systemd/system")
 """There if systemd, and so udev, runs this machine; not in containers."""
-
-_KILL_SECONDS = 5.0
 
 _EVENT_SECONDS = 5.0
 """Until libvirt reports the end of a QEMU that is gone: seconds, where process 1 reaps slowly."""
@@ -106,8 +102,8 @@ class Hypervisor:
                     Domain(self, handle.name(), handle).destroy()
         except libvirt.libvirtError as error:
             raise InfrastructureError("libvirt does not list its domains", details=str(error)) from error
-        for pid in _qemus(prefix):  # libvirtd forgot them, as after its state folder was removed
-            _kill(pid)
+        for pid in qemu_pids(prefix):  # libvirtd forgot them, as after its state folder was removed
+            kill(pid)
         return gone
 
     def end_of(self, name: str, wait: float = 0.0) -> End | None:
@@ -144,7 +140,7 @@ class Domain:
 
     def ended(self) -> End | None:
         """Return how the guest ended, None while its QEMU runs; does not need libvirtd to be alive."""
-        if _qemus(self.name):
+        if qemu_pids(self.name):
             return None
         return self._hypervisor.end_of(self.name, _EVENT_SECONDS) or "lost"
 
@@ -175,8 +171,8 @@ class Domain:
         except libvirt.libvirtError as error:
             if error.get_error_code() != libvirt.VIR_ERR_NO_DOMAIN:
                 log.warning("libvirt does not end the guest %s (%s); killing it", self.name, error)
-        for pid in _qemus(self.name):
-            _kill(pid)
+        for pid in qemu_pids(self.name):
+            kill(pid)
 
 
 def ensure_libvirtd(uri: str) -> None:
@@ -197,7 +193,7 @@ def ensure_libvirtd(uri: str) -> None:
         return
     Path("/run/libvirt").mkdir(exist_ok=True)
     for daemon in ("virtlogd", "libvirtd"):
-        if not _daemon_runs(daemon):
+        if not is_running(daemon):
             log.info("starting %s", daemon)
             run_command([daemon, "-d"], timeout=_START_SECONDS)
     deadline = time.monotonic() + _START_SECONDS
@@ -263,44 +259,3 @@ def _run_events() -> None:
         except libvirt.libvirtError as error:
             log.warning("libvirt's event loop: %s", error)
             time.sleep(1.0)
-
-
-def _qemus(prefix: str) -> list[int]:
-    """Return the ids of QEMU processes that run domains with this name or prefix of names."""
-    return [
-        pid
-        for pid, arguments in _commands()
-        if b"qemu" in arguments[0] and _guest_name(arguments).startswith(prefix)
-    ]
-
-
-def _guest_name(arguments: list[bytes]) -> str:
-    """Return NAME of libvirt's `-name guest=NAME,debug-threads=on`."""
-    for word, value in itertools.pairwise(arguments):
-        if word == b"-name" and value.startswith(b"guest="):
-            return value.removeprefix(b"guest=").split(b",")[0].decode(errors="replace")
-    return ""
-
-
-def _daemon_runs(name: str) -> bool:
-    return any(Path(arguments[0].decode(errors="replace")).name == name for _, arguments in _commands())
-
-
-def _commands() -> Iterator[tuple[int, list[bytes]]]:
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError):  # gone meanwhile
-                arguments = (entry / "cmdline").read_bytes().split(b"\0")
-                if arguments[0]:
-                    yield int(entry.name), arguments
-
-
-def _kill(pid: int) -> None:
-    deadline = time.monotonic() + _KILL_SECONDS
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
-    while Path(f"/proc/{pid}/cmdline").exists() and time.monotonic() < deadline:
-        with contextlib.suppress(OSError):
-            if not Path(f"/proc/{pid}/cmdline").read_bytes():  # a zombie: only its parent is left to notice
-                return
-        time.sleep(0.02)
