@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import bisector
-from bisector.app import wiring
+from bisector.app.wiring import Wiring
 from bisector.errors import InfrastructureError, RequestError, SourceFailed
 from bisector.model.records import CommitGraph, Goal, TestbedClock
 from bisector.schemas import serialization
 from bisector.schemas.request import Accepted, KnownFix, Request
-from bisector.schemas.settings import Settings
 from bisector.schemas.workload.compatibility import check_testbed
 from bisector.schemas.workload.metric import parse_threshold
 from bisector.schemas.workload.workload import Workload, load_workload
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from bisector.ports import Fix, Source
 
 
-def accept(settings: Settings, request: Request) -> tuple[Accepted, CommitGraph]:
+def accept(wiring: Wiring, request: Request) -> tuple[Accepted, CommitGraph]:
     """Resolve everything in a request, or refuse it: RequestError, and nothing was changed."""
     from bisector.adapters.agent.payload import checksum
     from bisector.adapters.guest.debian_packages import check_packages
@@ -33,23 +32,23 @@ def accept(settings: Settings, request: Request) -> tuple[Accepted, CommitGraph]
     workload.metric(request.metric)
     wanted = with_fragments(request.recipe, workload.manifest.requires.fragments)
     _known_recipe(wanted)
-    repository = wiring.source(settings, request.repo)
+    repository = wiring.source(request.repo)
     good, bad = repository.resolve(request.good), repository.resolve(request.bad)
     graph = repository.graph(
         good, bad, first_parent=request.first_parent, paths=request.paths, skip=request.skip
     )
-    _check_ends(settings, repository, request, good, bad)
+    _check_ends(wiring, repository, request, good, bad)
     fixes = tuple(
-        KnownFix(sha=fix.sha, guilty=fix.guilty) for fix in _check_fixes(settings, request, good, bad)
+        KnownFix(sha=fix.sha, guilty=fix.guilty) for fix in _check_fixes(wiring, request, good, bad)
     )
-    request = request.model_copy(update={"recipe": recipe_for(settings, wanted, request.repo, good, bad)})
-    the_lab = wiring.lab(settings)
-    names = request.testbeds or (the_lab.testbeds[0].name,)
+    request = request.model_copy(update={"recipe": recipe_for(wiring, wanted, request.repo, good, bad)})
+    names = request.testbeds or (wiring.lab.testbeds[0].name,)
     for name in names:
-        check_testbed(workload, the_lab.testbed(name))
-        if the_lab.testbed(name).variables.kind == "libvirt":
+        spec = wiring.lab.testbed(name)
+        check_testbed(workload, spec)
+        if spec.variables.kind == "libvirt":
             check_packages(workload.manifest.packages())
-    testbeds = [wiring.testbed(settings, the_lab, the_lab.testbed(name)) for name in names]
+    testbeds = [wiring.testbed(name) for name in names]
     clocks = {bed.clock for bed in testbeds}
     if len(clocks) > 1:
         raise RequestError(
@@ -69,7 +68,7 @@ def accept(settings: Settings, request: Request) -> tuple[Accepted, CommitGraph]
         clock=clock,
         workload=workload.name,
         workload_sum=checksum(workload.folder),
-        recipe_sum=recipe_sum(settings, request, good, bad),
+        recipe_sum=recipe_sum(wiring, request, good, bad),
         patch_sums=tuple(digest(Path(path)) for path in request.apply),
         fixes=fixes,
         version=bisector.__version__,
@@ -82,7 +81,7 @@ def workload_of(request: Request) -> Workload:
     return load_workload(request.workload).with_parameters(request.param).with_monitors(request.monitors)
 
 
-def unseen(accepted: Accepted) -> list[str]:
+def missing_monitors(accepted: Accepted) -> list[str]:
     """Return what the monitors that are asked for cannot give on these testbeds, each in words."""
     from bisector.schemas.kernel.recipe import load_recipe
     from bisector.schemas.workload.monitors import shortfalls
@@ -95,7 +94,7 @@ def unseen(accepted: Accepted) -> list[str]:
     return [f"monitor {name}: {words}" for name, words in found]
 
 
-def recipe_for(settings: Settings, name: str, repo: str | Path, *shas: str) -> str:
+def recipe_for(wiring: Wiring, name: str, repo: str | Path, *shas: str) -> str:
     """Return the one recipe by which all of these commits are built: the one that is named.
 
     For 'auto' it is the one for the youngest kernels that covers them. Raises RequestError if there is none.
@@ -105,7 +104,7 @@ def recipe_for(settings: Settings, name: str, repo: str | Path, *shas: str) -> s
     _known_recipe(name)
     if not is_auto(name):
         return name
-    trees = wiring.trees(settings, repo)
+    trees = wiring.trees(repo)
     try:
         return resolve_recipe_name(name, [trees.release(sha) for sha in shas])
     except SourceFailed:  # its Makefile names no release; what is wrong with it, the build will tell
@@ -138,7 +137,7 @@ def _known_recipe(name: str) -> None:
     load_recipe(with_default_recipe(name))
 
 
-def _check_ends(settings: Settings, repository: Source, request: Request, good: str, bad: str) -> None:
+def _check_ends(wiring: Wiring, repository: Source, request: Request, good: str, bad: str) -> None:
     """Refuse ends that no builder could build: inside the range such a commit is a skip, here all is lost."""
     for name, sha in (("good", good), ("bad", bad)):
         if not repository.holds_linux(sha):
@@ -148,18 +147,16 @@ def _check_ends(settings: Settings, repository: Source, request: Request, good: 
                 cure="give the git tree of the kernel with --repo, and two of its commits",
             )
     if request.apply:
-        trees, patches = wiring.trees(settings, request.repo), tuple(Path(path) for path in request.apply)
+        trees, patches = wiring.trees(request.repo), tuple(Path(path) for path in request.apply)
         cure = "give a patch that applies to both ends; where it does not in between is a skip"
         _must_apply("--apply", good, bad, lambda sha: trees.tree(sha, patches), cure)
 
 
-def _check_fixes(settings: Settings, request: Request, good: str, bad: str) -> tuple[Fix, ...]:
+def _check_fixes(wiring: Wiring, request: Request, good: str, bad: str) -> tuple[Fix, ...]:
     """Return the known fixes. Refuse one that an end needs and cannot have: in between it is a skip."""
-    from bisector.app.single_run import known_fixes
-
-    fixes = known_fixes(request.repo, request.with_fix)
+    fixes = wiring.known_fixes(request.repo, request.with_fix)
     if fixes:
-        trees = wiring.trees(settings, request.repo)
+        trees = wiring.trees(request.repo)
         _must_apply("--with-fix", good, bad, lambda sha: trees.tree(sha, (), fixes))
     return fixes
 
@@ -175,11 +172,11 @@ def _must_apply(option: str, good: str, bad: str, make: Callable[[str], str], cu
             ) from error
 
 
-def recipe_sum(settings: Settings, request: Request, *shas: str) -> str:
+def recipe_sum(wiring: Wiring, request: Request, *shas: str) -> str:
     """Return a checksum of how the ends are configured and compiled; empty if no rows can be chosen."""
     from bisector.schemas.kernel.build_plan import load_plan
 
-    trees = wiring.trees(settings, request.repo)
+    trees = wiring.trees(request.repo)
     try:
         digests = [load_plan(request.recipe, trees.release(sha), sha[:12]).digest() for sha in shas]
     except SourceFailed:  # what is wrong with such a commit, its build will tell
@@ -187,7 +184,7 @@ def recipe_sum(settings: Settings, request: Request, *shas: str) -> str:
     return hashlib.sha256("\n".join(digests).encode()).hexdigest()
 
 
-def check_unchanged(settings: Settings, accepted: Accepted) -> None:
+def check_unchanged(wiring: Wiring, accepted: Accepted) -> None:
     """Raise RequestError when kernels tested from now on would not be made as those tested so far."""
     request = accepted.request
     for path, known in zip(request.apply, accepted.patch_sums, strict=True):
@@ -195,7 +192,7 @@ def check_unchanged(settings: Settings, accepted: Accepted) -> None:
             raise RequestError(
                 f"the patch {path} has changed since the bisection began", cure="start a new one"
             )
-    if accepted.recipe_sum not in ("", recipe_sum(settings, request, accepted.good, accepted.bad)):
+    if accepted.recipe_sum not in ("", recipe_sum(wiring, request, accepted.good, accepted.bad)):
         raise RequestError(
             f"the recipe '{request.recipe}', or a table it uses, has changed since the bisection began",
             details="kernels of before and after would differ by more than their commits",

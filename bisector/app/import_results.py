@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bisector.app import wiring
-from bisector.schemas.settings import Settings
-
 if TYPE_CHECKING:
+    from bisector.app.wiring import Wiring
     from bisector.linux.profile import Profile
     from bisector.stats.samples import SampleSet
 
@@ -27,9 +24,8 @@ def read_profile(place: str) -> Profile:
     return read(place)
 
 
-def touched_functions(settings: Settings, rev: str) -> frozenset[str]:
+def touched_functions(wiring: Wiring, rev: str) -> frozenset[str]:
     """Return the functions of C sources that a commit changes. Raises RequestError for an unknown commit."""
     from bisector.adapters.git.changed_functions import touched_functions as changed
 
-    repo = settings.repo or Path.cwd()
-    return changed(repo, wiring.source(settings, repo).resolve(rev))
+    return changed(wiring.repo, wiring.source().resolve(rev))

@@ -1,68 +1,99 @@
-"""The composition root for what is done to kernels by hand: explaining, checking, looking after the cache."""
+"""What is done to kernels by hand: building, explaining, checking a range, looking after the cache."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bisector.app import wiring
+from bisector.app import bisections
 from bisector.app.accept import recipe_for
+from bisector.app.wiring import Wiring
 from bisector.errors import RequestError, SourceFailed
-from bisector.resources import resource
+from bisector.model.records import Built
 
 if TYPE_CHECKING:
-    from bisector.ports import BuildOrder
+    from bisector.ports import BuildOrder, Fix, Kernel, Progress
     from bisector.schemas.kernel.build_plan import BuildPlan
-    from bisector.schemas.settings import Settings
 
 
-def kernel_plan(settings: Settings, repo: str | Path, order: BuildOrder) -> tuple[BuildPlan, dict[str, bool]]:
+def order(
+    wiring: Wiring,
+    rev: str,
+    recipe: str,
+    *,
+    layout: int = 0,
+    patches: Sequence[Path] = (),
+    with_fix: Sequence[str] = (),
+) -> BuildOrder:
+    """Return the order for one build of a commit. Raises RequestError: no such commit or fix."""
+    from bisector.ports import BuildOrder
+
+    sha = wiring.source().resolve(rev)
+    return BuildOrder(sha, recipe, layout, tuple(patches), wiring.known_fixes(wiring.repo, with_fix))
+
+
+def build(
+    wiring: Wiring, order: BuildOrder, progress: Progress, on_fix: Callable[[Fix, bool], None]
+) -> Kernel:
+    """Build one commit, or take it from the cache. on_fix: told of each fix whether the commit needs it."""
+    from bisector.adapters.git.backports import find_needed
+
+    for fix in order.fixes:
+        on_fix(fix, bool(find_needed(wiring.repo, order.sha, [fix])))
+    return wiring.builder().build(order, progress)
+
+
+def cached_kernel(wiring: Wiring, order: BuildOrder) -> Kernel | None:
+    """Return the kernel of an order if it was built before."""
+    return wiring.builder().cached(order)
+
+
+def kernel_plan(wiring: Wiring, order: BuildOrder) -> tuple[BuildPlan, dict[str, bool]]:
     """Return how a commit is built, and for each fixup that concerns its age whether it changes anything."""
-    from bisector.adapters.ansible.runner import Ansible
     from bisector.adapters.build.builder import KernelBuilder
 
-    trees = wiring.trees(settings, repo)
-    ansible = Ansible(resource("playbooks"), wiring.lab(settings).inventory)
-    plan = KernelBuilder(Path(repo), settings.cache_dir, ansible).plan(order).plan
+    trees = wiring.trees()
+    plan = KernelBuilder(wiring.repo, wiring.settings.cache_dir, wiring.ansible()).plan(order).plan
     edited = trees.edited(trees.tree(order.sha, order.patches, order.fixes), plan.fixups)
     return plan, {row.name: row.name in edited for row in plan.fixups}
 
 
 def check_range(
-    settings: Settings, repo: str | Path, good: str, bad: str, recipe: str, *, install: bool = False
+    wiring: Wiring, good: str, bad: str, recipe: str | None, *, install: bool = False
 ) -> dict[str, Any]:
     """Return whether a range can be built, by which rows, and what the builders of the lab lack for that.
 
-    install: have them install the Debian packages that they lack.
+    recipe: None for that of the settings; install: have the builders install the packages that they lack.
     """
     from bisector.adapters.build import range_check
     from bisector.schemas.kernel.build_plan import Tables
     from bisector.schemas.kernel.recipe import load_recipe
 
-    the_lab = wiring.lab(settings)
-    trees = wiring.trees(settings, repo)
-    builders = [
-        wiring.builder(settings, repo, the_lab, name=host.name, install=install) for host in the_lab.builders
-    ]
+    source, trees = wiring.source(), wiring.trees()
+    shas = [source.resolve(rev) for rev in (good, bad)]
+    builders = [wiring.builder(name=host.name, install=install) for host in wiring.lab.builders]
     try:
-        ends = trees.release(good), trees.release(bad)
+        first, last = (trees.release(sha) for sha in shas)
     except SourceFailed as error:
         raise RequestError(error.message, details=error.details) from error
-    name = recipe_for(settings, recipe, repo, good, bad)
-    return range_check.check_range(load_recipe(name), Tables.load(), *ends, builders)
+    name = recipe_for(wiring, recipe or wiring.settings.recipe, wiring.repo, *shas)
+    return range_check.check_range(load_recipe(name), Tables.load(), first, last, builders)
 
 
-def kernels(settings: Settings) -> dict[str, Any]:
-    """Return what the cache of kernels holds, the latest used first, as JSON holds it."""
-    from bisector.adapters.build.kernel_cache import KernelCache
+def collect_kernels(wiring: Wiring, limit_bytes: int) -> tuple[int, int]:
+    """Remove the kernels not used for longest until the limit holds.
 
-    return KernelCache(settings.cache_dir / "kernels").inventory()
-
-
-def collect_kernels(settings: Settings, limit_bytes: int, needed: frozenset[str]) -> tuple[int, int]:
-    """Remove kernels not used for longest; return the bytes freed, and how many `needed` were kept."""
-    from bisector.adapters.build.kernel_cache import KernelCache
-
-    cache = KernelCache(settings.cache_dir / "kernels")
-    freed = cache.shrink(limit_bytes, keep=needed) + cache.drop_logs()
+    Return the bytes freed, and how many kernels stay because a bisection that can be resumed needs them.
+    """
+    needed: set[str] = set()
+    if wiring.has_store:
+        for stored in wiring.store.list():
+            if stored.status not in bisections.ENDED:
+                for _, record in wiring.store.records(stored.id):
+                    if isinstance(record, Built) and record.kernel is not None:
+                        needed.add(record.kernel.key)
+    needed.discard("")
+    cache = wiring.kernel_cache
+    freed = cache.shrink(limit_bytes, keep=frozenset(needed)) + cache.drop_logs()
     return freed, sum(entry.key in needed for entry in cache.entries())

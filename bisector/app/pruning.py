@@ -1,4 +1,4 @@
-"""The composition root for pruning: what finished builds have read, against what a range changes."""
+"""Which commits of a range cannot change the kernel: what builds have read, against what commits change."""
 
 from __future__ import annotations
 

@@ -3,47 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bisector.app import wiring
 from bisector.app.accept import recipe_for
+from bisector.app.wiring import Wiring
 from bisector.errors import RequestError
 from bisector.linux.settings_report import unset
-from bisector.schemas.settings import Settings
 from bisector.schemas.workload.compatibility import check_testbed
 from bisector.schemas.workload.workload import Workload, load_workload
 
 if TYPE_CHECKING:
     from bisector.model.facts import MonitorResult
-    from bisector.ports import BuildOrder, Fix, Job, Progress, RunResult, Session
+    from bisector.ports import BuildOrder, Job, Progress, RunResult, Session
     from bisector.stats.aa_analysis import Calibration
 
     OnMonitor = Callable[[MonitorResult], None]
-
-
-def order(
-    sha: str, recipe: str, layout: int = 0, patches: Sequence[Path] = (), fixes: Sequence[Fix] = ()
-) -> BuildOrder:
-    """Return the order for one build by hand."""
-    from bisector.ports import BuildOrder
-
-    return BuildOrder(sha, recipe, layout, tuple(patches), tuple(fixes))
-
-
-def known_fixes(repo: str | Path, said: Sequence[str]) -> tuple[Fix, ...]:
-    """Return what `--with-fix` names, REV or REV:GUILTY each. Raises RequestError."""
-    from bisector.adapters.git.backports import find_fix
-
-    return tuple(find_fix(Path(repo).expanduser(), one) for one in said)
-
-
-def needed_fixes(repo: str | Path, sha: str, fixes: Sequence[Fix]) -> tuple[Fix, ...]:
-    """Return those that a commit needs."""
-    from bisector.adapters.git.backports import find_needed
-
-    return find_needed(Path(repo).expanduser(), sha, fixes)
 
 
 def try_workload(
@@ -68,7 +44,7 @@ def try_workload(
 
 
 def measure_commit(
-    settings: Settings,
+    wiring: Wiring,
     workload: Workload,
     order: BuildOrder,
     runs: int,
@@ -87,16 +63,15 @@ def measure_commit(
     from bisector.engine import executor
     from bisector.schemas.kernel.recipe import with_fragments
 
-    the_lab = wiring.lab(settings)
-    spec = the_lab.testbed(testbed_name or the_lab.testbeds[0].name)
+    spec = wiring.lab.testbed(testbed_name or wiring.lab.testbeds[0].name)
     check_testbed(workload, spec)
-    machine = wiring.testbed(settings, the_lab, spec)
+    machine = wiring.testbed(spec.name)
     workload.check_clock(machine.clock)
     order = dataclasses.replace(
         order, recipe=with_fragments(order.recipe, workload.manifest.requires.fragments)
     )
-    with executor.lock(settings.state_dir, f"run of {workload.name} on {spec.name}"):
-        kernel = wiring.builder(settings, settings.repo or Path.cwd(), the_lab).build(order, progress)
+    with executor.lock(wiring.settings.state_dir, f"run of {workload.name} on {spec.name}"):
+        kernel = wiring.builder().build(order, progress)
         workload.check_userspace(kernel.userspace)
         job = workload_job(workload, folder / "workload", kernel.arch)
         yield from _all_runs(machine.boot(kernel, job, folder, progress), job, runs, progress, on_monitor)
@@ -118,7 +93,7 @@ def _all_runs(
 
 
 def calibration(
-    settings: Settings,
+    wiring: Wiring,
     rev: str,
     *,
     workload: str,
@@ -139,25 +114,24 @@ def calibration(
     from bisector.adapters.store import calibrations
     from bisector.app.calibrate import Measured, measure
     from bisector.engine import executor
+    from bisector.ports import BuildOrder
     from bisector.schemas.kernel.recipe import load_recipe, with_fragments
 
     if boots < 2 or runs < 2:
         raise RequestError("an A/A measurement needs at least two boots with two runs each")
     manifest = load_workload(workload)
     manifest.metric(metric)
-    the_lab = wiring.lab(settings)
-    spec = the_lab.testbed(testbed_name or the_lab.testbeds[0].name)
-    repo = settings.repo or Path.cwd()
-    sha = wiring.source(settings, repo).resolve(rev)
+    spec = wiring.lab.testbed(testbed_name or wiring.lab.testbeds[0].name)
+    sha = wiring.source().resolve(rev)
     check_testbed(manifest, spec)
-    machine = wiring.testbed(settings, the_lab, spec)
+    machine = wiring.testbed(spec.name)
     manifest.check_clock(machine.clock)
     unit = manifest.metric(metric, machine.clock)
-    path = calibrations.path_of(settings.state_dir, manifest.name, spec.name, unit.name)
+    path = calibrations.path_of(wiring.settings.state_dir, manifest.name, spec.name, unit.name)
     folder = path.with_suffix("")
-    with executor.lock(settings.state_dir, f"calibration of {manifest.name} on {spec.name}"):
+    with executor.lock(wiring.settings.state_dir, f"calibration of {manifest.name} on {spec.name}"):
         recipe = with_fragments(recipe, manifest.manifest.requires.fragments)
-        wanted = order(sha, recipe_for(settings, recipe, repo, sha))
+        wanted = BuildOrder(sha, recipe_for(wiring, recipe, wiring.repo, sha))
         arch = load_recipe(wanted.recipe).manifest.arch
         job = workload_job(manifest, folder / "workload", arch)
         facts = {
@@ -179,7 +153,7 @@ def calibration(
 
         todo = range(len(kept.boots), boots)
         if todo:
-            kernel = wiring.builder(settings, repo, the_lab).build(wanted, progress)
+            kernel = wiring.builder().build(wanted, progress)
             measure(
                 kernel,
                 [machine],
@@ -188,8 +162,8 @@ def calibration(
                 boots=todo,
                 runs=runs,
                 folder=folder,
-                clock=wiring.SystemClock(),
+                clock=wiring.clock,
                 progress=progress,
                 on_boot=keep,
             )
-    return kept.analyse(settings.alpha), path
+    return kept.analyse(wiring.settings.alpha), path

@@ -1,4 +1,4 @@
-"""The composition root: settings and a request become real adapters. Tests pass their own `Services`.
+"""The wiring: settings become real adapters, each made once and passed down to the use cases.
 
 Adapters are imported where they are made: `perfbisect --help` must not wait for libvirt or SQLAlchemy.
 """
@@ -6,24 +6,23 @@ Adapters are imported where they are made: `perfbisect --help` must not wait for
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bisector.errors import InfrastructureError, RequestError
+from bisector.errors import RequestError
 from bisector.resources import resource
-from bisector.schemas.request import Accepted
 from bisector.schemas.settings import Settings
-from bisector.schemas.workload.workload import Workload
 
 if TYPE_CHECKING:
+    from bisector.adapters.ansible.runner import Ansible
     from bisector.adapters.build.builder import KernelBuilder
+    from bisector.adapters.build.kernel_cache import KernelCache
     from bisector.adapters.git.trees import KernelTrees
-    from bisector.adapters.system.host_requirements import Check
-    from bisector.engine.services import Services
-    from bisector.ports import Progress, Source, Store, Testbed
-    from bisector.schemas.lab import Lab, TestbedSpec
+    from bisector.ports import Fix, Source, Store, Testbed
+    from bisector.schemas.lab import Lab
+    from bisector.schemas.request import Accepted
     from bisector.search.planner import Planner
     from bisector.stats.aa_analysis import Known
 
@@ -39,194 +38,134 @@ class SystemClock:
         return time.time()
 
 
-def store(settings: Settings) -> Store:
-    """Open the store of the state folder."""
-    from bisector.adapters.store.sql_store import SqlStore
+class Wiring:
+    """The adapters of one call of the program, for its settings. Each is made when it is first needed."""
 
-    return SqlStore(settings.state_dir / "perfbisect.sqlite")
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.clock = SystemClock()
 
+    @property
+    def repo(self) -> Path:
+        """The repository of the settings, else this folder's."""
+        return self.settings.repo or Path.cwd()
 
-def source(settings: Settings, repo: str | Path) -> Source:
-    """Open a kernel repository. Raises RequestError if it is none."""
-    from bisector.adapters.git.source import GitSource
+    @property
+    def has_store(self) -> bool:
+        """Whether the state folder holds bisections; asking for the store would make it."""
+        return self._store_path.exists()
 
-    return GitSource(Path(repo).expanduser(), cache_dir=settings.cache_dir / "graphs")
+    @property
+    def _store_path(self) -> Path:
+        return self.settings.state_dir / "perfbisect.sqlite"
 
+    @cached_property
+    def store(self) -> Store:
+        """The bisections of the state folder."""
+        from bisector.adapters.store.sql_store import SqlStore
 
-def lab(settings: Settings) -> Lab:
-    """Read the lab's inventory. Raises RequestError naming the host and variable that is wrong."""
-    from bisector.adapters.ansible.inventory import default_inventory, read_lab
+        return SqlStore(self._store_path)
 
-    return read_lab(settings.lab or default_inventory(), settings.cache_dir)
+    @cached_property
+    def lab(self) -> Lab:
+        """The lab's inventory. Raises RequestError naming the host and variable that is wrong."""
+        from bisector.adapters.ansible.inventory import default_inventory, read_lab
 
+        return read_lab(self.settings.lab or default_inventory(), self.settings.cache_dir)
 
-def trees(settings: Settings, repo: str | Path) -> KernelTrees:
-    """Return the trees of a repository, with patches and edits put into them where builds keep theirs."""
-    from bisector.adapters.git.trees import KernelTrees, patched_trees
+    @cached_property
+    def kernel_cache(self) -> KernelCache:
+        """The kernels that were built."""
+        from bisector.adapters.build.kernel_cache import KernelCache
 
-    return KernelTrees(Path(repo), patched_trees(settings.cache_dir))
+        return KernelCache(self.settings.cache_dir / "kernels")
 
+    def source(self, repo: str | Path | None = None) -> Source:
+        """Return a kernel repository, by default that of the settings. Raises RequestError if it is none."""
+        from bisector.adapters.git.source import GitSource
 
-def builder(
-    settings: Settings,
-    repo: str | Path,
-    the_lab: Lab,
-    stop: Stop | None = None,
-    name: str | None = None,
-    *,
-    install: bool = False,
-) -> KernelBuilder:
-    """Return a builder of the lab, its first unless named, for a repository.
+        return GitSource(Path(repo or self.repo).expanduser(), cache_dir=self.settings.cache_dir / "graphs")
 
-    install: whether it may install the Debian packages that it lacks.
-    """
-    from bisector.adapters.ansible.runner import Ansible
-    from bisector.adapters.build.builder import KernelBuilder
+    def trees(self, repo: str | Path | None = None) -> KernelTrees:
+        """Return the trees of a repository, with patches and edits put into them where builds keep theirs."""
+        from bisector.adapters.git.trees import KernelTrees, patched_trees
 
-    if not the_lab.builders:
-        raise RequestError(f"the inventory {the_lab.inventory} has no host in the group 'builders'")
-    host = the_lab.builder(name) if name else the_lab.builders[0]
-    return KernelBuilder(
-        repository=Path(repo),
-        cache=settings.cache_dir,
-        ansible=Ansible(resource("playbooks"), the_lab.inventory, stop),
-        host=host.name,
-        jobs=settings.jobs or host.variables.jobs,
-        mirror=settings.toolchain_mirror,
-        install=install,
-    )
+        return KernelTrees(Path(repo or self.repo), patched_trees(self.settings.cache_dir))
 
+    def known_fixes(self, repo: str | Path, said: Sequence[str]) -> tuple[Fix, ...]:
+        """Return what `--with-fix` names, REV or REV:GUILTY each. Raises RequestError."""
+        from bisector.adapters.git.backports import find_fix
 
-def testbed(settings: Settings, the_lab: Lab, spec: TestbedSpec, stop: Stop | None = None) -> Testbed:
-    """Return one testbed of the lab, ready to boot kernels."""
-    from bisector.adapters.ansible.runner import Ansible
+        return tuple(find_fix(Path(repo).expanduser(), one) for one in said)
 
-    ansible = Ansible(resource("playbooks"), the_lab.inventory, stop)
-    match spec.variables.kind:
-        case "libvirt":
-            from bisector.adapters.guest.libvirt_testbed import LibvirtTestbed
+    def ansible(self, stop: Stop | None = None) -> Ansible:
+        """Return what runs the playbooks on the lab."""
+        from bisector.adapters.ansible.runner import Ansible
 
-            return LibvirtTestbed(spec, ansible, settings.cache_dir, settings.state_dir)
-        case "ssh":
-            from bisector.adapters.machine.ssh_testbed import SSHTestbed
+        return Ansible(resource("playbooks"), self.lab.inventory, stop)
 
-            return SSHTestbed(spec, ansible)
-        case "local":
-            from bisector.adapters.machine.local_testbed import LocalTestbed
+    def builder(
+        self,
+        repo: str | Path | None = None,
+        name: str | None = None,
+        *,
+        stop: Stop | None = None,
+        install: bool = False,
+    ) -> KernelBuilder:
+        """Return a builder of the lab, its first unless named, for a repository.
 
-            settings_of_lab = spec.variables.environment.settings()
-            return LocalTestbed(spec.name, spec.variables.block_device, settings_of_lab)
+        install: whether it may install the Debian packages that it lacks.
+        """
+        from bisector.adapters.build.builder import KernelBuilder
 
+        lab = self.lab
+        if not lab.builders:
+            raise RequestError(f"the inventory {lab.inventory} has no host in the group 'builders'")
+        host = lab.builder(name) if name else lab.builders[0]
+        return KernelBuilder(
+            repository=Path(repo or self.repo),
+            cache=self.settings.cache_dir,
+            ansible=self.ansible(stop),
+            host=host.name,
+            jobs=self.settings.jobs or host.variables.jobs,
+            mirror=self.settings.toolchain_mirror,
+            install=install,
+        )
 
-def planner(settings: Settings, workload: str, testbeds: Sequence[str], metric: str) -> Planner:
-    """Return the planner, with the noise of the first testbed that was calibrated as its prior."""
-    from bisector.search.planner import Planner as CorePlanner
+    def testbed(self, name: str, stop: Stop | None = None) -> Testbed:
+        """Return one testbed of the lab, ready to boot kernels."""
+        spec = self.lab.testbed(name)
+        match spec.variables.kind:
+            case "libvirt":
+                from bisector.adapters.guest.libvirt_testbed import LibvirtTestbed
 
-    found = calibrated(settings, workload, testbeds, metric)
-    return CorePlanner(calibrated_noise=found.library if found is not None else None)
+                return LibvirtTestbed(
+                    spec, self.ansible(stop), self.settings.cache_dir, self.settings.state_dir
+                )
+            case "ssh":
+                from bisector.adapters.machine.ssh_testbed import SSHTestbed
 
+                return SSHTestbed(spec, self.ansible(stop))
+            case "local":
+                from bisector.adapters.machine.local_testbed import LocalTestbed
 
-def calibrated(settings: Settings, workload: str, testbeds: Sequence[str], metric: str) -> Known | None:
-    """Return what 'perfbisect calibrate' measured of a workload on the first testbed where it did."""
-    from bisector.adapters.store.calibrations import load_known
+                set_by_lab = spec.variables.environment.settings()
+                return LocalTestbed(spec.name, spec.variables.block_device, set_by_lab)
 
-    return load_known(settings.state_dir, workload, testbeds, metric)
+    def calibrated(self, accepted: Accepted) -> Known | None:
+        """Return what 'perfbisect calibrate' measured of a workload on the first testbed where it did."""
+        from bisector.adapters.store.calibrations import load_known
 
+        metric = accepted.the_goal().metric.name
+        return load_known(self.settings.state_dir, accepted.workload, accepted.testbeds, metric)
 
-def services(settings: Settings, accepted: Accepted, stop: Stop | None = None) -> Services:
-    """Return real adapters for an accepted request.
+    def planner(self, accepted: Accepted) -> Planner:
+        """Return the planner, with the noise of the first testbed that was calibrated as its prior."""
+        from bisector.search.planner import Planner
 
-    Raises RequestError when a patch or the recipe has changed since, so that kernels would be made otherwise.
-    """
-    from bisector.adapters.agent.payload import workload_job
-    from bisector.adapters.system.orphans import end_orphans
-    from bisector.app.accept import check_unchanged, workload_of
-    from bisector.app.pruning import Pruning
-    from bisector.engine.services import Services
-    from bisector.ports import Fix
-    from bisector.schemas.kernel.recipe import load_recipe
+        known = self.calibrated(accepted)
+        return Planner(calibrated_noise=known.library if known is not None else None)
 
-    request = accepted.request
-    check_unchanged(settings, accepted)
-    workload = workload_of(request)
-    the_lab = lab(settings)
-    testbeds: Mapping[str, Testbed] = {
-        name: testbed(settings, the_lab, the_lab.testbed(name), stop) for name in accepted.testbeds
-    }
-    goal = accepted.the_goal()
-    arch = load_recipe(request.recipe).manifest.arch
-    return Services(
-        source=source(settings, request.repo),
-        builders=[
-            partial(builder, settings, request.repo, the_lab, name=host.name) for host in the_lab.builders
-        ],
-        testbeds=testbeds,
-        store=store(settings),
-        planner=planner(settings, accepted.workload, accepted.testbeds, goal.metric.name),
-        clock=SystemClock(),
-        make_job=lambda folder: workload_job(workload, folder, arch),
-        state_dir=settings.state_dir,
-        patches=tuple(Path(path) for path in request.apply),
-        fixes=tuple(Fix(fix.sha, fix.guilty) for fix in accepted.fixes),
-        guest_image=_guest_image(settings, the_lab, accepted, workload),
-        one_host=any(host.connection.local for host in the_lab.builders),
-        tidy=end_orphans,
-        irrelevant=Pruning.of(settings, accepted),
-    )
-
-
-def _guest_image(settings: Settings, the_lab: Lab, accepted: Accepted, workload: Workload) -> str:
-    """Return the checksum of the guest image if guests measure; '' before the very first boot.
-
-    Guests without a disk say themselves what they are made of.
-    """
-    from bisector.schemas.kernel.recipe import load_recipe
-
-    if load_recipe(accepted.request.recipe).manifest.userspace == "initramfs":
-        return ""
-    if all(the_lab.testbed(name).variables.kind != "libvirt" for name in accepted.testbeds):
-        return ""
-    from bisector.adapters.guest.rootfs import GuestImages
-
-    image = GuestImages(settings.cache_dir, workload.manifest.packages()).present()
-    return image.checksum if image is not None else ""
-
-
-def host_checks(settings: Settings, progress: Progress, *, probe: bool = False) -> list[Check]:
-    """Return what this machine needs for building and measuring, and whether it has it.
-
-    probe: boot again to see whether KVM works, else take the remembered answer.
-    """
-    from bisector.adapters.system.host_requirements import checks, has_libvirt
-
-    found = checks(settings.cache_dir)
-    if has_libvirt():
-        from bisector.adapters.guest.preflight import guest_checks
-
-        found += guest_checks(settings.cache_dir, progress, probe=probe)
-    return found
-
-
-def prepare_guests(settings: Settings, progress: Progress) -> None:
-    """Start libvirt, build the guest image and probe KVM, as far as that is not done. Raises what fails."""
-    from bisector.adapters.system.host_requirements import has_libvirt
-
-    if not has_libvirt():
-        raise InfrastructureError("libvirt-python is not in this Python environment", cure="make deps")
-    from bisector.adapters.guest.preflight import prepare_guests as prepare
-
-    prepare(settings.cache_dir, progress)
-
-
-def host_description() -> dict[str, str]:
-    """Return what a report says of this machine."""
-    from bisector.adapters.system.host_requirements import description
-
-    return description()
-
-
-def lab_checks(settings: Settings, the_lab: Lab) -> Iterator[tuple[str, Callable[[], None]]]:
-    """Return (machine, check); a check raises what is wrong with the machine."""
-    from bisector.adapters.machine.lab_check import lab_checks as checks
-
-    return checks(the_lab, settings.cache_dir)
+    def bisection_folder(self, identity: str) -> Path:
+        """Return where a bisection keeps its raw output and reports."""
+        return self.settings.state_dir / "bisections" / identity

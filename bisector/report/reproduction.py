@@ -9,6 +9,7 @@ from typing import Any
 from bisector.model.records import Conclusion, Ending
 from bisector.report import phrases
 from bisector.report.report_model import Material
+from bisector.schemas.request import command_line
 
 
 def lines(material: Material, conclusion: Conclusion) -> list[str]:
@@ -34,38 +35,12 @@ def lines(material: Material, conclusion: Conclusion) -> list[str]:
         )
     commands.extend(["git", "-C", repo, "show", material.graph.shas[pair[-1]]] for pair in pairs)
     out += [f"  {shlex.join(c)}" for c in commands]
-    out += ["", "  The whole bisection again:", f"  {shlex.join(start_command(request))}"]
+    out += ["", "  The whole bisection again:", f"  {shlex.join(command_line(request))}"]
     for index in involved:
         kernel = material.kernel(index)
         if kernel.config:
             out.append(f"  .config of {material.graph.shas[index][:12]}: {kernel.config}")
     return out
-
-
-def start_command(request: Mapping[str, Any]) -> list[str]:
-    """Return the command line that asks for the same bisection."""
-    command = ["perfbisect", "start", "--repo", str(request.get("repo") or ".")]
-    for name in ("good", "bad", "workload"):
-        command += [f"--{name}", str(request.get(name, ""))]
-    for name, values in (request.get("param") or {}).items():
-        command += [word for value in values for word in ("--param", f"{name}={value}")]
-    command += _selection(request)
-    for testbed in request.get("testbeds") or ():
-        command += ["--testbed", str(testbed)]
-    for name in ("metric", "threshold", "alpha", "max_hours", "max_builds", "max_runs"):
-        if request.get(name) not in (None, ""):
-            command += [f"--{name.replace('_', '-')}", str(request[name])]
-    if request.get("build_ahead"):
-        command += ["--build-ahead", str(request["build_ahead"])]
-    for name in ("first_parent", "scan"):
-        if request.get(name):
-            command.append(f"--{name.replace('_', '-')}")
-    for skip in request.get("skip") or ():
-        command += ["--skip", str(skip)]
-    for monitor in request.get("monitors") or ():
-        command += ["--monitor", str(monitor)]
-    paths = [str(p) for p in request.get("paths") or ()]
-    return command + (["--", *paths] if paths else [])
 
 
 def _selection(request: Mapping[str, Any]) -> list[str]:

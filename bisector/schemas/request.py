@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import Field, field_validator
@@ -12,40 +13,88 @@ from bisector.model.records import Budget, Goal
 from bisector.schemas import serialization
 from bisector.schemas.loading import Spec
 
-_NO_MATTER = ("good", "bad", "build_ahead")
-"""What two requests may differ in and still be the same: names of the ends, and the mere pace."""
+_NOT_IDENTIFYING = ("good", "bad", "build_ahead", "with_fix")
+"""What two requests may differ in and still be the same: names of commits, whose full ids are accepted, and
+the mere pace."""
 
-
-_NEWER = ("monitors", "param")
+_ADDED_LATER = ("monitors", "param")
 """What requests did not have from the beginning: left empty it is the request that it was before."""
 
 
 class Request(Spec):
-    """One bisection as asked for on the command line. Paths are absolute; hours are hours of lab time."""
+    """One bisection as asked for on the command line. Paths are absolute; hours are hours of lab time.
 
-    repo: str
-    good: str
-    bad: str
-    workload: str = Field(description="a name, or a folder with a workload.yaml")
-    param: dict[str, tuple[str, ...]] = Field(
-        default_factory=dict, description="parameters of the workload that differ from its manifest"
+    `start` and `plan` get an option for each field, in this order: its description is the help, and
+    `json_schema_extra` may give the option another name ('option') or metavar, or say that it is a path.
+    """
+
+    good: str = Field(description="A commit without the regression.")
+    bad: str = Field(description="A commit with it.")
+    workload: str = Field(description="A name, or a folder with a workload.yaml.")
+    repo: str = Field(
+        description="The kernel's git repository. [default: settings, else this folder's]",
+        json_schema_extra={"type": "path"},
     )
-    metric: str | None = Field(default=None, description="decide by this one instead of the manifest's own")
-    threshold: str | None = Field(default=None, description="'5%' or '0.1 s', instead of the manifest's")
-    alpha: float = Field(default=0.05, gt=0, lt=0.5)
-    recipe: str = "x86_64-guest"
-    testbeds: tuple[str, ...] = Field(default=(), description="names from the lab; empty: the lab's first")
-    skip: tuple[str, ...] = ()
-    first_parent: bool = False
-    paths: tuple[str, ...] = ()
-    apply: tuple[str, ...] = Field(default=(), description="patch files put on top of every commit tested")
-    with_fix: tuple[str, ...] = Field(default=(), description="known fixes, REV or REV:GUILTY each")
-    max_hours: float | None = Field(default=None, gt=0)
-    max_builds: int | None = Field(default=None, gt=0)
-    max_runs: int | None = Field(default=None, gt=0)
-    scan: bool = False
-    monitors: tuple[str, ...] = Field(default=(), description="watched beside the manifest's own")
-    build_ahead: int = Field(default=0, ge=0, le=64, description="kernels to build before a trial asks")
+    param: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict,
+        description="Set a parameter of the workload; a name again makes a list.",
+        json_schema_extra={"metavar": "NAME=VALUE"},
+    )
+    metric: str | None = Field(
+        default=None, description="Decide by this metric instead of the manifest's own."
+    )
+    threshold: str | None = Field(
+        default=None,
+        description="Smallest change worth blaming: '5%' or '0.1 s'. [default: the manifest's]",
+    )
+    alpha: float = Field(
+        default=0.05,
+        gt=0,
+        lt=0.5,
+        description="How often a proven culprit may be wrong. [default: settings, 0.05]",
+    )
+    recipe: str = Field(default="x86_64-guest", description="How a commit becomes a kernel.")
+    testbeds: tuple[str, ...] = Field(
+        default=(),
+        description="A testbed of the lab; repeat for several. [default: first]",
+        json_schema_extra={"option": "--testbed"},
+    )
+    skip: tuple[str, ...] = Field(
+        default=(), description="A commit or range A..B that cannot be tested; repeatable."
+    )
+    first_parent: bool = Field(default=False, description="Follow only the first parent of merges.")
+    apply: tuple[str, ...] = Field(
+        default=(),
+        description="A patch put on top of every commit tested; repeatable.",
+        json_schema_extra={"type": "path"},
+    )
+    with_fix: tuple[str, ...] = Field(
+        default=(),
+        description="A known fix, put where the commit that it mends is in and it is not: REV, or REV:GUILTY "
+        "where its message has no 'Fixes:' line; repeatable.",
+    )
+    max_hours: float | None = Field(default=None, gt=0, description="Stop after so many hours of lab time.")
+    max_builds: int | None = Field(default=None, gt=0, description="Stop after so many builds.")
+    max_runs: int | None = Field(default=None, gt=0, description="Stop after so many runs.")
+    scan: bool = Field(default=False, description="Search even where the ends do not differ.")
+    build_ahead: int = Field(
+        default=0,
+        ge=0,
+        le=64,
+        description="Build up to so many kernels before a trial asks, while the testbeds measure. "
+        "[default: 0]",
+    )
+    monitors: tuple[str, ...] = Field(
+        default=(),
+        description="Watch with perf-stat, perf-record, ftrace, proc or dmesg, in runs of its own; "
+        "repeatable.",
+        json_schema_extra={"option": "--monitor", "metavar": "NAME[=A,B]"},
+    )
+    paths: tuple[str, ...] = Field(
+        default=(),
+        description="After --: only commits that touch these paths.",
+        json_schema_extra={"type": "argument"},
+    )
 
     @field_validator("alpha")
     @classmethod
@@ -59,6 +108,34 @@ class Request(Spec):
         """The limits in the core's units (seconds)."""
         hours = self.max_hours
         return Budget(None if hours is None else hours * 3600.0, self.max_builds, self.max_runs)
+
+
+def option_name(field: str) -> str:
+    """Return the option of the command line that sets a field of a request."""
+    extra = Request.model_fields[field].json_schema_extra
+    name = extra.get("option") if isinstance(extra, dict) else None
+    return str(name or f"--{field.replace('_', '-')}")
+
+
+def command_line(request: Mapping[str, Any]) -> list[str]:
+    """Return the `perfbisect start` that asks for the same bisection. request: a dumped `Request`."""
+    command = ["perfbisect", "start"]
+    arguments: list[str] = []
+    for field in Request.model_fields:
+        value, option = request.get(field), option_name(field)
+        if not value:  # not said: None, off, none of them
+            continue
+        if field == "paths":
+            arguments = [str(path) for path in value]
+        elif value is True:
+            command.append(option)
+        elif isinstance(value, Mapping):
+            command += [w for name, many in value.items() for one in many for w in (option, f"{name}={one}")]
+        elif isinstance(value, list | tuple):
+            command += [w for one in value for w in (option, str(one))]
+        else:
+            command += [option, str(value)]
+    return command + (["--", *arguments] if arguments else [])
 
 
 class KnownFix(Spec):
@@ -96,9 +173,10 @@ class Accepted(Spec):
     def identity(self) -> str:
         """Return 8 hex digits that are equal for the same request: same commits, settings and payload."""
         same = self.model_dump(exclude={"version"} | ({"fixes"} if not self.fixes else set()))
-        left_out = (*_NO_MATTER, "with_fix")  # what was said; `fixes` is what it means
         same["request"] = {
-            k: v for k, v in same["request"].items() if k not in left_out and (v or k not in _NEWER)
+            name: value
+            for name, value in same["request"].items()
+            if name not in _NOT_IDENTIFYING and (value or name not in _ADDED_LATER)
         }
         text = json.dumps(same, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:8]

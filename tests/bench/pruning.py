@@ -11,9 +11,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from bisector.app import wiring
 from bisector.app.accept import recipe_for
 from bisector.app.pruning import Pruning
+from bisector.app.wiring import Wiring
 from bisector.errors import BuildFailed
 from bisector.ports import BuildOrder
 from bisector.schemas.settings import load_settings
@@ -21,12 +21,12 @@ from bisector.schemas.settings import load_settings
 
 def main(repo: Path, good: str, bad: str) -> int:
     """Return the exit code."""
-    settings = load_settings()
-    source = wiring.source(settings, repo)
+    wiring = Wiring(load_settings())
+    source = wiring.source(repo)
     good, bad = source.resolve(good), source.resolve(bad)
     graph = source.graph(good, bad)
-    recipe = recipe_for(settings, "auto", repo, good, bad)
-    builder = wiring.builder(settings, repo, wiring.lab(settings))
+    recipe = recipe_for(wiring, "auto", repo, good, bad)
+    builder = wiring.builder(repo)
 
     def binary(sha: str) -> str:
         try:
@@ -36,7 +36,7 @@ def main(repo: Path, good: str, bad: str) -> int:
 
     binary(good)
     binary(bad)
-    found = Pruning(settings, repo, recipe)(graph)
+    found = Pruning(wiring.settings, repo, recipe)(graph)
     if found is None:
         print("the builds of the ends do not tell what they read")
         return 1

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from bisector.app import wiring
-from bisector.interfaces.cli import run, services
+from bisector.app.wiring import Wiring
+from bisector.interfaces.cli import run
 from bisector.testing.fakes import FakeSource
 from tests.support.expected import check
 from tests.support.fake_bisection import store_bisections
@@ -310,8 +310,7 @@ def test_a_wrong_request_about_a_bisection(
 ) -> None:
     store = store_bisections(place, monkeypatch)
     graph = store.load("fake-new").graph
-    for module in (services, wiring):
-        monkeypatch.setattr(module, "source", lambda settings, repo: HistoryAndOneMore(graph))
+    monkeypatch.setattr(Wiring, "source", lambda wiring, repo=None: HistoryAndOneMore(graph))
     before = [(s.id, s.status, list(store.records(s.id))) for s in store.list()]
     check(f"errors/{name}.txt", refusal(STORED[name], place, capsys))
     assert [(s.id, s.status, list(store.records(s.id))) for s in store.list()] == before

@@ -9,6 +9,7 @@ import pytest
 
 from bisector import resources
 from bisector.app import accept
+from bisector.app.wiring import Wiring
 from bisector.errors import RequestError
 from bisector.schemas.request import Accepted, Request
 from bisector.schemas.settings import Settings
@@ -27,7 +28,7 @@ class Case:
         shutil.copytree(resources.resource("kernels"), root / "data" / "kernels")
         monkeypatch.setattr(resources, "_PACKAGE", root / "data" / "bisector")
         self.recipe = root / "data" / "kernels" / "recipes" / "x86_64-guest.toml"
-        self.settings = Settings(cache_dir=root / "cache", state_dir=root / "state")
+        self.wiring = Wiring(Settings(cache_dir=root / "cache", state_dir=root / "state"))
         self.request = Request(
             repo=str(history.path),
             good="HEAD~",
@@ -48,7 +49,7 @@ class Case:
             clock="instructions",
             workload="pipe-test",
             workload_sum="0",
-            recipe_sum=accept.recipe_sum(self.settings, self.request, self.good, self.bad),
+            recipe_sum=accept.recipe_sum(self.wiring, self.request, self.good, self.bad),
             patch_sums=(accept.digest(self.patch),),
         )
 
@@ -62,7 +63,7 @@ def test_what_has_not_changed_goes_on(case: Case) -> None:
     accepted = case.accepted()
     assert len(accepted.recipe_sum) == 64
     case.recipe.write_text("# a comment changes no kernel\n" + case.recipe.read_text())
-    accept.check_unchanged(case.settings, accepted)
+    accept.check_unchanged(case.wiring, accepted)
 
 
 def test_a_changed_recipe_is_refused(case: Case) -> None:
@@ -70,7 +71,7 @@ def test_a_changed_recipe_is_refused(case: Case) -> None:
     fragment = case.recipe.parent.parent / "configs" / "guest.config"
     fragment.write_text(fragment.read_text() + "CONFIG_SOMETHING_ELSE=y\n")
     with pytest.raises(RequestError, match="the recipe 'x86_64-guest', or a table it uses, has changed"):
-        accept.check_unchanged(case.settings, accepted)
+        accept.check_unchanged(case.wiring, accepted)
     assert case.accepted().identity() != accepted.identity()
 
 
@@ -78,7 +79,7 @@ def test_a_changed_patch_is_refused(case: Case) -> None:
     accepted = case.accepted()
     case.patch.write_text("--- a\n+++ c\n")
     with pytest.raises(RequestError, match=r"one\.patch has changed since the bisection began"):
-        accept.check_unchanged(case.settings, accepted)
+        accept.check_unchanged(case.wiring, accepted)
     case.patch.unlink()
     with pytest.raises(RequestError, match=r"one\.patch cannot be read"):
-        accept.check_unchanged(case.settings, accepted)
+        accept.check_unchanged(case.wiring, accepted)

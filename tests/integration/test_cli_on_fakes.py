@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from bisector.adapters.store.sql_store import SqlStore
-from bisector.app import accept, wiring
+from bisector.app import accept, find_culprit
+from bisector.app.wiring import Wiring
 from bisector.errors import InfrastructureError
 from bisector.interfaces.cli import run
 from bisector.model.records import Budget, CommitGraph
@@ -36,20 +37,18 @@ class Bench:
         self.lab = fake.a_lab(model=EXACT)
         self.faults: Faults | None = None
         self.budget: Budget | None = None
-        monkeypatch.setattr(accept, "accept", self._accept)
-        monkeypatch.setattr(wiring, "services", self._services)
-        monkeypatch.setattr(wiring, "source", lambda settings, repo: FakeSource(self.lab.graph))
-        from bisector.interfaces.cli import services
+        for module in (accept, find_culprit):
+            monkeypatch.setattr(module, "accept", self._accept)
+        monkeypatch.setattr(find_culprit, "bisection_services", self._services)
+        monkeypatch.setattr(Wiring, "source", lambda wiring, repo=None: FakeSource(self.lab.graph))
 
-        monkeypatch.setattr(services, "source", lambda settings, repo: FakeSource(self.lab.graph))
-
-    def _accept(self, settings: object, request: Any) -> tuple[Any, CommitGraph]:
+    def _accept(self, wiring: object, request: Any) -> tuple[Any, CommitGraph]:
         accepted = fake.accepted(self.lab, budget=self.budget)
         chosen = request.model_copy(update={"recipe": accepted.request.recipe})  # never 'auto' once accepted
         return accepted.model_copy(update={"request": chosen}), self.lab.graph
 
-    def _services(self, settings: Any, accepted: Any, stop: object) -> Any:
-        store = SqlStore(settings.state_dir / "perfbisect.sqlite")
+    def _services(self, wiring: Any, accepted: Any, stop: object) -> Any:
+        store = SqlStore(wiring.settings.state_dir / "perfbisect.sqlite")
         return fake.services(self.lab, self.state, store=store, faults=self.faults, warmup=1)
 
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from bisector.adapters.store.memory_store import MemoryStore
 from bisector.adapters.store.sql_store import SqlStore
-from bisector.app import bisections, wiring
+from bisector.app import bisections
+from bisector.app.wiring import SystemClock, Wiring
 from bisector.engine.events import Event
 from bisector.engine.services import Services
 from bisector.errors import PerfbisectError
@@ -89,7 +90,7 @@ def services(
         testbeds={name: FakeTestbed(name, lab, faults=faults, pace=pace) for name in testbeds},
         store=store or MemoryStore(),
         planner=Planner(),
-        clock=wiring.SystemClock(),
+        clock=SystemClock(),
         make_job=lambda path: job(path, warmup=warmup),
         state_dir=folder,
     )
@@ -116,10 +117,7 @@ def store_bisections(folder: Path, monkeypatch: pytest.MonkeyPatch) -> SqlStore:
         Left("b1"),
     ):
         store.append("fake-new", record)
-    from bisector.interfaces.cli import services as services_of_cli
-
-    for module in (wiring, services_of_cli):
-        monkeypatch.setattr(module, "source", lambda settings, repo: FakeSource(lab.graph), raising=False)
+    monkeypatch.setattr(Wiring, "source", lambda wiring, repo=None: FakeSource(lab.graph))
     return store
 
 

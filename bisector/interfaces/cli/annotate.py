@@ -35,15 +35,14 @@ def mark(
 
       perfbisect mark 3f2a rt-11 skip --note 'breaks the network'
     """
-    from bisector.app import bisections
-    from bisector.interfaces.cli import load_report, services
+    from bisector.app import bisections, load_report
     from bisector.schemas.request import Accepted
 
-    settings = options.settings()
-    stored = load_report.find_bisection(settings, identity)
+    wiring = options.make_wiring()
+    stored = load_report.find_bisection(wiring, identity)
     repo = Accepted.model_validate_json(stored.request).request.repo
-    sha = services.source(settings, repo).resolve(rev)
-    bisections.mark(services.store(settings), stored, sha, verdict, note)
+    sha = wiring.source(repo).resolve(rev)
+    bisections.mark(wiring.store, stored, sha, verdict, note)
     output.print_note(f"{stored.id}: {rev} is {verdict}")
 
 
@@ -66,14 +65,13 @@ def discard(
             "give either --boot or --testbed: whose samples are discarded",
             cure="'perfbisect show' names every boot",
         )
-    from bisector.app import bisections
-    from bisector.interfaces.cli import load_report, services
+    from bisector.app import bisections, load_report
 
-    settings = options.settings()
-    stored = load_report.find_bisection(settings, identity)
+    wiring = options.make_wiring()
+    stored = load_report.find_bisection(wiring, identity)
     kind: Literal["boot", "testbed"] = "boot" if boot is not None else "testbed"
     name = str(boot or testbed)
-    bisections.discard(services.store(settings), stored, kind, name, note)
+    bisections.discard(wiring.store, stored, kind, name, note)
     output.print_note(f"{stored.id}: the data of {kind} {name} no longer count")
 
 
@@ -86,10 +84,9 @@ def cancel(identity: options.Id = None) -> None:
 
       perfbisect cancel
     """
-    from bisector.app import bisections
-    from bisector.interfaces.cli import load_report, services
+    from bisector.app import bisections, load_report
 
-    settings = options.settings()
-    stored = load_report.find_bisection(settings, identity)
-    bisections.cancel(services.store(settings), stored)
+    wiring = options.make_wiring()
+    stored = load_report.find_bisection(wiring, identity)
+    bisections.cancel(wiring.store, stored)
     output.print_note(f"{stored.id} is cancelled; 'perfbisect report {stored.id}' shows how far it came")

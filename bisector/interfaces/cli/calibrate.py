@@ -46,13 +46,13 @@ def command(
     """
     from bisector.app import single_run
 
-    settings = options.settings(lab=lab, repo=repo)
+    wiring = options.make_wiring(lab=lab, repo=repo)
     result, path = single_run.calibration(
-        settings,
+        wiring,
         rev,
-        workload=options.workload_name(settings, workload),
+        workload=options.workload_name(wiring.settings, workload),
         testbed_name=testbed,
-        recipe=recipe or settings.recipe,
+        recipe=recipe or wiring.settings.recipe,
         metric=metric,
         boots=boots,
         runs=runs,

@@ -16,7 +16,7 @@ from bisector.report import kernel_differences
 from bisector.stats.samples import SampleSet, Series, halves, with_ratios
 
 if TYPE_CHECKING:
-    from bisector.schemas.settings import Settings
+    from bisector.app.wiring import Wiring
 
 Column = list[SampleSet]
 
@@ -139,8 +139,8 @@ def _read(place: str, bisection: str | None) -> list[SampleSet]:
     match = _STORED.fullmatch(place)
     try:
         if match is not None:
-            return _measured(options.settings(), match["bisection"], match["rev"])
-        return _measured(options.settings(), bisection, place)
+            return _measured(options.make_wiring(), match["bisection"], match["rev"])
+        return _measured(options.make_wiring(), bisection, place)
     except PerfbisectError as error:
         if bisection is not None or match is not None:
             raise
@@ -151,12 +151,12 @@ def _read(place: str, bisection: str | None) -> list[SampleSet]:
         ) from error
 
 
-def _measured(settings: Settings, bisection: str | None, rev: str) -> list[SampleSet]:
-    from bisector.interfaces.cli import load_report
+def _measured(wiring: Wiring, bisection: str | None, rev: str) -> list[SampleSet]:
+    from bisector.app import load_report
     from bisector.report import stored_samples
 
-    material = load_report.load_material(settings, bisection)
-    index = load_report.commit_index(settings, material, rev)
+    material = load_report.load_material(wiring, bisection)
+    index = load_report.commit_index(wiring, material, rev)
     found = stored_samples.sets(material, index, rev, _metrics(material.request, material.goal.metric))
     if not found:
         raise RequestError(

@@ -10,7 +10,7 @@ from bisector.errors import PerfbisectError
 from bisector.interfaces.cli import options, output
 
 if TYPE_CHECKING:
-    from bisector.schemas.settings import Settings
+    from bisector.app.wiring import Wiring
 
 EXIT_MISSING = 3
 """Exit code where a requirement that is not optional is missing."""
@@ -42,12 +42,12 @@ def doctor(
 
       perfbisect doctor --json
     """
-    from bisector.app import wiring
+    from bisector.app.doctor import check_host
 
-    settings = options.settings()
+    wiring = options.make_wiring()
     if fix:
-        _fix(settings)
-    checks = wiring.host_checks(settings, output.print_note, probe=probe)
+        _fix(wiring)
+    checks = check_host(wiring, output.print_note, probe=probe)
     bad = [check for check in checks if not check.ok]
     if as_json:
         output.print_json(
@@ -83,11 +83,11 @@ def doctor(
         raise typer.Exit(EXIT_MISSING)
 
 
-def _fix(settings: Settings) -> None:
+def _fix(wiring: Wiring) -> None:
     """Do what needs no package to be installed. The checks that follow report what still fails."""
-    from bisector.app import wiring
+    from bisector.app.doctor import prepare_guests
 
     try:
-        wiring.prepare_guests(settings, output.print_note)
+        prepare_guests(wiring, output.print_note)
     except PerfbisectError as error:
         output.print_error(error.message, error.details, error.cure)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -46,30 +47,34 @@ def build(
 
       perfbisect kernel build HEAD --apply fix.patch --json
     """
-    from bisector.interfaces.cli import kernel_services, services
+    from bisector.app import kernels
 
-    settings = options.settings(repo=repo)
+    wiring = options.make_wiring(repo=repo)
+    order = kernels.order(
+        wiring,
+        rev,
+        recipe or wiring.settings.recipe,
+        layout=layout,
+        patches=options.patches(apply),
+        with_fix=with_fix or (),
+    )
     if print_plan:
         from bisector.interfaces.cli import kernel_explain
 
-        plan, edited = kernel_services.kernel_plan(
-            settings, rev, recipe or settings.recipe, options.patches(apply), with_fix or ()
-        )
+        plan, edited = kernels.kernel_plan(wiring, order)
         data = kernel_explain.plan_data(plan, edited)
         if as_json:
             output.print_json(data)
         else:
             print("\n".join((f"recipe     {data['recipe']}", *kernel_explain.plan_text(data))))
         return
-    kernel = services.build(
-        settings,
-        rev,
-        recipe or settings.recipe,
-        layout,
-        options.patches(apply),
-        with_fix or (),
-        progress=_progress(),
-        note=output.print_note,
+    kernel = kernels.build(
+        wiring,
+        order,
+        _progress(),
+        lambda fix, needed: output.print_note(
+            f"{order.sha[:12]} {'needs' if needed else 'does not need'} the fix {fix.sha[:12]}"
+        ),
     )
     data = _data(kernel)
     if as_json:
@@ -113,16 +118,18 @@ def explain(
 
       perfbisect kernel explain v2.6.24 --repo ~/linux
     """
-    from bisector.interfaces.cli import kernel_explain, kernel_services, services
+    from bisector.app import kernels
+    from bisector.interfaces.cli import kernel_explain
     from bisector.schemas.kernel.recipe import load_recipe, with_default_recipe
 
-    settings = options.settings(repo=repo)
-    name = recipe or settings.recipe
+    wiring = options.make_wiring(repo=repo)
+    name = recipe or wiring.settings.recipe
     plan, data, granted = None, {}, None
     if rev is not None:
-        plan, edited = kernel_services.kernel_plan(settings, rev, name)
+        order = kernels.order(wiring, rev, name)
+        plan, edited = kernels.kernel_plan(wiring, order)
         data = kernel_explain.plan_data(plan, edited)
-        kernel = services.cached_kernel(settings, rev, plan.recipe.name)
+        kernel = kernels.cached_kernel(wiring, dataclasses.replace(order, recipe=plan.recipe.name))
         if kernel is None:
             output.print_note(
                 f"{rev} is not built yet; 'perfbisect kernel build {rev}' does, and tells what it is granted"
@@ -162,13 +169,13 @@ def check(
 
       perfbisect kernel check v6.1..v6.6 --recipe arm64-guest --install
     """
+    from bisector.app import kernels
     from bisector.errors import RequestError
-    from bisector.interfaces.cli import kernel_services
 
     good, dots, bad = between.partition("..")
     if not dots or not good or not bad or bad.startswith("."):
         raise RequestError(f"'{between}' is not a range", cure="write A..B, as in v2.6.18..v2.6.30")
-    found = kernel_services.check_range(options.settings(repo=repo), good, bad, recipe, install=install)
+    found = kernels.check_range(options.make_wiring(repo=repo), good, bad, recipe, install=install)
     if as_json:
         output.print_json(found)
     else:
@@ -197,9 +204,7 @@ def list_kernels(as_json: options.Json = False) -> None:
 
       perfbisect kernel list
     """
-    from bisector.interfaces.cli import kernel_services
-
-    found = kernel_services.kernels(options.settings())
+    found = options.make_wiring().kernel_cache.inventory()
     if as_json:
         output.print_json(found)
         return
@@ -239,12 +244,12 @@ def gc(
 
       perfbisect kernel gc --keep 5
     """
+    from bisector.app import kernels
     from bisector.errors import RequestError
-    from bisector.interfaces.cli import kernel_services
 
     if keep < 0:
         raise RequestError(f"--keep {keep:g} is negative", cure="give gigabytes, or --all")
-    freed, kept = kernel_services.collect_kernels(options.settings(), 0 if everything else int(keep * 1e9))
+    freed, kept = kernels.collect_kernels(options.make_wiring(), 0 if everything else int(keep * 1e9))
     needed = f"; {kept} belong to unfinished bisections and stay" if kept else ""
     print(f"freed {freed / 1e6:.0f} MB{needed}")
 

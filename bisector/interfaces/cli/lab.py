@@ -25,9 +25,7 @@ def list_(lab: options.Lab = None, as_json: options.Json = False) -> None:
 
       perfbisect lab list --lab my-lab.yml --json
     """
-    from bisector.interfaces.cli import services
-
-    found = services.lab(options.settings(lab=lab))
+    found = options.make_wiring(lab=lab).lab
     rows = [
         {
             "name": t.name,
@@ -62,9 +60,9 @@ def check(lab: options.Lab = None, as_json: options.Json = False) -> None:
 
       perfbisect lab check
     """
-    from bisector.interfaces.cli import services
+    from bisector.app.doctor import check_lab
 
-    results = services.check_lab(options.settings(lab=lab))
+    results = check_lab(options.make_wiring(lab=lab))
     if as_json:
         output.print_json(
             [{"name": r.name, "ok": r.ok, "wrong": r.wrong, "seconds": r.seconds} for r in results]

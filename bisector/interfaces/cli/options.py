@@ -1,157 +1,151 @@
-"""From command line options to a request: shared by `start` and `plan`."""
+"""Options that commands share, and the way from the options of `start` and `plan` to a request."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
 from bisector.errors import RequestError
 from bisector.interfaces.cli.application import global_options
+from bisector.schemas.request import Request, option_name
 
 if TYPE_CHECKING:
-    from bisector.schemas.request import Request
+    from bisector.app.wiring import Wiring
     from bisector.schemas.settings import Settings
 
-# The options of a request, as Typer reads them from signatures.
-Repo = Annotated[
-    Path | None, typer.Option(help="The kernel's git repository. [default: settings, else this folder's]")
-]
-Good = Annotated[str, typer.Option(help="A commit without the regression.", show_default=False)]
-Bad = Annotated[str, typer.Option(help="A commit with it.", show_default=False)]
-WorkloadName = Annotated[
-    str | None, typer.Option("--workload", help="A name, or a folder with a workload.yaml.")
-]
-Params = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--param", metavar="NAME=VALUE", help="Set a parameter of the workload; a name again makes a list."
-    ),
-]
-Metric = Annotated[str | None, typer.Option(help="Decide by this metric instead of the manifest's own.")]
-Threshold = Annotated[
-    str | None, typer.Option(help="Smallest change worth blaming: '5%' or '0.1 s'. [default: the manifest's]")
-]
-Alpha = Annotated[
-    float | None, typer.Option(help="How often a proven culprit may be wrong. [default: settings, 0.05]")
-]
-RecipeName = Annotated[str | None, typer.Option("--recipe", help="How a commit becomes a kernel.")]
-Testbeds = Annotated[
-    list[str] | None,
-    typer.Option("--testbed", help="A testbed of the lab; repeat for several. [default: first]"),
-]
+
+def _option(name: str) -> Any:  # noqa: ANN401 - what Typer takes
+    """Return the option for a field of a request."""
+    field = Request.model_fields[name]
+    metavar = _extra(name).get("metavar")
+    return typer.Option(option_name(name), metavar=metavar, help=field.description, show_default=False)
+
+
+def _extra(name: str) -> Mapping[str, Any]:
+    """Return what a field of a request says of its option."""
+    extra = Request.model_fields[name].json_schema_extra
+    return extra if isinstance(extra, Mapping) else {}
+
+
+# Options of a request that other commands have, too.
+Repo = Annotated[Path | None, _option("repo")]
+WorkloadName = Annotated[str | None, _option("workload")]
+RecipeName = Annotated[str | None, _option("recipe")]
+Params = Annotated[list[str] | None, _option("param")]
+Metric = Annotated[str | None, _option("metric")]
+Apply = Annotated[list[Path] | None, _option("apply")]
+WithFix = Annotated[list[str] | None, _option("with_fix")]
+Monitors = Annotated[list[str] | None, _option("monitors")]
+
 Lab = Annotated[Path | None, typer.Option(help="An Ansible inventory. [default: one guest on this machine]")]
-Skip = Annotated[
-    list[str] | None, typer.Option(help="A commit or range A..B that cannot be tested; repeatable.")
-]
-FirstParent = Annotated[bool, typer.Option("--first-parent", help="Follow only the first parent of merges.")]
-Apply = Annotated[
-    list[Path] | None, typer.Option(help="A patch put on top of every commit tested; repeatable.")
-]
-WithFix = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="A known fix, put where the commit that it mends is in and it is not: REV, or REV:GUILTY where "
-        "its message has no 'Fixes:' line; repeatable."
-    ),
-]
-MaxHours = Annotated[float | None, typer.Option(help="Stop after so many hours of lab time.")]
-MaxBuilds = Annotated[int | None, typer.Option(help="Stop after so many builds.")]
-MaxRuns = Annotated[int | None, typer.Option(help="Stop after so many runs.")]
-Monitors = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--monitor",
-        metavar="NAME[=A,B]",
-        help="Watch with perf-stat, perf-record, ftrace, proc or dmesg, in runs of its own; repeatable.",
-    ),
-]
-BuildAhead = Annotated[
-    int, typer.Option(help="Build up to so many kernels before a trial asks, while the testbeds measure.")
-]
-Scan = Annotated[bool, typer.Option("--scan", help="Search even where the ends do not differ.")]
-Paths = Annotated[
-    list[str] | None,
-    typer.Argument(help="After --: only commits that touch these paths.", show_default=False),
-]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Id = Annotated[str | None, typer.Argument(help="A bisection's id, or its beginning. [default: the latest]")]
 
+RequestCommand = Callable[..., None]
+"""A command that is called with the wiring, the request, and its own options."""
 
-def settings(*, lab: Path | None = None, repo: Path | None = None) -> Settings:
+
+def takes_request(command: RequestCommand) -> RequestCommand:
+    """Give a command an option for each field of `Request`; call it with wiring and request instead.
+
+    The command's own options, all but its first two parameters, follow behind. The wrapped command raises
+    RequestError for what is missing or wrong.
+    """
+    own = [
+        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for parameter in list(inspect.signature(command, eval_str=True).parameters.values())[2:]
+    ]
+    parameters = [*_request_parameters(), *own]
+
+    @functools.wraps(command)
+    def wrapper(**values: Any) -> None:  # noqa: ANN401 - what Typer read
+        rest = {parameter.name: values.pop(parameter.name) for parameter in own}
+        wiring = make_wiring(lab=values.pop("lab"), repo=values.pop("repo"))
+        command(wiring, _request(wiring.settings, values), **rest)
+
+    del wrapper.__wrapped__  # Typer would read the signature of what is wrapped
+    wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return wrapper
+
+
+def _request_parameters() -> Iterator[inspect.Parameter]:
+    """Yield a parameter for each field of a request, and one for the inventory behind the testbeds."""
+    for name, field in Request.model_fields.items():
+        kind = _extra(name).get("type")
+        if kind == "argument":
+            argument = typer.Argument(help=field.description, show_default=False)
+            yield _parameter(name, list[str] | None, argument, None)
+            continue
+        default = False if field.annotation is bool else None
+        option_type = _option_type(field.annotation, is_path=kind == "path")
+        yield _parameter(name, option_type, _option(name), default)
+        if name == "testbeds":
+            yield inspect.Parameter("lab", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Lab)
+
+
+def _parameter(name: str, kind: Any, info: Any, default: object) -> inspect.Parameter:  # noqa: ANN401 - types
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info]
+    )
+
+
+def _option_type(annotation: Any, *, is_path: bool) -> Any:  # noqa: ANN401 - types
+    """Return the type that Typer parses for a field's type; None stands for what is not said."""
+    if annotation is bool:
+        return bool
+    if getattr(annotation, "__origin__", None) in (tuple, dict):
+        return list[Path] | None if is_path else list[str] | None
+    plain = next((kind for kind in get_args(annotation) if kind is not type(None)), annotation)
+    return (Path if is_path else plain) | None
+
+
+def load_settings(*, lab: Path | None = None, repo: Path | None = None) -> Settings:
     """Return the settings of this command line: file, then environment, then options."""
-    from bisector.schemas.settings import load_settings
+    from bisector.schemas.settings import load_settings as load
 
-    return load_settings(global_options().config, {"lab": lab, "repo": repo})
+    return load(global_options().config, {"lab": lab, "repo": repo})
 
 
-def request(
-    settings: Settings,
-    *,
-    good: str,
-    bad: str,
-    workload: str | None,
-    param: Sequence[str] | None,
-    metric: str | None,
-    threshold: str | None,
-    alpha: float | None,
-    recipe: str | None,
-    testbeds: Sequence[str] | None,
-    skip: Sequence[str] | None,
-    first_parent: bool,
-    apply: Sequence[Path] | None,
-    with_fix: Sequence[str] | None,
-    max_hours: float | None,
-    max_builds: int | None,
-    max_runs: int | None,
-    scan: bool,
-    build_ahead: int,
-    monitors: Sequence[str] | None,
-    paths: Sequence[str] | None,
-) -> Request:
+def make_wiring(*, lab: Path | None = None, repo: Path | None = None) -> Wiring:
+    """Return the wiring of this command line's settings."""
+    from bisector.app.wiring import Wiring
+
+    return Wiring(load_settings(lab=lab, repo=repo))
+
+
+def _request(settings: Settings, values: Mapping[str, Any]) -> Request:
     """Return the request; settings fill in what is not said. Raises RequestError for what is missing."""
     from pydantic import ValidationError
 
-    from bisector.schemas.request import Request
-
-    for name, value in (("good", good), ("bad", bad)):
-        if not value:
+    for name in ("good", "bad"):
+        if not values[name]:
             raise RequestError(
                 f"--{name} is missing",
                 cure="name both ends: perfbisect start --good v6.1 --bad v6.2 --workload pipe-test",
             )
-    repo = (settings.repo or Path.cwd()).expanduser().absolute()
+    said = {name: value for name, value in values.items() if value is not None}
+    said |= {
+        "repo": str((settings.repo or Path.cwd()).expanduser().absolute()),
+        "workload": workload_name(settings, values["workload"]),
+        "param": parameters(values["param"]),
+        "apply": tuple(map(str, patches(values["apply"]))),
+        "recipe": values["recipe"] or settings.recipe,
+    }
+    said.setdefault("alpha", settings.alpha)
     try:
-        return Request(
-            repo=str(repo),
-            good=good,
-            bad=bad,
-            workload=workload_name(settings, workload),
-            param=parameters(param),
-            metric=metric,
-            threshold=threshold,
-            alpha=settings.alpha if alpha is None else alpha,
-            recipe=recipe or settings.recipe,
-            testbeds=tuple(testbeds or ()),
-            skip=tuple(skip or ()),
-            first_parent=first_parent,
-            paths=tuple(paths or ()),
-            apply=tuple(map(str, patches(apply))),
-            with_fix=tuple(with_fix or ()),
-            max_hours=max_hours,
-            max_builds=max_builds,
-            max_runs=max_runs,
-            scan=scan,
-            build_ahead=build_ahead,
-            monitors=tuple(monitors or ()),
-        )
+        return Request.model_validate(said)
     except ValidationError as error:
         first = error.errors()[0]
-        option = "--" + str(first["loc"][0]).replace("_", "-")
         message = str(first["msg"]).removeprefix("Value error, ")
-        raise RequestError(f"{option}: {message} (got {first.get('input')!r})") from error
+        raise RequestError(
+            f"{option_name(str(first['loc'][0]))}: {message} (got {first.get('input')!r})"
+        ) from error
 
 
 def parameters(said: Sequence[str] | None) -> dict[str, tuple[str, ...]]:

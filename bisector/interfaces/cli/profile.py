@@ -111,12 +111,12 @@ def _read(place: str) -> Profile:
 
 def _recorded(bisection: str, rev: str) -> str:
     """Return the folder with what a monitor recorded of a commit. Raises RequestError if none did."""
-    from bisector.interfaces.cli import load_report
+    from bisector.app import load_report
     from bisector.report import monitor_results
 
-    settings = options.settings()
-    material = load_report.load_material(settings, bisection)
-    index = load_report.commit_index(settings, material, rev)
+    wiring = options.make_wiring()
+    material = load_report.load_material(wiring, bisection)
+    index = load_report.commit_index(wiring, material, rev)
     for visit in monitor_results.monitored_boots(material):
         if visit.commit == index and (folder := monitor_results.profile_of(visit.monitors)):
             return folder
@@ -146,7 +146,7 @@ def _changed_functions(repo: Path | None, commit: str) -> frozenset[str]:
     """Return the functions that a commit changes; a note where it changes none."""
     from bisector.app.import_results import touched_functions
 
-    found = touched_functions(options.settings(repo=repo), commit)
+    found = touched_functions(options.make_wiring(repo=repo), commit)
     if not found:
         output.print_note(f"note: {commit} changes no function of a C source")
     return found

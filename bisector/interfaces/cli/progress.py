@@ -18,6 +18,7 @@ from bisector.model.format import count
 from bisector.report.phrases import cut, duration
 
 if TYPE_CHECKING:
+    from bisector.app.plan import ExpectedWork
     from bisector.engine.events import Event
 
 _SECONDS_BETWEEN_NOTES = 15.0
@@ -29,18 +30,6 @@ _ACTION_WIDTH = 32
 _SMALLEST_SHARE_LEFT = 0.05
 """Share of the expected builds, boots or runs that still counts once all of them are done. Most searches need
 a few more than the mean, so the time left never falls to zero."""
-
-
-@dataclass(frozen=True)
-class ExpectedWork:
-    """What the search will probably take, from a simulation; seconds hold until it has measured its own."""
-
-    builds: float
-    boots: float
-    runs: float
-    build_seconds: float
-    boot_seconds: float
-    run_seconds: float
 
 
 def seconds_left(expected: ExpectedWork, done: Sequence[int], means: Sequence[float]) -> float:

@@ -13,7 +13,7 @@ from bisector.interfaces.cli import options, output
 from bisector.model.records import EXIT_CODES, Conclusion, Measure
 
 if TYPE_CHECKING:
-    from bisector.interfaces.cli.services import Stored
+    from bisector.ports import Stored
     from bisector.report.report_model import Material
 
 
@@ -33,10 +33,10 @@ def list_(as_json: options.Json = False) -> None:
 
       perfbisect list
     """
-    from bisector.interfaces.cli import load_report, services
+    from bisector.app import load_report
 
-    settings = options.settings()
-    rows = [_row(s, load_report.current_status(settings, s)) for s in services.store(settings).list()]
+    wiring = options.make_wiring()
+    rows = [_row(s, load_report.current_status(wiring, s)) for s in wiring.store.list()]
     if as_json:
         output.print_json(rows)
         return
@@ -56,10 +56,10 @@ def status(identity: options.Id = None, as_json: options.Json = False) -> None:
 
       perfbisect status --json
     """
-    from bisector.interfaces.cli import load_report
+    from bisector.app import load_report
 
-    settings = options.settings()
-    material = load_report.load_material(settings, identity)
+    wiring = options.make_wiring()
+    material = load_report.load_material(wiring, identity)
     data = _status(material)
     if as_json:
         output.print_json(data)
@@ -89,18 +89,18 @@ def show(
 
       perfbisect show --commit rt-10
     """
-    from bisector.interfaces.cli import load_report
+    from bisector.app import load_report
     from bisector.report import json_report, trials
 
-    settings = options.settings()
-    material = load_report.load_material(settings, identity)
+    wiring = options.make_wiring()
+    material = load_report.load_material(wiring, identity)
     if rev is None:
         if as_json:
             output.print_json(json_report.render(material)["trials"])
         else:
             print("\n".join(trials.lines(material)).strip("\n"))
         return
-    index = load_report.commit_index(settings, material, rev)
+    index = load_report.commit_index(wiring, material, rev)
     known: dict[str, Any] = {
         "commit": material.graph.shas[index],
         "subject": material.commit(index).subject,
@@ -146,11 +146,11 @@ def report(
 
       perfbisect report --json --output report.json
     """
-    from bisector.interfaces.cli import load_report
+    from bisector.app import load_report
     from bisector.report import json_report, text
 
-    settings = options.settings()
-    material = load_report.load_material(settings, identity, so_far=True)
+    wiring = options.make_wiring()
+    material = load_report.load_material(wiring, identity, so_far=True)
     content = json.dumps(json_report.render(material), indent=2) + "\n" if as_json else text.render(material)
     if to is not None:
         to.write_text(content, encoding="utf-8")
@@ -168,12 +168,12 @@ def log(identity: options.Id = None) -> None:
 
       perfbisect log > log; git bisect replay log
     """
-    from bisector.interfaces.cli import load_report
+    from bisector.app import load_report
     from bisector.report import bisect_log
 
-    settings = options.settings()
+    wiring = options.make_wiring()
     print(
-        bisect_log.render(load_report.load_material(settings, identity)),
+        bisect_log.render(load_report.load_material(wiring, identity)),
         end="",
     )
 

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import threading
-import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bisector.errors import PerfbisectError, RequestError
+from bisector.app.wiring import Wiring
 from bisector.interfaces.cli import options, output
-from bisector.interfaces.cli.application import global_options
 from bisector.model.records import EXIT_CODES
+from bisector.schemas.request import Request
 
 if TYPE_CHECKING:
-    from bisector.interfaces.cli.progress import ExpectedWork
-    from bisector.interfaces.cli.services import Stored
-    from bisector.schemas.request import Accepted
-    from bisector.schemas.settings import Settings
+    from collections.abc import Callable
+
+    from bisector.app.plan import ExpectedWork
+    from bisector.interfaces.cli.progress import ProgressDisplay
+    from bisector.report.report_model import Material
 
 
 def register(app: typer.Typer) -> None:
@@ -29,29 +27,10 @@ def register(app: typer.Typer) -> None:
     app.command()(resume)
 
 
+@options.takes_request
 def start(
-    good: options.Good = "",
-    bad: options.Bad = "",
-    workload: options.WorkloadName = None,
-    repo: options.Repo = None,
-    param: options.Params = None,
-    metric: options.Metric = None,
-    threshold: options.Threshold = None,
-    alpha: options.Alpha = None,
-    recipe: options.RecipeName = None,
-    testbeds: options.Testbeds = None,
-    lab: options.Lab = None,
-    skip: options.Skip = None,
-    first_parent: options.FirstParent = False,
-    apply: options.Apply = None,
-    with_fix: options.WithFix = None,
-    max_hours: options.MaxHours = None,
-    max_builds: options.MaxBuilds = None,
-    max_runs: options.MaxRuns = None,
-    scan: options.Scan = False,
-    build_ahead: options.BuildAhead = 0,
-    monitor: options.Monitors = None,
-    paths: options.Paths = None,
+    wiring: Wiring,
+    request: Request,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done, as 'plan' does; change nothing.")
     ] = False,
@@ -71,50 +50,13 @@ def start(
 
       perfbisect start --good v6.1 --bad v6.2 --workload pipe-test --threshold 2% --dry-run
     """
-    from bisector.app import accept, bisections, wiring
+    from bisector.app.find_culprit import find_culprit
+    from bisector.interfaces.cli import plan
 
-    settings = options.settings(lab=lab, repo=repo)
-    request = options.request(
-        settings,
-        good=good,
-        bad=bad,
-        workload=workload,
-        param=param,
-        metric=metric,
-        threshold=threshold,
-        alpha=alpha,
-        recipe=recipe,
-        testbeds=testbeds,
-        skip=skip,
-        first_parent=first_parent,
-        apply=apply,
-        with_fix=with_fix,
-        max_hours=max_hours,
-        max_builds=max_builds,
-        max_runs=max_runs,
-        scan=scan,
-        build_ahead=build_ahead,
-        monitors=monitor,
-        paths=paths,
-    )
-    accepted, graph = accept.accept(settings, request)
     if dry_run:
-        from bisector.interfaces.cli import plan
-
-        plan.tell(settings, accepted, graph, as_json=as_json)
+        plan.print_plan(wiring, request, as_json=as_json)
         return
-    for note in accept.unseen(accepted):
-        output.print_note(f"note: {note}")
-    for note in wiring.source(settings, request.repo).notes():
-        output.print_note(f"note: {note}")
-    store = wiring.store(settings)
-    stored, new = bisections.begin(store, accepted, graph, time.time())
-    count = sum(graph.candidate)
-    output.print_note(
-        f"bisection {stored.id}: {'going on with ' if not new else ''}{count} candidates, "
-        f"decided by {accepted.the_goal().metric.name}, clock '{accepted.clock}'"
-    )
-    raise typer.Exit(_run(settings, stored, accepted, as_json=as_json))
+    _print_result(wiring, find_culprit(wiring, request, _Watcher()), as_json=as_json)
 
 
 def resume(identity: options.Id = None, as_json: options.Json = False) -> None:
@@ -128,104 +70,39 @@ def resume(identity: options.Id = None, as_json: options.Json = False) -> None:
 
       perfbisect resume pipe-test-3f2a
     """
-    from bisector.interfaces.cli import load_report, services
-    from bisector.schemas.request import Accepted
+    from bisector.app import find_culprit
 
-    settings = options.settings()
-    if identity is None:
-        unfinished = [s for s in services.store(settings).list() if s.status not in ("done", "cancelled")]
-        if not unfinished:
-            raise RequestError("every bisection has ended", cure="'perfbisect list' shows them")
-        stored = unfinished[0]
-    else:
-        stored = load_report.find_bisection(settings, identity)
-    if stored.status == "cancelled":
-        raise RequestError(
-            f"the bisection '{stored.id}' was cancelled",
-            cure="'perfbisect start' with its request begins anew",
-        )
-    accepted = Accepted.model_validate_json(stored.request)
-    output.print_note(f"bisection {stored.id}: going on")
-    raise typer.Exit(_run(settings, stored, accepted, as_json=as_json))
+    wiring = options.make_wiring()
+    _print_result(wiring, find_culprit.resume(wiring, identity, _Watcher()), as_json=as_json)
 
 
-def _run(settings: Settings, stored: Stored, accepted: Accepted, *, as_json: bool) -> int:
-    """Run to the end, or watch another process do it; write and print the report; return the exit code."""
-    from bisector.app import bisections, wiring
-    from bisector.interfaces.cli import services
-    from bisector.interfaces.cli.progress import ProgressDisplay
+class _Watcher:
+    """find_culprit.Observer: notes and progress on stderr; SIGTERM interrupts."""
 
-    stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    repository = services.source(settings, accepted.request.repo)
+    def __init__(self) -> None:
+        self.stop = threading.Event()
+        signal.signal(signal.SIGTERM, lambda *_: self.stop.set())
 
-    def label(index: int) -> str:
-        sha = stored.graph.shas[index]
-        try:
-            return f'{sha[:12]} ("{repository.info(sha).subject}")'
-        except PerfbisectError:
-            return sha[:12]
+    def note(self, text: str) -> None:
+        """Print a note."""
+        output.print_note(text)
 
-    services.keep_host(settings, stored.id)
-    try:
-        with ProgressDisplay(label, _expected(settings, stored, accepted)) as live:
-            try:
-                conclusion = bisections.run(
-                    stored, wiring.services(settings, accepted, stop.is_set), live, stop
-                )
-            except bisections.Busy as busy:
-                if busy.bisection != stored.id:
-                    raise
-                output.print_note("another process runs it; watching")
-                store = wiring.store(settings)
-                conclusion = bisections.follow(
-                    store, stored.id, lambda: bisections.runner(settings.state_dir) == stored.id, live
-                )
-    finally:
-        _write(settings, stored.id)
-    _print(settings, stored.id, as_json=as_json)
-    return EXIT_CODES[conclusion.ending]
+    def progress(self, label: Callable[[int], str], expected: ExpectedWork | None) -> ProgressDisplay:
+        """Return the live display."""
+        from bisector.interfaces.cli.progress import ProgressDisplay
+
+        return ProgressDisplay(label, expected)
 
 
-def _expected(settings: Settings, stored: Stored, accepted: Accepted) -> ExpectedWork | None:
-    from bisector.interfaces.cli import plan
-
-    try:
-        return plan.expected(settings, accepted, stored.graph)
-    except RequestError:  # nothing to estimate, such as a range that is all untestable
-        return None
-
-
-def _write(settings: Settings, identity: str) -> tuple[Path, Path] | None:
-    """Write both forms of the report beside the bisection's data, however far it got; return their paths."""
-    from bisector.interfaces.cli import load_report
+def _print_result(wiring: Wiring, material: Material, *, as_json: bool) -> None:
+    """Print how the bisection ended and exit with its code."""
     from bisector.report import json_report, text
 
-    try:
-        material = load_report.load_material(settings, identity, so_far=True)
-        folder = settings.state_dir / "bisections" / identity
-        paths = folder / "report.txt", folder / "report.json"
-        paths[0].write_text(text.render(material), encoding="utf-8")
-        paths[1].write_text(json.dumps(json_report.render(material), indent=2) + "\n", encoding="utf-8")
-    except (OSError, PerfbisectError) as error:
-        # a full disk must not change how the search ended
-        output.print_note(
-            f"the report could not be written: {error}; 'perfbisect report {identity}' prints it"
-        )
-        if global_options().debug:
-            raise
-        return None
-    return paths
-
-
-def _print(settings: Settings, identity: str, *, as_json: bool) -> None:
-    from bisector.interfaces.cli import load_report
-    from bisector.report import json_report, text
-
-    material = load_report.load_material(settings, identity)
     if as_json:
         output.print_json(json_report.render(material))
-        return
-    print("\n" + text.short(material), end="")
-    folder = settings.state_dir / "bisections" / identity
-    print(f"\nreport: {folder / 'report.txt'} (and report.json); 'perfbisect report' prints it")
+    else:
+        print("\n" + text.short(material), end="")
+        report = wiring.bisection_folder(material.id) / "report.txt"
+        print(f"\nreport: {report} (and report.json); 'perfbisect report' prints it")
+    assert material.conclusion is not None, "a bisection that returns has concluded"
+    raise typer.Exit(EXIT_CODES[material.conclusion.ending])

@@ -135,7 +135,7 @@ def run(
     import dataclasses
     import tempfile
 
-    from bisector.app import single_run, wiring
+    from bisector.app import kernels, single_run
     from bisector.report import monitor_results
     from bisector.schemas.workload.workload import load_workload
 
@@ -155,11 +155,12 @@ def run(
                 monitored.append,
             )
         else:
-            settings = options.settings(repo=repo)
-            sha = wiring.source(settings, settings.repo or Path.cwd()).resolve(rev)
-            order = single_run.order(sha, recipe or settings.recipe, patches=options.patches(apply))
+            wiring = options.make_wiring(repo=repo)
+            order = kernels.order(
+                wiring, rev, recipe or wiring.settings.recipe, patches=options.patches(apply)
+            )
             results = single_run.measure_commit(
-                settings,
+                wiring,
                 workload,
                 order,
                 wanted,
@@ -234,7 +235,6 @@ def check(
     """
     import dataclasses
 
-    from bisector.app import wiring
     from bisector.app.workload_check import check_workload
     from bisector.schemas.workload.workload import load_workload
 
@@ -243,7 +243,7 @@ def check(
     wrong, findings = False, []
     requires = workload.manifest.requires
     asks = requires.block_device is not None or requires.cpus > 1
-    testbeds = wiring.lab(options.settings(lab=lab)).testbeds if asks else ()
+    testbeds = options.make_wiring(lab=lab).lab.testbeds if asks else ()
     for finding in check_workload(workload, testbeds):
         wrong = wrong or finding.state == "no"
         findings.append(dataclasses.asdict(finding))

@@ -1,36 +1,73 @@
-"""What is known of a guest's user space before it boots: nothing, where no disk image is used."""
+"""The wiring: each adapter is made once, when it is needed, from the settings."""
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
+from pathlib import Path
 
 import pytest
 
-from bisector.adapters.guest import rootfs
-from bisector.app import wiring
+from bisector.adapters.machine.local_testbed import LocalTestbed
+from bisector.adapters.machine.ssh_testbed import SSHTestbed
+from bisector.app.wiring import Wiring
+from bisector.errors import RequestError
 from bisector.schemas.settings import Settings
-from bisector.schemas.workload.workload import load_workload
+
+LAB = """
+all:
+  children:
+    builders: {hosts: {%s}}
+    testbeds:
+      hosts:
+        here: {perfbisect_kind: local}
+        box:
+          perfbisect_kind: ssh
+          perfbisect_clock: wall
+          perfbisect_boot_method: kexec
+          ansible_host: 192.0.2.1
+          ansible_ssh_private_key_file: /key
+"""
 
 
-@pytest.mark.parametrize(
-    ("recipe", "kind", "image"),
-    [
-        ("x86_64-guest", "libvirt", "5" * 64),
-        (
-            "x86_64-old",
-            "libvirt",
-            "",
-        ),  # the boot itself tells; an image that lies around must not overrule it
-        ("x86_64-guest", "ssh", ""),
-    ],
-)
-def test_only_guests_with_a_disk_have_an_image(
-    monkeypatch: pytest.MonkeyPatch, recipe: str, kind: str, image: str
+@pytest.fixture
+def wiring(tmp_path: Path) -> Wiring:
+    inventory = tmp_path / "lab.yml"
+    inventory.write_text(LAB % "one: {ansible_connection: local}, two: {ansible_connection: local}")
+    return Wiring(Settings(state_dir=tmp_path / "state", cache_dir=tmp_path / "cache", lab=inventory))
+
+
+def test_asking_whether_there_are_bisections_makes_no_state_folder(wiring: Wiring) -> None:
+    assert not wiring.has_store
+    assert not wiring.settings.state_dir.exists()
+    assert wiring.store is wiring.store
+    assert wiring.has_store
+
+
+def test_the_inventory_is_read_once(wiring: Wiring) -> None:
+    assert wiring.lab is wiring.lab
+
+
+def test_a_builder_is_the_first_unless_named(wiring: Wiring) -> None:
+    assert wiring.builder("/repo").host == "one"
+    assert wiring.builder("/repo", "two").host == "two"
+
+
+def test_a_lab_without_builders_is_refused(wiring: Wiring, tmp_path: Path) -> None:
+    (tmp_path / "lab.yml").write_text(LAB % "")
+    with pytest.raises(RequestError, match="no host in the group 'builders'"):
+        wiring.builder("/repo")
+
+
+def test_the_kind_of_a_testbed_decides_its_adapter(wiring: Wiring) -> None:
+    assert isinstance(wiring.testbed("here"), LocalTestbed)
+    assert isinstance(wiring.testbed("box"), SSHTestbed)
+    with pytest.raises(RequestError):
+        wiring.testbed("nowhere")
+
+
+def test_the_repository_is_that_of_the_settings_or_the_folder(
+    wiring: Wiring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        rootfs.GuestImages, "present", lambda _: SimpleNamespace(checksum="5" * 64), raising=True
-    )
-    lab: Any = SimpleNamespace(testbed=lambda _: SimpleNamespace(variables=SimpleNamespace(kind=kind)))
-    accepted: Any = SimpleNamespace(request=SimpleNamespace(recipe=recipe), testbeds=("guest",))
-    assert wiring._guest_image(Settings(), lab, accepted, load_workload("pipe-test")) == image
+    monkeypatch.chdir(tmp_path)
+    assert wiring.repo == tmp_path
+    named = Wiring(wiring.settings.model_copy(update={"repo": tmp_path / "linux"}))
+    assert named.repo == tmp_path / "linux"

@@ -9,33 +9,6 @@ from bisector.report import reproduction
 from tests.support.report_material import demo
 
 
-def test_the_request_comes_back_as_a_command() -> None:
-    request = {
-        "repo": "/linux",
-        "good": "v1",
-        "bad": "v2",
-        "workload": "w",
-        "param": {"threads": ["1", "2"]},
-        "recipe": "r",
-        "apply": ["/a.patch"],
-        "with_fix": ["abc"],
-        "testbeds": ["one"],
-        "threshold": "2%",
-        "max_hours": "",
-        "build_ahead": 2,
-        "first_parent": True,
-        "scan": False,
-        "skip": ["v1.5"],
-        "monitors": ["perf-stat"],
-        "paths": ["kernel/sched"],
-    }
-    assert " ".join(reproduction.start_command(request)) == (
-        "perfbisect start --repo /linux --good v1 --bad v2 --workload w --param threads=1 --param threads=2 "
-        "--recipe r --apply /a.patch --with-fix abc --testbed one --threshold 2% --build-ahead 2 "
-        "--first-parent --skip v1.5 --monitor perf-stat -- kernel/sched"
-    )
-
-
 def test_the_culprit_and_its_parent_are_built_and_run() -> None:
     material = demo()
     assert material.conclusion is not None

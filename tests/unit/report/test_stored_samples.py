@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bisector.interfaces.cli import load_report, run
+from bisector.app import load_report
+from bisector.interfaces.cli import run
 from bisector.model.records import Booted, Ran
 from bisector.report import stored_samples
 from bisector.report.report_model import Material

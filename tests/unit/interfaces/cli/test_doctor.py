@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bisector.adapters.system.host_requirements import Check
-from bisector.app import wiring
+from bisector.app import doctor
 from bisector.errors import InfrastructureError
 from bisector.interfaces.cli import run
 
@@ -20,7 +20,7 @@ OPTIONAL = Check("ccache", wrong="not found", cure="apt-get install ccache", nee
 @pytest.fixture
 def checks(own_folders: Path, monkeypatch: pytest.MonkeyPatch) -> list[Check]:
     chosen: list[Check] = []
-    monkeypatch.setattr(wiring, "host_checks", lambda *args, **options: chosen)
+    monkeypatch.setattr(doctor, "check_host", lambda *args, **options: chosen)
     return chosen
 
 
@@ -64,7 +64,7 @@ def test_what_cannot_be_fixed_is_told_and_the_checks_follow(
     def prepare(*args: object) -> None:
         raise InfrastructureError("no room for an image", cure="free some space")
 
-    monkeypatch.setattr(wiring, "prepare_guests", prepare)
+    monkeypatch.setattr(doctor, "prepare_guests", prepare)
     checks += [MISSING]
     assert run(["doctor", "--fix"]) == 3
     shown = capsys.readouterr()

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bisector.app import wiring
+from bisector.adapters.machine import lab_check
+from bisector.app.wiring import Wiring
 from bisector.errors import InfrastructureError
 from bisector.interfaces.cli import run
 from bisector.schemas.lab import lab_from_inventory
@@ -28,10 +29,7 @@ INVENTORY = {
 @pytest.fixture(autouse=True)
 def lab(own_folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = lab_from_inventory(INVENTORY, Path("lab.yml"))
-    from bisector.interfaces.cli import services
-
-    for module in (wiring, services):
-        monkeypatch.setattr(module, "lab", lambda settings: found, raising=False)
+    monkeypatch.setattr(Wiring, "lab", found)
 
 
 def test_the_list_has_testbeds_and_builders(capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,7 +55,7 @@ def test_a_machine_that_does_not_answer_is_exit_code_3(
         raise InfrastructureError("192.0.2.10 does not answer", cure="switch it on")
 
     checks = [("guest", lambda: None)]
-    monkeypatch.setattr(wiring, "lab_checks", lambda settings, lab: checks)
+    monkeypatch.setattr(lab_check, "lab_checks", lambda lab, cache_dir: checks)
     assert run(["lab", "check"]) == 0
     assert capsys.readouterr().out.startswith("guest: answers (")
     checks.append(("box", dead))

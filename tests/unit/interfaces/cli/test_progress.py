@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bisector.app.plan import ExpectedWork
 from bisector.engine.events import Event, EventKind
-from bisector.interfaces.cli.progress import ExpectedWork, ProgressDisplay, seconds_left
+from bisector.interfaces.cli.progress import ProgressDisplay, seconds_left
 
 EXPECTED = ExpectedWork(builds=10, boots=20, runs=60, build_seconds=60, boot_seconds=6, run_seconds=1)
 MEANS = (60.0, 6.0, 1.0)

@@ -11,8 +11,7 @@ from bisector.adapters.parsers.workload_output import OutputError, parse
 from bisector.errors import RequestError
 from bisector.interfaces.cli.options import parameters, workload_name
 from bisector.ports import MetricSpec
-from bisector.report.reproduction import start_command
-from bisector.schemas.request import Accepted, Request
+from bisector.schemas.request import Accepted, Request, command_line
 from bisector.schemas.settings import Settings
 from bisector.schemas.workload.workload import Workload, load_workload
 
@@ -96,7 +95,7 @@ def test_parameters_are_part_of_a_request_and_of_its_command(tmp_path: Path) -> 
     assert accepted(param=given).identity() != accepted().identity()
     again = Accepted.model_validate_json(accepted(param=given).model_dump_json())
     assert again.request.param == given
-    words = start_command(again.request.model_dump(mode="json"))
+    words = command_line(again.request.model_dump(mode="json"))
     assert words[words.index("--param") :][:4] == ["--param", "threads=4", "--param", "threads=8"]
 
 

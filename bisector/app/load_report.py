@@ -7,23 +7,23 @@ from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bisector.app import bisections
+from bisector.app.wiring import Wiring
 from bisector.errors import PerfbisectError, RequestError
-from bisector.interfaces.cli import services
 from bisector.model.records import Booted, Built, Conclusion, Marked, Measure, Record
 from bisector.report.report_model import Commit, Material, named
 
 if TYPE_CHECKING:
-    from bisector.interfaces.cli.services import Stored
+    from bisector.ports import Stored
     from bisector.schemas.request import Accepted
-    from bisector.schemas.settings import Settings
 
 
-def find_bisection(settings: Settings, wanted: str | None) -> Stored:
+def find_bisection(wiring: Wiring, wanted: str | None) -> Stored:
     """Return a bisection by id or the unique beginning of one; the latest without a name.
 
     Raises RequestError if there is none, or more than one.
     """
-    store = services.store(settings)
+    store = wiring.store
     if wanted is None:
         everything = store.list()
         if not everything:
@@ -40,24 +40,22 @@ def find_bisection(settings: Settings, wanted: str | None) -> Stored:
     return (exact or matching or [store.load(wanted)])[0]
 
 
-def current_status(settings: Settings, stored: Stored) -> str:
+def current_status(wiring: Wiring, stored: Stored) -> str:
     """Return the status; 'interrupted' for one that was running when its process was killed."""
-    from bisector.app import bisections
-
-    if stored.status == "running" and bisections.runner(settings.state_dir) != stored.id:
+    if stored.status == "running" and bisections.runner(wiring.settings.state_dir) != stored.id:
         return "interrupted"
     return stored.status
 
 
-def load_material(settings: Settings, identity: str | None, *, so_far: bool = False) -> Material:
+def load_material(wiring: Wiring, identity: str | None, *, so_far: bool = False) -> Material:
     """Return all that a report of a bisection needs. Without the repository only the names are missing.
 
     so_far: add the planner's interim conclusion, which takes it seconds on a long history.
     """
     from bisector.schemas.request import Accepted
 
-    stored = find_bisection(settings, identity)
-    store = services.store(settings)
+    stored = find_bisection(wiring, identity)
+    store = wiring.store
     accepted = Accepted.model_validate_json(stored.request)
     records, decisions = store.records(stored.id), store.decisions(stored.id)
     wanted = {stored.graph.good, stored.graph.bad}
@@ -67,24 +65,24 @@ def load_material(settings: Settings, identity: str | None, *, so_far: bool = Fa
     for _, decision in decisions:
         if isinstance(decision, Measure):
             wanted.add(decision.commit)
-    early = _so_far(settings, stored, accepted, records) if so_far and stored.conclusion is None else None
+    early = _so_far(wiring, stored, accepted, records) if so_far and stored.conclusion is None else None
     known = stored.conclusion or early
     findings = known.findings if known else ()
     for finding in findings:
         wanted |= {*named(finding), *finding.parents}
     alone = {f.commits[0] for f in findings if len(f.commits) == 1}
-    folder = settings.state_dir / "bisections" / stored.id
+    folder = wiring.bisection_folder(stored.id)
     return Material(
         id=stored.id,
         created=stored.created,
-        status=current_status(settings, stored),
+        status=current_status(wiring, stored),
         request=_request(accepted.request.model_dump(mode="json")),
         graph=stored.graph,
         goal=accepted.the_goal(),
         conclusion=stored.conclusion,
         records=records,
         decisions=decisions,
-        commits=_names(settings, accepted.request.repo, stored.graph.shas, sorted(wanted), alone),
+        commits=_names(wiring, accepted.request.repo, stored.graph.shas, sorted(wanted), alone),
         host=_host(folder, accepted.version),
         files={"raw output": str(folder)},
         so_far=early,
@@ -92,7 +90,7 @@ def load_material(settings: Settings, identity: str | None, *, so_far: bool = Fa
 
 
 def _so_far(
-    settings: Settings,
+    wiring: Wiring,
     stored: Stored,
     accepted: Accepted,
     records: Sequence[tuple[int, Record]],
@@ -100,20 +98,18 @@ def _so_far(
     """Return the planner's interim conclusion; None while nothing has been measured."""
     from bisector.model.state import fold
 
-    goal = accepted.the_goal()
-    state = fold(stored.graph, goal, [record for _, record in records])
+    state = fold(stored.graph, accepted.the_goal(), [record for _, record in records])
     if not any(v.samples for v in state.visits):
         return None
-    planner = services.planner(settings, accepted.workload, accepted.testbeds, goal.metric.name)
-    return planner.so_far(state)
+    return wiring.planner(accepted).so_far(state)
 
 
-def commit_index(settings: Settings, material: Material, rev: str) -> int:
+def commit_index(wiring: Wiring, material: Material, rev: str) -> int:
     """Return the index of a commit in the graph. Raises RequestError: unknown, or outside of the range."""
     matching = [i for i, sha in enumerate(material.graph.shas) if sha.startswith(rev)]
     if len(matching) == 1:
         return matching[0]
-    sha = services.source(settings, str(material.request["repo"])).resolve(rev)
+    sha = wiring.source(str(material.request["repo"])).resolve(rev)
     if sha not in material.graph.shas:
         raise RequestError(
             f"{rev} ({sha[:12]}) is not in the range of the bisection {material.id}",
@@ -127,10 +123,10 @@ def _request(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _names(
-    settings: Settings, repo: str, shas: Sequence[str], wanted: Sequence[int], described: Set[int]
+    wiring: Wiring, repo: str, shas: Sequence[str], wanted: Sequence[int], described: Set[int]
 ) -> dict[int, Commit]:
     try:
-        source = services.source(settings, repo)
+        source = wiring.source(repo)
         infos = {i: source.info(shas[i], describe=i in described) for i in wanted}
     except PerfbisectError:
         return {}

@@ -1,0 +1,71 @@
+"""Whether this machine and those of the lab are ready, and making this one ready."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bisector.app.wiring import Wiring
+from bisector.errors import InfrastructureError, PerfbisectError
+
+if TYPE_CHECKING:
+    from bisector.adapters.system.host_requirements import Check
+    from bisector.ports import Progress
+
+
+@dataclass(frozen=True, slots=True)
+class MachineAnswer:
+    """What a machine of the lab answered. wrong: why it is not usable, empty if it is."""
+
+    name: str
+    wrong: str
+    details: str
+    seconds: float
+
+    @property
+    def ok(self) -> bool:
+        """Whether it can be used."""
+        return not self.wrong
+
+
+def check_host(wiring: Wiring, progress: Progress, *, probe: bool = False) -> list[Check]:
+    """Return what this machine needs for building and measuring, and whether it has it.
+
+    probe: boot again to see whether KVM works, else take the remembered answer.
+    """
+    from bisector.adapters.system.host_requirements import checks, has_libvirt
+
+    found = checks(wiring.settings.cache_dir)
+    if has_libvirt():
+        from bisector.adapters.guest.preflight import guest_checks
+
+        found += guest_checks(wiring.settings.cache_dir, progress, probe=probe)
+    return found
+
+
+def prepare_guests(wiring: Wiring, progress: Progress) -> None:
+    """Start libvirt, build the guest image and probe KVM, as far as that is not done. Raises what fails."""
+    from bisector.adapters.system.host_requirements import has_libvirt
+
+    if not has_libvirt():
+        raise InfrastructureError("libvirt-python is not in this Python environment", cure="make deps")
+    from bisector.adapters.guest import preflight
+
+    preflight.prepare_guests(wiring.settings.cache_dir, progress)
+
+
+def check_lab(wiring: Wiring) -> list[MachineAnswer]:
+    """Ask every machine of the lab whether it is usable."""
+    from bisector.adapters.machine.lab_check import lab_checks
+
+    answers = []
+    for name, check in lab_checks(wiring.lab, wiring.settings.cache_dir):
+        started = time.monotonic()
+        try:
+            check()
+            wrong, details = "", ""
+        except PerfbisectError as error:
+            wrong, details = error.message, "\n".join(filter(None, (error.details, error.cure)))
+        answers.append(MachineAnswer(name, wrong, details, time.monotonic() - started))
+    return answers

@@ -1,0 +1,208 @@
+"""The use case of perfbisect: a request becomes a bisection that is run to its conclusion and reported.
+
+`find_culprit` reads like the picture in the README: accept, begin, run, report.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from contextlib import AbstractContextManager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from bisector.adapters.system.files import write_atomically
+from bisector.app import bisections
+from bisector.app.accept import accept, check_unchanged, missing_monitors, workload_of
+from bisector.app.load_report import find_bisection, load_material
+from bisector.app.plan import ExpectedWork, expected_work
+from bisector.app.pruning import Pruning
+from bisector.app.wiring import Wiring
+from bisector.errors import PerfbisectError, RequestError
+from bisector.model.records import Conclusion
+from bisector.schemas.request import Accepted, Request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bisector.engine.events import OnEvent
+    from bisector.engine.services import Services
+    from bisector.ports import Builder, Stored
+    from bisector.report.report_model import Material
+    from bisector.schemas.workload.workload import Workload
+
+
+class Observer(Protocol):
+    """Who watches a bisection."""
+
+    stop: threading.Event
+    """Set to interrupt the bisection; it can be resumed."""
+
+    def note(self, text: str) -> None:
+        """Take one line about what happens around the search."""
+        ...
+
+    def progress(
+        self, label: Callable[[int], str], expected: ExpectedWork | None
+    ) -> AbstractContextManager[OnEvent]:
+        """Return what takes the search's events. label: names a commit of the graph."""
+        ...
+
+
+def find_culprit(wiring: Wiring, request: Request, observer: Observer) -> Material:
+    """Find the commit that made a workload slower; return its report, which is also written to files.
+
+    The same request goes on where an unfinished bisection stopped. Raises RequestError, InfrastructureError
+    or Interrupted: it can be resumed.
+    """
+    accepted, graph = accept(wiring, request)
+    for note in (*missing_monitors(accepted), *wiring.source(request.repo).notes()):
+        observer.note(f"note: {note}")
+    stored, is_new = bisections.begin(wiring.store, accepted, graph, wiring.clock.now())
+    observer.note(
+        f"bisection {stored.id}: {'' if is_new else 'going on with '}{sum(graph.candidate)} candidates, "
+        f"decided by {accepted.the_goal().metric.name}, clock '{accepted.clock}'"
+    )
+    return _run_and_report(wiring, stored, accepted, observer)
+
+
+def resume(wiring: Wiring, identity: str | None, observer: Observer) -> Material:
+    """Go on with a bisection, the latest that has not ended if none is named; otherwise as `find_culprit`."""
+    if identity is None:
+        unfinished = [s for s in wiring.store.list() if s.status not in bisections.ENDED]
+        if not unfinished:
+            raise RequestError("every bisection has ended", cure="'perfbisect list' shows them")
+        stored = unfinished[0]
+    else:
+        stored = find_bisection(wiring, identity)
+    if stored.status == "cancelled":
+        raise RequestError(
+            f"the bisection '{stored.id}' was cancelled",
+            cure="'perfbisect start' with its request begins anew",
+        )
+    observer.note(f"bisection {stored.id}: going on")
+    accepted = Accepted.model_validate_json(stored.request)
+    return _run_and_report(wiring, stored, accepted, observer)
+
+
+def _run_and_report(wiring: Wiring, stored: Stored, accepted: Accepted, observer: Observer) -> Material:
+    _record_host(wiring, stored.id)
+    try:
+        _run(wiring, stored, accepted, observer)
+    finally:
+        _write_reports(wiring, stored.id, observer)
+    return load_material(wiring, stored.id)
+
+
+def _run(wiring: Wiring, stored: Stored, accepted: Accepted, observer: Observer) -> Conclusion:
+    """Run to the end, or watch another process that runs it already."""
+    repository = wiring.source(accepted.request.repo)
+
+    def label(index: int) -> str:
+        sha = stored.graph.shas[index]
+        try:
+            return f'{sha[:12]} ("{repository.info(sha).subject}")'
+        except PerfbisectError:
+            return sha[:12]
+
+    with observer.progress(label, _expected(wiring, stored, accepted)) as on_event:
+        services = bisection_services(wiring, accepted, observer.stop)
+        try:
+            return bisections.run(stored, services, on_event, observer.stop)
+        except bisections.Busy as busy:
+            if busy.bisection != stored.id:
+                raise
+            observer.note("another process runs it; watching")
+            folder = wiring.settings.state_dir
+            return bisections.follow(
+                wiring.store, stored.id, lambda: bisections.runner(folder) == stored.id, on_event
+            )
+
+
+def bisection_services(wiring: Wiring, accepted: Accepted, stop: threading.Event) -> Services:
+    """Return real adapters for an accepted request.
+
+    Raises RequestError when a patch or the recipe has changed since, so that kernels would be made otherwise.
+    """
+    from bisector.adapters.agent.payload import workload_job
+    from bisector.adapters.system.orphans import end_orphans
+    from bisector.engine.services import Services
+    from bisector.ports import Fix
+    from bisector.schemas.kernel.recipe import load_recipe
+
+    request = accepted.request
+    check_unchanged(wiring, accepted)
+    workload = workload_of(request)
+    arch = load_recipe(request.recipe).manifest.arch
+    hosts = wiring.lab.builders
+    return Services(
+        source=wiring.source(request.repo),
+        builders=[partial(_builder, wiring, request.repo, host.name) for host in hosts],
+        testbeds={name: wiring.testbed(name, stop.is_set) for name in accepted.testbeds},
+        store=wiring.store,
+        planner=wiring.planner(accepted),
+        clock=wiring.clock,
+        make_job=lambda folder: workload_job(workload, folder, arch),
+        state_dir=wiring.settings.state_dir,
+        patches=tuple(Path(path) for path in request.apply),
+        fixes=tuple(Fix(fix.sha, fix.guilty) for fix in accepted.fixes),
+        guest_image=guest_image(wiring, accepted, workload),
+        one_host=any(host.connection.local for host in hosts),
+        tidy=end_orphans,
+        irrelevant=Pruning.of(wiring.settings, accepted),
+    )
+
+
+def _builder(wiring: Wiring, repo: str, host: str, stop: Callable[[], bool]) -> Builder:
+    return wiring.builder(repo, host, stop=stop)
+
+
+def guest_image(wiring: Wiring, accepted: Accepted, workload: Workload) -> str:
+    """Return the checksum of the guest image if guests measure; '' before the very first boot.
+
+    Guests without a disk say themselves what they are made of.
+    """
+    from bisector.schemas.kernel.recipe import load_recipe
+
+    if load_recipe(accepted.request.recipe).manifest.userspace == "initramfs":
+        return ""
+    if all(wiring.lab.testbed(name).variables.kind != "libvirt" for name in accepted.testbeds):
+        return ""
+    from bisector.adapters.guest.rootfs import GuestImages
+
+    image = GuestImages(wiring.settings.cache_dir, workload.manifest.packages()).present()
+    return image.checksum if image is not None else ""
+
+
+def _expected(wiring: Wiring, stored: Stored, accepted: Accepted) -> ExpectedWork | None:
+    try:
+        return expected_work(wiring, accepted, stored.graph)
+    except RequestError:  # nothing to estimate, such as a range that is all untestable
+        return None
+
+
+def _record_host(wiring: Wiring, identity: str) -> None:
+    """Write down what this machine is, once a bisection: the report must not describe a later one."""
+    from bisector.adapters.system.host_requirements import description
+
+    path = wiring.bisection_folder(identity) / "host.json"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, json.dumps(description(), indent=2) + "\n")
+
+
+def _write_reports(wiring: Wiring, identity: str, observer: Observer) -> None:
+    """Write both forms of the report beside the bisection's data, however far it got.
+
+    Nothing that goes wrong here, such as a full disk, may change how the search ended.
+    """
+    from bisector.report import json_report, text
+
+    try:
+        material = load_material(wiring, identity, so_far=True)
+        folder = wiring.bisection_folder(identity)
+        write_atomically(folder / "report.txt", text.render(material))
+        write_atomically(folder / "report.json", json.dumps(json_report.render(material), indent=2) + "\n")
+    except (OSError, PerfbisectError) as error:
+        observer.note(f"the report could not be written: {error}; 'perfbisect report {identity}' prints it")

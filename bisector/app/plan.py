@@ -1,0 +1,129 @@
+"""What a bisection would do and what it would probably cost, from simulated ones. Changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from bisector.app.pruning import Pruning
+from bisector.app.wiring import Wiring
+from bisector.model.records import Booted, Built, CommitGraph, Decision, Irrelevant, Ran
+from bisector.model.state import fold
+
+if TYPE_CHECKING:
+    from bisector.schemas.request import Accepted
+    from bisector.simulation.estimate import Estimate
+
+_BUILD_SECONDS, _BOOT_SECONDS, _RUN_SECONDS = 150.0, 10.0, 3.0
+"""Before anything was measured here: on two cores, as the first demo runs showed them. The first build of a
+tree is cold, those after it find most objects in ccache or in the output folder."""
+
+_BISECTIONS_ASKED = 5
+"""The latest bisections, whose measured seconds count: older ones are of other workloads and machines."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActionSeconds:
+    """Mean seconds of a build, boot and run. measured: by a bisection here; source: where they are from."""
+
+    build: float
+    boot: float
+    run: float
+    measured: bool
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedWork:
+    """What the search will probably take, from a simulation of it; seconds are guesses until measured."""
+
+    builds: float
+    boots: float
+    runs: float
+    build_seconds: float
+    boot_seconds: float
+    run_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What would be done. first: the planner's first decision; irrelevant: None while nobody knows any."""
+
+    accepted: Accepted
+    graph: CommitGraph
+    first: Decision
+    irrelevant: Irrelevant | None
+    estimate: Estimate
+    seconds: ActionSeconds
+
+    @property
+    def candidates(self) -> int:
+        """How many commits may be the culprit."""
+        return sum(self.graph.candidate)
+
+    @property
+    def relevant(self) -> int:
+        """How many of them may change the kernel, as far as builds have shown."""
+        return self.candidates - (len(self.irrelevant.commits) if self.irrelevant else 0)
+
+
+def make_plan(wiring: Wiring, accepted: Accepted, graph: CommitGraph) -> Plan:
+    """Return what a bisection of an accepted request would do."""
+    irrelevant = Pruning.of(wiring.settings, accepted)(graph)
+    estimate, seconds = _estimate(wiring, accepted, graph, irrelevant)
+    state = fold(graph, accepted.the_goal(), (irrelevant,) if irrelevant else ())
+    return Plan(accepted, graph, wiring.planner(accepted).next(state), irrelevant, estimate, seconds)
+
+
+def expected_work(wiring: Wiring, accepted: Accepted, graph: CommitGraph) -> ExpectedWork:
+    """Return what a live display counts down from. Raises RequestError where there is nothing to search."""
+    estimate, seconds = _estimate(wiring, accepted, graph, None)
+    return ExpectedWork(
+        estimate.builds.mean,
+        estimate.boots.mean,
+        estimate.runs.mean,
+        seconds.build,
+        seconds.boot,
+        seconds.run,
+    )
+
+
+def _estimate(
+    wiring: Wiring, accepted: Accepted, graph: CommitGraph, irrelevant: Irrelevant | None
+) -> tuple[Estimate, ActionSeconds]:
+    from bisector.simulation.estimate import estimate
+
+    known = wiring.calibrated(accepted)
+    seconds = _measured_seconds(wiring)
+    if seconds is None and known is not None:
+        source = "boot and run as 'perfbisect calibrate' measured, build guessed"
+        seconds = ActionSeconds(_BUILD_SECONDS, known.boot_seconds, known.run_seconds, False, source)
+    if seconds is None:
+        source = "guessed, nothing was measured here yet"
+        seconds = ActionSeconds(_BUILD_SECONDS, _BOOT_SECONDS, _RUN_SECONDS, False, source)
+    excluded = {*graph.untestable, *(irrelevant.commits if irrelevant else ())}
+    found = estimate(
+        max(sum(graph.candidate) - len(excluded), 1),
+        accepted.the_goal(),
+        build_seconds=seconds.build,
+        boot_seconds=seconds.boot,
+        run_seconds=seconds.run,
+        noise=known.library if known is not None else None,
+        testbeds=len(accepted.testbeds),
+    )
+    return found, seconds
+
+
+def _measured_seconds(wiring: Wiring) -> ActionSeconds | None:
+    """Return the means of the latest bisection that has built, booted and run."""
+    if not wiring.has_store:
+        return None
+    for stored in wiring.store.list()[:_BISECTIONS_ASKED]:
+        records = [record for _, record in wiring.store.records(stored.id)]
+        builds = [r.seconds for r in records if isinstance(r, Built) and r.ok and not r.cached]
+        boots = [r.seconds for r in records if isinstance(r, Booted) and r.ok]
+        runs = [r.seconds for r in records if isinstance(r, Ran)]
+        if builds and boots and runs:
+            return ActionSeconds(fmean(builds), fmean(boots), fmean(runs), True, "measured here before")
+    return None

@@ -1,0 +1,80 @@
+"""Stored bisections as material of a report: which one an id means, its status, and its commits."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bisector.app import bisections, load_report
+from bisector.app.wiring import Wiring
+from bisector.errors import InfrastructureError, RequestError
+from bisector.schemas.settings import Settings
+from tests.support.fake_bisection import store_bisections
+
+
+@pytest.fixture
+def wiring(own_folders: Path, monkeypatch: pytest.MonkeyPatch) -> Wiring:
+    store_bisections(own_folders, monkeypatch)
+    return Wiring(Settings(state_dir=own_folders / "state"))
+
+
+def test_a_bisection_is_found_by_a_unique_beginning_and_the_latest_without_a_name(wiring: Wiring) -> None:
+    assert load_report.find_bisection(wiring, None).id == "fake-new"
+    assert load_report.find_bisection(wiring, "fake-o").id == "fake-old"
+    with pytest.raises(RequestError, match="several") as caught:
+        load_report.find_bisection(wiring, "fake")
+    assert caught.value.details == "fake-new\nfake-old"
+
+
+def test_an_id_that_is_the_beginning_of_another_is_itself(wiring: Wiring, own_folders: Path) -> None:
+    store = wiring.store
+    stored = load_report.find_bisection(wiring, "fake-old")
+    store.create(type(stored)("fake", 3.0, stored.request, "cancelled", stored.graph))
+    assert load_report.find_bisection(wiring, "fake").id == "fake"
+
+
+def test_a_bisection_whose_process_is_gone_is_interrupted(
+    wiring: Wiring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = load_report.find_bisection(wiring, "fake-new")
+    assert stored.status == "running"
+    assert load_report.current_status(wiring, stored) == "interrupted"
+    monkeypatch.setattr(bisections, "runner", lambda state_dir: "fake-new")
+    assert load_report.current_status(wiring, stored) == "running"
+    assert load_report.current_status(wiring, load_report.find_bisection(wiring, "fake-old")) == "cancelled"
+
+
+def test_the_material_has_records_names_and_the_host(wiring: Wiring) -> None:
+    folder = wiring.bisection_folder("fake-new")
+    folder.mkdir(parents=True)
+    (folder / "host.json").write_text(json.dumps({"host": "Debian"}))
+    material = load_report.load_material(wiring, "fake-new")
+    assert [trial.samples for trial in material.trials] == [(100.0, 101.0)]
+    assert set(material.commits) == {material.graph.good, material.graph.bad}
+    assert material.host["host"] == "Debian"
+    assert material.so_far is None
+    assert load_report.load_material(wiring, "fake-new", so_far=True).so_far is not None
+    assert load_report.load_material(wiring, "fake-old", so_far=True).so_far is None, "nothing was measured"
+
+
+def test_without_the_repository_only_names_are_missing(
+    wiring: Wiring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(*args: object) -> None:
+        raise InfrastructureError("the repository is gone")
+
+    monkeypatch.setattr(Wiring, "source", gone)
+    material = load_report.load_material(wiring, "fake-new")
+    assert material.commits == {}
+    assert [trial.samples for trial in material.trials] == [(100.0, 101.0)]
+    sha = material.graph.shas[3]
+    assert load_report.commit_index(wiring, material, sha) == 3, "an id needs no repository"
+
+
+def test_a_commit_is_found_by_name_or_id(wiring: Wiring) -> None:
+    material = load_report.load_material(wiring, "fake-new")
+    assert load_report.commit_index(wiring, material, "bad") == material.graph.bad
+    with pytest.raises(RequestError, match="unknown commit 'nope'"):
+        load_report.commit_index(wiring, material, "nope")

@@ -1,0 +1,47 @@
+"""Requests: the command line that asks for the same, and names of options. Identities: see test_settings."""
+
+from __future__ import annotations
+
+from bisector.schemas.request import Request, command_line, option_name
+
+
+def test_the_request_comes_back_as_a_command() -> None:
+    request = {
+        "repo": "/linux",
+        "good": "v1",
+        "bad": "v2",
+        "workload": "w",
+        "param": {"threads": ["1", "2"]},
+        "recipe": "r",
+        "apply": ["/a.patch"],
+        "with_fix": ["abc"],
+        "testbeds": ["one"],
+        "threshold": "2%",
+        "max_hours": "",
+        "build_ahead": 2,
+        "first_parent": True,
+        "scan": False,
+        "skip": ["v1.5"],
+        "monitors": ["perf-stat"],
+        "paths": ["kernel/sched"],
+    }
+    assert " ".join(command_line(request)) == (
+        "perfbisect start --good v1 --bad v2 --workload w --repo /linux --param threads=1 --param threads=2 "
+        "--threshold 2% --recipe r --testbed one --skip v1.5 --first-parent --apply /a.patch --with-fix abc "
+        "--build-ahead 2 --monitor perf-stat -- kernel/sched"
+    )
+
+
+def test_a_request_that_says_little_is_a_short_command() -> None:
+    request = Request(good="v1", bad="v2", workload="w", repo="/r")
+    assert " ".join(command_line(request.model_dump(mode="json"))) == (
+        "perfbisect start --good v1 --bad v2 --workload w --repo /r --alpha 0.05 --recipe x86_64-guest"
+    )
+
+
+def test_options_are_named_after_fields_unless_said_otherwise() -> None:
+    assert [option_name(name) for name in ("max_hours", "testbeds", "monitors")] == [
+        "--max-hours",
+        "--testbed",
+        "--monitor",
+    ]
