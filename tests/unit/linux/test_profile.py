@@ -71,6 +71,7 @@ def test_a_symbol_that_one_list_does_not_reach_changed_by_at_least_that_much() -
     lines = {x.symbol.name: x for x in compare_profiles(a, b).symbols}
     assert lines["z"].bound
     assert lines["z"].change == pytest.approx(0.003)
+    assert lines["y"].bound
     assert lines["y"].change == pytest.approx(0.0)  # below the other list's end anyway
 
 

@@ -152,3 +152,24 @@ def test_medians_of_boots_are_the_groups_and_empty_boots_are_none() -> None:
     assert result.group_counts == (2, 2)
     assert result.plain.estimate == pytest.approx(2.5 * (2.0 - 1), abs=10)
     assert compare("m", series([[1.0, 2.0]]), series([[4.0], [5.0]])).group_counts == (2, 2)
+
+
+def test_a_small_but_certain_change_is_not_worse_than_the_threshold() -> None:
+    a, b = series([[100.0, 100.1, 99.9, 100.05]]), series([[101.0, 101.1, 100.9, 101.05]])
+    small = compare("m", a, b, threshold=0.05)
+    assert small.significant
+    assert small.verdict == "same"
+    assert compare("m", a, b).verdict == "worse"
+
+
+def test_same_needs_both_ends_of_the_interval_below_the_threshold() -> None:
+    a, b = series([[100.0, 101.0, 99.0, 100.0]]), series([[100.0, 112.0, 99.5, 101.0]])
+    found = compare("m", a, b, threshold=0.05)
+    assert abs(found.effect.low) < 0.05 < found.effect.high
+    assert found.verdict == "unclear"
+
+
+def test_the_mean_of_negative_numbers_has_its_interval_the_right_way_round() -> None:
+    found = compare("m", series([[-10.0, -11.0, -9.0]]), series([[-20.0, -21.0, -19.0]])).mean
+    assert found.estimate == pytest.approx(-1.0)
+    assert -1.5 < found.low < -1.0 < found.high < -0.7

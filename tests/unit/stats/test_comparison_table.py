@@ -96,3 +96,11 @@ def test_a_metric_without_a_number_says_why() -> None:
     row = next(r for r in table.testbeds[0].rows if r.metric == "cycles")
     assert (row.cells[0], row.why) == (None, ("not supported", ""))
     assert "cycles: a has no number: not supported" in table.warnings
+
+
+def test_a_warning_of_all_testbeds_or_of_some_metrics_only() -> None:
+    few, many = (1.0,), normal(8, 1)
+    columns = [[sample_set(name, bed, real=few, user=many) for bed in "xy"] for name in ("a", "b")]
+    assert "real: a: 1 run: need 4 for a test at 5%" in build(columns).warnings
+    three = [[sample_set(name, real=few, user=few, sys=many)] for name in ("a", "b")]
+    assert "real, user: a: 1 run: need 4 for a test at 5%" in build(three).warnings

@@ -83,3 +83,8 @@ def test_correlation_of_neighbouring_runs() -> None:
     pairs = [np.repeat(random.standard_normal(20), 2) for _ in range(50)]
     assert correlation(pairs) == pytest.approx(0.5, abs=0.08)
     assert correlation([np.array([1.0, 2.0])]) == correlation([np.ones(5)]) == 0.0
+
+
+@pytest.mark.filterwarnings("error")
+def test_runs_that_do_not_scatter_need_no_repetition() -> None:
+    assert runs_per_boot(25.0, 1.0, [(0.0, 1.0)], 0.0, 64) == 1
