@@ -6,7 +6,7 @@ cost; the search benchmark and the calibration tests run on it.
 
 from bisector.model.records import Budget
 from bisector.model.records import TestbedClock as Clock
-from bisector.simulation.batch import run_trials, simulate
+from bisector.simulation.batch import simulate, simulate_all
 from bisector.simulation.estimate import Estimate, estimate
 from bisector.simulation.noise_model import LabModel
 from bisector.simulation.scenario import (
@@ -37,6 +37,6 @@ __all__ = [
     "parse_culprits",
     "parse_probability",
     "read_samples",
-    "run_trials",
     "simulate",
+    "simulate_all",
 ]

@@ -15,7 +15,7 @@ from bisector.errors import InfrastructureError, RequestError
 from bisector.search.planner import Planner
 from bisector.simulation.judge import Judged, judge
 from bisector.simulation.scenario import Scenario
-from bisector.simulation.simulated_bisection import run_trial
+from bisector.simulation.simulated_bisection import simulate_bisection
 from bisector.simulation.summary import Summary, summarise
 
 OnProgress = Callable[[int, int], None]
@@ -29,10 +29,10 @@ def simulate(
 ) -> Summary:
     """Simulate `trials` bisections with the real planner and sum up. Raises RequestError for fewer than
     one."""
-    return summarise(run_trials(scenario, trials, seed, jobs=jobs, progress=progress))
+    return summarise(simulate_all(scenario, trials, seed, jobs=jobs, progress=progress))
 
 
-def run_trials(
+def simulate_all(
     scenario: Scenario, trials: int, seed: int, *, jobs: int = 1, progress: OnProgress | None = None
 ) -> list[Judged]:
     """Return the judgement of every simulated bisection, in the order of their seeds."""
@@ -59,7 +59,7 @@ def derive_seeds(trials: int, seed: int) -> list[int]:
 
 def simulate_one(scenario: Scenario, seed: int) -> Judged:
     """Simulate and judge one bisection with a fresh planner."""
-    return judge(scenario, run_trial(scenario, seed, Planner()))
+    return judge(scenario, simulate_bisection(scenario, seed, Planner()))
 
 
 _scenario: Scenario | None = None

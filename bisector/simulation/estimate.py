@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from bisector.model.records import Goal
-from bisector.simulation.batch import run_trials
+from bisector.simulation.batch import simulate_all
 from bisector.simulation.noise_model import LabModel
 from bisector.simulation.scenario import Culprit, Scenario
 from bisector.simulation.summary import Distribution, PurposeUse, Summary, summarise
@@ -91,7 +91,7 @@ def estimate(
         ),
         budget=goal.budget,
     )
-    summary = summarise(run_trials(scenario, trials, seed))
+    summary = summarise(simulate_all(scenario, trials, seed))
     more = max(0.0, math.log2(candidates / _MAX_SIMULATED_COMMITS))
     halving = _per_halving(summary, math.log2(max(2, scenario.commits)))
     return Estimate(

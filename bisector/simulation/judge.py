@@ -11,7 +11,7 @@ from bisector.model.dag import Mask
 from bisector.model.records import CommitGraph, Conclusion, Ending, Purpose
 from bisector.simulation.noise_model import SyntheticLab, ancestors
 from bisector.simulation.scenario import Scenario
-from bisector.simulation.simulated_bisection import Spent, Trial
+from bisector.simulation.simulated_bisection import SimulatedBisection, Spent
 
 Verdict = Literal[
     "correct", "set", "incomplete", "wrong", "inconclusive", "not_reproduced", "spread", "fixed"
@@ -44,9 +44,9 @@ class Judged:
     warnings: tuple[str, ...]
 
 
-def judge(scenario: Scenario, trial: Trial) -> Judged:
+def judge(scenario: Scenario, bisection: SimulatedBisection) -> Judged:
     """Compare the conclusion of a simulated bisection with its truth."""
-    lab, conclusion = trial.lab, trial.conclusion
+    lab, conclusion = bisection.lab, bisection.conclusion
     verdict, right, wrong, size = _verdict(scenario, lab, conclusion)
     total_right = None
     if conclusion.total is not None:
@@ -61,11 +61,11 @@ def judge(scenario: Scenario, trial: Trial) -> Judged:
         set_size=size,
         confidence=conclusion.confidence,
         total_right=total_right,
-        spent=trial.total(),
-        parts=trial.spent,
-        wall=trial.wall,
-        decisions=trial.decisions,
-        cpu=trial.cpu,
+        spent=bisection.total(),
+        parts=bisection.spent,
+        wall=bisection.wall,
+        decisions=bisection.decisions,
+        cpu=bisection.cpu,
         warnings=conclusion.warnings,
     )
 

@@ -20,7 +20,7 @@ from bisector.search.loop import OpenTrials, run_search
 from bisector.simulation.noise_model import SyntheticBoot, SyntheticLab
 from bisector.simulation.scenario import Scenario
 
-_MOST_DECISIONS = 50_000
+_MAX_DECISIONS = 50_000
 """A planner that needs more than this is not going to end: a defect, reported as one."""
 
 
@@ -35,7 +35,7 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class SimulatedBisection:
     """The outcome of one simulated bisection. wall: virtual time to the end; cpu: planner seconds in all."""
 
     lab: SyntheticLab
@@ -68,8 +68,8 @@ class _Testbed:
 
 
 @dataclass(slots=True)
-class _World:
-    """The moving parts of one trial."""
+class _Resources:
+    """What all testbeds share: the synthetic lab, the builder, and what was spent."""
 
     lab: SyntheticLab
     spent: dict[Purpose, Spent] = field(default_factory=dict)
@@ -82,18 +82,18 @@ _Step = tuple[float, tuple[Record, ...]]
 """When a step ends and what is recorded then."""
 
 
-def run_trial(scenario: Scenario, seed: int, planner: Planner) -> Trial:
+def simulate_bisection(scenario: Scenario, seed: int, planner: Planner) -> SimulatedBisection:
     """Search one drawn history to its conclusion."""
     graph, lab = scenario.draw(seed)
-    search = _Search(_World(lab), planner, fold(graph, scenario.goal, ()))
+    search = _Search(_Resources(lab), planner, fold(graph, scenario.goal, ()))
     names = [f"testbed-{i}" for i in range(scenario.testbeds)]
     search.testbeds.update((name, _Testbed(name)) for name in names)
     conclusion = run_search(names, search.decide, search.start, search.wait, finish_trials=False)
-    return Trial(
+    return SimulatedBisection(
         lab,
         conclusion,
         search.state,
-        search.world.spent,
+        search.resources.spent,
         search.now,
         search.decisions,
         search.planner_seconds,
@@ -107,7 +107,7 @@ class _Search:
     events: when a step ends, its order, its testbed, what is recorded then, and the steps that follow.
     """
 
-    world: _World
+    resources: _Resources
     planner: Planner
     state: State
     testbeds: dict[str, _Testbed] = field(default_factory=dict)
@@ -124,7 +124,7 @@ class _Search:
         decision = self.trials.ask(self.planner, self.state, testbed)
         self.planner_seconds += time.thread_time() - started
         self.decisions += 1
-        if self.decisions > _MOST_DECISIONS and isinstance(decision, Measure):
+        if self.decisions > _MAX_DECISIONS and isinstance(decision, Measure):
             raise InfrastructureError(
                 f"the planner has not ended after {self.decisions} decisions", details=decision.reason
             )
@@ -132,7 +132,7 @@ class _Search:
 
     def start(self, testbed: str, measure: Measure) -> None:
         """Begin a trial now."""
-        self._push(testbed, _carry_out(self.world, self.testbeds[testbed], measure, self.now))
+        self._push(testbed, _carry_out(self.resources, self.testbeds[testbed], measure, self.now))
 
     def wait(self) -> str:
         """Let steps end, the earliest first, until one was the last of its trial; return the testbed."""
@@ -151,20 +151,20 @@ class _Search:
         return step is not None
 
 
-def _carry_out(world: _World, testbed: _Testbed, measure: Measure, now: float) -> Iterator[_Step]:
+def _carry_out(resources: _Resources, testbed: _Testbed, measure: Measure, now: float) -> Iterator[_Step]:
     """Yield the steps of a measurement: leave, build, boot, runs; stops early where the kernel fails."""
-    lab, model = world.lab, world.lab.model
-    spent = world.spent.setdefault(measure.purpose, Spent())
+    lab, model = resources.lab, resources.lab.model
+    spent = resources.spent.setdefault(measure.purpose, Spent())
     commit, layout = measure.commit, measure.layout
     stays = testbed.boot is not None and measure.boot == testbed.key
     if not stays:
         if testbed.boot is not None:
             yield now, (Left(testbed.key),)
             testbed.boot = None
-        if (commit, layout) not in world.built:
-            start = max(now, world.builder_free)
-            now = world.builder_free = start + model.build_seconds
-            world.built[commit, layout] = now
+        if (commit, layout) not in resources.built:
+            start = max(now, resources.builder_free)
+            now = resources.builder_free = start + model.build_seconds
+            resources.built[commit, layout] = now
             spent.builds += 1
             spent.cost += model.build_seconds
             if lab.untestable.get(commit) == "build":
@@ -173,11 +173,11 @@ def _carry_out(world: _World, testbed: _Testbed, measure: Measure, now: float) -
                 return
             yield now, (Built(commit, True, model.build_seconds, lab.binary(commit, layout), layout),)
         else:
-            now = max(now, world.built[commit, layout])  # another testbed may be waiting for the same build
+            now = max(now, resources.built[commit, layout])  # another testbed may wait for it
         now += model.boot_seconds
         spent.boots += 1
         spent.cost += model.boot_seconds
-        key = f"boot-{next(world.keys)}"
+        key = f"boot-{next(resources.keys)}"
         ok = commit not in lab.untestable
         booted = Booted(
             key,

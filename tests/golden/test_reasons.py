@@ -9,7 +9,7 @@ from bisector.model.state import State
 from bisector.search.planner import Planner
 from bisector.simulation.noise_model import LabModel
 from bisector.simulation.scenario import Culprit, Scenario
-from bisector.simulation.simulated_bisection import run_trial
+from bisector.simulation.simulated_bisection import simulate_bisection
 from tests.support.expected import check
 
 
@@ -44,5 +44,5 @@ CASES = {
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_reasons_and_conclusion_of_a_search(name: str) -> None:
     planner = RecordingPlanner()
-    run_trial(CASES[name], 3, planner)
+    simulate_bisection(CASES[name], 3, planner)
     check(f"reasons-{name}.txt", "\n".join(planner.texts) + "\n")

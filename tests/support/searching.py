@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,9 +24,10 @@ from bisector.model.records import (
     Record,
     Threshold,
 )
-from bisector.model.state import State, fold
+from bisector.model.state import State, extend, fold
 from bisector.search.cache import PlannerCache
 from bisector.search.context import SearchContext
+from bisector.search.loop import OpenTrials, run_search
 from bisector.search.planner import Planner
 from bisector.simulation import Culprit, LabModel, Scenario
 
@@ -53,37 +54,50 @@ def drive(
 ) -> tuple[Conclusion, list[Record], list[Measure]]:
     """Carry out what the planner asks; return the conclusion, the records and the trials that led to it."""
     planner = planner or Planner()
-    records: list[Record] = []
-    decisions: list[Measure] = []
-    for k in range(limit):
-        state = fold(graph, wanted, records)
-        decision = planner.next(state)
-        if isinstance(decision, Conclusion):
-            return decision, records, decisions
-        decisions.append(decision)
-        boot = decision.boot
-        if boot is None:
-            live = [v.boot for v in state.visits if v.live]
-            records += [Left(b) for b in live]
-            if decision.commit in unbuildable:
-                records.append(Built(decision.commit, False, 20.0, failure="error: simulated"))
-                continue
-            if (decision.commit, decision.layout) not in state.binaries:
-                name = f"k{decision.commit}.{decision.layout}"
-                records.append(Built(decision.commit, True, 20.0, name, decision.layout))
-            boot = f"b{k}"
-            ok = value(decision.commit, 0) is not None
-            records.append(
-                Booted(boot, decision.commit, "t", ok, 5.0, float(k), decision.layout, decision.purpose)
-            )
-            if not ok:
-                continue
-        begun = sum(isinstance(r, Ran) and r.boot == boot for r in records)
-        for i in range(decision.runs):
-            y = value(decision.commit, begun + i)
-            assert y is not None
-            records.append(Ran(boot, begun + i, {"real": y}, 1.0, k + i / 100))
-    raise AssertionError("no end")
+    state = fold(graph, wanted, ())
+    trials, decisions = OpenTrials(), list[Measure]()
+
+    def decide(testbed: str) -> Decision:
+        decision = trials.ask(planner, state, testbed)
+        if isinstance(decision, Measure):
+            decisions.append(decision)
+            assert len(decisions) <= limit, "no end"
+        return decision
+
+    def start(testbed: str, trial: Measure) -> None:
+        nonlocal state
+        state = extend(state, _carry_out(state, trial, len(decisions) - 1, value, unbuildable))
+
+    def wait() -> str:
+        trials.close("t")
+        return "t"
+
+    conclusion = run_search(["t"], decide, start, wait, finish_trials=True)
+    return conclusion, list(state.records), decisions
+
+
+def _carry_out(
+    state: State, trial: Measure, number: int, value: Value, unbuildable: Container[int]
+) -> Iterator[Record]:
+    """Yield the records of one trial."""
+    boot = trial.boot
+    if boot is None:
+        yield from (Left(v.boot) for v in state.visits if v.live)
+        if trial.commit in unbuildable:
+            yield Built(trial.commit, False, 20.0, failure="error: simulated")
+            return
+        if (trial.commit, trial.layout) not in state.binaries:
+            yield Built(trial.commit, True, 20.0, f"k{trial.commit}.{trial.layout}", trial.layout)
+        boot = f"b{number}"
+        ok = value(trial.commit, 0) is not None
+        yield Booted(boot, trial.commit, "t", ok, 5.0, float(number), trial.layout, trial.purpose)
+        if not ok:
+            return
+    begun = sum(len(v.runs) for v in state.boots if v.boot == boot)
+    for i in range(begun, begun + trial.runs):
+        y = value(trial.commit, i)
+        assert y is not None
+        yield Ran(boot, i, {"real": y}, 1.0, number + (i - begun) / 100)
 
 
 def step(at: int, effect: float = 0.1) -> Callable[[int, int], float]:

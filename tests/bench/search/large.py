@@ -25,7 +25,7 @@ from bisector.search.planner import Planner
 from bisector.simulation.judge import judge
 from bisector.simulation.noise_model import LabModel
 from bisector.simulation.scenario import Culprit, Scenario
-from bisector.simulation.simulated_bisection import run_trial
+from bisector.simulation.simulated_bisection import simulate_bisection
 from tests.bench.search import realdag
 
 _taken: dict[str, list[float]] = {}
@@ -78,7 +78,7 @@ def main() -> int:
     scenario = Scenario(
         graph=graph, culprits=(Culprit(2.0),), threshold=1.0, lab=LabModel(run_noise=1.0, fork_offset=1.0)
     )
-    trial = run_trial(scenario, 5, TimedPlanner())
+    trial = simulate_bisection(scenario, 5, TimedPlanner())
     spent = trial.total()
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"{len(candidates)} candidates in {history.segments} segments; peak memory {memory:.0f} MiB")

@@ -38,7 +38,7 @@ from bisector.simulation.batch import simulate_one
 from bisector.simulation.judge import Judged, judge
 from bisector.simulation.noise_model import LabModel
 from bisector.simulation.scenario import Culprit, Scenario
-from bisector.simulation.simulated_bisection import run_trial
+from bisector.simulation.simulated_bisection import simulate_bisection
 from tests.support.searching import context_of, drive, goal, linear, step
 
 
@@ -257,7 +257,7 @@ def simulate(seeds: Iterable[int], **more: Any) -> list[Judged]:
         lab=LabModel(run_noise=more.pop("noise", 1.0), **lab),
         **more,
     )
-    return [judge(scenario, run_trial(scenario, seed, Planner())) for seed in seeds]
+    return [judge(scenario, simulate_bisection(scenario, seed, Planner())) for seed in seeds]
 
 
 @pytest.mark.timeout(900)  # much to compute, on machines that may be busy
@@ -280,7 +280,7 @@ def test_ends_that_do_not_differ_are_never_called_a_loss_that_is_spread(seed: in
     pair = (Culprit(2.0, 300), Culprit(-2.0, 700))
     lab = LabModel(run_noise=2.0, build_seconds=20, boot_seconds=5, run_seconds=1)
     scenario = Scenario(commits=1024, culprits=pair, threshold=1.0, scan=True, lab=lab)
-    assert run_trial(scenario, seed, Planner()).conclusion.ending is Ending.CULPRITS
+    assert simulate_bisection(scenario, seed, Planner()).conclusion.ending is Ending.CULPRITS
 
 
 @pytest.mark.parametrize(("at", "offset"), [(6, 0.05), (2, -0.045)])
@@ -426,7 +426,7 @@ def test_what_hides_in_the_noise_is_not_searched_for_at_any_price(seed: int) -> 
     """With a threshold of a tenth of the effect another culprit cannot be excluded, nor found."""
     culprit = (Culprit(effect=2.0, place=100),)
     scenario = Scenario(commits=256, culprits=culprit, threshold=0.2, lab=LabModel(run_noise=2.0))
-    trial = run_trial(scenario, seed, Planner())
+    trial = simulate_bisection(scenario, seed, Planner())
     assert trial.conclusion.ending is Ending.CULPRIT
     parts = {k: v.cost for k, v in trial.spent.items()}
     assert parts.get("attribute", 0.0) <= 0.5 * parts["search"]

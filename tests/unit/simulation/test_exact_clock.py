@@ -28,7 +28,7 @@ from bisector.search.context import SearchContext
 from bisector.search.planner import Planner
 from bisector.simulation.noise_model import LabModel
 from bisector.simulation.scenario import Culprit, Scenario
-from bisector.simulation.simulated_bisection import run_trial
+from bisector.simulation.simulated_bisection import simulate_bisection
 from tests.support.searching import drive, goal, linear
 
 SCHEDULER = (0.058, 0.343, -0.153, -0.068, 0.176, -0.115, 0.047)
@@ -120,7 +120,7 @@ def test_a_culprit_is_proven_in_few_boots(place: int) -> None:
         run_noise=0.0, clock="instructions", build_seconds=60.0, boot_seconds=10.0, run_seconds=3.0
     )
     scenario = Scenario(commits=8, culprits=(Culprit(19.0, place),), threshold=5.0, lab=lab)
-    trial = run_trial(scenario, 1, Planner())
+    trial = simulate_bisection(scenario, 1, Planner())
     assert trial.conclusion.ending is Ending.CULPRIT
     assert [f.commits for f in trial.conclusion.findings] == [(place,)]
     # Each end once, three halvings, two fresh boots for the culprit and its parent; some slack.

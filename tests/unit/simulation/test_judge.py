@@ -7,7 +7,7 @@ import pytest
 from bisector.model.records import Conclusion, Ending
 from bisector.simulation import Culprit, LabModel
 from bisector.simulation.judge import Judged, judge
-from bisector.simulation.simulated_bisection import run_trial
+from bisector.simulation.simulated_bisection import simulate_bisection
 from tests.support.searching import CENTRE, Scripted, answer
 
 
@@ -24,7 +24,7 @@ from tests.support.searching import CENTRE, Scripted, answer
     ],
 )
 def test_judgement(conclusion: Conclusion, verdict: str, right: bool, false: bool) -> None:
-    judged = judge(CENTRE, run_trial(CENTRE, 1, Scripted([], conclusion)))
+    judged = judge(CENTRE, simulate_bisection(CENTRE, 1, Scripted([], conclusion)))
     assert (judged.verdict, judged.right, judged.claim_wrong) == (verdict, right, false)
 
 
@@ -37,7 +37,7 @@ def test_a_set_is_right_only_where_its_members_cannot_be_told_apart() -> None:
 
     def judged(members: tuple[int, ...]) -> Judged:
         conclusion = answer(members, ending=Ending.CULPRIT_SET)
-        return judge(scenario, run_trial(scenario, 2, Scripted([], conclusion)))
+        return judge(scenario, simulate_bisection(scenario, 2, Scripted([], conclusion)))
 
     assert judged(exact).verdict == "set"
     assert judged(exact).set_size == len(exact)
@@ -49,7 +49,7 @@ def test_all_culprits_have_to_be_found_and_small_ones_may_be() -> None:
         CENTRE, culprits=(Culprit(2.0, 10), Culprit(2.0, 50), Culprit(0.1, 30)), threshold=1.0
     )
     verdicts = {
-        commits: judge(scenario, run_trial(scenario, 1, Scripted([], answer(*commits)))).verdict
+        commits: judge(scenario, simulate_bisection(scenario, 1, Scripted([], answer(*commits)))).verdict
         for commits in ((10, 50), (10, 30, 50), (10,), (10, 11, 50))
     }
     assert list(verdicts.values()) == ["correct", "correct", "incomplete", "wrong"]
@@ -58,5 +58,5 @@ def test_all_culprits_have_to_be_found_and_small_ones_may_be() -> None:
 def test_without_a_culprit_not_reproduced_is_right_and_improvements_are_no_regressions() -> None:
     for effect in (0.0, -2.0):
         scenario = dataclasses.replace(CENTRE, culprits=(Culprit(effect),), threshold=1.0)
-        trial = run_trial(scenario, 1, Scripted([], answer(ending=Ending.NOT_REPRODUCED)))
+        trial = simulate_bisection(scenario, 1, Scripted([], answer(ending=Ending.NOT_REPRODUCED)))
         assert judge(scenario, trial).right

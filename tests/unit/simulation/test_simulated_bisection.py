@@ -5,13 +5,13 @@ import dataclasses
 from bisector.model.records import Ran
 from bisector.model.state import fold
 from bisector.simulation import LabModel
-from bisector.simulation.simulated_bisection import run_trial
+from bisector.simulation.simulated_bisection import simulate_bisection
 from tests.support.searching import CENTRE, Scripted, stay, visit
 
 
 def test_builds_are_kept_boots_live_on_and_everything_is_counted_by_purpose() -> None:
     script = Scripted([visit(0, 3, "verify"), visit(10, 2), stay(4), visit(0, 1), visit(10, 1)])
-    trial = run_trial(CENTRE, 1, script)
+    trial = simulate_bisection(CENTRE, 1, script)
     total = trial.total()
     assert (total.builds, total.boots, total.runs) == (2, 4, 11)
     assert total.cost == trial.wall == 2 * 20 + 4 * 5 + 11
@@ -24,7 +24,7 @@ def test_builds_are_kept_boots_live_on_and_everything_is_counted_by_purpose() ->
 def test_testbeds_work_at_once_and_wait_for_the_builder() -> None:
     scenario = dataclasses.replace(CENTRE, testbeds=2)
     script = Scripted([visit(0, 10), visit(10, 10), visit(20, 1)])
-    trial = run_trial(scenario, 1, script)
+    trial = simulate_bisection(scenario, 1, script)
     # builds end at 20 and 40, the boots' runs at 35 and 55; the third build, asked for at 35, runs to 60
     ends = [r.at for r in trial.state.records if isinstance(r, Ran)]
     assert ends == sorted(ends)
@@ -39,7 +39,7 @@ def test_untestable_commits_cost_what_they_cost_and_say_so() -> None:
     lab = scenario.draw(1)[1]
     unbuilt = next(c for c, why in lab.untestable.items() if why == "build")
     unbooted = next(c for c, why in lab.untestable.items() if why == "boot")
-    trial = run_trial(scenario, 1, Scripted([visit(unbuilt, 5), visit(unbooted, 5)]))
+    trial = simulate_bisection(scenario, 1, Scripted([visit(unbuilt, 5), visit(unbooted, 5)]))
     assert trial.total().cost == 20 + 25
     assert trial.total().runs == 0
     assert "does not build" in trial.state.untestable[unbuilt]
