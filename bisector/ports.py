@@ -11,20 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from bisector.model.facts import MonitorResult
-from bisector.model.records import CommitGraph, Conclusion, Decision, Record, TestbedClock, Userspace
-from bisector.model.state import State
+from bisector.model.commit_graph import CommitGraph
+from bisector.model.decisions import Conclusion, Decision
+from bisector.model.facts import MonitorResult, Userspace
+from bisector.model.goal import TestbedClock
+from bisector.model.records import Record
 
 Progress = Callable[[str], None]
 """Told, in one short sentence each time, what a long action is doing now."""
-
-
-class Planner(Protocol):
-    """Decides; never acts. The same state always gives the same decision."""
-
-    def next(self, state: State) -> Decision:
-        """Return the next action with its reason, or the conclusion."""
-        ...
 
 
 class Clock(Protocol):

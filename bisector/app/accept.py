@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import bisector
 from bisector.app.wiring import Wiring
 from bisector.errors import InfrastructureError, RequestError, SourceFailed
-from bisector.model.records import CommitGraph, Goal, TestbedClock
+from bisector.model.commit_graph import CommitGraph
+from bisector.model.goal import Goal, TestbedClock
 from bisector.schemas import serialization
 from bisector.schemas.request import Accepted, KnownFix, Request
 from bisector.schemas.workload.compatibility import check_testbed

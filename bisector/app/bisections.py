@@ -14,19 +14,9 @@ from bisector.engine.events import Event, EventKind, OnEvent
 from bisector.engine.executor import Busy, execute, runner
 from bisector.engine.services import Services
 from bisector.errors import InfrastructureError, RequestError
-from bisector.model.records import (
-    EXIT_CODES,
-    Booted,
-    Built,
-    CommitGraph,
-    Conclusion,
-    Discarded,
-    Marked,
-    Measure,
-    Ran,
-    Record,
-    RunFailed,
-)
+from bisector.model.commit_graph import CommitGraph
+from bisector.model.decisions import EXIT_CODES, Conclusion, Measure
+from bisector.model.records import Booted, Built, Discarded, Marked, Ran, Record, RunFailed
 from bisector.ports import Store, Stored
 from bisector.schemas.request import Accepted
 

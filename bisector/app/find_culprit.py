@@ -20,7 +20,7 @@ from bisector.app.plan import ExpectedWork, expected_work
 from bisector.app.pruning import Pruning
 from bisector.app.wiring import Wiring
 from bisector.errors import PerfbisectError, RequestError
-from bisector.model.records import Conclusion
+from bisector.model.decisions import Conclusion
 from bisector.schemas.request import Accepted, Request
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from bisector.app import bisections
 from bisector.app.wiring import Wiring
 from bisector.errors import PerfbisectError, RequestError
-from bisector.model.records import Booted, Built, Conclusion, Marked, Measure, Record
+from bisector.model.decisions import Conclusion, Measure
+from bisector.model.records import Booted, Built, Marked, Record
 from bisector.report.report_model import Commit, Material, named
 
 if TYPE_CHECKING:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from bisector.app.pruning import Pruning
 from bisector.app.wiring import Wiring
-from bisector.model.records import Booted, Built, CommitGraph, Decision, Irrelevant, Ran
+from bisector.model.commit_graph import CommitGraph
+from bisector.model.decisions import Decision
+from bisector.model.records import Booted, Built, Irrelevant, Ran
 from bisector.model.state import fold
 
 if TYPE_CHECKING:

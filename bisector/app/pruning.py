@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bisector.model.records import CommitGraph, Irrelevant
+from bisector.model.commit_graph import CommitGraph
+from bisector.model.records import Irrelevant
 from bisector.schemas.request import Accepted
 from bisector.schemas.settings import Settings
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bisector.model.records import CommitGraph
+from bisector.model.commit_graph import CommitGraph
 
 
 def real_graph(repo: Path, good: str, bad: str) -> CommitGraph:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from bisector.model.decisions import Measure
 from bisector.model.format import count
-from bisector.model.records import Measure
 from bisector.model.state import Costs
 from bisector.ports import Progress
 

@@ -6,7 +6,10 @@ import threading
 from pathlib import Path
 
 from bisector.errors import InfrastructureError, RequestError
-from bisector.model.records import CommitGraph, Decision, Goal, Left, Measure, Record
+from bisector.model.commit_graph import CommitGraph
+from bisector.model.decisions import Decision, Measure
+from bisector.model.goal import Goal
+from bisector.model.records import Left, Record
 from bisector.model.state import State, apply, extend, fold
 from bisector.ports import Store
 

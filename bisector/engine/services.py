@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bisector.engine.build_queue import MakeBuilder
-from bisector.model.records import CommitGraph, Irrelevant
-from bisector.ports import Clock, Fix, Job, Planner, Source, Store, Testbed
+from bisector.model.commit_graph import CommitGraph
+from bisector.model.records import Irrelevant
+from bisector.ports import Clock, Fix, Job, Source, Store, Testbed
+from bisector.search.loop import Planner
 
 MakeJob = Callable[[Path], Job]
 """Builds the workload below a folder, once; raises RequestError when its own build fails."""

@@ -13,8 +13,10 @@ from bisector.engine.events import EventSender
 from bisector.engine.journal import Journal
 from bisector.engine.services import Services
 from bisector.errors import BuildFailed, Interrupted
+from bisector.model.commit_graph import CommitGraph
+from bisector.model.decisions import Measure
 from bisector.model.facts import KernelFacts
-from bisector.model.records import Built, CommitGraph, Irrelevant, Measure
+from bisector.model.records import Built, Irrelevant
 from bisector.ports import BuildOrder, Kernel
 from bisector.schemas.request import Accepted
 from bisector.search.loop import OpenTrials

@@ -17,8 +17,9 @@ from bisector.engine.services import Services
 from bisector.engine.trial_kernels import TrialKernels, check_stop
 from bisector.errors import InfrastructureError, KernelError, WorkloadFailed
 from bisector.linux.settings_report import unset
+from bisector.model.decisions import Conclusion, Decision, Measure
 from bisector.model.facts import MonitorResult
-from bisector.model.records import Booted, Conclusion, Decision, Left, Measure, Ran, RunFailed
+from bisector.model.records import Booted, Left, Ran, RunFailed
 from bisector.ports import Job, Kernel, Session, Stored
 from bisector.schemas.request import Accepted
 from bisector.search.loop import OpenTrials

@@ -18,7 +18,7 @@ from dbos import DBOS, Serializer, SetWorkflowID
 
 from bisector.engine.trial_runner import TrialRunner
 from bisector.errors import PerfbisectError
-from bisector.model.records import Decision, Measure
+from bisector.model.decisions import Decision, Measure
 from bisector.schemas import serialization
 from bisector.search.loop import run_search
 

@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bisector.model.records import CommitGraph, Irrelevant
+from bisector.model.commit_graph import CommitGraph
+from bisector.model.records import Irrelevant
 
 _NOT_COMPILED = ("Documentation/", "LICENSES/", "samples/")
 _BUILD_TOOLS = ("arch", "build", "include", "lib", "objtool", "scripts")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import breadth_first_order
 
-from bisector.model.records import CommitGraph
+from bisector.model.commit_graph import CommitGraph
 
 Mask = NDArray[np.bool_]
 Floats = NDArray[np.float64]

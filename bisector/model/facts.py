@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
+
+Userspace = Literal["debian", "initramfs"]
+"""A distribution's root with SSH, for kernels that its C library runs on (3.2 and later); or a few static
+programs in an initramfs, driven over a serial port, for any kernel since 2.6.18."""
 
 
 @dataclass(frozen=True, slots=True)

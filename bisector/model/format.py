@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from bisector.model.records import Interval
+from bisector.model.decisions import Interval
 
 
 def count(number: int, thing: str) -> str:

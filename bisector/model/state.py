@@ -10,22 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
+from bisector.model.commit_graph import CommitGraph
+from bisector.model.decisions import Measure, Purpose
 from bisector.model.facts import MonitorResult
-from bisector.model.records import (
-    Booted,
-    Built,
-    CommitGraph,
-    Discarded,
-    Goal,
-    Irrelevant,
-    Left,
-    Marked,
-    Measure,
-    Purpose,
-    Ran,
-    Record,
-    RunFailed,
-)
+from bisector.model.goal import Goal
+from bisector.model.records import Booted, Built, Discarded, Irrelevant, Left, Marked, Ran, Record, RunFailed
 
 IRRELEVANT_WEIGHT = 1e-4
 """Prior weight of a commit that cannot change the kernel; an ordinary one has 1. If a build has read more

@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 from statistics import fmean
 
-from bisector.model.records import CommitGraph, Ending
+from bisector.model.commit_graph import CommitGraph
+from bisector.model.decisions import Ending
 from bisector.report import phrases
 from bisector.report.report_model import Material
 from bisector.report.trials import level, values, verdict

@@ -11,7 +11,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from bisector.model.records import EXIT_CODES, Booted, Built, Discarded, Finding, Interval
+from bisector.model.decisions import EXIT_CODES, Finding, Interval
+from bisector.model.records import Booted, Built, Discarded
 from bisector.report import config_drift, monitor_results
 from bisector.report.report_model import Material, Trial
 from bisector.report.text import between

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisector.model.records import Conclusion
+from bisector.model.decisions import Conclusion
 from bisector.report import phrases
 from bisector.report.report_model import Material
 

@@ -7,8 +7,9 @@ import math
 import textwrap
 from collections.abc import Iterable, Mapping
 
+from bisector.model.decisions import Ending, Interval
 from bisector.model.format import interval, percent
-from bisector.model.records import Direction, Ending, Interval
+from bisector.model.goal import Direction
 
 WIDTH = 78
 """Fits a mail and a terminal of 80 columns with a quote mark in front."""

@@ -7,20 +7,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from bisector.model.commit_graph import CommitGraph
+from bisector.model.decisions import Conclusion, Decision, Finding, Measure
 from bisector.model.facts import KernelFacts
-from bisector.model.records import (
-    Booted,
-    Built,
-    CommitGraph,
-    Conclusion,
-    Decision,
-    Discarded,
-    Finding,
-    Goal,
-    Marked,
-    Measure,
-    Record,
-)
+from bisector.model.goal import Goal
+from bisector.model.records import Booted, Built, Discarded, Marked, Record
 from bisector.model.state import State, Visit, fold
 
 NAMED = 20

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from bisector.model.records import Conclusion, Ending
+from bisector.model.decisions import Conclusion, Ending
 from bisector.report import phrases
 from bisector.report.report_model import Material
 from bisector.schemas.request import command_line

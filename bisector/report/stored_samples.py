@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bisector.model.records import Metric, Ran
+from bisector.model.goal import Metric
+from bisector.model.records import Ran
 from bisector.report.report_model import Material
 from bisector.stats.samples import SampleSet, Series
 

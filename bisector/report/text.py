@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bisector.model.decisions import Conclusion, Ending, Finding
 from bisector.model.format import count
-from bisector.model.records import Conclusion, Discarded, Ending, Finding
+from bisector.model.records import Discarded
 from bisector.report import (
     conditions,
     config_drift,

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
-from bisector.model.records import Budget, Goal
+from bisector.model.goal import Budget, Goal
 from bisector.schemas import serialization
 from bisector.schemas.loading import Spec
 

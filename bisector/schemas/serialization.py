@@ -9,7 +9,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from bisector.errors import InfrastructureError
 from bisector.model import records
-from bisector.model.records import CommitGraph, Conclusion, Decision, Goal, Record
+from bisector.model.commit_graph import CommitGraph
+from bisector.model.decisions import Conclusion, Decision, Measure
+from bisector.model.goal import Goal
+from bisector.model.records import Record
 
 _TYPES: Mapping[str, type[Any]] = {
     kind.__name__: kind
@@ -22,8 +25,8 @@ _TYPES: Mapping[str, type[Any]] = {
         records.Marked,
         records.Discarded,
         records.Irrelevant,
-        records.Measure,
-        records.Conclusion,
+        Measure,
+        Conclusion,
     )
 }
 
@@ -36,7 +39,7 @@ def to_json(value: Record | Decision) -> dict[str, Any]:
 def record_from(data: Mapping[str, Any]) -> Record:
     """Read what `to_json` wrote. Raises InfrastructureError if it is not a record."""
     value = _typed(data)
-    if isinstance(value, records.Measure | records.Conclusion):
+    if isinstance(value, Measure | Conclusion):
         raise InfrastructureError(f"'{data.get('type')}' is a decision where a record was expected")
     record: Record = value
     return record
@@ -45,7 +48,7 @@ def record_from(data: Mapping[str, Any]) -> Record:
 def decision_from(data: Mapping[str, Any]) -> Decision:
     """Read what `to_json` wrote. Raises InfrastructureError if it is not a decision."""
     value = _typed(data)
-    if not isinstance(value, records.Measure | records.Conclusion):
+    if not isinstance(value, Measure | Conclusion):
         raise InfrastructureError(f"'{data.get('type')}' is a record where a decision was expected")
     return value
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from scipy.special import ndtri
 
-from bisector.model.records import Interval
+from bisector.model.decisions import Interval
 from bisector.search.measurement import Scale
 from bisector.search.sequential_test import Evidence
 

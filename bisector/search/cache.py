@@ -10,8 +10,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from bisector.model.commit_graph import CommitGraph
 from bisector.model.dag import CommitDag
-from bisector.model.records import CommitGraph
 from bisector.model.state import State, Visit
 from bisector.search.context import SearchContext
 from bisector.search.design_matrix import DesignMatrix, build_design

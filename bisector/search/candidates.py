@@ -10,8 +10,8 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from bisector.model.decisions import Measure, Purpose
 from bisector.model.format import count
-from bisector.model.records import Measure, Purpose
 from bisector.search import skip_model
 from bisector.search.acquisition import RatedTrial, TrialOption, TrialRater
 from bisector.search.cache import Proven

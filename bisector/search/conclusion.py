@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bisector.model.decisions import Conclusion, Ending, Finding, Interval, Measure
 from bisector.model.format import change, count
-from bisector.model.records import Conclusion, Ending, Finding, Interval, Measure
 from bisector.search.attribution import add_up_changes, unexplained_rest
 from bisector.search.candidates import Suspect
 from bisector.search.confirmation import Proof

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from bisector.model.dag import CommitDag, Mask
-from bisector.model.records import Purpose
+from bisector.model.decisions import Purpose
 from bisector.model.state import State, Visit
 from bisector.search.design_matrix import first_with_same_binary
 from bisector.search.measurement import RESOLUTION_PER_THRESHOLD, Readings, summarise_visits

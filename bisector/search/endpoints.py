@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from bisector.model.records import Measure
+from bisector.model.decisions import Measure
 from bisector.search import sequential_test
 from bisector.search.cache import PlannerCache
 from bisector.search.context import SearchContext

@@ -6,8 +6,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from bisector.model.decisions import Measure, Purpose
 from bisector.model.format import count
-from bisector.model.records import Measure, Purpose
 from bisector.model.state import Visit
 from bisector.search.context import SearchContext
 from bisector.stats.variance_components import runs_per_boot

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-from bisector.model.records import Interval
+from bisector.model.decisions import Interval
 from bisector.search.context import SearchContext
 from bisector.search.posterior import Posterior
 

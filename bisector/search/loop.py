@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from bisector.model.records import Conclusion, Decision, Measure
+from bisector.model.decisions import Conclusion, Decision, Measure
 from bisector.model.state import State
 
 
-class Decides(Protocol):
-    """What decides: see `bisector.ports.Planner`."""
+class Planner(Protocol):
+    """Decides; never acts. The same state always gives the same decision."""
 
     def next(self, state: State) -> Decision:
         """Return the next action with its reason, or the conclusion."""
@@ -27,7 +27,7 @@ class OpenTrials:
 
     by_testbed: dict[str, Measure] = field(default_factory=dict)
 
-    def ask(self, planner: Decides, state: State, testbed: str) -> Decision:
+    def ask(self, planner: Planner, state: State, testbed: str) -> Decision:
         """Return what an idle testbed should do, given what the others do; a trial is open from then on."""
         others = tuple(trial for name, trial in self.by_testbed.items() if name != testbed)
         decision = planner.next(replace(state, pending=others, idle=testbed))

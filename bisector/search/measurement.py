@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from scipy.ndimage import median
 
 from bisector.model.dag import Floats, Ints
-from bisector.model.records import Interval, Metric, Purpose
+from bisector.model.decisions import Interval, Purpose
+from bisector.model.goal import Metric
 from bisector.model.state import State, Visit
 from bisector.stats.variance_components import VarianceComponents
 

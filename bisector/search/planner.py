@@ -8,7 +8,7 @@ depends only on a part of the state.
 
 from __future__ import annotations
 
-from bisector.model.records import Conclusion, Decision, Measure, Purpose
+from bisector.model.decisions import Conclusion, Decision, Measure, Purpose
 from bisector.model.state import State
 from bisector.search import candidates, conclusion, confirmation, endpoints, interleaving
 from bisector.search.cache import PlannerCache, Proven

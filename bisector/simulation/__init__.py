@@ -4,8 +4,8 @@ A user learns from it, before burning lab time, whether an effect can be found u
 cost; the search benchmark and the calibration tests run on it.
 """
 
-from bisector.model.records import Budget
-from bisector.model.records import TestbedClock as Clock
+from bisector.model.goal import Budget
+from bisector.model.goal import TestbedClock as Clock
 from bisector.simulation.batch import simulate, simulate_all
 from bisector.simulation.estimate import Estimate, estimate
 from bisector.simulation.noise_model import LabModel

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from bisector.model.records import Goal
+from bisector.model.goal import Goal
 from bisector.simulation.batch import simulate_all
 from bisector.simulation.noise_model import LabModel
 from bisector.simulation.scenario import Culprit, Scenario

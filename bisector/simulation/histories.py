@@ -7,7 +7,7 @@ import functools
 import numpy as np
 
 from bisector.errors import RequestError
-from bisector.model.records import CommitGraph
+from bisector.model.commit_graph import CommitGraph
 
 _BRANCH_SHARE, _MERGE_SHARE = 0.06, 0.06
 """Share of commits that open a branch, and of merges: v2.6.18..v2.6.30 has 6,496 merges in 111,556

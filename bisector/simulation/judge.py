@@ -7,8 +7,9 @@ from typing import Literal
 
 import numpy as np
 
+from bisector.model.commit_graph import CommitGraph
 from bisector.model.dag import Mask
-from bisector.model.records import CommitGraph, Conclusion, Ending, Purpose
+from bisector.model.decisions import Conclusion, Ending, Purpose
 from bisector.simulation.noise_model import SyntheticLab, ancestors
 from bisector.simulation.scenario import Scenario
 from bisector.simulation.simulated_bisection import SimulatedBisection, Spent

@@ -18,8 +18,9 @@ from typing import get_args
 import numpy as np
 
 from bisector.errors import RequestError
+from bisector.model.commit_graph import CommitGraph
 from bisector.model.dag import Floats, Mask
-from bisector.model.records import CommitGraph, Direction, TestbedClock
+from bisector.model.goal import Direction, TestbedClock
 from bisector.schemas.noise_kinds import DRIFT_KINDS, NOISE_KINDS, DriftKind, NoiseKind
 
 _AR1 = 0.5

@@ -13,7 +13,8 @@ import numpy as np
 
 from bisector.errors import RequestError
 from bisector.model import format
-from bisector.model.records import Budget, CommitGraph, Goal, Metric, Threshold
+from bisector.model.commit_graph import CommitGraph
+from bisector.model.goal import Budget, Goal, Metric, Threshold
 from bisector.simulation import histories
 from bisector.simulation.noise_model import LabModel, SyntheticLab
 

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from bisector.errors import InfrastructureError
-from bisector.model.records import Booted, Built, Conclusion, Decision, Left, Measure, Purpose, Ran, Record
+from bisector.model.decisions import Conclusion, Decision, Measure, Purpose
+from bisector.model.records import Booted, Built, Left, Ran, Record
 from bisector.model.state import State, extend, fold
-from bisector.ports import Planner
-from bisector.search.loop import OpenTrials, run_search
+from bisector.search.loop import OpenTrials, Planner, run_search
 from bisector.simulation.noise_model import SyntheticBoot, SyntheticLab
 from bisector.simulation.scenario import Scenario
 

@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 from scipy.special import betaincinv
 
-from bisector.model.records import Purpose
+from bisector.model.decisions import Purpose
 from bisector.simulation.judge import Judged, Verdict
 from bisector.simulation.simulated_bisection import Spent
 

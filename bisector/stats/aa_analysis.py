@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from bisector.errors import RequestError
-from bisector.model.records import Interval
+from bisector.model.decisions import Interval
 from bisector.stats import bimodality, outliers
 from bisector.stats.bimodality import Modes
 from bisector.stats.variance_components import (

@@ -16,7 +16,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from bisector.model.records import Direction, Interval
+from bisector.model.decisions import Interval
+from bisector.model.goal import Direction
 from bisector.stats import comparison_warnings, outliers, two_sample
 from bisector.stats.comparison_result import Comparison, Method, Summary, Verdict
 from bisector.stats.samples import Series, direction, word

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from bisector.model.records import Direction, Interval
+from bisector.model.decisions import Interval
+from bisector.model.goal import Direction
 from bisector.stats.outliers import Outlier
 
 Verdict = Literal["worse", "better", "same", "unclear", "untested"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bisector.model.records import Direction
+from bisector.model.goal import Direction
 from bisector.stats.comparison import compare, summarise
 from bisector.stats.comparison_result import Comparison, Summary
 from bisector.stats.samples import SampleSet, Series, direction

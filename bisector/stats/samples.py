@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from bisector.model.records import Direction
+from bisector.model.goal import Direction
 
 Boots = Sequence[Sequence[float]]
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri, fdtri, ndtri
 
-from bisector.model.records import Interval
+from bisector.model.decisions import Interval
 
 Floats = NDArray[np.float64]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bisector.errors import BootFailed, RequestError, TestbedLost, WorkloadFailed
 from bisector.model.facts import MonitorResult, MonitorValue
-from bisector.model.records import TestbedClock
+from bisector.model.goal import TestbedClock
 from bisector.ports import BootFacts, Job, Kernel, MetricSpec, Monitor, Progress, RunResult
 from bisector.simulation.noise_model import SyntheticBoot, SyntheticLab
 from bisector.testing.fakes import METRIC, Faults, Pace

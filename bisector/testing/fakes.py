@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bisector.errors import BuildFailed, Interrupted, RequestError, nearest
-from bisector.model.records import CommitGraph
+from bisector.model.commit_graph import CommitGraph
 from bisector.ports import BuildOrder, CommitInfo, Kernel, Progress
 from bisector.simulation.noise_model import SyntheticLab
 

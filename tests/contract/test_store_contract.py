@@ -11,22 +11,9 @@ import pytest
 from bisector.adapters.store.memory_store import MemoryStore
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.errors import RequestError
-from bisector.model.records import (
-    Booted,
-    Built,
-    CommitGraph,
-    Conclusion,
-    Discarded,
-    Ending,
-    Finding,
-    Interval,
-    Left,
-    Marked,
-    Measure,
-    Ran,
-    Record,
-    RunFailed,
-)
+from bisector.model.commit_graph import CommitGraph
+from bisector.model.decisions import Conclusion, Ending, Finding, Interval, Measure
+from bisector.model.records import Booted, Built, Discarded, Left, Marked, Ran, Record, RunFailed
 from bisector.ports import Store, Stored
 
 RECORDS: tuple[Record, ...] = (

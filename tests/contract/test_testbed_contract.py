@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bisector.errors import BootFailed, PerfbisectError, TestbedLost, WorkloadFailed
-from bisector.model.records import CommitGraph
+from bisector.model.commit_graph import CommitGraph
 from bisector.ports import BuildOrder, Job, Kernel, Session, Testbed
 from bisector.simulation.noise_model import LabModel, SyntheticLab
 from bisector.testing import fakes

@@ -6,7 +6,7 @@ import dataclasses
 import subprocess
 from pathlib import Path
 
-from bisector.model.records import CommitGraph
+from bisector.model.commit_graph import CommitGraph
 from bisector.report import bisect_log
 from bisector.report.report_model import Commit
 from tests.support.expected import check

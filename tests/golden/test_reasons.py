@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bisector.model.records import Conclusion, Measure
+from bisector.model.decisions import Conclusion, Measure
 from bisector.model.state import State
 from bisector.search.planner import Planner
 from bisector.simulation.noise_model import LabModel

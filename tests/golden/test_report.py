@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from bisector.model.decisions import Conclusion, Ending, Finding, Interval
 from bisector.model.facts import MonitorResult, MonitorValue
-from bisector.model.records import Conclusion, Ending, Finding, Interval, Left
+from bisector.model.records import Left
 from bisector.report import json_report, monitor_results, text
 from tests.support.command_line import parse
 from tests.support.expected import check

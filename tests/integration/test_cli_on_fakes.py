@@ -15,7 +15,8 @@ from bisector.app import accept, find_culprit
 from bisector.app.wiring import Wiring
 from bisector.errors import InfrastructureError
 from bisector.interfaces.cli import run
-from bisector.model.records import Budget, CommitGraph
+from bisector.model.commit_graph import CommitGraph
+from bisector.model.goal import Budget
 from bisector.simulation.histories import linear
 from bisector.simulation.noise_model import LabModel, SyntheticLab
 from bisector.testing.fakes import FakeSource, Faults

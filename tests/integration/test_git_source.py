@@ -9,8 +9,8 @@ import pytest
 
 from bisector.adapters.git.source import GitSource
 from bisector.errors import InfrastructureError, RequestError
+from bisector.model.commit_graph import CommitGraph
 from bisector.model.dag import CommitDag
-from bisector.model.records import CommitGraph
 from tests.support.small_git import SmallGit
 
 LINEAR = "a\nb: a\nc: b\nd: c\n"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from bisector.model.commit_graph import CommitGraph
 from bisector.model.dag import CommitDag
-from bisector.model.records import CommitGraph
 
 
 def git(folder: Path, *arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:

@@ -14,7 +14,8 @@ import pytest
 
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.app import bisections
-from bisector.model.records import Booted, Built, Ending, Left, Measure, Ran
+from bisector.model.decisions import Ending, Measure
+from bisector.model.records import Booted, Built, Left, Ran
 from bisector.ports import Stored
 from tests.support import fake_bisection as fake
 from tests.support.small_disk import fill, mounted

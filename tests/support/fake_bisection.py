@@ -20,18 +20,10 @@ from bisector.engine.events import Event
 from bisector.engine.services import Services
 from bisector.errors import PerfbisectError
 from bisector.interfaces.cli import leave
-from bisector.model.records import (
-    Booted,
-    Budget,
-    Built,
-    CommitGraph,
-    Goal,
-    Left,
-    Measure,
-    Metric,
-    Ran,
-    Threshold,
-)
+from bisector.model.commit_graph import CommitGraph
+from bisector.model.decisions import Measure
+from bisector.model.goal import Budget, Goal, Metric, Threshold
+from bisector.model.records import Booted, Built, Left, Ran
 from bisector.ports import Store, Stored
 from bisector.schemas import serialization
 from bisector.schemas.request import Accepted, Request

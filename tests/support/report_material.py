@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
+from bisector.model.commit_graph import CommitGraph
+from bisector.model.decisions import Conclusion, Ending, Finding, Interval, Measure
 from bisector.model.facts import KernelFacts
-from bisector.model.records import (
-    Booted,
-    Built,
-    CommitGraph,
-    Conclusion,
-    Discarded,
-    Ending,
-    Finding,
-    Goal,
-    Interval,
-    Left,
-    Marked,
-    Measure,
-    Metric,
-    Ran,
-    Record,
-    Threshold,
-)
+from bisector.model.goal import Goal, Metric, Threshold
+from bisector.model.records import Booted, Built, Discarded, Left, Marked, Ran, Record
 from bisector.report.report_model import Commit, Material
 
 METRIC = Metric("real", "s", "lower", Threshold(0.05))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bisector.linux.profile import Profile, Symbol, folded
-from bisector.model.records import Direction
+from bisector.model.goal import Direction
 from bisector.stats.comparison_table import ComparisonTable, build
 from bisector.stats.samples import SampleSet, Series
 

@@ -6,24 +6,10 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bisector.model.records import (
-    Booted,
-    Built,
-    CommitGraph,
-    Conclusion,
-    Decision,
-    Ending,
-    Finding,
-    Goal,
-    Interval,
-    Left,
-    Measure,
-    Metric,
-    Purpose,
-    Ran,
-    Record,
-    Threshold,
-)
+from bisector.model.commit_graph import CommitGraph
+from bisector.model.decisions import Conclusion, Decision, Ending, Finding, Interval, Measure, Purpose
+from bisector.model.goal import Goal, Metric, Threshold
+from bisector.model.records import Booted, Built, Left, Ran, Record
 from bisector.model.state import State, extend, fold
 from bisector.search.cache import PlannerCache
 from bisector.search.context import SearchContext

@@ -32,8 +32,7 @@ LARGER_FOLDERS = {
 MAX_LINES_PER_MODULE = 300
 
 LONGER_MODULES = {
-    "bisector/model/records.py": 305,
-    "bisector/ports.py": 341,
+    "bisector/ports.py": 335,
 }
 """Modules of `bisector` that may be longer: how many lines. These numbers only shrink."""
 

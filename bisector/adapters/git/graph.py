@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 
-from bisector.model.records import CommitGraph
+from bisector.model.commit_graph import CommitGraph
 
 _UNTOUCHED_BAD_WEIGHT = 1e-6
 """Prior weight of a bad end that touches none of the paths asked for: in the graph, hardly the culprit."""

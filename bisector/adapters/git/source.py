@@ -18,7 +18,7 @@ from bisector.adapters.git.graph import assemble_graph, candidates_with_own_root
 from bisector.adapters.git.repository import Repository, find_repository
 from bisector.adapters.system.files import write_atomically
 from bisector.errors import InfrastructureError, RequestError, nearest
-from bisector.model.records import CommitGraph
+from bisector.model.commit_graph import CommitGraph
 from bisector.ports import CommitInfo
 from bisector.schemas import serialization
 

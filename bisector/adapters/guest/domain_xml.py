@@ -19,7 +19,8 @@ from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
 from bisector.adapters.system.architectures import X86_64, Machine
-from bisector.model.records import TestbedClock, Userspace
+from bisector.model.facts import Userspace
+from bisector.model.goal import TestbedClock
 
 TICKS_PER_SECOND = 1e9
 """Rate of the agent's ticks under `-icount shift=0`: the processor's counter follows QEMU's virtual

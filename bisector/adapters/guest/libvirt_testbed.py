@@ -45,7 +45,7 @@ from bisector.adapters.system.architectures import Machine, machine_for
 from bisector.adapters.system.channel_fifo import FifoLine
 from bisector.adapters.system.files import exclusive_lock, write_file
 from bisector.errors import InfrastructureError
-from bisector.model.records import TestbedClock
+from bisector.model.goal import TestbedClock
 from bisector.ports import Job, Kernel, Progress, Session
 from bisector.schemas.lab import TestbedSpec
 

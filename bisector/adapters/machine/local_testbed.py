@@ -28,7 +28,7 @@ from bisector.adapters.agent.scratch_disk import check_device, with_scratch_disk
 from bisector.adapters.agent.session import AgentSession, await_greeting
 from bisector.adapters.system.command import Conversation, run_command
 from bisector.errors import InfrastructureError, RequestError
-from bisector.model.records import TestbedClock
+from bisector.model.goal import TestbedClock
 from bisector.ports import Job, Kernel, Progress, Session
 
 _PREPARE_SECONDS = 120.0

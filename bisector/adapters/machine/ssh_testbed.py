@@ -19,7 +19,7 @@ from bisector.adapters.system.command import run_command
 from bisector.adapters.system.ssh import SSH, SSHRefused
 from bisector.adapters.system.ssh_endpoint import SSHHost
 from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, RequestError
-from bisector.model.records import TestbedClock
+from bisector.model.goal import TestbedClock
 from bisector.ports import Job, Kernel, Progress, Session
 from bisector.schemas.lab import TestbedSpec
 

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from bisector.errors import RequestError, nearest
-from bisector.model.records import Conclusion, Decision, Record
+from bisector.model.decisions import Conclusion, Decision
+from bisector.model.records import Record
 from bisector.ports import Stored
 
 

@@ -19,7 +19,8 @@ from sqlalchemy.dialects import sqlite
 
 from bisector.adapters.store.notes_v1 import NO_NOTE, with_note
 from bisector.errors import InfrastructureError, RequestError, nearest
-from bisector.model.records import Conclusion, Decision, Record
+from bisector.model.decisions import Conclusion, Decision
+from bisector.model.records import Record
 from bisector.ports import Stored
 from bisector.schemas import serialization
 

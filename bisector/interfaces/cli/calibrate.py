@@ -11,7 +11,7 @@ import typer
 from bisector.interfaces.cli import options, output
 
 if TYPE_CHECKING:
-    from bisector.model.records import Interval
+    from bisector.model.decisions import Interval
     from bisector.stats.aa_analysis import Calibration
 
 

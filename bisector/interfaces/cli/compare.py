@@ -12,7 +12,7 @@ from bisector.errors import RequestError
 from bisector.interfaces.cli import compare_inputs, options
 
 if TYPE_CHECKING:
-    from bisector.model.records import Direction
+    from bisector.model.goal import Direction
 
 Format = Literal["people", "mmtests", "perf-stat", "robot", "runs", "json"]
 

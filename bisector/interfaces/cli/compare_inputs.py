@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from bisector.errors import PerfbisectError, RequestError, nearest
 from bisector.interfaces.cli import options
 from bisector.model.facts import KernelFacts
-from bisector.model.records import Direction, Metric
+from bisector.model.goal import Direction, Metric
 from bisector.report import kernel_differences
 from bisector.stats.samples import SampleSet, Series, halves, with_ratios
 

@@ -10,7 +10,7 @@ import typer
 
 from bisector.app.wiring import Wiring
 from bisector.interfaces.cli import options, output
-from bisector.model.records import Measure
+from bisector.model.decisions import Measure
 from bisector.report.phrases import duration
 from bisector.schemas.request import Request
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bisector.interfaces.cli import options, output
-from bisector.model.records import EXIT_CODES, Conclusion, Measure
+from bisector.model.decisions import EXIT_CODES, Conclusion, Measure
 
 if TYPE_CHECKING:
     from bisector.ports import Stored

@@ -15,7 +15,7 @@ import typer
 
 from bisector.errors import RequestError, nearest
 from bisector.interfaces.cli import output
-from bisector.model.records import Direction, TestbedClock
+from bisector.model.goal import Direction, TestbedClock
 from bisector.schemas.noise_kinds import DRIFT_KINDS, NOISE_KINDS, DriftKind, NoiseKind
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import typer
 
 from bisector.app.wiring import Wiring
 from bisector.interfaces.cli import options, output
-from bisector.model.records import EXIT_CODES
+from bisector.model.decisions import EXIT_CODES
 from bisector.schemas.request import Request
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from bisector.model.records import TestbedClock, Userspace
+from bisector.model.facts import Userspace
+from bisector.model.goal import TestbedClock
 from bisector.schemas.loading import Spec, matching
 from bisector.schemas.workload.metric import MetricManifest, check_pattern, check_ratio
 from bisector.schemas.workload.monitors import Monitors, monitors_by_name

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field, ValidationInfo, field_validator
 
 from bisector.errors import nearest
-from bisector.model.records import Direction, Metric, TestbedClock, Threshold
+from bisector.model.goal import Direction, Metric, TestbedClock, Threshold
 from bisector.schemas.loading import Spec, matching
 
 _THRESHOLD = re.compile(r"\s*(?P<value>[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)\s*(?P<unit>\S.*?)?\s*")

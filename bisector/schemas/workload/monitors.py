@@ -13,7 +13,8 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationError, field_validator
 
 from bisector.errors import RequestError, nearest
-from bisector.model.records import TestbedClock, Userspace
+from bisector.model.facts import Userspace
+from bisector.model.goal import TestbedClock
 from bisector.schemas.loading import Spec, matching, refusal
 
 PERF_PACKAGE = "linux-perf"

@@ -12,7 +12,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from bisector.errors import RequestError, nearest
-from bisector.model.records import Metric, TestbedClock, Userspace
+from bisector.model.facts import Userspace
+from bisector.model.goal import Metric, TestbedClock
 from bisector.resources import resource
 from bisector.schemas.loading import load_yaml, refusal
 from bisector.schemas.workload.manifest import WorkloadManifest

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from bisector.model.dag import CommitDag
-from bisector.model.records import Decision
+from bisector.model.decisions import Decision
 from bisector.model.state import State
 from bisector.search.cache import PlannerCache
 from bisector.search.planner import Planner

@@ -9,7 +9,7 @@ from __future__ import annotations
 import lzma
 from pathlib import Path
 
-from bisector.model.records import CommitGraph
+from bisector.model.commit_graph import CommitGraph
 
 
 def read_range(path: Path, good: str, bad: str) -> CommitGraph:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from git_bayesect import Bisector
 
-from bisector.model.records import CommitGraph
+from bisector.model.commit_graph import CommitGraph
 from bisector.simulation.noise_model import SyntheticBoot, SyntheticLab
 
 CONFIDENCES = (0.8, 0.9, 0.95, 0.97, 0.98, 0.99, 0.995, 0.998, 0.999)

@@ -12,7 +12,7 @@ import pytest
 from bisector.app import bisections
 from bisector.engine.build_queue import BuildQueue
 from bisector.errors import BuildFailed, InfrastructureError, Interrupted
-from bisector.model.records import Ending
+from bisector.model.decisions import Ending
 from bisector.ports import BuildOrder, Kernel, Progress
 from tests.support import fake_bisection as fake
 from tests.support.waiting import until

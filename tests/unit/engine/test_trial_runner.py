@@ -24,18 +24,8 @@ from bisector.errors import (
     TestbedLost,
     WorkloadFailed,
 )
-from bisector.model.records import (
-    Booted,
-    Built,
-    Conclusion,
-    Decision,
-    Ending,
-    Left,
-    Measure,
-    Ran,
-    Record,
-    RunFailed,
-)
+from bisector.model.decisions import Conclusion, Decision, Ending, Measure
+from bisector.model.records import Booted, Built, Left, Ran, Record, RunFailed
 from bisector.model.state import State, fold
 from bisector.ports import Job, Kernel, Monitor, Progress, RunResult, Stored
 from bisector.simulation.noise_model import LabModel, SyntheticLab

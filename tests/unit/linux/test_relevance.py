@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from bisector.linux.relevance import Change, FilesRead, prune, why
-from bisector.model.records import Built, CommitGraph, Goal, Irrelevant, Metric, Record, Threshold
+from bisector.model.commit_graph import CommitGraph
+from bisector.model.goal import Goal, Metric, Threshold
+from bisector.model.records import Built, Irrelevant, Record
 from bisector.model.state import IRRELEVANT_WEIGHT, extend, fold, reweight_irrelevant
 from bisector.schemas import serialization
 

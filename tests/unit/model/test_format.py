@@ -6,8 +6,8 @@ import math
 
 import pytest
 
+from bisector.model.decisions import Interval
 from bisector.model.format import change, count, interval, percent
-from bisector.model.records import Interval
 
 
 @pytest.mark.parametrize(("number", "text"), [(0, "0 runs"), (1, "1 run"), (2, "2 runs")])

@@ -10,20 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bisector.model.facts import MonitorResult
-from bisector.model.records import (
-    Booted,
-    Built,
-    Discarded,
-    Goal,
-    Irrelevant,
-    Left,
-    Marked,
-    Metric,
-    Ran,
-    Record,
-    RunFailed,
-    Threshold,
-)
+from bisector.model.goal import Goal, Metric, Threshold
+from bisector.model.records import Booted, Built, Discarded, Irrelevant, Left, Marked, Ran, Record, RunFailed
 from bisector.model.state import IRRELEVANT_WEIGHT, State, apply, extend, fold
 from bisector.simulation.histories import linear
 

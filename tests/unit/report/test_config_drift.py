@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 
+from bisector.model.commit_graph import CommitGraph
 from bisector.model.facts import KernelFacts
-from bisector.model.records import Built, CommitGraph, Goal, Metric, Threshold
+from bisector.model.goal import Goal, Metric, Threshold
+from bisector.model.records import Built
 from bisector.report import config_drift
 from bisector.report.report_model import Material
 

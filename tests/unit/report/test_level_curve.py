@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from bisector.model.records import Conclusion, Ending, Interval
+from bisector.model.decisions import Conclusion, Ending, Interval
 from bisector.report import level_curve
 from tests.support.report_material import demo
 

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
+from bisector.model.decisions import Interval
 from bisector.model.format import percent
-from bisector.model.records import Interval
 from bisector.report import phrases
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from bisector.model.records import Ending, Finding, Interval
+from bisector.model.decisions import Ending, Finding, Interval
 from bisector.report import reproduction
 from tests.support.report_material import demo
 

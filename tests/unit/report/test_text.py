@@ -1,6 +1,7 @@
 """How the text of a report names commits that could not be tested."""
 
-from bisector.model.records import CommitGraph, Goal, Metric, Threshold
+from bisector.model.commit_graph import CommitGraph
+from bisector.model.goal import Goal, Metric, Threshold
 from bisector.report import text
 from bisector.report.report_model import Material
 

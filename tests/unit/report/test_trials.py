@@ -6,7 +6,8 @@ import dataclasses
 
 import pytest
 
-from bisector.model.records import Booted, Goal, Metric, Threshold
+from bisector.model.goal import Goal, Metric, Threshold
+from bisector.model.records import Booted
 from bisector.model.state import Visit
 from bisector.report import trials
 from bisector.report.report_model import Material, Trial

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from bisector.errors import RequestError
-from bisector.model.records import Goal, Metric, Threshold
+from bisector.model.goal import Goal, Metric, Threshold
 from bisector.schemas import serialization
 from bisector.schemas.request import Accepted, Request
 from bisector.schemas.settings import Settings, find_settings_file, load_settings

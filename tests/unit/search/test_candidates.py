@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bisector.model.records import CommitGraph, Measure
+from bisector.model.commit_graph import CommitGraph
+from bisector.model.decisions import Measure
 from bisector.search.cache import PlannerCache
 from bisector.search.candidates import (
     DOMINANT_PRIOR_SHARE,

@@ -6,7 +6,9 @@ import math
 
 import pytest
 
-from bisector.model.records import Budget, CommitGraph, Ending, Measure
+from bisector.model.commit_graph import CommitGraph
+from bisector.model.decisions import Ending, Measure
+from bisector.model.goal import Budget
 from bisector.search.cache import PlannerCache
 from bisector.search.conclusion import (
     budget_shortfall,

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from bisector.model.records import CommitGraph
+from bisector.model.commit_graph import CommitGraph
 from bisector.search.confirmation import (
     alpha_share,
     commits_with_fresh_boots,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bisector.model.records import Booted, Built, Marked, Measure
+from bisector.model.decisions import Measure
+from bisector.model.records import Booted, Built, Marked
 from bisector.search.context import SearchContext
 from bisector.stats.variance_components import VarianceComponents
 from tests.support.searching import Seen, context_of, goal, linear

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bisector.model.commit_graph import CommitGraph
 from bisector.model.dag import CommitDag
-from bisector.model.records import CommitGraph
 from bisector.search.design_matrix import (
     DesignMatrix,
     build_design,

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from bisector.model.records import Goal
+from bisector.model.goal import Goal
 from bisector.search.context import SearchContext
 from bisector.search.endpoints import compare_ends, ends_differ, next_trial
 from bisector.search.sequential_test import Evidence

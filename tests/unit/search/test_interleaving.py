@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bisector.model.records import Goal, Measure
+from bisector.model.decisions import Measure
+from bisector.model.goal import Goal
 from bisector.search.interleaving import (
     BOOTS_BEFORE_MORE_LAYOUTS,
     EXACT_CLOCK_RUNS,

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from bisector.model.records import CommitGraph
+from bisector.model.commit_graph import CommitGraph
 from bisector.search.context import SearchContext
 from bisector.search.level_profile import (
     expected_steps_reaching_threshold,

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from bisector.model.records import Conclusion, Decision, Ending, Goal, Measure, Metric, Threshold
+from bisector.model.decisions import Conclusion, Decision, Ending, Measure
+from bisector.model.goal import Goal, Metric, Threshold
 from bisector.model.state import State, fold
 from bisector.search.loop import OpenTrials, run_search
 from bisector.simulation.histories import linear

@@ -7,17 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bisector.model.records import (
-    Booted,
-    CommitGraph,
-    Goal,
-    Interval,
-    Metric,
-    Ran,
-    Record,
-    TestbedClock,
-    Threshold,
-)
+from bisector.model.commit_graph import CommitGraph
+from bisector.model.decisions import Interval
+from bisector.model.goal import Goal, Metric, TestbedClock, Threshold
+from bisector.model.records import Booted, Ran, Record
 from bisector.model.state import fold
 from bisector.search.measurement import Readings, Scale, summarise_visits
 

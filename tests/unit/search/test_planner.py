@@ -12,22 +12,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 
+from bisector.model.commit_graph import CommitGraph
 from bisector.model.dag import CommitDag
-from bisector.model.records import (
-    Booted,
-    Budget,
-    Built,
-    CommitGraph,
-    Conclusion,
-    Ending,
-    Marked,
-    Measure,
-    Metric,
-    Ran,
-    Record,
-    TestbedClock,
-    Threshold,
-)
+from bisector.model.decisions import Conclusion, Ending, Measure
+from bisector.model.goal import Budget, Metric, TestbedClock, Threshold
+from bisector.model.records import Booted, Built, Marked, Ran, Record
 from bisector.model.state import fold
 from bisector.search.cache import PlannerCache
 from bisector.search.confirmation import Proof

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import multivariate_normal
 
+from bisector.model.commit_graph import CommitGraph
 from bisector.model.dag import CommitDag
-from bisector.model.records import CommitGraph, Purpose
+from bisector.model.decisions import Purpose
 from bisector.search.design_matrix import DesignMatrix, build_design
 from bisector.search.measurement import Readings, Scale
 from bisector.search.posterior import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bisector.model.records import CommitGraph
+from bisector.model.commit_graph import CommitGraph
 from bisector.search import predictive
 from bisector.search.cache import Proven
 from bisector.search.predictive import LevelPredictor

@@ -6,7 +6,10 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from bisector.model.records import Booted, CommitGraph, Goal, Metric, Purpose, Ran, Record, Threshold
+from bisector.model.commit_graph import CommitGraph
+from bisector.model.decisions import Purpose
+from bisector.model.goal import Goal, Metric, Threshold
+from bisector.model.records import Booted, Ran, Record
 from bisector.model.state import fold
 from bisector.search import confirmation, endpoints
 from bisector.search.cache import PlannerCache

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bisector.errors import RequestError
-from bisector.model.records import Goal, Metric, TestbedClock, Threshold
+from bisector.model.goal import Goal, Metric, TestbedClock, Threshold
 from bisector.simulation.estimate import Estimate, estimate
 from bisector.stats.variance_components import VarianceComponents
 

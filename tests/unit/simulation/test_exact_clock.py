@@ -7,21 +7,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from bisector.model.commit_graph import CommitGraph
 from bisector.model.dag import CommitDag
-from bisector.model.records import (
-    Booted,
-    Built,
-    CommitGraph,
-    Conclusion,
-    Ending,
-    Goal,
-    Left,
-    Measure,
-    Metric,
-    Ran,
-    Record,
-    Threshold,
-)
+from bisector.model.decisions import Conclusion, Ending, Measure
+from bisector.model.goal import Goal, Metric, Threshold
+from bisector.model.records import Booted, Built, Left, Ran, Record
 from bisector.model.state import fold
 from bisector.search.cache import PlannerCache
 from bisector.search.context import SearchContext

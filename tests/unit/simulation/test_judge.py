@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from bisector.model.records import Conclusion, Ending
+from bisector.model.decisions import Conclusion, Ending
 from bisector.simulation import Culprit, LabModel
 from bisector.simulation.judge import Judged, judge
 from bisector.simulation.simulated_bisection import simulate_bisection

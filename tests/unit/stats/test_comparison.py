@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bisector.model.records import Direction
+from bisector.model.goal import Direction
 from bisector.stats.comparison import compare, summarise
 from bisector.stats.comparison_result import Verdict
 from bisector.stats.samples import Series

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from bisector.model.records import Direction
+from bisector.model.goal import Direction
 from bisector.stats.comparison_table import build
 from bisector.stats.samples import SampleSet, Series, direction, halves, with_ratios, word
 from tests.support.samples import normal, sample_set

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bisector.adapters.parsers.input_text import malformed
-from bisector.model.records import Direction
+from bisector.model.goal import Direction
 from bisector.stats.samples import SampleSet, Series
 
 _WAYS = ("read", "write", "trim", "sync")

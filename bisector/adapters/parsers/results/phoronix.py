@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bisector.adapters.parsers.input_text import malformed, parse_number
-from bisector.model.records import Direction
+from bisector.model.goal import Direction
 from bisector.stats.samples import SampleSet, Series
 
 COMPOSITE = "composite.xml"

@@ -7,7 +7,7 @@ import pytest
 from bisector.adapters.agent.payload import metric_specs
 from bisector.app.workload_check import read_samples
 from bisector.errors import RequestError
-from bisector.model.records import Threshold
+from bisector.model.goal import Threshold
 from bisector.schemas.workload.workload import list_workloads, load_workload
 
 GOOD = """\

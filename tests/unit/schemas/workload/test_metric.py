@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from bisector.model.records import Metric, Threshold
+from bisector.model.goal import Metric, Threshold
 from bisector.schemas.workload.metric import MetricManifest, check_pattern, check_ratio, parse_threshold
 
 

@@ -1,0 +1,106 @@
+"""What the planner answers: the next trial, or the conclusion."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Purpose = Literal["verify", "search", "certify", "attribute"]
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """The next trial: so many runs of the workload on a commit, in a live boot or a new one.
+
+    boot: id of the live boot to go on with, None for a new boot. testbed: None leaves the choice to the
+    engine. layout: 0 is the ordinary build, k > 0 the k-th alternative code layout of the same commit.
+    left: lab seconds until the next culprit is located, at the rate of this trial, or is compared with its
+    parents; None where nobody can say.
+    """
+
+    commit: int
+    runs: int
+    purpose: Purpose
+    reason: str
+    boot: str | None = None
+    testbed: str | None = None
+    layout: int = 0
+    left: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An estimate with its limits, all in the same unit; low <= estimate <= high."""
+
+    low: float
+    estimate: float
+    high: float
+
+
+class Ending(enum.Enum):
+    """How a bisection can end."""
+
+    CULPRIT = "culprit"
+    CULPRITS = "culprits"
+    CULPRIT_SET = "culprit set"
+    SPREAD = "spread"
+    FIXED_ON_GOOD_SIDE = "fixed on good's side"
+    NOT_REPRODUCED = "not reproduced"
+    INCONCLUSIVE = "inconclusive"
+
+
+EXIT_CODES: Mapping[Ending, int] = {
+    Ending.CULPRIT: 0,
+    Ending.CULPRITS: 0,
+    Ending.NOT_REPRODUCED: 2,
+    Ending.CULPRIT_SET: 4,
+    Ending.SPREAD: 5,
+    Ending.FIXED_ON_GOOD_SIDE: 5,
+    Ending.INCONCLUSIVE: 5,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A culprit, or the smallest set it is in. One commit: proven; several: cannot be told apart.
+
+    effect: relative change of the metric caused by it (0.35 = the number rises by 35%), with interval.
+    parents: the parents it was certified against; certified: whether the fresh comparison was done and held.
+    small: a proven change that does not reach the threshold, named so that the changes add up: no culprit.
+    """
+
+    commits: tuple[int, ...]
+    effect: Interval
+    confidence: float
+    parents: tuple[int, ...] = ()
+    certified: bool = False
+    note: str = ""
+    small: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """The end of a bisection: what was found, culprits first, and what is left unexplained.
+
+    total: relative change from good to bad; rest: what the findings leave unexplained. summary says it all
+    in sentences without commit names (interfaces print those beside it).
+    """
+
+    ending: Ending
+    summary: str
+    findings: tuple[Finding, ...] = ()
+    total: Interval | None = None
+    rest: Interval | None = None
+    confidence: float = 0.0
+    warnings: tuple[str, ...] = ()
+    levels: tuple[tuple[int, Interval], ...] = ()
+
+    @property
+    def culprits(self) -> tuple[Finding, ...]:
+        """The findings without those that are too small."""
+        return tuple(f for f in self.findings if not f.small)
+
+
+Decision = Measure | Conclusion
