@@ -77,7 +77,7 @@ def check_range(
         first, last = (trees.release(sha) for sha in shas)
     except SourceFailed as error:
         raise RequestError(error.message, details=error.details) from error
-    name = recipe_for(wiring, recipe or wiring.settings.recipe, wiring.repo, *shas)
+    name = recipe_for(trees, recipe or wiring.settings.recipe, *shas)
     return range_check.check_range(load_recipe(name), Tables.load(), first, last, builders)
 
 

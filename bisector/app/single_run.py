@@ -131,7 +131,7 @@ def calibration(
     folder = path.with_suffix("")
     with executor.lock(wiring.settings.state_dir, f"calibration of {manifest.name} on {spec.name}"):
         recipe = with_fragments(recipe, manifest.manifest.requires.fragments)
-        wanted = BuildOrder(sha, recipe_for(wiring, recipe, wiring.repo, sha))
+        wanted = BuildOrder(sha, recipe_for(wiring.trees(), recipe, sha))
         arch = load_recipe(wanted.recipe).manifest.arch
         job = workload_job(manifest, folder / "workload", arch)
         facts = {

@@ -25,7 +25,7 @@ def main(repo: Path, good: str, bad: str) -> int:
     source = wiring.source(repo)
     good, bad = source.resolve(good), source.resolve(bad)
     graph = source.graph(good, bad)
-    recipe = recipe_for(wiring, "auto", repo, good, bad)
+    recipe = recipe_for(wiring.trees(repo), "auto", good, bad)
     builder = wiring.builder(repo)
 
     def binary(sha: str) -> str:

@@ -49,7 +49,9 @@ class Case:
             clock="instructions",
             workload="pipe-test",
             workload_sum="0",
-            recipe_sum=accept.recipe_sum(self.wiring, self.request, self.good, self.bad),
+            recipe_sum=accept.recipe_sum(
+                self.wiring.trees(self.request.repo), self.request.recipe, self.good, self.bad
+            ),
             patch_sums=(accept.digest(self.patch),),
         )
 
