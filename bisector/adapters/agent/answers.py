@@ -118,11 +118,8 @@ Answer = Greeting | Paused | StartError | FilePiece | Finished
 
 def _tag(value: object) -> str:
     """Return the key that tells the kinds of answers apart; 'code' for what is none of them."""
-    return next((key for key in ("hello", "paused", "error", "file") if _has(value, key)), "code")
-
-
-def _has(value: object, key: str) -> bool:
-    return isinstance(value, dict) and key in value
+    keys = value if isinstance(value, dict) else {}
+    return next((key for key in ("hello", "paused", "error", "file") if key in keys), "code")
 
 
 _ANSWER: TypeAdapter[Answer] = TypeAdapter(

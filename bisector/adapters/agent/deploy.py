@@ -11,7 +11,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from bisector.adapters.agent.answers import parse_facts
@@ -115,7 +115,7 @@ class Deployment:
             if kernel is not None:
                 verify_kernel(kernel, facts)
             self._progress("starting the measuring agent")
-            line = start_agent(self._host, self._job, self._workdir, undo=self._undo)
+            ssh, line = self._start_agent()
             self._wait_for_end()  # nothing of Ansible's may disturb a run
         except BaseException as error:
             self.cancel()
@@ -123,17 +123,22 @@ class Deployment:
             if death is not None:
                 raise BootFailed("the kernel died while the workload was put on it", details=death) from error
             raise
+
+        def leave() -> None:
+            ssh.close()
+            on_leave()
+
         return AgentSession(
             facts=boot_facts(facts, boot_seconds, time.monotonic() - started, console),
             job=self._job,
             line=line,
             folder=self._folder,
             crashed=crashed,
-            on_leave=on_leave,
+            on_leave=leave,
             ticks_per_second=ticks_per_second,
             wall=wall,
             cpu_time=cpu_time,
-            fetch=fetch_over_ssh(line.ssh, self._workdir),
+            fetch=fetch_over_ssh(ssh, self._workdir),
         )
 
     def cancel(self) -> None:
@@ -186,6 +191,19 @@ class Deployment:
             raise InfrastructureError("the deploying play ended without its task")
         return parse_facts(str(self._task.result.get("stdout", "")))
 
+    def _start_agent(self) -> tuple[SSH, Line]:
+        """Connect and start the agent, in a connection of its own."""
+        ssh = SSH(self._host, timeout=_CONNECT_SECONDS)
+        try:
+            script = 'cd "$1" && shift && exec "$@"'
+            serve = agent_command(self._job, undo=self._undo)
+            line = ssh.talk(["sh", "-c", script, "sh", self._workdir, *serve])
+            await_greeting(line)
+        except BaseException:
+            ssh.close()
+            raise
+        return ssh, line
+
     def _wait_for_end(self) -> None:
         self._thread.join()
         self._remove_files()
@@ -223,37 +241,3 @@ def verify_kernel(kernel: Kernel, facts: Mapping[str, str]) -> None:
             "the testbed does not tell which kernel it runs",
             details=f"expected release {kernel.release}, build id {kernel.build_id}",
         )
-
-
-def start_agent(host: SSHHost, job: Job, workdir: str, *, undo: bool = False) -> AgentConnection:
-    """Connect and start the agent, in a connection of its own that ends with the line."""
-    ssh = SSH(host, timeout=_CONNECT_SECONDS)
-    try:
-        script = 'cd "$1" && shift && exec "$@"'
-        line = ssh.talk(["sh", "-c", script, "sh", workdir, *agent_command(job, undo=undo)])
-        await_greeting(line)
-    except BaseException:
-        ssh.close()
-        raise
-    return AgentConnection(line, ssh)
-
-
-@dataclass(slots=True)
-class AgentConnection:
-    """A line to the agent; closing it closes its connection."""
-
-    line: Line
-    ssh: SSH
-
-    def send(self, text: str) -> None:
-        """Send one line."""
-        self.line.send(text)
-
-    def receive(self, timeout: float) -> str:
-        """Return the next line."""
-        return self.line.receive(timeout)
-
-    def close(self) -> None:
-        """End the conversation and its connection."""
-        self.line.close()
-        self.ssh.close()

@@ -201,16 +201,12 @@ def settings_text(environment: Mapping[str, str]) -> str:
     """Return the agent's settings file: 'NAME PLACE VALUE' a line (settings.h of the agent)."""
     lines = []
     for name, value in sorted(environment.items()):
-        lines += [f"{name} {place} {value}\n" for place in _places(name)]
+        sysctl = "/proc/sys/" + name.removeprefix("sysctl.").replace(".", "/")
+        places = (sysctl,) if name.startswith("sysctl.") else _PATHS.get(name, ())
+        lines += [f"{name} {place} {value}\n" for place in places]
         if name == "turbo":
             lines.append(f"{name} {_NO_TURBO} {1 - int(value)}\n")
     return "".join(lines)
-
-
-def _places(name: str) -> tuple[str, ...]:
-    if name.startswith("sysctl."):
-        return ("/proc/sys/" + name.removeprefix("sysctl.").replace(".", "/"),)
-    return _PATHS.get(name, ())
 
 
 def with_lab_settings(job: Job, lab: Mapping[str, str]) -> Job:

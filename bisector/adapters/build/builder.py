@@ -18,12 +18,7 @@ from pathlib import Path
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.build.build_progress import BuildProgress
 from bisector.adapters.build.failure import FailedBuild
-from bisector.adapters.build.kernel_cache import (
-    Entry,
-    KernelCache,
-    kernel_key,
-    parse_facts,
-)
+from bisector.adapters.build.kernel_cache import Entry, KernelCache, kernel_key, parse_facts
 from bisector.adapters.build.probe import BuilderFacts, WantedToolchain, known_toolchain, probe_builder
 from bisector.adapters.git.trees import KernelTrees, patched_trees
 from bisector.adapters.system.archive import unpack_tar

@@ -64,13 +64,7 @@ class LibvirtTestbed:
     __test__ = False
 
     def __init__(
-        self,
-        spec: TestbedSpec,
-        ansible: Ansible,
-        cache_dir: Path,
-        state_dir: Path,
-        *,
-        uri: str | None = None,
+        self, spec: TestbedSpec, ansible: Ansible, cache_dir: Path, state_dir: Path, *, uri: str | None = None
     ) -> None:
         """Decide the clock ('auto': KVM and wall time where a boot proved KVM, else instructions).
 

@@ -54,9 +54,6 @@ class CommandConsole:
         assert self.path is not None
         with self.path.open("a", encoding="utf-8", buffering=1) as file, contextlib.suppress(PerfbisectError):
             code = stream_command(
-                command,
-                lambda line: print(line, file=file),
-                timeout=float("inf"),
-                stop=self._stop.is_set,
+                command, lambda line: print(line, file=file), timeout=float("inf"), stop=self._stop.is_set
             )
             log.warning("the console's command ended by itself with code %d", code)

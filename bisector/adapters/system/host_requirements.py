@@ -60,10 +60,7 @@ PROGRAMS = (
 )
 """(program, Debian package, what it is needed for)"""
 
-HEADERS = (
-    ("libelf.h", "libelf-dev", _BUILDING),
-    ("openssl/opensslv.h", "libssl-dev", _BUILDING),
-)
+HEADERS = (("libelf.h", "libelf-dev", _BUILDING), ("openssl/opensslv.h", "libssl-dev", _BUILDING))
 """(header below /usr/include, Debian package, what it is needed for)"""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from bisector.adapters.agent.monitors import counters
@@ -29,7 +29,7 @@ Summary = tuple[tuple[MonitorValue, ...], tuple[str, ...]]
 def summarise(monitor: str, folder: Path, seconds: float) -> Summary:
     """Return (numbers, what is absent) of a monitor's files. seconds: of the run, on the testbed's clock."""
     try:
-        reported = (folder / _ABSENT).read_text(encoding="utf-8", errors="replace")
+        reported = _read(folder / _ABSENT)
     except OSError:
         reported = ""
     absent = [line for line in reported.splitlines() if line.strip()]
@@ -42,13 +42,13 @@ def summarise(monitor: str, folder: Path, seconds: float) -> Summary:
     return seen, (*absent, *more)
 
 
-def _perf_stat(folder: Path, seconds: float) -> Summary:
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
+def _perf_stat(folder: Path, _: float) -> Summary:
     """Read `perf stat -j`, one JSON object a line; older perfs put a line of text in between."""
-    del seconds
-    rows = []
-    for line in (folder / STAT).read_text(encoding="utf-8", errors="replace").splitlines():
-        if line.startswith("{"):
-            rows.append(json.loads(line))
+    rows = [json.loads(line) for line in _read(folder / STAT).splitlines() if line.startswith("{")]
     if not rows:
         return (), ("perf printed no counter",)
     try:
@@ -62,9 +62,8 @@ def _perf_stat(folder: Path, seconds: float) -> Summary:
     return seen, (*(f"{name}: {why}" for name, why in found.missing.items()), *found.notes)
 
 
-def _perf_record(folder: Path, seconds: float) -> Summary:
-    del seconds
-    text = (folder / perf_script.SCRIPT).read_text(encoding="utf-8", errors="replace")
+def _perf_record(folder: Path, _: float) -> Summary:
+    text = _read(folder / perf_script.SCRIPT)
     if not text.strip():
         return (), ("no sample was taken",)
     found = perf_script.read(text, perf_script.SCRIPT)
@@ -75,7 +74,7 @@ def _perf_record(folder: Path, seconds: float) -> Summary:
 
 def _ftrace(folder: Path, seconds: float) -> Summary:
     """Read trace_stat: calls, and where the graph tracer is there the time with all it calls."""
-    texts = [path.read_text(encoding="utf-8", errors="replace") for path in sorted(folder.glob("function*"))]
+    texts = [_read(path) for path in sorted(folder.glob("function*"))]
     if not texts:
         raise FileNotFoundError(2, "no such file", str(folder / "function0"))
     text = "\n".join(texts)
@@ -83,44 +82,33 @@ def _ftrace(folder: Path, seconds: float) -> Summary:
         return (), ("none of the functions was called",)
     found = function_listings.traced(text, "trace_stat")
     seen: list[MonitorValue] = []
-    for symbol, calls in sorted(
-        found.calls.items(), key=lambda item: (-found.spent.get(item[0], 0), -item[1])
-    ):
+    longest_first = sorted(found.calls.items(), key=lambda item: (-found.spent.get(item[0], 0), -item[1]))
+    for symbol, calls in longest_first:
         seen.append(MonitorValue(symbol.name, calls, "calls"))
         spent = found.spent.get(symbol)
         if spent is not None:
             seen.append(MonitorValue(f"{symbol.name}, time", spent, "us"))
             if seconds > 0:
-                seen.append(
-                    MonitorValue(f"{symbol.name}, share", 100 * spent / (1e6 * seconds * len(texts)), "%")
-                )
+                share = 100 * spent / (1e6 * seconds * len(texts))
+                seen.append(MonitorValue(f"{symbol.name}, share", share, "%"))
     absent = () if found.spent else ("times: this kernel counts calls only (CONFIG_FUNCTION_GRAPH_TRACER)",)
     return tuple(seen), absent
 
 
-def _proc(folder: Path, seconds: float) -> Summary:
-    del seconds
-    found = list(_changes(folder))
-    return tuple(found), () if found else ("no number in these files changed",)
-
-
-def _changes(folder: Path) -> Iterator[MonitorValue]:
+def _proc(folder: Path, _: float) -> Summary:
+    found: list[MonitorValue] = []
     for after in sorted(folder.glob("*.after")):
         before = after.with_suffix(".before")
         if before.is_file():
             path = after.name.removesuffix(".after").replace(":", "/")
-            yield from counters.changes(
-                path,
-                before.read_text(encoding="utf-8", errors="replace"),
-                after.read_text(encoding="utf-8", errors="replace"),
-            )
+            found += counters.changes(path, _read(before), _read(after))
+    return tuple(found), () if found else ("no number in these files changed",)
 
 
-def _dmesg(folder: Path, seconds: float) -> Summary:
+def _dmesg(folder: Path, _: float) -> Summary:
     """Count what is new in the log; the ring buffer may have lost its beginning meanwhile."""
-    del seconds
-    before = (folder / "dmesg.before").read_text(encoding="utf-8", errors="replace").splitlines()
-    after = (folder / "dmesg.after").read_text(encoding="utf-8", errors="replace").splitlines()
+    before = _read(folder / "dmesg.before").splitlines()
+    after = _read(folder / "dmesg.after").splitlines()
     last = before[-1] if before else None
     at = len(after) - after[::-1].index(last) if last in after else 0
     new = after[at:]

@@ -38,19 +38,8 @@ def _each(wanted: Monitors) -> Iterator[Monitor]:
         functions = tuple(f"trace {name}" for name in wanted.ftrace.functions)
         yield Monitor("ftrace", functions or ("trace",))
     if wanted.perf_record is not None:
-        recording = f"{_FOLDER}/{RECORDING}"
-        words = [
-            "perf",
-            "record",
-            "-N",
-            "-a",
-            "-g",
-            "-F",
-            str(wanted.perf_record.frequency),
-            "-o",
-            recording,
-            "--",
-        ]
+        recording, frequency = f"{_FOLDER}/{RECORDING}", str(wanted.perf_record.frequency)
+        words = ["perf", "record", "-N", "-a", "-g", "-F", frequency, "-o", recording, "--"]
         # Resolved on the testbed: only there are the symbols of the kernel and programs that ran.
         script = f"then {SCRIPT} perf script -f -i {recording} -F {FIELDS}"
         yield Monitor("perf-record", (*_words(words), script, "keep /proc/kallsyms"))
