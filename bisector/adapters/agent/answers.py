@@ -6,21 +6,10 @@ under a kernel that works. See the head of the agent's source for the commands t
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from typing import Annotated, Literal
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Discriminator,
-    Field,
-    Tag,
-    TypeAdapter,
-    ValidationError,
-)
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, TypeAdapter, ValidationError
 
 from bisector.errors import InfrastructureError
 
@@ -34,21 +23,13 @@ class AnswerError(InfrastructureError):
     """A line that is none of the agent's answers; `details` shows what is wrong with it, and the line."""
 
 
-def _decode_base64(value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    try:
-        return base64.b64decode(value, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise ValueError(f"not base64: {error}") from error
-
-
-Data = Annotated[bytes, BeforeValidator(_decode_base64)]
 Count = Annotated[int, Field(ge=0)]
 
 
 class _Answer(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        strict=True, extra="forbid", frozen=True, allow_inf_nan=False, val_json_bytes="base64"
+    )
 
 
 class Greeting(_Answer):
@@ -78,7 +59,7 @@ class FilePiece(_Answer):
     """
 
     file: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.:@-]*$", max_length=255)]
-    data: Data
+    data: bytes
     cut: int
 
 
@@ -105,9 +86,9 @@ class Finished(_Answer):
     major_faults: int
     switches: int
     preempted: int
-    out: Data
+    out: bytes
     out_cut: Count
-    err: Data
+    err: bytes
     err_cut: Count
     kernel: list[str]
     tainted: Count

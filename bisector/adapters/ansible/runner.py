@@ -23,7 +23,7 @@ from typing import Any
 from bisector.adapters.ansible.playbook_events import Events, Played, Task, raise_for_failure
 from bisector.adapters.system import orphans
 from bisector.adapters.system.command import stream_command
-from bisector.adapters.system.files import write_error
+from bisector.adapters.system.files import write_error, write_file
 from bisector.adapters.system.ssh_endpoint import SSHHost
 from bisector.errors import InfrastructureError
 from bisector.ports import Progress
@@ -76,7 +76,8 @@ class Ansible:
         events = Events(playbook, private.with_suffix(".log"), progress, on_task)
         mark = uuid.uuid4().hex
         with tempfile.TemporaryDirectory(prefix="pb-") as short:  # OpenSSH's socket paths end at 104 bytes
-            _write_variables(private, {**variables, "perfbisect_play": mark})
+            extra = json.dumps({**variables, "perfbisect_play": mark})
+            write_file(private / "env" / "extravars", extra.encode())
             command = self._command(playbook, limit, private, connection, groups)
             started = time.monotonic()
             try:
@@ -114,18 +115,8 @@ class Ansible:
                 cure="run 'make setup', or install perfbisect again",
             )
         return [
-            sys.executable,
-            "-m",
-            "ansible_runner",
-            "run",
-            str(private),
-            "--json",
-            "--project-dir",
-            str(self.playbooks),
-            "--playbook",
-            f"{playbook}.yml",
-            "--limit",
-            limit,
+            *(sys.executable, "-m", "ansible_runner", "run", str(private), "--json"),
+            *("--project-dir", str(self.playbooks), "--playbook", f"{playbook}.yml", "--limit", limit),
             f"--cmdline=-i {_quoted(inventory)}",  # one word, for it starts with a dash
         ]
 
@@ -177,14 +168,6 @@ def _private_folder(folder: Path, playbook: str) -> Path:
         except OSError as error:
             raise write_error(folder, error) from error
     raise AssertionError("itertools.count never ends")
-
-
-def _write_variables(private: Path, variables: Mapping[str, Any]) -> None:
-    try:
-        (private / "env").mkdir()
-        (private / "env" / "extravars").write_text(json.dumps(variables), encoding="utf-8")
-    except OSError as error:
-        raise write_error(private, error) from error
 
 
 def _environment(playbooks: Path, short: Path) -> Mapping[str, str]:

@@ -22,7 +22,9 @@ class BuildProgress:
     def __init__(
         self, folder: Path | None, usual_files: int, progress: Progress, stop: Callable[[], bool] | None
     ) -> None:
-        self._logs = _log_paths(folder) if folder else ()
+        # Where the two drivers write what the compiler says.
+        names = ("tuxmake/build.log", "build.log") if folder else ()
+        self._logs = [Path(folder or "", "builder", "work", name) for name in names]
         self._total = f" (a whole kernel has {usual_files:,})" if usual_files else ""
         self._progress = progress
         self._stop = stop
@@ -47,9 +49,3 @@ class BuildProgress:
             return path.read_bytes().count(b"\n  CC ")
         except OSError:
             return 0
-
-
-def _log_paths(folder: Path) -> tuple[Path, ...]:
-    """Where the two drivers write what the compiler says."""
-    work = folder / "builder" / "work"
-    return (work / "tuxmake" / "build.log", work / "build.log")

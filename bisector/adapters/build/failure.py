@@ -71,20 +71,18 @@ class FailedBuild:
             for alternatives in names
             if not any(defines(option_of_line(line)) for line in alternatives)
         ]
-        details, cure = (
-            [self._where],
-            f"make it 'wanted' in {recipe.path} if kernels without it may be compared",
-        )
+        details = self._where
+        cure = f"make it 'wanted' in {recipe.path} if kernels without it may be compared"
         if unknown:
             reason = f"no Kconfig file of this tree ({self.plan.release}) defines {', '.join(unknown)}"
-            details.insert(0, reason)
+            details = f"{reason}\n{details}"
             cure = (
                 f"mend the name in the fragments of {recipe.path}, or say in "
                 f"{recipe.path.parent.parent / 'options.toml'} since which release it exists"
             )
         return BuildFailed(
             f"{self.commit} does not grant what the recipe '{recipe.name}' requires: {options}",
-            details="\n".join(details),
+            details=details,
             cure=cure,
         )
 

@@ -88,16 +88,12 @@ class KernelCache:
 
     def get(self, key: str) -> Entry | None:
         """Return an entry and note that it was used, or None."""
-        folder = self.folder / key
-        try:
-            facts = json.loads((folder / "kernel.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return None
-        if not (folder / "image").is_file():
+        entry = self._read(key)
+        if entry is None or not entry.image.is_file():
             return None
         with contextlib.suppress(OSError):  # a cache that cannot be written can still be read
-            os.utime(folder)
-        return Entry(key, folder, facts)
+            os.utime(entry.folder)
+        return entry
 
     def put(self, key: str, artefacts: Path, facts: Mapping[str, str]) -> Entry:
         """Move a folder of artefacts (on the same file system) into the cache as the entry `key`."""
@@ -181,8 +177,9 @@ class KernelCache:
         return freed
 
     def _read(self, key: str) -> Entry | None:
+        folder = self.folder / key
         with contextlib.suppress(OSError, ValueError):
-            return Entry(key, self.folder / key, json.loads((self.folder / key / "kernel.json").read_text()))
+            return Entry(key, folder, json.loads((folder / "kernel.json").read_text(encoding="utf-8")))
         return None
 
 
@@ -196,5 +193,5 @@ def _size(folder: Path) -> int:
 
 def parse_facts(output: str) -> dict[str, str]:
     """Read the 'key=value' lines that the builder's scripts print."""
-    pairs: dict[str, Any] = dict(line.split("=", 1) for line in output.splitlines() if "=" in line)
-    return {key.strip(): str(value).strip() for key, value in pairs.items()}
+    pairs = (line.split("=", 1) for line in output.splitlines() if "=" in line)
+    return {key.strip(): value.strip() for key, value in pairs}

@@ -57,21 +57,21 @@ def judge(log: str) -> Failure:
     A log that says nothing known is the kernel's: make ended with an error and nothing points elsewhere.
     """
     lines = log.splitlines()
-    for blame, signs in (("infrastructure", _MACHINE), ("kernel", _KERNEL)):
+    tables: tuple[tuple[Blame, tuple[tuple[str, str], ...]], ...]
+    tables = (("infrastructure", _MACHINE), ("kernel", _KERNEL))
+    for blame, signs in tables:
         for pattern, what in signs:
             expression = re.compile(pattern)
             for line in lines:
                 if expression.search(line):
-                    return Failure(
-                        "infrastructure" if blame == "infrastructure" else "kernel", what, line.strip()
-                    )
+                    return Failure(blame, what, line.strip())
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
     return Failure("kernel", "its build fails", last)
 
 
-def without_folder(line: str, sources: str = "/builder/source/") -> str:
+def without_folder(line: str) -> str:
     """Return a line of a log with paths as they are in the kernel's tree, not on the builder."""
-    return re.sub(rf"(?:\.\./)*[\w./+~-]*{re.escape(sources)}", "", line)
+    return re.sub(r"(?:\.\./)*[\w./+~-]*/builder/source/", "", line)
 
 
 def excerpt(log: str, line: str, after: int = 6) -> str:

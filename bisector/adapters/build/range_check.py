@@ -23,9 +23,8 @@ def check_range(
     rows: list[Toolchain] = []
     for end in dict.fromkeys((first, last)):
         if not recipe.manifest.covers(end):
-            warnings.append(
-                f"the recipe '{recipe.name}' is known to work {recipe.manifest.range}, not for {end}"
-            )
+            known = f"is known to work {recipe.manifest.range}, not for {end}"
+            warnings.append(f"the recipe '{recipe.name}' {known}")
         try:
             rows.append(toolchain_for(tables.toolchains, recipe.manifest.toolchain, end, f"the end at {end}"))
         except SourceFailed as error:

@@ -93,9 +93,7 @@ class GitSource:
 
     def holds_linux(self, sha: str) -> bool:
         """Return whether a commit's tree is a Linux kernel's, by the folders and files every release has."""
-        wanted = "".join(f"{sha}:{name}\n" for name in _LINUX_NAMES)
-        makefile, *others = self._check_objects(wanted)
-        return makefile and any(others)
+        return self._hold_linux([sha])[0]
 
     def notes(self) -> tuple[str, ...]:
         """Return what a user should know about the repository: that uncommitted changes are not tested."""
@@ -158,22 +156,16 @@ class GitSource:
         Only they can be such; whatever has the boundary among its ancestors has Linux's history.
         """
         suspects = candidates_with_own_root(graph)
-        if not suspects:
-            return []
-        wanted = "".join(f"{graph.shas[n]}:{name}\n" for n in suspects for name in _LINUX_NAMES)
-        found = iter(self._check_objects(wanted))
-        return [
-            n
-            for n, (makefile, *others) in zip(
-                suspects, zip(*[found] * len(_LINUX_NAMES), strict=True), strict=True
-            )
-            if not (makefile and any(others))
-        ]
+        linux = self._hold_linux([graph.shas[n] for n in suspects]) if suspects else []
+        return [n for n, is_linux in zip(suspects, linux, strict=True) if not is_linux]
 
-    def _check_objects(self, names: str) -> list[bool]:
-        """Return whether there is an object of each name (one a line)."""
+    def _hold_linux(self, shas: Sequence[str]) -> list[bool]:
+        """Return for each commit whether its tree has the first of `_LINUX_NAMES` and one of the others."""
+        names = "".join(f"{sha}:{name}\n" for sha in shas for name in _LINUX_NAMES)
         lines = self._repository.run("cat-file", "--batch-check=%(objecttype)", stdin=names).output
-        return [not line.endswith("missing") for line in lines.splitlines()]
+        there = [not line.endswith("missing") for line in lines.splitlines()]
+        width = len(_LINUX_NAMES)
+        return [there[i] and any(there[i + 1 : i + width]) for i in range(0, len(there), width)]
 
     def _resolve_skips(self, skip: Sequence[str], good: str, bad: str) -> set[str]:
         shas: set[str] = set()

@@ -118,10 +118,8 @@ class KernelTrees:
 
     def object_folders(self) -> tuple[Path, ...]:
         """Return the folders in which git finds the objects of all trees, the user's first."""
-        folders = [self._theirs.objects()]
-        if (self.own / "objects").is_dir():
-            folders.append(self.own / "objects")
-        return tuple(folders)
+        own = self.own / "objects"
+        return (self._theirs.objects(), *((own,) if own.is_dir() else ()))
 
     def pack(self, tree: str, have: Sequence[str], target: Path) -> None:
         """Write a pack of the tree's objects without those of the trees in `have` (for a remote builder)."""

@@ -125,14 +125,15 @@ def domain_xml(guest: Guest) -> str:
     archive = guest.userspace.modules if isinstance(guest.userspace, OnDisk) else guest.userspace.archive
     initrd = f"<initrd>{escape(str(archive))}</initrd>" if archive is not None else ""
     if isinstance(guest.userspace, OnDisk):
-        devices, timers = _disk(guest.userspace), ""
+        devices, timers = _disk(guest.userspace.disk, "vda", 8, "<readonly/>"), ""
         cpu = "<cpu mode='host-passthrough'/>" if guest.kvm else "<cpu mode='maximum'/>"
         network = f"user,id=net0,restrict=on,hostfwd=tcp:127.0.0.1:{guest.userspace.port}-:22"
         extra += ["-netdev", network, "-device", "virtio-net-pci,netdev=net0,romfile=,bus=pcie.0,addr=0x10"]
     else:
         devices, timers = _port(guest.userspace, machine), _OLD_TIMERS if x86 else ""
         cpu = machine.cpu
-    devices += _scratch(guest.scratch) if guest.scratch is not None else ""
+    if guest.scratch is not None:
+        devices += _disk(guest.scratch, "vdb", 9, f"<serial>{SCRATCH_SERIAL}</serial>")
     clock = f"<clock offset='utc'>{timers}</clock>"
     if guest.clock == "instructions":
         extra += ["-icount", "shift=0,sleep=off,align=off", "-seed", "1"]
@@ -178,24 +179,14 @@ def domain_xml(guest: Guest) -> str:
 """
 
 
-def _disk(userspace: OnDisk) -> str:
-    return f"""<disk type='file' device='disk'>
-      <driver name='qemu' type='raw' cache='unsafe'/>
-      <source file={quoteattr(str(userspace.disk))}/>
-      <target dev='vda' bus='virtio'/>
-      <readonly/>
-      <address type='pci' domain='0' bus='0' slot='8' function='0'/>
-    </disk>"""
-
-
-def _scratch(disk: Path) -> str:
-    """The disk that a workload may overwrite; it ends with the boot, so nothing need reach the host's own."""
+def _disk(disk: Path, name: str, slot: int, about: str) -> str:
+    """Return a disk as XML. cache: what a guest writes ends with its boot and need not reach this disk."""
     return f"""<disk type='file' device='disk'>
       <driver name='qemu' type='raw' cache='unsafe'/>
       <source file={quoteattr(str(disk))}/>
-      <target dev='vdb' bus='virtio'/>
-      <serial>{SCRATCH_SERIAL}</serial>
-      <address type='pci' domain='0' bus='0' slot='9' function='0'/>
+      <target dev='{name}' bus='virtio'/>
+      {about}
+      <address type='pci' domain='0' bus='0' slot='{slot}' function='0'/>
     </disk>"""
 
 

@@ -88,16 +88,8 @@ class KvmProbe:
 def boots_under_kvm(kernel: Path) -> KvmAnswer:
     """Boot a kernel under KVM without a root file system: KVM works if the kernel reports that."""
     command: list[str | Path] = [
-        *(
-            _QEMU,
-            "-nodefaults",
-            "-no-user-config",
-            "-no-reboot",
-            "-display",
-            "none",
-            "-machine",
-            "q35,accel=kvm",
-        ),
+        *(_QEMU, "-nodefaults", "-no-user-config", "-no-reboot"),
+        *("-display", "none", "-machine", "q35,accel=kvm"),
         *("-cpu", "host", "-m", "512", "-serial", "stdio", "-kernel", kernel),
         *("-append", "console=ttyS0,115200 earlyprintk=serial,ttyS0,115200 panic=-1"),
     ]

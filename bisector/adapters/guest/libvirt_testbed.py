@@ -63,18 +63,12 @@ class LibvirtTestbed:
 
     __test__ = False
 
-    def __init__(
-        self, spec: TestbedSpec, ansible: Ansible, cache_dir: Path, state_dir: Path, *, uri: str | None = None
-    ) -> None:
-        """Decide the clock ('auto': KVM and wall time where a boot proved KVM, else instructions).
-
-        uri: of libvirt; by default the system daemon for root, else the user's own.
-        """
+    def __init__(self, spec: TestbedSpec, ansible: Ansible, cache_dir: Path, state_dir: Path) -> None:
+        """Decide the clock ('auto': KVM and wall time where a boot proved KVM, else instructions)."""
         self.name = spec.name
         self._spec = spec
         self._ansible = ansible
         self._cache = cache_dir
-        self._uri = uri
         self._lock = state_dir / "testbeds" / f"{_safe_name(spec.name)}.lock"
         self._prefix = f"{domain_prefix(state_dir)}{_safe_name(spec.name)}-"
         choice = spec.variables.clock
@@ -90,7 +84,7 @@ class LibvirtTestbed:
         image = GuestImages(self._cache, job.packages).ensure(progress) if on_disk else None
         with contextlib.ExitStack() as held:
             held.enter_context(exclusive_lock(self._lock, self._refuse_second_trial))
-            hypervisor = Hypervisor(self._uri)
+            hypervisor = Hypervisor()
             held.callback(hypervisor.close)
             for name in hypervisor.sweep(self._prefix):
                 log.warning("ended the guest %s of a process that was killed", name)
@@ -208,13 +202,6 @@ class LibvirtTestbed:
         raise AssertionError("the loop returns or raises")
 
     def _launch(self, one: _Boot, userspace: OnDisk | OnSerial, console: Path) -> Domain:
-        domain = one.hypervisor.start(*self._domain(one, userspace, console))
-        # QEMU has the disk open: without a name it is gone with the guest, even if this process is killed.
-        _scratch_path(one.folder).unlink(missing_ok=True)
-        return domain
-
-    def _domain(self, one: _Boot, userspace: OnDisk | OnSerial, console: Path) -> tuple[str, str]:
-        """Return name and XML of a new domain."""
         variables = self._spec.variables
         guest = Guest(
             name=f"{self._prefix}{uuid.uuid4().hex[:8]}",
@@ -230,7 +217,10 @@ class LibvirtTestbed:
             label=(os.getuid(), os.getgid()) if one.hypervisor.uri == "qemu:///system" else None,
             scratch=_scratch_path(one.folder) if one.job.needs.block_device else None,
         )
-        return guest.name, domain_xml(guest)
+        domain = one.hypervisor.start(guest.name, domain_xml(guest))
+        # QEMU has the disk open: without a name it is gone with the guest, even if this process is killed.
+        _scratch_path(one.folder).unlink(missing_ok=True)
+        return domain
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 from pathlib import Path
 
 from bisector.adapters.guest.kvm_probe import KvmProbe
 from bisector.adapters.guest.libvirt_connection import Hypervisor
 from bisector.adapters.guest.rootfs import GuestImages
-from bisector.adapters.system.host_requirements import Check
+from bisector.adapters.system.host_requirements import Check, free_bytes
 from bisector.errors import InfrastructureError
 from bisector.ports import Progress
 
@@ -51,10 +50,8 @@ def _image(cache: Path) -> Check:
     image = GuestImages(cache).present()
     if image is not None:
         return Check("guest image", found=f"{image.disk} (sha256 {image.checksum[:12]})", needed=_NEEDED)
-    place = cache
-    while not place.exists():
-        place = place.parent
-    if shutil.disk_usage(place).free < IMAGE_MIB << 20:
+    place, free = free_bytes(cache)
+    if free < IMAGE_MIB << 20:
         return Check(
             "guest image",
             wrong=f"not built, and less than {IMAGE_MIB} MiB are free in {place}",

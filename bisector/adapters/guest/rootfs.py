@@ -68,11 +68,8 @@ class GuestImages:
         image = self.present()
         if image is not None:
             return image
-        for tool, package in (
-            ("mmdebstrap", "mmdebstrap"),
-            ("mke2fs", "e2fsprogs"),
-            ("ssh-keygen", "openssh-client"),
-        ):
+        packages = {"mmdebstrap": "mmdebstrap", "mke2fs": "e2fsprogs", "ssh-keygen": "openssh-client"}
+        for tool, package in packages.items():
             if shutil.which(tool) is None:
                 raise InfrastructureError(f"'{tool}' is not installed", cure=f"apt-get install {package}")
         if os.geteuid() != 0:
@@ -94,12 +91,15 @@ class GuestImages:
     def _build(self, progress: Progress) -> GuestImage:
         for leftover in self._folder.glob(".partial-*"):  # of a killed process: we hold the lock
             shutil.rmtree(leftover, ignore_errors=True)
-        with tempfile.TemporaryDirectory(prefix=".partial-", dir=self._folder) as name:
-            work = Path(name)
+        with tempfile.TemporaryDirectory(prefix=".partial-", dir=self._folder) as folder:
+            work = Path(folder)
             progress("building the guest image from Debian packages (once)")
             files = work / "files"
             files.mkdir()
-            _keys(files)
+            for name, comment in (("host_key", "guest"), ("client_key", "perfbisect")):
+                run_command(
+                    ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", files / name]
+                )
             shutil.copy(SOURCES / "sshd_config", files)
             (files / "init").write_bytes(compile_static("init.c", self._cache, X86_64))
             (files / "init").chmod(0o755)
@@ -107,8 +107,10 @@ class GuestImages:
             disk.touch()
             _debootstrap(work, files, disk, self._packages)
             progress("computing the guest image's checksum")
+            with disk.open("rb") as file:
+                checksum = hashlib.file_digest(file, "sha256").hexdigest()
             host_key = " ".join((files / "host_key.pub").read_text(encoding="ascii").split()[:2])
-            about = {"checksum": _checksum(disk), "host_key": host_key, "packages": list(self._packages)}
+            about = {"checksum": checksum, "host_key": host_key, "packages": list(self._packages)}
             shutil.copy(files / "client_key", work / "client_key")
             (work / "client_key").chmod(0o600)
             (work / "image.json").write_text(json.dumps(about, indent=1), encoding="utf-8")
@@ -132,11 +134,6 @@ def _debootstrap(work: Path, files: Path, disk: Path, packages: Sequence[str]) -
     bootstrap(work, packages, Path("/dev/null"), "--format=null", f"--customize-hook=sh {customize}")
 
 
-def _keys(folder: Path) -> None:
-    for name, comment in (("host_key", "guest"), ("client_key", "perfbisect")):
-        run_command(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", folder / name])
-
-
 def _key(packages: Sequence[str]) -> str:
     """Return the name of the folder that holds what these ingredients give."""
     digest = hashlib.sha256(f"{_LAYOUT} {' '.join(packages)}".encode())
@@ -152,8 +149,3 @@ def _load(folder: Path) -> GuestImage | None:
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return image if image.disk.is_file() and image.key.is_file() else None
-
-
-def _checksum(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

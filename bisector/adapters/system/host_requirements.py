@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import importlib.util
 import os
@@ -87,59 +88,53 @@ def install(packages: str) -> str:
     return f"{sudo}apt-get install --no-install-recommends {packages}"
 
 
+def _installed(name: str, found: object, cure: str, needed: str, wrong: str = "not installed") -> Check:
+    """Return the check of something that is there where `found` is not None."""
+    if found is None:
+        return Check(name, wrong=wrong, cure=cure, needed=needed)
+    return Check(name, found=str(found), needed=needed)
+
+
 def _program(program: str, package: str, needed: str) -> Check:
     # sbin is not in every user's PATH, and libvirtd and mke2fs live there
     path = shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
-    if path is None:
-        return Check(program, wrong="not installed", cure=install(package), needed=needed)
-    return Check(program, found=path, needed=needed)
+    return _installed(program, path, install(package), needed)
 
 
 def _header(header: str, package: str, needed: str) -> Check:
     places = [Path("/usr/include"), Path(f"/usr/include/{platform.machine()}-linux-gnu")]
-    for place in places:
-        if (place / header).exists():
-            return Check(header, found=str(place / header), needed=needed)
-    return Check(header, wrong="not installed", cure=install(package), needed=needed)
+    found = next((place / header for place in places if (place / header).exists()), None)
+    return _installed(header, found, install(package), needed)
 
 
 def _driver() -> Check:
     """libvirt without its QEMU driver answers every connection with 'no connection driver'."""
     found = sorted(Path("/usr/lib").glob("*/libvirt/connection-driver/libvirt_driver_qemu.so"))
-    if not found:
-        return Check(
-            "libvirt's QEMU driver",
-            wrong="not installed",
-            cure=install("libvirt-daemon-driver-qemu"),
-            needed=_GUESTS,
-        )
-    return Check("libvirt's QEMU driver", found=str(found[0]), needed=_GUESTS)
+    cure = install("libvirt-daemon-driver-qemu")
+    return _installed("libvirt's QEMU driver", found[0] if found else None, cure, _GUESTS)
 
 
 def _python_libvirt() -> Check:
-    if not has_libvirt():
-        return Check(
-            "libvirt-python",
-            wrong="not in this Python environment",
-            cure="make deps   (in perfbisect's folder; or: pip install 'perfbisect[libvirt]')",
-            needed=_GUESTS,
-        )
-    version = importlib.metadata.version("libvirt-python")
-    return Check("libvirt-python", found=version, needed=_GUESTS)
+    version = importlib.metadata.version("libvirt-python") if has_libvirt() else None
+    cure = "make deps   (in perfbisect's folder; or: pip install 'perfbisect[libvirt]')"
+    return _installed("libvirt-python", version, cure, _GUESTS, "not in this Python environment")
 
 
 def _tuxmake() -> Check:
     path = Path(sys.executable).parent / "tuxmake"
-    if not path.exists() and shutil.which("tuxmake") is None:
-        return Check("tuxmake", wrong="not in this Python environment", cure="make setup", needed=_BUILDING)
-    return Check("tuxmake", found=str(path), needed=_BUILDING)
+    found = path if path.exists() or shutil.which("tuxmake") is not None else None
+    return _installed("tuxmake", found, "make setup", _BUILDING, "not in this Python environment")
+
+
+def free_bytes(folder: Path) -> tuple[Path, int]:
+    """Return the nearest folder above (or `folder` itself) that exists, and the free bytes of its disk."""
+    while not folder.exists():
+        folder = folder.parent
+    return folder, shutil.disk_usage(folder).free
 
 
 def _disk(folder: Path) -> Check:
-    place = folder
-    while not place.exists():
-        place = place.parent
-    free = shutil.disk_usage(place).free / 2**30
+    free = free_bytes(folder)[1] / 2**30
     name = f"disk space in {folder}"
     if free < DISK_GIB:
         return Check(
@@ -154,25 +149,17 @@ def _disk(folder: Path) -> Check:
 def description() -> dict[str, str]:
     """Return what a report says of this machine: system, processor, memory, versions of the tools."""
     out = {"host kernel": f"{platform.system()} {platform.release()} {platform.machine()}"}
-    release = Path("/etc/os-release")
-    if release.exists():
-        names = dict(
-            line.split("=", 1) for line in release.read_text(encoding="utf-8").splitlines() if "=" in line
-        )
-        out["host system"] = names.get("PRETTY_NAME", "").strip('"')
+    with contextlib.suppress(OSError):
+        out["host system"] = platform.freedesktop_os_release()["PRETTY_NAME"]
     cpuinfo = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     models = [line.split(":", 1)[1].strip() for line in cpuinfo.splitlines() if line.startswith("model name")]
     out["host CPU"] = f"{os.cpu_count()} x {models[0] if models else platform.machine()}"
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     out["host memory"] = f"{memory:.0f} GiB"
     out["python"] = platform.python_version()
-    for name, command in (
-        ("QEMU", ("qemu-system-x86_64", "--version")),
-        ("libvirt", ("libvirtd", "--version")),
-        ("ccache", ("ccache", "--version")),
-        ("git", ("git", "--version")),
-    ):
-        version = _first_line(command)
+    tools = {"QEMU": "qemu-system-x86_64", "libvirt": "libvirtd", "ccache": "ccache", "git": "git"}
+    for name, tool in tools.items():
+        version = _first_line((tool, "--version"))
         if version:
             out[name] = version
     return out
