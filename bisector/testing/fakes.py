@@ -75,16 +75,16 @@ class Faults:
 
 
 class FakeClock:
-    """ports.Clock that moves by `step` seconds each time it is read."""
+    """ports.Clock that moves by a second each time it is read."""
 
-    def __init__(self, start: float = 1.0e9, step: float = 1.0) -> None:
-        self._now, self._step = start, step
+    def __init__(self) -> None:
+        self._now = 1.0e9
         self._lock = threading.Lock()
 
     def now(self) -> float:
         """Return seconds since the epoch."""
         with self._lock:
-            self._now += self._step
+            self._now += 1.0
             return self._now
 
 

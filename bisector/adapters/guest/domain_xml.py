@@ -180,7 +180,7 @@ def domain_xml(guest: Guest) -> str:
 
 
 def _disk(disk: Path, name: str, slot: int, about: str) -> str:
-    """Return a disk as XML. cache: what a guest writes ends with its boot and need not reach this disk."""
+    """Return the XML of a disk. What a guest writes ends with its boot: it need not reach the host's disk."""
     return f"""<disk type='file' device='disk'>
       <driver name='qemu' type='raw' cache='unsafe'/>
       <source file={quoteattr(str(disk))}/>

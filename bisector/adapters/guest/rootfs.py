@@ -105,7 +105,8 @@ class GuestImages:
             (files / "init").chmod(0o755)
             disk = work / "root.ext2"
             disk.touch()
-            _debootstrap(work, files, disk, self._packages)
+            hook = f"--customize-hook=sh '{SOURCES / 'customize.sh'}' \"$1\" '{files}' '{disk}'"
+            bootstrap(work, self._packages, Path("/dev/null"), "--format=null", hook)
             progress("computing the guest image's checksum")
             with disk.open("rb") as file:
                 checksum = hashlib.file_digest(file, "sha256").hexdigest()
@@ -125,13 +126,6 @@ class GuestImages:
         if image is None:
             raise InfrastructureError(f"the guest image in {final} cannot be read back")
         return image
-
-
-def _debootstrap(work: Path, files: Path, disk: Path, packages: Sequence[str]) -> None:
-    customize = " ".join(
-        f"'{part}'" for part in (str(SOURCES / "customize.sh"), "ROOT", str(files), str(disk))
-    ).replace("'ROOT'", '"$1"')
-    bootstrap(work, packages, Path("/dev/null"), "--format=null", f"--customize-hook=sh {customize}")
 
 
 def _key(packages: Sequence[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from bisector.adapters.agent.scratch_disk import check_device
@@ -20,9 +21,9 @@ _TOOLS = ("sh", "tar", "mkdir")
 def lab_checks(lab: Lab, cache: Path) -> Iterator[tuple[str, Callable[[], None]]]:
     """Return (machine, check); a check returns if the machine is usable and raises what is wrong with it."""
     for testbed in lab.testbeds:
-        yield f"testbed {testbed.name}", lambda testbed=testbed: _testbed(testbed, cache)  # type: ignore[misc]
+        yield f"testbed {testbed.name}", partial(_testbed, testbed, cache)
     for builder in lab.builders:
-        yield f"builder {builder.name}", lambda builder=builder: _builder(builder, cache)  # type: ignore[misc]
+        yield f"builder {builder.name}", partial(_builder, builder, cache)
 
 
 def _testbed(testbed: TestbedSpec, cache: Path) -> None:
@@ -31,31 +32,26 @@ def _testbed(testbed: TestbedSpec, cache: Path) -> None:
             _check_this_machine("guests", cache)
         case "ssh":
             _check_over_ssh(ssh_host(testbed), _TOOLS)
-            _check_block_device(testbed)
+            path = testbed.variables.block_device
+            if path:
+                with SSH(ssh_host(testbed)) as ssh:
+                    check_device(path, 0, testbed.name, lambda command: ssh.run(command).output)
         case "local":
             pass
 
 
-def _check_block_device(testbed: TestbedSpec) -> None:
-    path = testbed.variables.block_device
-    if path:
-        with SSH(ssh_host(testbed)) as ssh:
-            check_device(path, 0, testbed.name, lambda command: ssh.run(command).output)
-
-
 def _builder(builder: BuilderSpec, cache: Path) -> None:
-    if builder.connection.local:
+    reach = builder.connection
+    if reach.local:
         _check_this_machine("building kernels", cache)
         return
-    if builder.connection.key is None:
+    if reach.key is None:
         raise RequestError(
             f"the builder '{builder.name}' has no SSH key",
             cure="set the host variable ansible_ssh_private_key_file in the inventory",
         )
-    reach = builder.connection
-    host = SSHHost(
-        reach.address, reach.port, reach.user, builder.connection.key, Path("~/.ssh/known_hosts").expanduser()
-    )
+    known_hosts = Path("~/.ssh/known_hosts").expanduser()
+    host = SSHHost(reach.address, reach.port, reach.user, reach.key, known_hosts)
     _check_over_ssh(host, ("make", "gcc", "flex", "bison", "ccache", "python3"))
 
 

@@ -28,19 +28,12 @@ def sections(path: Path) -> dict[str, int]:
     data = path.read_bytes()
     wide, order = data[4] == 2, "<" if data[5] == 1 else ">"
     try:
-        if wide:
-            (start,) = struct.unpack_from(order + "Q", data, 40)
-            size, count = struct.unpack_from(order + "HH", data, 58)
-        else:
-            (start,) = struct.unpack_from(order + "I", data, 32)
-            size, count = struct.unpack_from(order + "HH", data, 46)
+        (start,) = struct.unpack_from(order + ("Q" if wide else "I"), data, 40 if wide else 32)
+        size, count = struct.unpack_from(order + "HH", data, 58 if wide else 46)
+        section = order + ("IQQQQ" if wide else "IIIII")
         found = {"text": 0, "data": 0, "bss": 0}
         for i in range(count):
-            at = start + i * size
-            if wide:
-                kind, flags, _, _, length = struct.unpack_from(order + "IQQQQ", data, at + 4)
-            else:
-                kind, flags, _, _, length = struct.unpack_from(order + "IIIII", data, at + 4)
+            kind, flags, _, _, length = struct.unpack_from(section, data, start + i * size + 4)
             if flags & _SHF_ALLOC:
                 found["bss" if kind == _SHT_NOBITS else "data" if flags & _SHF_WRITE else "text"] += length
     except struct.error as error:

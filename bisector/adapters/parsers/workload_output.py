@@ -165,12 +165,8 @@ def _last_document(text: str) -> object:
 
 def _regex(text: str, metrics: Sequence[MetricSpec]) -> Mapping[str, object]:
     """The one group of each metric's expression, its last match; lines are matched as a whole text."""
-    found: dict[str, object] = {}
-    for metric in metrics:
-        matches = re.findall(metric.at, text, re.MULTILINE)
-        if matches:
-            found[metric.name] = matches[-1]
-    return found
+    matches = {metric.name: re.findall(metric.at, text, re.MULTILINE) for metric in metrics}
+    return {name: found[-1] for name, found in matches.items() if found}
 
 
 _PARSERS: Mapping[str, Callable[[str, Sequence[MetricSpec]], Mapping[str, object]]] = {

@@ -28,15 +28,15 @@ _PF_KTHREAD = 0x00200000
 """Set in field 9 (flags) of a kernel thread's stat, which never has an environment: linux/sched.h."""
 
 
-def end_marked(mark: str, grace: float = GRACE_SECONDS) -> int:
+def end_marked(mark: str) -> int:
     """End every process of this machine with `mark` in its environment or command line; return how many.
 
     The command line as well, because OpenSSH's connection masters overwrite their environment with their
-    title, which names their socket. SIGTERM first, SIGKILL after `grace` seconds; looks again until none is
+    title, which names their socket. SIGTERM first, SIGKILL after `GRACE_SECONDS`; looks again until none is
     left, for a process may fork while the list is read, or be between two programs.
     """
     seen: set[int] = set()
-    deadline = time.monotonic() + grace
+    deadline = time.monotonic() + GRACE_SECONDS
     while True:
         environments = _read_environments()
         pids = _filter_marked(mark, environments)
@@ -49,7 +49,7 @@ def end_marked(mark: str, grace: float = GRACE_SECONDS) -> int:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL if late else signal.SIGTERM)
         seen.update(pids)
-        if time.monotonic() > deadline + grace:
+        if time.monotonic() > deadline + GRACE_SECONDS:
             if pids:
                 log.warning("processes %s do not end", sorted(pids))
             return len(seen)
@@ -57,9 +57,7 @@ def end_marked(mark: str, grace: float = GRACE_SECONDS) -> int:
 
 
 def end_orphans() -> int:
-    """End what `stream_command` of a killed perfbisect left running; return how many.
-
-    Killed: by SIGKILL, or because memory ran out.
+    """End what `stream_command` of a perfbisect that SIGKILL ended left running; return how many.
 
     To be called before work is taken up again: an orphaned build would race with its second attempt.
     """

@@ -11,16 +11,14 @@ import shlex
 import socket
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import paramiko
 
 from bisector.adapters.system.channel import LineClosed, LineSilent
+from bisector.adapters.system.command import CompletedCommand
 from bisector.adapters.system.ssh_endpoint import SSHHost
 from bisector.errors import InfrastructureError
-
-__all__ = ["SSH", "SSHHost", "SSHLine", "SSHRefused"]
 
 log = logging.getLogger(__name__)
 logging.getLogger("paramiko").setLevel(logging.CRITICAL)  # it logs tracebacks of what we raise anyway
@@ -30,14 +28,6 @@ _READ_BYTES = 1 << 16
 
 class SSHRefused(InfrastructureError):
     """Nobody answers at the address (yet): refused, no route, timeout, or the connection broke off early."""
-
-
-@dataclass(frozen=True, slots=True)
-class SSHResult:
-    """A finished remote command; output holds stdout and stderr as they came."""
-
-    code: int
-    output: str
 
 
 class SSH:
@@ -70,7 +60,7 @@ class SSH:
         timeout: float = 30.0,
         check: bool = True,
         on_line: Callable[[str], None] | None = None,
-    ) -> SSHResult:
+    ) -> CompletedCommand:
         """Run a command to its end; on_line is told each line as it comes.
 
         Raises InfrastructureError at the deadline or (with check) for a code other than 0, LineClosed when
@@ -80,14 +70,11 @@ class SSH:
         deadline = time.monotonic() + timeout
         lines: list[str] = []
         try:
-            while True:
-                try:
-                    text = line.receive(max(0.0, deadline - time.monotonic()))
-                except LineClosed:
-                    break
-                lines.append(text)
-                if on_line is not None:
-                    on_line(text)
+            with contextlib.suppress(LineClosed):
+                while True:
+                    lines.append(line.receive(max(0.0, deadline - time.monotonic())))
+                    if on_line is not None:
+                        on_line(lines[-1])
             code = line.exit_code(max(0.0, deadline - time.monotonic()))
         except LineSilent as error:
             raise InfrastructureError(
@@ -102,9 +89,9 @@ class SSH:
                 f"'{command[0]}' on {self.host} failed with code {code}",
                 details=f"{shlex.join(command)}\n{output[-4000:]}",
             )
-        return SSHResult(code, output)
+        return CompletedCommand(tuple(command), code, output)
 
-    def save(self, command: Sequence[str], path: Path, *, timeout: float, max_bytes: int) -> SSHResult:
+    def save(self, command: Sequence[str], path: Path, *, timeout: float, max_bytes: int) -> CompletedCommand:
         """Run a command and write its standard output to a file; return its standard error as `output`.
 
         Raises InfrastructureError after `timeout` seconds and beyond `max_bytes` bytes, LineClosed when the
@@ -138,7 +125,7 @@ class SSH:
             channel.close()
         if code == -1:
             raise LineClosed(f"the connection to {self.host} broke while it sent a file")
-        return SSHResult(code, stderr.decode(errors="replace"))
+        return CompletedCommand(tuple(command), code, stderr.decode(errors="replace"))
 
     def talk(self, command: Sequence[str], *, merge: bool = False) -> SSHLine:
         """Start a command and talk with it. merge: its standard error comes with its output."""

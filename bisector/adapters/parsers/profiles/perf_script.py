@@ -67,13 +67,10 @@ def read(text: str, where: str) -> Profile:
         raise malformed(where, "there is no sample in it", "perf script -i perf.data")
     event = max(by_event, key=lambda e: len(by_event[e]))
     stacks: dict[Stack, float] = {}
-    chains = False
-    bare = 0
-    for sample in by_event[event]:
-        if not sample.frames:
-            bare += 1
-            continue
-        chains = chains or len(sample.frames) > 1
+    samples = [sample for sample in by_event[event] if sample.frames]
+    bare = len(by_event[event]) - len(samples)
+    chains = any(len(sample.frames) > 1 for sample in samples)
+    for sample in samples:
         stack = (Symbol(sample.comm, "task"), *reversed(sample.frames))
         stacks[stack] = stacks.get(stack, 0.0) + sample.period
     own, whole = folded(stacks)
@@ -88,7 +85,7 @@ def read(text: str, where: str) -> Profile:
         whole if chains else {},
         stacks if chains else {},
         sum(stacks.values()),
-        len(by_event[event]) - bare,
+        len(samples),
         event=_plain(event),
         notes=tuple(notes),
     )

@@ -125,11 +125,7 @@ def sized(text: str, where: str) -> list[SampleSet]:
     for row in rows:
         if len(row) != 6:
             raise malformed(where, f"'{' '.join(row)}' is no line of `size`", "size vmlinux")
-        numbers = [parse_number(word, where) for word in row[:3]]
-        out.append(of_sizes(row[5], dict(zip(("text", "data", "bss"), map(int, numbers), strict=True))))
+        names = ("text", "data", "bss")
+        sizes = {name: int(parse_number(word, where)) for name, word in zip(names, row, strict=False)}
+        out.append(SampleSet(row[5], {}, sizes=sizes))
     return out
-
-
-def of_sizes(name: str, sizes: dict[str, int]) -> SampleSet:
-    """Return a set that holds nothing but the sizes of a kernel, in bytes; less is better."""
-    return SampleSet(name, {}, sizes=sizes)

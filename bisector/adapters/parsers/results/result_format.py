@@ -43,7 +43,7 @@ def read(place: str) -> list[SampleSet]:
     if not path.exists():
         raise malformed(place, "there is no such file", "a file, a folder, or - for standard input")
     if is_elf(path):
-        return [plain_numbers.of_sizes(_short(path), sections(path))]
+        return [SampleSet(_short(path), {}, sizes=sections(path))]
     return _named(_text(read_text(path), place), place)
 
 
