@@ -77,10 +77,7 @@ class Differences:
 
 
 def compare(
-    before: KernelFacts,
-    after: KernelFacts,
-    facts_before: Mapping[str, str],
-    facts_after: Mapping[str, str],
+    before: KernelFacts, after: KernelFacts, facts_before: Mapping[str, str], facts_after: Mapping[str, str]
 ) -> Differences:
     """Compare two kernels and what the guests that booted them said of themselves."""
     old, new = dict(before.options), dict(after.options)

@@ -128,12 +128,9 @@ class Material:
         for at, decision in self.decisions:
             if at >= number:
                 break
-            if (
-                isinstance(decision, Measure)
-                and decision.commit == booted.commit
-                and decision.layout == booted.layout
-            ):
-                found = decision.reason
+            if isinstance(decision, Measure):
+                same = (decision.commit, decision.layout) == (booted.commit, booted.layout)
+                found = decision.reason if same else found
         return found
 
     def kernel(self, index: int) -> KernelFacts:
@@ -145,9 +142,9 @@ class Material:
         """What is known of every kernel that was built, by commit."""
         return {built.commit: built.kernel for built in self.builds if built.ok and built.kernel}
 
-    def facts(self, index: int) -> Mapping[str, str]:
-        """Return what the last boot of the commit said of itself, empty if it never booted."""
-        boots = [v.booted for v in self.state.boots if v.commit == index]
+    def facts(self, index: int, testbed: str | None = None) -> Mapping[str, str]:
+        """Return what the last boot of the commit, on one testbed or any, said of itself; empty without."""
+        boots = [v.booted for v in self.state.boots if v.commit == index and testbed in (None, v.testbed)]
         return next((b.facts for b in reversed(boots) if b.ok and b.facts), {})
 
     @cached_property

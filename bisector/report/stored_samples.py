@@ -31,7 +31,7 @@ def sets(material: Material, index: int, name: str, metrics: Mapping[str, Metric
         series = {n: _series(measured, n, metrics.get(n)) for n in names}
         series |= _counted(material, index, testbed)
         where = testbed if len(boots) > 1 else ""
-        out.append(SampleSet(name, series, where, sizes=known, facts=_facts(material, index, testbed)))
+        out.append(SampleSet(name, series, where, sizes=known, facts=material.facts(index, testbed)))
     if not out and known:
         out.append(SampleSet(name, {}, sizes=known))
     return out
@@ -48,12 +48,6 @@ def _counted(material: Material, index: int, testbed: str) -> dict[str, Series]:
                 ((counter.value,),), counter.unit, None, counter.error
             )
     return found
-
-
-def _facts(material: Material, index: int, testbed: str) -> dict[str, str]:
-    """Return the facts of the last boot of the commit on a testbed."""
-    boots = [v.booted for v in material.state.boots if (v.commit, v.testbed) == (index, testbed)]
-    return next((dict(b.facts) for b in reversed(boots) if b.ok and b.facts), {})
 
 
 def _series(boots: list[list[Ran]], name: str, metric: Metric | None) -> Series:

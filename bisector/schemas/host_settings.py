@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -47,7 +47,7 @@ class HostSettings(Spec):
         return {
             name: _VALUES.get(name, {}).get(value, value)
             for name in HostSettings.model_fields
-            if (value := _text(getattr(self, name))) is not None
+            if (value := getattr(self, name)) is not None
         }
 
 
@@ -60,7 +60,3 @@ _VALUES: dict[str, dict[str, str]] = {
     # Pages, directory entries and inodes: Documentation/admin-guide/sysctl/vm.rst
     "caches": {"dropped": "3"},
 }
-
-
-def _text(value: Any) -> str | None:  # noqa: ANN401 - a field's value
-    return None if value is None else str(value)

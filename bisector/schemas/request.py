@@ -44,8 +44,7 @@ class Request(Spec):
         default=None, description="Decide by this metric instead of the manifest's own."
     )
     threshold: str | None = Field(
-        default=None,
-        description="Smallest change worth blaming: '5%' or '0.1 s'. [default: the manifest's]",
+        default=None, description="Smallest change worth blaming: '5%' or '0.1 s'. [default: the manifest's]"
     )
     alpha: float = Field(
         default=0.05,

@@ -18,7 +18,8 @@ import typer
 
 from bisector.errors import PerfbisectError
 from bisector.interfaces.cli import output
-from bisector.interfaces.cli.application import application, global_options
+from bisector.interfaces.cli.application import application
+from bisector.interfaces.cli.options import global_options
 
 __all__ = ["main", "run"]
 

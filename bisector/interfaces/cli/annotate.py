@@ -14,13 +14,6 @@ Note = Annotated[str, typer.Option(help="The reason, for the report.")]
 Needed = Annotated[str, typer.Argument(metavar="ID", help="The bisection's id, or its beginning.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the application."""
-    app.command()(mark)
-    app.command()(discard)
-    app.command()(cancel)
-
-
 def mark(
     identity: Needed,
     rev: Annotated[str, typer.Argument(metavar="REV", help="A commit of the range.")],

@@ -1,21 +1,35 @@
-"""The Typer application: global options, and the commands of the modules beside this one.
+"""The Typer application: global options, and all commands with their names.
 
-Every command line imports all of these modules, so none of them imports anything slow at its top.
+Every command line imports all modules of this folder, so none of them imports anything slow at its top.
 """
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import logging
 import sys
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import bisector
+from bisector.interfaces.cli import (
+    annotate,
+    calibrate,
+    compare,
+    doctor,
+    kernel,
+    lab,
+    options,
+    plan,
+    profile,
+    query,
+    simulate,
+    start,
+    workload,
+)
 
 HELP = """Find the commit that made Linux slower.
 
@@ -30,42 +44,10 @@ Examples:
   perfbisect report
 """
 
-_MODULES = (
-    "start",
-    "query",
-    "plan",
-    "annotate",
-    "compare",
-    "profile",
-    "simulate",
-    "calibrate",
-    "workload",
-    "kernel",
-    "lab",
-    "doctor",
-)
-"""Each holds `register(app)`; the order is that of `--help`."""
-
-
-@dataclass
-class GlobalOptions:
-    """The global options of this command line."""
-
-    config: Path | None = None
-    debug: bool = False
-
-
-_global_options = GlobalOptions()
-
-
-def global_options() -> GlobalOptions:
-    """Return the global options that came before the command."""
-    return _global_options
-
 
 def application() -> typer.Typer:
     """Make the application with all its commands."""
-    _global_options.config, _global_options.debug = None, False
+    options.global_options().config, options.global_options().debug = None, False
     app = typer.Typer(
         name="perfbisect",
         help=HELP,
@@ -74,10 +56,32 @@ def application() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     )
     app.callback()(_set_global_options)
-    for name in _MODULES:
-        importlib.import_module(f"{__package__}.{name}").register(app)
+    _add_commands(app)
     _keep_lists_in_help(app)
     return app
+
+
+def _add_commands(app: typer.Typer) -> None:
+    """Add all commands and groups; the order is that of `--help`."""
+    _add(app, start.start, start.resume, query.list_, query.status, query.show, query.report, query.log)
+    _add(app, plan.plan, annotate.mark, annotate.discard, annotate.cancel, compare.compare, profile.profile)
+    app.command("simulate", help=simulate.HELP)(simulate.command)
+    app.command("calibrate")(calibrate.command)
+    group = typer.Typer(help="What can be measured.", rich_markup_mode=None)
+    _add(group, workload.list_, workload.show, workload.run, workload.new, workload.check)
+    app.add_typer(group, name="workload")
+    group = typer.Typer(help="Kernels: build one, explain how, manage the cache.", rich_markup_mode=None)
+    _add(group, kernel.build, kernel.explain, kernel.check, kernel.list_, kernel.gc)
+    app.add_typer(group, name="kernel")
+    group = typer.Typer(help="The machines that build and measure.", rich_markup_mode=None)
+    _add(group, lab.list_, lab.check)
+    app.add_typer(group, name="lab")
+    _add(app, doctor.doctor)
+
+
+def _add(app: typer.Typer, *commands: Callable[..., None]) -> None:
+    for command in commands:
+        app.command(command.__name__.rstrip("_"))(command)
 
 
 def _version(wanted: bool) -> None:
@@ -96,7 +100,7 @@ def _set_global_options(
         bool, typer.Option("--version", is_eager=True, callback=_version, help="Print the version.")
     ] = False,
 ) -> None:
-    _global_options.config, _global_options.debug = config, debug
+    options.global_options().config, options.global_options().debug = config, debug
     logging.basicConfig(
         level=logging.DEBUG if debug else logging.WARNING,
         stream=sys.stderr,

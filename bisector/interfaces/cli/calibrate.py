@@ -15,11 +15,6 @@ if TYPE_CHECKING:
     from bisector.stats.aa_analysis import Calibration
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command(name="calibrate")(command)
-
-
 def command(
     rev: Annotated[str, typer.Argument(metavar="[REV]", help="The commit to measure.")] = "HEAD",
     workload: options.WorkloadName = None,

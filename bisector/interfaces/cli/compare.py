@@ -17,11 +17,6 @@ if TYPE_CHECKING:
 Format = Literal["people", "mmtests", "perf-stat", "robot", "runs", "json"]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command()(compare)
-
-
 def compare(
     sources: Annotated[
         list[str],

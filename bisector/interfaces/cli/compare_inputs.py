@@ -34,11 +34,10 @@ def read_columns(wanted: Sequence[str], bisection: str | None) -> tuple[list[Col
     are one kernel on several testbeds, or in more boots. Raises RequestError.
     """
     places = [_split(argument) for argument in wanted]
+    refuse_two_inputs([place for _, _, place in places])
     if len(places) == 2 and places[0] == places[1]:
-        refuse_two_inputs([place for _, _, place in places])
         pairs = [halves(s) for s in _read(places[0][2], bisection)]
         return [[p[0] for p in pairs], [p[1] for p in pairs]], True
-    refuse_two_inputs([place for _, _, place in places])
     by_label: dict[str, Column] = {}
     labels = _labels(places)
     found = [_read(place, bisection) for _, _, place in places]
@@ -65,13 +64,10 @@ def _note_settings(found: list[Column]) -> None:
             seen = kernel_differences.compare(KernelFacts(), KernelFacts(), base.facts, one.facts)
             changes = [*seen.settings, *seen.mitigations, *seen.sysctls]
             if changes:
-                named = "; ".join(
-                    f"{name}: {before} -> {after}" for name, before, after in changes[:_SETTINGS_NAMED]
-                )
-                more = (
-                    f"; and {len(changes) - _SETTINGS_NAMED} more" if len(changes) > _SETTINGS_NAMED else ""
-                )
-                note = f"its machine was set otherwise than {base.name}'s: {named}{more}"
+                named = [f"{name}: {before} -> {after}" for name, before, after in changes[:_SETTINGS_NAMED]]
+                if len(changes) > _SETTINGS_NAMED:
+                    named.append(f"and {len(changes) - _SETTINGS_NAMED} more")
+                note = f"its machine was set otherwise than {base.name}'s: {'; '.join(named)}"
                 column[i] = replace(one, notes=(*one.notes, note))
 
 

@@ -16,11 +16,6 @@ EXIT_MISSING = 3
 """Exit code where a requirement that is not optional is missing."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command()(doctor)
-
-
 def doctor(
     fix: Annotated[
         bool, typer.Option("--fix", help="Start libvirt and build the guest image if they are missing.")

@@ -16,17 +16,6 @@ Layout = Annotated[int, typer.Option(help="0: the ordinary build; above: the sam
 Rev = Annotated[str, typer.Argument(metavar="REV", help="A commit of the repository.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the group to the application."""
-    group = typer.Typer(help="Kernels: build one, explain how, manage the cache.", rich_markup_mode=None)
-    group.command()(build)
-    group.command()(explain)
-    group.command()(check)
-    group.command("list")(list_kernels)
-    group.command()(gc)
-    app.add_typer(group, name="kernel")
-
-
 def build(
     rev: Rev,
     repo: options.Repo = None,
@@ -197,7 +186,7 @@ def check(
         raise typer.Exit(3)
 
 
-def list_kernels(as_json: options.Json = False) -> None:
+def list_(as_json: options.Json = False) -> None:
     """List the kernels of the cache, the most recently used first.
 
     Examples:
@@ -260,8 +249,6 @@ def _progress() -> Any:  # noqa: ANN401 - ports.Progress
 
 
 def _data(kernel: Any) -> dict[str, Any]:  # noqa: ANN401 - ports.Kernel, which interfaces may not import
-    import dataclasses
-
     return {
         name: str(value) if isinstance(value, Path) else value
         for name, value in dataclasses.asdict(kernel).items()

@@ -8,14 +8,6 @@ from bisector.interfaces.cli import options, output
 from bisector.report.phrases import duration
 
 
-def register(app: typer.Typer) -> None:
-    """Add the group to the application."""
-    group = typer.Typer(help="The machines that build and measure.", rich_markup_mode=None)
-    group.command(name="list")(list_)
-    group.command()(check)
-    app.add_typer(group, name="lab")
-
-
 def list_(lab: options.Lab = None, as_json: options.Json = False) -> None:
     """List testbeds and builders.
 

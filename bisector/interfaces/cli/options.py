@@ -5,18 +5,35 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
 from bisector.errors import RequestError
-from bisector.interfaces.cli.application import global_options
+from bisector.schemas.loading import refusal
 from bisector.schemas.request import Request, option_name
 
 if TYPE_CHECKING:
     from bisector.app.wiring import Wiring
     from bisector.schemas.settings import Settings
+
+
+@dataclass
+class GlobalOptions:
+    """The global options of this command line."""
+
+    config: Path | None = None
+    debug: bool = False
+
+
+_global_options = GlobalOptions()
+
+
+def global_options() -> GlobalOptions:
+    """Return the global options that came before the command."""
+    return _global_options
 
 
 def _option(name: str) -> Any:  # noqa: ANN401 - what Typer takes
@@ -141,11 +158,7 @@ def _request(settings: Settings, values: Mapping[str, Any]) -> Request:
     try:
         return Request.model_validate(said)
     except ValidationError as error:
-        first = error.errors()[0]
-        message = str(first["msg"]).removeprefix("Value error, ")
-        raise RequestError(
-            f"{option_name(str(first['loc'][0]))}: {message} (got {first.get('input')!r})"
-        ) from error
+        raise refusal(error, Request, label=lambda key: option_name(key[0])) from error
 
 
 def parameters(said: Sequence[str] | None) -> dict[str, tuple[str, ...]]:

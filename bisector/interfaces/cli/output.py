@@ -8,6 +8,8 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
+from bisector.report.columns import align
+
 _RED, _GREEN, _YELLOW, _BOLD, _RESET = "31", "32", "33", "1", "\x1b[0m"
 
 
@@ -67,12 +69,7 @@ def print_json(value: Any) -> None:  # noqa: ANN401 - anything that JSON holds
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return aligned columns, two spaces apart; the last one is not padded."""
-    everything = [tuple(header), *(tuple(row) for row in rows)]
-    widths = [max(len(row[i]) for row in everything) for i in range(len(header))]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in everything
-    ]
-    return "\n".join(line.rstrip() for line in lines)
+    return "\n".join(align(header, rows))
 
 
 def pairs(values: Mapping[str, str], indent: str = "") -> str:

@@ -6,8 +6,6 @@ import dataclasses
 import math
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from bisector.app.wiring import Wiring
 from bisector.interfaces.cli import options, output
 from bisector.model.decisions import Measure
@@ -16,11 +14,6 @@ from bisector.schemas.request import Request
 
 if TYPE_CHECKING:
     from bisector.app.plan import Plan
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command()(plan)
 
 
 @options.takes_request

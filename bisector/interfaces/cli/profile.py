@@ -16,15 +16,9 @@ if TYPE_CHECKING:
     from bisector.linux.profile import Profile
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command()(profile)
-
-
 def profile(
     a: Annotated[
-        str,
-        typer.Argument(metavar="[LABEL=]A", help="First profile; - for stdin, or BISECTION:REV."),
+        str, typer.Argument(metavar="[LABEL=]A", help="First profile; - for stdin, or BISECTION:REV.")
     ],
     b: Annotated[str, typer.Argument(metavar="[LABEL=]B", help="Profile of the second kernel.")],
     top: Annotated[int, typer.Option(min=1, help="Lines of each table.")] = 30,
@@ -71,8 +65,7 @@ def profile(
         sides = [replace(p, name=place) for p, (_, place) in zip(sides, (_split(a), _split(b)), strict=True)]
     if not _comparable(sides[0], sides[1]):
         raise RequestError(
-            "one profile holds shares, the other one counts of calls",
-            cure="give two recordings of one kind",
+            "one profile holds shares, the other one counts of calls", cure="give two recordings of one kind"
         )
     touched = _changed_functions(repo, commit) if commit is not None else frozenset[str]()
     found = compare_profiles(sides[0], sides[1], sorted(touched))

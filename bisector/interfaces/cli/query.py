@@ -17,15 +17,6 @@ if TYPE_CHECKING:
     from bisector.report.report_model import Material
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the application."""
-    app.command(name="list")(list_)
-    app.command()(status)
-    app.command()(show)
-    app.command()(report)
-    app.command()(log)
-
-
 def list_(as_json: options.Json = False) -> None:
     """List all bisections, the latest first.
 
@@ -172,10 +163,7 @@ def log(identity: options.Id = None) -> None:
     from bisector.report import bisect_log
 
     wiring = options.make_wiring()
-    print(
-        bisect_log.render(load_report.load_material(wiring, identity)),
-        end="",
-    )
+    print(bisect_log.render(load_report.load_material(wiring, identity)), end="")
 
 
 def result(material: Material) -> str:

@@ -57,11 +57,6 @@ Examples:
 """
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command(name="simulate", help=HELP)(command)
-
-
 def command(
     commits: Annotated[int, typer.Option(help="Candidates in the history.")] = 128,
     history: Annotated[
@@ -102,8 +97,7 @@ def command(
     testbed_spread: Annotated[float, typer.Option(help="Spread of the levels of the testbeds.")] = 1.0,
     better: Annotated[Direction, typer.Option(help="Which way the metric is better.")] = "lower",
     clock: Annotated[
-        TestbedClock,
-        typer.Option(help="Instructions: repetition k is compared with repetition k."),
+        TestbedClock, typer.Option(help="Instructions: repetition k is compared with repetition k.")
     ] = "wall",
     scan: Annotated[bool, typer.Option("--scan", help="Search even where the ends do not differ.")] = False,
     max_cost: Annotated[

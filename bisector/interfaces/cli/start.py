@@ -21,12 +21,6 @@ if TYPE_CHECKING:
     from bisector.report.report_model import Material
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the application."""
-    app.command()(start)
-    app.command()(resume)
-
-
 @options.takes_request
 def start(
     wiring: Wiring,

@@ -23,17 +23,6 @@ _METRICS_PER_LINE = 4
 """Metrics of a run that fit into a line of 80 columns; a run with more is printed as a list."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the group to the application."""
-    group = typer.Typer(help="What can be measured.", rich_markup_mode=None)
-    group.command(name="list")(list_)
-    group.command()(show)
-    group.command()(run)
-    group.command()(new)
-    group.command()(check)
-    app.add_typer(group, name="workload")
-
-
 def list_(folder: Folder = None, as_json: Json = False) -> None:
     """List the workloads.
 
@@ -147,13 +136,7 @@ def run(
     with tempfile.TemporaryDirectory(prefix="perfbisect-") as scratch:
         place = keep or Path(scratch)
         if rev is None:
-            results = single_run.try_workload(
-                workload,
-                wanted,
-                place,
-                output.print_note,
-                monitored.append,
-            )
+            results = single_run.try_workload(workload, wanted, place, output.print_note, monitored.append)
         else:
             wiring = options.make_wiring(repo=repo)
             order = kernels.order(

@@ -28,11 +28,7 @@ from bisector.schemas.workload.requirements import Environment, Requirements
 ParseKind = Literal["key-value", "time", "json", "regex", "results"]
 
 WorkloadName = Annotated[
-    str,
-    matching(
-        r"[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)?",
-        "small letters, digits, '.', '_' and '-'",
-    ),
+    str, matching(r"[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)?", "small letters, digits, '.', '_' and '-'")
 ]
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from bisector.interfaces.cli import run
-from bisector.interfaces.cli.application import global_options, keep_lists
+from bisector.interfaces.cli.application import keep_lists
+from bisector.interfaces.cli.options import global_options
 
 
 def test_lists_and_indented_lines_keep_their_line_breaks() -> None:
