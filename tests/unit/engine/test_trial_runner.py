@@ -499,3 +499,82 @@ def test_what_cannot_be_set_is_told_once_and_not_with_each_boot(tmp_path: Path) 
     assert len(bench.of(Booted)) == 2
     told = [event.text for event in bench.events if event.text.startswith("turbo")]
     assert told == ["turbo: not set: there is no such setting here"]
+
+
+def test_a_kernel_failure_while_told_to_stop_is_no_failure_of_the_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """We end guests when we stop: the second 'failure' would skip the commit for good."""
+    bench = Bench(tmp_path, [(5, 2)], Faults(boot={1: BootFailed("panic")}))
+    boot = FakeTestbed.boot
+    calls = []
+
+    def dying(self: FakeTestbed, *arguments: Any) -> FakeSession:
+        calls.append(1)
+        if len(calls) == 2:
+            bench.stop.set()
+            raise BootFailed("it is gone")
+        return boot(self, *arguments)
+
+    monkeypatch.setattr(FakeTestbed, "boot", dying)
+    number, decision = bench.runner.decide("fake")
+    assert isinstance(decision, Measure)
+    with pytest.raises(Interrupted):
+        bench.runner.carry_out(number, decision, "fake")
+    assert len(calls) == 2
+    assert not bench.state().untestable
+    assert not bench.of(RunFailed)
+
+
+def test_the_planner_is_told_what_the_other_testbeds_do_and_not_what_the_asking_one_did(
+    tmp_path: Path,
+) -> None:
+    asked: list[tuple[str | None, list[int]]] = []
+
+    class Asked:
+        def next(self, state: State) -> Decision:
+            asked.append((state.idle, [m.commit for m in state.pending]))
+            return Measure(5 + len(asked), 1, "search", "why")
+
+    bench = Bench(tmp_path, [], testbeds=("a", "b"))
+    bench.services = _with(bench.services, planner=Asked())
+    runner = bench.again()
+    first = runner.decide("a")
+    runner.decide("b")
+    runner.decide("a")
+    assert asked == [("a", []), ("b", [6]), ("a", [7])]
+    assert isinstance(first[1], Measure)
+    runner.carry_out(first[0], first[1], "a")
+    runner.decide("b")
+    assert asked[-1] == ("b", []), "a trial that has ended is not pending"
+
+
+@pytest.mark.parametrize(
+    ("one_host", "clock", "testbeds", "locked"),
+    [
+        (True, "wall", ("a", "b"), True),
+        (False, "wall", ("a", "b"), False),
+        (True, "instructions", ("a", "b"), False),
+        (True, "wall", ("a",), False),
+    ],
+)
+def test_a_host_that_compiles_and_measures_with_a_wall_clock_does_one_of_them_at_a_time(
+    tmp_path: Path, one_host: bool, clock: Any, testbeds: tuple[str, ...], locked: bool
+) -> None:
+    lab = fake.a_lab(model=LabModel(run_noise=0.2, clock=clock))
+    bench = Bench(tmp_path, [(5, 2)], lab=lab, a_visit=1, testbeds=testbeds)
+    bench.services = _with(bench.services, one_host=one_host)
+    runner = bench.again()
+    lock = runner._host_lock
+    assert isinstance(lock, type(threading.Lock())) is locked
+    for runs in (1, 2) if locked else ():  # the first waits with its build, the second with its run
+        number, decision = runner.decide("a")
+        assert isinstance(decision, Measure)
+        trial = threading.Thread(target=runner.carry_out, args=(number, decision, "a"), daemon=True)
+        with lock:  # as a compile holds it
+            trial.start()
+            trial.join(0.3)
+            assert trial.is_alive()
+            assert len(bench.of(Ran)) == runs - 1
+        trial.join(30)
+        assert len(bench.of(Ran)) == runs

@@ -1,0 +1,155 @@
+"""The journal: each record is taken in once, whoever wrote it; a stuck planner is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.store.memory_store import MemoryStore
+from bisector.engine.journal import Journal
+from bisector.errors import InfrastructureError, RequestError
+from bisector.model.decisions import Measure
+from bisector.model.facts import MonitorResult
+from bisector.model.goal import Goal, Metric, Threshold
+from bisector.model.records import Booted, Built, Left, Marked, Ran
+from bisector.ports import Stored
+from bisector.simulation.histories import linear
+
+GRAPH = linear(5)
+GOAL = Goal(Metric("m", "s", "lower", Threshold(0.05)))
+
+
+class CountingStore(MemoryStore):
+    """Counts how often records are read back."""
+
+    reads = 0
+
+    def records(self, bisection: str, *, after: int = 0):  # type: ignore[no-untyped-def]
+        self.reads += 1
+        return super().records(bisection, after=after)
+
+
+@pytest.fixture
+def store() -> CountingStore:
+    store = CountingStore()
+    store.create(Stored("b", 1.0, "{}", "new", GRAPH))
+    return store
+
+
+def journal(store: MemoryStore, folder: Path) -> Journal:
+    return Journal(store, "b", GRAPH, GOAL, folder)
+
+
+def booted(boot: str, commit: int = 2, **more: str) -> Booted:
+    return Booted(boot, commit, "t", True, 7.0, 1.0, **more)  # type: ignore[arg-type]
+
+
+def measure(commit: int) -> Measure:
+    return Measure(commit, 1, "search", "why")
+
+
+def test_what_it_writes_is_applied_and_not_read_back(store: CountingStore, tmp_path: Path) -> None:
+    kept = journal(store, tmp_path)
+    reads = store.reads
+    kept.record(booted("b1"))
+    kept.decide("t", measure(2))
+    kept.record(Ran("b1", 0, {"m": 1.0}, 2.0, 3.0))
+    assert kept.state.visits[0].samples == ((0, 1.0),)
+    assert store.reads == reads
+    assert len(kept.state.records) == 2
+
+
+def test_what_others_wrote_in_between_is_taken_in_once_and_in_order(
+    store: CountingStore, tmp_path: Path
+) -> None:
+    kept = journal(store, tmp_path)
+    kept.record(booted("b1"))
+    store.append("b", Marked(3, "skip", "known"))
+    kept.record(Ran("b1", 0, {"m": 1.0}, 2.0, 3.0))
+    assert [type(r) for r in kept.state.records] == [Booted, Marked, Ran]
+    kept.refresh()
+    assert len(kept.state.records) == 3
+
+
+def test_boots_that_a_killed_process_left_open_are_lost(store: CountingStore, tmp_path: Path) -> None:
+    for record in (booted("b1"), booted("b2"), Left("b2")):
+        store.append("b", record)
+    number = store.decide("b", measure(2))
+    kept = journal(store, tmp_path)
+    assert [r for r in kept.state.records if isinstance(r, Left)] == [Left("b2"), Left("b1", lost=True)]
+    assert kept.last_before > number
+
+
+def test_a_planner_that_repeats_itself_is_stuck_unless_something_was_recorded(
+    store: CountingStore, tmp_path: Path
+) -> None:
+    kept = journal(store, tmp_path)
+    for _ in range(3):
+        kept.decide("t", measure(2))
+    kept.record(Built(2, True, 1.0, "k"))
+    for _ in range(3):
+        kept.decide("t", measure(2))
+    kept.decide("other", measure(2))
+    kept.decide("t", measure(3))
+    for _ in range(3):
+        kept.decide("t", measure(2))
+    with pytest.raises(InfrastructureError, match="does not move: why"):
+        kept.decide("t", measure(2))
+
+
+def test_ids_of_boots_are_used_once_even_when_a_folder_is_left_over(
+    store: CountingStore, tmp_path: Path
+) -> None:
+    kept = journal(store, tmp_path)
+    assert kept.new_boot() == "boot-001"
+    assert kept.new_boot() == "boot-002", "the first was never recorded, but has its folder"
+    kept.record(booted("boot-003"))
+    (tmp_path / "boots" / "boot-001").rmdir()
+    (tmp_path / "boots" / "boot-002").rmdir()
+    assert kept.new_boot() == "boot-002"
+
+
+def test_runs_are_counted_by_boot_warm_up_included(store: CountingStore, tmp_path: Path) -> None:
+    kept = journal(store, tmp_path)
+    for record in (booted("b1"), booted("b2"), Ran("b1", 0, {"m": 1.0}, 2.0, 3.0, warmup=True)):
+        kept.record(record)
+    assert (kept.next_run("b1"), kept.next_run("b2")) == (1, 0)
+
+
+def test_monitors_have_had_their_runs_for_a_commit_on_a_testbed(store: CountingStore, tmp_path: Path) -> None:
+    kept = journal(store, tmp_path)
+    kept.record(booted("b1", 2))
+    kept.record(Left("b1", monitors=(MonitorResult("proc"),)))
+    assert kept.is_monitored(2, "t")
+    assert not kept.is_monitored(2, "other")
+    assert not kept.is_monitored(3, "t")
+
+
+def test_a_kernel_counts_as_measured_by_another_commit_only_with_samples(
+    store: CountingStore, tmp_path: Path
+) -> None:
+    kept = journal(store, tmp_path)
+    kept.record(Built(2, True, 1.0, "same"))
+    kept.record(booted("b1", 2))
+    assert not kept.is_measured_elsewhere("same", 3)
+    kept.record(Ran("b1", 0, {"m": 1.0}, 2.0, 3.0))
+    assert kept.is_measured_elsewhere("same", 3)
+    assert not kept.is_measured_elsewhere("same", 2), "its own samples are no other commit's"
+    assert not kept.is_measured_elsewhere("other", 3)
+
+
+def test_workload_and_image_must_stay_what_they_were_on_a_testbed(
+    store: CountingStore, tmp_path: Path
+) -> None:
+    kept = journal(store, tmp_path)
+    kept.check_unchanged("t", workload="w1", image="")
+    kept.record(booted("b1", workload="w1", image="i1"))
+    kept.check_unchanged("t", workload="w1", image="i1")
+    kept.check_unchanged("t", workload="", image="")  # nobody knows yet
+    kept.check_unchanged("other", workload="w2", image="i2")
+    with pytest.raises(RequestError, match="the workload's files changed"):
+        kept.check_unchanged("t", workload="w2", image="i1")
+    with pytest.raises(RequestError, match="the guest image changed") as caught:
+        kept.check_unchanged("t", workload="w1", image="i2")
+    assert caught.value.details == "then i1\nnow  i2"

@@ -1,0 +1,145 @@
+"""Kernels for trials: what a build records, what an interruption must not, and the lock of the host."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.store.memory_store import MemoryStore
+from bisector.engine.events import Event, EventSender
+from bisector.engine.journal import Journal
+from bisector.engine.trial_kernels import TrialKernels
+from bisector.errors import BuildFailed, Interrupted
+from bisector.model.decisions import Measure
+from bisector.model.records import Built, Irrelevant, Record
+from bisector.ports import BuildOrder, Kernel, Progress
+from bisector.testing.fakes import FakeBuilder
+from tests.support import fake_bisection as fake
+
+
+class Bench:
+    """The kernels of one bisection, with a builder of the test's own."""
+
+    def __init__(self, folder: Path, build: Callable[[BuildOrder], Kernel] | None = None) -> None:
+        lab, store = fake.a_lab(), MemoryStore()
+        stored = fake.begin(store, lab)
+        self.stop = threading.Event()
+        self.held = 0
+        self.held_during_build: list[int] = []
+        self.events: list[Event] = []
+        real = FakeBuilder(lab, folder / "kernels")
+        bench = self
+
+        class Builder:
+            def build(self, order: BuildOrder, progress: Progress) -> Kernel:
+                bench.held_during_build.append(bench.held)
+                return build(order) if build is not None else real.build(order, progress)
+
+            def cached(self, order: BuildOrder) -> Kernel | None:
+                return None
+
+        services = fake.services(lab, folder, store=store)
+        self.services = dataclasses.replace(
+            services,
+            builders=[lambda stop: Builder()],
+            irrelevant=lambda graph: Irrelevant((1, 2), {"compiled": 3}, 2),
+        )
+        accepted = fake.accepted(lab)
+        self.journal = Journal(store, stored.id, lab.graph, accepted.the_goal(), folder / "bisection")
+        sender = EventSender(self.events.append, lambda: self.journal.state.costs)
+        self.kernels = TrialKernels(
+            accepted, lab.graph, self.services, self.journal, sender, self.lock(), self.stop
+        )
+
+    def lock(self) -> _Lock:
+        return _Lock(self)
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        return self.journal.state.records
+
+
+class _Lock:
+    """Counts how many hold it; it may be taken again and again."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+
+    def __enter__(self) -> None:
+        self._bench.held += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._bench.held -= 1
+
+
+@contextmanager
+def closing(bench: Bench) -> Iterator[Bench]:
+    try:
+        yield bench
+    finally:
+        bench.kernels.close()
+
+
+def trial(commit: int, layout: int = 0) -> Measure:
+    return Measure(commit, 1, "search", "why", layout=layout)
+
+
+def test_a_build_is_recorded_once_with_what_is_known_of_the_kernel(tmp_path: Path) -> None:
+    with closing(Bench(tmp_path)) as bench:
+        assert bench.kernels.build(trial(3), "t") is not None
+        assert bench.kernels.build(trial(3), "t") is not None
+        (built,) = [r for r in bench.records if isinstance(r, Built)]
+        assert (built.commit, built.ok) == (3, True)
+        assert built.kernel is not None and built.kernel.options == {"FAKE": "y"}
+
+
+def test_the_host_is_locked_while_a_trial_waits_for_a_build(tmp_path: Path) -> None:
+    with closing(Bench(tmp_path)) as bench:
+        bench.kernels.build(trial(3), "t")
+        assert bench.held_during_build == [1]
+        assert bench.held == 0
+
+
+def test_a_commit_that_does_not_build_is_recorded_with_its_log(tmp_path: Path) -> None:
+    def fail(order: BuildOrder) -> Kernel:
+        raise BuildFailed("a.c:1: error ", details="the log")
+
+    with closing(Bench(tmp_path, fail)) as bench:
+        assert bench.kernels.build(trial(3), "t") is None
+        (built,) = [r for r in bench.records if isinstance(r, Built)]
+        assert (built.ok, built.failure, built.details) == (False, "a.c:1: error", "the log")
+        assert bench.journal.state.untestable == {3: "does not build: a.c:1: error"}
+
+
+def test_a_build_that_fails_because_it_was_interrupted_says_nothing_of_the_commit(tmp_path: Path) -> None:
+    """A compiler that Ctrl-C ends exits as one that fails: recorded, the commit would be skipped for good."""
+
+    def fail(order: BuildOrder) -> Kernel:
+        bench.stop.set()
+        raise BuildFailed("interrupted")
+
+    bench = Bench(tmp_path, fail)
+    with closing(bench), pytest.raises(Interrupted):
+        bench.kernels.build(trial(3), "t")
+    assert bench.records == ()
+
+
+def test_commits_that_cannot_change_the_kernel_are_recorded_when_they_are_others_than_before(
+    tmp_path: Path,
+) -> None:
+    with closing(Bench(tmp_path)) as bench:
+        bench.kernels.build(trial(3), "t")
+        bench.kernels.build(trial(4), "t")
+        assert [r.commits for r in bench.records if isinstance(r, Irrelevant)] == [(1, 2)]
+
+
+def test_layouts_are_kernels_of_their_own(tmp_path: Path) -> None:
+    with closing(Bench(tmp_path)) as bench:
+        bench.kernels.build(trial(3), "t")
+        bench.kernels.build(trial(3, layout=1), "t")
+        assert [(r.commit, r.layout) for r in bench.records if isinstance(r, Built)] == [(3, 0), (3, 1)]
