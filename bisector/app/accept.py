@@ -130,13 +130,7 @@ def goal_of(request: Request, workload: Workload, clock: TestbedClock) -> Goal:
             metric = dataclasses.replace(metric, threshold=parse_threshold(request.threshold, metric.unit))
         except ValueError as error:
             raise RequestError(f"--threshold: {error}") from error
-    return Goal(
-        metric=metric,
-        alpha=request.alpha,
-        budget=request.budget,
-        clock=clock,
-        scan=request.scan,
-    )
+    return Goal(metric=metric, alpha=request.alpha, budget=request.budget, clock=clock, scan=request.scan)
 
 
 def _check_ends(source: Source, good: str, bad: str) -> None:

@@ -91,10 +91,7 @@ def load_material(wiring: Wiring, identity: str | None, *, so_far: bool = False)
 
 
 def _so_far(
-    wiring: Wiring,
-    stored: Stored,
-    accepted: Accepted,
-    records: Sequence[tuple[int, Record]],
+    wiring: Wiring, stored: Stored, accepted: Accepted, records: Sequence[tuple[int, Record]]
 ) -> Conclusion | None:
     """Return the planner's interim conclusion; None while nothing has been measured."""
     from bisector.model.state import fold

@@ -111,7 +111,7 @@ def _estimate(
         build_seconds=seconds.build,
         boot_seconds=seconds.boot,
         run_seconds=seconds.run,
-        noise=known.library if known is not None else None,
+        noise=known.noise if known is not None else None,
         testbeds=len(accepted.testbeds),
     )
     return found, seconds

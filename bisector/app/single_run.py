@@ -23,11 +23,7 @@ if TYPE_CHECKING:
 
 
 def try_workload(
-    workload: Workload,
-    runs: int,
-    folder: Path,
-    progress: Progress,
-    on_monitor: OnMonitor = lambda _: None,
+    workload: Workload, runs: int, folder: Path, progress: Progress, on_monitor: OnMonitor = lambda _: None
 ) -> Iterator[RunResult]:
     """Run a workload on this machine, under the kernel it has; warm-up runs come first and are given as well.
 

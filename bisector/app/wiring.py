@@ -164,7 +164,7 @@ class Wiring:
         from bisector.search.planner import Planner
 
         known = self.calibrated(accepted)
-        return Planner(calibrated_noise=known.library if known is not None else None)
+        return Planner(calibrated_noise=known.noise if known is not None else None)
 
     def bisection_folder(self, identity: str) -> Path:
         """Return where a bisection keeps its raw output and reports."""

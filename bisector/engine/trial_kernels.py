@@ -113,10 +113,7 @@ class TrialKernels:
     def _look_ahead(self, limit: int, pending: list[Measure]) -> None:
         orders: list[BuildOrder] = []
         trials = OpenTrials({f"open-{number}": trial for number, trial in enumerate(pending)})
-        with (
-            self._journal.lock,
-            contextlib.suppress(Exception),
-        ):  # a trial reports it
+        with self._journal.lock, contextlib.suppress(Exception):  # a trial reports it
             state = self._journal.state
             for number in range(2 * limit):  # some of what it would do needs no new kernel
                 decision = trials.ask(self._services.planner, state, f"imagined-{number}")

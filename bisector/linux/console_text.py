@@ -20,10 +20,7 @@ _CRASH_MESSAGES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"double fault: (?P<why>.*)"), "double fault: {why}"),
     (re.compile(r"\bPANIC: (?P<why>.*)"), "early exception: {why}"),
     (re.compile(r"perfbisect: (?P<why>the agent has ended)"), f"{ENDED_ITSELF}: {{why}}"),
-    (
-        re.compile(r"reboot: (?P<why>System halted|Power down|Restarting system)"),
-        f"{ENDED_ITSELF}: {{why}}",
-    ),
+    (re.compile(r"reboot: (?P<why>System halted|Power down|Restarting system)"), f"{ENDED_ITSELF}: {{why}}"),
 )
 """(pattern, words), the most informative first."""
 

@@ -135,11 +135,7 @@ def fold(
 
 
 def extend(
-    state: State,
-    records: Iterable[Record],
-    *,
-    pending: tuple[Measure, ...] = (),
-    idle: str | None = None,
+    state: State, records: Iterable[Record], *, pending: tuple[Measure, ...] = (), idle: str | None = None
 ) -> State:
     """Apply records, oldest first; pending and idle are what they are now, whatever they were."""
     return replace(reduce(apply, records, state), pending=pending, idle=idle)

@@ -74,10 +74,6 @@ class TrialRater:
         self.predictor = LevelPredictor(posterior, dag, proven, testbed)
         self.boot_sd = posterior.noise_rms("boot")
 
-    def shares(self, commit: int) -> Floats:
-        """Return the share (C,) of each class that a commit contains."""
-        return self.predictor.shares(commit)
-
     def rate_trials(
         self, options: Sequence[TrialOption], most: int, discount: Callable[[int], float] | None = None
     ) -> list[RatedTrial]:
@@ -90,14 +86,8 @@ class TrialRater:
         factor = np.array([1.0 if discount is None else discount(o.commit) for o in options])
         predicted = self.predictor.levels([(o.commit, o.layout) for o in options])
         counts = [m for m in RUN_COUNTS if m <= most] or [1]
-        top = np.array(
-            [
-                len(counts) - 1
-                if o.live_precision is None
-                else sum(m <= MAX_RUNS_LIVE_BOOT for m in counts) - 1
-                for o in options
-            ]
-        )
+        live = np.array([o.live_precision is not None for o in options])
+        top = np.where(live, sum(m <= MAX_RUNS_LIVE_BOOT for m in counts), len(counts)) - 1
         bits = np.full((len(options), len(counts)), np.nan)
         runs = np.array(counts, dtype=float)
         cost = np.array([o.setup_seconds for o in options])[:, None] + runs * self.run_cost
@@ -118,17 +108,12 @@ class TrialRater:
             self._rate(bits, options, predicted, rows, at, counts)
         marginal = self.posterior.marginal
         total = max(float(marginal.sum()), 1e-12)
-        found = [
-            RatedTrial(
-                o,
-                counts[j],
-                float(bits[i, j]),
-                float(cost[i, j]),
-                float(marginal @ self.shares(o.commit)) / total,
-            )
-            for i, (o, j) in enumerate(zip(options, peak.tolist(), strict=True))
-        ]
-        return [found[i] for i in np.argsort(-value, kind="stable")]
+        result = []
+        for i in np.argsort(-value, kind="stable"):
+            option, j = options[i], int(peak[i])
+            bad = float(marginal @ self.predictor.shares(option.commit)) / total
+            result.append(RatedTrial(option, counts[j], float(bits[i, j]), float(cost[i, j]), bad))
+        return result
 
     def _rate(
         self,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from bisector.model.commit_graph import CommitGraph
@@ -55,22 +56,9 @@ class PlannerCache:
 
     def restrict(self, context: SearchContext, visits: tuple[Visit, ...]) -> SearchContext:
         """Return the context with only some of its visits, in their order; no trial is under way there."""
-        s = context.state
-        if len(visits) == len(s.visits):
+        if len(visits) == len(context.state.visits):
             return context
-        return self.context(
-            State(
-                s.graph,
-                s.goal,
-                records=s.records,
-                visits=visits,
-                binaries=s.binaries,
-                untestable=s.untestable,
-                marks=s.marks,
-                costs=s.costs,
-                no_layouts=s.no_layouts,
-            )
-        )
+        return self.context(replace(context.state, visits=visits, pending=(), idle=None))
 
     def get_or_compute(self, key: object, compute: Callable[[], T]) -> T:
         """Return the result for a key. key: holds everything that the computation depends on."""
@@ -97,15 +85,9 @@ class PlannerCache:
         while (following := max(checkpoint + 1, int(checkpoint * SCREENING_GROWTH))) <= len(visits):
             checkpoint = following
         # Later builds are left out: they say nothing about noise, and each would cause a new screening.
-        whole = context.state
+        s = context.state
         part = self.context(
-            State(
-                whole.graph,
-                whole.goal,
-                visits=tuple(visits[:checkpoint]),
-                marks=whole.marks,
-                costs=whole.costs,
-            )
+            State(s.graph, s.goal, visits=tuple(visits[:checkpoint]), marks=s.marks, costs=s.costs)
         )
         return self.get_or_compute(
             ("noises", part.data_key, proven, effect),

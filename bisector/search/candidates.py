@@ -188,13 +188,13 @@ def _overlap(rater: TrialRater, context: SearchContext) -> Callable[[int], float
     total = max(float(marginal.sum()), 1e-12)
 
     def factor(commit: int) -> float:
-        share = rater.shares(commit)
+        share = rater.predictor.shares(commit)
         p = float((marginal * share).sum()) / total
         alone = p * (1 - p)
         if alone <= 1e-9:
             return 1.0 / (1 + len(under_way))
         groups: dict[tuple[bool, ...], list[float]] = {}
-        sides = np.stack([rater.shares(c) > 0.5 for c in under_way])
+        sides = np.stack([rater.predictor.shares(c) > 0.5 for c in under_way])
         for k, m in enumerate(marginal):
             g = groups.setdefault(tuple(sides[:, k].tolist()), [0.0, 0.0])
             g[0] += m / total

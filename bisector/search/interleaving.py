@@ -58,22 +58,17 @@ def next_interleaved(
     live = context.live_visit(purpose)
     if live is not None and live.commit in commits and len(live.samples) < target:
         runs = min(max(1, math.ceil(target / PARTS_PER_BOOT)), target - len(live.samples))
-        return Measure(
-            live.commit,
-            runs,
-            purpose,
-            f"{why}: {count(runs, 'more run')} in this boot of {names[live.commit]}",
-            live.boot,
-            left=left,
-        )
+        reason = f"{why}: {count(runs, 'more run')} in this boot of {names[live.commit]}"
+        return Measure(live.commit, runs, purpose, reason, live.boot, left=left)
     here = [v for v in done if context.state.idle is None or v.testbed == context.state.idle]
     counts = [sum(v.commit == s for v in here) for s in commits]
     fewest = min(counts)
     order = list(range(len(commits)))
     if fewest % 2 and len(commits) > 1:
         order.reverse()
-    side = next(i for i in order if counts[i] == fewest)
-    total = sum(v.commit == commits[side] for v in done)
+    commit = commits[next(i for i in order if counts[i] == fewest)]
+    own_layouts = [v.layout for v in done if v.commit == commit]
+    total = len(own_layouts)
     if total >= BOOTS_BEFORE_MORE_LAYOUTS:
         growth = SCATTER_LAYOUTS + (total - BOOTS_BEFORE_MORE_LAYOUTS) // 2
         layouts = range(layouts[0], layouts[0] + max(len(layouts), min(growth, 2 * LARGE_SCATTER_LAYOUTS)))
@@ -83,14 +78,10 @@ def next_interleaved(
         first = max(1, math.ceil(target / PARTS_PER_BOOT))
     else:
         first = min(FIRST_BOOT_RUNS, target)
-    return Measure(
-        commits[side],
-        first,
-        purpose,
-        f"{why}: boot {total + 1} of {names[commits[side]]}, {count(first, 'run')}",
-        layout=_next_layout(done, commits[side], layouts if context.can_vary_layout else (0,)),
-        left=left,
-    )
+    reason = f"{why}: boot {total + 1} of {names[commit]}, {count(first, 'run')}"
+    # The layout with the fewest boots, the first of these.
+    layout = min(layouts if context.can_vary_layout else (0,), key=own_layouts.count)
+    return Measure(commit, first, purpose, reason, layout=layout, left=left)
 
 
 def _remaining_seconds(
@@ -100,11 +91,6 @@ def _remaining_seconds(
     fewest = min_boots_per_side(context, purpose)
     missing = sum(max(0, fewest - sum(v.commit == s for v in done)) for s in commits)
     return max(1, missing) * (context.boot_cost + target * context.run_cost)
-
-
-def _next_layout(done: Sequence[Visit], commit: int, layouts: Sequence[int]) -> int:
-    """Return the layout with the fewest boots of a commit, the first of these."""
-    return min(layouts, key=lambda k: sum(v.commit == commit and v.layout == k for v in done))
 
 
 def cheapest_runs_per_boot(context: SearchContext, boot_spreads: Sequence[tuple[float, float]]) -> int:

@@ -178,11 +178,12 @@ class _Decider:
 
     def _step(self, proven: Proven, effect: float) -> Decision:
         """Search on, certify a suspect, or conclude."""
-        context = self.context
+        context, ends = self.context, self.ends
+        assert ends is not None
         posterior = self.posterior = self.cache.posterior(context, proven, effect)
         culprit = any(not p.small for p in self.proofs)
         if culprit and self._is_explained(1 - posterior.none, effect):
-            return conclusion.conclude_culprits(context, posterior, self.proofs, self._ends_evidence())
+            return conclusion.conclude_culprits(context, posterior, self.proofs, ends)
         if posterior.none >= 1 - context.alpha and not culprit:
             if context.goal.scan and posterior.none_unless_cancelled() < 1 - context.alpha:
                 runs = min(
@@ -193,17 +194,17 @@ class _Decider:
                 trial = candidates.explore_largest_class(posterior, context, runs)
                 if trial is not None:
                     return trial
-            if self._ends_evidence().estimate < context.threshold:
-                return conclusion.conclude_not_reproduced(context, self._ends_evidence())
-            return conclusion.conclude_spread(context, posterior, self.proofs, self._ends_evidence())
+            if ends.estimate < context.threshold:
+                return conclusion.conclude_not_reproduced(context, ends)
+            return conclusion.conclude_spread(context, posterior, self.proofs, ends)
         # With --scan the ends may hardly differ: then there is no loss that could be spread.
-        loss = not culprit and self._ends_evidence().estimate >= context.threshold
+        loss = not culprit and ends.estimate >= context.threshold
         if (
             loss
             and posterior.marginal.max() < MIN_SUSPECT_PROBABILITY
             and expected_steps_reaching_threshold(context, posterior) < SPREAD_ALPHA_SHARE * context.alpha
         ):
-            return conclusion.conclude_spread(context, posterior, self.proofs, self._ends_evidence())
+            return conclusion.conclude_spread(context, posterior, self.proofs, ends)
         if not posterior.design.prior.any():
             return self.conclude_now("The marks and measurements leave no candidate.")
         found = self.found = candidates.most_probable_suspect(posterior, context)
@@ -219,7 +220,7 @@ class _Decider:
             if rating.bits >= candidates.MIN_TRIAL_BITS and worth and not self._stuck(purpose):
                 return trial
         if culprit:
-            return conclusion.conclude_culprits(context, posterior, self.proofs, self._ends_evidence())
+            return conclusion.conclude_culprits(context, posterior, self.proofs, ends)
         return self.conclude_now("No trial brings information that is worth its cost.")
 
     def _is_explained(self, another: float, effect: float) -> bool:
@@ -267,10 +268,6 @@ class _Decider:
     def _stuck(self, purpose: Purpose) -> bool:
         boots = sum(v.purpose == purpose for v in self.context.state.visits)
         return boots > interleaving.MAX_BOOTS_PER_PURPOSE
-
-    def _ends_evidence(self) -> Evidence:
-        assert self.ends is not None
-        return self.ends
 
     def conclude_now(self, why: str) -> Conclusion:
         """Return the best statement that the data allow. why: the reason to stop, in words."""

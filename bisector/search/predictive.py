@@ -57,7 +57,6 @@ class PredictedLevels:
     culprit_id: NDArray[np.int64] | None
 
     def rows(self, index: NDArray[np.int64]) -> PredictedLevels:
-        """Return some of the trials."""
         """Return the given trials only."""
         culprit_id = None if self.culprit_id is None else self.culprit_id[index]
         return PredictedLevels(self.weight[index], self.mean[index], self.variance[index], culprit_id)

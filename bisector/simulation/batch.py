@@ -5,8 +5,8 @@ from __future__ import annotations
 import multiprocessing
 import os
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
 import numpy as np
@@ -48,7 +48,7 @@ def simulate_all(
             result.append(simulate_one(scenario, s))
             tell(len(result), trials)
         return result
-    return list(_parallel(scenario, seeds, jobs, tell))
+    return _parallel(scenario, seeds, jobs, tell)
 
 
 def derive_seeds(trials: int, seed: int) -> list[int]:
@@ -87,30 +87,23 @@ def end_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _simulate_chunk(seeds: list[int]) -> list[Judged]:
+def _simulate_in_worker(seed: int) -> Judged:
     assert _scenario is not None
-    return [simulate_one(_scenario, s) for s in seeds]
+    return simulate_one(_scenario, seed)
 
 
-def _parallel(scenario: Scenario, seeds: list[int], jobs: int, tell: OnProgress) -> Iterator[Judged]:
+def _parallel(scenario: Scenario, seeds: list[int], jobs: int, tell: OnProgress) -> list[Judged]:
     size = max(1, min(25, len(seeds) // (jobs * 4)))
-    chunks = [seeds[i : i + size] for i in range(0, len(seeds), size)]
-    results: dict[int, list[Judged]] = {}
+    result: list[Judged] = []
     # spawn, not fork: a caller with threads (an executor, a progress bar) must not be copied
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(
         jobs, mp_context=context, initializer=_initialise_worker, initargs=(scenario,)
     ) as pool:
-        futures: dict[Future[list[Judged]], int] = {
-            pool.submit(_simulate_chunk, chunk): i for i, chunk in enumerate(chunks)
-        }
-        waiting = set(futures)
         try:
-            while waiting:
-                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                for future in done:
-                    results[futures[future]] = future.result()
-                tell(sum(len(r) for r in results.values()), len(seeds))
+            for judged in pool.map(_simulate_in_worker, seeds, chunksize=size):
+                result.append(judged)
+                tell(len(result), len(seeds))
         except BrokenProcessPool as error:
             raise InfrastructureError(
                 "a process of the simulation was ended from outside",
@@ -119,5 +112,4 @@ def _parallel(scenario: Scenario, seeds: list[int], jobs: int, tell: OnProgress)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    for i in range(len(chunks)):
-        yield from results[i]
+    return result

@@ -48,13 +48,13 @@ class SimulatedBisection:
 
     def total(self) -> Spent:
         """Return what was used for all purposes together."""
-        result = Spent()
-        for part in self.spent.values():
-            result.runs += part.runs
-            result.boots += part.boots
-            result.builds += part.builds
-            result.cost += part.cost
-        return result
+        parts = self.spent.values()
+        return Spent(
+            sum(p.runs for p in parts),
+            sum(p.boots for p in parts),
+            sum(p.builds for p in parts),
+            sum(p.cost for p in parts),
+        )
 
 
 @dataclass(slots=True)
@@ -89,15 +89,8 @@ def simulate_bisection(scenario: Scenario, seed: int, planner: Planner) -> Simul
     names = [f"testbed-{i}" for i in range(scenario.testbeds)]
     search.testbeds.update((name, _Testbed(name)) for name in names)
     conclusion = run_search(names, search.decide, search.start, search.wait, finish_trials=False)
-    return SimulatedBisection(
-        lab,
-        conclusion,
-        search.state,
-        search.resources.spent,
-        search.now,
-        search.decisions,
-        search.planner_seconds,
-    )
+    spent, cpu = search.resources.spent, search.planner_seconds
+    return SimulatedBisection(lab, conclusion, search.state, spent, search.now, search.decisions, cpu)
 
 
 @dataclass(slots=True)
@@ -168,8 +161,7 @@ def _carry_out(resources: _Resources, testbed: _Testbed, measure: Measure, now: 
             spent.builds += 1
             spent.cost += model.build_seconds
             if lab.untestable.get(commit) == "build":
-                failed = Built(commit, False, model.build_seconds, layout=layout, failure="simulated")
-                yield now, (failed,)
+                yield now, (Built(commit, False, model.build_seconds, "", layout, failure="simulated"),)
                 return
             yield now, (Built(commit, True, model.build_seconds, lab.binary(commit, layout), layout),)
         else:
@@ -179,18 +171,9 @@ def _carry_out(resources: _Resources, testbed: _Testbed, measure: Measure, now: 
         spent.cost += model.boot_seconds
         key = f"boot-{next(resources.keys)}"
         ok = commit not in lab.untestable
-        booted = Booted(
-            key,
-            commit,
-            testbed.name,
-            ok,
-            model.boot_seconds,
-            now,
-            layout,
-            measure.purpose,
-            "" if ok else "simulated",
-        )
-        yield now, (booted,)
+        failure = "" if ok else "simulated"
+        seconds, purpose = model.boot_seconds, measure.purpose
+        yield now, (Booted(key, commit, testbed.name, ok, seconds, now, layout, purpose, failure),)
         if not ok:
             return
         testbed.boot, testbed.key, testbed.runs = lab.boot(commit, layout, testbed.name, key), key, 0

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from bisector.errors import RequestError
+from bisector.model.dag import Floats
 from bisector.model.decisions import Interval
 from bisector.stats import bimodality, outliers
 from bisector.stats.bimodality import Modes
@@ -26,8 +27,6 @@ from bisector.stats.variance_components import (
     runs_per_boot,
     smallest_effect,
 )
-
-Floats = NDArray[np.float64]
 
 MAX_RUNS_PER_BOOT = 64
 """Runs in a boot are never recommended beyond what a bisection allows by default."""
@@ -52,7 +51,7 @@ class Boot:
 class Known:
     """What a calibration tells a later bisection: the noise, and mean seconds of a boot and of a run."""
 
-    library: VarianceComponents
+    noise: VarianceComponents
     boot_seconds: float
     run_seconds: float
 
@@ -88,7 +87,7 @@ class Calibration:
     smallest: tuple[tuple[int, int, float], ...]
     warnings: tuple[str, ...]
 
-    def library(self) -> VarianceComponents:
+    def variance_components(self) -> VarianceComponents:
         """Return the variance components as the planner's prior."""
         return VarianceComponents(self.run_sd.estimate, self.run_df, self.boot_sd.estimate, self.boot_df)
 

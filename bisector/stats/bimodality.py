@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bisector.stats.outliers import MIN_RELATIVE_SD, Floats, flatten
+from bisector.model.dag import Floats
+from bisector.stats.outliers import MIN_RELATIVE_SD, flatten
 
 SEPARATION = ((96, 4.5), (24, 5.0), (16, 6.0), (10, 8.0), (8, 9.5))
 """(values, Ashman's D): of so many normal values, a split this clear comes by chance once in a thousand sets

@@ -16,12 +16,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from bisector.model.dag import Floats
 from bisector.model.decisions import Interval
 from bisector.model.goal import Direction
 from bisector.stats import comparison_warnings, outliers, two_sample
 from bisector.stats.comparison_result import Comparison, Method, Summary, Verdict
 from bisector.stats.samples import Series, direction, word
-from bisector.stats.two_sample import Floats
 
 Pair = tuple[Floats, Floats]
 """The groups of both sides."""

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bisector.model.dag import Floats
 from bisector.model.format import count
 from bisector.stats import bimodality, outliers, two_sample
 from bisector.stats.comparison_result import Comparison
 from bisector.stats.outliers import Outlier
 from bisector.stats.samples import Series
-from bisector.stats.two_sample import Floats
 
 MIN_BOOTS = 3
 """Below three boots a side the spread between boots is a guess: its 95% limits are a factor of 70 apart."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-Floats = NDArray[np.float64]
+from bisector.model.dag import Floats
 
 MIN_OUTLIER_DISTANCE = 6.0
 """In robust standard deviations. Eight normal values hold one beyond four only once in two thousand sets, but

@@ -10,10 +10,9 @@ import math
 import warnings
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special, stats
 
-Floats = NDArray[np.float64]
+from bisector.model.dag import Floats
 
 MAX_COUNTED_SPLITS = 20_000
 """With ties, all splits of two sides are counted up to this number (two sides of eight have 12,870), which

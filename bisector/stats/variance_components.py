@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import chdtri, fdtri, ndtri
 
+from bisector.model.dag import Floats
 from bisector.model.decisions import Interval
-
-Floats = NDArray[np.float64]
 
 DETECTION_PROBABILITY = 0.95
 """An effect counts as detectable when 19 of 20 comparisons show it."""

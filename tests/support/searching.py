@@ -15,7 +15,8 @@ from bisector.search.cache import PlannerCache
 from bisector.search.context import SearchContext
 from bisector.search.loop import OpenTrials, run_search
 from bisector.search.planner import Planner
-from bisector.simulation import Culprit, LabModel, Scenario
+from bisector.simulation.noise_model import LabModel
+from bisector.simulation.scenario import Culprit, Scenario
 
 Value = Callable[[int, int], float | None]
 """What run number `run` of `commit` reads: value(commit, run); None for a commit that does not boot."""

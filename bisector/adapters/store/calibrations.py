@@ -91,8 +91,8 @@ def load_known(state: Path, workload: str, testbeds: Sequence[str], metric: str)
         kept = load(path_of(state, workload, testbed, metric))
         try:
             if kept is not None:
-                library = kept.analyse().library()
-                return Known(library, float(np.mean(kept.boot_seconds)), float(np.mean(kept.run_seconds)))
+                noise = kept.analyse().variance_components()
+                return Known(noise, float(np.mean(kept.boot_seconds)), float(np.mean(kept.run_seconds)))
         except RequestError:  # interrupted before there were two boots
             continue
     return None

@@ -15,11 +15,11 @@ import typer
 
 from bisector.errors import RequestError, nearest
 from bisector.interfaces.cli import output
-from bisector.model.goal import Direction, TestbedClock
+from bisector.model.goal import Budget, Direction, TestbedClock
 from bisector.schemas.noise_kinds import DRIFT_KINDS, NOISE_KINDS, DriftKind, NoiseKind
 
 if TYPE_CHECKING:
-    from bisector.simulation import Distribution, Report, Share
+    from bisector.simulation.summary import Distribution, Report, Share
 
 _SECONDS_BEFORE_PROGRESS = 2.0
 """A shorter simulation shows no progress."""
@@ -120,10 +120,14 @@ def command(
     ] = False,
 ) -> None:
     """Build the scenario, run it, print it. Raises RequestError for what cannot be simulated."""
-    from bisector import simulation as sim  # importing numpy and scipy takes half a second
+    # importing numpy and scipy takes half a second
+    from bisector.simulation import scenario as sim
+    from bisector.simulation.batch import simulate
+    from bisector.simulation.noise_model import LabModel
+    from bisector.simulation.summary import Report
 
     if schema:
-        print(json.dumps(sim.Report.model_json_schema(mode="serialization"), indent=2))
+        print(json.dumps(Report.model_json_schema(mode="serialization"), indent=2))
         return
     if effect is not None and culprits:
         raise RequestError("--effect and --culprits both name the culprits", cure="give one of them")
@@ -142,7 +146,7 @@ def command(
     # the threshold of the scenario is the default size of drift and of fork offsets
     limit = sim.Scenario(commits=commits, graph=graph, culprits=who, threshold=threshold).limit
     drift_kind, drift_size = _parse_drift(drift)
-    lab = sim.LabModel(
+    lab = LabModel(
         run_noise=run_noise,
         boot_noise=boot_noise,
         build_noise=build_noise,
@@ -170,10 +174,10 @@ def command(
         lab=lab,
         testbeds=testbeds,
         scan=scan,
-        budget=sim.Budget(max_cost, max_builds, max_runs),
+        budget=Budget(max_cost, max_builds, max_runs),
     )
-    summary = sim.simulate(scenario, trials, seed, jobs=jobs or os.cpu_count() or 1, progress=_progress())
-    report = sim.Report(seed=seed, scenario=scenario.describe(), **summary.model_dump())
+    summary = simulate(scenario, trials, seed, jobs=jobs or os.cpu_count() or 1, progress=_progress())
+    report = Report(seed=seed, scenario=scenario.describe(), **summary.model_dump())
     print(report.model_dump_json(indent=2) if as_json else report_text(report))
 
 

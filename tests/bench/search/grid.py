@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from bisector.model.commit_graph import CommitGraph
-from bisector.simulation import Culprit, Scenario
 from bisector.simulation.noise_model import LabModel
+from bisector.simulation.scenario import Culprit, Scenario
 
 EFFECT = 2.0
 Rivals = Literal["both", "bisect", "none"]

@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from bisector.simulation import LabModel, Scenario, simulate
+from bisector.simulation.batch import simulate
+from bisector.simulation.noise_model import LabModel
+from bisector.simulation.scenario import Scenario
 from bisector.simulation.summary import Summary
 
 

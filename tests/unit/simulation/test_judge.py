@@ -5,8 +5,9 @@ import dataclasses
 import pytest
 
 from bisector.model.decisions import Conclusion, Ending
-from bisector.simulation import Culprit, LabModel
 from bisector.simulation.judge import Judged, judge
+from bisector.simulation.noise_model import LabModel
+from bisector.simulation.scenario import Culprit
 from bisector.simulation.simulated_bisection import simulate_bisection
 from tests.support.searching import CENTRE, Scripted, answer
 

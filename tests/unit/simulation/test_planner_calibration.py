@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from scipy.stats import binom
 
-from bisector.simulation import Culprit, LabModel, Scenario, simulate
+from bisector.simulation.batch import simulate
+from bisector.simulation.noise_model import LabModel
+from bisector.simulation.scenario import Culprit, Scenario
 
 pytestmark = pytest.mark.timeout(900)  # much to compute, on machines that may be busy
 ALPHA = 0.05

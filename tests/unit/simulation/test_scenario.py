@@ -6,9 +6,16 @@ from pathlib import Path
 import pytest
 
 from bisector.errors import RequestError
-from bisector.simulation import Culprit, Scenario, read_samples, simulate
+from bisector.simulation.batch import simulate
 from bisector.simulation.histories import linear
-from bisector.simulation.scenario import parse_costs, parse_culprits, parse_probability
+from bisector.simulation.scenario import (
+    Culprit,
+    Scenario,
+    parse_costs,
+    parse_culprits,
+    parse_probability,
+    read_samples,
+)
 from tests.support.searching import CENTRE
 
 

@@ -4,7 +4,7 @@ import dataclasses
 
 from bisector.model.records import Ran
 from bisector.model.state import fold
-from bisector.simulation import LabModel
+from bisector.simulation.noise_model import LabModel
 from bisector.simulation.simulated_bisection import simulate_bisection
 from tests.support.searching import CENTRE, Scripted, stay, visit
 

@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from bisector.simulation import Report, simulate
-from bisector.simulation.summary import share
+from bisector.simulation.batch import simulate
+from bisector.simulation.summary import Report, share
 from tests.support.searching import CENTRE
 
 

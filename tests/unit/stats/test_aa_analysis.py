@@ -174,7 +174,7 @@ def test_what_is_stored_comes_back_as_the_planners_prior(tmp_path: Path) -> None
     found = calibrations.load_known(tmp_path, "pipe-test", ["elsewhere", "guest 1/a"], "time")
     assert found is not None
     assert (found.boot_seconds, found.run_seconds) == (5.0, 1.0)
-    prior = found.library
+    prior = found.noise
     assert prior is not None
     assert prior.run_sd == pytest.approx(0.01, rel=0.2)
     assert (prior.run_df, prior.boot_df) == (108, 11)

@@ -12,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from bisector.model.dag import Floats
 from bisector.stats import two_sample
 from bisector.stats.comparison import compare
 from tests.support.samples import series
 
 
-def normal(count: int, seed: int, level: float = 0.0) -> two_sample.Floats:
+def normal(count: int, seed: int, level: float = 0.0) -> Floats:
     return level + np.random.default_rng(seed).standard_normal(count)
 
 
