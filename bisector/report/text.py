@@ -26,12 +26,9 @@ MAX_NAMED_ALIKE = 3
 def render(material: Material) -> str:
     """Return the whole report."""
     out = [f"perfbisect report  {material.id}", "=" * phrases.WIDTH]
-    out += summary(material)
+    out += _result(material)
     conclusion = material.conclusion
     if conclusion is not None:
-        for finding in conclusion.findings:
-            out += _differences(material, finding)
-        out += _rest(material, conclusion)
         if conclusion.ending is Ending.SPREAD:
             out += level_curve.lines(material, conclusion)
         out += reproduction.lines(material, conclusion)
@@ -48,12 +45,16 @@ def render(material: Material) -> str:
 
 def short(material: Material) -> str:
     """Return the end of the terminal's output: the result, what differs besides code, how it adds up."""
+    return phrases.page(_result(material))
+
+
+def _result(material: Material) -> list[str]:
     out = summary(material)
     if material.conclusion is not None:
         for finding in material.conclusion.findings:
             out += _differences(material, finding)
         out += _rest(material, material.conclusion)
-    return phrases.page(out)
+    return out
 
 
 def summary(material: Material) -> list[str]:

@@ -154,6 +154,10 @@ class Lab:
         return _named(name, self.builders, "builder", self.inventory)
 
 
+V = TypeVar("V", bound=Spec)
+N = TypeVar("N", TestbedSpec, BuilderSpec)
+
+
 def lab_from_inventory(data: Mapping[str, Any], inventory: Path) -> Lab:
     """Build the lab from `ansible-inventory --list` data. Raises RequestError naming host and variable."""
     variables = data.get("_meta", {}).get("hostvars", {})
@@ -165,29 +169,16 @@ def lab_from_inventory(data: Mapping[str, Any], inventory: Path) -> Lab:
             details=f"groups: {', '.join(known) or 'none'}",
             cure="see playbooks/inventory/laptop.yml for a lab of one machine",
         )
+
+    def checked(host: str, model: type[V]) -> tuple[V, Connection]:
+        own, shared = variables.get(host, {}), host in testbeds and host in builders
+        return _checked(host, own, model, shared, inventory), _connection(host, own)
+
     return Lab(
         inventory=inventory,
-        testbeds=tuple(
-            TestbedSpec(
-                host,
-                _checked(host, variables.get(host, {}), TestbedVariables, host in builders, inventory),
-                _connection(host, variables.get(host, {})),
-            )
-            for host in testbeds
-        ),
-        builders=tuple(
-            BuilderSpec(
-                host,
-                _checked(host, variables.get(host, {}), BuilderVariables, host in testbeds, inventory),
-                _connection(host, variables.get(host, {})),
-            )
-            for host in builders
-        ),
+        testbeds=tuple(TestbedSpec(host, *checked(host, TestbedVariables)) for host in testbeds),
+        builders=tuple(BuilderSpec(host, *checked(host, BuilderVariables)) for host in builders),
     )
-
-
-V = TypeVar("V", bound=Spec)
-N = TypeVar("N", TestbedSpec, BuilderSpec)
 
 
 def _checked(host: str, variables: Mapping[str, Any], model: type[V], shared: bool, inventory: Path) -> V:

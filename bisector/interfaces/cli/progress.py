@@ -10,8 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from bisector.interfaces.cli import output
 from bisector.model.format import count
@@ -39,19 +38,6 @@ def seconds_left(expected: ExpectedWork, done: Sequence[int], means: Sequence[fl
         max(all_of - so_far, _SMALLEST_SHARE_LEFT * all_of) * seconds
         for all_of, so_far, seconds in zip(wanted, done, means, strict=True)
     )
-
-
-class _Output(Protocol):
-    """Where progress is shown."""
-
-    def update(self, text: str) -> None:
-        """Replace the line that changes."""
-
-    def add_line(self, text: str) -> None:
-        """Print a line that stays."""
-
-    def end(self) -> None:
-        """Remove the line that changes."""
 
 
 @dataclass
@@ -89,16 +75,14 @@ class ProgressDisplay:
             "boot": _Durations(e.boot_seconds if e else 0.0),
             "run": _Durations(e.run_seconds if e else 0.0),
         }
-        self._output: _Output = _Terminal() if self.terminal else _Lines(self._started)
+        self._output: _Lines | _Terminal = _Terminal() if self.terminal else _Lines(self._started)
         self._totals = (0, 0, 0)
         self._next_culprit: float | None = None  # when it is expected, by time.monotonic()
 
     def __enter__(self) -> ProgressDisplay:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._output.end()
 
     def __call__(self, event: Event) -> None:
@@ -154,7 +138,7 @@ class ProgressDisplay:
 
 
 class _Lines:
-    """Lines with the time since the start. The line that changes is not shown."""
+    """Lines with the time since the start. The line that changes (`update`) is not shown."""
 
     def __init__(self, started: float) -> None:
         self._started = started

@@ -205,7 +205,7 @@ def _status(material: Material) -> dict[str, Any]:
     from bisector.report import trials
 
     last = material.decisions[-1][1] if material.decisions else None
-    running = material.status == "running" and isinstance(last, Measure)
+    doing = last if material.status == "running" and isinstance(last, Measure) else None
     return {
         "id": material.id,
         "status": material.status,
@@ -213,10 +213,8 @@ def _status(material: Material) -> dict[str, Any]:
         "tested": len({t.booted.commit for t in material.trials}),
         "untestable": len(material.state.untestable),
         "costs": trials.costs(material),
-        "doing": f"{last.purpose}: {material.label(last.commit)}"
-        if running and isinstance(last, Measure)
-        else "",
-        "reason": last.reason if running and isinstance(last, Measure) else "",
+        "doing": f"{doing.purpose}: {material.label(doing.commit)}" if doing else "",
+        "reason": doing.reason if doing else "",
         "result": result(material),
         "exit_code": EXIT_CODES[material.conclusion.ending] if material.conclusion else None,
     }
