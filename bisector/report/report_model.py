@@ -39,7 +39,6 @@ class Commit:
 class Trial:
     """One boot as the report shows it. values: (repetition, value, flags, warm-up) of the deciding metric."""
 
-    sequence: int
     visit: Visit
     values: tuple[tuple[int, float, tuple[str, ...], bool], ...] = ()
     discarded: bool = False
@@ -109,7 +108,6 @@ class Material:
         numbers = {record.boot: number for number, record in self.records if isinstance(record, Booted)}
         return tuple(
             Trial(
-                sequence=numbers[visit.boot],
                 visit=visit,
                 values=tuple(
                     (r.index, r.values[name], r.flags, r.warmup)

@@ -132,13 +132,11 @@ def _read(place: str, bisection: str | None) -> list[SampleSet]:
 
     if place == "-" or Path(place).exists():
         return read_results(place)
-    match = _STORED.fullmatch(place)
+    stored = parse_stored_commit(place)
     try:
-        if match is not None:
-            return _measured(options.make_wiring(), match["bisection"], match["rev"])
-        return _measured(options.make_wiring(), bisection, place)
+        return _measured(options.make_wiring(), *(stored or (bisection, place)))
     except PerfbisectError as error:
-        if bisection is not None or match is not None:
+        if bisection is not None or stored is not None:
             raise
         raise RequestError(
             f"{place}: there is no such file, and no commit of the latest bisection has that name",

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from bisector.errors import RequestError
 from bisector.interfaces.cli import options, output
 from bisector.report.phrases import duration
 
@@ -159,7 +160,6 @@ def check(
       perfbisect kernel check v6.1..v6.6 --recipe arm64-guest --install
     """
     from bisector.app import kernels
-    from bisector.errors import RequestError
 
     good, dots, bad = between.partition("..")
     if not dots or not good or not bad or bad.startswith("."):
@@ -234,7 +234,6 @@ def gc(
       perfbisect kernel gc --keep 5
     """
     from bisector.app import kernels
-    from bisector.errors import RequestError
 
     if keep < 0:
         raise RequestError(f"--keep {keep:g} is negative", cure="give gigabytes, or --all")

@@ -97,14 +97,13 @@ def plan_text(data: Mapping[str, Any]) -> Iterator[str]:
 
 def steps(plan: BuildPlan) -> list[str]:
     """Return the commands that a builder runs, in its own folders."""
-    arch = plan.recipe.manifest.arch
-    toolchain = plan.toolchain
-    manifest = plan.recipe.manifest
+    toolchain, manifest = plan.toolchain, plan.recipe.manifest
+    arch = manifest.arch
     call = f"make O=out ARCH={arch}"
     call += f" CROSS_COMPILE={toolchain.cross}" if toolchain.cross else ""
     shimmed = " CC=<shim>" if toolchain.shimmed else ""
     shimmed += " HOSTCC=<shim>" if toolchain.host_shim() else ""
-    target = plan.recipe.manifest.image[0].rsplit("/", 1)[-1]
+    target = manifest.image[0].rsplit("/", 1)[-1]
     tuxmake = f"tuxmake --target-arch {arch} --toolchain {toolchain.compiler} --wrapper ccache"
     base = [f"{call} {manifest.base}"] if not plan.recipe.base and manifest.base != "allnoconfig" else []
     if manifest.rest == "off":

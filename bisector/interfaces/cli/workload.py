@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,13 +19,12 @@ if TYPE_CHECKING:
 Folder = Annotated[
     Path | None, typer.Option("--workloads", help="Folder of workloads. [default: the shipped ones]")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 _METRICS_PER_LINE = 4
 """Metrics of a run that fit into a line of 80 columns; a run with more is printed as a list."""
 
 
-def list_(folder: Folder = None, as_json: Json = False) -> None:
+def list_(folder: Folder = None, as_json: options.Json = False) -> None:
     """List the workloads.
 
     Example:
@@ -43,7 +44,7 @@ def list_(folder: Folder = None, as_json: Json = False) -> None:
 def show(
     name: Annotated[str, typer.Argument(help="Its name, or the path of a folder with a workload.yaml.")],
     folder: Folder = None,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Check a workload's manifest and show what it means.
 
@@ -101,7 +102,7 @@ def run(
     apply: options.Apply = None,
     monitor: options.Monitors = None,
     folder: Folder = None,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Run a workload on this machine with its kernel, or with --rev in one boot of a commit.
 
@@ -121,9 +122,6 @@ def run(
 
       perfbisect workload run poundtime --param threads=2 --param threads=4x --param calls=100000
     """
-    import dataclasses
-    import tempfile
-
     from bisector.app import kernels, single_run
     from bisector.report import monitor_results
     from bisector.schemas.workload.workload import load_workload
@@ -204,7 +202,7 @@ def check(
     lab: options.Lab = None,
     monitor: options.Monitors = None,
     folder: Folder = None,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Check a workload: its manifest, its sample outputs, where it can run, and one run on this machine.
 
@@ -216,8 +214,6 @@ def check(
 
       perfbisect workload check db-aio/fio --lab my-lab.yml
     """
-    import dataclasses
-
     from bisector.app.workload_check import check_workload
     from bisector.schemas.workload.workload import load_workload
 

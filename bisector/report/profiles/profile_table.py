@@ -37,16 +37,15 @@ def _digits(found: ProfileComparison) -> int:
     return max(found.a.places, found.b.places)
 
 
-def _share(value: float | None, digits: int) -> str:
-    return "-" if value is None else f"{100 * value:.{digits}f}%"
+def _share(value: float | None, found: ProfileComparison) -> str:
+    return "-" if value is None else f"{100 * value:.{_digits(found)}f}%"
 
 
-def _points(value: float, digits: int) -> str:
-    return f"{100 * value:+.{digits}f}"
+def _points(value: float, found: ProfileComparison) -> str:
+    return f"{100 * value:+.{_digits(found)}f}"
 
 
 def _ranks(found: ProfileComparison, top: int) -> list[str]:
-    digits = _digits(found)
     sides = [_ordered(p) for p in (found.a, found.b)]
     marked = {line.symbol.name for line in found.symbols if line.touched}
     rows = []
@@ -56,7 +55,7 @@ def _ranks(found: ProfileComparison, top: int) -> list[str]:
             if rank < len(side):
                 symbol = side[rank]
                 star = "*" if symbol.name in marked and symbol.origin != "user" else ""
-                cells += [_share(profile.share(symbol), digits), star + shown(symbol)]
+                cells += [_share(profile.share(symbol), found), star + shown(symbol)]
             else:
                 cells += ["", ""]
         rows.append(cells)
@@ -69,26 +68,24 @@ def _ordered(profile: Profile) -> list[Symbol]:
 
 
 def _changes(found: ProfileComparison, top: int) -> list[str]:
-    digits = _digits(found)
-    rows = []
-    for line in [x for x in found.symbols if x.a or x.b][:top]:
-        rows.append(
-            (
-                ("*" if line.touched else "") + shown(line.symbol),
-                _or_below(line.a, found.a, digits),
-                _or_below(line.b, found.b, digits),
-                _points(line.change, digits),
-                _describe(line),
-            )
+    rows = [
+        (
+            ("*" if line.touched else "") + shown(line.symbol),
+            _or_below(line.a, found.a, found),
+            _or_below(line.b, found.b, found),
+            _points(line.change, found),
+            _describe(line),
         )
+        for line in [x for x in found.symbols if x.a or x.b][:top]
+    ]
     return align(("SYMBOL", found.a.name, found.b.name, "POINTS", ""), rows)
 
 
-def _or_below(share: float | None, profile: Profile, digits: int) -> str:
+def _or_below(share: float | None, profile: Profile, found: ProfileComparison) -> str:
     """Return a share; '<0.50%' for a symbol below the end of a list."""
     if share is None and profile.cut:
-        return f"<{100 * profile.cut:.{digits}f}%"
-    return _share(share, digits)
+        return f"<{_share(profile.cut, found)}"
+    return _share(share, found)
 
 
 def _describe(line: SymbolChange) -> str:
@@ -109,14 +106,13 @@ def _whole(found: ProfileComparison, top: int) -> list[str]:
     ]
     if not both:
         return []
-    digits = _digits(found)
     both.sort(key=lambda x: (-max(x[1], x[2]), x[0].symbol))
     rows = [
         (
             ("*" if line.touched else "") + shown(line.symbol),
-            _share(line.whole[0], digits),
-            _share(line.whole[1], digits),
-            _points(after - before, digits),
+            _share(line.whole[0], found),
+            _share(line.whole[1], found),
+            _points(after - before, found),
             "the same" if after == before else "more" if after > before else "less",
         )
         for line, before, after in both[:top]
@@ -144,16 +140,15 @@ def _calls(counted: Sequence[CallChange], found: ProfileComparison, top: int) ->
 
 
 def _tree(name: str, callers: list[Branch], callees: list[Branch], found: ProfileComparison) -> list[str]:
-    digits = _digits(found)
     if not callers and not callees:
         return [f"{name}: in no call chain of either profile", ""]
     out: list[str] = []
     for title, branches in (("is called by", callers), ("calls", callees)):
         rows = [
             (
-                _share(branch.a, digits),
-                _share(branch.b, digits),
-                _points(branch.b - branch.a, digits),
+                _share(branch.a, found),
+                _share(branch.b, found),
+                _points(branch.b - branch.a, found),
                 "  " * branch.depth + shown(branch.symbol),
             )
             for branch in branches
@@ -192,9 +187,8 @@ def _doubt(line: SymbolChange) -> str:
 
 
 def _with_points(line: SymbolChange, found: ProfileComparison) -> str:
-    digits = _digits(found)
     least = " or more" if line.bound else ""
-    return f"{line.symbol.name} {_points(line.change, digits)} points{least}"
+    return f"{line.symbol.name} {_points(line.change, found)} points{least}"
 
 
 def _counted(row: CallChange, found: ProfileComparison) -> str:

@@ -37,7 +37,7 @@ def test_less_is_worse_where_higher_is_better() -> None:
 
 
 def trial(booted: Booted, **more: object) -> Trial:
-    return Trial(1, Visit(booted, failure=booted.failure), **more)  # type: ignore[arg-type]
+    return Trial(Visit(booted, failure=booted.failure), **more)  # type: ignore[arg-type]
 
 
 def test_failures_and_boots_without_samples() -> None:
@@ -54,7 +54,7 @@ def test_failures_and_boots_without_samples() -> None:
 
 
 def test_of_many_runs_twelve_are_printed() -> None:
-    many = Trial(1, demo().trials[0].visit, values=tuple((i, float(i), (), False) for i in range(15)))
+    many = Trial(demo().trials[0].visit, values=tuple((i, float(i), (), False) for i in range(15)))
     assert trials.values(many).endswith("11.000 and 3 more")
 
 
