@@ -22,6 +22,7 @@ from bisector.adapters.agent.session import AgentSession, CrashReport, await_gre
 from bisector.adapters.ansible.playbook_events import Task
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.system.channel import Line
+from bisector.adapters.system.files import os_errors_reported
 from bisector.adapters.system.ssh import SSH
 from bisector.adapters.system.ssh_endpoint import SSHHost
 from bisector.errors import BootFailed, InfrastructureError
@@ -72,12 +73,10 @@ class Deployment:
         self._ansible = replace(
             ansible, stop=lambda: self._cancelled.is_set() or (outer is not None and outer())
         )
-        try:
+        with os_errors_reported(f"cannot write {self._archive}"):
             folder.mkdir(parents=True, exist_ok=True)
             self._gate.unlink(missing_ok=True)
             write_archive(job, self._archive)
-        except OSError as error:
-            raise InfrastructureError(f"cannot write {self._archive}: {error.strerror}") from error
         self._thread = threading.Thread(
             target=self._play, args=(testbed, boot_timeout), name=f"deploy {testbed}", daemon=True
         )

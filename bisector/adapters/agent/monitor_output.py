@@ -10,7 +10,8 @@ from pathlib import Path
 from bisector.adapters.agent.answers import Answer, FilePiece, Finished, StartError, unexpected
 from bisector.adapters.agent.monitors import summarise
 from bisector.adapters.agent.run_outcome import Outcome
-from bisector.errors import InfrastructureError, TestbedLost
+from bisector.adapters.system.files import os_errors_reported
+from bisector.errors import TestbedLost
 from bisector.model.facts import MonitorResult
 from bisector.ports import Monitor
 
@@ -48,11 +49,9 @@ class MonitorOutput:
         self._folder, self._monitor = folder, monitor
         self._cut: list[str] = []
         self._bytes = 0
-        try:
+        with os_errors_reported(f"cannot make {folder}"):
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
-        except OSError as error:
-            raise InfrastructureError(f"cannot make {folder}: {error.strerror}") from error
 
     def take(self, answer: Answer) -> bool:
         """Store a piece of a file; return whether this is the answer of the run itself.
@@ -95,11 +94,8 @@ class MonitorOutput:
 
     def _append(self, name: str, data: bytes) -> None:
         path = self._folder / name
-        try:
-            with path.open("ab") as file:
-                file.write(data)
-        except OSError as error:
-            raise InfrastructureError(f"cannot keep {path}: {error.strerror}") from error
+        with os_errors_reported(f"cannot keep {path}"), path.open("ab") as file:
+            file.write(data)
 
 
 def _failures(outcome: Outcome) -> list[str]:

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from bisector.errors import InfrastructureError, RequestError
+from bisector.adapters.system.files import os_errors_reported
+from bisector.errors import RequestError
 from bisector.ports import Job
 
 DEVICE_VARIABLE = "PERFBISECT_BLOCK_DEVICE"
@@ -71,13 +72,11 @@ def check_device(
 @contextlib.contextmanager
 def scratch_file(path: Path, size: int) -> Iterator[None]:
     """Make a sparse file of so many bytes, and remove it at the end. Raises InfrastructureError."""
-    try:
+    with os_errors_reported(f"cannot make the scratch disk {path}"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)  # of a boot that was killed
         with path.open("xb") as file:
             os.truncate(file.fileno(), size)
-    except OSError as error:
-        raise InfrastructureError(f"cannot make the scratch disk {path}: {error.strerror}") from error
     try:
         yield
     finally:

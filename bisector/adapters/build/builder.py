@@ -22,7 +22,7 @@ from bisector.adapters.build.kernel_cache import Entry, KernelCache, kernel_key,
 from bisector.adapters.build.probe import BuilderFacts, WantedToolchain, known_toolchain, probe_builder
 from bisector.adapters.git.trees import KernelTrees, patched_trees
 from bisector.adapters.system.archive import unpack_tar
-from bisector.adapters.system.files import exclusive_lock, write_error
+from bisector.adapters.system.files import exclusive_lock, writing
 from bisector.errors import PerfbisectError, SourceFailed
 from bisector.ports import BuildOrder, Fix, Kernel, Progress
 from bisector.schemas.kernel.build_plan import BuildPlan, Tables, make_plan
@@ -281,8 +281,6 @@ class KernelBuilder:
     def _make_workspace(self) -> Path:
         """A folder on the cache's file system, so that a finished kernel is moved in by a rename."""
         parent = self.cache / "kernels"
-        try:
+        with writing(parent):
             parent.mkdir(parents=True, exist_ok=True)
             return Path(tempfile.mkdtemp(prefix="building-", dir=parent))
-        except OSError as error:
-            raise write_error(parent, error) from error

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bisector.adapters.system.files import write_error
+from bisector.adapters.system.files import writing
 from bisector.schemas.kernel.recipe import effective_options
 
 _FORMAT = 2
@@ -97,7 +97,7 @@ class KernelCache:
 
     def put(self, key: str, artefacts: Path, facts: Mapping[str, str]) -> Entry:
         """Move a folder of artefacts (on the same file system) into the cache as the entry `key`."""
-        try:
+        with writing(self.folder):
             (artefacts / "kernel.json").write_text(
                 json.dumps(facts, indent=1, sort_keys=True), encoding="utf-8"
             )
@@ -105,18 +105,14 @@ class KernelCache:
             if target.exists():  # broken, or made by another process a moment ago
                 shutil.rmtree(target, ignore_errors=True)
             artefacts.replace(target)
-        except OSError as error:
-            raise write_error(self.folder, error) from error
         return Entry(key, target, dict(facts))
 
     def keep_log(self, key: str, log: Path) -> Path:
         """Keep the log of a failed build and return where it is."""
         target = self.folder / "failed" / f"{key}.log"
-        try:
+        with writing(self.folder):
             target.parent.mkdir(parents=True, exist_ok=True)
             log.replace(target)
-        except OSError as error:
-            raise write_error(self.folder, error) from error
         return target
 
     def entries(self) -> list[Entry]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bisector.adapters.git.backports import find_needed, write_patch
 from bisector.adapters.git.repository import Repository
-from bisector.adapters.system.files import write_atomically, write_error
+from bisector.adapters.system.files import write_atomically, writing
 from bisector.errors import RequestError, SourceFailed
 from bisector.ports import Fix
 from bisector.schemas.kernel.fixup import Fixup, apply_fixups, edited_paths
@@ -129,12 +129,10 @@ class KernelTrees:
         stem = target.absolute().with_suffix("")
         done = own.run("pack-objects", "--revs", "--quiet", "--delta-base-offset", str(stem), stdin=wanted)
         made = Path(f"{stem}-{done.output.strip().splitlines()[-1]}.pack")
-        try:
+        with writing(target):
             made.replace(target)
             for rest in (".idx", ".rev"):
                 made.with_suffix(rest).unlink(missing_ok=True)
-        except OSError as error:
-            raise write_error(target, error) from error
 
     def _apply_fix(self, sha: str, tree: str, fix: Fix) -> str:
         """Return a tree with a fix cherry-picked; the same tree if the change is there under another name."""
@@ -179,19 +177,15 @@ class KernelTrees:
         """Return our own repository, which borrows the objects of the user's."""
         theirs = str(self._theirs.objects())
         if not (self.own / "objects").is_dir():
-            try:
+            with writing(self.own):
                 self.own.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise write_error(self.own, error) from error
             Repository(self.own).run("init", "--quiet", "--bare", ".")
         file = self.own / "objects" / "info" / "alternates"
-        try:
+        with writing(self.own):
             # A cache may serve several repositories at once; of one that has gone git would warn for ever.
             known = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
             present = [line for line in known if Path(line).is_dir()]
             if present != known or theirs not in present:
                 lines = dict.fromkeys((*present, theirs))
                 write_atomically(file, "".join(f"{line}\n" for line in lines))
-        except OSError as error:
-            raise write_error(self.own, error) from error
         return Repository(self.own)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from bisector.errors import InfrastructureError
+from bisector.adapters.system.files import os_errors_reported
 
 _MAGIC_AT, _MAGIC = 0x202, b"HdrS"
 _VERSION_AT = 0x20E
@@ -32,11 +32,8 @@ def identity(image: Path) -> Identity | None:
 
     Raises InfrastructureError if it cannot be read.
     """
-    try:
-        with image.open("rb") as file:
-            head = file.read(_HEAD_BYTES)
-    except OSError as error:
-        raise InfrastructureError(f"cannot read the kernel {image}: {error.strerror}") from error
+    with os_errors_reported(f"cannot read the kernel {image}"), image.open("rb") as file:
+        head = file.read(_HEAD_BYTES)
     if head[_MAGIC_AT : _MAGIC_AT + 4] != _MAGIC:
         return None
     start = _SETUP + int.from_bytes(head[_VERSION_AT : _VERSION_AT + 2], "little")

@@ -16,7 +16,7 @@ from bisector.adapters.agent.payload import PREPARE, agent_command, agent_files
 from bisector.adapters.guest.cpio import Entry, cpio, file, folder
 from bisector.adapters.guest.static_program import compile_static
 from bisector.adapters.system.architectures import X86_64, Machine
-from bisector.errors import InfrastructureError
+from bisector.adapters.system.files import os_errors_reported
 from bisector.ports import Job
 
 _START = "perfbisect.start"
@@ -63,15 +63,13 @@ def initramfs(init: bytes, job: Job, workdir: str, *, unasked: bool, machine: Ma
         file("init", init, executable=True),
         file(_START, _start(job, workdir, unasked)),
     ]
-    try:
+    with os_errors_reported(f"cannot read the workload in {job.payload}"):
         for path in sorted(job.payload.rglob("*")):
             name = f"{work}/{path.relative_to(job.payload)}"
             if path.is_dir():
                 entries.append(folder(name))
             else:
                 entries.append(file(name, path.read_bytes(), executable=os.access(path, os.X_OK)))
-    except OSError as error:
-        raise InfrastructureError(f"cannot read the workload in {job.payload}: {error.strerror}") from error
     entries += [file(f"{work}/{name}", data) for name, data in agent_files(job).items()]
     return cpio(entries)
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from bisector.adapters.agent.cpu_deadline import CpuDeadline
 from bisector.adapters.guest.libvirt_connection import Domain
 from bisector.adapters.system.channel import Line, LineClosed, LineSilent
-from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, TestbedLost
+from bisector.adapters.system.files import os_errors_reported
+from bisector.errors import BootFailed, PerfbisectError, TestbedLost
 from bisector.linux.console_text import ENDED_ITSELF, Stage, clean, death, stage, tail
 
 LOOPBACK = "127.0.0.1"
@@ -157,12 +158,10 @@ def _banner(port: int) -> bool:
 def new_console(folder: Path) -> Path:
     """Return the path of this boot's console; that of an earlier try in the same folder is renamed."""
     console = folder / "console.log"
-    try:
+    with os_errors_reported(f"cannot write below {folder}"):
         folder.mkdir(parents=True, exist_ok=True)
         if console.exists():
             number = 1 + sum(1 for _ in folder.glob("console.log.*"))
             console.rename(folder / f"console.log.{number}")
         console.touch()
-    except OSError as error:
-        raise InfrastructureError(f"cannot write below {folder}: {error.strerror}") from error
     return console

@@ -20,7 +20,7 @@ from bisector.adapters.guest.debian_packages import PACKAGES, bootstrap
 from bisector.adapters.guest.static_program import SOURCES, compile_static
 from bisector.adapters.system.architectures import X86_64
 from bisector.adapters.system.command import run_command
-from bisector.adapters.system.files import exclusive_lock, write_file
+from bisector.adapters.system.files import exclusive_lock, os_errors_reported, write_file
 from bisector.adapters.system.ssh_endpoint import SSHHost
 from bisector.errors import InfrastructureError
 from bisector.ports import Progress
@@ -77,16 +77,12 @@ class GuestImages:
                 "building the guest image needs root, once",
                 cure="run 'perfbisect doctor' as root with the same cache folder (PERFBISECT_CACHE_DIR)",
             )
-        try:
+        what = f"cannot build the guest image in {self._folder}"
+        with os_errors_reported(what, cure="it needs about 500 MB there"):
             self._folder.mkdir(parents=True, exist_ok=True)
             with exclusive_lock(self._folder / ".lock"):
                 image = self.present()  # another process may have built it while we waited
                 return image if image is not None else self._build(progress)
-        except OSError as error:
-            raise InfrastructureError(
-                f"cannot build the guest image in {self._folder}: {error.strerror}",
-                cure="it needs about 500 MB there",
-            ) from error
 
     def _build(self, progress: Progress) -> GuestImage:
         for leftover in self._folder.glob(".partial-*"):  # of a killed process: we hold the lock

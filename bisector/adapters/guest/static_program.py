@@ -7,8 +7,7 @@ from pathlib import Path
 
 from bisector.adapters.system.architectures import Machine
 from bisector.adapters.system.command import run_command
-from bisector.adapters.system.files import replacing
-from bisector.errors import InfrastructureError
+from bisector.adapters.system.files import os_errors_reported, replacing
 
 SOURCES = Path(__file__).parent / "files"
 """The C sources, and what else goes into a guest."""
@@ -24,12 +23,10 @@ def compile_static(source: str, cache: Path, machine: Machine) -> bytes:
     """
     path = SOURCES / source
     command = [*machine.compiler(), "-Os", "-s", "-Wall"]
-    try:
+    with os_errors_reported(f"cannot compile {path} below {cache}"):
         key = hashlib.sha256(" ".join(command).encode() + path.read_bytes()).hexdigest()[:16]
         program = cache / "images" / f"{path.stem.replace('_', '-')}-{key}"
         if not program.is_file():
             with replacing(program) as partial:
                 run_command([*command, "-o", partial, path], timeout=_COMPILE_SECONDS)
         return program.read_bytes()
-    except OSError as error:
-        raise InfrastructureError(f"cannot compile {path} below {cache}: {error.strerror}") from error

@@ -27,7 +27,8 @@ from bisector.adapters.agent.result_files import move_from_folder
 from bisector.adapters.agent.scratch_disk import check_device, with_scratch_disk
 from bisector.adapters.agent.session import AgentSession, await_greeting
 from bisector.adapters.system.command import Conversation, run_command
-from bisector.errors import InfrastructureError, RequestError
+from bisector.adapters.system.files import os_errors_reported
+from bisector.errors import RequestError
 from bisector.model.goal import TestbedClock
 from bisector.ports import Job, Kernel, Progress, Session
 
@@ -82,13 +83,11 @@ class LocalTestbed:
         started = time.monotonic()
         work = folder.absolute() / "work"
         progress("putting the workload on this machine")
-        try:
+        with os_errors_reported(f"cannot write {work}"):
             shutil.rmtree(work, ignore_errors=True)
             shutil.copytree(job.payload, work)
             for name, data in agent_files(job).items():
                 (work / name).write_bytes(data)
-        except OSError as error:
-            raise InfrastructureError(f"cannot write {work}: {error.strerror}") from error
         prepare: list[str | Path] = [work / AGENT, "prepare", FACTS, SETTINGS]
         try:
             facts = parse_facts(run_command(prepare, cwd=work, timeout=_PREPARE_SECONDS).output)

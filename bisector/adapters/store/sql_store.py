@@ -18,6 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 
 from bisector.adapters.store.notes_v1 import NO_NOTE, with_note
+from bisector.adapters.system.files import os_errors_reported
 from bisector.errors import InfrastructureError, RequestError, nearest
 from bisector.model.decisions import Conclusion, Decision
 from bisector.model.records import Record
@@ -60,13 +61,11 @@ class SqlStore:
 
     def __init__(self, path: Path) -> None:
         """Open or make the file. Raises InfrastructureError: unusable, or of a newer version."""
-        try:
+        with os_errors_reported(
+            f"the state folder {path.parent} cannot be made",
+            cure="use another one: PERFBISECT_STATE_DIR, or state_dir in perfbisect.toml",
+        ):
             path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InfrastructureError(
-                f"the state folder {path.parent} cannot be made: {error.strerror}",
-                cure="use another one: PERFBISECT_STATE_DIR, or state_dir in perfbisect.toml",
-            ) from error
         self._path = path
         self._engine = sa.create_engine(
             f"sqlite:///{path}",

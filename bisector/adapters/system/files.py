@@ -23,11 +23,9 @@ def write_file(path: Path, data: bytes) -> None:
     It is neither synced nor renamed: that would write to the disk between two runs of a workload.
     Raises InfrastructureError.
     """
-    try:
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
-    except OSError as error:
-        raise write_error(path, error) from error
 
 
 def write_atomically(path: Path, data: str | bytes, *, mode: int = 0o666) -> None:
@@ -50,13 +48,12 @@ def replacing(path: Path) -> Iterator[Path]:
     """
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        yield partial
-        with partial.open("rb") as file:
-            os.fsync(file)  # without it, a crash of the machine may leave the new name with no content
-        partial.replace(path)
-    except OSError as error:
-        raise write_error(path, error) from error
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            yield partial
+            with partial.open("rb") as file:
+                os.fsync(file)  # without it, a crash of the machine may leave the new name with no content
+            partial.replace(path)
     finally:
         with contextlib.suppress(OSError):
             partial.unlink(missing_ok=True)
@@ -95,6 +92,24 @@ def exclusive_lock(
         yield
     finally:
         lock.release()
+
+
+@contextlib.contextmanager
+def os_errors_reported(what: str, cure: str = "") -> Iterator[None]:
+    """Raise InfrastructureError for an OSError of the block: `what`, and the system's reason."""
+    try:
+        yield
+    except OSError as error:
+        raise InfrastructureError(f"{what}: {error.strerror}", cure=cure) from error
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Raise InfrastructureError where the block cannot write a file or folder."""
+    try:
+        yield
+    except OSError as error:
+        raise write_error(path, error) from error
 
 
 def write_error(path: Path, error: OSError) -> InfrastructureError:

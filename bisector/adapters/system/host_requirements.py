@@ -42,16 +42,8 @@ class Check:
 _BUILDING, _GUESTS, _WORKLOADS = "building kernels", "guests", "static workloads"
 
 PROGRAMS = (
-    ("git", "git", _BUILDING),
-    ("make", "make", _BUILDING),
-    ("gcc", "gcc", _BUILDING),
-    ("flex", "flex", _BUILDING),
-    ("bison", "bison", _BUILDING),
-    ("bc", "bc", _BUILDING),
-    ("perl", "perl", _BUILDING),
-    ("cpio", "cpio", _BUILDING),
-    ("patch", "patch", _BUILDING),
-    ("ccache", "ccache", _BUILDING),
+    *((name, name, _BUILDING) for name in ("git", "make", "gcc", "flex", "bison", "bc", "perl")),
+    *((name, name, _BUILDING) for name in ("cpio", "patch", "ccache")),
     ("qemu-system-x86_64", "qemu-system-x86", _GUESTS),
     ("libvirtd", "libvirt-daemon", _GUESTS),
     ("mmdebstrap", "mmdebstrap", _GUESTS),
@@ -88,7 +80,7 @@ def install(packages: str) -> str:
     return f"{sudo}apt-get install --no-install-recommends {packages}"
 
 
-def _installed(name: str, found: object, cure: str, needed: str, wrong: str = "not installed") -> Check:
+def _installed(name: str, found: object, *, cure: str, needed: str, wrong: str = "not installed") -> Check:
     """Return the check of something that is there where `found` is not None."""
     if found is None:
         return Check(name, wrong=wrong, cure=cure, needed=needed)
@@ -98,32 +90,38 @@ def _installed(name: str, found: object, cure: str, needed: str, wrong: str = "n
 def _program(program: str, package: str, needed: str) -> Check:
     # sbin is not in every user's PATH, and libvirtd and mke2fs live there
     path = shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
-    return _installed(program, path, install(package), needed)
+    return _installed(program, path, cure=install(package), needed=needed)
 
 
 def _header(header: str, package: str, needed: str) -> Check:
     places = [Path("/usr/include"), Path(f"/usr/include/{platform.machine()}-linux-gnu")]
     found = next((place / header for place in places if (place / header).exists()), None)
-    return _installed(header, found, install(package), needed)
+    return _installed(header, found, cure=install(package), needed=needed)
 
 
 def _driver() -> Check:
     """libvirt without its QEMU driver answers every connection with 'no connection driver'."""
     found = sorted(Path("/usr/lib").glob("*/libvirt/connection-driver/libvirt_driver_qemu.so"))
     cure = install("libvirt-daemon-driver-qemu")
-    return _installed("libvirt's QEMU driver", found[0] if found else None, cure, _GUESTS)
+    return _installed("libvirt's QEMU driver", found[0] if found else None, cure=cure, needed=_GUESTS)
 
 
 def _python_libvirt() -> Check:
     version = importlib.metadata.version("libvirt-python") if has_libvirt() else None
-    cure = "make deps   (in perfbisect's folder; or: pip install 'perfbisect[libvirt]')"
-    return _installed("libvirt-python", version, cure, _GUESTS, "not in this Python environment")
+    return _installed(
+        "libvirt-python",
+        version,
+        wrong="not in this Python environment",
+        cure="make deps   (in perfbisect's folder; or: pip install 'perfbisect[libvirt]')",
+        needed=_GUESTS,
+    )
 
 
 def _tuxmake() -> Check:
     path = Path(sys.executable).parent / "tuxmake"
     found = path if path.exists() or shutil.which("tuxmake") is not None else None
-    return _installed("tuxmake", found, "make setup", _BUILDING, "not in this Python environment")
+    wrong = "not in this Python environment"
+    return _installed("tuxmake", found, wrong=wrong, cure="make setup", needed=_BUILDING)
 
 
 def free_bytes(folder: Path) -> tuple[Path, int]:
