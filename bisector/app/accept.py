@@ -106,12 +106,7 @@ def recipe_for(trees: KernelTrees, name: str, *shas: str) -> str:
 
     For 'auto' it is the one for the youngest kernels that covers them. Raises RequestError if there is none.
     """
-    from bisector.schemas.kernel.recipe import (
-        is_auto,
-        load_recipe,
-        resolve_recipe_name,
-        with_default_recipe,
-    )
+    from bisector.schemas.kernel.recipe import is_auto, load_recipe, resolve_recipe_name, with_default_recipe
 
     load_recipe(with_default_recipe(name))
     if not is_auto(name):

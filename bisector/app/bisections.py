@@ -15,12 +15,12 @@ from bisector.engine.executor import Busy, execute, runner
 from bisector.engine.services import Services
 from bisector.errors import InfrastructureError, RequestError
 from bisector.model.commit_graph import CommitGraph
-from bisector.model.decisions import EXIT_CODES, Conclusion, Measure
+from bisector.model.decisions import Conclusion, Measure
 from bisector.model.records import Booted, Built, Discarded, Marked, Ran, Record, RunFailed
 from bisector.ports import Store, Stored
 from bisector.schemas.request import Accepted
 
-__all__ = ["Busy", "Stored", "begin", "cancel", "discard", "exit_code", "follow", "mark", "run", "runner"]
+__all__ = ["Busy", "Stored", "begin", "cancel", "discard", "follow", "mark", "run", "runner"]
 
 ENDED = ("done", "cancelled")
 """Statuses after which a bisection is over; 'new', 'running', 'interrupted' and 'failed' can be resumed."""
@@ -78,13 +78,8 @@ def follow(store: Store, bisection: str, running: Callable[[], bool], on_event: 
         for number, decision in decisions[-1:] if first else decisions:
             told = number
             if isinstance(decision, Measure):
-                event = Event(
-                    "decision",
-                    "another process measures",
-                    decision.commit,
-                    decision.reason,
-                    left=decision.left,
-                )
+                text = "another process measures"
+                event = Event("decision", text, decision.commit, decision.reason, left=decision.left)
                 on_event(_with_totals(event, tally))
         first = False
         if not alive:
@@ -118,11 +113,6 @@ def _event(record: Record, tally: Counter[str], commits: dict[str, int]) -> Even
 def _with_totals(event: Event, tally: Counter[str]) -> Event:
     """Return the event with the totals so far. tally: how many records of each type there are."""
     return replace(event, runs=tally["Ran"], boots=tally["Booted"], builds=tally["Built"])
-
-
-def exit_code(conclusion: Conclusion) -> int:
-    """Return the exit code that an ending stands for."""
-    return EXIT_CODES[conclusion.ending]
 
 
 def mark(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bisector.app import bisections
 from bisector.app.wiring import Wiring
@@ -73,11 +73,12 @@ def load_material(wiring: Wiring, identity: str | None, *, so_far: bool = False)
         wanted |= {*named(finding), *finding.parents}
     alone = {f.commits[0] for f in findings if len(f.commits) == 1}
     folder = wiring.bisection_folder(stored.id)
+    given = accepted.request.model_dump(mode="json")
     return Material(
         id=stored.id,
         created=stored.created,
         status=current_status(wiring, stored),
-        request=_request(accepted.request.model_dump(mode="json")),
+        request={name: value for name, value in given.items() if value not in (None, [], False)},
         graph=stored.graph,
         goal=accepted.the_goal(),
         conclusion=stored.conclusion,
@@ -114,10 +115,6 @@ def commit_index(wiring: Wiring, material: Material, rev: str) -> int:
             cure=f"'perfbisect show {material.id}' lists the commits tested",
         )
     return material.graph.shas.index(sha)
-
-
-def _request(data: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in data.items() if value not in (None, [], False)}
 
 
 def _names(

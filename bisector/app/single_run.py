@@ -108,7 +108,7 @@ def calibration(
     """
     from bisector.adapters.agent.payload import workload_job
     from bisector.adapters.store import calibrations
-    from bisector.app.calibrate import Measured, measure
+    from bisector.app.calibrate import measure
     from bisector.engine import executor
     from bisector.ports import BuildOrder
     from bisector.schemas.kernel.recipe import load_recipe, with_fragments
@@ -141,16 +141,10 @@ def calibration(
         if kept is None or fresh or kept.facts != facts:
             kept = calibrations.StoredCalibration(facts)
 
-        def keep(one: Measured) -> None:
-            nonlocal kept
-            assert kept is not None
-            kept = kept.with_boot(one.boot, one.boot_seconds, one.run_seconds)
-            calibrations.save(path, kept)
-
         todo = range(len(kept.boots), boots)
         if todo:
             kernel = wiring.builder().build(wanted, progress)
-            measure(
+            for one in measure(
                 kernel,
                 [machine],
                 job,
@@ -160,6 +154,7 @@ def calibration(
                 folder=folder,
                 clock=wiring.clock,
                 progress=progress,
-                on_boot=keep,
-            )
+            ):
+                kept = kept.with_boot(one.boot, one.boot_seconds, one.run_seconds)
+                calibrations.save(path, kept)
     return kept.analyse(wiring.settings.alpha), path

@@ -48,8 +48,7 @@ class Partition:
 
 
 def _splitmix(x: Ints) -> NDArray[np.uint64]:
-    """Return well-mixed 64-bit keys that never change between versions (SplitMix64: Steele, Lea and Flood
-    2014)."""
+    """Return well-mixed 64-bit keys that never change (SplitMix64: Steele, Lea and Flood 2014)."""
     with np.errstate(over="ignore"):
         z = (x.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -168,8 +167,7 @@ class CommitDag:
         return result
 
     def contains_good(self) -> Mask:
-        """Return the mask (n,) of the commits with good's fork base, those that contain all of good's
-        history."""
+        """Return the mask (n,) of the commits that contain all of good's history."""
         if self._contains_good is None:
             reverse = csr_matrix(self._links.T)
             mask = np.ones(self.n, dtype=bool)
@@ -188,8 +186,7 @@ class CommitDag:
     # --- classes ---
 
     def partition(self, tested: tuple[int, ...]) -> Partition:
-        """Return the classes of the candidates of positive weight, by the tested commits that contain
-        them."""
+        """Return the classes of candidates of positive weight, by the tested commits that contain them."""
         known = self._partitions.get(tested)
         if known is not None:
             return known

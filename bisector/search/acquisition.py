@@ -67,8 +67,7 @@ class TrialRater:
         proven: tuple[tuple[int, ...], ...] = (),
         testbed: int | None = None,
     ) -> None:
-        """run_cost: seconds; testbed: index of the testbed that will measure, None if it has not measured
-        yet."""
+        """run_cost: seconds; testbed: index of the testbed that will measure, None if it is new."""
         self.posterior = posterior
         self.run_cost = run_cost
         self.predictor = LevelPredictor(posterior, dag, proven, testbed)

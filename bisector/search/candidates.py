@@ -1,5 +1,4 @@
-"""The candidates for the next trial, the best of them with its reason in words, and the most probable
-suspect."""
+"""The candidates for the next trial, the best of them with its reason, and the most probable suspect."""
 
 from __future__ import annotations
 
@@ -128,8 +127,7 @@ def _location_entropy(weight: NDArray[np.float64]) -> float:
 
 
 def explore_largest_class(posterior: Posterior, context: SearchContext, runs: int) -> Measure | None:
-    """Return a trial in the middle of the largest class, where two culprits may cancel; None if all is
-    measured."""
+    """Return a trial amid the largest class, where two culprits may cancel; None if all is measured."""
     p = posterior.design
     fresh = context.testable_mask & ~_tested_mask(posterior, context)
     for k in np.argsort(-p.prior, kind="stable").tolist():
@@ -170,8 +168,7 @@ def _reason(best: RatedTrial, runs: int, context: SearchContext, posterior: Post
 def _discount(
     rater: TrialRater, context: SearchContext, expected_yield: NDArray[np.float64]
 ) -> Callable[[int], float] | None:
-    """Return commit -> factor (0..1) on its information, for failures and trials under way; None for no
-    change."""
+    """Return commit -> factor (0..1) on its information, for failures and open trials; None for no change."""
     overlap = _overlap(rater, context)
     if (expected_yield == 1.0).all():
         return overlap
@@ -179,8 +176,7 @@ def _discount(
 
 
 def _overlap(rater: TrialRater, context: SearchContext) -> Callable[[int], float] | None:
-    """Return commit -> share of its information that is left after the trials under way; None without
-    these."""
+    """Return commit -> share of its information left after the trials under way; None without these."""
     under_way = sorted({m.commit for m in context.state.pending})
     if not under_way:
         return None

@@ -19,8 +19,7 @@ from bisector.search.sequential_test import Evidence
 DRIFT_WARNING, BINARY_SPREAD_WARNING, BACKGROUND_WARNING = 0.3, 0.2, 0.5
 """Standard deviations, in effects, from which the report warns of this noise."""
 MIN_SHOWN_COMMITS = 64
-"""An unfinished search names the most probable commits if they are at most this many, or a quarter of the
-range."""
+"""An unfinished search names the most probable commits if these are so many, or a quarter of the range."""
 
 
 def budget_shortfall(context: SearchContext, measure: Measure) -> str:
@@ -154,8 +153,7 @@ def conclude_culprits(
 def _added_up(
     context: SearchContext, proofs: Sequence[Proof], ends: Evidence
 ) -> tuple[tuple[Finding, ...], tuple[Interval, ...], Interval, Interval]:
-    """Return (findings, what each adds as a fraction of good's level, total, rest), culprits before small
-    changes."""
+    """Return (findings, what each adds as a fraction of good's level, total, rest), culprits first."""
     assert context.readings is not None
     total = _interval(context, ends)
     if not proofs:
@@ -196,8 +194,7 @@ def _note(context: SearchContext, proven: Proof) -> str:
 def conclude_spread(
     context: SearchContext, posterior: Posterior, proofs: Sequence[Proof], ends: Evidence
 ) -> Conclusion:
-    """Return the conclusion for a loss that no single commit explains. proofs: of changes that are too
-    small."""
+    """Return the conclusion for a loss that no commit explains. proofs: of changes that are too small."""
     findings, _, total, rest = _added_up(context, proofs, ends)
     steps = [
         f"{change(step)} over {count(many, 'commit')}" for many, step in largest_steps(context, posterior)

@@ -167,25 +167,14 @@ def _compare_with_parent(
     sides = context.comparison_sides(parent, after, chosen)
     if sides is None:
         return None
-    a, b = sides
-    flipped = (
-        sequential_test.Side(sign * a.location, a.precision, a.binary),
-        sequential_test.Side(sign * b.location, b.precision, b.binary),
-    )
+    one, other = (replace(side, location=sign * side.location) for side in sides)
     spreads = context.spread_hypotheses(posterior)
     if context.exact_clock:
         # Counted instructions see no code layout. A binary spread, which further layouts could not
         # average away, would keep the comparison from ever ending.
         spreads = [replace(s, binary=0.0) for s in spreads]
-    e = sequential_test.compare_sides(
-        *flipped,
-        spreads,
-        r.run_df,
-        sequential_test.estimated_effect_prior(abs(mean), sd, r.scale.threshold),
-        threshold=r.scale.threshold,
-        resolution=context.resolution,
-        alpha=context.alpha,
-    )
+    effect_prior = sequential_test.estimated_effect_prior(abs(mean), sd, context.threshold)
+    e = context.compare(one, other, spreads, effect_prior)
     low, high = (e.low, e.high) if sign > 0 else (-e.high, -e.low)
     return replace(e, low=low, estimate=sign * e.estimate, high=high)
 
@@ -204,8 +193,7 @@ def _expected_effect(posterior: Posterior, after: int, parent: int) -> tuple[flo
 
 
 def alpha_share(context: SearchContext, after: int) -> float:
-    """Return the share of alpha for the certificate of the j-th suspect: 6 / (pi j)^2 of it, which sums to
-    one."""
+    """Return the j-th suspect's share of alpha: 6 / (pi j)^2 of it, which sums to one."""
     order = commits_with_fresh_boots(context)
     j = order.index(after) + 1 if after in order else len(order) + 1
     return context.alpha * 6 / (math.pi * j) ** 2

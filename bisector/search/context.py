@@ -13,12 +13,11 @@ from bisector.search.design_matrix import first_with_same_binary
 from bisector.search.measurement import RESOLUTION_PER_THRESHOLD, Readings, summarise_visits
 from bisector.search.noise_priors import binary_spreads, boot_spreads
 from bisector.search.posterior import Posterior
-from bisector.search.sequential_test import Side, SpreadHypothesis
+from bisector.search.sequential_test import EffectPrior, Evidence, Side, SpreadHypothesis, compare_sides
 from bisector.stats.variance_components import VarianceComponents
 
 UNMEASURED_BUILD, UNMEASURED_BOOT, UNMEASURED_RUN = 60.0, 10.0, 1.0
-"""Seconds assumed before the first build, boot or run was timed. Only the ratios matter: an emulated
-guest's."""
+"""Seconds assumed before the first was timed. Only the ratios matter: those of an emulated guest."""
 
 
 def _mean(values: tuple[float, ...], default: float) -> float:
@@ -142,6 +141,22 @@ class SearchContext:
             _, binary = np.unique(r.layout[m], return_inverse=True)
             result.append(Side(location[m], r.precision[m], binary))
         return result[0], result[1]
+
+    def compare(
+        self, before: Side, after: Side, spreads: list[SpreadHypothesis], effect_prior: EffectPrior
+    ) -> Evidence:
+        """Compare two sides, with the threshold, the alpha and the run noise of this context."""
+        assert self.readings is not None
+        return compare_sides(
+            before,
+            after,
+            spreads,
+            self.readings.run_df,
+            effect_prior,
+            threshold=self.threshold,
+            resolution=self.resolution,
+            alpha=self.alpha,
+        )
 
     def spread_hypotheses(self, posterior: Posterior | None) -> list[SpreadHypothesis]:
         """Return possible spreads between boots and binaries: the posterior's, mixed with the prior."""

@@ -1,5 +1,4 @@
-"""The design matrix of the posterior: visits averaged into cells, and which classes of commits each
-contains."""
+"""The posterior's design matrix: visits averaged into cells, and the classes of commits in each."""
 
 from __future__ import annotations
 

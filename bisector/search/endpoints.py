@@ -47,30 +47,17 @@ def _compare_ends(context: SearchContext) -> Evidence | None:
     )
     if sides is None:
         return None
-    threshold = r.scale.threshold
-    effect_prior = sequential_test.broad_effect_prior(threshold)
-
-    def compare(spreads: list[SpreadHypothesis]) -> Evidence:
-        return sequential_test.compare_sides(
-            *sides,
-            spreads,
-            r.run_df,
-            effect_prior,
-            threshold=threshold,
-            resolution=context.resolution,
-            alpha=context.alpha,
-        )
-
+    effect_prior = sequential_test.broad_effect_prior(context.threshold)
     plain = context.spread_hypotheses(None)
-    evidence = compare(plain)
+    evidence = context.compare(*sides, plain, effect_prior)
     several = bool(r.layout.any())
     # An exact clock does not see layouts: binaries differ by what the commits did.
     if context.exact_clock or (evidence.log_e_below <= 0 and evidence.high > 0 and not several):
         return evidence
     # 'Not reproduced' must not rest on two binaries whose code layouts happen to hide the loss.
-    grid = binary_spreads(r, threshold, ENDS_BINARY_SPREAD_PRIOR)
+    grid = binary_spreads(r, context.threshold, ENDS_BINARY_SPREAD_PRIOR)
     binaries = [SpreadHypothesis(s.boot, u, s.weight * w) for s in plain for u, w in grid]
-    careful = compare(binaries)
+    careful = context.compare(*sides, binaries, effect_prior)
     if several:
         return careful
     return replace(evidence, log_e_below=careful.log_e_below, low=careful.low, high=careful.high)

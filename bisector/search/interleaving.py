@@ -1,5 +1,4 @@
-"""Interleaved comparisons with fresh boots: which side comes next, with how many runs, in which code
-layout."""
+"""Interleaved comparisons with fresh boots: which side is next, how many runs, in which code layout."""
 
 from __future__ import annotations
 
@@ -31,8 +30,7 @@ answer."""
 
 
 def min_boots_per_side(context: SearchContext, purpose: Purpose) -> int:
-    """Return the boots that each side needs at least: one boot cannot tell its own offset from the
-    commit's."""
+    """Return the fewest boots of a side: one cannot tell its own offset from the commit's."""
     return 1 if context.exact_clock and purpose == "verify" else 2
 
 

@@ -35,8 +35,7 @@ NORMAL_SD_PER_MEDIAN_DEVIATION = 1.4826
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How values become worse units. threshold: in worse units; base: level that relative changes refer
-    to."""
+    """How values become worse units. threshold: in these; base: level that relative changes refer to."""
 
     log: bool
     sign: float
@@ -59,8 +58,7 @@ class Scale:
         return Interval(a, min(max(back(estimate), a), b), b)
 
     def around(self, estimate: float, sd: float) -> Interval:
-        """Return the relative change for a difference in worse units, with limits of two standard
-        deviations."""
+        """Return the relative change for a difference in worse units, with limits of two sd."""
         return self.to_relative_change(estimate - 2 * sd, estimate, estimate + 2 * sd)
 
 

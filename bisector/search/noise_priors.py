@@ -53,8 +53,7 @@ def binary_spreads(r: Readings, scale: float, grid: SpreadGrid = BINARY_SPREAD_P
 
 
 def testbed_spreads(r: Readings, effect: float) -> SpreadGrid:
-    """Return possible standard deviations between testbeds, in worse units, up to the spread that was
-    measured."""
+    """Return possible standard deviations between testbeds, in worse units, up to the measured spread."""
     if len(r.testbeds) == 1:
         return ((0.0, 1.0),)
     grid = tuple((part * effect, prior) for part, prior in TESTBED_PRIOR)

@@ -17,8 +17,7 @@ from bisector.search.noise_priors import (
 from bisector.search.posterior import NoiseHypothesis, Posterior, compute_posterior
 
 SCREENING_PAIR_CLASSES = 16
-"""While hypotheses are screened, pairs of culprits are formed among this many classes: only their sum
-matters."""
+"""While hypotheses are screened, pairs of culprits are formed among so many classes: only the sum counts."""
 MAX_NOISE_HYPOTHESES = 6
 """Noise hypotheses kept. Each costs a covariance matrix in every decision."""
 MAX_EXTRA_BACKGROUNDS = 2

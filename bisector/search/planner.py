@@ -21,11 +21,9 @@ from bisector.search.sequential_test import Evidence
 from bisector.stats.variance_components import VarianceComponents
 
 MIN_CERTIFY_PROBABILITY = 0.75
-"""A suspect at least this probable is certified. Its fresh boots are needed anyway and tell more than a
-search."""
+"""A suspect so probable is certified: its fresh boots are needed anyway and tell more than a search."""
 MIN_SUSPECT_PROBABILITY = 0.4
-"""A suspect whose certificate has begun is certified down to this probability; below it the search goes
-on."""
+"""A suspect whose certificate has begun is certified down to this probability, then the search goes on."""
 ANOTHER_CULPRIT_PROBABILITY = 0.3
 """Continue after a culprit while P(another culprit) is at least this. By this rule alone both of two culprits
 of twice the threshold were found 8 of 12 times. With 0.15 a search costs 2.5 times as much where the
@@ -224,14 +222,12 @@ class _Decider:
         return self.conclude_now("No trial brings information that is worth its cost.")
 
     def _is_explained(self, another: float, effect: float) -> bool:
-        """Return whether the search may end. another: P(another culprit); effect: its size, in worse
-        units."""
+        """Return whether the search may end. another: P(another culprit); effect: its size in worse units."""
         share = self._expected_hidden_share(another, effect)
         return another < ANOTHER_CULPRIT_PROBABILITY and share < MIN_HIDDEN_EFFECT_SHARE
 
     def _is_worth_locating(self, another: float, effect: float, seconds: float | None) -> bool:
-        """Return whether another culprit is worth the lab seconds that locating it takes (None: not
-        known)."""
+        """Return whether another culprit is worth the lab seconds to locate it (None: not known)."""
         if seconds is None:
             return True
         gain = self._expected_hidden_share(another, effect) * self.context.state.costs.total

@@ -101,8 +101,7 @@ class Posterior:
     marginal: Floats
 
     def effect(self, k: int) -> tuple[float, float]:
-        """Return mean and standard deviation of the effect of class k if it holds a culprit, in worse
-        units."""
+        """Return mean and sd, in worse units, of the effect of class k if it holds a culprit."""
         f, tau2 = self.fits, self.design.effect**2
         count = len(self.single)
         one = f.gram[:, k, k] + 1 / tau2
@@ -176,8 +175,7 @@ def _covariances(p: DesignMatrix, noises: tuple[NoiseHypothesis, ...], diagonal:
 def fit_noise_hypotheses(
     p: DesignMatrix, noises: tuple[NoiseHypothesis, ...], pairs: int = MAX_PAIR_CLASSES
 ) -> NoiseFits:
-    """Fit the model above under each noise hypothesis. pairs: number of classes that pairs are formed
-    among."""
+    """Fit the model above under each noise hypothesis. pairs: how many classes pairs are formed among."""
     r = p.readings
     boot = np.array([n.boot for n in noises])[:, None]
     centre = float(r.location.mean())  # so that squares of large levels do not cancel

@@ -103,8 +103,7 @@ def estimated_effect_prior(mean: float, sd: float, threshold: float) -> EffectPr
 def _summary(
     side: Side, boot: Floats, binary: Floats, stretch: Floats, resolution: float
 ) -> tuple[Floats, Floats, Floats]:
-    """Return mean, variance and log likelihood of the scatter of one side, each (G,), for G spread
-    hypotheses."""
+    """Return mean, variance, log likelihood of one side's scatter, each (G,), for G spread hypotheses."""
     a = 1.0 / (boot[:, None] ** 2 + stretch[:, None] ** 2 / side.precision)
     y, total, log = average_cells(a, side.location, side.binary)
     w = 1.0 / (1.0 / total + binary[:, None] ** 2 + resolution**2)

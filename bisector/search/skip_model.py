@@ -1,5 +1,4 @@
-"""The skip model: how likely commits near an untestable one are untestable, too, so that the next trial goes
-far."""
+"""The skip model: how likely commits near an untestable one are untestable, so the next trial goes far."""
 
 from __future__ import annotations
 

@@ -27,8 +27,7 @@ _SERIAL_TRIALS = 4
 def simulate(
     scenario: Scenario, trials: int, seed: int, *, jobs: int = 1, progress: OnProgress | None = None
 ) -> Summary:
-    """Simulate `trials` bisections with the real planner and sum up. Raises RequestError for fewer than
-    one."""
+    """Simulate `trials` bisections with the real planner; sum up. RequestError for fewer than one."""
     return summarise(simulate_all(scenario, trials, seed, jobs=jobs, progress=progress))
 
 

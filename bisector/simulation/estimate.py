@@ -13,15 +13,13 @@ from bisector.simulation.summary import Distribution, PurposeUse, Summary, summa
 from bisector.stats.variance_components import VarianceComponents
 
 TRIALS = 5
-"""Simulated bisections: a mean within a fifth in one or two seconds of CPU time. `plan` is used
-interactively."""
+"""Simulated bisections: a mean within a fifth in one or two CPU seconds, as the user waits for `plan`."""
 _MAX_SIMULATED_COMMITS = 64
 """Larger ranges are simulated at this size; each further halving adds the mean cost of one halving."""
 _EFFECT_PER_THRESHOLD = 2.0
 """The effect, in thresholds. It is unknown before the search; people usually notice twice the threshold."""
 _CLOCK_BACKGROUND_PER_THRESHOLD = 0.1
-"""Under the instruction clock every commit differs a little: standard deviation over the range, in
-thresholds."""
+"""Under the instruction clock commits differ a little: sd over the whole range, in thresholds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,7 @@ from bisector.errors import RequestError
 from bisector.model.commit_graph import CommitGraph
 
 _BRANCH_SHARE, _MERGE_SHARE = 0.06, 0.06
-"""Share of commits that open a branch, and of merges: v2.6.18..v2.6.30 has 6,496 merges in 111,556
-commits."""
+"""Share of commits that open a branch, and of merges: v2.6.18..v2.6.30 has 6,496 in 111,556 commits."""
 _OLD_BRANCH_SHARE = 0.4
 """Share of branches that forked before good: 44% of v2.6.29..v2.6.30 does not contain v2.6.29."""
 _MAX_FORK_POINTS = 6

@@ -89,8 +89,7 @@ class Scenario:
 
     @property
     def goal(self) -> Goal:
-        """Return what a user would state: metric, direction, threshold, alpha, limits; nothing of the
-        truth."""
+        """Return what a user would state: metric, threshold, alpha, limits; nothing of the truth."""
         metric = Metric("simulated", "s", self.lab.better, Threshold(self.limit / 100))
         return Goal(metric, self.alpha, self.budget, self.lab.clock, self.scan)
 

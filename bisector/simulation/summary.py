@@ -1,5 +1,4 @@
-"""Summaries of simulated bisections, as `perfbisect simulate` reports them; the models are the JSON
-schema."""
+"""Summaries of simulated bisections, as `perfbisect simulate` reports them: models of the JSON schema."""
 
 from __future__ import annotations
 

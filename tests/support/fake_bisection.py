@@ -21,7 +21,7 @@ from bisector.engine.services import Services
 from bisector.errors import PerfbisectError
 from bisector.interfaces.cli import leave
 from bisector.model.commit_graph import CommitGraph
-from bisector.model.decisions import Measure
+from bisector.model.decisions import EXIT_CODES, Measure
 from bisector.model.goal import Budget, Goal, Metric, Threshold
 from bisector.model.records import Booted, Built, Left, Ran
 from bisector.ports import Store, Stored
@@ -131,7 +131,7 @@ def main() -> int:
     except PerfbisectError as error:
         print(f"{type(error).__name__}: {error.message} {error.details}", file=sys.stderr)
         return error.exit_code
-    return bisections.exit_code(conclusion)
+    return EXIT_CODES[conclusion.ending]
 
 
 if __name__ == "__main__":

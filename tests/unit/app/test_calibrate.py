@@ -21,7 +21,7 @@ def calibrated(tmp_path: Path, boots: range, faults: Faults | None = None) -> li
     testbeds = [FakeTestbed(name, lab, faults=faults) for name in ("a", "b")]
     done: list[Measured] = []
     with contextlib.suppress(TestbedLost):
-        measure(
+        for boot in measure(
             kernel,
             testbeds,
             job(tmp_path),
@@ -31,8 +31,8 @@ def calibrated(tmp_path: Path, boots: range, faults: Faults | None = None) -> li
             folder=tmp_path / "raw",
             clock=FakeClock(),
             progress=lambda text: None,
-            on_boot=done.append,
-        )
+        ):
+            done.append(boot)
     return done
 
 
