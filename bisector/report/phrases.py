@@ -17,7 +17,7 @@ WIDTH = 78
 _TWO_DIGITS_BELOW = 0.005
 """Width of an interval: half a percent or less, usual on the instruction clock, needs two digits."""
 
-_ENDINGS = {
+ENDINGS = {
     Ending.CULPRIT: "CULPRIT PROVEN",
     Ending.CULPRITS: "SEVERAL CULPRITS",
     Ending.CULPRIT_SET: "A SET OF COMMITS THAT CANNOT BE TOLD APART",
@@ -26,11 +26,7 @@ _ENDINGS = {
     Ending.NOT_REPRODUCED: "NOT REPRODUCED",
     Ending.INCONCLUSIVE: "INCONCLUSIVE",
 }
-
-
-def ending(value: Ending) -> str:
-    """Return the headline of an ending."""
-    return _ENDINGS[value]
+"""The headline of each ending."""
 
 
 def number(value: float, reference: float | None = None) -> str:

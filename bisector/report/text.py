@@ -66,7 +66,7 @@ def summary(material: Material) -> list[str]:
     proven = sum(f.certified for f in conclusion.culprits)
     partly = conclusion.ending is Ending.INCONCLUSIVE and proven
     also = f", {count(proven, 'CULPRIT').upper()} PROVEN" if partly else ""
-    out = [f"Result: {phrases.ending(conclusion.ending)}{also}", ""]
+    out = [f"Result: {phrases.ENDINGS[conclusion.ending]}{also}", ""]
     for finding in conclusion.findings:
         out += _finding(material, finding)
     out += phrases.wrap(conclusion.summary)

@@ -60,27 +60,28 @@ def profile(
 
     share = _smallest_share(least)
     compare_inputs.refuse_two_inputs([a, b])
-    sides = [_named(_read(place), label) for label, place in (_split(a), _split(b))]
-    if sides[0].name == sides[1].name:
-        sides = [replace(p, name=place) for p, (_, place) in zip(sides, (_split(a), _split(b)), strict=True)]
-    if not _comparable(sides[0], sides[1]):
+    (label_a, place_a), (label_b, place_b) = _split(a), _split(b)
+    first, second = _read(label_a, place_a), _read(label_b, place_b)
+    if first.name == second.name:
+        first, second = replace(first, name=place_a), replace(second, name=place_b)
+    if not (first.own and second.own) and not (first.calls and second.calls):
         raise RequestError(
             "one profile holds shares, the other one counts of calls", cure="give two recordings of one kind"
         )
     touched = _changed_functions(repo, commit) if commit is not None else frozenset[str]()
-    found = compare_profiles(sides[0], sides[1], sorted(touched))
-    if (tree or flame) and not (sides[0].stacks and sides[1].stacks):
+    found = compare_profiles(first, second, sorted(touched))
+    if (tree or flame) and not (first.stacks and second.stacks):
         raise RequestError(
-            f"{' and '.join(p.name for p in sides if not p.stacks)}: no call chains, "
+            f"{' and '.join(p.name for p in (first, second) if not p.stacks)}: no call chains, "
             "which trees and flame graphs need",
             cure="record with 'perf record -g'",
         )
     trees = [
-        (name, callers(sides[0], sides[1], name, share), callees(sides[0], sides[1], name, share))
+        (name, callers(first, second, name, share), callees(first, second, name, share))
         for name in tree or ()
     ]
     if flame is not None:
-        _write(flame, sides[0], sides[1], touched)
+        _write(flame, first, second, touched)
     sys.stdout.write(
         json_profile.render(found, trees) if as_json else profile_table.render(found, top, trees)
     )
@@ -93,13 +94,13 @@ def _split(argument: str) -> tuple[str | None, str]:
     return label, place
 
 
-def _read(place: str) -> Profile:
+def _read(label: str | None, place: str) -> Profile:
     from bisector.app.import_results import read_profile
 
     stored = None if place == "-" or Path(place).exists() else compare_inputs.parse_stored_commit(place)
-    if stored is None:
-        return read_profile(place)
-    return replace(read_profile(_recorded(*stored)), name=stored[1])
+    found = read_profile(place if stored is None else _recorded(*stored))
+    given = label if label is not None or stored is None else stored[1]
+    return found if given is None else replace(found, name=given)
 
 
 def _recorded(bisection: str, rev: str) -> str:
@@ -117,14 +118,6 @@ def _recorded(bisection: str, rev: str) -> str:
         f"nothing has profiled {rev} in the bisection {material.id}",
         cure="start it with --monitor perf-record, or --monitor ftrace for counts of calls",
     )
-
-
-def _named(found: Profile, label: str | None) -> Profile:
-    return replace(found, name=label) if label is not None else found
-
-
-def _comparable(a: Profile, b: Profile) -> bool:
-    return bool(a.own and b.own) or bool(a.calls and b.calls)
 
 
 def _smallest_share(text: str) -> float:

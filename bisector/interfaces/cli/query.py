@@ -47,11 +47,7 @@ def status(identity: options.Id = None, as_json: options.Json = False) -> None:
 
       perfbisect status --json
     """
-    from bisector.app import load_report
-
-    wiring = options.make_wiring()
-    material = load_report.load_material(wiring, identity)
-    data = _status(material)
+    data = _status(_load(identity))
     if as_json:
         output.print_json(data)
         return
@@ -137,11 +133,9 @@ def report(
 
       perfbisect report --json --output report.json
     """
-    from bisector.app import load_report
     from bisector.report import json_report, text
 
-    wiring = options.make_wiring()
-    material = load_report.load_material(wiring, identity, so_far=True)
+    material = _load(identity, so_far=True)
     content = json.dumps(json_report.render(material), indent=2) + "\n" if as_json else text.render(material)
     if to is not None:
         to.write_text(content, encoding="utf-8")
@@ -159,11 +153,15 @@ def log(identity: options.Id = None) -> None:
 
       perfbisect log > log; git bisect replay log
     """
-    from bisector.app import load_report
     from bisector.report import bisect_log
 
-    wiring = options.make_wiring()
-    print(bisect_log.render(load_report.load_material(wiring, identity)), end="")
+    print(bisect_log.render(_load(identity)), end="")
+
+
+def _load(identity: str | None, *, so_far: bool = False) -> Material:
+    from bisector.app import load_report
+
+    return load_report.load_material(options.make_wiring(), identity, so_far=so_far)
 
 
 def result(material: Material) -> str:
@@ -177,7 +175,7 @@ def result(material: Material) -> str:
         ", ".join(material.label(i) for i in f.commits[:3]) + (" ..." if len(f.commits) > 3 else "")
         for f in conclusion.culprits
     )
-    return f"{phrases.ending(conclusion.ending).lower()}{': ' if names else ''}{names}"
+    return f"{phrases.ENDINGS[conclusion.ending].lower()}{': ' if names else ''}{names}"
 
 
 def _row(stored: Stored, status: str) -> dict[str, Any]:
