@@ -6,6 +6,7 @@ process would fork from a program with threads and change its signal handlers.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import logging
@@ -23,7 +24,7 @@ from typing import Any
 from bisector.adapters.ansible.playbook_events import Events, Played, Task, raise_for_failure
 from bisector.adapters.system import orphans
 from bisector.adapters.system.command import stream_command
-from bisector.adapters.system.files import write_error, write_file
+from bisector.adapters.system.files import write_file, writing
 from bisector.adapters.system.ssh_endpoint import SSHHost
 from bisector.errors import InfrastructureError
 from bisector.ports import Progress
@@ -156,17 +157,13 @@ def _host(host: str, connection: SSHHost, groups: Sequence[str]) -> Mapping[str,
 
 def _private_folder(folder: Path, playbook: str) -> Path:
     """Make the next free `<playbook>-<number>` below folder; a killed process may have left some."""
-    for number in itertools.count():
-        private = folder.absolute() / f"{playbook}-{number}"
-        if private.with_suffix(".log").exists():
-            continue
-        try:
-            private.mkdir(parents=True)
-            return private
-        except FileExistsError:
-            continue
-        except OSError as error:
-            raise write_error(folder, error) from error
+    with writing(folder):
+        for number in itertools.count():
+            private = folder.absolute() / f"{playbook}-{number}"
+            if not private.with_suffix(".log").exists():
+                with contextlib.suppress(FileExistsError):
+                    private.mkdir(parents=True)
+                    return private
     raise AssertionError("itertools.count never ends")
 
 

@@ -24,10 +24,8 @@ def read_changes(repository: Path, good: str, bad: str, keep_in: Path | None = N
     name = hashlib.sha256(json.dumps([str(repository.resolve()), good, bad]).encode()).hexdigest()[:24]
     file = keep_in / f"{name}.changes.gz" if keep_in else None
     if file is not None and file.exists():
-        try:
+        with contextlib.suppress(OSError, EOFError):  # cut short by a full disk
             return parse_log(gzip.decompress(file.read_bytes()).decode("utf-8", "surrogateescape"))
-        except (OSError, EOFError):  # cut short by a full disk
-            pass
     options = ("--no-merges", "--name-status", "--no-renames", "--format=%x00%H", bad, f"^{good}", "--")
     log = Repository(repository).run("log", *options).output
     if file is not None:

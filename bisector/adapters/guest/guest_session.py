@@ -30,19 +30,17 @@ class GuestSession:
 
     def run(self, index: int) -> RunResult:
         """Resume the guest for one run. Raises as `ports.Session.run`."""
-        self._resume()
-        result = self.inner.run(index)
-        self._suspend()
-        return result
+        with self._resumed():
+            return self.inner.run(index)
 
     def run_monitor(self, monitor: Monitor) -> MonitorResult:
         """Resume the guest for the runs of a monitor. Raises as `ports.Session.run_monitor`."""
-        self._resume()
-        result = self.inner.run_monitor(monitor)
-        self._suspend()
-        return result
+        with self._resumed():
+            return self.inner.run_monitor(monitor)
 
-    def _resume(self) -> None:
+    @contextlib.contextmanager
+    def _resumed(self) -> Iterator[None]:
+        """Suspend the guest again behind the block, unless the block raises."""
         if self._left:
             raise TestbedLost("the guest of this boot has been ended")
         if self._suspended:
@@ -51,8 +49,7 @@ class GuestSession:
             except InfrastructureError as error:
                 raise TestbedLost("the suspended guest cannot be resumed", details=error.details) from error
             self._suspended = False
-
-    def _suspend(self) -> None:
+        yield
         if self.suspend_between_runs:
             try:
                 self.domain.suspend()

@@ -7,6 +7,7 @@ kernel or QEMU changes.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -45,12 +46,10 @@ class KvmProbe:
 
     def remembered(self) -> KvmAnswer | None:
         """Return the answer of an earlier probe on this host kernel and QEMU, if there is one."""
-        try:
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             note = json.loads(self._note.read_text(encoding="utf-8"))
             if note["host"] == _host():
                 return KvmAnswer(bool(note["works"]), bool(note["known"]), str(note["why"]))
-        except (OSError, ValueError, KeyError, TypeError):
-            pass
         return None
 
     def ask(self, progress: Progress, *, again: bool = False) -> KvmAnswer:

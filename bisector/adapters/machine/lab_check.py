@@ -11,7 +11,7 @@ from bisector.adapters.machine.ssh_testbed import ssh_host
 from bisector.adapters.system.host_requirements import checks
 from bisector.adapters.system.ssh import SSH
 from bisector.adapters.system.ssh_endpoint import SSHHost
-from bisector.errors import InfrastructureError, RequestError
+from bisector.errors import InfrastructureError
 from bisector.schemas.lab import BuilderSpec, Lab, TestbedSpec
 
 _TOOLS = ("sh", "tar", "mkdir")
@@ -41,18 +41,10 @@ def _testbed(testbed: TestbedSpec, cache: Path) -> None:
 
 
 def _builder(builder: BuilderSpec, cache: Path) -> None:
-    reach = builder.connection
-    if reach.local:
+    if builder.connection.local:
         _check_this_machine("building kernels", cache)
-        return
-    if reach.key is None:
-        raise RequestError(
-            f"the builder '{builder.name}' has no SSH key",
-            cure="set the host variable ansible_ssh_private_key_file in the inventory",
-        )
-    known_hosts = Path("~/.ssh/known_hosts").expanduser()
-    host = SSHHost(reach.address, reach.port, reach.user, reach.key, known_hosts)
-    _check_over_ssh(host, ("make", "gcc", "flex", "bison", "ccache", "python3"))
+    else:
+        _check_over_ssh(ssh_host(builder), ("make", "gcc", "flex", "bison", "ccache", "python3"))
 
 
 def _check_this_machine(needed: str, cache: Path) -> None:

@@ -21,7 +21,7 @@ from bisector.adapters.system.ssh_endpoint import SSHHost
 from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, RequestError
 from bisector.model.goal import TestbedClock
 from bisector.ports import Job, Kernel, Progress, Session
-from bisector.schemas.lab import TestbedSpec
+from bisector.schemas.lab import BuilderSpec, TestbedSpec
 
 log = logging.getLogger(__name__)
 
@@ -193,13 +193,15 @@ class SSHTestbed:
             return ssh.run(["cat", "/proc/sys/kernel/random/boot_id"], timeout=_PROBE_SECONDS).output.strip()
 
 
-def ssh_host(spec: TestbedSpec) -> SSHHost:
-    """Return how a testbed of the inventory is reached. Raises RequestError if it says no key."""
-    way = spec.connection
+def ssh_host(spec: TestbedSpec | BuilderSpec) -> SSHHost:
+    """Return how a machine of the inventory is reached. Raises RequestError if it says no key."""
+    way, known_hosts = spec.connection, "~/.ssh/known_hosts"
+    kind = "builder"
+    if isinstance(spec, TestbedSpec):
+        kind, known_hosts = "testbed", spec.variables.known_hosts
     if way.key is None:
         raise RequestError(
-            f"the testbed '{spec.name}' has no SSH key",
+            f"the {kind} '{spec.name}' has no SSH key",
             cure="set the host variable ansible_ssh_private_key_file in the inventory",
         )
-    known_hosts = Path(spec.variables.known_hosts).expanduser()
-    return SSHHost(way.address, way.port, way.user, way.key, known_hosts)
+    return SSHHost(way.address, way.port, way.user, way.key, Path(known_hosts).expanduser())

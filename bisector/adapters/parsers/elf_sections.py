@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
-from bisector.adapters.parsers.input_text import malformed
+from bisector.adapters.parsers.input_text import first_bytes, malformed
 
 _MAGIC = b"\x7fELF"
 _SHF_WRITE, _SHF_ALLOC, _SHT_NOBITS = 0x1, 0x2, 8
@@ -13,11 +13,7 @@ _SHF_WRITE, _SHF_ALLOC, _SHT_NOBITS = 0x1, 0x2, 8
 
 def is_elf(path: Path) -> bool:
     """Return whether the file begins as an ELF file does."""
-    try:
-        with path.open("rb") as file:
-            return file.read(4) == _MAGIC
-    except OSError as error:
-        raise malformed(str(path), "cannot be read", details=str(error)) from error
+    return first_bytes(path, len(_MAGIC)) == _MAGIC
 
 
 def sections(path: Path) -> dict[str, int]:

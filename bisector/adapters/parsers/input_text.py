@@ -52,6 +52,15 @@ def parse_number(text: str, where: str, *, grouped: bool = False, right: str = "
     return value
 
 
+def first_bytes(path: Path, count: int) -> bytes:
+    """Return the beginning of a file. Raises RequestError."""
+    try:
+        with path.open("rb") as file:
+            return file.read(count)
+    except OSError as error:
+        raise malformed(str(path), "cannot be read", details=str(error)) from error
+
+
 def read_text(path: Path) -> str:
     """Return a file's text, decompressed if its name ends in .gz or .xz. Raises RequestError."""
     try:

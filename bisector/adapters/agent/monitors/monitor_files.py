@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -28,11 +29,9 @@ Summary = tuple[tuple[MonitorValue, ...], tuple[str, ...]]
 
 def summarise(monitor: str, folder: Path, seconds: float) -> Summary:
     """Return (numbers, what is absent) of a monitor's files. seconds: of the run, on the testbed's clock."""
-    try:
-        reported = _read(folder / _ABSENT)
-    except OSError:
-        reported = ""
-    absent = [line for line in reported.splitlines() if line.strip()]
+    absent: list[str] = []
+    with contextlib.suppress(OSError):
+        absent = [line for line in _read(folder / _ABSENT).splitlines() if line.strip()]
     try:
         seen, more = _SUMMARIES[monitor](folder, seconds)
     except FileNotFoundError as error:

@@ -6,7 +6,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from bisector.adapters.parsers.input_text import malformed, read_text
+from bisector.adapters.parsers.input_text import first_bytes, malformed, read_text
 from bisector.adapters.parsers.profiles import folded_stacks, function_listings, perf_script
 from bisector.adapters.system.command import run_command
 from bisector.errors import InfrastructureError
@@ -32,8 +32,10 @@ def read(place: str) -> Profile:
         raise malformed(place, "there is no such file", "; ".join(FORMS))
     if path.is_dir():
         found = _folder(path)
+    elif first_bytes(path, 8) in _MAGIC:
+        found = _recording(path)
     else:
-        found = _recording(path) if _is_recording(path) else _text(read_text(path), str(path))
+        found = _text(read_text(path), str(path))
     return replace(found, name=path.name)
 
 
@@ -52,14 +54,6 @@ def _folder(folder: Path) -> Profile:
             str(folder), "there is no perf.data and no function0 in this folder", "name the file itself"
         )
     return function_listings.traced("\n".join(read_text(p) for p in cpus), str(folder))
-
-
-def _is_recording(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(8) in _MAGIC
-    except OSError as error:
-        raise malformed(str(path), "cannot be read", details=str(error)) from error
 
 
 def _recording(path: Path) -> Profile:
