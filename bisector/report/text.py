@@ -32,7 +32,7 @@ def render(material: Material) -> str:
         if conclusion.ending is Ending.SPREAD:
             out += level_curve.lines(material, conclusion)
         out += reproduction.lines(material, conclusion)
-    out += _costs(material)
+    out += phrases.heading("What it cost") + phrases.pairs(trials.costs(material))
     out += trials.lines(material)
     out += monitor_results.section(material)
     out += config_drift.lines(material)
@@ -209,10 +209,6 @@ def _rest(material: Material, conclusion: Conclusion) -> list[str]:
         )
         out += phrases.wrap(text)
     return out
-
-
-def _costs(material: Material) -> list[str]:
-    return phrases.heading("What it cost") + phrases.pairs(trials.costs(material))
 
 
 def _user(material: Material) -> list[str]:

@@ -101,7 +101,7 @@ def refusal(
     place: from a value's path to where it stands ('file:8') or ''. label: to the name that users write.
     """
     errors = error.errors()
-    keys = [_key(one) for one in errors]
+    keys = [tuple(map(str, one["loc"])) for one in errors]
     problems = []
     # A misspelt key explains the missing one beside it, so it comes first.
     for number in sorted(range(len(errors)), key=lambda i: errors[i]["type"] != "extra_forbidden"):
@@ -173,10 +173,6 @@ def _toml_lines(text: str) -> dict[Key, int]:
             lines.setdefault((*table, key["name"].strip("\"'")), number)
         within = next((quotes for quotes in ('"""', "'''") if line.count(quotes) == 1), "")
     return lines
-
-
-def _key(error: Any) -> Key:  # noqa: ANN401 - pydantic's ErrorDetails
-    return tuple(str(part) for part in error["loc"])
 
 
 def _problem(

@@ -17,15 +17,11 @@ RUNNING = "running"
 """As a base: the configuration of the kernel that this machine runs."""
 
 _TARGET = re.compile(r"[a-z0-9_]+config")
+"""A target of make, such as 'defconfig'."""
 _LINE = re.compile(r"CONFIG_[A-Za-z0-9_]+=\S.*|# CONFIG_[A-Za-z0-9_]+ is not set")
 
 _PROC = Path("/proc/config.gz")
 _BOOT = Path("/boot")
-
-
-def is_target(base: str) -> bool:
-    """Return whether a base is a target of make, such as 'defconfig'."""
-    return _TARGET.fullmatch(base) is not None
 
 
 def base_config(base: str, configs: Path, where: object) -> str:
@@ -33,7 +29,7 @@ def base_config(base: str, configs: Path, where: object) -> str:
 
     configs: the folder that relative paths start from. where: names the recipe in errors (RequestError).
     """
-    if is_target(base):
+    if _TARGET.fullmatch(base):
         return ""
     file = _running(where) if base == RUNNING else configs / Path(base).expanduser()
     try:
