@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
+from pydantic import ValidationError
 
 from bisector.errors import RequestError
 from bisector.schemas.loading import refusal
@@ -122,24 +123,16 @@ def _option_type(annotation: Any, *, is_path: bool) -> Any:  # noqa: ANN401 - ty
     return (Path if is_path else plain) | None
 
 
-def load_settings(*, lab: Path | None = None, repo: Path | None = None) -> Settings:
-    """Return the settings of this command line: file, then environment, then options."""
-    from bisector.schemas.settings import load_settings as load
-
-    return load(global_options().config, {"lab": lab, "repo": repo})
-
-
 def make_wiring(*, lab: Path | None = None, repo: Path | None = None) -> Wiring:
-    """Return the wiring of this command line's settings."""
+    """Return the wiring of this command line's settings: file, then environment, then options."""
     from bisector.app.wiring import Wiring
+    from bisector.schemas.settings import load_settings
 
-    return Wiring(load_settings(lab=lab, repo=repo))
+    return Wiring(load_settings(global_options().config, {"lab": lab, "repo": repo}))
 
 
 def _request(settings: Settings, values: Mapping[str, Any]) -> Request:
     """Return the request; settings fill in what is not said. Raises RequestError for what is missing."""
-    from pydantic import ValidationError
-
     for name in ("good", "bad"):
         if not values[name]:
             raise RequestError(
