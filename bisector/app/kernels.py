@@ -44,11 +44,6 @@ def build(
     return wiring.builder().build(order, progress)
 
 
-def cached_kernel(wiring: Wiring, order: BuildOrder) -> Kernel | None:
-    """Return the kernel of an order if it was built before."""
-    return wiring.builder().cached(order)
-
-
 def kernel_plan(wiring: Wiring, order: BuildOrder) -> tuple[BuildPlan, dict[str, bool]]:
     """Return how a commit is built, and for each fixup that concerns its age whether it changes anything."""
     from bisector.adapters.build.builder import KernelBuilder

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from bisector.model.decisions import Measure
@@ -54,36 +54,24 @@ class EventSender:
         text: str,
         commit: int | None = None,
         testbed: str = "",
-        reason: str = "",
         *,
         seconds: float | None = None,
         value: float | None = None,
-        left: float | None = None,
     ) -> None:
         """Send one event; the fields are those of `Event`."""
+        self._send(Event(kind, text, commit, testbed=testbed, seconds=seconds, value=value))
+
+    def _send(self, event: Event) -> None:
         costs = self._costs()
-        self._on_event(
-            Event(
-                kind=kind,
-                text=text,
-                commit=commit,
-                reason=reason,
-                testbed=testbed,
-                seconds=seconds,
-                value=value,
-                left=left,
-                runs=len(costs.runs),
-                boots=len(costs.boots),
-                builds=len(costs.builds),
-            )
-        )
+        runs, boots, builds = len(costs.runs), len(costs.boots), len(costs.builds)
+        self._on_event(replace(event, runs=runs, boots=boots, builds=builds))
 
     def send_decision(self, measure: Measure, testbed: str) -> None:
         """Send what was decided and why."""
         where = "in the running boot" if measure.boot is not None else "in a new boot"
         layout = f" of code layout {measure.layout}" if measure.layout else ""
         text = f"{count(measure.runs, 'run')} {where}{layout}"
-        self.send("decision", text, measure.commit, testbed, measure.reason, left=measure.left)
+        self._send(Event("decision", text, measure.commit, measure.reason, testbed, left=measure.left))
 
     def progress(self, measure: Measure, testbed: str) -> Progress:
         """Return where an adapter reports what it is doing for a trial."""

@@ -76,15 +76,12 @@ def lock(state_dir: Path, bisection: str) -> Iterator[None]:
 
 def runner(state_dir: Path) -> str | None:
     """Return the bisection that some process is running in this state folder, if any."""
-    try:
-        with (state_dir / _LOCK).open("r", encoding="utf-8") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                holder = _holder(file)
-                return holder[1] if holder is not None else None
-    except FileNotFoundError:
-        pass
+    with contextlib.suppress(FileNotFoundError), (state_dir / _LOCK).open("r", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = _holder(file)
+            return holder[1] if holder is not None else None
     return None
 
 

@@ -116,13 +116,12 @@ def _blocks(context: SearchContext) -> int:
 
 
 def _build_design(context: SearchContext, proven: Proven, effect: float, blocks: int) -> DesignMatrix:
-    assert context.readings is not None
     count_log_prior = SCAN_COUNT_LOG_PRIOR if context.goal.scan else CULPRIT_COUNT_LOG_PRIOR
     if proven:
         count_log_prior = FURTHER_COUNT_LOG_PRIOR
     return build_design(
         context.dag,
-        context.readings,
+        context.measured,
         same=context.first_same_binary,
         marks=context.state.marks,
         proven=proven,

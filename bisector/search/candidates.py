@@ -213,8 +213,7 @@ def _options(
     state = context.state
     options: list[TrialOption] = []
     live = context.live_visit(purpose)
-    r = context.readings
-    assert r is not None
+    r = context.measured
     if live is not None and live.samples and len(live.samples) < context.goal.max_runs_per_boot:
         at = r.boot.index(live.boot) if live.boot in r.boot else None
         precision = float(r.precision[at]) if at is not None else 1e-9

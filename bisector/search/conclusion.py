@@ -56,8 +56,7 @@ def conclude_untestable(context: SearchContext) -> Conclusion | None:
 
 
 def _interval(context: SearchContext, p: Evidence) -> Interval:
-    assert context.readings is not None
-    return context.readings.scale.to_relative_change(p.low, p.estimate, p.high)
+    return context.measured.scale.to_relative_change(p.low, p.estimate, p.high)
 
 
 def warnings(context: SearchContext, posterior: Posterior | None) -> tuple[str, ...]:
@@ -103,8 +102,7 @@ def conclude_not_reproduced(context: SearchContext, ends: Evidence) -> Conclusio
 
 def merge_base_is_bad(context: SearchContext, base: int, ends: Evidence) -> bool:
     """Return whether a merge base is nearer to bad than to good."""
-    r = context.readings
-    assert r is not None
+    r = context.measured
     level = [float(np.median(r.location[r.commit == c])) for c in (context.graph.good, base)]
     return level[1] - level[0] > ends.estimate / 2
 
@@ -154,14 +152,13 @@ def _added_up(
     context: SearchContext, proofs: Sequence[Proof], ends: Evidence
 ) -> tuple[tuple[Finding, ...], tuple[Interval, ...], Interval, Interval]:
     """Return (findings, what each adds as a fraction of good's level, total, rest), culprits first."""
-    assert context.readings is not None
     total = _interval(context, ends)
     if not proofs:
         return (), (), total, total
     by_age = sorted(proofs, key=lambda p: p.after)
     evidence = [p.evidence for p in by_age]
     unexplained = unexplained_rest(ends, evidence, context.alpha)
-    *added, rest = add_up_changes(context.readings.scale, [*evidence, unexplained])
+    *added, rest = add_up_changes(context.measured.scale, [*evidence, unexplained])
     shown = sorted(zip(by_age, added, strict=True), key=lambda x: x[0].small)  # stable: each kind by age
     return tuple(_finding(context, p) for p, _ in shown), tuple(more for _, more in shown), total, rest
 
@@ -234,8 +231,7 @@ def conclude_unfinished(
         commits = tuple(sorted(int(c) for c in order[: min(many, len(order))]))
         confidence = found.probability
         if len(commits) <= max(MIN_SHOWN_COMMITS, context.dag.n // 4):
-            assert context.readings is not None
-            effect = context.readings.scale.around(*posterior.effect(found.index))
+            effect = context.measured.scale.around(*posterior.effect(found.index))
             note = f"the most probable commits so far, with {1 - context.alpha:.0%} together; not proven"
             findings = (*findings, Finding(commits, effect, 1 - context.alpha, note=note))
     return Conclusion(

@@ -154,8 +154,7 @@ def _compare_with_parent(
     proven: Proven,
     effect: float,
 ) -> Evidence | None:
-    r = context.readings
-    assert r is not None
+    r = context.measured
     earlier = cache.restrict(context, context.state.visits[:start])
     posterior = cache.posterior(earlier, proven, effect)
     mean, sd = _expected_effect(posterior, after, parent)

@@ -51,6 +51,12 @@ class SearchContext:
         """Return the visits, summarised; None before the first sample."""
         return summarise_visits(self.state, self.calibrated_noise)
 
+    @property
+    def measured(self) -> Readings:
+        """Return the readings; the caller knows that there is a sample."""
+        assert self.readings is not None
+        return self.readings
+
     @cached_property
     def data_key(self) -> tuple[object, ...]:
         """Return a key of the data that a posterior depends on, among states of one graph and goal."""
@@ -75,8 +81,7 @@ class SearchContext:
     @property
     def threshold(self) -> float:
         """Return the goal's threshold in worse units."""
-        assert self.readings is not None
-        return self.readings.scale.threshold
+        return self.measured.scale.threshold
 
     def testable(self, commit: int) -> bool:
         """Return whether nothing is known that prevents a test of this commit."""
@@ -106,8 +111,7 @@ class SearchContext:
 
         If no testbed in particular asks, it is the one with the most visits.
         """
-        r = self.readings
-        assert r is not None
+        r = self.measured
         idle = self.state.idle
         if idle is None:
             return int(np.bincount(r.testbed).argmax())
@@ -146,12 +150,11 @@ class SearchContext:
         self, before: Side, after: Side, spreads: list[SpreadHypothesis], effect_prior: EffectPrior
     ) -> Evidence:
         """Compare two sides, with the threshold, the alpha and the run noise of this context."""
-        assert self.readings is not None
         return compare_sides(
             before,
             after,
             spreads,
-            self.readings.run_df,
+            self.measured.run_df,
             effect_prior,
             threshold=self.threshold,
             resolution=self.resolution,
@@ -160,8 +163,7 @@ class SearchContext:
 
     def spread_hypotheses(self, posterior: Posterior | None) -> list[SpreadHypothesis]:
         """Return possible spreads between boots and binaries: the posterior's, mixed with the prior."""
-        r = self.readings
-        assert r is not None
+        r = self.measured
         prior = list(boot_spreads(r))
         if self.calibrated_noise is not None and self.calibrated_noise.boot_df >= 1:
             ratio = self.calibrated_noise.boot_sd / max(self.calibrated_noise.run_sd, 1e-12)

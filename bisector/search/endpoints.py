@@ -90,8 +90,7 @@ def ends_differ(context: SearchContext, evidence: Evidence | None) -> bool | Non
     for end in (context.graph.good, context.graph.bad):
         if len(context.boots(end, "verify")) < min_boots_per_side(context, "verify"):
             return None
-    assert context.readings is not None
-    if context.readings.run_df < 3 and not context.exact_clock:
+    if context.measured.run_df < 3 and not context.exact_clock:
         return None
     changed = evidence.log_e_change >= need and evidence.estimate > 0
     if changed and evidence.log_e_below < need and evidence.p_reaches_threshold > context.alpha:

@@ -41,8 +41,7 @@ class Step:
 
 def measured_levels(context: SearchContext, posterior: Posterior) -> list[Level]:
     """Return the levels of all measured commits in the order of history."""
-    r, p = context.readings, posterior.design
-    assert r is not None
+    r, p = context.measured, posterior.design
     y, boot = posterior.fits.y[posterior.best], posterior.noise_rms("boot")
     good = [i for i, c in enumerate(p.commit) if p.tested[c] == context.graph.good]
     zero = float(np.mean(y[good])) if good else 0.0
@@ -56,9 +55,8 @@ def measured_levels(context: SearchContext, posterior: Posterior) -> list[Level]
 
 def relative_levels(context: SearchContext, posterior: Posterior) -> tuple[tuple[int, Interval], ...]:
     """Return the measured commits with their relative levels (good: 0), in the order of history."""
-    assert context.readings is not None
     return tuple(
-        (x.commit, context.readings.scale.around(x.level, x.sd)) for x in measured_levels(context, posterior)
+        (x.commit, context.measured.scale.around(x.level, x.sd)) for x in measured_levels(context, posterior)
     )
 
 
@@ -77,13 +75,12 @@ def level_steps(context: SearchContext, posterior: Posterior) -> list[Step]:
 
 def largest_steps(context: SearchContext, posterior: Posterior, most: int = 3) -> list[tuple[int, Interval]]:
     """Return the largest steps for the worse: the number of candidates in each, and its relative change."""
-    assert context.readings is not None
     dag = context.dag
     worse = sorted((s for s in level_steps(context, posterior) if s.change > 0), key=lambda s: -s.change)
     result = []
     for s in worse[:most]:
         inside = dag.ancestors(s.after) & ~dag.ancestors(s.before) & dag.candidate
-        result.append((int(inside.sum()), context.readings.scale.around(s.change, s.sd)))
+        result.append((int(inside.sum()), context.measured.scale.around(s.change, s.sd)))
     return result
 
 

@@ -119,7 +119,7 @@ def explain(
         order = kernels.order(wiring, rev, name)
         plan, edited = kernels.kernel_plan(wiring, order)
         data = kernel_explain.plan_data(plan, edited)
-        kernel = kernels.cached_kernel(wiring, dataclasses.replace(order, recipe=plan.recipe.name))
+        kernel = wiring.builder().cached(dataclasses.replace(order, recipe=plan.recipe.name))
         if kernel is None:
             output.print_note(
                 f"{rev} is not built yet; 'perfbisect kernel build {rev}' does, and tells what it is granted"
