@@ -28,7 +28,9 @@ def find_bisection(wiring: Wiring, wanted: str | None) -> Stored:
     if wanted is None:
         everything = store.list()
         if not everything:
-            raise RequestError("there is no bisection yet", cure="'perfbisect start' begins one")
+            raise RequestError(
+                "there is no bisection yet", cure="perfbisect start --good A --bad B --workload W"
+            )
         return everything[0]
     matching = [s for s in store.list() if s.id.startswith(wanted)]
     exact = [s for s in matching if s.id == wanted]
@@ -130,6 +132,9 @@ def _names(
 
 def _host(folder: Path, version: str) -> dict[str, str]:
     """Return what was written about the machine when the bisection began, and the version of perfbisect."""
-    file = folder / "host.json"
-    about = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-    return {"perfbisect": version, **{str(k): str(v) for k, v in about.items()}}
+    try:
+        about = json.loads((folder / "host.json").read_bytes())
+    except (OSError, ValueError):  # not written yet, or damaged: the report is complete enough without it
+        about = {}
+    known = about if isinstance(about, dict) else {}
+    return {"perfbisect": version, **{str(k): str(v) for k, v in known.items()}}

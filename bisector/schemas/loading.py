@@ -71,7 +71,7 @@ def load_yaml(path: Path, model: type[S]) -> S:
         data = loader.construct_document(node) if node is not None else {}
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        place = f"{path}:{mark.line + 1}" if mark else str(path)
+        place = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)
         parts = (getattr(error, "context", None), getattr(error, "problem", None))
         details = ": ".join(part for part in parts if part)
         raise RequestError(f"{place}: not valid YAML", details=details or str(error)) from error
@@ -187,13 +187,25 @@ def _problem(
         return f"unknown {label(key)}{nearest(key[-1], known)} (known: {', '.join(known)})"
     if error["type"] == "missing":
         return f"the {label(key)} is missing"
-    message = _PLAIN_ENGLISH.get(error["type"]) or str(error["msg"]).removeprefix("Value error, ")
-    message = re.sub(r"^(Input|String|Tuple|List|Dictionary) should", "must", message)
-    given = error.get("input")
+    return f"{label(key)}: {_wrong_value(error)}" if key else _plain_message(error)
+
+
+def describe_wrong_value(error: BaseException | None) -> str:
+    """Return what pydantic found wrong in a single value, such as an option's; '' for any other error."""
+    return _wrong_value(error.errors()[0]) if isinstance(error, ValidationError) else ""
+
+
+def _wrong_value(error: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
+    """Return in plain English what pydantic found wrong in a value, with the value if it is short."""
+    message, given = _plain_message(error), error.get("input")
     text = "" if isinstance(given, dict | list | tuple) else repr(given)
     named = error["type"] == "value_error" and str(given) in message
-    got = f" (got {text})" if key and text and len(text) <= _LONGEST_VALUE and not named else ""
-    return f"{label(key)}: {message}{got}" if key else message
+    return f"{message} (got {text})" if text and len(text) <= _LONGEST_VALUE and not named else message
+
+
+def _plain_message(error: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
+    message = _PLAIN_ENGLISH.get(error["type"]) or str(error["msg"]).removeprefix("Value error, ")
+    return re.sub(r"^(Input|String|Tuple|List|Dictionary) should", "must", message)
 
 
 def _model_at(model: type[BaseModel], key: Key) -> type[BaseModel] | None:

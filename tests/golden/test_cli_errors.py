@@ -288,6 +288,7 @@ STORED = {
     "mark-commit-outside": ["mark", "fake-new", "outside", "bad"],
     "mark-after-the-end": ["mark", "fake-old", "good", "bad"],
     "cancel-after-the-end": ["cancel", "fake-old"],
+    "report-output": ["report", "fake-new", "--output", "absent/report.txt"],
     "discard-unknown-boot": ["discard", "fake-new", "--boot", "b9"],
     "resume-cancelled": ["resume", "fake-old"],
     "show-commit-outside": ["show", "fake-new", "--commit", "outside"],

@@ -146,7 +146,8 @@ def find_repository(path: Path) -> RepositoryFolders:
     repository = Repository(path if path.is_dir() else path.parent)
     done = repository.run(*ask, *flags, codes=(0, 128))
     if done.code != 0:
-        raise RequestError(f"{path} is not in a git repository", details=done.error, cure=cure)
+        reason = "" if "not a git repository" in done.error else done.error
+        raise RequestError(f"{path} is not in a git repository", details=reason, cure=cure)
     bare, inside, folder, common = done.output.splitlines()
     if inside == "true":
         top = Path(repository.run(*ask, "--show-toplevel").output.rstrip("\n"))

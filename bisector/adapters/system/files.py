@@ -46,14 +46,21 @@ def replacing(path: Path) -> Iterator[Path]:
     Where the block raises, the new file is removed and `path` is as it was. Raises InfrastructureError for
     what the disk refuses.
     """
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing_or_os_error(path) as partial:
+            yield partial
+
+
+@contextlib.contextmanager
+def replacing_or_os_error(path: Path) -> Iterator[Path]:
+    """Do the same in a folder that exists; raise the OSError itself."""
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        with writing(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            yield partial
-            with partial.open("rb") as file:
-                os.fsync(file)  # without it, a crash of the machine may leave the new name with no content
-            partial.replace(path)
+        yield partial
+        with partial.open("rb") as file:
+            os.fsync(file)  # without it, a crash of the machine may leave the new name with no content
+        partial.replace(path)
     finally:
         with contextlib.suppress(OSError):
             partial.unlink(missing_ok=True)

@@ -7,7 +7,9 @@ reproduced; 3 infrastructure; 4 a set that cannot be told apart; 5 inconclusive,
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 import signal
 import sys
 import threading
@@ -16,16 +18,20 @@ from typing import NoReturn
 
 import typer
 
-from bisector.errors import PerfbisectError
+from bisector.errors import PerfbisectError, nearest
 from bisector.interfaces.cli import output
 from bisector.interfaces.cli.application import application
 from bisector.interfaces.cli.options import global_options
+from bisector.schemas.loading import describe_wrong_value
 
 __all__ = ["main", "run"]
 
 INTERRUPTED = 130
 WRONG_REQUEST = 1
 DEFECT = 3
+
+_NO_CHOICE = re.compile(r"(?P<value>.*) is not one of (?P<known>'.*')\.", re.DOTALL)
+"""Typer's message for a value that is not one of the choices; `value` is the repr of a str."""
 
 
 def main() -> None:
@@ -65,8 +71,8 @@ def run(arguments: Sequence[str]) -> int:
         output.print_error(error.message, error.details, error.cure)
         return error.exit_code
     except typer.TyperException as error:  # Click's usage errors, whose own code is 2
-        message = error.format_message().replace("Value error, ", "").replace("Input should be", "must be")
-        output.print_error(message, "", _usage(error))
+        message, cure = _usage_error(error)
+        output.print_error(message, "", cure)
         return WRONG_REQUEST
     except (KeyboardInterrupt, typer.Abort):
         output.print_error("interrupted", "", "")
@@ -86,7 +92,18 @@ def run(arguments: Sequence[str]) -> int:
     return result if isinstance(result, int) else 0
 
 
-def _usage(error: typer.TyperException) -> str:
+def _usage_error(error: typer.TyperException) -> tuple[str, str]:
+    """Return message and cure of a usage error; those of wrong choices and numbers in our own words."""
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "perfbisect"
-    return f"'{path} --help' says what it understands"
+    cure = f"'{path} --help' says what it understands"
+    message = describe_wrong_value(error.__cause__)
+    if not (message and isinstance(error, typer.BadParameter)):
+        return error.format_message(), cure
+    name = error.param.get_error_hint().strip("'") if error.param is not None else "a value"
+    choice = _NO_CHOICE.fullmatch(message)
+    if choice is None:
+        return f"{name}: {message}", cure
+    known = re.findall("'([^']*)'", choice["known"])
+    value = ast.literal_eval(choice["value"])
+    return f"{name}: unknown value '{value}'{nearest(value, known)}", f"write one of {', '.join(known)}"

@@ -20,7 +20,7 @@ def mark(
     verdict: Annotated[Verdict, typer.Argument(metavar="VERDICT", help="The verdict.")],
     note: Note = "",
 ) -> None:
-    """Set the verdict of a commit, which overrides its measurements.
+    """Set the verdict of a commit, which overrides its measurements. The search continues with it.
 
     Examples:
 
@@ -45,7 +45,7 @@ def discard(
     testbed: Annotated[str | None, typer.Option(help="Discard all samples of this testbed.")] = None,
     note: Note = "",
 ) -> None:
-    """Discard the samples of a boot or a testbed. The report still shows them.
+    """Discard the samples of a boot or a testbed. The report shows them, but they no longer count.
 
     Examples:
 
@@ -69,7 +69,7 @@ def discard(
 
 
 def cancel(identity: options.Id = None) -> None:
-    """End a bisection for good, without a conclusion. Its measurements stay and can be reported.
+    """End a bisection for good, without a conclusion. What was measured stays and can be reported.
 
     A process that runs it stops and cleans up. To continue later, interrupt it instead (Ctrl-C).
 

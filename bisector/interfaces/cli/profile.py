@@ -81,7 +81,10 @@ def profile(
         for name in tree or ()
     ]
     if flame is not None:
-        _write(flame, first, second, touched)
+        from bisector.app.output_file import write_output_file
+        from bisector.report.profiles import flame_graph
+
+        write_output_file(flame, flame_graph.render(first, second, touched))
     sys.stdout.write(
         json_profile.render(found, trees) if as_json else profile_table.render(found, top, trees)
     )
@@ -136,12 +139,3 @@ def _changed_functions(repo: Path | None, commit: str) -> frozenset[str]:
     if not found:
         output.print_note(f"note: {commit} changes no function of a C source")
     return found
-
-
-def _write(path: Path, a: Profile, b: Profile, touched: frozenset[str]) -> None:
-    from bisector.report.profiles import flame_graph
-
-    try:
-        path.write_text(flame_graph.render(a, b, touched), encoding="utf-8")
-    except OSError as error:
-        raise RequestError(f"{path}: cannot be written: {error.strerror}") from error

@@ -133,12 +133,13 @@ def report(
 
       perfbisect report --json --output report.json
     """
+    from bisector.app.output_file import write_output_file
     from bisector.report import json_report, text
 
     material = _load(identity, so_far=True)
     content = json.dumps(json_report.render(material), indent=2) + "\n" if as_json else text.render(material)
     if to is not None:
-        to.write_text(content, encoding="utf-8")
+        write_output_file(to, content)
         output.print_note(f"report written to {to}")
     else:
         print(content, end="")

@@ -61,7 +61,7 @@ def command(
     commits: Annotated[int, typer.Option(help="Candidates in the history.")] = 128,
     history: Annotated[
         Literal["linear", "branched"],
-        typer.Option(help="Branched: with merges, and with branches that lack the good end."),
+        typer.Option(help="Shape; branched: with merges, and with branches that lack the good end."),
     ] = "linear",
     repo: Annotated[Path | None, typer.Option(help="Use the graph of this repository.")] = None,
     good: Annotated[str, typer.Option(help="With --repo: the good end.")] = "",
@@ -97,7 +97,8 @@ def command(
     testbed_spread: Annotated[float, typer.Option(help="Spread of the levels of the testbeds.")] = 1.0,
     better: Annotated[Direction, typer.Option(help="Which way the metric is better.")] = "lower",
     clock: Annotated[
-        TestbedClock, typer.Option(help="Instructions: repetition k is compared with repetition k.")
+        TestbedClock,
+        typer.Option(help="Clock; instructions: repetition k is compared with repetition k."),
     ] = "wall",
     scan: Annotated[bool, typer.Option("--scan", help="Search even where the ends do not differ.")] = False,
     max_cost: Annotated[

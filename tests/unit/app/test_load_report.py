@@ -59,6 +59,14 @@ def test_the_material_has_records_names_and_the_host(wiring: Wiring) -> None:
     assert load_report.load_material(wiring, "fake-old", so_far=True).so_far is None, "nothing was measured"
 
 
+@pytest.mark.parametrize("content", [b'{"host": "Deb', b"[]", b"\xff\xfe\xff"])
+def test_a_damaged_description_of_the_host_is_left_out(wiring: Wiring, content: bytes) -> None:
+    folder = wiring.bisection_folder("fake-new")
+    folder.mkdir(parents=True)
+    (folder / "host.json").write_bytes(content)
+    assert set(load_report.load_material(wiring, "fake-new").host) == {"perfbisect"}
+
+
 def test_without_the_repository_only_names_are_missing(
     wiring: Wiring, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -62,7 +62,7 @@ def refused(tmp_path: Path, suffix: str, text: str) -> RequestError:
         ("name: x\ntable: 3\n", ":2: key 'table': must be a mapping of keys to values (got 3)"),
         ("name: forbidden\n", ": this name is taken"),
         ("- a\n", ": expected keys and values at the top level"),
-        ("name: {\n", ":2: not valid YAML"),
+        ("name: {\n", ":2:1: not valid YAML"),
         ("name: \x07\n", ": not valid YAML"),
     ],
 )

@@ -1,0 +1,28 @@
+"""Files that users name for a result, such as `perfbisect report --output FILE`."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from bisector.adapters.system.files import replacing_or_os_error
+from bisector.errors import RequestError
+
+
+def write_output_file(path: Path, text: str) -> None:
+    """Write a file that the user named. An old file stays as it is until the new one is complete.
+
+    Links, devices and pipes (`/dev/stdout`) are written directly.
+    Raises RequestError, because the path is part of the request.
+    """
+    try:
+        exists = path.exists()
+        if path.is_symlink() or (exists and not path.is_file()):
+            path.write_text(text, encoding="utf-8")
+            return
+        with replacing_or_os_error(path) as partial:
+            partial.write_text(text, encoding="utf-8")
+            if exists:
+                shutil.copymode(path, partial)
+    except OSError as error:
+        raise RequestError(f"{path}: cannot be written: {error.strerror}") from error
