@@ -1,0 +1,187 @@
+"""What accepting a request resolves and keeps, and what it refuses before anything was changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+import bisector
+from bisector.adapters.agent.payload import checksum
+from bisector.app import accept
+from bisector.app.wiring import Wiring
+from bisector.errors import RequestError
+from bisector.model.goal import TestbedClock
+from bisector.schemas.lab import lab_from_inventory
+from bisector.schemas.request import Request
+from bisector.schemas.settings import Settings
+from bisector.schemas.workload.workload import load_workload
+from bisector.testing.fake_testbed import FakeTestbed
+from tests.support import fake_bisection
+from tests.support.toy_kernel import ToyHistory
+
+YOUNG = "VERSION = 6\nPATCHLEVEL = 1\nSUBLEVEL = 0\n"
+OLD = "VERSION = 2\nPATCHLEVEL = 6\nSUBLEVEL = 24\n"
+WORK = "int work(int x) { return x; }\n"
+PATCH = """--- a/kernel/work.c
++++ b/kernel/work.c
+@@ -1 +1,2 @@
+ int work(int x) { return x; }
++int more;
+"""
+SLOW = WORK.replace("return x;", "return -x;")
+
+
+class Case:
+    """A history of three kernels, tagged 'good', 'middle' and 'bad', and a lab of two testbeds."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.root = root
+        self.history = ToyHistory.create(root / "repo")
+        self.shas = {
+            tag: self.commit(files, tag)
+            for tag, files in (
+                ("good", {"Makefile": YOUNG, "kernel/work.c": WORK}),
+                ("middle", {"Documentation/toy.rst": "Another toy.\n"}),
+                ("bad", {"kernel/other.c": "int other;\n"}),
+            )
+        }
+        hosts = {"bed": {"perfbisect_kind": "local"}, "other": {"perfbisect_kind": "local"}}
+        self.wiring = Wiring(Settings(cache_dir=root / "cache", state_dir=root / "state"))
+        inventory = {"_meta": {"hostvars": hosts}, "testbeds": {"hosts": list(hosts)}}
+        self.wiring.lab = lab_from_inventory(inventory, root / "lab.yml")
+        self.clocks: dict[str, TestbedClock] = {"bed": "wall", "other": "wall"}
+        monkeypatch.setattr(Wiring, "testbed", lambda wiring, name: self._testbed(name))
+
+    def _testbed(self, name: str) -> FakeTestbed:
+        testbed = FakeTestbed(name, fake_bisection.a_lab())
+        testbed.clock = self.clocks[name]
+        return testbed
+
+    def commit(self, files: Mapping[str, str | None], tag: str) -> str:
+        sha = self.history.commit(files, tag)
+        self.history.git("tag", tag)
+        return sha
+
+    def request(self, **fields: object) -> Request:
+        asked = {"repo": str(self.history.path), "good": "good", "bad": "bad", "workload": "pipe-test"}
+        return Request.model_validate({**asked, **fields})
+
+    def refusal(self, **fields: object) -> RequestError:
+        """Return why a request is refused; it leaves no state folder."""
+        with pytest.raises(RequestError) as caught:
+            accept.accept(self.wiring, self.request(**fields))
+        assert not self.wiring.settings.state_dir.exists()
+        return caught.value
+
+    def patch(self) -> Path:
+        path = self.root / "one.patch"
+        path.write_text(PATCH)
+        return path
+
+
+@pytest.fixture
+def case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Case:
+    return Case(tmp_path, monkeypatch)
+
+
+def test_names_become_commits_and_the_range_is_what_lies_between(case: Case) -> None:
+    accepted, graph = accept.accept(case.wiring, case.request())
+    assert (accepted.good, accepted.bad) == (case.shas["good"], case.shas["bad"])
+    assert set(graph.shas) == set(case.shas.values())
+    assert (graph.shas[graph.good], graph.shas[graph.bad]) == (accepted.good, accepted.bad)
+
+
+def test_what_is_accepted_is_what_will_be_measured(case: Case) -> None:
+    patch = case.patch()
+    accepted, _ = accept.accept(
+        case.wiring, case.request(apply=(str(patch),), threshold="7%", alpha=0.01, max_runs=9)
+    )
+    workload = load_workload("pipe-test")
+    assert (accepted.workload, accepted.workload_sum) == ("pipe-test", checksum(workload.folder))
+    assert accepted.patch_sums == (accept.digest(patch),)
+    assert accepted.version == bisector.__version__
+    goal = accepted.the_goal()
+    assert (goal.metric.name, goal.metric.threshold.value, goal.alpha) == ("real", 0.07, 0.01)
+    assert (goal.budget.runs, goal.clock) == (9, "wall")
+    accept.check_unchanged(case.wiring, accepted)
+
+
+def test_auto_becomes_the_recipe_that_covers_both_ends(case: Case) -> None:
+    accepted, _ = accept.accept(case.wiring, case.request(recipe="auto"))
+    assert accepted.request.recipe == "x86_64-guest"
+    old = case.commit({"Makefile": OLD}, "old")
+    assert accept.recipe_for(case.wiring.trees(case.history.path), "auto", old) == "x86_64-old"
+
+
+def test_the_first_testbed_measures_unless_others_are_named(case: Case) -> None:
+    assert accept.accept(case.wiring, case.request())[0].testbeds == ("bed",)
+    named, _ = accept.accept(case.wiring, case.request(testbeds=("other", "bed")))
+    assert named.testbeds == ("other", "bed")
+
+
+def test_commits_to_skip_are_marked_in_the_range(case: Case) -> None:
+    _, graph = accept.accept(case.wiring, case.request(skip=("middle",)))
+    assert [graph.shas[number] for number in graph.untestable] == [case.shas["middle"]]
+
+
+def test_testbeds_of_different_clocks_are_refused(case: Case) -> None:
+    case.clocks["other"] = "instructions"
+    error = case.refusal(testbeds=("bed", "other"))
+    assert error.message == "testbeds with different clocks cannot be compared"
+    assert error.details == "bed: wall\nother: instructions"
+
+
+def test_a_clock_that_cannot_decide_the_workload_is_refused(case: Case) -> None:
+    case.clocks["bed"] = "instructions"
+    folder = case.root / "only-wall"
+    folder.mkdir()
+    (folder / "x").touch()
+    (folder / "workload.yaml").write_text(
+        "name: only-wall\ndescription: d\nfiles: [x]\nrun: [x]\nclocks: [wall]\n"
+        "metrics: [{name: real, unit: s, better: lower, threshold: 5%, decides: true}]\n"
+    )
+    assert "cannot be decided by the clock 'instructions'" in case.refusal(workload=str(folder)).message
+
+
+@pytest.mark.parametrize("end", ["good", "bad"])
+def test_an_end_without_a_kernel_is_refused(case: Case, end: str) -> None:
+    none = case.commit({"Makefile": None}, "none")
+    if end == "good":
+        case.commit({"Makefile": YOUNG}, "again")
+        error = case.refusal(good="none", bad="again")
+    else:
+        error = case.refusal(bad="none")
+    assert error.message == f"the {end} end {none[:12]} holds no Linux kernel"
+
+
+def test_a_patch_that_does_not_apply_to_an_end_is_refused(case: Case) -> None:
+    patch = case.patch()
+    case.commit({"kernel/work.c": SLOW}, "slow")
+    error = case.refusal(bad="slow", apply=(str(patch),))
+    assert error.message.startswith("--apply: ") and error.message.endswith(", the bad end")
+    assert error.cure == "give a patch that applies to both ends; where it does not in between is a skip"
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"good": "nowhere"}, "nowhere"),
+        ({"workload": "pipe-tset"}, "pipe-tset"),
+        ({"metric": "speed"}, "speed"),
+        ({"recipe": "x86_64-gest"}, "x86_64-gest"),
+        ({"testbeds": ("bad",)}, "'bad'"),
+        ({"threshold": "much"}, "--threshold: "),
+        ({"apply": ("/nowhere.patch",)}, "/nowhere.patch: no such patch"),
+    ],
+)
+def test_a_wrong_word_is_refused_by_its_name(case: Case, fields: dict[str, object], words: str) -> None:
+    assert words in case.refusal(**fields).message
+
+
+def test_a_monitor_is_told_that_the_kernel_lacks_what_it_needs(case: Case) -> None:
+    accepted, _ = accept.accept(case.wiring, case.request(monitors=("ftrace",)))
+    assert accept.missing_monitors(accepted)[0].startswith("monitor ftrace: ")
+    plain, _ = accept.accept(case.wiring, case.request())
+    assert accept.missing_monitors(plain) == []

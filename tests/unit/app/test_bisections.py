@@ -1,0 +1,193 @@
+"""A bisection's life as interfaces see it: begun or taken up, run, followed, marked, cancelled."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.store.memory_store import MemoryStore
+from bisector.app import bisections
+from bisector.engine.events import Event
+from bisector.engine.executor import Busy, lock
+from bisector.errors import InfrastructureError, RequestError
+from bisector.model.decisions import Conclusion, Ending, Measure
+from bisector.model.records import Booted, Built, Discarded, Left, Marked, Ran, RunFailed
+from bisector.ports import Stored
+from tests.support import fake_bisection as fake
+
+CONCLUSION = Conclusion(Ending.NOT_REPRODUCED, "the ends do not differ", ())
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+@pytest.fixture
+def stored(store: MemoryStore) -> Stored:
+    return fake.begin(store, fake.a_lab())
+
+
+def begin_again(store: MemoryStore) -> tuple[Stored, bool]:
+    lab = fake.a_lab()
+    return bisections.begin(store, fake.accepted(lab), lab.graph, 3.0)
+
+
+@pytest.mark.parametrize("status", ["new", "running", "interrupted", "failed"])
+def test_the_same_request_takes_up_what_has_not_ended(
+    store: MemoryStore, stored: Stored, status: str
+) -> None:
+    store.set_status(stored.id, status)
+    again, new = begin_again(store)
+    assert (again.id, new) == (stored.id, False)
+
+
+@pytest.mark.parametrize("status", ["done", "cancelled"])
+def test_after_one_that_has_ended_a_new_one_begins(store: MemoryStore, stored: Stored, status: str) -> None:
+    store.set_status(stored.id, status)
+    again, new = begin_again(store)
+    assert (again.id, new) == (f"{stored.id}-2", True)
+    assert store.load(again.id).status == "new"
+
+
+def test_an_id_is_the_name_of_one_folder(store: MemoryStore) -> None:
+    lab = fake.a_lab()
+    accepted = fake.accepted(lab).model_copy(update={"workload": "db-aio/fio"})
+    stored, _ = bisections.begin(store, accepted, lab.graph, 1.0)
+    assert stored.id == f"db-aio-fio-{accepted.identity()}"
+
+
+# --- running ------------------------------------------------------------------------------------------------
+
+
+def test_what_has_concluded_is_not_run_again(stored: Stored, tmp_path: Path) -> None:
+    services = fake.services(fake.a_lab(), tmp_path)
+    done = replace(stored, status="done", conclusion=CONCLUSION)
+    with lock(tmp_path, "another"):  # a run would raise Busy
+        assert bisections.run(done, services, lambda event: None, threading.Event()) is CONCLUSION
+
+
+def test_two_processes_do_not_run_in_one_state_folder(
+    store: MemoryStore, stored: Stored, tmp_path: Path
+) -> None:
+    services = fake.services(fake.a_lab(), tmp_path, store=store)
+    with lock(tmp_path, "another"), pytest.raises(Busy) as caught:
+        bisections.run(stored, services, lambda event: None, threading.Event())
+    assert caught.value.bisection == "another"
+
+
+def test_a_run_that_leaves_no_conclusion_says_how_to_go_on(
+    store: MemoryStore, stored: Stored, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bisections, "execute", lambda *_: store.set_status(stored.id, "cancelled"))
+    services = fake.services(fake.a_lab(), tmp_path, store=store)
+    with pytest.raises(InfrastructureError, match=r"stopped without a conclusion \(cancelled\)") as caught:
+        bisections.run(stored, services, lambda event: None, threading.Event())
+    assert caught.value.cure == f"perfbisect resume {stored.id}"
+
+
+@pytest.mark.parametrize(
+    ("ending", "code"), [(Ending.CULPRIT, 0), (Ending.NOT_REPRODUCED, 2), (Ending.CULPRIT_SET, 4)]
+)
+def test_an_ending_is_an_exit_code(ending: Ending, code: int) -> None:
+    assert bisections.exit_code(Conclusion(ending, "why", ())) == code
+
+
+# --- following another process ------------------------------------------------------------------------------
+
+
+def test_following_tells_what_happens_from_now_on_with_the_totals(
+    store: MemoryStore, stored: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bisections, "_FOLLOW_SECONDS", 0.0)
+    name = stored.id
+    store.decide(name, Measure(0, 2, "verify", "an old reason"))
+    store.decide(name, Measure(3, 2, "search", "the newest reason"))
+    for record in (
+        Built(0, True, 60.0),
+        Booted("b1", 0, "bed", True, 10.0, 1.0),
+        Ran("b1", 0, {"real": 1.0}, 2.0, 3.0),
+    ):
+        store.append(name, record)
+
+    def while_following() -> bool:
+        """Let the other process do its work before the second look, and end before the third."""
+        looks.append(1)
+        if len(looks) == 2:
+            store.decide(name, Measure(5, 2, "search", "what comes next"))
+            for record in (
+                Built(5, False, 7.0, failure="a.c:1: error"),
+                Booted("b2", 5, "bed", False, 4.0, 5.0, failure="panic"),
+                Booted("b3", 3, "bed", True, 4.0, 6.0),
+                Ran("b3", 0, {"real": 1.25}, 2.0, 8.0),
+                RunFailed("b1", "code 1"),
+                Left("b3"),
+            ):
+                store.append(name, record)
+        if len(looks) == 3:
+            store.set_status(name, "done", CONCLUSION)
+        return len(looks) < 3
+
+    looks: list[int] = []
+    events: list[Event] = []
+    assert bisections.follow(store, name, while_following, events.append) == CONCLUSION
+    assert [(e.kind, e.text, e.commit) for e in events] == [
+        ("decision", "another process measures", 3),
+        ("build", "a.c:1: error", 5),
+        ("boot", "panic", 5),
+        ("boot", "booted", 3),
+        ("run", "real 1.25", 3),
+        ("trouble", "code 1", 0),
+        ("decision", "another process measures", 5),
+    ]
+    assert (events[0].reason, events[-1].reason) == ("the newest reason", "what comes next")
+    assert (events[0].builds, events[0].boots, events[0].runs) == (1, 1, 1)
+    assert (events[-1].builds, events[-1].boots, events[-1].runs) == (2, 3, 2)
+
+
+def test_following_what_stops_without_a_conclusion_says_so(store: MemoryStore, stored: Stored) -> None:
+    with pytest.raises(InfrastructureError, match="stopped without a conclusion"):
+        bisections.follow(store, stored.id, lambda: False, lambda event: None)
+
+
+# --- what a person knows ------------------------------------------------------------------------------------
+
+
+def test_a_mark_is_recorded_for_a_commit_of_the_range_only(store: MemoryStore, stored: Stored) -> None:
+    bisections.mark(store, stored, stored.graph.shas[4], "bad", "seen")
+    assert [record for _, record in store.records(stored.id)] == [Marked(4, "bad", "seen")]
+    with pytest.raises(RequestError, match="not in the range"):
+        bisections.mark(store, stored, "f" * 40, "bad")
+
+
+@pytest.mark.parametrize(("kind", "name"), [("boot", "b1"), ("testbed", "bed")])
+def test_what_was_never_booted_cannot_be_discarded(
+    store: MemoryStore, stored: Stored, kind: str, name: str
+) -> None:
+    store.append(stored.id, Booted("b1", 0, "bed", True, 10.0, 1.0))
+    with pytest.raises(RequestError) as caught:
+        bisections.discard(store, stored, kind, "other", "")  # type: ignore[arg-type]
+    assert caught.value.details == f"it has: {name}"
+    bisections.discard(store, stored, kind, name, "why")  # type: ignore[arg-type]
+    assert list(store.records(stored.id))[-1][1] == Discarded(kind, name, "why")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("status", ["done", "cancelled"])
+def test_nothing_is_added_to_what_has_ended(store: MemoryStore, stored: Stored, status: str) -> None:
+    ended = replace(stored, status=status)
+    refused = pytest.raises(RequestError, match=f"has ended \\({status}\\)")
+    with refused:
+        bisections.cancel(store, ended)
+    with refused:
+        bisections.mark(store, ended, ended.graph.shas[1], "bad")
+    with refused:
+        bisections.discard(store, ended, "boot", "b1", "")
+    assert list(store.records(stored.id)) == []
+
+
+def test_cancelling_is_kept(store: MemoryStore, stored: Stored) -> None:
+    bisections.cancel(store, stored)
+    assert store.status(stored.id) == "cancelled"

@@ -1,0 +1,99 @@
+"""Which checks this machine and those of the lab get, and what their answers become."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.machine import lab_check
+from bisector.adapters.system import host_requirements
+from bisector.adapters.system.host_requirements import Check
+from bisector.app import doctor
+from bisector.app.wiring import Wiring
+from bisector.errors import BootFailed, InfrastructureError
+from bisector.schemas.lab import Lab
+from bisector.schemas.settings import Settings
+
+HOST, GUEST = Check("git", found="2.39"), Check("KVM", found="works")
+
+
+@pytest.fixture
+def wiring(tmp_path: Path) -> Wiring:
+    made = Wiring(Settings(cache_dir=tmp_path / "cache", state_dir=tmp_path / "state"))
+    made.lab = Lab(tmp_path / "lab.yml", (), ())
+    return made
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, object]]:
+    """What was asked, of the host and of guests; libvirt is there."""
+    preflight = pytest.importorskip("bisector.adapters.guest.preflight", exc_type=ImportError)
+    calls: list[tuple[str, object]] = []
+
+    def checks(cache: Path) -> list[Check]:
+        calls.append(("host", cache))
+        return [HOST]
+
+    def guest_checks(cache: Path, progress: object, *, probe: bool) -> list[Check]:
+        calls.append(("guests", (cache, probe)))
+        return [GUEST]
+
+    monkeypatch.setattr(host_requirements, "checks", checks)
+    monkeypatch.setattr(host_requirements, "has_libvirt", lambda: True)
+    monkeypatch.setattr(preflight, "guest_checks", guest_checks)
+    monkeypatch.setattr(preflight, "prepare_guests", lambda cache, progress: calls.append(("prepare", cache)))
+    return calls
+
+
+@pytest.mark.parametrize("probe", [False, True])
+def test_a_host_with_libvirt_is_checked_for_guests_too(
+    wiring: Wiring, asked: list[tuple[str, object]], probe: bool
+) -> None:
+    assert doctor.check_host(wiring, print, probe=probe) == [HOST, GUEST]
+    cache = wiring.settings.cache_dir
+    assert asked == [("host", cache), ("guests", (cache, probe))]
+
+
+def test_without_libvirt_guests_are_neither_checked_nor_prepared(
+    wiring: Wiring, asked: list[tuple[str, object]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host_requirements, "has_libvirt", lambda: False)
+    assert doctor.check_host(wiring, print) == [HOST]
+    with pytest.raises(InfrastructureError, match="libvirt-python is not in this Python") as caught:
+        doctor.prepare_guests(wiring, print)
+    assert caught.value.cure == "make deps"
+    assert [name for name, _ in asked] == ["host"]
+
+
+def test_guests_are_prepared_in_the_cache(wiring: Wiring, asked: list[tuple[str, object]]) -> None:
+    doctor.prepare_guests(wiring, print)
+    assert asked == [("prepare", wiring.settings.cache_dir)]
+
+
+def test_every_machine_of_the_lab_answers_and_one_that_is_wrong_does_not_end_the_others(
+    wiring: Wiring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> None:
+        raise InfrastructureError("no route", details="to 10.0.0.1", cure="plug it in")
+
+    def fail() -> None:
+        raise BootFailed("panic")
+
+    rows = [("testbed a", refuse), ("testbed b", fail), ("builder c", lambda: None)]
+    monkeypatch.setattr(lab_check, "lab_checks", lambda lab, cache: iter(rows))
+    answers = doctor.check_lab(wiring)
+    assert [(one.name, one.ok, one.wrong, one.details) for one in answers] == [
+        ("testbed a", False, "no route", "to 10.0.0.1\nplug it in"),
+        ("testbed b", False, "panic", ""),
+        ("builder c", True, "", ""),
+    ]
+    assert all(one.seconds >= 0 for one in answers)
+
+
+def test_a_defect_of_a_check_is_not_taken_for_an_answer(
+    wiring: Wiring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lab_check, "lab_checks", lambda lab, cache: iter([("testbed a", lambda: 1 / 0)]))
+    with pytest.raises(ZeroDivisionError):
+        doctor.check_lab(wiring)

@@ -1,0 +1,215 @@
+"""One commit by hand and an A/A series, on fakes: what is run and kept, and in which order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bisector.adapters.agent import payload
+from bisector.app import single_run
+from bisector.app.wiring import Wiring
+from bisector.engine import executor
+from bisector.errors import BootFailed, BuildFailed, RequestError, WorkloadFailed
+from bisector.model.facts import MonitorResult
+from bisector.ports import BuildOrder, Job, MetricSpec, Monitor, RunResult
+from bisector.schemas.lab import lab_from_inventory
+from bisector.schemas.settings import Settings
+from bisector.schemas.workload.workload import Workload, load_workload
+from bisector.simulation.noise_model import LabModel
+from bisector.stats.aa_analysis import Calibration
+from bisector.testing.fake_testbed import FakeTestbed
+from bisector.testing.fakes import METRIC, FakeBuilder, FakeSource, Faults
+from tests.support import fake_bisection
+
+MANIFEST = f"""\
+name: simulated
+description: What the fakes measure.
+files: [x]
+run: [x]
+metrics: [{{name: {METRIC}, unit: s, better: lower, threshold: 5%, decides: true}}]
+warmup: 1
+clocks: [wall]
+"""
+
+
+class Bench:
+    """A lab of one fake testbed and one fake builder; the workload's warm-up is one run."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.root = root
+        model = LabModel(run_noise=0.2, untestable=0.0, build_seconds=60, boot_seconds=10, run_seconds=2)
+        self.lab = fake_bisection.a_lab(model=model)
+        self.sha = self.lab.graph.shas[self.lab.graph.good]
+        self.faults = Faults()
+        self.testbed = FakeTestbed("bed", self.lab, faults=self.faults)
+        self.orders: list[BuildOrder] = []
+        self.payload_sum = "sum"
+        self.monitors: tuple[Monitor, ...] = ()
+        self.wiring = Wiring(Settings(cache_dir=root / "cache", state_dir=root / "state"))
+        inventory = {
+            "_meta": {"hostvars": {"bed": {"perfbisect_kind": "local"}}},
+            "testbeds": {"hosts": ["bed"]},
+        }
+        self.wiring.lab = lab_from_inventory(inventory, root / "lab.yml")
+        (root / "simulated").mkdir()
+        (root / "simulated" / "x").touch()
+        (root / "simulated" / "workload.yaml").write_text(MANIFEST)
+        monkeypatch.setattr(Wiring, "testbed", lambda wiring, name: self.testbed)
+        monkeypatch.setattr(Wiring, "builder", lambda wiring: self)
+        monkeypatch.setattr(Wiring, "source", lambda wiring: FakeSource(self.lab.graph))
+        monkeypatch.setattr(Wiring, "trees", lambda wiring: None)
+        monkeypatch.setattr(payload, "workload_job", self._job)
+        self._builder = FakeBuilder(self.lab, root / "kernels", faults=self.faults)
+
+    def _job(self, workload: Workload, folder: Path, arch: str) -> Job:
+        spec = (MetricSpec(METRIC, "s"),)
+        monitors = self.monitors
+        return Job("simulated", folder, ("x",), spec, warmup=1, checksum=self.payload_sum, monitors=monitors)
+
+    def build(self, order: BuildOrder, progress: Callable[[str], None]) -> Any:
+        """Build while the state folder is locked, as no bisection may run meanwhile."""
+        assert executor.runner(self.wiring.settings.state_dir) is not None
+        self.orders.append(order)
+        return self._builder.build(order, progress)
+
+    @property
+    def workload(self) -> Workload:
+        return load_workload(str(self.root / "simulated"))
+
+    def measure(self, runs: int, seen: list[MonitorResult] | None = None) -> list[RunResult]:
+        folder = self.root / "out"
+        folder.mkdir(exist_ok=True)
+        order = BuildOrder(self.sha, "x86_64-guest")
+        on_monitor = seen.append if seen is not None else lambda result: None
+        return list(
+            single_run.measure_commit(
+                self.wiring, self.workload, order, runs, folder, print, on_monitor=on_monitor
+            )
+        )
+
+    def calibrate(self, boots: int = 2, runs: int = 3, fresh: bool = False) -> tuple[Calibration, Path]:
+        return single_run.calibration(
+            self.wiring,
+            "good",
+            workload=str(self.root / "simulated"),
+            testbed_name=None,
+            recipe="x86_64-guest",
+            metric=None,
+            boots=boots,
+            runs=runs,
+            fresh=fresh,
+            progress=lambda text: None,
+        )
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    return Bench(tmp_path, monkeypatch)
+
+
+def is_free(bench: Bench) -> bool:
+    """Whether the testbed can boot again and nobody holds the state folder's lock."""
+    return bench.testbed._live is None and executor.runner(bench.wiring.settings.state_dir) is None
+
+
+def test_a_commit_is_built_booted_once_and_run_after_its_warm_up(bench: Bench) -> None:
+    results = bench.measure(3)
+    assert len(results) == 4
+    assert (bench.testbed.boots, [order.sha for order in bench.orders]) == (1, [bench.sha])
+    assert is_free(bench)
+
+
+def test_monitors_run_after_the_others(bench: Bench) -> None:
+    bench.monitors = (Monitor("dmesg", ()),)
+    seen: list[MonitorResult] = []
+    bench.measure(2, seen)
+    assert [result.monitor for result in seen] == ["dmesg"]
+
+
+@pytest.mark.parametrize(
+    ("planned", "error"),
+    [("build", BuildFailed("no")), ("boot", BootFailed("panic")), ("run", WorkloadFailed("code 1"))],
+)
+def test_what_fails_is_told_and_leaves_the_testbed_and_the_lock_free(
+    bench: Bench, planned: str, error: Exception
+) -> None:
+    bench.faults._planned[planned][1] = error
+    with pytest.raises(type(error)):
+        bench.measure(2)
+    assert is_free(bench)
+
+
+def test_a_reader_that_stops_early_ends_the_boot(bench: Bench) -> None:
+    (bench.root / "out").mkdir()
+    order = BuildOrder(bench.sha, "x86_64-guest")
+    runs = single_run.measure_commit(bench.wiring, bench.workload, order, 9, bench.root / "out", print)
+    next(runs)
+    assert not is_free(bench)
+    runs.close()  # type: ignore[attr-defined]
+    assert is_free(bench)
+
+
+def test_a_workload_that_needs_fragments_gets_them_built_in(bench: Bench) -> None:
+    manifest = bench.root / "simulated" / "workload.yaml"
+    manifest.write_text(MANIFEST + "requires: {kernel: [block]}\n")
+    bench.measure(1)
+    assert [order.recipe for order in bench.orders] == ["x86_64-guest+block"]
+
+
+def test_a_commit_is_not_measured_while_another_process_has_the_state_folder(bench: Bench) -> None:
+    with executor.lock(bench.wiring.settings.state_dir, "a bisection"), pytest.raises(executor.Busy):
+        bench.measure(1)
+    assert bench.orders == []
+
+
+# --- A/A series ---------------------------------------------------------------------------------------------
+
+
+def boots_in(path: Path) -> Sequence[dict[str, Any]]:
+    found: Sequence[dict[str, Any]] = json.loads(path.read_text())["boots"]
+    return found
+
+
+def test_every_boot_of_a_series_is_kept_without_its_warm_up(bench: Bench) -> None:
+    found, path = bench.calibrate(boots=3, runs=4)
+    assert bench.testbed.boots == 3
+    assert [len(boot["values"]) for boot in boots_in(path)] == [4, 4, 4]
+    assert json.loads(path.read_text())["facts"] == {
+        "commit": bench.sha,
+        "recipe": "x86_64-guest",
+        "payload": "sum",
+        "clock": "wall",
+        "unit": "s",
+    }
+    assert found.boots == 3
+    assert is_free(bench)
+
+
+def test_a_series_goes_on_where_it_was_interrupted(bench: Bench) -> None:
+    bench.faults._planned["boot"][3] = BootFailed("panic")
+    with pytest.raises(BootFailed):
+        bench.calibrate(boots=4)
+    _, path = bench.calibrate(boots=4)
+    assert (bench.testbed.boots, len(boots_in(path))) == (4, 4)
+    assert bench.calibrate(boots=4)[1] == path
+    assert bench.testbed.boots == 4, "all boots are there: none is made"
+
+
+def test_fresh_and_another_payload_begin_again(bench: Bench) -> None:
+    bench.calibrate(boots=2)
+    bench.calibrate(boots=2, fresh=True)
+    assert bench.testbed.boots == 4
+    bench.payload_sum = "another"
+    _, path = bench.calibrate(boots=2)
+    assert bench.testbed.boots == 6, "boots of another program do not compare"
+    assert len(boots_in(path)) == 2
+
+
+@pytest.mark.parametrize(("boots", "runs"), [(1, 3), (3, 1)])
+def test_a_series_of_one_is_refused(bench: Bench, boots: int, runs: int) -> None:
+    with pytest.raises(RequestError, match="at least two boots with two runs each"):
+        bench.calibrate(boots=boots, runs=runs)
