@@ -1,0 +1,97 @@
+"""How a command line ends: its exit code, and what is said of an error, a defect, an interruption."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from bisector.errors import InfrastructureError
+from bisector.interfaces import cli
+
+
+def ending(monkeypatch: pytest.MonkeyPatch, outcome: object) -> None:
+    """Have every command end this way: an exception that it raises, or what it returns."""
+
+    def command(**_: object) -> object:
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    monkeypatch.setattr(cli, "application", lambda: command)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code", "said"),
+    [
+        (None, 0, ""),
+        (4, 4, ""),
+        (cli.INTERRUPTED, 130, "interrupted"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (InfrastructureError("no disk", cure="buy one"), 3, "cure: buy one"),
+        (RuntimeError("lost"), 3, "perfbisect itself failed: RuntimeError: lost"),
+    ],
+)
+def test_an_ending_has_its_exit_code(
+    outcome: object,
+    code: int,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ending(monkeypatch, outcome)
+    assert cli.run(["list"]) == code
+    err = capsys.readouterr().err
+    assert said in err
+    assert bool(err) == bool(said)
+
+
+@pytest.mark.parametrize("error", [InfrastructureError("no disk"), RuntimeError("lost")])
+def test_debug_shows_where_it_was(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    ending(monkeypatch, error)
+    monkeypatch.setattr(cli.global_options(), "debug", True)
+    with pytest.raises(type(error)):
+        cli.run(["list"])
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_a_command_as_ctrl_c_does(number: signal.Signals) -> None:
+    script = (
+        "import time\nfrom bisector.interfaces import cli\n"
+        "def command(**_):\n    print('ready', flush=True)\n    time.sleep(60)\n"
+        "cli.application = lambda: command\ncli.main()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        process.send_signal(number)
+        _, err = process.communicate(timeout=30)
+    assert (process.returncode, err.strip()) == (130, "error: interrupted")
+
+
+def test_a_reader_that_ends_early_is_no_error() -> None:
+    script = "from bisector.interfaces import cli\nimport sys\n"
+    script += "cli.application = lambda: lambda **_: [print('x' * 9999, flush=True) for _ in range(99)]\n"
+    script += "sys.argv[1:] = ['list']\ncli.main()\n"
+    reader, writer = os.pipe()
+    with subprocess.Popen([sys.executable, "-c", script], stdout=writer, stderr=subprocess.PIPE) as process:
+        os.close(writer)
+        os.close(reader)
+        _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (0, b"")
+
+
+def test_a_thread_that_never_ends_does_not_keep_the_process() -> None:
+    script = "import threading, time\nfrom bisector.interfaces import cli\n"
+    script += "threading.Thread(target=time.sleep, args=(60,)).start()\nprint('said')\ncli.leave(5)\n"
+    started = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=50
+    )
+    assert (done.returncode, done.stdout) == (5, "said\n")
+    assert time.monotonic() - started < 40
