@@ -12,7 +12,7 @@ from bisector.engine.build_queue import BuildQueue
 from bisector.engine.events import EventSender
 from bisector.engine.journal import Journal
 from bisector.engine.services import Services
-from bisector.errors import BuildFailed, Interrupted
+from bisector.errors import BuildFailed, Interrupted, PerfbisectError
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Measure
 from bisector.model.facts import KernelFacts
@@ -113,7 +113,7 @@ class TrialKernels:
     def _look_ahead(self, limit: int, pending: list[Measure]) -> None:
         orders: list[BuildOrder] = []
         trials = OpenTrials({f"open-{number}": trial for number, trial in enumerate(pending)})
-        with self._journal.lock, contextlib.suppress(Exception):  # a trial reports it
+        with self._journal.lock, contextlib.suppress(PerfbisectError):  # a trial meets it again
             state = self._journal.state
             for number in range(2 * limit):  # some of what it would do needs no new kernel
                 decision = trials.ask(self._services.planner, state, f"imagined-{number}")

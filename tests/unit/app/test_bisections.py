@@ -89,13 +89,6 @@ def test_a_run_that_leaves_no_conclusion_says_how_to_go_on(
     assert caught.value.cure == f"perfbisect resume {stored.id}"
 
 
-@pytest.mark.parametrize(
-    ("ending", "code"), [(Ending.CULPRIT, 0), (Ending.NOT_REPRODUCED, 2), (Ending.CULPRIT_SET, 4)]
-)
-def test_an_ending_is_an_exit_code(ending: Ending, code: int) -> None:
-    assert bisections.exit_code(Conclusion(ending, "why", ())) == code
-
-
 # --- following another process ------------------------------------------------------------------------------
 
 

@@ -14,9 +14,10 @@ from bisector.adapters.store.memory_store import MemoryStore
 from bisector.engine.events import Event, EventSender
 from bisector.engine.journal import Journal
 from bisector.engine.trial_kernels import TrialKernels
-from bisector.errors import BuildFailed, Interrupted
+from bisector.errors import BuildFailed, InfrastructureError, Interrupted
 from bisector.model.decisions import Measure
 from bisector.model.records import Built, Irrelevant, Record
+from bisector.model.state import State
 from bisector.ports import BuildOrder, Kernel, Progress
 from bisector.testing.fakes import FakeBuilder
 from tests.support import fake_bisection as fake
@@ -143,3 +144,43 @@ def test_layouts_are_kernels_of_their_own(tmp_path: Path) -> None:
         bench.kernels.build(trial(3), "t")
         bench.kernels.build(trial(3, layout=1), "t")
         assert [(r.commit, r.layout) for r in bench.records if isinstance(r, Built)] == [(3, 0), (3, 1)]
+
+
+class _Planner:
+    """Decides what a test says, one after the other; an exception is raised."""
+
+    def __init__(self, *decisions: Measure | Exception) -> None:
+        self.left = list(decisions)
+
+    def next(self, state: State) -> Measure:
+        decision = self.left.pop(0)
+        if isinstance(decision, Exception):
+            raise decision
+        return decision
+
+
+def looked_ahead(bench: Bench, planner: _Planner, limit: int) -> list[BuildOrder]:
+    """Return what is asked for ahead when the planner decides so."""
+    asked: list[BuildOrder] = []
+    bench.kernels._services = dataclasses.replace(bench.services, planner=planner)
+    bench.kernels._queue.ahead = asked.extend  # type: ignore[assignment,method-assign]
+    bench.kernels._look_ahead(limit, [])
+    return asked
+
+
+def test_what_is_built_ahead_is_what_the_planner_would_measure_and_is_not_built_yet(tmp_path: Path) -> None:
+    with closing(Bench(tmp_path)) as bench:
+        bench.kernels.build(trial(3), "t")
+        asked = looked_ahead(bench, _Planner(*(trial(n) for n in (3, 5, 7, 9, 11))), 2)
+        assert [order.sha for order in asked] == [bench.kernels._graph.shas[n] for n in (5, 7)]
+
+
+def test_looking_ahead_ends_where_the_planner_fails_as_a_trial_would_meet_it(tmp_path: Path) -> None:
+    with closing(Bench(tmp_path)) as bench:
+        asked = looked_ahead(bench, _Planner(trial(5), InfrastructureError("no disk")), 3)
+        assert [order.sha for order in asked] == [bench.kernels._graph.shas[5]]
+
+
+def test_a_defect_in_looking_ahead_is_not_hidden(tmp_path: Path) -> None:
+    with closing(Bench(tmp_path)) as bench, pytest.raises(ZeroDivisionError):
+        looked_ahead(bench, _Planner(ZeroDivisionError()), 3)

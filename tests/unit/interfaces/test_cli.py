@@ -12,6 +12,7 @@ import pytest
 
 from bisector.errors import InfrastructureError
 from bisector.interfaces import cli
+from bisector.interfaces.cli.options import global_options
 
 
 def ending(monkeypatch: pytest.MonkeyPatch, outcome: object) -> None:
@@ -53,7 +54,7 @@ def test_an_ending_has_its_exit_code(
 @pytest.mark.parametrize("error", [InfrastructureError("no disk"), RuntimeError("lost")])
 def test_debug_shows_where_it_was(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     ending(monkeypatch, error)
-    monkeypatch.setattr(cli.global_options(), "debug", True)
+    monkeypatch.setattr(global_options(), "debug", True)
     with pytest.raises(type(error)):
         cli.run(["list"])
 
