@@ -199,7 +199,7 @@ class Job:
     never a shell string; environment: settings for the guest, such as {'autogroup': '0'};
     checksum: of the payload, recorded with every boot; packages: that the testbed must have;
     cleanup: whether the agent has something to end when the boot is left;
-    results: file or folder below the payload that each run leaves and that is brought home ('': none);
+    results: file or folder below the payload that each run leaves and that is fetched ('': none);
     monitors: what is to be watched after the samples of a boot.
     """
 

@@ -140,7 +140,10 @@ def _check_ends(source: Source, good: str, bad: str) -> None:
 
 
 def _check_patches(trees: KernelTrees, request: Request, fixes: tuple[Fix, ...], good: str, bad: str) -> None:
-    """Refuse patches and fixes that do not apply to both ends: in between such a commit is a skip."""
+    """Refuse patches and fixes that do not apply to both ends.
+
+    Inside the range the commit is skipped; an end cannot be.
+    """
     if request.apply:
         patches = tuple(Path(path) for path in request.apply)
         cure = "give a patch that applies to both ends; where it does not in between is a skip"

@@ -183,7 +183,7 @@ def _expected(wiring: Wiring, stored: Stored, accepted: Accepted) -> ExpectedWor
 
 
 def _record_host(wiring: Wiring, identity: str) -> None:
-    """Write down what this machine is, once a bisection: the report must not describe a later one."""
+    """Write down what this machine is, once a bisection, so that the report shows the host that measured."""
     from bisector.adapters.system.host_requirements import description
 
     path = wiring.bisection_folder(identity) / "host.json"

@@ -1,4 +1,4 @@
-"""What is done to kernels by hand: building, explaining, checking a range, looking after the cache."""
+"""Commands on single kernels: build, explain, check, cache."""
 
 from __future__ import annotations
 

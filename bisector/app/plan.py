@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from bisector.simulation.estimate import Estimate
 
 _BUILD_SECONDS, _BOOT_SECONDS, _RUN_SECONDS = 150.0, 10.0, 3.0
-"""Before anything was measured here: on two cores, as the first demo runs showed them. The first build of a
-tree is cold, those after it find most objects in ccache or in the output folder."""
+"""Assumed costs before anything was measured here: those of the first demo runs, on two cores. The first
+build of a tree is cold, those after it find most objects in ccache or in the output folder."""
 
 _BISECTIONS_ASKED = 5
 """The latest bisections, whose measured seconds count: older ones are of other workloads and machines."""

@@ -1,4 +1,4 @@
-"""What is measured without a bisection: a workload tried out, one commit by hand, an A/A series."""
+"""Measuring without a bisection: a workload tried out, one commit, an A/A series."""
 
 from __future__ import annotations
 

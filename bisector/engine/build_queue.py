@@ -1,7 +1,7 @@
 """The builders at work: kernels that a trial waits for, and in between kernels that one will wait for.
 
-One thread a builder. An order that a trial waits for goes to an idle builder, else to one whose work nobody
-waits for, which is dropped. Orders ahead are given as a list, most probable first; what is no longer in it is
+One thread a builder. An order that a trial waits for goes to an idle builder; otherwise a speculative build
+is cancelled for it. Orders ahead are given as a list, most probable first; what is no longer in it is
 dropped, for its builder has better to do.
 """
 

@@ -26,10 +26,10 @@ from bisector.ports import Stored
 _POLL_SECONDS = 0.2
 """How soon Ctrl-C and the end of a bisection are noticed."""
 _SHUTDOWN_SECONDS = 30.0
-"""For a build or a boot to end after its guest and children were ended, before the process goes anyway."""
+"""Timeout of a build or boot to end after its guest and children ended; then the process ends anyway."""
 
 _PROBE_SECONDS = 1.0
-"""For a process that merely looks at the lock to be gone again."""
+"""Wait for a process that only tests the lock and releases it at once."""
 _LOCK = "executor.lock"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

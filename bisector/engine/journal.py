@@ -14,7 +14,7 @@ from bisector.model.state import State, apply, extend, fold
 from bisector.ports import Store
 
 _SAME_DECISIONS = 3
-"""So many times the same decision without a record in between: the planner is stuck. One repetition is
+"""Equal decisions without a record in between: after so many the planner is stuck. One repetition is
 possible, when a boot was lost between the decision and its trial."""
 
 

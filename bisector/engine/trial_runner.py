@@ -25,14 +25,14 @@ from bisector.schemas.request import Accepted
 from bisector.search.loop import OpenTrials
 
 _INFRASTRUCTURE_TRIES = 3
-"""Of something that infrastructure broke: one fault passes, two can be chance, three are a cause."""
+"""Tries of a step that infrastructure broke: one fault passes, two can be chance, three are a cause."""
 _PAUSE_SECONDS = 2.0
-"""Before the second try; doubled before each further one."""
+"""Pause before the second try; doubled before each further one."""
 _KERNEL_TRIES = 2
 """A kernel failure is believed when it happens in two boots: one can be the testbed's, or a rare race, and a
 skip costs more than a boot: it blurs the answer for good."""
 _FLAGGED_RUNS = 5
-"""Of a boot, when not one can be counted: a clock that is wrong or a warning in each run will not pass."""
+"""Runs of a boot of which none can be counted: a wrong clock or a warning in each run will not pass."""
 
 
 class TrialRunner:

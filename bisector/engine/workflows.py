@@ -23,7 +23,7 @@ from bisector.schemas import serialization
 from bisector.search.loop import run_search
 
 APPLICATION_VERSION = "2"
-"""Of the workflows' steps: raised when their order or their values change."""
+"""Version of the workflows' steps; raised when their order or their values change."""
 QUEUE_POLL_SECONDS = 0.1
 """A trial waits half of this on average; more often would only load the disk."""
 

@@ -1,1 +1,1 @@
-"""What people see: command line, reports."""
+"""The user interface: the command line."""

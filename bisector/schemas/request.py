@@ -14,11 +14,10 @@ from bisector.schemas import serialization
 from bisector.schemas.loading import Spec
 
 _NOT_IDENTIFYING = ("good", "bad", "build_ahead", "with_fix")
-"""What two requests may differ in and still be the same: names of commits, whose full ids are accepted, and
-the mere pace."""
+"""Fields that do not identify a bisection: names of commits, whose full ids are accepted, and the pace."""
 
 _ADDED_LATER = ("monitors", "param")
-"""What requests did not have from the beginning: left empty it is the request that it was before."""
+"""Fields that requests did not have from the beginning. An empty value keeps the old identity."""
 
 
 class Request(Spec):
@@ -104,7 +103,7 @@ class Request(Spec):
 
     @property
     def budget(self) -> Budget:
-        """The limits in the core's units (seconds)."""
+        """The limits in the model's units (seconds)."""
         hours = self.max_hours
         return Budget(None if hours is None else hours * 3600.0, self.max_builds, self.max_runs)
 
@@ -147,7 +146,7 @@ class KnownFix(Spec):
 class Accepted(Spec):
     """A request with everything in it resolved; kept with the bisection and never changed.
 
-    good, bad: full commit ids; goal: as `serial.goal_to_json` writes it; workload_sum: checksum of the
+    good, bad: full commit ids; goal: as `serialization.goal_to_json` writes it; workload_sum: checksum of the
     payload; recipe_sum: of how the ends are configured and compiled; patch_sums: of the patch files; fixes:
     what `--with-fix` names; version: of the perfbisect that accepted it.
     """
@@ -166,7 +165,7 @@ class Accepted(Spec):
     version: str = ""
 
     def the_goal(self) -> Goal:
-        """Return the goal as the core knows it."""
+        """Return the goal as the model knows it."""
         return serialization.goal_from(self.goal)
 
     def identity(self) -> str:

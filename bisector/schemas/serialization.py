@@ -1,4 +1,4 @@
-"""The core's values as JSON values and back, without loss. Records and decisions carry their type's name."""
+"""The model's values as JSON values and back, without loss. Records and decisions carry their type's name."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def conclusion_from(data: Mapping[str, Any]) -> Conclusion:
     return value
 
 
-def _dump(value: Any) -> dict[str, Any]:  # noqa: ANN401 - any of the core's dataclasses
+def _dump(value: Any) -> dict[str, Any]:  # noqa: ANN401 - any of the model's dataclasses
     return _adapter(value.__class__).dump_python(value, mode="json")  # type: ignore[no-any-return]
 
 

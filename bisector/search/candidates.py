@@ -18,8 +18,8 @@ from bisector.search.context import SearchContext
 from bisector.search.posterior import Posterior
 
 SPLIT_QUANTILES, OUTER_SPLIT_QUANTILES = (0.5, 0.35, 0.65), (0.15, 0.85)
-"""New commits are considered where they split the probability mass like this: about the middle, and further
-out where two culprits are likely."""
+"""New commits are considered at these quantiles of the probability mass: about the middle, and further out
+where two culprits are likely."""
 MIN_TRIAL_BITS = 2e-4
 """Trials that bring fewer bits are not done: an answer would take thousands of them."""
 MAX_BUILT_NEAR_MIDDLE = 3

@@ -22,9 +22,9 @@ from bisector.search.posterior import Posterior
 from bisector.search.sequential_test import Evidence
 
 LARGE_BINARY_SPREAD = 0.2
-"""Binaries scatter noticeably if their standard deviation is at least this share of the effect ..."""
+"""Binaries scatter noticeably if their standard deviation is at least this share of the effect."""
 LARGE_BINARY_SPREAD_PROBABILITY = 0.25
-"""... with at least this probability."""
+"""The binary spread counts as large if it is noticeable with at least this probability."""
 MANY_LAYOUTS_BINARY_SPREAD = 0.35
 """From this binary spread on, in effects, a certificate goes over LARGE_SCATTER_LAYOUTS layouts."""
 

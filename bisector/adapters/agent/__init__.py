@@ -1,1 +1,1 @@
-"""A workload on a booted testbed: deployed, run by the measuring agent, brought home."""
+"""A workload on a booted testbed: deployed, run by the measuring agent, its results fetched."""

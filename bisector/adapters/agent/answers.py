@@ -1,7 +1,7 @@
 """What the measuring agent answers: one line of JSON each, checked here and nowhere else.
 
-A line that is not such an answer is the testbed's failure, never the workload's: the agent speaks properly
-under a kernel that works. See the head of the agent's source for the commands that these lines answer.
+A malformed line means that the testbed failed, not the workload. See the head of the agent's source for the
+commands that these lines answer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bisector.errors import InfrastructureError
 PROTOCOL = 1
 
 _SHOWN_CHARACTERS = 500
-"""Of a line that is no answer; such a line may have megabytes."""
+"""Characters of an invalid line that an error quotes."""
 
 
 class AnswerError(InfrastructureError):

@@ -21,7 +21,7 @@ enough for that on two CPUs with loads of 12 and 30.
 """
 
 _MAX_EXTENSION = 3
-"""In timeouts: a guest that never gets its CPU time is given up after four times the timeout."""
+"""Longest extension, in timeouts: a guest that gets no CPU time is given up after four times the timeout."""
 
 
 @dataclass(slots=True)

@@ -29,13 +29,13 @@ from bisector.errors import BootFailed, InfrastructureError
 from bisector.ports import BootFacts, Job, Kernel, Progress
 
 _DEPLOY_SECONDS = 120.0
-"""For the task itself, which takes about one second. A guest that needs more does not work."""
+"""Timeout of the task itself, which takes about one second. A guest that needs more does not work."""
 
 _CONNECT_SECONDS = 30.0
-"""For one SSH connection to a testbed that has just answered on SSH; emulated, on a busy host, 1 to 2 s."""
+"""Timeout of one SSH connection to a testbed that has just answered; emulated, on a busy host, 1 to 2 s."""
 
 _POLL_SECONDS = 0.1
-"""Between two looks whether the task has ended; what a trial can lose by it."""
+"""Polling interval; a trial may wait this much too long."""
 
 _TASK = "putting the workload on the testbed"
 

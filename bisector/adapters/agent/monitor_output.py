@@ -23,17 +23,17 @@ _MAX_SLOWDOWN = 5.0
 four in an emulated guest."""
 
 _EXTRA_SECONDS = 60.0
-"""For what comes after a run: perf resolves its symbols, the files are sent."""
+"""Extra time for what comes after a run: perf resolves its symbols, the files are sent."""
 
 _MAX_BYTES = 1 << 30
-"""Of all files of one monitor. The agent sends 64 MiB of a file at most, and a monitor has few large ones: a
-recording, its samples as text, and the symbols."""
+"""Total size of the files of one monitor. The agent sends 64 MiB of a file at most, and a monitor has few
+large ones: a recording, its samples as text, and the symbols."""
 
 _CANNOT_START = 127
 """The agent's exit code for a monitor's program that is not installed; its file 'absent' says so."""
 
 _SHOWN_CHARACTERS = 200
-"""Of the last line on standard error, beside the exit code."""
+"""Characters quoted of the last line on standard error, beside the exit code."""
 
 
 def deadline_seconds(timeout: float, monitor: Monitor) -> float:
@@ -56,8 +56,8 @@ class MonitorOutput:
     def take(self, answer: Answer) -> bool:
         """Store a piece of a file; return whether this is the answer of the run itself.
 
-        The end of an ordinary run is neither: the run lasted when the monitor was asked for. Raises
-        AnswerError for what does not belong here, TestbedLost for too much of it.
+        An answer to an ordinary run is a protocol error here.
+        Raises AnswerError for what does not belong here, TestbedLost for too much of it.
         """
         if isinstance(answer, Finished):
             return answer.monitor == self._monitor

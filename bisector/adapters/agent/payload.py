@@ -33,7 +33,7 @@ RUNNER = "perfbisect-runner"
 PLAN = "perfbisect-plan"
 
 _BUILD_SECONDS = 600.0
-"""For one build step of a workload, which is a small program: seconds on an idle machine."""
+"""Timeout of one build step of a workload, a small program: seconds on an idle machine."""
 
 HOST = "perfbisect-host"
 """The script for settings that are no file (playbooks/roles/quiet)."""

@@ -18,23 +18,24 @@ connection dies.
 """
 
 _MAX_BYTES = 1 << 30
-"""Of one run. A suite without monitors leaves megabytes; hundreds of runs with more would fill a disk."""
+"""Size of the results of one run. A suite without monitors leaves megabytes; hundreds of runs with more would
+fill a disk."""
 
 _TRANSFER_SECONDS = 600.0
-"""For one run's files: 1 GiB over a line of 2 MB/s."""
+"""Timeout of the transfer of one run's files: 1 GiB over a line of 2 MB/s."""
 
 _EXIT_NO_FILE = 66
 """EX_NOINPUT of sysexits.h."""
 
 _SEND = f'cd "$1" && {{ [ -e "$2" ] || exit {_EXIT_NO_FILE}; }} && tar -cf - "./$2" && rm -rf "./$2"'
-"""Removes what was sent: a next run that leaves nothing must not be taken for this one."""
+"""Removes what was sent. Otherwise the next run would return this run's files."""
 
 
 def fetch_over_ssh(ssh: SSH, workdir: str) -> FetchResults:
     """Return the function for a work folder on a machine that is reached by SSH."""
 
-    def fetch(name: str, home: Path) -> bool:
-        archive = home.with_suffix(".tar")
+    def fetch(name: str, target: Path) -> bool:
+        archive = target.with_suffix(".tar")
         try:
             archive.parent.mkdir(parents=True, exist_ok=True)
             ran = ssh.save(
@@ -49,7 +50,7 @@ def fetch_over_ssh(ssh: SSH, workdir: str) -> FetchResults:
                 raise InfrastructureError(
                     f"'{name}' cannot be fetched from {ssh.host} (code {ran.code})", details=ran.output
                 )
-            unpack_tar(archive, home, max_bytes=_MAX_BYTES)
+            unpack_tar(archive, target, max_bytes=_MAX_BYTES)
         finally:
             archive.unlink(missing_ok=True)
         return True
@@ -60,15 +61,15 @@ def fetch_over_ssh(ssh: SSH, workdir: str) -> FetchResults:
 def move_from_folder(work: Path) -> FetchResults:
     """Return the function for a work folder on this machine."""
 
-    def fetch(name: str, home: Path) -> bool:
-        source, target = work / name, home / name
+    def fetch(name: str, target: Path) -> bool:
+        source, moved = work / name, target / name
         if not source.exists():
             return False
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.move(source, target)
+            moved.parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(source, moved)
         except OSError as error:
-            raise InfrastructureError(f"cannot bring '{name}' to {home}", details=str(error)) from error
+            raise InfrastructureError(f"cannot bring '{name}' to {target}", details=str(error)) from error
         return True
 
     return fetch

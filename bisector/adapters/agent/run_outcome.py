@@ -25,7 +25,7 @@ _CLOCK_SLACK_SECONDS = 0.5
 """Host time of a run that is not the workload's: two SSH messages on a busy host."""
 
 _SHOWN_CHARACTERS = 2000
-"""Of each output in an error; the whole is in the folder of the boot."""
+"""Characters of each output that an error quotes; the whole is in the folder of the boot."""
 
 _MISSING_REQUIREMENT = re.compile(r"^perfbisect-runner: (?P<what>.+)\s*\Z", re.MULTILINE)
 """The runner's last line where the testbed or the kernel lacks what the workload requires."""

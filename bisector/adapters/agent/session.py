@@ -38,16 +38,18 @@ CrashReport = Callable[[], str | None]
 """Says how the kernel died, with the end of its console, or None while it lives."""
 
 _CONSOLE_POLL_SECONDS = 0.25
-"""Between two looks at the console while a run lasts: a look is one read of a file on this host."""
+"""Polling interval of the console during a run; each poll reads one file of this host."""
 
 _CONSOLE_DELAY_SECONDS = 3.0
-"""A connection can die before the panic's last words reach the console: so long is waited for them."""
+"""A connection can die before the whole panic reaches the console. Wait this long for the rest of the
+message."""
 
 _ANSWER_SECONDS = 20.0
-"""For what the agent does at once (greet, end a run); an emulated guest on a busy host takes seconds."""
+"""Timeout of what the agent does at once (greet, end a run); an emulated guest on a busy host takes
+seconds."""
 
 _KILLED_SECONDS = 120.0
-"""For all answers after a run was killed: the last one comes behind a monitor's files of 64 MiB each."""
+"""Timeout of all answers after a run was killed; a monitor's files of 64 MiB each come before the last."""
 
 
 @dataclass(slots=True)
@@ -123,7 +125,10 @@ class AgentSession:
 
     @contextlib.contextmanager
     def _broken_by_death(self) -> Iterator[None]:
-        """Raise BootFailed or TestbedLost where the kernel or the machine dies; raise it again ever after."""
+        """Raise BootFailed or TestbedLost where the kernel or the machine dies.
+
+        Raises the same error on every later call.
+        """
         if self._broken is not None:
             raise self._broken
         try:
@@ -202,9 +207,9 @@ class AgentSession:
         """Return where the files that a run left are now, or None if it left none."""
         if not self.job.results or self.fetch is None:
             return None
-        home = self.folder / f"run-{index:03d}.results"
-        shutil.rmtree(home, ignore_errors=True)  # of a run with this number that was interrupted
-        return home / self.job.results if self.fetch(self.job.results, home) else None
+        target = self.folder / f"run-{index:03d}.results"
+        shutil.rmtree(target, ignore_errors=True)  # of a run with this number that was interrupted
+        return target / self.job.results if self.fetch(self.job.results, target) else None
 
 
 def await_greeting(line: Line) -> None:

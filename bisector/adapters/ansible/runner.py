@@ -32,7 +32,7 @@ from bisector.ports import Progress
 log = logging.getLogger(__name__)
 
 _REAP_SECONDS = 30.0
-"""For the play that ends what an interrupted one left on a remote host: one connection and one task."""
+"""Timeout of the play that ends what an interrupted one left on a remote host: one connection, one task."""
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ _REPORT_SECONDS = 5.0
 
 
 class BuildProgress:
-    """Asked by the running play whether to stop; uses the occasion to tell how far the compiler is.
+    """The play's stop callback; also reports progress.
 
     folder: the builder's, when its files can be read from here; usual_files: how many files a build from
     nothing compiles, 0 if that is not known yet.

@@ -30,13 +30,13 @@ from bisector.schemas.kernel.recipe import Recipe, load_recipe, resolve_recipe_n
 from bisector.schemas.kernel.toolchain import Toolchain
 
 _BUILD_SECONDS = 4 * 3600.0
-"""Far above any build seen (minutes): only a machine that hangs gets here."""
+"""Far above any build seen (minutes): a longer build is taken as a hang."""
 
 _CACHE_BYTES = 10 << 30
 """About 800 kernels of the default recipe (12 MB each)."""
 
 _RESULT_BYTES_MAX = 16 << 30
-"""Of what a builder sends for a kernel: all modules with debug information have some GiB."""
+"""Size of what a builder sends for a kernel: all modules with debug information have some GiB."""
 
 _CCACHE_SIZE = "5G"
 """Some fifty quite different kernels of the default recipe."""

@@ -14,7 +14,8 @@ _FREE_KILOBYTES_MIN = 64 * 1024
 """A builder with less than 64 MiB left after a failed build had no room, whatever the compiler reported."""
 
 _MESSAGE_LINE_CHARACTERS = 160
-"""Of the line that tells why: messages of compilers are longer only where they quote generated code."""
+"""Characters of the line that tells why: messages of compilers are longer only where they quote generated
+code."""
 
 _REFUSED_PREFIX = "required option not granted: "
 
@@ -31,7 +32,7 @@ class FailedBuild:
     log_path: Path
 
     def error(self, defines: Callable[[str], bool]) -> PerfbisectError:
-        """Return the error to raise: SourceFailed or BuildFailed (the commit), InfrastructureError (we).
+        """Return the error: SourceFailed or BuildFailed (the commit), InfrastructureError (the builder).
 
         defines: whether any Kconfig file of the tree defines an option (named without CONFIG_).
         """

@@ -33,8 +33,8 @@ _MACHINE: tuple[tuple[str, str], ...] = (
     (r"compiler .*not found|CompilerNotFound", "the compiler is missing"),
     (r"ccache: error", "ccache fails"),
 )
-"""Signs of a machine at fault. They win over errors of the compiler, which a full disk or a killed compiler
-brings with it in any number."""
+"""Signs of a machine at fault. They win over errors of the compiler, because a full disk or killed compiler
+causes many of those."""
 
 _KERNEL: tuple[tuple[str, str], ...] = (
     (r"\binternal compiler error\b", "the compiler breaks on it"),

@@ -68,7 +68,7 @@ def assemble_graph(
 
 
 def candidates_with_own_root(graph: CommitGraph) -> list[int]:
-    """Return the candidates that have no boundary commit among their ancestors, but a root of their own."""
+    """Return the candidates without a boundary commit among their ancestors: they have another root."""
     rooted = [not candidate for candidate in graph.candidate]
     for number, above in enumerate(graph.parents):
         rooted[number] = rooted[number] or any(rooted[p] for p in above)

@@ -15,8 +15,8 @@ from pathlib import Path
 from bisector.errors import InfrastructureError, RequestError
 
 _SECONDS = 1800.0
-"""Deadline of a command. To list what 110,000 commits change takes 8 s of processor time, and minutes from a
-cold disk; packing a whole kernel tree for a remote builder takes a minute or two."""
+"""Deadline of a command. To list what 110,000 commits change takes 8 s of processor time, with a cold page
+cache, minutes; packing a whole kernel tree for a remote builder takes a minute or two."""
 
 _OPTIONS = (
     "core.fsmonitor=false",  # a program that 'git status' starts
@@ -38,7 +38,7 @@ _ENVIRONMENT = {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS":
 """Messages in English, no questions, and the user's index is not even refreshed."""
 
 _REASON_CHARACTERS = 4000
-"""Of what git says on standard error, the end is told."""
+"""Last characters of git's standard error that an error quotes."""
 
 
 @dataclass(frozen=True, slots=True)

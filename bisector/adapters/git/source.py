@@ -27,10 +27,10 @@ _CACHED_CANDIDATES_MIN = 2000
 _DESCRIBE_SECONDS = 10
 """`git describe` walks far in a repository with few tags; its answer is only for show."""
 _CACHE_FORMAT = "2"
-"""Of the cached graphs; raised when what they hold changes."""
+"""Version of the format of the cached graphs; raised when it changes."""
 _INFO_FORMAT = "%H%x00%s%x00%an <%ae>%x00%at"
 _LINUX_NAMES = ("Makefile", "kernel", "Kbuild")
-"""At the top of every Linux tree: the first, and one of the others (Kbuild came with v2.6.13)."""
+"""Names at the top of every Linux tree: the first, and one of the others (Kbuild came with v2.6.13)."""
 
 
 class GitSource:
@@ -92,7 +92,7 @@ class GitSource:
         return CommitInfo(full, subject, author, float(when), self._describe(full) if describe else "")
 
     def holds_linux(self, sha: str) -> bool:
-        """Return whether a commit's tree is a Linux kernel's, by the folders and files every release has."""
+        """Return whether a commit's tree is a Linux kernel's: it has Makefile and kernel/ or Kbuild."""
         return self._hold_linux([sha])[0]
 
     def notes(self) -> tuple[str, ...]:

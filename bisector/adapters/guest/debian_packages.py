@@ -11,13 +11,13 @@ from bisector.adapters.system.command import run_command
 from bisector.errors import InfrastructureError, RequestError
 
 PACKAGES = ("openssh-server", "python3", "iproute2", "procps")
-"""In every guest beside the essential packages: a way in, Ansible's interpreter, tools for workloads."""
+"""Packages of every guest beside the essential ones: a way in, Ansible's interpreter, tools for workloads."""
 
 _BUILD_SECONDS = 1800.0
 """Downloads 40 MB and configures 150 packages: 30 s on an idle machine, minutes on a busy one."""
 
 _UPDATE_SECONDS = 300.0
-"""For apt-get update over a slow line: some 30 MB."""
+"""Timeout of apt-get update over a slow line: some 30 MB."""
 
 
 def bootstrap(work: Path, packages: Sequence[str], target: Path, *options: str) -> None:
@@ -70,7 +70,7 @@ def check_packages(packages: Sequence[str]) -> None:
 
 
 _KNOWN = re.compile(r"^(\S+):\n(?:  .*\n)??  Candidate: (?!\(none\))", re.MULTILINE)
-"""In what 'apt-cache policy' prints: a name, and a version that can be installed."""
+"""A name, and a version that can be installed, in the output of 'apt-cache policy'."""
 
 _TARGET = "$(ORIGIN)|$(SUITE)|$(CODENAME)|$(REPO_URI)|$(COMPONENT)|$(SIGNED_BY)"
 
@@ -83,8 +83,8 @@ def _lists() -> str:
 def apt_sources(targets: str) -> tuple[str, Sequence[str]]:
     """Return (suite, lines for sources.list) from apt's own list of indexes, written as `_TARGET` says.
 
-    Only the distribution's own archives are taken (origin Debian or Ubuntu, no backports): what else this
-    machine has is nothing that a guest needs. Raises InfrastructureError when there is none.
+    Only the distribution's own archives are taken (origin Debian or Ubuntu, no backports). Other archives
+    are ignored. Raises InfrastructureError when there is none.
     """
     suites: dict[str, None] = {}
     found: dict[tuple[str, str, str], dict[str, None]] = {}

@@ -35,7 +35,8 @@ _ON_DISK = "root=/dev/vda ro rootfstype=ext2 init=/sbin/perfbisect-init net.ifna
 """ext2 rather than ext4's driver for it: small, and in every kernel."""
 
 _END = "panic=-1 oops=panic random.trust_cpu=on"
-"""A dead kernel restarts at once, which ends QEMU; one that oopsed is dead. RDRAND may seed: no waiting."""
+"""Panic and oops reboot at once, and QEMU then exits. RDRAND seeds the pool, so boot does not wait for
+entropy."""
 
 _OLD_END = "panic=1 oops=panic ramdisk_blocksize=4096"
 """Before 2.6.38 a negative number of seconds means never; one second is the shortest time. A RAM disk before

@@ -31,7 +31,7 @@ End = Literal["shutdown", "destroyed", "crashed", "failed", "lost"]
 """How a domain ended: by itself; by somebody's `destroy`; its QEMU was killed; QEMU gave up; unknown."""
 
 _START_SECONDS = 20.0
-"""For daemons that are started here until they answer."""
+"""Timeout until daemons that are started here answer."""
 
 _SYSTEMD = Path("/run/systemd/system")
 """There if systemd, and so udev, runs this machine; not in containers."""
@@ -205,7 +205,7 @@ def _share_kvm() -> None:
     """Give /dev/kvm the group and mode that udev would, where there is neither udev nor systemd.
 
     libvirt starts QEMU's probe as root but asks whether its own user may open /dev/kvm. Where the answers
-    differ it takes what it knows of QEMU for outdated at every look: 80 s a boot instead of 0.3.
+    differ it discards its cached QEMU capabilities at every query: 80 s a boot instead of 0.3.
     """
     device = Path("/dev/kvm")
     if os.geteuid() != 0 or _SYSTEMD.exists() or not device.exists() or device.stat().st_mode & 0o066:

@@ -52,7 +52,7 @@ from bisector.schemas.lab import TestbedSpec
 log = logging.getLogger(__name__)
 
 _PORT_TRIES = 5
-"""Between the choice of a free port and QEMU's start another program may take it."""
+"""Attempts to find a free port: another program may take it before QEMU starts."""
 
 
 class LibvirtTestbed:

@@ -23,13 +23,13 @@ from bisector.linux.console_text import ENDED_ITSELF, Stage, clean, death, stage
 LOOPBACK = "127.0.0.1"
 
 _POLL_SECONDS = 0.03
-"""Between two looks at the console: a boot takes up to this much longer."""
+"""Polling interval of the console: a boot takes up to this much longer."""
 
 _PROBE_SECONDS = 1.0
-"""Between two checks that QEMU still runs: each reads all of /proc."""
+"""Interval of the checks that QEMU still runs: each reads all of /proc."""
 
 _BANNER_SECONDS = 10.0
-"""For sshd's first line after a connection. In an emulated guest its fork takes 0.1 s."""
+"""Timeout of sshd's first line after a connection. In an emulated guest its fork takes 0.1 s."""
 
 _CONSOLE_BYTES = 1 << 18
 """The end of the console that is read: more than a boot and many WARNs print."""

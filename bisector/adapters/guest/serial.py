@@ -2,9 +2,9 @@
 
 The job travels in the initramfs, so the guest needs neither network nor disk. The measuring agent is the same
 as everywhere; it speaks over the guest's second serial port. Where the guest's clock counts instructions the
-agent runs the workload unasked: nothing comes from outside, every boot of a kernel executes the same
-instructions, and its n-th run gives the same number each time. The host then decides by stopping and
-resuming the whole guest when the next run happens (see `FreeRunningLine`).
+agent runs the workload without commands from the host: nothing comes from outside, every boot of a kernel
+executes the same instructions, and its n-th run gives the same number each time. The host then decides by
+stopping and resuming the whole guest when the next run happens (see `FreeRunningLine`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from bisector.ports import Job, Kernel
 log = logging.getLogger(__name__)
 
 _MAX_KERNEL_LINES = 64
-"""Of a run, at most: KERNEL_LINES_MAX of the agent, for kernels with /dev/kmsg."""
+"""Most kernel lines of a run: KERNEL_LINES_MAX of the agent, for kernels with /dev/kmsg."""
 
 
 class Pausable(Protocol):

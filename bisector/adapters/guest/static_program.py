@@ -13,7 +13,7 @@ SOURCES = Path(__file__).parent / "files"
 """The C sources, and what else goes into a guest."""
 
 _COMPILE_SECONDS = 120.0
-"""For one file of C on an overloaded machine; an idle one takes less than a second."""
+"""Timeout of the compilation of one C file on an overloaded machine; an idle one takes less than a second."""
 
 
 def compile_static(source: str, cache: Path, machine: Machine) -> bytes:

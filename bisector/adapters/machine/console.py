@@ -14,7 +14,7 @@ from bisector.errors import PerfbisectError
 log = logging.getLogger(__name__)
 
 _END_CHARACTERS = 4000
-"""Of the console, that go into an error."""
+"""Last characters of the console that an error quotes."""
 
 _PANICS = ("Kernel panic - not syncing", "end Kernel panic", "Unable to mount root fs")
 """Messages of a kernel that is dead. An Oops is none: a machine may survive it."""

@@ -33,8 +33,8 @@ from bisector.model.goal import TestbedClock
 from bisector.ports import Job, Kernel, Progress, Session
 
 _PREPARE_SECONDS = 120.0
-"""For reading some hundred files of /proc and /sys: milliseconds. Dropping the caches of a busy machine has
-taken most of a minute."""
+"""Timeout of reading some hundred files of /proc and /sys, which takes milliseconds. Dropping the caches of a
+busy machine has taken most of a minute."""
 
 
 def running_kernel() -> Kernel:

@@ -26,19 +26,19 @@ from bisector.schemas.lab import BuilderSpec, TestbedSpec
 log = logging.getLogger(__name__)
 
 _PLAY_SECONDS = 300.0
-"""For the booting play: copying a kernel of 10 MB over a slow line, and a dozen tasks."""
+"""Timeout of the booting play: copying a kernel of 10 MB over a slow line, and a dozen tasks."""
 
 _PROBE_SECONDS = 5.0
-"""For one attempt to connect; a machine that boots refuses at once or is silent."""
+"""Timeout of one attempt to connect; a machine that boots refuses at once or is silent."""
 
 _DEVICE_CHECK_SECONDS = 30.0
-"""For opening a block device; one that sleeps takes seconds to spin up."""
+"""Timeout of opening a block device; one that sleeps takes seconds to spin up."""
 
 _PAUSE_SECONDS = 1.0
-"""Between two attempts."""
+"""Pause between two attempts."""
 
 _POWER_SECONDS = 120.0
-"""For the command that switches power; some management controllers take most of a minute."""
+"""Timeout of the command that switches power; some management controllers take most of a minute."""
 
 
 class SSHTestbed:

@@ -17,7 +17,7 @@ from pathlib import Path
 log = logging.getLogger(__name__)
 
 GRACE_SECONDS = 5.0
-"""Between SIGTERM and SIGKILL: long enough for make and QEMU to remove their temporary files."""
+"""Time between SIGTERM and SIGKILL: long enough for make and QEMU to remove their temporary files."""
 
 MARK = "PERFBISECT_PROCESS"
 """Environment variable that every descendant inherits, so that those which left the process group (Ansible's

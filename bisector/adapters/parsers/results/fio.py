@@ -11,7 +11,8 @@ from bisector.stats.samples import SampleSet, Series
 
 _WAYS = ("read", "write", "trim", "sync")
 _PERCENTILES = ("50.000000", "95.000000", "99.000000", "99.900000", "99.990000")
-"""Of those that fio lists: the median, the tail, and the far tail that a database waits for."""
+"""Percentiles used of those that fio lists: the median, the tail, and the far tail that a database waits
+for."""
 
 
 def looks_like(document: object) -> bool:
