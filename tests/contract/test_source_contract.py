@@ -45,6 +45,7 @@ def given(request: pytest.FixtureRequest, tmp_path: Path) -> Given:
 
 
 def test_names_and_beginnings_of_ids_become_ids(given: Given) -> None:
+    assert given.ids
     for name, sha in given.ids.items():
         assert (
             given.source.resolve(name) == given.source.resolve(sha[:12]) == given.source.resolve(sha) == sha

@@ -1,0 +1,75 @@
+"""What is sent to a testbed: the archive, the settings for the agent, and the command that serves runs."""
+
+from __future__ import annotations
+
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.agent import payload
+from bisector.ports import Job, MetricSpec
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    folder = tmp_path / "payload"
+    (folder / "data").mkdir(parents=True)
+    (folder / "run.sh").write_text("#!/bin/sh\n")
+    (folder / "run.sh").chmod(0o755)
+    (folder / "data" / "input").write_text("1\n")
+    return Job("w", folder, ("run.sh", "7"), (MetricSpec("real", "s"),))
+
+
+def test_an_archive_holds_payload_and_settings_and_belongs_to_root(job: Job, tmp_path: Path) -> None:
+    job = replace(job, environment={"aslr": "0"})
+    payload.write_archive(job, tmp_path / "a.tar")
+    with tarfile.open(tmp_path / "a.tar") as archive:
+        found = {info.name: info for info in archive}
+        settings = archive.extractfile(payload.SETTINGS)
+        assert settings is not None
+        assert settings.read() == b"aslr /proc/sys/kernel/randomize_va_space 0\n"
+    assert set(found) == {"data", "data/input", "run.sh", payload.SETTINGS, payload.MONITORS}
+    assert found["run.sh"].mode & 0o111
+    assert {(info.uid, info.gid, info.mtime) for info in found.values()} == {(0, 0, 0)}
+
+
+def test_settings_say_where_each_is_written() -> None:
+    text = payload.settings_text({"turbo": "0", "sysctl.vm.swappiness": "10", "nice": "-5"})
+    assert text.splitlines() == [
+        "sysctl.vm.swappiness /proc/sys/vm/swappiness 10",
+        "turbo /sys/devices/system/cpu/cpufreq/boost 0",
+        "turbo /sys/devices/system/cpu/intel_pstate/no_turbo 1",
+    ]
+
+
+@pytest.mark.parametrize(("environment", "sent"), [({"swap": "0"}, True), ({"aslr": "0"}, False)])
+def test_the_script_goes_along_only_for_settings_that_are_no_file(
+    job: Job, environment: dict[str, str], sent: bool
+) -> None:
+    assert (payload.HOST in payload.agent_files(replace(job, environment=environment))) is sent
+
+
+def test_the_settings_of_a_workload_win_over_those_of_the_lab(job: Job) -> None:
+    job = payload.with_lab_settings(replace(job, environment={"aslr": "0"}), {"aslr": "2", "swap": "0"})
+    assert job.environment == {"aslr": "0", "swap": "0"}
+
+
+def test_the_agent_is_told_what_it_does_itself(job: Job) -> None:
+    job = replace(job, environment={"cpus": "0", "env.WORD": "hello", "aslr": "0"}, cleanup=True)
+    assert payload.agent_command(job, undo=True) == [
+        *(f"./{payload.AGENT}", "serve", "--undo", "yes", "--cpus", "0", "--env", "WORD=hello"),
+        *("--cleanup", payload.PLAN, "--", "./run.sh", "7"),
+    ]
+
+
+def test_a_checksum_sees_names_contents_and_execute_bits(job: Job) -> None:
+    sums = {payload.checksum(job.payload)}
+    (job.payload / "data" / "input").write_text("2\n")
+    sums.add(payload.checksum(job.payload))
+    (job.payload / "data" / "input").chmod(0o755)
+    sums.add(payload.checksum(job.payload))
+    (job.payload / "data" / "input").rename(job.payload / "data" / "other")
+    sums.add(payload.checksum(job.payload))
+    assert len(sums) == 4
