@@ -7,6 +7,7 @@ A small tree that breaks one rule must have exactly that violation.
 from __future__ import annotations
 
 import ast
+import re
 import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -77,6 +78,8 @@ def modules_without_a_test(root: Path) -> Iterator[str]:
         test, _, reason = entry.partition(": ")
         if not (root / test).is_file() or not reason:
             yield f"{COVERED_ELSEWHERE}: {name}: '{entry}' is not 'existing test file: why'"
+        elif name in modules and not _mentions(root, root / test, name, reason):
+            yield f"{COVERED_ELSEWHERE}: {name}: {test} does not mention the module"
 
 
 def crowded_folders(root: Path) -> Iterator[str]:
@@ -153,7 +156,7 @@ VIOLATIONS: tuple[tuple[Rule, dict[str, str], str], ...] = (
         modules_without_a_test,
         {
             "bisector/a.py": "",
-            "tests/unit/test_a.py": "",
+            "tests/unit/test_a.py": "from bisector import a",
             COVERED_ELSEWHERE: '[covered]\n"bisector/a.py" = "tests/unit/test_a.py: it is there"',
         },
         "bisector/a.py has a test of its name",
@@ -162,6 +165,16 @@ VIOLATIONS: tuple[tuple[Rule, dict[str, str], str], ...] = (
         modules_without_a_test,
         {"bisector/a.py": "", COVERED_ELSEWHERE: '[covered]\n"bisector/a.py" = "tests/unit/test_b.py: gone"'},
         "is not 'existing test file: why'",
+    ),
+    (
+        modules_without_a_test,
+        {
+            "bisector/a.py": "",
+            "tests/support/c.py": "from bisector import other",
+            "tests/b.py": "from tests.support import c",
+            COVERED_ELSEWHERE: '[covered]\n"bisector/a.py" = "tests/b.py: why"',
+        },
+        "tests/b.py does not mention the module",
     ),
     (crowded_folders, {f"bisector/m{number}.py": "" for number in range(21)}, "bisector: 21 Python files"),
     (long_modules, {"bisector/a.py": "x = 1\n" * 301}, "bisector/a.py: 301 lines"),
@@ -208,6 +221,20 @@ def _test_of(root: Path, module: str) -> Path:
     if path.name == "__init__.py":
         path = path.parent.with_suffix(".py") if path.parent.name else Path("bisector.py")
     return root / "tests" / "unit" / path.with_name(f"test_{path.name}")
+
+
+def _mentions(root: Path, test: Path, module: str, reason: str) -> bool:
+    """Return whether a test, or a module of tests/support that it imports, has the module's name in it.
+
+    What the reason has in backticks, such as a command or what the module defines, is as good.
+    """
+    path = Path(module)
+    words = [path.parent.name if path.name == "__init__.py" else path.stem, *re.findall("`(.+?)`", reason)]
+    texts = [test.read_text(encoding="utf-8")]
+    for helper in _python_files(root / "tests" / "support"):
+        if re.search(rf"tests\.support(\.| import .*\b){helper.stem}\b", texts[0]):
+            texts.append(helper.read_text(encoding="utf-8"))
+    return any(re.search(rf"\b{re.escape(word)}\b", text) for text in texts for word in words)
 
 
 def _has_code(path: Path) -> bool:
