@@ -14,7 +14,7 @@ Change = tuple[str, str, str]
 ABSENT = "absent"
 
 MIN_RELATIVE_CHANGE = 0.01
-"""Of a number in a fact. Sizes and limits that the kernel derives from its free memory change by some pages
+"""Change of a number. Sizes and limits that the kernel derives from its free memory change by some pages
 with every build (memory.total, fs.file-max, vm.min_free_kbytes); below 1% nobody changed a setting."""
 
 _BUILD_FACTS = ("build_id", "version", "uname.", "tainted", "setting.")

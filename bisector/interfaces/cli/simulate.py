@@ -25,7 +25,7 @@ _SECONDS_BEFORE_PROGRESS = 2.0
 """A shorter simulation shows no progress."""
 
 _SECONDS_BETWEEN_LINES = 10.0
-"""Between two progress lines where stderr is not a terminal."""
+"""Time between two progress lines where stderr is not a terminal."""
 
 
 def _listed(kinds: Mapping[str, str]) -> str:

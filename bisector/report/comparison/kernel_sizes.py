@@ -8,7 +8,7 @@ from bisector.report.columns import align
 from bisector.stats.comparison_table import TestbedTable
 
 _SECTIONS = ("text", "data", "bss")
-"""In this order, and their sum is 'dec'."""
+"""Sections in this order; their sum is 'dec'."""
 
 
 def lines(testbed: TestbedTable) -> list[str]:

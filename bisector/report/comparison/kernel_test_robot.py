@@ -9,7 +9,7 @@ from bisector.stats.comparison_table import ComparisonTable
 
 _VALUE_WIDTH, _CHANGE_WIDTH, _SPREAD_WIDTH = 10, 10, 6
 _MIN_SPREAD = 0.02
-"""Of the mean, as in the robot's mails."""
+"""Share of the mean, as in the robot's mails."""
 
 
 def render(table: ComparisonTable) -> str:

@@ -10,7 +10,7 @@ from bisector.stats.comparison_result import Comparison, Summary
 from bisector.stats.comparison_table import ComparisonTable, TestbedTable
 
 _MIN_SPREAD = 0.0005
-"""Of the mean: a smaller spread would be printed as 0.0%."""
+"""Share of the mean: a smaller spread would be printed as 0.0%."""
 _MAX_TESTBEDS = 4
 """Testbeds side by side in one table, so that it fits a terminal; more go below."""
 

@@ -18,7 +18,7 @@ _WIDTH, _ROW, _MARGIN, _HEAD = 1200.0, 16, 10, 70
 _LETTER_WIDTH = 6.6
 """Pixels of a letter of an 11-pixel monospaced font."""
 MIN_SHARE = 0.001
-"""Of the total: a frame of about one pixel; narrower ones cannot be seen."""
+"""Share of the total: a frame of about one pixel; narrower ones cannot be seen."""
 _FULL_COLOUR_CHANGE = 0.02
 """Change of the share from which on a colour is full: two points are much for a kernel function."""
 

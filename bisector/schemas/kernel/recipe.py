@@ -27,7 +27,7 @@ AUTO = "auto"
 DEFAULT_RECIPE = "x86_64-guest"
 
 _SEPARATOR = "+"
-"""Between a recipe's name and each further fragment."""
+"""Separator between a recipe's name and each further fragment."""
 
 Status = Literal["required", "wanted"]
 
