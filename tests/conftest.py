@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# No property is a matter of time: on a busy machine a deadline would fail it.
+hypothesis.settings.register_profile("perfbisect", deadline=None)
+hypothesis.settings.load_profile("perfbisect")
 
 
 @pytest.fixture

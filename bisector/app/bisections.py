@@ -11,8 +11,9 @@ from dataclasses import replace
 from typing import Literal
 
 from bisector.engine.events import Event, EventKind, OnEvent
-from bisector.engine.executor import Busy, execute, runner
+from bisector.engine.executor import execute
 from bisector.engine.services import Services
+from bisector.engine.state_lock import Busy, runner
 from bisector.errors import InfrastructureError, RequestError
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Conclusion, Measure

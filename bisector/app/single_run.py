@@ -56,7 +56,7 @@ def measure_commit(
     commit), Busy while a bisection runs in this state folder, InfrastructureError.
     """
     from bisector.adapters.agent.payload import workload_job
-    from bisector.engine import executor
+    from bisector.engine import state_lock
     from bisector.schemas.kernel.recipe import with_fragments
 
     spec = wiring.lab.testbed(testbed_name or wiring.lab.testbeds[0].name)
@@ -66,7 +66,7 @@ def measure_commit(
     order = dataclasses.replace(
         order, recipe=with_fragments(order.recipe, workload.manifest.requires.fragments)
     )
-    with executor.lock(wiring.settings.state_dir, f"run of {workload.name} on {spec.name}"):
+    with state_lock.lock(wiring.settings.state_dir, f"run of {workload.name} on {spec.name}"):
         kernel = wiring.builder().build(order, progress)
         workload.check_userspace(kernel.userspace)
         job = workload_job(workload, folder / "workload", kernel.arch)
@@ -109,7 +109,7 @@ def calibration(
     from bisector.adapters.agent.payload import workload_job
     from bisector.adapters.store import calibrations
     from bisector.app.calibrate import measure
-    from bisector.engine import executor
+    from bisector.engine import state_lock
     from bisector.ports import BuildOrder
     from bisector.schemas.kernel.recipe import load_recipe, with_fragments
 
@@ -125,7 +125,7 @@ def calibration(
     unit = manifest.metric(metric, machine.clock)
     path = calibrations.path_of(wiring.settings.state_dir, manifest.name, spec.name, unit.name)
     folder = path.with_suffix("")
-    with executor.lock(wiring.settings.state_dir, f"calibration of {manifest.name} on {spec.name}"):
+    with state_lock.lock(wiring.settings.state_dir, f"calibration of {manifest.name} on {spec.name}"):
         recipe = with_fragments(recipe, manifest.manifest.requires.fragments)
         wanted = BuildOrder(sha, recipe_for(wiring.trees(), recipe, sha))
         arch = load_recipe(wanted.recipe).manifest.arch

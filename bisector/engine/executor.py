@@ -6,21 +6,19 @@ Two processes that launch DBOS on one SQLite file take over each other's work, h
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import os
 import signal
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from bisector.engine.disk_reserve import DiskReserve
 from bisector.engine.events import OnEvent
 from bisector.engine.services import Services
+from bisector.engine.state_lock import lock
 from bisector.engine.trial_runner import TrialRunner
-from bisector.errors import InfrastructureError, Interrupted, PerfbisectError, RequestError
+from bisector.errors import InfrastructureError, Interrupted, RequestError
 from bisector.ports import Stored
 
 _POLL_SECONDS = 0.2
@@ -28,61 +26,7 @@ _POLL_SECONDS = 0.2
 _SHUTDOWN_SECONDS = 30.0
 """Timeout of a build or boot to end after its guest and children ended; then the process ends anyway."""
 
-_PROBE_SECONDS = 1.0
-"""Wait for a process that only tests the lock and releases it at once."""
-_LOCK = "executor.lock"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-class Busy(PerfbisectError):
-    """Another process runs bisections in this state folder. `bisection` is the one it runs."""
-
-    exit_code = 1
-
-    def __init__(self, pid: str, bisection: str) -> None:
-        """pid and bisection as the other process wrote them into the lock file."""
-        self.bisection = bisection
-        super().__init__(
-            f"another perfbisect (process {pid}) is running the bisection '{bisection}' in this state folder",
-            cure="wait, follow it with 'perfbisect status', or use another folder: PERFBISECT_STATE_DIR",
-        )
-
-
-@contextmanager
-def lock(state_dir: Path, bisection: str) -> Iterator[None]:
-    """Hold the state folder's lock; the kernel frees it when we die. Raises Busy."""
-    state_dir.mkdir(parents=True, exist_ok=True)
-    with (state_dir / _LOCK).open("a+", encoding="utf-8") as file:
-        deadline = time.monotonic() + _PROBE_SECONDS
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                holder = _holder(file)
-                if holder is not None:
-                    raise Busy(*holder) from None
-                if time.monotonic() > deadline:
-                    raise Busy("unknown", "unknown") from None
-                time.sleep(_PROBE_SECONDS / 20)  # a `runner` looks, or the holder has not signed yet
-        file.truncate(0)
-        file.write(f"{os.getpid()} {bisection}\n")
-        file.flush()
-        try:
-            yield
-        finally:
-            file.truncate(0)
-
-
-def runner(state_dir: Path) -> str | None:
-    """Return the bisection that some process is running in this state folder, if any."""
-    with contextlib.suppress(FileNotFoundError), (state_dir / _LOCK).open("r", encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = _holder(file)
-            return holder[1] if holder is not None else None
-    return None
 
 
 @contextmanager
@@ -260,10 +204,3 @@ def _retire_others(url: str, bisection: str, version: str, serializer: Any) -> s
         return found
     finally:
         client.destroy()
-
-
-def _holder(file: IO[str]) -> tuple[str, str] | None:
-    """Return the process and the bisection that are written in a lock file, if they are."""
-    file.seek(0)
-    pid, _, bisection = file.read().strip().partition(" ")
-    return (pid, bisection) if bisection else None

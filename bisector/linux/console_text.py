@@ -24,6 +24,10 @@ _CRASH_MESSAGES: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 """(pattern, words), the most informative first."""
 
+PANIC_MESSAGES = ("Kernel panic - not syncing", "end Kernel panic", "Unable to mount root fs")
+"""Messages after which a machine is dead for certain. An Oops is none: a machine may survive it;
+guests are told to panic."""
+
 _ESCAPE_SEQUENCE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1bc")
 """Escape sequences, which firmware prints."""
 

@@ -20,39 +20,41 @@ from bisector.simulation.summary import Summary, summarise
 
 OnProgress = Callable[[int, int], None]
 """Called with (simulated bisections done, in all)."""
-_SERIAL_TRIALS = 4
+_SERIAL_BISECTIONS = 4
 """Up to this many are simulated in this process: starting others takes longer."""
 
 
 def simulate(
-    scenario: Scenario, trials: int, seed: int, *, jobs: int = 1, progress: OnProgress | None = None
+    scenario: Scenario, bisections: int, seed: int, *, jobs: int = 1, progress: OnProgress | None = None
 ) -> Summary:
-    """Simulate `trials` bisections with the real planner; sum up. RequestError for fewer than one."""
-    return summarise(simulate_all(scenario, trials, seed, jobs=jobs, progress=progress))
+    """Simulate so many bisections with the real planner; sum up. RequestError for fewer than one."""
+    return summarise(simulate_all(scenario, bisections, seed, jobs=jobs, progress=progress))
 
 
 def simulate_all(
-    scenario: Scenario, trials: int, seed: int, *, jobs: int = 1, progress: OnProgress | None = None
+    scenario: Scenario, bisections: int, seed: int, *, jobs: int = 1, progress: OnProgress | None = None
 ) -> list[Judged]:
     """Return the judgement of every simulated bisection, in the order of their seeds."""
-    if trials < 1:
-        raise RequestError(f"{trials} trials say nothing", cure="1 or more; 100 give a first idea")
+    if bisections < 1:
+        raise RequestError(
+            f"{bisections} simulated bisections say nothing", cure="1 or more; 100 give a first idea"
+        )
     if seed < 0 or jobs < 1:
         raise RequestError("the seed cannot be negative, and at least one job is needed")
-    seeds = derive_seeds(trials, seed)
+    seeds = derive_seeds(bisections, seed)
     tell = progress or (lambda done, of: None)
-    if jobs == 1 or trials <= _SERIAL_TRIALS:
+    if jobs == 1 or bisections <= _SERIAL_BISECTIONS:
         result = []
         for s in seeds:
             result.append(simulate_one(scenario, s))
-            tell(len(result), trials)
+            tell(len(result), bisections)
         return result
     return _parallel(scenario, seeds, jobs, tell)
 
 
-def derive_seeds(trials: int, seed: int) -> list[int]:
+def derive_seeds(bisections: int, seed: int) -> list[int]:
     """Return a seed for each simulated bisection; the first k do not depend on how many follow."""
-    state = np.random.SeedSequence(seed).generate_state(trials, np.uint64)
+    state = np.random.SeedSequence(seed).generate_state(bisections, np.uint64)
     return [int(s >> np.uint64(1)) for s in state]
 
 

@@ -12,8 +12,8 @@ from bisector.simulation.scenario import Culprit, Scenario
 from bisector.simulation.summary import Distribution, PurposeUse, Summary, summarise
 from bisector.stats.variance_components import VarianceComponents
 
-TRIALS = 5
-"""Simulated bisections: a mean within a fifth in one or two CPU seconds, as the user waits for `plan`."""
+SIMULATED_BISECTIONS = 5
+"""A mean within a fifth in one or two seconds of CPU time: `plan` is used interactively."""
 _MAX_SIMULATED_COMMITS = 64
 """Larger ranges are simulated at this size; each further halving adds the mean cost of one halving."""
 _EFFECT_PER_THRESHOLD = 2.0
@@ -46,7 +46,7 @@ def estimate(
     run_seconds: float,
     noise: VarianceComponents | None = None,
     testbeds: int = 1,
-    trials: int = TRIALS,
+    bisections: int = SIMULATED_BISECTIONS,
     seed: int = 1,
 ) -> Estimate:
     """Simulate a search of so many candidates with the real planner. noise: from a calibration.
@@ -89,7 +89,7 @@ def estimate(
         ),
         budget=goal.budget,
     )
-    summary = summarise(simulate_all(scenario, trials, seed))
+    summary = summarise(simulate_all(scenario, bisections, seed))
     more = max(0.0, math.log2(candidates / _MAX_SIMULATED_COMMITS))
     halving = _per_halving(summary, math.log2(max(2, scenario.commits)))
     return Estimate(

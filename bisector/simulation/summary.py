@@ -57,13 +57,12 @@ class PurposeUse(_Model):
 
 
 class Summary(_Model):
-    """All simulated bisections, called trials here.
+    """All simulated bisections. Costs are in the caller's unit.
 
-    correct + wrong + inconclusive + not_reproduced + sets + incomplete + spread + fixed
-    is trials. Costs are in the caller's unit.
+    correct + wrong + inconclusive + not_reproduced + sets + incomplete + spread + fixed is trials.
     """
 
-    trials: int
+    trials: int = Field(description="how many bisections were simulated")
     correct: int = Field(description="exactly the culprit, or all culprits of at least the threshold")
     wrong: int = Field(description="a commit, or a set, that is not the culprit or could have been split")
     inconclusive: int
@@ -89,7 +88,7 @@ class Summary(_Model):
     mean_confidence: float = Field(description="mean stated confidence of the answers that claim something")
     decisions: Distribution
     planner_cpu_seconds_per_decision: float
-    warnings: dict[str, int] = Field(default_factory=dict, description="how many trials gave each warning")
+    warnings: dict[str, int] = Field(default_factory=dict, description="how many of them gave each warning")
 
 
 class Report(Summary):
@@ -100,20 +99,20 @@ class Report(Summary):
     scenario: dict[str, object]
 
 
-def summarise(trials: Sequence[Judged]) -> Summary:
-    """Summarise judged bisections, at least one."""
-    n = len(trials)
+def summarise(judged: Sequence[Judged]) -> Summary:
+    """Summarise judged judged, at least one."""
+    n = len(judged)
 
     def count(verdict: Verdict) -> int:
-        return sum(t.verdict == verdict for t in trials)
+        return sum(t.verdict == verdict for t in judged)
 
-    sizes = [t.set_size for t in trials if t.verdict == "set"]
-    right = sum(t.right for t in trials)
-    confident = [t for t in trials if t.confident]
-    totals = [t.total_right for t in trials if t.total_right is not None]
+    sizes = [t.set_size for t in judged if t.verdict == "set"]
+    right = sum(t.right for t in judged)
+    confident = [t for t in judged if t.confident]
+    totals = [t.total_right for t in judged if t.total_right is not None]
     warnings: dict[str, int] = {}
-    for trial in trials:
-        for text in set(trial.warnings):
+    for one in judged:
+        for text in set(one.warnings):
             warnings[text] = warnings.get(text, 0) + 1
     return Summary(
         trials=n,
@@ -129,17 +128,17 @@ def summarise(trials: Sequence[Judged]) -> Summary:
         success_with_sets=share(right, n),
         wrong_claims=share(sum(t.claim_wrong for t in confident), len(confident)),
         total_within_interval=share(sum(totals), len(totals)),
-        runs=_distribution([t.spent.runs for t in trials]),
-        boots=_distribution([t.spent.boots for t in trials]),
-        builds=_distribution([t.spent.builds for t in trials]),
-        cost=_distribution([t.spent.cost for t in trials]),
-        wall_time=_distribution([t.wall for t in trials]),
+        runs=_distribution([t.spent.runs for t in judged]),
+        boots=_distribution([t.spent.boots for t in judged]),
+        builds=_distribution([t.spent.builds for t in judged]),
+        cost=_distribution([t.spent.cost for t in judged]),
+        wall_time=_distribution([t.wall for t in judged]),
         by_purpose={
-            purpose: _purpose_use([t.parts.get(purpose, Spent()) for t in trials]) for purpose in _PURPOSES
+            purpose: _purpose_use([t.parts.get(purpose, Spent()) for t in judged]) for purpose in _PURPOSES
         },
         mean_confidence=float(np.mean([t.confidence for t in confident])) if confident else 0.0,
-        decisions=_distribution([t.decisions for t in trials]),
-        planner_cpu_seconds_per_decision=sum(t.cpu for t in trials) / sum(t.decisions for t in trials),
+        decisions=_distribution([t.decisions for t in judged]),
+        planner_cpu_seconds_per_decision=sum(t.cpu for t in judged) / sum(t.decisions for t in judged),
         warnings=warnings,
     )
 

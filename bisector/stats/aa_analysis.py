@@ -32,7 +32,7 @@ MAX_RUNS_PER_BOOT = 64
 """Runs in a boot are never recommended beyond what a bisection allows by default."""
 SPLITS = 400
 """Random splits for the false alarm rate. The rate then has a standard error of about 1%."""
-MIN_BOOTS = 6
+MIN_CALIBRATION_BOOTS = 6
 """Below six boots the 95% limits of the spread between boots are more than a factor of four apart."""
 MAX_CORRELATION = 0.3
 """Of neighbouring runs. At 0.3 the runs are worth half as many independent ones, (1 - r) / (1 + r) = 0.54."""
@@ -144,9 +144,10 @@ def calibrate(
     naive, alarms = false_alarms(values, alpha, random)
     runs = sum(map(len, values))
     warnings = []
-    if len(kept) < MIN_BOOTS:
+    if len(kept) < MIN_CALIBRATION_BOOTS:
         warnings.append(
-            f"only {len(kept)} boots: the spread between boots is hardly known; need >= {MIN_BOOTS}"
+            f"only {len(kept)} boots: the spread between boots is hardly known; "
+            f"need >= {MIN_CALIBRATION_BOOTS}"
         )
     if run_sd.estimate == 0 and boot_sd.estimate == 0:
         warnings.append("all values are equal: either the clock is exact, or the metric does not move")

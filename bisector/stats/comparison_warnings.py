@@ -14,7 +14,7 @@ from bisector.stats.comparison_result import Comparison
 from bisector.stats.outliers import Outlier
 from bisector.stats.samples import Series
 
-MIN_BOOTS = 3
+MIN_BOOTS_PER_SIDE = 3
 """Below three boots a side the spread between boots is a guess: its 95% limits are a factor of 70 apart."""
 
 MAX_NAMED_OUTLIERS = 10
@@ -55,11 +55,11 @@ def warnings(
     for summary, given in zip((result.a, result.b), without_outliers, strict=True):
         found += _describe_modes(summary.name, given, result.unit)
     boots = min(result.a.boots, result.b.boots)
-    if not any(s.published for s in series) and boots < MIN_BOOTS and max(result.group_counts) > 1:
+    if not any(s.published for s in series) and boots < MIN_BOOTS_PER_SIDE and max(result.group_counts) > 1:
         found.append(
             "all runs are of one boot: what boots differ by is not in the interval"
             if boots == 1
-            else f"{boots} boots a side: {MIN_BOOTS} or more tell what boots scatter "
+            else f"{boots} boots a side: {MIN_BOOTS_PER_SIDE} or more tell what boots scatter "
             "from what the kernel does"
         )
     if min(result.a.low, result.b.low) <= 0:

@@ -28,7 +28,7 @@ MAX_DIFFERENCES = 4_000_000
 MAX_COUNTED_PAIRS = 400
 """Product of the sides up to which the interval's ends come from the counted null distribution (20 x 20). Of
 more pairs the normal approximation gives the same order statistics to within one."""
-DETECTION_PROBABILITY = 0.9
+COMPARISON_POWER = 0.9
 """`needed` plans for this power, the usual choice beside 0.8."""
 
 
@@ -156,7 +156,7 @@ def needed(spread: float, change: float, alpha: float) -> int:
     """
     if change <= 0:
         return fewest(alpha)
-    z = float(special.ndtri(1 - alpha / 2) + special.ndtri(DETECTION_PROBABILITY))
+    z = float(special.ndtri(1 - alpha / 2) + special.ndtri(COMPARISON_POWER))
     return max(fewest(alpha), math.ceil(2 * (z * spread / change) ** 2 * math.pi / 3))
 
 

@@ -12,7 +12,7 @@ from scipy.special import chdtri, fdtri, ndtri
 from bisector.model.dag import Floats
 from bisector.model.decisions import Interval
 
-DETECTION_PROBABILITY = 0.95
+CALIBRATION_POWER = 0.95
 """An effect counts as detectable when 19 of 20 comparisons show it."""
 
 
@@ -59,7 +59,7 @@ def components(boots: Sequence[Floats]) -> tuple[Interval, float, Interval, floa
 def smallest_effect(run_sd: float, boot_sd: float, boots: int, runs: int, alpha: float) -> float:
     """Return the difference shown with power 95% by a two-sided test at alpha, boots and runs a side."""
     one_side = (boot_sd**2 + run_sd**2 / runs) / boots
-    return float(ndtri(1 - alpha / 2) + ndtri(DETECTION_PROBABILITY)) * math.sqrt(2 * one_side)
+    return float(ndtri(1 - alpha / 2) + ndtri(CALIBRATION_POWER)) * math.sqrt(2 * one_side)
 
 
 def runs_per_boot(

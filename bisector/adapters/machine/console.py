@@ -10,14 +10,12 @@ from pathlib import Path
 
 from bisector.adapters.system.command import stream_command
 from bisector.errors import PerfbisectError
+from bisector.linux.console_text import PANIC_MESSAGES
 
 log = logging.getLogger(__name__)
 
 _END_CHARACTERS = 4000
 """Last characters of the console that an error quotes."""
-
-_PANICS = ("Kernel panic - not syncing", "end Kernel panic", "Unable to mount root fs")
-"""Messages of a kernel that is dead. An Oops is none: a machine may survive it."""
 
 
 class CommandConsole:
@@ -36,7 +34,7 @@ class CommandConsole:
     def death(self) -> str | None:
         """Return the console's end if the kernel has died."""
         end = self.end()
-        return end if any(word in end for word in _PANICS) else None
+        return end if any(message in end for message in PANIC_MESSAGES) else None
 
     def end(self) -> str:
         """Return the last of the console."""

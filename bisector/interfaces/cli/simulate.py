@@ -258,7 +258,7 @@ def _progress() -> Callable[[int, int], None]:
                 output.show_status("")
         elif spent > _SECONDS_BEFORE_PROGRESS and (terminal or spent - shown_at[0] > _SECONDS_BETWEEN_LINES):
             shown_at[0] = spent
-            line = f"simulated {done} of {of} trials, about {spent / done * (of - done):.0f} s to go"
+            line = f"simulated {done} of {of} bisections, about {spent / done * (of - done):.0f} s to go"
             (output.show_status if terminal else output.print_note)(line)
 
     return show

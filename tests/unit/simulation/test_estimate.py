@@ -27,7 +27,7 @@ def estimated(
         run_seconds=1.0,
         noise=noise,
         testbeds=testbeds,
-        trials=2,
+        bisections=2,
     )
 
 

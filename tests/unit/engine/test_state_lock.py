@@ -1,0 +1,70 @@
+"""The lock of a state folder: held once, seen by others, free again when its process is gone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bisector.engine import state_lock
+from bisector.engine.state_lock import Busy, lock, runner
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from bisector.engine.state_lock import lock
+with lock(Path(sys.argv[1]), "one"):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state_lock, "_PROBE_SECONDS", 0.1)
+
+
+def test_nobody_runs_where_nothing_is(tmp_path: Path) -> None:
+    assert runner(tmp_path / "state") is None
+    assert not (tmp_path / "state").exists()
+
+
+def test_others_see_who_holds_it_and_are_refused(tmp_path: Path) -> None:
+    with lock(tmp_path, "one"):
+        assert runner(tmp_path) == "one"
+        with pytest.raises(Busy, match="running the bisection 'one'") as caught, lock(tmp_path, "two"):
+            pass
+        assert caught.value.bisection == "one"
+        assert runner(tmp_path) == "one", "who was refused has written nothing"
+    assert runner(tmp_path) is None
+    with lock(tmp_path, "two"):
+        assert runner(tmp_path) == "two"
+
+
+def test_it_is_free_again_after_an_error(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError), lock(tmp_path, "one"):
+        raise RuntimeError
+    assert runner(tmp_path) is None
+
+
+def test_a_killed_process_holds_it_no_longer_whatever_it_left(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout is not None and holder.stdout.readline() == "held\n"
+        assert runner(tmp_path) == "one"
+        holder.kill()
+        holder.wait()
+        assert runner(tmp_path) is None
+        with lock(tmp_path, "two"):
+            assert runner(tmp_path) == "two"
+
+
+def test_a_holder_that_has_not_signed_yet_is_unknown(tmp_path: Path) -> None:
+    with lock(tmp_path, "one"):
+        (tmp_path / "executor.holder").unlink()
+        assert runner(tmp_path) is None
+        with pytest.raises(Busy, match="process unknown"), lock(tmp_path, "two"):
+            pass
