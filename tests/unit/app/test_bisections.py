@@ -11,7 +11,7 @@ import pytest
 from bisector.adapters.store.memory_store import MemoryStore
 from bisector.app import bisections
 from bisector.engine.events import Event
-from bisector.engine.executor import Busy, lock
+from bisector.engine.state_lock import Busy, lock
 from bisector.errors import InfrastructureError, RequestError
 from bisector.model.decisions import Conclusion, Ending, Measure
 from bisector.model.records import Booted, Built, Discarded, Left, Marked, Ran, RunFailed

@@ -12,7 +12,7 @@ import pytest
 from bisector.adapters.agent import payload
 from bisector.app import single_run
 from bisector.app.wiring import Wiring
-from bisector.engine import executor
+from bisector.engine import state_lock
 from bisector.errors import BootFailed, BuildFailed, RequestError, WorkloadFailed
 from bisector.model.facts import MonitorResult
 from bisector.ports import BuildOrder, Job, MetricSpec, Monitor, RunResult
@@ -72,7 +72,7 @@ class Bench:
 
     def build(self, order: BuildOrder, progress: Callable[[str], None]) -> Any:
         """Build while the state folder is locked, as no bisection may run meanwhile."""
-        assert executor.runner(self.wiring.settings.state_dir) is not None
+        assert state_lock.runner(self.wiring.settings.state_dir) is not None
         self.orders.append(order)
         return self._builder.build(order, progress)
 
@@ -113,7 +113,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
 
 def is_free(bench: Bench) -> bool:
     """Whether the testbed can boot again and nobody holds the state folder's lock."""
-    return bench.testbed._live is None and executor.runner(bench.wiring.settings.state_dir) is None
+    return bench.testbed._live is None and state_lock.runner(bench.wiring.settings.state_dir) is None
 
 
 def test_a_commit_is_built_booted_once_and_run_after_its_warm_up(bench: Bench) -> None:
@@ -161,7 +161,7 @@ def test_a_workload_that_needs_fragments_gets_them_built_in(bench: Bench) -> Non
 
 
 def test_a_commit_is_not_measured_while_another_process_has_the_state_folder(bench: Bench) -> None:
-    with executor.lock(bench.wiring.settings.state_dir, "a bisection"), pytest.raises(executor.Busy):
+    with state_lock.lock(bench.wiring.settings.state_dir, "a bisection"), pytest.raises(state_lock.Busy):
         bench.measure(1)
     assert bench.orders == []
 
