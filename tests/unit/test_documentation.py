@@ -41,7 +41,7 @@ def test_paths_exist(page: str) -> None:
 
 def test_paths_in_docstrings_and_comments_exist() -> None:
     """They are written from the package's folder, or from the top: 'adapters/agent/session'."""
-    folder = "adapters|app|engine|interfaces|report|schemas|search|simulation|stats"
+    folder = "adapters|app|engine|interfaces|linux|model|report|schemas|search|simulation|stats|testing"
     path = re.compile(rf"(?<![\w/.-])(?:{folder})(?:/[a-z_]+)+(?![\w/])")
     files = [*(ROOT / "bisector").rglob("*.py"), *(ROOT / "playbooks").rglob("*.yml")]
     named = [(file, found) for file in files for found in path.findall(file.read_text(encoding="utf-8"))]
