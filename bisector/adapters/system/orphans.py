@@ -25,7 +25,7 @@ workers and OpenSSH's connection masters call setsid) are found and ended as wel
 '<our pid>-<its start time>.<random>', so that what a killed perfbisect left can be told from what lives."""
 
 _PF_KTHREAD = 0x00200000
-"""Set in field 9 (flags) of a kernel thread's stat, which never has an environment: linux/sched.h."""
+"""Set in field 9 (flags) of a kernel thread's stat, which never has an environment: include/linux/sched.h."""
 
 
 def end_marked(mark: str) -> int:
