@@ -36,16 +36,18 @@ class Busy(PerfbisectError):
 def lock(state_dir: Path, bisection: str) -> Iterator[None]:
     """Hold the state folder's lock; the kernel frees it when we die. Raises Busy."""
     state_dir.mkdir(parents=True, exist_ok=True)
+    file_lock = FileLock(_path(state_dir))
     try:
-        with FileLock(_path(state_dir), timeout=_PROBE_SECONDS, poll_interval=_PROBE_SECONDS / 20):
-            _holder_path(state_dir).write_text(f"{os.getpid()} {bisection}\n", encoding="utf-8")
-            try:
-                yield
-            finally:
-                with suppress(OSError):  # a full disk must not hide how the search ended
-                    _holder_path(state_dir).unlink()
+        file_lock.acquire(timeout=_PROBE_SECONDS, poll_interval=_PROBE_SECONDS / 20)
     except Timeout:
         raise Busy(*(_holder(state_dir) or ("unknown", "unknown"))) from None
+    try:
+        _holder_path(state_dir).write_text(f"{os.getpid()} {bisection}\n", encoding="utf-8")
+        yield
+    finally:
+        with suppress(OSError):  # a full disk must not hide how the search ended
+            _holder_path(state_dir).unlink()
+        file_lock.release()
 
 
 def runner(state_dir: Path) -> str | None:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from filelock import Timeout
 
 from bisector.engine import state_lock
 from bisector.engine.state_lock import Busy, lock, runner
@@ -43,9 +44,10 @@ def test_others_see_who_holds_it_and_are_refused(tmp_path: Path) -> None:
         assert runner(tmp_path) == "two"
 
 
-def test_it_is_free_again_after_an_error(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError), lock(tmp_path, "one"):
-        raise RuntimeError
+@pytest.mark.parametrize("error", [RuntimeError("x"), Timeout("another lock")])
+def test_it_is_free_again_after_an_error_which_stays_what_it_is(tmp_path: Path, error: Exception) -> None:
+    with pytest.raises(type(error)), lock(tmp_path, "one"):
+        raise error
     assert runner(tmp_path) is None
 
 
