@@ -90,9 +90,10 @@ def _run_and_report(wiring: Wiring, stored: Stored, accepted: Accepted, observer
     _record_host(wiring, stored.id)
     try:
         _run(wiring, stored, accepted, observer)
-    finally:
+    except BaseException:
         _write_reports(wiring, stored.id, observer)
-    return load_material(wiring, stored.id)
+        raise
+    return _write_reports(wiring, stored.id, observer) or load_material(wiring, stored.id)
 
 
 def _run(wiring: Wiring, stored: Stored, accepted: Accepted, observer: Observer) -> Conclusion:
@@ -192,8 +193,8 @@ def _record_host(wiring: Wiring, identity: str) -> None:
         write_atomically(path, json.dumps(description(), indent=2) + "\n")
 
 
-def _write_reports(wiring: Wiring, identity: str, observer: Observer) -> None:
-    """Write both forms of the report beside the bisection's data, however far it got.
+def _write_reports(wiring: Wiring, identity: str, observer: Observer) -> Material | None:
+    """Write both forms of the report beside the bisection's data, however far it got; return what is in them.
 
     Nothing that goes wrong here, such as a full disk, may change how the search ended.
     """
@@ -206,3 +207,5 @@ def _write_reports(wiring: Wiring, identity: str, observer: Observer) -> None:
         write_atomically(folder / "report.json", json.dumps(json_report.render(material), indent=2) + "\n")
     except (OSError, PerfbisectError) as error:
         observer.note(f"the report could not be written: {error}; 'perfbisect report {identity}' prints it")
+        return None
+    return material
