@@ -71,7 +71,7 @@ test-end-to-end: $(DONE)/dev lab  ## real kernels from end to end, the longest c
 	@END_TO_END=1 $(BIN)/python -m pytest tests/end_to_end $(ARGS)
 
 test-fast: $(DONE)/dev  ## the tests that need neither libvirt nor a compiler, in a few minutes
-	@$(BIN)/python -m pytest -m "not slow" tests/unit tests/contract tests/golden $(ARGS)
+	@$(BIN)/python -m pytest -m "not slow" tests/unit tests/contract tests/golden tests/bad_input $(ARGS)
 
 check: $(DONE)/dev  ## format, lint, types and import rules
 	@$(BIN)/ruff format --check .

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,124 +13,12 @@ from bisector.interfaces.cli import run
 from bisector.testing.fakes import FakeSource
 from tests.support.expected import check
 from tests.support.fake_bisection import store_bisections
-
-LAB = """
-all:
-  children:
-    testbeds:
-      hosts:
-        me:
-          perfbisect_kind: local
-          ansible_connection: local
-        guest:
-          perfbisect_kind: libvirt
-          perfbisect_clock: instructions
-    builders:
-      hosts:
-        here:
-          ansible_connection: local
-"""
-
-MANIFEST = """\
-name: mine
-description: a workload of my own
-run: [./mine]
-files: [mine]
-metrics:
-  - name: real
-    unit: s
-    better: lower
-    threshold: 5%
-    decides: true
-"""
-
-EXACT = """\
-  - {name: count, unit: calls, better: lower, threshold: 5%, clocks: [instructions]}
-clocks: [instructions]
-"""
-
-OTHER_PATCH = """\
---- a/kernel/absent.c
-+++ b/kernel/absent.c
-@@ -1 +1 @@
--int a;
-+int b;
-"""
-
-CALLS = "  Function  Hit\n  --------  ---\n  memmove  10\n"
+from tests.support.request_place import make_place
 
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a small kernel-like repository, a lab, workloads and results."""
-    tmp_path = tmp_path_factory.mktemp("template")
-    (tmp_path / "lab.yml").write_text(LAB)
-    repo = tmp_path / "linux"
-    repo.mkdir()
-
-    def git(*arguments: str) -> None:
-        dated = {"GIT_AUTHOR_DATE": "2020-01-01T00:00:00Z", "GIT_COMMITTER_DATE": "2020-01-01T00:00:00Z"}
-        named = {
-            f"GIT_{who}_{what}": "t@example.org"
-            for who in ("AUTHOR", "COMMITTER")
-            for what in ("NAME", "EMAIL")
-        }
-        subprocess.run(
-            ["git", *arguments],
-            cwd=repo,
-            check=True,
-            capture_output=True,
-            env={**dated, **named, "PATH": "/usr/bin:/bin"},
-        )
-
-    git("init", "-q", "-b", "main")
-    for name in ("Makefile", "Kconfig", "MAINTAINERS"):
-        (repo / name).write_text("VERSION = 6\n")
-    for folder in ("kernel", "arch", "init", "include"):
-        (repo / folder).mkdir()
-        (repo / folder / "Makefile").write_text("obj-y :=\n")
-    git("add", ".")
-    git("commit", "-q", "-m", "base")
-    git("tag", "v1")
-    for number in range(2, 6):
-        (repo / "kernel" / "sched.c").write_text(f"int x = {number};\n")
-        git("add", ".")
-        git("commit", "-q", "-m", f"change {number}")
-        git("tag", f"v{number}")
-    git("checkout", "-q", "--orphan", "other")
-    git("commit", "-q", "-m", "unrelated")
-    git("tag", "unrelated")
-    git("checkout", "-q", "main")
-    git("rm", "-q", "-r", "kernel", "Makefile")
-    git("commit", "-q", "-m", "no kernel any more")
-    git("tag", "not-linux")
-    git("reset", "-q", "--hard", "v5")
-    git("checkout", "-q", "main")
-    for name, text in (
-        ("mine", MANIFEST),
-        ("misspelt", MANIFEST.replace("better:", "beter:")),
-        ("no-unit", MANIFEST.replace("5%", "5")),
-        ("two-decide", MANIFEST + "  - {name: user, unit: s, better: lower, threshold: 5%, decides: true}\n"),
-        ("not-yaml", "name: [\n"),
-        ("exact", MANIFEST + EXACT),
-        ("debian-only", MANIFEST),
-        ("needs-disk", MANIFEST + "requires: {block_device: 1G}\n"),
-        ("needs-cpus", MANIFEST + "requires: {cpus: 2}\n"),
-    ):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "workload.yaml").write_text(text)
-        (tmp_path / name / "mine").write_text("#!/bin/sh\n")
-    for name, text in (
-        ("other.patch", OTHER_PATCH),
-        ("old.txt", "1.0\n1.1\n\n1.2\n1.0\n"),
-        ("new.txt", "1.0\n1.1\n\n1.2\n1.0\n"),
-        ("other.txt", "reads: 5 MB/s\nreads: 6 MB/s\n"),
-        ("old.folded", "db;main;sys_io_[k];alloc_[k] 600\n"),
-        ("calls.txt", CALLS),
-    ):
-        (tmp_path / name).write_text(text)
-    (tmp_path / "empty").mkdir()
-    return tmp_path
+    return make_place(tmp_path_factory.mktemp("template"))
 
 
 @pytest.fixture
