@@ -35,8 +35,8 @@ from bisector.model.records import Booted, Built, Left, Ran
 from bisector.ports import Stored
 from bisector.schemas.request import Request
 from bisector.testing.fakes import METRIC
+from tests.bad_input.request_place import make_place
 from tests.support.fake_bisection import a_lab, accepted
-from tests.support.request_place import make_place
 
 LONGEST_ANSWER = 6000
 """Characters of an answer: a list of known names fits, a value of 10,000 does not."""

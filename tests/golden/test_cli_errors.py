@@ -11,9 +11,9 @@ import pytest
 from bisector.app.wiring import Wiring
 from bisector.interfaces.cli import run
 from bisector.testing.fakes import FakeSource
+from tests.bad_input.request_place import make_place
 from tests.support.expected import check
 from tests.support.fake_bisection import store_bisections
-from tests.support.request_place import make_place
 
 
 @pytest.fixture(scope="module")
