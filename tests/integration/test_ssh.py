@@ -1,5 +1,6 @@
 """SSH against a real server: commands, deadlines, and every way a connection can fail."""
 
+import contextlib
 import socket
 import threading
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bisector.adapters.agent.result_files import fetch_over_ssh
-from bisector.adapters.system.channel import LineClosed, LineSilent
+from bisector.adapters.system.channel import LineClosed, LineFlood, LineSilent
 from bisector.adapters.system.ssh import SSH, SSHRefused
 from bisector.errors import InfrastructureError
 from tests.support.loopback_sshd import Server, free_port, keygen, known
@@ -15,10 +16,8 @@ from tests.support.loopback_sshd import Server, free_port, keygen, known
 
 def test_runs_commands_with_their_output_and_code(sshd: Server) -> None:
     with SSH(sshd.host) as ssh:
-        lines: list[str] = []
-        ran = ssh.run(["sh", "-c", "echo out; echo more; printf end"], on_line=lines.append)
-        assert lines == ["out", "more", "end"]
-        assert ran.code == 0
+        ran = ssh.run(["sh", "-c", "echo out; echo more; printf end"])
+        assert (ran.output, ran.code) == ("out\nmore\nend\n", 0)
         assert ssh.run(["sh", "-c", "echo err >&2"]).output == "err\n"
         assert ssh.run(["echo", "a b", "$HOME"]).output == "a b $HOME\n"
         with pytest.raises(InfrastructureError, match=r"'false' on .* failed with code 1"):
@@ -67,6 +66,66 @@ def test_a_conversation(sshd: Server) -> None:
         sshd.cut()
         with pytest.raises(LineClosed):
             line.receive(5)
+
+
+_HANG_SECONDS = 60
+"""A guard against hangs, not a measurement: each of these ends within a second or two."""
+
+
+@pytest.mark.timeout(_HANG_SECONDS)
+def test_a_command_that_floods_is_left_at_its_limits(sshd: Server, tmp_path: Path) -> None:
+    with SSH(sshd.host) as ssh:
+        with pytest.raises(InfrastructureError, match=r"'cat': root@.* sent a line of more than 8 MiB"):
+            ssh.run(["cat", "/dev/zero"])
+        with pytest.raises(InfrastructureError, match=r"'yes': root@.* sent more than 16 MiB"):
+            ssh.run(["yes"])
+        with pytest.raises(InfrastructureError, match="did not end within 1 s"):
+            ssh.run(["sh", "-c", "while :; do echo x; sleep 0.01; done"], timeout=1)
+        with pytest.raises(InfrastructureError, match="did not end within 1 s"):
+            ssh.save(["yes"], tmp_path / "x", timeout=1, max_bytes=1 << 40)
+        assert ssh.run(["echo", "still there"]).output == "still there\n"
+
+
+@pytest.mark.timeout(_HANG_SECONDS)
+def test_a_conversation_that_floods(sshd: Server) -> None:
+    with SSH(sshd.host) as ssh:
+        line = ssh.talk(["sh", "-c", "echo first; cat /dev/zero"])
+        assert line.receive(5) == "first"
+        with pytest.raises(LineFlood, match="sent a line of more than 8 MiB"):
+            line.receive(30)
+        line.close()
+        line = ssh.talk(["sh", "-c", "printf hal; sleep 9"])
+        with pytest.raises(LineSilent) as caught:
+            line.receive(0.5)
+        assert caught.value.details == "hal"
+
+
+@pytest.mark.timeout(_HANG_SECONDS)
+def test_standard_error_without_end_does_not_stop_the_answers(sshd: Server) -> None:
+    """Both streams share the window of their channel (2 MiB); whoever fills it would silence the other."""
+    with SSH(sshd.host) as ssh:
+        line = ssh.talk(["sh", "-c", "head -c 9000000 /dev/zero >&2; echo done; echo why >&2"])
+        assert line.receive(30) == "done"
+        with pytest.raises(LineClosed) as caught:
+            line.receive(5)
+        assert caught.value.details.endswith("why")
+        assert len(caught.value.details) < 100_000
+
+
+@pytest.mark.timeout(_HANG_SECONDS)
+def test_a_server_that_greets_without_end_is_left_in_time(sshd: Server) -> None:
+    def flood(server: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            client = server.accept()[0]
+            while True:
+                client.sendall(b"x" * 65536)
+
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        threading.Thread(target=flood, args=(server,), daemon=True).start()
+        with pytest.raises(SSHRefused):
+            SSH(sshd.with_(port=server.getsockname()[1]), timeout=2)
 
 
 def test_nobody_listens(sshd: Server) -> None:

@@ -12,13 +12,10 @@ import select
 import time
 from pathlib import Path
 
-from bisector.adapters.system.channel import LineClosed, LineSilent
+from bisector.adapters.system.channel import LineClosed, LineReader
 from bisector.errors import InfrastructureError
 
 _CHUNK = 1 << 16
-
-_LINE_MAX = 8 << 20
-"""Far above the agent's longest answer (two outputs of a megabyte in base64): such a line is a flood."""
 
 _SEND_SECONDS = 5.0
 
@@ -30,7 +27,7 @@ class FifoLine:
         """Make PATH.in (to the guest) and PATH.out (from it). Raises InfrastructureError."""
         self.path = path
         self._into, self._out = path.with_name(path.name + ".in"), path.with_name(path.name + ".out")
-        self._buffer = bytearray()
+        self._reader = LineReader("the guest at its serial port", self._read)
         self._fds: list[int] = []
         try:
             for end in (self._into, self._out):
@@ -45,6 +42,7 @@ class FifoLine:
 
     def send(self, text: str) -> None:
         """Send one line. Raises LineClosed if the other side takes nothing."""
+        self._reader.restart_count()
         data = memoryview(text.encode() + b"\n")
         deadline = time.monotonic() + _SEND_SECONDS
         while data:
@@ -59,15 +57,7 @@ class FifoLine:
 
     def receive(self, timeout: float) -> str:
         """Return the next line; carriage returns are dropped. Raises LineSilent, LineClosed."""
-        deadline = time.monotonic() + timeout
-        while True:
-            line = self._take()
-            if line is not None:
-                return line
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise LineSilent("nothing came over the guest's serial port")
-            self._fill(left)
+        return self._reader.receive(timeout).replace("\r", "")
 
     def close(self) -> None:
         """Close and remove both FIFOs. Never raises."""
@@ -79,17 +69,7 @@ class FifoLine:
             with contextlib.suppress(OSError):
                 end.unlink(missing_ok=True)
 
-    def _take(self) -> str | None:
-        end = self._buffer.find(b"\n")
-        if end < 0:
-            if len(self._buffer) > _LINE_MAX:
-                raise LineClosed("the guest floods its serial port", details=_shown(self._buffer[-500:]))
-            return None
-        line = _shown(self._buffer[:end])
-        del self._buffer[: end + 1]
-        return line
-
-    def _fill(self, timeout: float) -> None:
+    def _read(self, timeout: float) -> bytes | None:
         """Wait for bytes; an end of the stream counts only once somebody has had it open for writing."""
         if not self._fds:
             raise LineClosed("the line to the guest is closed")
@@ -97,16 +77,9 @@ class FifoLine:
         poll.register(self._fds[1], select.POLLIN)
         events = poll.poll(timeout * 1000)
         if not events:
-            return
+            return None
         try:
             data = os.read(self._fds[1], _CHUNK)
         except BlockingIOError:
-            return
-        if data:
-            self._buffer += data
-        elif events[0][1] & select.POLLHUP:
-            raise LineClosed("the guest's serial port is gone", details=_shown(self._buffer[-500:]))
-
-
-def _shown(data: bytes | bytearray) -> str:
-    return bytes(data).decode(errors="replace").replace("\r", "")
+            return None
+        return data if data or events[0][1] & select.POLLHUP else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import selectors
+import select
 import signal
 import subprocess
 import time
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bisector.adapters.system import orphans
-from bisector.adapters.system.channel import LineClosed, LineSilent
+from bisector.adapters.system.channel import LineClosed, LineFlood, LineReader, LineSilent
 from bisector.errors import InfrastructureError, Interrupted
 
 log = logging.getLogger(__name__)
@@ -28,6 +28,9 @@ _POLL_SECONDS = 0.2
 
 _READ_BYTES = 1 << 16
 """Read from a pipe at once: the capacity of a pipe on Linux (pipe(7))."""
+
+MAX_OUTPUT_BYTES = 1 << 30
+"""Of one command: perf prints some hundred MB about a recording of an hour, nothing else comes near it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,21 +83,24 @@ def stream_command(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
     timeout: float = 60.0,
+    max_bytes: float = MAX_OUTPUT_BYTES,
     stop: Callable[[], bool] | None = None,
 ) -> int:
     """Run a command, give each line of its output (stdout and stderr) to `on_line` as it comes.
 
+    A line of more than `MAX_LINE_BYTES` comes in pieces.
+
     stop: asked several times a second; when it says True, Interrupted is raised. Whatever way this ends,
     nothing that the command started is left behind, not even what moved to a session of its own.
-    Returns the command's code; raises InfrastructureError when the program is missing or overstays
-    `timeout` seconds.
+    Returns the command's code; raises InfrastructureError when the program is missing, overstays `timeout`
+    seconds or prints more than `max_bytes`.
     """
     argv = tuple(str(part) for part in command)
     mark = f"{orphans.identity(os.getpid())}.{uuid.uuid4().hex}"
     marks = ":".join(part for part in (os.environ.get(orphans.MARK, ""), mark) if part)
     process = _start(argv, cwd, {**(env or {}), orphans.MARK: marks}, subprocess.DEVNULL)
     try:
-        _read_lines(process, on_line, timeout, stop, argv[0])
+        _read_lines(process, on_line, timeout, max_bytes, stop, argv[0])
     finally:
         if process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
@@ -117,11 +123,12 @@ class Conversation:
         argv = tuple(str(part) for part in command)
         self._process = _start(argv, cwd, None, subprocess.PIPE)
         self._name = argv[0]
-        self._buffer = b""
+        self._reader = LineReader(f"'{self._name}'", self._read)
 
     def send(self, text: str) -> None:
         """Send one line. Raises LineClosed."""
         assert self._process.stdin is not None
+        self._reader.restart_count()
         try:
             self._process.stdin.write(text + "\n")
             self._process.stdin.flush()
@@ -130,24 +137,11 @@ class Conversation:
 
     def receive(self, timeout: float) -> str:
         """Return the next line. Raises LineSilent after `timeout` seconds, LineClosed at the end."""
+        return self._reader.receive(timeout)
+
+    def _read(self, timeout: float) -> bytes | None:
         assert self._process.stdout is not None
-        if self._process.stdout.closed:
-            raise LineClosed(f"'{self._name}' has ended")
-        handle = self._process.stdout.fileno()
-        deadline = time.monotonic() + timeout
-        with selectors.DefaultSelector() as selector:
-            selector.register(handle, selectors.EVENT_READ)
-            while b"\n" not in self._buffer:
-                if not selector.select(max(0.0, deadline - time.monotonic())):
-                    raise LineSilent(f"'{self._name}' said nothing for {timeout:.1f} s")
-                data = os.read(handle, _READ_BYTES)
-                if not data:
-                    raise LineClosed(
-                        f"'{self._name}' has ended", details=self._buffer.decode(errors="replace")
-                    )
-                self._buffer += data
-        line, self._buffer = self._buffer.split(b"\n", 1)
-        return line.decode(errors="replace")
+        return b"" if self._process.stdout.closed else _read_pipe(self._process.stdout.fileno(), timeout)
 
     def close(self) -> None:
         """End the program and its group. Never raises."""
@@ -196,6 +190,7 @@ def _read_lines(
     process: subprocess.Popen[str],
     on_line: Callable[[str], None],
     timeout: float,
+    max_bytes: float,
     stop: Callable[[], bool] | None,
     name: str,
 ) -> None:
@@ -203,29 +198,37 @@ def _read_lines(
     assert process.stdout is not None
     deadline = time.monotonic() + timeout
     handle = process.stdout.fileno()
-    os.set_blocking(handle, False)
-    rest = b""
-    with selectors.DefaultSelector() as selector:
-        selector.register(handle, selectors.EVENT_READ)
-        while True:
-            ended = process.poll() is not None
-            if selector.select(0.0 if ended else _POLL_SECONDS):
-                data = os.read(handle, _READ_BYTES)
-                *lines, rest = (rest + data).split(b"\n")
-                for line in lines:
-                    on_line(line.decode(errors="replace"))
-                if not data:
-                    if ended:
-                        break
-                    time.sleep(_POLL_SECONDS / 10)  # the pipe is closed, the process not yet gone
-            elif ended:
+    reader = LineReader(
+        f"'{name}'", lambda seconds: _read_pipe(handle, seconds), max_bytes=max_bytes, split=True
+    )
+    while True:
+        ended = process.poll() is not None
+        try:
+            on_line(reader.receive(0.0 if ended else _POLL_SECONDS))
+        except LineFlood as error:
+            raise InfrastructureError(error.message, details=error.details) from error
+        except LineSilent:
+            if ended:
                 break
-            if stop is not None and stop():
-                raise Interrupted(f"'{name}' was stopped on request")
-            if time.monotonic() > deadline and not ended:
-                raise InfrastructureError(f"'{name}' did not end within {timeout:.0f} s")
-    if rest:
-        on_line(rest.decode(errors="replace"))
+        except LineClosed:
+            if ended:
+                break
+            time.sleep(_POLL_SECONDS / 10)  # the pipe is closed, the process not yet gone
+        if stop is not None and stop():
+            raise Interrupted(f"'{name}' was stopped on request")
+        if time.monotonic() > deadline:
+            if ended:  # a daemon that keeps the pipe open goes on printing
+                break
+            raise InfrastructureError(f"'{name}' did not end within {timeout:.0f} s")
+    if rest := reader.take_rest():
+        on_line(rest)
+
+
+def _read_pipe(handle: int, timeout: float) -> bytes | None:
+    """Wait for bytes; return None if there are none, b"" at the end."""
+    poll = select.poll()
+    poll.register(handle, select.POLLIN)
+    return os.read(handle, _READ_BYTES) if poll.poll(timeout * 1000) else None
 
 
 def _end_group(process: subprocess.Popen[str]) -> None:

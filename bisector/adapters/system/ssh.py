@@ -10,12 +10,12 @@ import logging
 import shlex
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import paramiko
 
-from bisector.adapters.system.channel import LineClosed, LineSilent
+from bisector.adapters.system.channel import MAX_BYTES, LineClosed, LineFlood, LineReader, LineSilent
 from bisector.adapters.system.command import CompletedCommand
 from bisector.adapters.system.ssh_endpoint import SSHHost
 from bisector.errors import InfrastructureError
@@ -24,6 +24,18 @@ log = logging.getLogger(__name__)
 logging.getLogger("paramiko").setLevel(logging.CRITICAL)  # it logs tracebacks of what we raise anyway
 
 _READ_BYTES = 1 << 16
+
+_OUTPUT_BYTES = 16 << 20
+"""Of a command that is run to its end: all of them print some lines."""
+
+_STDERR_BYTES = 1 << 16
+"""The end of a program's standard error that is kept, beside its lines."""
+
+_WINDOW_BYTES = 1 << 22
+"""More than what can wait in a channel: paramiko's window is 2 MiB."""
+
+_DRAIN_SECONDS = 0.25
+"""How often standard error is read while nothing comes on the other stream."""
 
 
 class SSHRefused(InfrastructureError):
@@ -59,28 +71,25 @@ class SSH:
         *,
         timeout: float = 30.0,
         check: bool = True,
-        on_line: Callable[[str], None] | None = None,
     ) -> CompletedCommand:
-        """Run a command to its end; on_line is told each line as it comes.
+        """Run a command to its end.
 
-        Raises InfrastructureError at the deadline or (with check) for a code other than 0, LineClosed when
-        the connection dies.
+        Raises InfrastructureError at the deadline, for too much output or (with check) for a code other than
+        0, LineClosed when the connection dies.
         """
-        line = self.talk(command, merge=True)
+        line = SSHLine(self._start(command, merge=True), self.host, max_bytes=_OUTPUT_BYTES)
         deadline = time.monotonic() + timeout
         lines: list[str] = []
         try:
-            with contextlib.suppress(LineClosed):
-                while True:
-                    lines.append(line.receive(max(0.0, deadline - time.monotonic())))
-                    if on_line is not None:
-                        on_line(lines[-1])
+            lines += line.receive_all(timeout)
             code = line.exit_code(max(0.0, deadline - time.monotonic()))
         except LineSilent as error:
             raise InfrastructureError(
                 f"'{command[0]}' on {self.host} did not end within {timeout:.0f} s",
                 details="\n".join(lines[-20:]),
             ) from error
+        except LineFlood as error:
+            raise InfrastructureError(f"'{command[0]}': {error.message}", details=error.details) from error
         finally:
             line.close()
         output = "".join(f"{text}\n" for text in lines)
@@ -102,7 +111,10 @@ class SSH:
         try:
             with path.open("wb") as file:
                 while True:
-                    channel.settimeout(max(0.001, deadline - time.monotonic()))
+                    left = deadline - time.monotonic()
+                    if left <= 0:
+                        raise TimeoutError
+                    channel.settimeout(left)
                     data = channel.recv(_READ_BYTES)
                     if not data:
                         break
@@ -127,9 +139,9 @@ class SSH:
             raise LineClosed(f"the connection to {self.host} broke while it sent a file")
         return CompletedCommand(tuple(command), code, stderr.decode(errors="replace"))
 
-    def talk(self, command: Sequence[str], *, merge: bool = False) -> SSHLine:
-        """Start a command and talk with it. merge: its standard error comes with its output."""
-        return SSHLine(self._start(command, merge=merge), self.host)
+    def talk(self, command: Sequence[str]) -> SSHLine:
+        """Start a command and talk with it."""
+        return SSHLine(self._start(command), self.host)
 
     def _start(self, command: Sequence[str], *, merge: bool = False) -> paramiko.Channel:
         try:
@@ -147,38 +159,30 @@ class SSH:
 class SSHLine:
     """A conversation with a remote command; see `adapters/system/channel.py`."""
 
-    def __init__(self, channel: paramiko.Channel, host: SSHHost) -> None:
+    def __init__(self, channel: paramiko.Channel, host: SSHHost, *, max_bytes: int = MAX_BYTES) -> None:
         self._channel = channel
         self._host = host
-        self._buffer = b""
+        self._stderr = b""
+        self._reader = LineReader(str(host), self._read, max_bytes=max_bytes, last_words=self._last_words)
 
     def send(self, text: str) -> None:
         """Send one line. Raises LineClosed."""
+        self._reader.restart_count()
         try:
             self._channel.settimeout(10.0)
             self._channel.sendall(text.encode() + b"\n")
         except (OSError, EOFError, paramiko.SSHException) as error:
-            raise self._closed_error() from error
+            raise LineClosed(
+                f"{self._host} has ended the conversation", details=self._last_words()
+            ) from error
 
     def receive(self, timeout: float) -> str:
         """Return the next line. Raises LineSilent after `timeout` seconds, LineClosed at the end."""
-        deadline = time.monotonic() + timeout
-        while b"\n" not in self._buffer:
-            self._channel.settimeout(max(0.001, deadline - time.monotonic()))
-            try:
-                data = self._channel.recv(_READ_BYTES)
-            except TimeoutError as error:
-                raise LineSilent(f"{self._host} said nothing for {timeout:.1f} s") from error
-            except (OSError, EOFError, paramiko.SSHException) as error:
-                raise self._closed_error() from error
-            if not data:
-                if self._buffer:
-                    text, self._buffer = self._buffer, b""
-                    return text.decode(errors="replace")
-                raise self._closed_error()
-            self._buffer += data
-        line, self._buffer = self._buffer.split(b"\n", 1)
-        return line.decode(errors="replace")
+        return self._reader.receive(timeout)
+
+    def receive_all(self, timeout: float) -> Iterator[str]:
+        """Yield all lines to the end of the command. Raises LineSilent after `timeout` seconds, LineFlood."""
+        return self._reader.receive_all(timeout)
 
     def exit_code(self, timeout: float) -> int:
         """Return the ended command's exit code, -1 if there is none. Raises LineSilent."""
@@ -191,14 +195,25 @@ class SSHLine:
         with contextlib.suppress(Exception):
             self._channel.close()
 
-    def _closed_error(self) -> LineClosed:
-        stderr = b""
+    def _read(self, timeout: float) -> bytes | None:
+        self._drain_stderr()
+        self._channel.settimeout(min(max(0.001, timeout), _DRAIN_SECONDS))
+        try:
+            return self._channel.recv(_READ_BYTES)
+        except TimeoutError:
+            return None
+        except (OSError, EOFError, paramiko.SSHException):
+            return b""
+
+    def _drain_stderr(self) -> None:
+        """Keep the end of standard error. Both streams share one window: a full one would stop the other."""
+        if self._channel.recv_stderr_ready():
+            self._stderr = (self._stderr + self._channel.recv_stderr(_WINDOW_BYTES))[-_STDERR_BYTES:]
+
+    def _last_words(self) -> str:
         with contextlib.suppress(Exception):
-            if self._channel.recv_stderr_ready():
-                stderr = self._channel.recv_stderr(_READ_BYTES)
-        return LineClosed(
-            f"the conversation with {self._host} ended", details=stderr.decode(errors="replace").strip()
-        )
+            self._drain_stderr()
+        return self._stderr.decode(errors="replace").strip()
 
 
 def _connect(host: SSHHost, timeout: float) -> paramiko.SSHClient:
