@@ -20,6 +20,7 @@ pytest.importorskip("libvirt", reason="libvirt-python is not installed: make dep
 
 from bisector.adapters.guest import libvirt_connection, qemu_processes
 from bisector.adapters.guest.libvirt_testbed import domain_prefix
+from bisector.adapters.system import processes
 from tests.support.installed_command import PERFBISECT, perfbisect
 from tests.support.small_history import CHANGES, CULPRIT, LAST
 
@@ -58,7 +59,7 @@ class Killer:
         self.spared = self.moments.randint(2, 4)
         time.sleep(self.moments.uniform(0.2, 3.0 if booting else 1.0))
         if self.daemons < DAEMONS and self.guests % 3 == 2:
-            for pid, arguments in list(qemu_processes.command_lines()):
+            for pid, arguments in list(processes.command_lines()):
                 if Path(arguments[0].decode()).name == "libvirtd":
                     os.kill(pid, signal.SIGKILL)
                     self.daemons += 1

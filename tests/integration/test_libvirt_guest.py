@@ -25,6 +25,7 @@ pytest.importorskip("libvirt", reason="libvirt-python is not installed: make dep
 from bisector.adapters.guest import libvirt_connection, libvirt_testbed, qemu_processes
 from bisector.adapters.guest.libvirt_connection import Hypervisor
 from bisector.adapters.guest.libvirt_testbed import domain_prefix
+from bisector.adapters.system import processes
 from bisector.errors import BootFailed, InfrastructureError, TestbedLost
 from bisector.ports import Job, Needs, Session
 from tests.support import guests
@@ -206,7 +207,7 @@ def test_a_qemu_that_is_killed_during_the_boot_is_a_lost_testbed(
 def test_libvirtd_may_die_under_a_guest_and_comes_back(state: Path, job: Job, tmp_path: Path) -> None:
     with booted(state, job, tmp_path / "boot") as session:
         session.run(0)
-        for pid, arguments in list(qemu_processes.command_lines()):
+        for pid, arguments in list(processes.command_lines()):
             if Path(arguments[0].decode()).name == "libvirtd":
                 os.kill(pid, signal.SIGKILL)
         with pytest.raises(TestbedLost, match="cannot be resumed"):

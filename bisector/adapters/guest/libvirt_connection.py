@@ -16,8 +16,9 @@ import time
 from pathlib import Path
 from typing import Any, Literal
 
-from bisector.adapters.guest.qemu_processes import is_running, kill, qemu_pids
+from bisector.adapters.guest.qemu_processes import is_running, qemu_pids
 from bisector.adapters.system.command import run_command
+from bisector.adapters.system.processes import kill
 from bisector.errors import InfrastructureError
 
 try:
@@ -171,8 +172,11 @@ class Domain:
         except libvirt.libvirtError as error:
             if error.get_error_code() != libvirt.VIR_ERR_NO_DOMAIN:
                 log.warning("libvirt does not end the guest %s (%s); killing it", self.name, error)
-        for pid in qemu_pids(self.name):
-            kill(pid)
+        try:
+            for pid in qemu_pids(self.name):
+                kill(pid)
+        except InfrastructureError as error:
+            log.warning("the guest %s may still run: %s", self.name, error)
 
 
 def ensure_libvirtd(uri: str) -> None:

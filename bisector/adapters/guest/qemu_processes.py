@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-import os
-import signal
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
-_KILL_SECONDS = 5.0
-"""Until a killed process is gone: its memory is freed in less than a second, on a loaded host."""
+from bisector.adapters.system.files import os_errors_reported
+from bisector.adapters.system.processes import command_lines
 
 
 def qemu_pids(prefix: str) -> list[int]:
-    """Return the ids of QEMU processes that run domains with this name or prefix of names."""
-    return [
-        pid
-        for pid, arguments in command_lines()
-        if b"qemu" in arguments[0] and _guest_name(arguments).startswith(prefix)
-    ]
+    """Return the ids of QEMU processes that run domains with this name or prefix of names.
+
+    Raises InfrastructureError where that cannot be known: a guest that is not seen is not therefore gone.
+    """
+    with os_errors_reported("cannot look for the processes of guests"):
+        return [
+            pid
+            for pid, arguments in command_lines()
+            if b"qemu" in arguments[0] and _guest_name(arguments).startswith(prefix)
+        ]
 
 
 def _guest_name(arguments: list[bytes]) -> str:
@@ -33,26 +32,5 @@ def _guest_name(arguments: list[bytes]) -> str:
 
 def is_running(name: str) -> bool:
     """Return whether a program of this name runs, in whatever folder it is."""
-    return any(Path(arguments[0].decode(errors="replace")).name == name for _, arguments in command_lines())
-
-
-def command_lines() -> Iterator[tuple[int, list[bytes]]]:
-    """Yield (process id, arguments) of all processes; kernel threads and zombies have no arguments."""
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError):  # gone meanwhile
-                arguments = (entry / "cmdline").read_bytes().split(b"\0")
-                if arguments[0]:
-                    yield int(entry.name), arguments
-
-
-def kill(pid: int) -> None:
-    """Kill a process and wait until it is gone or a zombie, for `_KILL_SECONDS` at most."""
-    deadline = time.monotonic() + _KILL_SECONDS
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
-    while Path(f"/proc/{pid}/cmdline").exists() and time.monotonic() < deadline:
-        with contextlib.suppress(OSError):
-            if not Path(f"/proc/{pid}/cmdline").read_bytes():  # a zombie, until its parent looks
-                return
-        time.sleep(0.02)
+    with os_errors_reported(f"cannot look for {name} among the processes"):
+        return any(Path(words[0].decode(errors="replace")).name == name for _, words in command_lines())

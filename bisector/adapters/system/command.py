@@ -9,7 +9,6 @@ import contextlib
 import logging
 import os
 import select
-import signal
 import subprocess
 import time
 import uuid
@@ -19,6 +18,7 @@ from pathlib import Path
 
 from bisector.adapters.system import orphans
 from bisector.adapters.system.channel import LineClosed, LineFlood, LineReader, LineSilent
+from bisector.adapters.system.processes import GRACE_SECONDS, end_group, identity
 from bisector.errors import InfrastructureError, Interrupted
 
 log = logging.getLogger(__name__)
@@ -60,13 +60,12 @@ def run_command(
     process = _start(argv, cwd, env, subprocess.PIPE if stdin is not None else subprocess.DEVNULL)
     try:
         output, _ = process.communicate(stdin, timeout=timeout)
-    except subprocess.TimeoutExpired as error:
-        _end_group(process)
-        raise InfrastructureError(
-            f"'{argv[0]}' did not end within {timeout:.0f} s", details=" ".join(argv)
-        ) from error
-    except BaseException:
-        _end_group(process)
+    except BaseException as error:
+        _end(process)
+        if isinstance(error, subprocess.TimeoutExpired):
+            raise InfrastructureError(
+                f"'{argv[0]}' did not end within {timeout:.0f} s", details=" ".join(argv)
+            ) from error
         raise
     if check and process.returncode != 0:
         raise InfrastructureError(
@@ -96,20 +95,14 @@ def stream_command(
     seconds or prints more than `max_bytes`.
     """
     argv = tuple(str(part) for part in command)
-    mark = f"{orphans.identity(os.getpid())}.{uuid.uuid4().hex}"
+    mark = f"{identity(os.getpid())}.{uuid.uuid4().hex}"
     marks = ":".join(part for part in (os.environ.get(orphans.MARK, ""), mark) if part)
     process = _start(argv, cwd, {**(env or {}), orphans.MARK: marks}, subprocess.DEVNULL)
     try:
         _read_lines(process, on_line, timeout, max_bytes, stop, argv[0])
     finally:
-        if process.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGTERM)
         orphans.end_marked(mark)
-        with contextlib.suppress(subprocess.TimeoutExpired):  # stuck in the kernel: end_marked logged it
-            process.wait(orphans.GRACE_SECONDS)
-        if process.stdout is not None:
-            process.stdout.close()
+        _end(process)
     return process.returncode
 
 
@@ -149,13 +142,8 @@ class Conversation:
             with contextlib.suppress(OSError):
                 self._process.stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(orphans.GRACE_SECONDS)  # the end of its input ends a well-behaved program
-        if self._process.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+            self._process.wait(GRACE_SECONDS)  # the end of its input ends a well-behaved program
+        _end(self._process)
 
 
 def _start(
@@ -231,16 +219,15 @@ def _read_pipe(handle: int, timeout: float) -> bytes | None:
     return os.read(handle, _READ_BYTES) if poll.poll(timeout * 1000) else None
 
 
-def _end_group(process: subprocess.Popen[str]) -> None:
-    """End a process and everything it started: SIGTERM, then SIGKILL after a grace period."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
+def _end(process: subprocess.Popen[str]) -> None:
+    """Close the pipes of a process; end it and its group unless it has been waited for."""
+    if process.returncode is None:
+        end_group(process.pid)
         try:
-            os.killpg(process.pid, number)
-        except ProcessLookupError:
-            break
-        try:
-            process.wait(orphans.GRACE_SECONDS)
-            break
-        except subprocess.TimeoutExpired:
-            continue
-    process.communicate()
+            process.wait(GRACE_SECONDS)
+        except subprocess.TimeoutExpired:  # stuck in the kernel
+            log.warning("process %d does not end", process.pid)
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with contextlib.suppress(OSError):
+                pipe.close()

@@ -1,9 +1,6 @@
 """Streaming a command: lines as they come, deadlines, stops, and nothing left running."""
 
-import os
-import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,11 +8,9 @@ from typing import Never
 
 import pytest
 
-from bisector.adapters.system import orphans
 from bisector.adapters.system.channel import LineClosed, LineSilent
 from bisector.adapters.system.command import Conversation, run_command, stream_command
 from bisector.errors import InfrastructureError, Interrupted
-from tests.support.waiting import until
 
 
 def asleep(seconds: str) -> bool:
@@ -93,43 +88,6 @@ def test_an_error_of_the_reader_ends_the_command() -> None:
     with pytest.raises(ValueError, match="no"):
         stream_command(["sh", "-c", "echo a; exec sleep 87654"], refuse)
     assert not asleep("87654")
-
-
-def test_what_a_killed_process_left_is_found_and_what_lives_is_spared() -> None:
-    code = (
-        "from bisector.adapters.system.command import stream_command; stream_command(['sleep', '{}'], print)"
-    )
-    dead = subprocess.Popen([sys.executable, "-c", code.format("87655")])
-    alive = subprocess.Popen([sys.executable, "-c", code.format("87656")])
-    try:
-        until(lambda: asleep("87655") and asleep("87656"), 30)
-        dead.send_signal(signal.SIGKILL)
-        dead.wait()
-        assert asleep("87655")
-        assert orphans.end_orphans() >= 1
-        assert not asleep("87655")
-        assert asleep("87656")
-    finally:
-        for pid in orphans.find_marked(f"{orphans.identity(alive.pid)}."):
-            os.kill(pid, signal.SIGKILL)
-        alive.kill()
-        alive.wait()
-
-
-def test_what_is_between_two_programs_is_ended_too(tmp_path: Path) -> None:
-    again = tmp_path / "again"
-    again.write_text('#!/bin/sh\nexec "$0"\n')
-    again.chmod(0o755)
-    for number in range(30):  # a look that takes an empty environment for none misses one in ten
-        mark = f"test-of-{os.getpid()}-{number}"
-        child = subprocess.Popen([again], env={**os.environ, orphans.MARK: mark})
-        try:
-            time.sleep(0.02)
-            orphans.end_marked(mark)
-            assert child.wait(10) == -signal.SIGTERM
-        finally:
-            child.kill()
-            child.wait()
 
 
 def test_a_conversation() -> None:
