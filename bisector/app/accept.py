@@ -33,7 +33,7 @@ def accept(wiring: Wiring, request: Request) -> tuple[Accepted, CommitGraph]:
     workload.metric(request.metric)
     recipe = with_fragments(request.recipe, workload.manifest.requires.fragments)
     load_recipe(with_default_recipe(recipe))
-    source, trees = wiring.source(request.repo), wiring.trees(request.repo)
+    source, trees = wiring.source_of(request), wiring.trees(request.repo)
     good, bad = source.resolve(request.good), source.resolve(request.bad)
     graph = source.graph(good, bad, first_parent=request.first_parent, paths=request.paths, skip=request.skip)
     _check_ends(source, good, bad)

@@ -57,7 +57,7 @@ def find_culprit(wiring: Wiring, request: Request, observer: Observer) -> Materi
     or Interrupted: it can be resumed.
     """
     accepted, graph = accept(wiring, request)
-    for note in (*missing_monitors(accepted), *wiring.source(request.repo).notes()):
+    for note in (*missing_monitors(accepted), *wiring.source_of(request).notes()):
         observer.note(f"note: {note}")
     stored, is_new = bisections.begin(wiring.store, accepted, graph, wiring.clock.now())
     observer.note(
@@ -98,7 +98,7 @@ def _run_and_report(wiring: Wiring, stored: Stored, accepted: Accepted, observer
 
 def _run(wiring: Wiring, stored: Stored, accepted: Accepted, observer: Observer) -> Conclusion:
     """Run to the end, or watch another process that runs it already."""
-    repository = wiring.source(accepted.request.repo)
+    repository = wiring.source_of(accepted.request)
 
     def label(index: int) -> str:
         sha = stored.graph.shas[index]
@@ -138,7 +138,7 @@ def bisection_services(wiring: Wiring, accepted: Accepted, stop: threading.Event
     arch = load_recipe(request.recipe).manifest.arch
     hosts = wiring.lab.builders
     return Services(
-        source=wiring.source(request.repo),
+        source=wiring.source_of(request),
         builders=[partial(_builder, wiring, request.repo, host.name) for host in hosts],
         testbeds={name: wiring.testbed(name, stop.is_set) for name in accepted.testbeds},
         store=wiring.store,

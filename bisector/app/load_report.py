@@ -16,7 +16,7 @@ from bisector.report.report_model import Commit, Material, named
 
 if TYPE_CHECKING:
     from bisector.ports import Stored
-    from bisector.schemas.request import Accepted
+    from bisector.schemas.request import Accepted, Request
 
 
 def find_bisection(wiring: Wiring, wanted: str | None) -> Stored:
@@ -86,7 +86,7 @@ def load_material(wiring: Wiring, identity: str | None, *, so_far: bool = False)
         conclusion=stored.conclusion,
         records=records,
         decisions=decisions,
-        commits=_names(wiring, accepted.request.repo, stored.graph.shas, sorted(wanted), alone),
+        commits=_names(wiring, accepted.request, stored.graph.shas, sorted(wanted), alone),
         host=_host(folder, accepted.version),
         files={"raw output": str(folder)},
         so_far=early,
@@ -120,10 +120,10 @@ def commit_index(wiring: Wiring, material: Material, rev: str) -> int:
 
 
 def _names(
-    wiring: Wiring, repo: str, shas: Sequence[str], wanted: Sequence[int], described: Set[int]
+    wiring: Wiring, request: Request, shas: Sequence[str], wanted: Sequence[int], described: Set[int]
 ) -> dict[int, Commit]:
     try:
-        source = wiring.source(repo)
+        source = wiring.source_of(request)
         infos = {i: source.info(shas[i], describe=i in described) for i in wanted}
     except PerfbisectError:
         return {}

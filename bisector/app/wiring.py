@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from bisector.adapters.git.trees import KernelTrees
     from bisector.ports import Fix, Source, Store, Testbed
     from bisector.schemas.lab import Lab
-    from bisector.schemas.request import Accepted
+    from bisector.schemas.request import Accepted, Request
     from bisector.search.planner import Planner
     from bisector.stats.aa_analysis import Known
 
@@ -85,6 +85,18 @@ class Wiring:
         from bisector.adapters.git.source import GitSource
 
         return GitSource(Path(repo or self.repo).expanduser(), cache_dir=self.settings.cache_dir / "graphs")
+
+    def source_of(self, request: Request) -> Source:
+        """Return the repository of a request, trusted as its user said. Raises RequestError as `source`."""
+        if request.trust_repo:
+            self.trust(Path(request.repo))
+        return self.source(request.repo)
+
+    def trust(self, repo: Path) -> None:
+        """Have a repository read that belongs to another user."""
+        from bisector.adapters.git.repository import trust
+
+        trust(repo.expanduser())
 
     def trees(self, repo: str | Path | None = None) -> KernelTrees:
         """Return the trees of a repository, with patches and edits put into them where builds keep theirs."""

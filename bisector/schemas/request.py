@@ -13,8 +13,8 @@ from bisector.model.goal import Budget, Goal
 from bisector.schemas import serialization
 from bisector.schemas.loading import Spec
 
-_NOT_IDENTIFYING = ("good", "bad", "build_ahead", "with_fix")
-"""Fields that do not identify a bisection: names of commits, whose full ids are accepted, and the pace."""
+_NOT_IDENTIFYING = ("good", "bad", "build_ahead", "with_fix", "trust_repo")
+"""Fields that do not identify a bisection: names of commits, whose full ids are accepted, pace and trust."""
 
 _ADDED_LATER = ("monitors", "param")
 """Fields that requests did not have from the beginning. An empty value keeps the old identity."""
@@ -33,6 +33,9 @@ class Request(Spec):
     repo: str = Field(
         description="The kernel's git repository. [default: settings, else this folder's]",
         json_schema_extra={"type": "path"},
+    )
+    trust_repo: bool = Field(
+        default=False, description="Read the repository even if it belongs to another user."
     )
     param: dict[str, tuple[str, ...]] = Field(
         default_factory=dict,

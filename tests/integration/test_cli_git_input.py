@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -25,6 +26,7 @@ def start(small: SmallGit, good: str, bad: str, *more: str, command: str = "star
         "PATH": "/usr/bin:/bin",
         "HOME": str(small.path.parent),
         "PERFBISECT_STATE_DIR": str(state),
+        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
     }
     repository = [] if "--repo" in more else ["--repo", str(small.path)]
     arguments = [command, "--good", good, "--bad", bad, "--workload", "pipe-test", *repository, *more]
@@ -100,3 +102,48 @@ def test_a_patch_that_does_not_apply_to_an_end(small: SmallGit, tmp_path: Path) 
     said = start(small, "a", "d", "--apply", str(patch))
     assert "the patch fix.patch does not apply" in said
     assert "the good end" in said
+
+
+def test_a_repository_of_another_user(small: SmallGit) -> None:
+    try:
+        subprocess.run(["chown", "-R", "12345", str(small.path)], check=True, capture_output=True)
+    except subprocess.CalledProcessError:
+        pytest.skip("only root can give files away")
+    said = start(small, "a", "d")
+    assert "belongs to another user" in said
+    assert "dubious ownership" in said, "git's own reason"
+    assert "--trust-repo" in said
+    assert "'nowhere' names no commit" in start(small, "nowhere", "d", "--trust-repo")
+    ends = ["--repo", str(small.path), "--good", "a", "--bad", "d"]
+    command = [str(COMMAND), "simulate", *ends, "--trials", "1"]
+    refused = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (refused.returncode, "dubious ownership" in refused.stderr) == (1, True)
+    trusted = subprocess.run([*command, "--trust-repo"], capture_output=True, text=True, check=False)
+    assert trusted.returncode == 0, trusted.stderr
+
+
+@pytest.mark.parametrize(
+    ("good", "more", "words"),
+    [
+        ("^a", (), "'^a' is not the name of a commit"),
+        ("a", ("--", "../elsewhere"), "a path is not one of the repository"),
+        ("a", ("--", "/etc/passwd"), "is outside repository"),
+        ("a", ("--skip", "^b"), "'^b' is not the name of a commit"),
+    ],
+)
+def test_what_git_itself_refuses(small: SmallGit, good: str, more: tuple[str, ...], words: str) -> None:
+    assert words in start(small, good, "d", *more)
+
+
+def test_no_git_on_this_machine(small: SmallGit, tmp_path: Path) -> None:
+    environment = {
+        "PATH": str(tmp_path),
+        "HOME": str(tmp_path),
+        "PERFBISECT_STATE_DIR": str(tmp_path / "state"),
+        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+    }
+    command = [str(COMMAND), "plan", "--good", "a", "--bad", "d", "--workload", "pipe-test"]
+    done = subprocess.run(
+        command, cwd=small.path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, "'git' is not installed" in done.stderr) == (1, True), done.stderr

@@ -24,7 +24,7 @@ def find_fix(repository: Path, text: str) -> Fix:
     """
     rev, colon, named = text.partition(":")
     repo = Repository(repository)
-    sha = _resolve(repo, rev)
+    sha = repo.resolve(rev)
     if sha is None:
         raise RequestError(f"--with-fix {text}: '{rev}' is not a commit of {repository}")
     parents = repo.run("rev-list", "--parents", "-n1", sha, "--").output.split()[1:]
@@ -42,7 +42,7 @@ def find_fix(repository: Path, text: str) -> Fix:
         )
     guilty = []
     for name in names:
-        found = _resolve(repo, name)
+        found = repo.resolve(name)
         if found is None:
             raise RequestError(
                 f"--with-fix {text}: '{name}', which it fixes, is not a commit of {repository}",
@@ -65,16 +65,8 @@ def find_needed(repository: Path, sha: str, fixes: Sequence[Fix]) -> tuple[Fix, 
 
 def write_patch(repository: Path, fix: Fix, target: Path) -> None:
     """Write the change that a fix makes, as git applies it, byte by byte."""
-    options = ("-p", "--binary", "--full-index", "--no-ext-diff", "--no-textconv", f"--output={target}")
+    options = ("-p", "--binary", "--full-index", f"--output={target}")
     Repository(repository).run("diff-tree", *options, f"{fix.sha}^", fix.sha)
-
-
-def _resolve(repository: Repository, rev: str) -> str | None:
-    if not rev or rev.startswith("-"):
-        return None
-    name = ("--verify", "--quiet", f"{rev}^{{commit}}")
-    done = repository.run("rev-parse", *name, codes=(0, 1, 128))
-    return done.output.strip() if done.code == 0 else None
 
 
 def _is_ancestor(repository: Repository, ancestor: str, sha: str) -> bool:

@@ -24,7 +24,7 @@ def touched_functions(repository: Path, sha: str) -> frozenset[str]:
     names = repo.run("diff", *options).output.split("\0")
     found: set[str] = set()
     for status, path in zip(names[::2], names[1::2], strict=False):
-        diff = ("-U0", "--no-renames", "--no-color", "--no-ext-diff", "--no-textconv")
+        diff = ("-U0", "--no-renames", "--no-color")
         old, new = changed_lines(repo.run("diff", *diff, base, sha, "--", path).output)
         if status != "A":
             found |= functions_at(_read_text(repo, base, path), old)

@@ -1,12 +1,14 @@
 """The one door to git: safe options, a fixed environment, a deadline, and git's own reason in every error.
 
-A repository is read whoever owns it, and its configuration can name programs. So every command is given
-options that switch these off. `Repository.run` is the only function of perfbisect that starts git.
+A repository's configuration can name programs, and its objects can be missing so that git asks a server. So
+every command gets options that switch these off. A repository of another owner is refused, as git refuses it,
+unless the user trusts it (`trust`). `Repository.run` is the only function of perfbisect that starts git.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -22,10 +24,14 @@ _OPTIONS = (
     "core.fsmonitor=false",  # a program that 'git status' starts
     "core.hooksPath=/dev/null",
     "log.showSignature=false",  # starts gpg.program
-    "protocol.ext.allow=never",  # a remote that is a command
     "core.quotePath=false",
-    "safe.directory=*",  # another user's repository may be read
+    "diff.ignoreSubmodules=all",  # diff.submodule starts git in another repository, with its configuration
 )
+
+_NO_DRIVERS = ("--no-ext-diff", "--no-textconv")
+"""For commands that compare: no program of diff.external, diff.<driver>.command or diff.<driver>.textconv."""
+
+_COMPARING = frozenset(("diff", "diff-tree", "log"))
 
 _KEPT_VARIABLES = frozenset(
     f"GIT_{name}"
@@ -34,11 +40,25 @@ _KEPT_VARIABLES = frozenset(
 """Variables that say where git and the user's configuration are. All others are removed: those that a hook
 sets (GIT_DIR, GIT_WORK_TREE, GIT_INDEX_FILE, ...) lead to another repository."""
 
-_ENVIRONMENT = {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
-"""Messages in English, no questions, and the user's index is not even refreshed."""
+_ENVIRONMENT = {
+    "LC_ALL": "C",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_OPTIONAL_LOCKS": "0",
+    # No transport at all, whatever protocol.*.allow says. In a partial clone git fetches what is missing by
+    # itself, and for that would run remote.*.uploadpack, core.sshCommand, core.gitProxy or credential.helper.
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_NO_LAZY_FETCH": "1",  # says so more clearly, from git 2.44 on
+}
+"""Messages in English, no questions, no network, and the user's index is not even refreshed."""
+
+_FATAL = 128
+"""git's exit code where it gives up: `die` in its usage.c."""
 
 _REASON_CHARACTERS = 4000
 """Last characters of git's standard error that an error quotes."""
+
+_trusted: set[str] = set()
+"""Folders of repositories that the user trusts whoever owns them, as values of git's safe.directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,20 +89,26 @@ class Repository:
 
         codes: exit codes that are answers; silent_codes: those that are answers if git gives no reason;
         env: added to the fixed environment.
-        Raises InfrastructureError for any other exit code, after `timeout` seconds, and where git is missing.
+        Raises RequestError for a repository of another owner that is not trusted, a partial clone that lacks
+        what is asked for, and paths outside of the repository; InfrastructureError for any other exit code,
+        after `timeout` seconds, and where git is missing.
         """
         try:  # a late import: it fails where git is not installed
             from git.cmd import Git
             from git.exc import GitCommandNotFound
         except ImportError as error:
             raise _git_is_missing() from error
-        options = [word for option in _OPTIONS for word in ("-c", option)]
-        command = [*_without_variables(), "git", *options, "-C", str(self.folder), *arguments]
+        trusted = (f"safe.directory={folder}" for folder in sorted(_trusted))
+        options = [word for option in (*_OPTIONS, *trusted) for word in ("-c", option)]
+        name, *rest = arguments
+        words = [name, *(_NO_DRIVERS if name in _COMPARING else ()), *rest]
+        place = ("--no-pager", "-C", str(self.folder.absolute()))
+        command = [*_without_variables(), "git", *options, *place, *words]
         with tempfile.TemporaryFile() as file:
             file.write(stdin.encode("utf-8", "surrogateescape"))
             file.seek(0)
             try:
-                code, output, reason = Git().execute(
+                code, output, reason = Git("/").execute(
                     command,
                     istream=file,
                     env={**_ENVIRONMENT, **(env or {})},
@@ -94,6 +120,8 @@ class Repository:
                 )
             except GitCommandNotFound as missing:
                 raise _git_is_missing() from missing
+        if code == _FATAL:
+            self._refuse(reason)
         if code not in codes and (reason or code not in silent_codes):
             late = code < 0 and reason.startswith("Timeout:")
             raise InfrastructureError(
@@ -104,6 +132,35 @@ class Repository:
                 cure="" if late else f"see what 'git -C {self.folder} fsck' says",
             )
         return GitResult(code, output.decode("utf-8", "surrogateescape"), reason)
+
+    def _refuse(self, reason: str) -> None:
+        """Raise RequestError where git's reason is one that the user can mend."""
+        if "dubious ownership" in reason:
+            raise RequestError(
+                f"the repository at {self.folder} belongs to another user, so git does not read it",
+                details=reason,
+                cure="say --trust-repo if you want it read; no program that it names is run even then",
+            )
+        if "promisor remote" in reason or "lazy fetching disabled" in reason:
+            raise RequestError(
+                f"{self.folder} is a partial clone that lacks what is needed here",
+                details=reason,
+                cure=f"fetch all of it: git -C {self.folder} fetch --refetch --no-filter",
+            )
+        if "outside repository" in reason:
+            raise RequestError(
+                f"a path is not one of the repository {self.folder}",
+                details=reason,
+                cure="give paths as they are in the kernel's tree, e.g. mm/ or kernel/sched/",
+            )
+
+    def resolve(self, rev: str, kind: str = "commit") -> str | None:
+        """Return the full id of what a name stands for, a commit (or kind 'tree': its tree); None if none."""
+        if not rev or rev.startswith(("-", "^")):  # '^v6.1' stands for all that is not in v6.1
+            return None
+        name = ("--verify", "--quiet", "--end-of-options", f"{rev}^{{{kind}}}")
+        done = self.run("rev-parse", *name, codes=(0, 1, _FATAL))
+        return done.output.strip() if done.code == 0 else None
 
     def objects(self) -> Path:
         """Return the folder in which git finds the repository's objects."""
@@ -137,14 +194,17 @@ class RepositoryFolders:
 
 
 def find_repository(path: Path) -> RepositoryFolders:
-    """Return where the repository is that holds a folder. Raises RequestError if there is none."""
+    """Return where the repository is that holds a folder. Raises RequestError if there is none, or no git."""
     cure = "name a kernel tree with --repo"
+    if shutil.which("git") is None:  # at the start of a command: later it is the machine's failure
+        missing = _git_is_missing()
+        raise RequestError(missing.message, cure=missing.cure)
     if not path.exists():
         raise RequestError(f"there is no folder {path}", cure=cure)
     ask = ("rev-parse", "--path-format=absolute")
     flags = ("--is-bare-repository", "--is-inside-work-tree", "--absolute-git-dir", "--git-common-dir")
     repository = Repository(path if path.is_dir() else path.parent)
-    done = repository.run(*ask, *flags, codes=(0, 128))
+    done = repository.run(*ask, *flags, codes=(0, _FATAL))
     if done.code != 0:
         reason = "" if "not a git repository" in done.error else done.error
         raise RequestError(f"{path} is not in a git repository", details=reason, cure=cure)
@@ -154,6 +214,19 @@ def find_repository(path: Path) -> RepositoryFolders:
     else:
         top = Path(folder).parent if Path(folder).name == ".git" else Path(folder)
     return RepositoryFolders(top, Path(common), bare == "true")
+
+
+def trust(path: Path) -> None:
+    """Have the repository that holds a folder read whoever owns it, as long as this process lives.
+
+    Nothing is done where there is none. What the repository names is not run even then.
+    """
+    anyone = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
+    ask = ("rev-parse", "--absolute-git-dir", "--show-toplevel")  # the second fails outside of a work tree
+    repository = Repository(path if path.is_dir() else path.parent)
+    folders = repository.run(*ask, codes=(0, _FATAL), env=anyone).output.splitlines()
+    _trusted.update(folders)
+    _trusted.update(str(Path(folder).parent) for folder in folders if Path(folder).name == ".git")
 
 
 def _without_variables() -> list[str]:

@@ -47,13 +47,12 @@ class GitSource:
 
     def resolve(self, rev: str) -> str:
         """Return the full id of a commit. Raises RequestError naming near misses."""
-        if not rev or rev.startswith("-"):
-            raise RequestError(f"'{rev}' is not the name of a commit")
-        name = ("--verify", "--quiet", "--end-of-options", f"{rev}^{{commit}}")
-        done = self._repository.run("rev-parse", *name, codes=(0, 1, 128))
-        if done.code != 0:
+        if not rev or rev.startswith(("-", "^")):
+            raise RequestError(f"'{rev}' is not the name of a commit", cure="name one commit: a tag or an id")
+        found = self._repository.resolve(rev)
+        if found is None:
             raise self._explain_unknown(rev)
-        return done.output.strip()
+        return found
 
     def graph(
         self,

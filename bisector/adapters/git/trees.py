@@ -38,15 +38,12 @@ class KernelTrees:
         Raises RequestError for a commit or patch file that is not there, SourceFailed if a patch, or a fix
         that the commit needs, does not apply to it.
         """
-        name = ("--verify", "--quiet", f"{sha}^{{tree}}")
-        done = self._theirs.run("rev-parse", *name, codes=(0, 1, 128))
-        if done.code != 0:
+        tree = self._theirs.resolve(sha, "tree")
+        if tree is None:
             raise RequestError(
                 f"'{sha}' is not a commit of {self.repository}",
-                details=done.error,
                 cure="give the git tree of the kernel with --repo",
             )
-        tree = done.output.strip()
         for one in find_needed(self.repository, sha, fixes):
             tree = self._apply_fix(sha, tree, one)
         return self._apply_patches(sha, tree, patches) if patches else tree
@@ -76,39 +73,41 @@ class KernelTrees:
         if not fixups:
             return tree
         own = self._open_own()
-        with tempfile.TemporaryDirectory(prefix="pb-fixups-") as name:
-            folder = Path(name)
-            env = {
-                "GIT_DIR": str(self.own.absolute()),
-                "GIT_INDEX_FILE": str(folder / "index"),
-                "GIT_WORK_TREE": str(folder / "tree"),
-            }
-            (folder / "tree").mkdir()
+        # A checkout would run the filters that attributes name, and lead out of its folder by links.
+        lines = []
+        for path, mode, blob in self._files(tree, edited_paths(fixups)):
+            # Latin-1 gives every byte back as it was, whatever encoding a file of 2006 has.
+            text = (
+                own.run("cat-file", "blob", blob).output.encode("utf-8", "surrogateescape").decode("latin-1")
+            )
+            edited = (
+                apply_fixups(fixups, path, text, where).encode("latin-1").decode("utf-8", "surrogateescape")
+            )
+            new = own.run("hash-object", "-w", "--stdin", stdin=edited).output.strip()
+            lines.append(f"{mode} {new}\t{path}\0")
+        with tempfile.TemporaryDirectory(prefix="pb-fixups-") as folder:
+            env = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
             own.run("read-tree", tree, env=env)
-            paths = own.run("ls-files", "-z", "--", *edited_paths(fixups), env=env).output.split("\0")[:-1]
-            own.run("checkout-index", "--", *paths, env=env)
-            for path in paths:
-                file = folder / "tree" / path
-                # Latin-1 gives every byte back as it was, whatever encoding a file of 2006 has.
-                text = file.read_bytes().decode("latin-1")
-                file.write_bytes(apply_fixups(fixups, path, text, where).encode("latin-1"))
-            own.run("update-index", "--", *paths, env=env)
+            own.run("update-index", "-z", "--index-info", stdin="".join(lines), env=env)
             return own.run("write-tree", env=env).output.strip()
 
     def edited(self, tree: str, fixups: Sequence[Fixup]) -> frozenset[str]:
         """Return the names of the edits that would change something in a tree."""
         own = self._open_own()
-        texts: dict[str, str] = {}
-        for path in edited_paths(fixups):
-            done = own.run("cat-file", "blob", f"{tree}:{path}", codes=(0, 128))
-            if done.code == 0:
-                texts[path] = done.output
+        found = self._files(tree, edited_paths(fixups))
+        texts = {path: own.run("cat-file", "blob", blob).output for path, _, blob in found}
         return frozenset(
             row.name
             for row in fixups
             for path in row.files
             if path in texts and row.edit(texts[path]) != texts[path]
         )
+
+    def _files(self, tree: str, paths: Sequence[str]) -> list[tuple[str, str, str]]:
+        """Return path, mode and blob of those of the paths that are files of a tree; links are none."""
+        lines = self._open_own().run("ls-tree", "-z", tree, "--", *paths).output.split("\0")[:-1]
+        rows = ((path, *head.split()) for head, path in (line.split("\t", 1) for line in lines))
+        return [(path, mode, blob) for path, mode, _, blob in rows if mode in ("100644", "100755")]
 
     def defines(self, tree: str, option: str) -> bool:
         """Return whether any Kconfig file of a tree defines an option (named without CONFIG_)."""
@@ -179,7 +178,7 @@ class KernelTrees:
         if not (self.own / "objects").is_dir():
             with writing(self.own):
                 self.own.mkdir(parents=True, exist_ok=True)
-            Repository(self.own).run("init", "--quiet", "--bare", ".")
+            Repository(self.own).run("init", "--quiet", "--bare", "--template=", ".")
         file = self.own / "objects" / "info" / "alternates"
         with writing(self.own):
             # A cache may serve several repositories at once; of one that has gone git would warn for ever.

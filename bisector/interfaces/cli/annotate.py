@@ -33,8 +33,8 @@ def mark(
 
     wiring = options.make_wiring()
     stored = load_report.find_bisection(wiring, identity)
-    repo = Accepted.model_validate_json(stored.request).request.repo
-    sha = wiring.source(repo).resolve(rev)
+    request = Accepted.model_validate_json(stored.request).request
+    sha = wiring.source_of(request).resolve(rev)
     bisections.mark(wiring.store, stored, sha, verdict, note)
     output.print_note(f"{stored.id}: {rev} is {verdict}")
 

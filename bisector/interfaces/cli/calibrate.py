@@ -24,6 +24,7 @@ def command(
     metric: options.Metric = None,
     recipe: options.RecipeName = None,
     repo: options.Repo = None,
+    trust_repo: options.TrustRepo = False,
     lab: options.Lab = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Do not use boots stored before.")] = False,
     as_json: options.Json = False,
@@ -41,7 +42,7 @@ def command(
     """
     from bisector.app import single_run
 
-    wiring = options.make_wiring(lab=lab, repo=repo)
+    wiring = options.make_wiring(lab=lab, repo=repo, trust_repo=trust_repo)
     result, path = single_run.calibration(
         wiring,
         rev,

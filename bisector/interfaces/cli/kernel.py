@@ -20,6 +20,7 @@ Rev = Annotated[str, typer.Argument(metavar="REV", help="A commit of the reposit
 def build(
     rev: Rev,
     repo: options.Repo = None,
+    trust_repo: options.TrustRepo = False,
     recipe: options.RecipeName = None,
     layout: Layout = 0,
     apply: options.Apply = None,
@@ -39,7 +40,7 @@ def build(
     """
     from bisector.app import kernels
 
-    wiring = options.make_wiring(repo=repo)
+    wiring = options.make_wiring(repo=repo, trust_repo=trust_repo)
     order = kernels.order(
         wiring,
         rev,
@@ -97,6 +98,7 @@ def explain(
         ),
     ] = None,
     repo: options.Repo = None,
+    trust_repo: options.TrustRepo = False,
     recipe: options.RecipeName = None,
     as_json: options.Json = False,
 ) -> None:
@@ -112,7 +114,7 @@ def explain(
     from bisector.interfaces.cli import kernel_explain
     from bisector.schemas.kernel.recipe import load_recipe, with_default_recipe
 
-    wiring = options.make_wiring(repo=repo)
+    wiring = options.make_wiring(repo=repo, trust_repo=trust_repo)
     name = recipe or wiring.settings.recipe
     plan, data, granted = None, {}, None
     if rev is not None:
@@ -145,6 +147,7 @@ def explain(
 def check(
     between: Annotated[str, typer.Argument(metavar="A..B", help="Two commits, as for git log.")],
     repo: options.Repo = None,
+    trust_repo: options.TrustRepo = False,
     recipe: options.RecipeName = None,
     install: Annotated[
         bool, typer.Option("--install", help="Install the Debian packages that builders lack, as root there.")
@@ -164,7 +167,9 @@ def check(
     good, dots, bad = between.partition("..")
     if not dots or not good or not bad or bad.startswith("."):
         raise RequestError(f"'{between}' is not a range", cure="write A..B, as in v2.6.18..v2.6.30")
-    found = kernels.check_range(options.make_wiring(repo=repo), good, bad, recipe, install=install)
+    found = kernels.check_range(
+        options.make_wiring(repo=repo, trust_repo=trust_repo), good, bad, recipe, install=install
+    )
     if as_json:
         output.print_json(found)
     else:

@@ -52,6 +52,7 @@ def _extra(name: str) -> Mapping[str, Any]:
 
 # Options of a request that other commands have, too.
 Repo = Annotated[Path | None, _option("repo")]
+TrustRepo = Annotated[bool, _option("trust_repo")]
 WorkloadName = Annotated[str | None, _option("workload")]
 RecipeName = Annotated[str | None, _option("recipe")]
 Params = Annotated[list[str] | None, _option("param")]
@@ -83,7 +84,7 @@ def takes_request(command: RequestCommand) -> RequestCommand:
     @functools.wraps(command)
     def wrapper(**values: Any) -> None:  # noqa: ANN401 - what Typer read
         rest = {parameter.name: values.pop(parameter.name) for parameter in own}
-        wiring = make_wiring(lab=values.pop("lab"), repo=values.pop("repo"))
+        wiring = make_wiring(lab=values.pop("lab"), repo=values.pop("repo"), trust_repo=values["trust_repo"])
         command(wiring, _request(wiring.settings, values), **rest)
 
     del wrapper.__wrapped__  # Typer would read the signature of what is wrapped
@@ -123,12 +124,15 @@ def _option_type(annotation: Any, *, is_path: bool) -> Any:  # noqa: ANN401 - ty
     return (Path if is_path else plain) | None
 
 
-def make_wiring(*, lab: Path | None = None, repo: Path | None = None) -> Wiring:
+def make_wiring(*, lab: Path | None = None, repo: Path | None = None, trust_repo: bool = False) -> Wiring:
     """Return the wiring of this command line's settings: file, then environment, then options."""
     from bisector.app.wiring import Wiring
     from bisector.schemas.settings import load_settings
 
-    return Wiring(load_settings(global_options().config, {"lab": lab, "repo": repo}))
+    wiring = Wiring(load_settings(global_options().config, {"lab": lab, "repo": repo}))
+    if trust_repo:
+        wiring.trust(wiring.repo)
+    return wiring
 
 
 def _request(settings: Settings, values: Mapping[str, Any]) -> Request:

@@ -33,6 +33,7 @@ def profile(
         str | None, typer.Option(metavar="REV", help="Mark the functions that this commit changes.")
     ] = None,
     repo: options.Repo = None,
+    trust_repo: options.TrustRepo = False,
     as_json: options.Json = False,
 ) -> None:
     """Show where two kernels spend their time, side by side: differences, and which of them may be chance.
@@ -68,7 +69,9 @@ def profile(
         raise RequestError(
             "one profile holds shares, the other one counts of calls", cure="give two recordings of one kind"
         )
-    touched = _changed_functions(repo, commit) if commit is not None else frozenset[str]()
+    touched = (
+        _changed_functions(repo, commit, trust_repo=trust_repo) if commit is not None else frozenset[str]()
+    )
     found = compare_profiles(first, second, sorted(touched))
     if (tree or flame) and not (first.stacks and second.stacks):
         raise RequestError(
@@ -131,11 +134,11 @@ def _smallest_share(text: str) -> float:
     return value
 
 
-def _changed_functions(repo: Path | None, commit: str) -> frozenset[str]:
+def _changed_functions(repo: Path | None, commit: str, *, trust_repo: bool) -> frozenset[str]:
     """Return the functions that a commit changes; a note where it changes none."""
     from bisector.app.import_results import touched_functions
 
-    found = touched_functions(options.make_wiring(repo=repo), commit)
+    found = touched_functions(options.make_wiring(repo=repo, trust_repo=trust_repo), commit)
     if not found:
         output.print_note(f"note: {commit} changes no function of a C source")
     return found

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 import typer
 
 from bisector.errors import RequestError, nearest
-from bisector.interfaces.cli import output
+from bisector.interfaces.cli import options, output
 from bisector.model.goal import Budget, Direction, TestbedClock
 from bisector.schemas.noise_kinds import DRIFT_KINDS, NOISE_KINDS, DriftKind, NoiseKind
 
@@ -64,6 +64,7 @@ def command(
         typer.Option(help="Shape; branched: with merges, and with branches that lack the good end."),
     ] = "linear",
     repo: Annotated[Path | None, typer.Option(help="Use the graph of this repository.")] = None,
+    trust_repo: options.TrustRepo = False,
     good: Annotated[str, typer.Option(help="With --repo: the good end.")] = "",
     bad: Annotated[str, typer.Option(help="With --repo: the bad end.")] = "",
     culprits: Annotated[
@@ -143,7 +144,7 @@ def command(
     if repo:
         from bisector.app.real_history import real_graph
 
-        graph = real_graph(repo, good, bad)
+        graph = real_graph(repo, good, bad, trusted=trust_repo)
     # the threshold of the scenario is the default size of drift and of fork offsets
     limit = sim.Scenario(commits=commits, graph=graph, culprits=who, threshold=threshold).limit
     drift_kind, drift_size = _parse_drift(drift)

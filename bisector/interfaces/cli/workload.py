@@ -94,6 +94,7 @@ def run(
         str | None, typer.Option(help="Build and boot this commit on a testbed, and run there.")
     ] = None,
     repo: options.Repo = None,
+    trust_repo: options.TrustRepo = False,
     param: options.Params = None,
     testbed: Annotated[
         str | None, typer.Option(help="With --rev: a testbed of the lab. [default: the first]")
@@ -136,7 +137,7 @@ def run(
         if rev is None:
             results = single_run.try_workload(workload, wanted, place, output.print_note, monitored.append)
         else:
-            wiring = options.make_wiring(repo=repo)
+            wiring = options.make_wiring(repo=repo, trust_repo=trust_repo)
             order = kernels.order(
                 wiring, rev, recipe or wiring.settings.recipe, patches=options.patches(apply)
             )

@@ -10,7 +10,9 @@ from bisector.adapters.machine.local_testbed import LocalTestbed
 from bisector.adapters.machine.ssh_testbed import SSHTestbed
 from bisector.app.wiring import Wiring
 from bisector.errors import RequestError
+from bisector.schemas.request import Request
 from bisector.schemas.settings import Settings
+from tests.support.small_git import SmallGit
 
 LAB = """
 all:
@@ -71,3 +73,16 @@ def test_the_repository_is_that_of_the_settings_or_the_folder(
     assert wiring.repo == tmp_path
     named = Wiring(wiring.settings.model_copy(update={"repo": tmp_path / "linux"}))
     assert named.repo == tmp_path / "linux"
+
+
+def test_the_repository_of_a_request_is_trusted_as_its_user_said(
+    wiring: Wiring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = SmallGit(tmp_path / "linux").make("a\n")
+    trusted: list[Path] = []
+    monkeypatch.setattr("bisector.adapters.git.repository.trust", trusted.append)
+    request = Request(good="a", bad="a", workload="w", repo=str(small.path))
+    assert wiring.source_of(request).resolve("a") == small.ids["a"]
+    assert trusted == []
+    wiring.source_of(request.model_copy(update={"trust_repo": True}))
+    assert trusted == [small.path]

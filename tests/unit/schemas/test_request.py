@@ -8,6 +8,7 @@ from bisector.schemas.request import Request, command_line, option_name
 def test_the_request_comes_back_as_a_command() -> None:
     request = {
         "repo": "/linux",
+        "trust_repo": True,
         "good": "v1",
         "bad": "v2",
         "workload": "w",
@@ -26,9 +27,9 @@ def test_the_request_comes_back_as_a_command() -> None:
         "paths": ["kernel/sched"],
     }
     assert " ".join(command_line(request)) == (
-        "perfbisect start --good v1 --bad v2 --workload w --repo /linux --param threads=1 --param threads=2 "
-        "--threshold 2% --recipe r --testbed one --skip v1.5 --first-parent --apply /a.patch --with-fix abc "
-        "--build-ahead 2 --monitor perf-stat -- kernel/sched"
+        "perfbisect start --good v1 --bad v2 --workload w --repo /linux --trust-repo --param threads=1 "
+        "--param threads=2 --threshold 2% --recipe r --testbed one --skip v1.5 --first-parent "
+        "--apply /a.patch --with-fix abc --build-ahead 2 --monitor perf-stat -- kernel/sched"
     )
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from bisector.adapters.git import repository
 from bisector.adapters.git.changed_functions import touched_functions
 from bisector.adapters.git.repository import Repository, find_repository
 from bisector.adapters.git.source import GitSource
@@ -55,6 +57,8 @@ def test_git_that_is_not_installed_is_told(small: SmallGit, monkeypatch: pytest.
     with pytest.raises(InfrastructureError, match="'git' is not installed") as error:
         Repository(small.path).run("status")
     assert "doctor" in error.value.cure
+    with pytest.raises(RequestError, match="'git' is not installed"):  # at the start of a command
+        GitSource(small.path)
 
 
 # --- a repository that attacks ------------------------------------------------------------------------------
@@ -126,12 +130,160 @@ def test_what_a_repository_names_for_diffs_signatures_and_hooks_is_not_run(
     assert not shown.exists()
 
 
-def test_a_repository_of_another_user_is_read(small: SmallGit) -> None:
+def test_a_partial_clone_fetches_nothing(small: SmallGit, attack: tuple[str, Path]) -> None:
+    """git fetches by itself what such a clone lacks, by the programs that the configuration names."""
+    program, shown = attack
+    for key, value in {
+        "extensions.partialClone": "origin",
+        "core.repositoryFormatVersion": "1",
+        "remote.origin.promisor": "true",
+        "remote.origin.url": f"file://{small.path}",
+        "remote.origin.uploadpack": program,
+        "protocol.allow": "always",
+    }.items():
+        small.git("config", key, value)
+    blob = small.git("rev-parse", "c:kernel/fork.c").strip()
+    (small.path / ".git" / "objects" / blob[:2] / blob[2:]).unlink(missing_ok=True)
+    for pack in (small.path / ".git" / "objects" / "pack").glob("*"):  # without the pack all is missing
+        pack.unlink()
+    subprocess.run(["git", "-C", str(small.path), "cat-file", "-p", blob], check=False, capture_output=True)
+    assert shown.exists(), "without care the server's program runs"
+    shown.unlink()
+    with pytest.raises(RequestError, match="is a partial clone that lacks") as error:
+        Repository(small.path).run("cat-file", "blob", blob)
+    assert "fetch --refetch" in error.value.cure
+    for url in (f"ext::{program} x", "ssh://127.0.0.1/x", "git://127.0.0.1/x", "https://127.0.0.1/x"):
+        for key in ("core.sshCommand", "core.gitProxy", "credential.helper", "core.askPass"):
+            small.git("config", key, program)
+        small.git("config", "remote.origin.url", url)
+        with pytest.raises(RequestError, match="is a partial clone"):
+            Repository(small.path).run("cat-file", "blob", blob)
+    assert not shown.exists()
+
+
+def test_a_submodule_s_configuration_is_not_obeyed(small: SmallGit, attack: tuple[str, Path]) -> None:
+    program, shown = attack
+    inner = SmallGit(small.path / "inner.c").make("x\ny: x\n")
+    inner.git("config", "diff.external", program)
+    for sha in (inner.ids["x"], inner.ids["y"]):
+        small.git("update-index", "--add", "--cacheinfo", f"160000,{sha},inner.c")
+        small.git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", "inner")
+    small.git("config", "diff.submodule", "diff")
+    small.git("config", "submodule.recurse", "true")
+    subprocess.run(["git", "-C", str(small.path), "show"], check=False, capture_output=True)
+    assert shown.exists(), "without care a program of the submodule's runs"
+    shown.unlink()
+    head = small.git("rev-parse", "HEAD").strip()
+    assert touched_functions(small.path, head) == frozenset()
+    Repository(small.path).run("diff", "HEAD^", "HEAD")
+    Repository(small.path).run("log", "-p", "-1")
+    assert not shown.exists()
+
+
+def test_what_an_included_file_names_is_not_run_either(
+    small: SmallGit, attack: tuple[str, Path], tmp_path: Path
+) -> None:
+    program, shown = attack
+    included = tmp_path / "included"
+    included.write_text(
+        f"[core]\n\tfsmonitor = {program}\n\tpager = {program}\n\teditor = {program}\n"
+        f"[pager]\n\tlog = {program}\n[diff]\n\texternal = {program}\n[alias]\n\tstatus = !{program}\n"
+    )
+    small.git("config", "include.path", str(included))
+    small.git("config", f"includeIf.gitdir:{small.path}/.path", str(included))
+    subprocess.run(["git", "-C", str(small.path), "status"], check=False, capture_output=True)
+    assert shown.exists(), "without care it runs"
+    shown.unlink()
+    assert GitSource(small.path).notes() == ()
+    Repository(small.path).run("log", "-p", "-1")
+    assert not shown.exists()
+
+
+# --- a repository of another owner --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def foreign(small: SmallGit, monkeypatch: pytest.MonkeyPatch) -> SmallGit:
+    """A repository of another user; nobody is trusted yet."""
+    monkeypatch.setattr(repository, "_trusted", set())
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    monkeypatch.delenv("SUDO_UID", raising=False)
     try:
         subprocess.run(["chown", "-R", "12345:12345", str(small.path)], check=True, capture_output=True)
     except subprocess.CalledProcessError:
         pytest.skip("only root can give files away")
-    assert GitSource(small.path / "kernel").resolve("b") == small.ids["b"]
+    return small
+
+
+def test_a_repository_of_another_user_is_refused_in_git_s_words(foreign: SmallGit) -> None:
+    with pytest.raises(RequestError, match="belongs to another user") as error:
+        GitSource(foreign.path / "kernel")
+    assert "dubious ownership" in error.value.details
+    assert "--trust-repo" in error.value.cure
+
+
+def test_it_is_read_where_git_itself_would_read_it(
+    foreign: SmallGit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SUDO_UID", "12345")  # root by sudo may read what is the user's own
+    assert GitSource(foreign.path).resolve("b") == foreign.ids["b"]
+
+
+@pytest.mark.parametrize("inside", ["", "kernel", ".git", "kernel/fork.c"])
+def test_a_trusted_repository_is_read_and_no_other(foreign: SmallGit, tmp_path: Path, inside: str) -> None:
+    other = SmallGit(tmp_path / "other").make("z\n")
+    subprocess.run(["chown", "-R", "12345", str(other.path)], check=True)
+    repository.trust(foreign.path / inside)
+    source = GitSource(foreign.path / inside)
+    assert source.resolve("b") == foreign.ids["b"]
+    assert source.path == foreign.path
+    with pytest.raises(RequestError, match="belongs to another user"):
+        GitSource(other.path)
+
+
+def test_a_bare_repository_and_a_linked_tree_can_be_trusted(foreign: SmallGit, tmp_path: Path) -> None:
+    bare, linked = tmp_path / "bare.git", tmp_path / "linked"
+    subprocess.run(["chown", "-R", "0", str(foreign.path)], check=True)
+    foreign.git("clone", "--quiet", "--bare", str(foreign.path), str(bare))
+    foreign.git("worktree", "add", "--quiet", "--detach", str(linked), "b")
+    subprocess.run(["chown", "-R", "12345", str(foreign.path), str(bare), str(linked)], check=True)
+    for path in (bare, linked):
+        with pytest.raises(RequestError, match="belongs to another user"):
+            GitSource(path)
+        repository.trust(path)
+        assert GitSource(path).resolve("b") == foreign.ids["b"]
+
+
+def test_trusting_what_is_no_repository_changes_nothing(tmp_path: Path) -> None:
+    repository.trust(tmp_path)
+    with pytest.raises(RequestError, match="is not in a git repository"):
+        GitSource(tmp_path)
+
+
+def test_paths_outside_of_the_repository_are_a_wrong_request(small: SmallGit) -> None:
+    source = GitSource(small.path)
+    with pytest.raises(RequestError, match="a path is not one of the repository") as error:
+        source.graph(small.ids["a"], small.ids["c"], paths=["../elsewhere"])
+    assert "outside repository" in error.value.details
+
+
+@pytest.mark.parametrize("name", ["^a", "-a", "", "--all", "a..b", "^a^{commit}"])
+def test_what_names_no_single_commit_is_a_wrong_request(small: SmallGit, name: str) -> None:
+    with pytest.raises(RequestError, match=r"is not the name of a commit|names no commit"):
+        GitSource(small.path).resolve(name)
+    assert Repository(small.path).resolve(name) is None
+
+
+def test_a_command_in_a_folder_that_was_removed_works(small: SmallGit, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    before = Path.cwd()
+    os.chdir(gone)
+    gone.rmdir()
+    try:
+        assert GitSource(small.path).resolve("b") == small.ids["b"]
+    finally:
+        os.chdir(before)
 
 
 # --- the environment ----------------------------------------------------------------------------------------

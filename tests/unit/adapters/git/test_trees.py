@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from bisector.adapters.git.repository import Repository
 from bisector.adapters.git.trees import KernelTrees
 from bisector.errors import RequestError, SourceFailed
+from bisector.schemas.kernel.fixup import Fixup
 from tests.support.toy_kernel import ToyHistory
 
 PATCH = """--- a/kernel/work.c
@@ -86,3 +88,25 @@ def test_packs_hold_what_the_builder_lacks_and_no_more(
     count = subprocess.run(["git", f"--git-dir={far}", "fsck", "--full"], capture_output=True, text=True)
     assert count.returncode == 0
     assert sizes[1] < sizes[0] / 2
+
+
+def test_edits_follow_no_link_and_run_no_filter(
+    history: ToyHistory, trees: KernelTrees, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tree from elsewhere may have a link where an edit expects a file, and name the user's own filters."""
+    outside, shown, config = (tmp_path / name for name in ("outside", "shown", "gitconfig"))
+    outside.write_text("int secret(void) { return x * 3; }\n")
+    config.write_text(f'[filter "mine"]\n\tclean = touch {shown}; cat\n\tsmudge = touch {shown}; cat\n')
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+    (history.path / "kernel" / "link.c").symlink_to(outside)
+    sha = history.commit({".gitattributes": "*.c filter=mine\n"}, "link")
+    assert shown.exists(), "git runs the filter where files are checked in"
+    shown.unlink()
+    files = ("kernel/work.c", "kernel/link.c", "kernel")
+    row = Fixup(name="x", files=files, pattern=r"x \* 3", replacement="x * 5", why="w")
+    fixed = trees.fixed(trees.tree(sha), [row], "HEAD")
+    changed = Repository(trees.own).run("diff", "--name-only", trees.tree(sha), fixed).output
+    assert changed == "kernel/work.c\n"
+    assert outside.read_text() == "int secret(void) { return x * 3; }\n"
+    assert trees.edited(fixed, [row]) == frozenset()
+    assert not shown.exists()
