@@ -105,9 +105,13 @@ class KernelTrees:
 
     def _files(self, tree: str, paths: Sequence[str]) -> list[tuple[str, str, str]]:
         """Return path, mode and blob of those of the paths that are files of a tree; links are none."""
-        lines = self._open_own().run("ls-tree", "-z", tree, "--", *paths).output.split("\0")[:-1]
+        lines = self._open_own().run("ls-tree", "-r", "-z", tree, "--", *paths).output.split("\0")[:-1]
         rows = ((path, *head.split()) for head, path in (line.split("\t", 1) for line in lines))
-        return [(path, mode, blob) for path, mode, _, blob in rows if mode in ("100644", "100755")]
+        return [
+            (path, mode, blob)
+            for path, mode, _, blob in rows
+            if path in paths and mode in ("100644", "100755")
+        ]
 
     def defines(self, tree: str, option: str) -> bool:
         """Return whether any Kconfig file of a tree defines an option (named without CONFIG_)."""
