@@ -96,7 +96,7 @@ def test_edits_follow_no_link_and_run_no_filter(
     """A tree from elsewhere may have a link where an edit expects a file, and name the user's own filters."""
     outside, shown, config = (tmp_path / name for name in ("outside", "shown", "gitconfig"))
     outside.write_text("int secret(void) { return x * 3; }\n")
-    config.write_text(f'[filter "mine"]\n\tclean = touch {shown}; cat\n\tsmudge = touch {shown}; cat\n')
+    config.write_text(f'[filter "mine"]\n\tclean = "touch {shown}; cat"\n\tsmudge = "touch {shown}; cat"\n')
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
     (history.path / "kernel" / "link.c").symlink_to(outside)
     sha = history.commit({".gitattributes": "*.c filter=mine\n"}, "link")
