@@ -6,12 +6,14 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --no-input
 WHEELS := $(PIP) install --quiet --require-hashes --only-binary :all:
 DONE   := $(VENV)/.done
 ARGS   ?=
+N      ?= 50
+SEED   ?= 1
 
 # Where the demo's kernel history goes: 2 GiB, beside perfbisect's own builds.
 DEMO   := $(or $(PERFBISECT_CACHE_DIR),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/perfbisect)/demo/linux
 
 .DEFAULT_GOAL := help
-.PHONY: help setup deps lab demo test test-end-to-end test-fast check bench-search lock clean
+.PHONY: help setup deps lab demo test test-end-to-end test-fast check mutants bench-search lock clean
 .DELETE_ON_ERROR:
 
 help:  ## this list
@@ -32,7 +34,7 @@ $(DONE)/setup: $(DONE)/venv .setup/runtime.txt pyproject.toml
 
 $(DONE)/dev: $(DONE)/setup .setup/dev.txt
 	@echo "Installing the tools of tests and benchmarks"
-	@$(WHEELS) -r .setup/dev.txt
+	@$(WHEELS) --no-deps -r .setup/dev.txt
 	@touch $@
 
 $(DONE)/deps: .setup/debian-packages
@@ -78,6 +80,9 @@ check: $(DONE)/dev  ## format, lint, types and import rules
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+
+mutants: $(DONE)/dev  ## mutate N places of FOLDER, drawn by SEED, and see whether tests notice (tests/README.md)
+	@$(BIN)/python -m tests.mutation.run $(FOLDER) --number $(N) --seed $(SEED)
 
 bench-search: $(DONE)/dev  ## the planner beside git-bayesect and git bisect (about 10 minutes)
 	@$(BIN)/python -m tests.bench.search.run $(ARGS)
