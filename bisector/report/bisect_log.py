@@ -59,7 +59,7 @@ def render(material: Material) -> str:
                     f"# {kind}: [{graph.shas[commit]}] {material.commit(commit).subject} "
                     f"({phrases.effect(finding.effect, material.goal.metric.better)})"
                 )
-    return "\n".join(out) + "\n"
+    return phrases.page(out)  # a name of two lines must not become a line that git replays
 
 
 def descendants(graph: CommitGraph, commit: int) -> frozenset[int]:

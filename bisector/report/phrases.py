@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from bisector.model.decisions import Ending, Interval
 from bisector.model.format import interval, percent
 from bisector.model.goal import Direction
+from bisector.model.printable import printable_line
 
 WIDTH = 78
 """Fits a mail and a terminal of 80 columns with a quote mark in front."""
@@ -103,8 +104,11 @@ def remarks(sentences: Iterable[str], warnings: Iterable[str]) -> list[str]:
 
 
 def page(lines: Iterable[str]) -> str:
-    """Return lines as one text that ends with a newline, without blanks at the ends of lines."""
-    return "\n".join(line.rstrip() for line in lines).rstrip() + "\n"
+    """Return lines as one text that ends with a newline, without blanks at the ends of lines.
+
+    All reports end here, so this is where their text is made printable.
+    """
+    return "\n".join(printable_line(line.rstrip()) for line in lines).rstrip() + "\n"
 
 
 def duration(seconds: float) -> str:

@@ -129,7 +129,42 @@ def imports_of_integration(root: Path) -> Iterator[str]:
                     yield f"{path.relative_to(root)}: imports from tests/integration"
 
 
+DRAWS_ON_THE_TERMINAL = "bisector/interfaces/cli/progress.py"
+"""The one module that writes around the exit of text: rich draws there, with texts that are printable."""
+
+EXIT = "bisector/interfaces/cli/terminal.py"
+
+
+def writes_around_the_exit(root: Path) -> Iterator[str]:
+    """Only the command line prints, and only through the streams that `terminal` guards."""
+    for path in _python_files(root / "bisector"):
+        name = str(path.relative_to(root))
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            what = _write_around(node, prints=name.startswith("bisector/interfaces/"))
+            if what and name not in (EXIT, DRAWS_ON_THE_TERMINAL):
+                yield f"{name}:{getattr(node, 'lineno', 0)}: {what}"
+
+
+def _write_around(node: ast.AST, *, prints: bool) -> str:
+    """Return how a node writes to the terminal, '' if it does not. prints: whether its module may print."""
+    match node:
+        case ast.Call(func=ast.Name(id="print"), keywords=more) if not prints:
+            return "" if any(k.arg == "file" for k in more) else "prints, which is the command line's"
+        case ast.Attribute(value=ast.Name(id="sys"), attr="stdout" | "stderr") if not prints:
+            return "writes to stdout or stderr, which is the command line's"
+        case ast.Attribute(attr="__stdout__" | "__stderr__") | ast.Name(id="unguarded"):
+            return "writes around the exit (interfaces/cli/terminal.py)"
+        case ast.Call(func=ast.Attribute(attr="write"), args=[ast.Constant(value=1 | 2), *_]):
+            return "writes to a descriptor around the exit"
+        case ast.Call(func=ast.Attribute(attr="echo" | "secho") | ast.Name(id="Console")):
+            return "prints with a library that draws"
+        case ast.Constant(value="/dev/tty"):
+            return "opens the terminal itself"
+    return ""
+
+
 RULES: tuple[Rule, ...] = (
+    writes_around_the_exit,
     modules_without_a_test,
     crowded_folders,
     long_modules,
@@ -175,6 +210,19 @@ VIOLATIONS: tuple[tuple[Rule, dict[str, str], str], ...] = (
             COVERED_ELSEWHERE: '[covered]\n"bisector/a.py" = "tests/b.py: why"',
         },
         "tests/b.py does not mention the module",
+    ),
+    *(
+        (writes_around_the_exit, {"bisector/interfaces/a.py" if cli else "bisector/a.py": code}, complaint)
+        for cli, code, complaint in (
+            (False, "print('x')", "a.py:1: prints"),
+            (False, "import sys\nsys.stderr.write('x')", "a.py:2: writes to stdout or stderr"),
+            (True, "import sys\nsys.__stdout__.write('x')", "around the exit"),
+            (True, "import os\nos.write(1, b'x')", "to a descriptor"),
+            (True, "open('/dev/tty', 'w')", "opens the terminal"),
+            (True, "import typer\ntyper.echo('x')", "with a library"),
+            (True, "from rich.console import Console\nConsole()", "with a library"),
+            (True, "f(unguarded)", "around the exit"),
+        )
     ),
     (crowded_folders, {f"bisector/m{number}.py": "" for number in range(21)}, "bisector: 21 Python files"),
     (long_modules, {"bisector/a.py": "x = 1\n" * 301}, "bisector/a.py: 301 lines"),

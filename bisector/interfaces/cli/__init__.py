@@ -22,6 +22,7 @@ from bisector.errors import PerfbisectError, nearest
 from bisector.interfaces.cli import output
 from bisector.interfaces.cli.application import application
 from bisector.interfaces.cli.options import global_options
+from bisector.interfaces.cli.terminal import guard_streams
 from bisector.schemas.loading import describe_wrong_value
 
 __all__ = ["main", "run"]
@@ -41,6 +42,7 @@ def main() -> None:
     """
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
+    guard_streams()
     leave(run(sys.argv[1:]))
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
+from bisector.interfaces.cli.terminal import own
+from bisector.model.printable import printable_json
 from bisector.report.columns import align
 
 _RED, _GREEN, _YELLOW, _BOLD, _RESET = "31", "32", "33", "1", "\x1b[0m"
@@ -19,7 +20,9 @@ def coloured(stream: TextIO) -> bool:
 
 
 def _paint(text: str, code: str, stream: TextIO) -> str:
-    return f"\x1b[{code}m{text}{_RESET}" if coloured(stream) else text
+    if not coloured(stream):
+        return text
+    return own(f"\x1b[{code}m", stream) + text + own(_RESET, stream)
 
 
 def good(text: str) -> str:
@@ -59,12 +62,12 @@ def print_note(text: str) -> None:
 
 def show_status(text: str) -> None:
     """Replace the last line of the terminal on stderr; '' removes it."""
-    print(f"\r\x1b[K{text[:100]}", end="", file=sys.stderr, flush=True)
+    print(own("\r\x1b[K", sys.stderr) + text[:100], end="", file=sys.stderr, flush=True)
 
 
 def print_json(value: Any) -> None:  # noqa: ANN401 - anything that JSON holds
     """Print a value as JSON on stdout."""
-    print(json.dumps(value, indent=2, sort_keys=False, ensure_ascii=False))
+    print(printable_json(value))
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

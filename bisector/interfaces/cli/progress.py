@@ -10,10 +10,12 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bisector.interfaces.cli import output
+from bisector.interfaces.cli.terminal import unguarded
 from bisector.model.format import count
+from bisector.model.printable import printable, printable_line
 from bisector.report.phrases import cut, duration
 
 if TYPE_CHECKING:
@@ -159,20 +161,32 @@ class _Terminal:
 
     def __init__(self) -> None:
         from rich.console import Console
+        from rich.live import Live
+        from rich.spinner import Spinner
 
-        self._console = Console(stderr=True, highlight=False)
-        self._status: Any = self._console.status("starting")
-        self._status.start()
+        # rich draws with escape sequences, so it gets the terminal itself, and only printable texts. It would
+        # take over stdout and stderr as well; what others write there goes through the exit instead.
+        self._console = Console(file=unguarded(sys.stderr), highlight=False)
+        self._spinner = Spinner("dots", "starting")
+        self._live = Live(
+            self._spinner,
+            console=self._console,
+            refresh_per_second=12.5,  # frames of the spinner
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        self._live.start()
 
     def update(self, text: str) -> None:
         from rich.text import Text
 
-        self._status.update(Text(cut(text, self._console.width - 3)))
+        self._spinner.update(text=Text(cut(printable_line(text), self._console.width - 3)))
 
     def add_line(self, text: str) -> None:
         from rich.text import Text
 
-        self._console.print(Text(text))
+        self._console.print(Text(printable(text)))
 
     def end(self) -> None:
-        self._status.stop()
+        self._live.stop()

@@ -229,7 +229,7 @@ def check(
         findings.append(dataclasses.asdict(finding))
         if not as_json:
             paint = {"ok": output.good, "note": output.doubtful, "no": output.bad}[finding.state]
-            print(f"{paint(finding.state):<6}{finding.what}: {finding.words}")
+            print(f"{paint(finding.state.ljust(6))}{finding.what}: {finding.words}")
     if as_json:
         output.print_json(findings)
     if wrong:

@@ -8,10 +8,10 @@ number (0.35: it rises by 35%). Infinite and unknown numbers are null.
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from typing import Any
 
+from bisector.model.printable import printable_json
 from bisector.stats.comparison_result import Comparison
 from bisector.stats.comparison_table import ComparisonTable, Row, TestbedTable
 
@@ -20,7 +20,7 @@ SCHEMA = 1
 
 def render(table: ComparisonTable) -> str:
     """Return the JSON text."""
-    return json.dumps(value(table), indent=2, ensure_ascii=False) + "\n"
+    return printable_json(value(table)) + "\n"
 
 
 def value(table: ComparisonTable) -> dict[str, Any]:

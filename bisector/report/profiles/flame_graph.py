@@ -11,6 +11,7 @@ from xml.sax.saxutils import escape
 
 from bisector.linux.call_graph import Frame, flame
 from bisector.linux.profile import Profile
+from bisector.model.printable import printable
 from bisector.report.profiles.profile_table import shown
 
 _WIDTH, _ROW, _MARGIN, _HEAD = 1200.0, 16, 10, 70
@@ -40,7 +41,7 @@ def render(a: Profile, b: Profile, touched: Collection[str] = ()) -> str:
         f"{escape(b.name)} does not have.</text>",
     ]
     lines += [_box(frame, deepest, frame.symbol.name in touched) for frame in frames]
-    return "\n".join([*lines, "</svg>"]) + "\n"
+    return printable("\n".join([*lines, "</svg>"])) + "\n"
 
 
 def _box(frame: Frame, deepest: int, marked: bool) -> str:

@@ -6,12 +6,12 @@ are their difference. `trees` hold the chosen symbols' callers and callees, line
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 from bisector.linux.call_graph import Branch
 from bisector.linux.profile import Profile, ProfileComparison
+from bisector.model.printable import printable_json
 from bisector.report.profiles.profile_table import sentences
 
 SCHEMA = 1
@@ -53,7 +53,7 @@ def render(found: ProfileComparison, trees: Sequence[tuple[str, list[Branch], li
         "sentences": sentences(found),
         "warnings": list(found.warnings),
     }
-    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    return printable_json(value) + "\n"
 
 
 def _profile(profile: Profile) -> dict[str, Any]:
