@@ -16,6 +16,7 @@ from bisector.model.decisions import Conclusion, Decision
 from bisector.model.facts import MonitorResult, Userspace
 from bisector.model.goal import TestbedClock
 from bisector.model.records import Record
+from bisector.model.stored_bisection import Stored, Summary
 
 Progress = Callable[[str], None]
 """Told, in one short sentence each time, what a long action is doing now."""
@@ -283,20 +284,8 @@ class Testbed(Protocol):
 # --- stored bisections --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """One bisection as the store knows it. request: the spec as JSON text; status: see engine."""
-
-    id: str
-    created: float
-    request: str
-    status: str
-    graph: CommitGraph
-    conclusion: Conclusion | None = None
-
-
 class Store(Protocol):
-    """Durable memory: bisections and their records, append-only."""
+    """Durable memory: bisections and their records, append-only until a bisection is removed."""
 
     def create(self, stored: Stored) -> None:
         """Add a bisection. Raises RequestError if the id exists."""
@@ -306,8 +295,8 @@ class Store(Protocol):
         """Return one bisection. Raises RequestError naming the ones that exist."""
         ...
 
-    def list(self) -> Sequence[Stored]:
-        """Return all bisections, newest first."""
+    def list(self, *, beginning: str = "", limit: int | None = None) -> Sequence[Summary]:
+        """Return summaries, newest first. beginning: of the ids; limit: so many, by default all."""
         ...
 
     def append(self, bisection: str, record: Record) -> int:
@@ -331,5 +320,13 @@ class Store(Protocol):
         ...
 
     def set_status(self, bisection: str, status: str, conclusion: Conclusion | None = None) -> None:
-        """Change the status ('running', 'interrupted', 'cancelled', 'failed', 'done')."""
+        """Change the status ('running', 'interrupted', 'cancelled', 'failed', 'done', 'removing')."""
+        ...
+
+    def remove(self, bisection: str) -> None:
+        """Forget a bisection with all its records. Raises RequestError for an unknown id."""
+        ...
+
+    def give_back(self) -> int:
+        """Give the space of what was removed back to the file system; return how many bytes."""
         ...

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
     from bisector.engine.events import OnEvent
     from bisector.engine.services import Services
-    from bisector.ports import Builder, Stored
+    from bisector.model.stored_bisection import Stored
+    from bisector.ports import Builder
     from bisector.report.report_model import Material
     from bisector.schemas.workload.workload import Workload
 
@@ -73,7 +74,7 @@ def resume(wiring: Wiring, identity: str | None, observer: Observer) -> Material
         unfinished = [s for s in wiring.store.list() if s.status not in bisections.ENDED]
         if not unfinished:
             raise RequestError("every bisection has ended", cure="'perfbisect list' shows them")
-        stored = unfinished[0]
+        stored = wiring.store.load(unfinished[0].id)
     else:
         stored = find_bisection(wiring, identity)
     if stored.status == "cancelled":

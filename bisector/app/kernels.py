@@ -83,9 +83,9 @@ def collect_kernels(wiring: Wiring, limit_bytes: int) -> tuple[int, int]:
     """
     needed: set[str] = set()
     if wiring.has_store:
-        for stored in wiring.store.list():
-            if stored.status not in bisections.ENDED:
-                for _, record in wiring.store.records(stored.id):
+        for summary in wiring.store.list():
+            if summary.status not in bisections.ENDED:
+                for _, record in wiring.store.records(summary.id):
                     if isinstance(record, Built) and record.kernel is not None:
                         needed.add(record.kernel.key)
     needed.discard("")

@@ -15,8 +15,12 @@ from bisector.model.records import Booted, Built, Marked, Record
 from bisector.report.report_model import Commit, Material, named
 
 if TYPE_CHECKING:
-    from bisector.ports import Stored
+    from bisector.model.stored_bisection import Stored, Summary
     from bisector.schemas.request import Accepted, Request
+
+
+_MAX_NAMED = 20
+"""Ids in a message."""
 
 
 def find_bisection(wiring: Wiring, wanted: str | None) -> Stored:
@@ -26,24 +30,26 @@ def find_bisection(wiring: Wiring, wanted: str | None) -> Stored:
     """
     store = wiring.store
     if wanted is None:
-        everything = store.list()
-        if not everything:
+        latest = store.list(limit=1)
+        if not latest:
             raise RequestError(
                 "there is no bisection yet", cure="perfbisect start --good A --bad B --workload W"
             )
-        return everything[0]
-    matching = [s for s in store.list() if s.id.startswith(wanted)]
-    exact = [s for s in matching if s.id == wanted]
-    if len(exact or matching) > 1:
+        return store.load(latest[0].id)
+    matching = [summary.id for summary in store.list(beginning=wanted)]
+    if len(matching) > 1 and wanted not in matching:
+        shown = matching[:_MAX_NAMED]
         raise RequestError(
             f"'{wanted}' is the beginning of several bisections",
-            details="\n".join(s.id for s in matching),
+            details="\n".join(
+                [*shown, *([f"and {len(matching) - len(shown):,} more"] * (shown != matching))]
+            ),
             cure="write more of the id",
         )
-    return (exact or matching or [store.load(wanted)])[0]
+    return store.load(wanted if wanted in matching or not matching else matching[0])
 
 
-def current_status(wiring: Wiring, stored: Stored) -> str:
+def current_status(wiring: Wiring, stored: Stored | Summary) -> str:
     """Return the status; 'interrupted' for one that was running when its process was killed."""
     if stored.status == "running" and bisections.runner(wiring.settings.state_dir) != stored.id:
         return "interrupted"

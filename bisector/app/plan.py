@@ -121,8 +121,8 @@ def _measured_seconds(wiring: Wiring) -> ActionSeconds | None:
     """Return the means of the latest bisection that has built, booted and run."""
     if not wiring.has_store:
         return None
-    for stored in wiring.store.list()[:_BISECTIONS_ASKED]:
-        records = [record for _, record in wiring.store.records(stored.id)]
+    for summary in wiring.store.list(limit=_BISECTIONS_ASKED):
+        records = [record for _, record in wiring.store.records(summary.id)]
         builds = [r.seconds for r in records if isinstance(r, Built) and r.ok and not r.cached]
         boots = [r.seconds for r in records if isinstance(r, Booted) and r.ok]
         runs = [r.seconds for r in records if isinstance(r, Ran)]

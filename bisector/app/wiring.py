@@ -1,6 +1,6 @@
 """The wiring: settings become real adapters, each made once and passed down to the use cases.
 
-Adapters are imported where they are made: `perfbisect --help` must not wait for libvirt or SQLAlchemy.
+Adapters are imported where they are made: `perfbisect --help` must not wait for libvirt or DBOS.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bisector.adapters.build.builder import KernelBuilder
     from bisector.adapters.build.kernel_cache import KernelCache
     from bisector.adapters.git.trees import KernelTrees
-    from bisector.ports import Fix, Source, Store, Testbed
+    from bisector.ports import Fix, Progress, Source, Store, Testbed
     from bisector.schemas.lab import Lab
     from bisector.schemas.request import Accepted, Request
     from bisector.search.planner import Planner
@@ -41,8 +41,10 @@ class SystemClock:
 class Wiring:
     """The adapters of one call of the program, for its settings. Each is made when it is first needed."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, note: Progress = lambda text: None) -> None:
+        """note: told what takes long before a command can do its work."""
         self.settings = settings
+        self._note = note
         self.clock = SystemClock()
 
     @property
@@ -64,7 +66,18 @@ class Wiring:
         """The bisections of the state folder."""
         from bisector.adapters.store.sql_store import SqlStore
 
-        return SqlStore(self._store_path)
+        return SqlStore(self._store_path, self._check_nothing_runs, self._note)
+
+    def _check_nothing_runs(self) -> None:
+        """Raise RequestError while a perfbisect of an earlier version writes to the state file."""
+        from bisector.engine.state_lock import runner
+
+        running = runner(self.settings.state_dir)
+        if running is not None:
+            raise RequestError(
+                f"the state file {self._store_path} is of an earlier version, which is running '{running}'",
+                cure="wait until it ends; then any command converts the file",
+            )
 
     @cached_property
     def lab(self) -> Lab:

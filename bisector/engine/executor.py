@@ -19,7 +19,7 @@ from bisector.engine.services import Services
 from bisector.engine.state_lock import lock
 from bisector.engine.trial_runner import TrialRunner
 from bisector.errors import InfrastructureError, Interrupted, RequestError
-from bisector.ports import Stored
+from bisector.model.stored_bisection import Stored
 
 _POLL_SECONDS = 0.2
 """How soon Ctrl-C and the end of a bisection are noticed."""

@@ -20,7 +20,8 @@ from bisector.linux.settings_report import unset
 from bisector.model.decisions import Conclusion, Decision, Measure
 from bisector.model.facts import MonitorResult
 from bisector.model.records import Booted, Left, Ran, RunFailed
-from bisector.ports import Job, Kernel, Session, Stored
+from bisector.model.stored_bisection import Stored
+from bisector.ports import Job, Kernel, Session
 from bisector.schemas.request import Accepted
 from bisector.search.loop import OpenTrials
 

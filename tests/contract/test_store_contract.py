@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,8 @@ from bisector.errors import RequestError
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Conclusion, Ending, Finding, Interval, Measure
 from bisector.model.records import Booted, Built, Discarded, Left, Marked, Ran, Record, RunFailed
-from bisector.ports import Store, Stored
+from bisector.model.stored_bisection import Stored
+from bisector.ports import Store
 
 RECORDS: tuple[Record, ...] = (
     Built(1, True, 60.5, "abc", 0, False),
@@ -93,6 +96,50 @@ def test_list_is_newest_first(make: Callable[[], Store]) -> None:
     for name, created in (("a", 2.0), ("b", 3.0), ("c", 1.0)):
         store.create(stored(name, created))
     assert [s.id for s in store.list()] == ["b", "a", "c"]
+
+
+def test_list_names_the_first_few_and_those_of_one_beginning(make: Callable[[], Store]) -> None:
+    store = make()
+    for number, name in enumerate(("a%-1", "A%-2", "ab-3", "a%-4")):
+        store.create(stored(name, float(number)))
+    assert [s.id for s in store.list(limit=2)] == ["a%-4", "ab-3"]
+    assert [s.id for s in store.list(beginning="a%")] == ["a%-4", "a%-1"]
+    assert store.list(limit=0) == []
+
+
+def test_list_tells_what_was_asked_for_and_what_was_found(make: Callable[[], Store]) -> None:
+    store = make()
+    before = time.time()
+    store.create(replace(stored(), request='{"request": {"workload": "/w/pipe", "good": "v1", "bad": "v2"}}'))
+    (new,) = store.list()
+    assert (new.created, new.status, new.ending, new.culprits) == (1.0, "new", None, ())
+    assert (new.workload, new.good, new.bad) == ("/w/pipe", "v1", "v2")
+    store.set_status("one", "done", CONCLUSION)
+    (done,) = make().list()
+    assert (done.status, done.ending, done.culprits) == ("done", Ending.CULPRIT, ("b" * 40,))
+    assert before <= new.changed <= done.changed <= time.time()
+    store.set_status("one", "removing")
+    (still,) = store.list()
+    assert (still.status, still.ending, still.culprits) == ("removing", Ending.CULPRIT, ("b" * 40,))
+
+
+def test_what_is_removed_is_gone_and_the_others_stay(make: Callable[[], Store]) -> None:
+    store = make()
+    for name in ("one", "two"):  # of the same graph
+        store.create(stored(name))
+        store.append(name, RECORDS[0])
+        store.decide(name, CONCLUSION)
+    store.remove("one")
+    assert [s.id for s in make().list()] == ["two"]
+    assert make().load("two").graph == GRAPH
+    assert len(store.records("two")) == len(store.decisions("two")) == 1
+    for ask in (store.load, store.status, store.remove):
+        with pytest.raises(RequestError, match="no bisection 'one'"):
+            ask("one")
+    store.create(stored("one"))
+    assert not store.records("one")
+    store.give_back()
+    assert store.load("one") == stored("one")
 
 
 def test_every_kind_of_record_comes_back_in_order_and_without_loss(make: Callable[[], Store]) -> None:

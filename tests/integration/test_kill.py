@@ -16,7 +16,7 @@ from bisector.adapters.store.sql_store import SqlStore
 from bisector.app import bisections
 from bisector.model.decisions import Ending, Measure
 from bisector.model.records import Booted, Built, Left, Ran
-from bisector.ports import Stored
+from bisector.model.stored_bisection import Stored
 from tests.support import fake_bisection as fake
 from tests.support.small_disk import fill, mounted
 from tests.support.waiting import until
@@ -37,8 +37,8 @@ def program(name: str, *arguments: object) -> subprocess.Popen[str]:
 
 def the_one(folder: Path) -> tuple[SqlStore, Stored]:
     store = SqlStore(folder / "perfbisect.sqlite")
-    (stored,) = store.list()
-    return store, stored
+    (one,) = store.list()
+    return store, store.load(one.id)
 
 
 def check_records(folder: Path) -> None:

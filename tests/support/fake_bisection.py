@@ -24,7 +24,8 @@ from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import EXIT_CODES, Measure
 from bisector.model.goal import Budget, Goal, Metric, Threshold
 from bisector.model.records import Booted, Built, Left, Ran
-from bisector.ports import Store, Stored
+from bisector.model.stored_bisection import Stored
+from bisector.ports import Store
 from bisector.schemas import serialization
 from bisector.schemas.request import Accepted, Request
 from bisector.search.planner import Planner

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from bisector.errors import RequestError, nearest
 from bisector.model.decisions import Conclusion, Decision
 from bisector.model.records import Record
-from bisector.ports import Stored
+from bisector.model.stored_bisection import Stored, Summary, summary_of
 
 
 @dataclass
@@ -18,6 +19,7 @@ class _Kept:
     """One bisection in a MemoryStore."""
 
     stored: Stored
+    changed: float
     records: list[tuple[int, Record]] = field(default_factory=list)
     decisions: list[tuple[int, Decision]] = field(default_factory=list)
 
@@ -35,15 +37,16 @@ class MemoryStore:
         with self._lock:
             if stored.id in self._kept:
                 raise RequestError(f"the bisection '{stored.id}' exists already")
-            self._kept[stored.id] = _Kept(stored)
+            self._kept[stored.id] = _Kept(stored, time.time())
 
     def load(self, bisection: str) -> Stored:
         """Return one bisection. Raises RequestError naming the nearest one that exists."""
         return self._one(bisection).stored
 
-    def list(self) -> Sequence[Stored]:
-        """Return all bisections, newest first."""
-        return sorted((k.stored for k in self._kept.values()), key=lambda s: -s.created)
+    def list(self, *, beginning: str = "", limit: int | None = None) -> Sequence[Summary]:
+        """Return summaries, newest first. beginning: of the ids; limit: so many, by default all."""
+        found = [summary_of(k.stored, k.changed) for id, k in self._kept.items() if id.startswith(beginning)]
+        return sorted(found, key=lambda s: -s.created)[:limit]
 
     def append(self, bisection: str, record: Record) -> int:
         """Add a record; return its sequence number."""
@@ -75,11 +78,22 @@ class MemoryStore:
     def set_status(self, bisection: str, status: str, conclusion: Conclusion | None = None) -> None:
         """Change the status and, if given, the conclusion. Raises RequestError for an unknown id."""
         kept = self._one(bisection)
+        kept.changed = time.time()
         kept.stored = replace(
             kept.stored,
             status=status,
             conclusion=conclusion if conclusion is not None else kept.stored.conclusion,
         )
+
+    def remove(self, bisection: str) -> None:
+        """Forget a bisection with all its records. Raises RequestError for an unknown id."""
+        with self._lock:
+            self._one(bisection)
+            del self._kept[bisection]
+
+    def give_back(self) -> int:
+        """Return 0: there is no file."""
+        return 0
 
     def _one(self, bisection: str) -> _Kept:
         if bisection not in self._kept:

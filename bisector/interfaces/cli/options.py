@@ -13,6 +13,7 @@ import typer
 from pydantic import ValidationError
 
 from bisector.errors import RequestError
+from bisector.interfaces.cli import output
 from bisector.schemas.loading import refusal
 from bisector.schemas.request import Request, option_name
 
@@ -129,7 +130,8 @@ def make_wiring(*, lab: Path | None = None, repo: Path | None = None, trust_repo
     from bisector.app.wiring import Wiring
     from bisector.schemas.settings import load_settings
 
-    wiring = Wiring(load_settings(global_options().config, {"lab": lab, "repo": repo}))
+    settings = load_settings(global_options().config, {"lab": lab, "repo": repo})
+    wiring = Wiring(settings, output.print_note)
     if trust_repo:
         wiring.trust(wiring.repo)
     return wiring

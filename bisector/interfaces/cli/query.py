@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bisector.interfaces.cli import options, output
-from bisector.model.decisions import EXIT_CODES, Conclusion, Measure
+from bisector.model.decisions import EXIT_CODES, Measure
 
 if TYPE_CHECKING:
-    from bisector.ports import Stored
+    from bisector.model.stored_bisection import Summary
     from bisector.report.report_model import Material
 
 
@@ -179,24 +179,19 @@ def result(material: Material) -> str:
     return f"{phrases.ENDINGS[conclusion.ending].lower()}{': ' if names else ''}{names}"
 
 
-def _row(stored: Stored, status: str) -> dict[str, Any]:
-    accepted = json.loads(stored.request)
-    asked = accepted.get("request", accepted)
-    started = datetime.datetime.fromtimestamp(stored.created, datetime.UTC)
-    ended: Conclusion | None = stored.conclusion
-    found = ""
-    if ended is not None:
-        shas = [stored.graph.shas[i][:12] for f in ended.culprits for i in f.commits]
-        found = f"{ended.ending.value} {' '.join(shas[:3])}{' ...' if len(shas) > 3 else ''}".strip()
+def _row(summary: Summary, status: str) -> dict[str, Any]:
+    started = datetime.datetime.fromtimestamp(summary.created, datetime.UTC)
+    ending, shas = summary.ending, [sha[:12] for sha in summary.culprits]
+    found = f"{ending.value} {' '.join(shas[:3])}{' ...' if len(shas) > 3 else ''}".strip() if ending else ""
     return {
-        "id": stored.id,
+        "id": summary.id,
         "status": status,
         "started": started.strftime("%Y-%m-%d %H:%M"),
-        "workload": Path(str(asked.get("workload", ""))).name,
-        "good": asked.get("good"),
-        "bad": asked.get("bad"),
+        "workload": Path(summary.workload or "").name,
+        "good": summary.good,
+        "bad": summary.bad,
         "result": found,
-        "exit_code": EXIT_CODES[ended.ending] if ended is not None else None,
+        "exit_code": EXIT_CODES[ending] if ending is not None else None,
     }
 
 

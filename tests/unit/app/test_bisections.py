@@ -15,7 +15,7 @@ from bisector.engine.state_lock import Busy, lock
 from bisector.errors import InfrastructureError, RequestError
 from bisector.model.decisions import Conclusion, Ending, Measure
 from bisector.model.records import Booted, Built, Discarded, Left, Marked, Ran, RunFailed
-from bisector.ports import Stored
+from bisector.model.stored_bisection import Stored
 from tests.support import fake_bisection as fake
 
 CONCLUSION = Conclusion(Ending.NOT_REPRODUCED, "the ends do not differ", ())

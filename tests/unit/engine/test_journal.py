@@ -13,7 +13,7 @@ from bisector.model.decisions import Measure
 from bisector.model.facts import MonitorResult
 from bisector.model.goal import Goal, Metric, Threshold
 from bisector.model.records import Booted, Built, Left, Marked, Ran
-from bisector.ports import Stored
+from bisector.model.stored_bisection import Stored
 from bisector.simulation.histories import linear
 
 GRAPH = linear(5)

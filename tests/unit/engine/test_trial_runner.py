@@ -27,7 +27,8 @@ from bisector.errors import (
 from bisector.model.decisions import Conclusion, Decision, Ending, Measure
 from bisector.model.records import Booted, Built, Left, Ran, Record, RunFailed
 from bisector.model.state import State, fold
-from bisector.ports import Job, Kernel, Monitor, Progress, RunResult, Stored
+from bisector.model.stored_bisection import Stored
+from bisector.ports import Job, Kernel, Monitor, Progress, RunResult
 from bisector.simulation.noise_model import LabModel, SyntheticLab
 from bisector.testing.fake_testbed import FakeSession, FakeTestbed
 from bisector.testing.fakes import Faults

@@ -100,5 +100,6 @@ def test_a_number_that_nobody_knew_is_left_out() -> None:
 
 
 def test_a_request_has_the_identity_that_it_had(state: Path) -> None:
-    for stored in SqlStore(state / "perfbisect.sqlite").list():
+    store = SqlStore(state / "perfbisect.sqlite")
+    for stored in [store.load(summary.id) for summary in store.list()]:
         assert stored.id == f"fake-{Accepted.model_validate_json(stored.request).identity()}"

@@ -12,7 +12,7 @@ import pytest
 from bisector.adapters.store.sql_store import SCHEMA, SqlStore
 from bisector.errors import InfrastructureError
 from bisector.model.records import Built, Ran
-from bisector.ports import Stored
+from bisector.model.stored_bisection import Stored
 from bisector.simulation.histories import linear
 
 
@@ -56,6 +56,47 @@ def test_a_record_that_this_version_does_not_know_is_refused_with_its_name(tmp_p
         )
     with pytest.raises(InfrastructureError, match="Teleported"):
         store.records("one")
+
+
+@pytest.mark.parametrize("body", ["{", "[]", "", "null"])
+def test_a_damaged_record_is_told(tmp_path: Path, body: str) -> None:
+    path = tmp_path / "x.sqlite"
+    store = a_store(path)
+    with sqlite3.connect(path) as connection:
+        connection.execute(
+            "insert into events (bisection, kind, body, note) values ('one', 'record', ?, '{}')", (body,)
+        )
+        connection.execute("update bisections set conclusion = ?", (body,))
+    for read in (store.records, store.load):
+        with pytest.raises(InfrastructureError, match="cannot be read") as error:
+            read("one")
+        assert error.value.cure
+
+
+def test_a_graph_is_kept_once_and_goes_with_the_last_bisection_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "x.sqlite"
+    store = a_store(path)
+    store.create(Stored("two", 1.0, "{}", "new", linear(4)))
+    store.create(Stored("three", 1.0, "{}", "new", linear(5)))
+
+    def graphs() -> int:
+        with sqlite3.connect(path) as connection:
+            return int(connection.execute("select count(*) from graphs").fetchone()[0])
+
+    assert graphs() == 2
+    store.remove("one")
+    assert graphs() == 2
+    store.remove("two")
+    assert graphs() == 1
+
+
+def test_a_list_decodes_no_graph(tmp_path: Path) -> None:
+    path = tmp_path / "x.sqlite"
+    store = a_store(path)
+    with sqlite3.connect(path) as connection:
+        connection.execute("update graphs set body = x'00'")
+    assert [s.id for s in store.list()] == ["one"]
+    assert store.status("one") == "new"
 
 
 def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:

@@ -1,0 +1,84 @@
+"""Transactions of a SQLite file happen whole or not at all, in several threads and processes."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.store.sqlite_file import Constrained, SqliteFile
+from bisector.errors import InfrastructureError
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> SqliteFile:
+    file = SqliteFile(tmp_path / "x.sqlite")
+    file.execute("CREATE TABLE parents (id TEXT NOT NULL PRIMARY KEY)")
+    file.execute("CREATE TABLE children (parent TEXT NOT NULL REFERENCES parents (id))")
+    return file
+
+
+def count(file: SqliteFile) -> int:
+    return int(file.execute("SELECT count(*) AS n FROM parents")[0]["n"])
+
+
+def test_what_fails_in_a_transaction_undoes_all_of_it(file: SqliteFile) -> None:
+    with pytest.raises(KeyboardInterrupt), file.transaction():
+        file.execute("INSERT INTO parents VALUES ('a')")
+        raise KeyboardInterrupt
+    assert count(file) == 0
+    with file.transaction():
+        file.execute("INSERT INTO parents VALUES ('a')")
+    assert count(file) == 1
+
+
+def test_a_row_without_what_it_refers_to_is_refused_also_after_tables_were_exchanged(
+    file: SqliteFile,
+) -> None:
+    with file.transaction(exchanging_tables=True):
+        file.execute("ALTER TABLE parents RENAME TO old")
+        file.execute("CREATE TABLE parents (id TEXT NOT NULL PRIMARY KEY)")
+        file.execute("DROP TABLE old")
+    with pytest.raises(Constrained):
+        file.execute("INSERT INTO children VALUES ('nobody')")
+    file.execute("INSERT INTO parents VALUES ('a')")
+    file.execute("INSERT INTO children VALUES ('a')")
+
+
+def test_a_transaction_of_one_thread_is_not_another_ones(file: SqliteFile) -> None:
+    inside = threading.Event()
+
+    def other() -> None:
+        inside.wait(10)
+        file.execute("INSERT INTO parents VALUES ('other')")
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    with pytest.raises(ValueError, match="undo"), file.transaction():
+        inside.set()
+        thread.join(0.2)
+        file.execute("INSERT INTO parents VALUES ('a')")
+        raise ValueError("undo")
+    thread.join(10)
+    assert [row["id"] for row in file.execute("SELECT id FROM parents")] == ["other"]
+
+
+def test_a_file_that_another_process_locks_is_told(file: SqliteFile, tmp_path: Path) -> None:
+    file._connection.execute("PRAGMA busy_timeout=10")
+    other = sqlite3.connect(tmp_path / "x.sqlite")
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(InfrastructureError, match=r"x\.sqlite cannot be used: database is locked") as error:
+        file.execute("INSERT INTO parents VALUES ('a')")
+    assert error.value.cure
+    other.rollback()
+    file.execute("INSERT INTO parents VALUES ('a')")
+
+
+def test_removed_rows_give_their_space_back(file: SqliteFile, tmp_path: Path) -> None:
+    for number in range(200):
+        file.execute("INSERT INTO parents VALUES (:id)", id=f"{number}" + "x" * 5000)
+    file.execute("DELETE FROM parents")
+    assert file.give_back() > 800_000
+    assert (tmp_path / "x.sqlite").stat().st_size < 100_000
