@@ -32,7 +32,7 @@ from bisector.adapters.store.sql_store import SqlStore
 from bisector.interfaces.cli import run
 from bisector.model.decisions import Measure
 from bisector.model.records import Booted, Built, Left, Ran
-from bisector.ports import Stored
+from bisector.model.stored_bisection import Stored
 from bisector.schemas.request import Request
 from bisector.testing.fakes import METRIC
 from tests.bad_input.request_place import make_place

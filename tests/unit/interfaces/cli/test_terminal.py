@@ -20,7 +20,7 @@ from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Conclusion, Ending, Finding, Interval, Measure
 from bisector.model.printable import printable
 from bisector.model.records import Booted, Built, Marked, Ran, RunFailed
-from bisector.ports import Stored
+from bisector.model.stored_bisection import Stored
 from bisector.testing.fakes import METRIC
 from tests.support import fake_bisection
 from tests.support.installed_command import PERFBISECT, read_terminal
