@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from bisector.app.accept import recipe_for
 from bisector.app.wiring import Wiring
-from bisector.errors import RequestError
 from bisector.linux.settings_report import unset
 from bisector.schemas.workload.compatibility import check_testbed
 from bisector.schemas.workload.workload import Workload, load_workload
@@ -113,8 +112,6 @@ def calibration(
     from bisector.ports import BuildOrder
     from bisector.schemas.kernel.recipe import load_recipe, with_fragments
 
-    if boots < 2 or runs < 2:
-        raise RequestError("an A/A measurement needs at least two boots with two runs each")
     manifest = load_workload(workload)
     manifest.metric(metric)
     spec = wiring.lab.testbed(testbed_name or wiring.lab.testbeds[0].name)

@@ -11,6 +11,9 @@ Direction = Literal["lower", "higher"]
 
 TestbedClock = Literal["wall", "instructions"]
 
+LEAST_ALPHA = 1e-6
+"""The smallest accepted chance of a wrong answer: a rank test then needs 12 groups a side (2/C(24,12))."""
+
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
@@ -41,10 +44,11 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What the user asked for: the deciding metric, alpha in (0, 0.5), limits and how the ends are treated.
+    """What the user asked for: the deciding metric, alpha, limits and how the ends are treated.
 
-    clock: the clock of the testbeds; under 'instructions' run and boot noise are (nearly) zero and
-    repetition k is compared with repetition k. scan: search even where the ends do not differ.
+    alpha: from LEAST_ALPHA to below 0.5. clock: of the testbeds; under 'instructions' run and boot noise are
+    (nearly) zero and repetition k is compared with repetition k. scan: search even where the ends do not
+    differ.
     """
 
     metric: Metric

@@ -7,9 +7,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
-from bisector.model.goal import Budget, Goal
+from bisector.model.goal import LEAST_ALPHA, Budget, Goal
 from bisector.schemas import serialization
 from bisector.schemas.loading import Spec
 
@@ -50,7 +50,7 @@ class Request(Spec):
     )
     alpha: float = Field(
         default=0.05,
-        gt=0,
+        ge=LEAST_ALPHA,
         lt=0.5,
         description="How often a proven culprit may be wrong. [default: settings, 0.05]",
     )
@@ -74,9 +74,11 @@ class Request(Spec):
         description="A known fix, put where the commit that it mends is in and it is not: REV, or REV:GUILTY "
         "where its message has no 'Fixes:' line; repeatable.",
     )
-    max_hours: float | None = Field(default=None, gt=0, description="Stop after so many hours of lab time.")
-    max_builds: int | None = Field(default=None, gt=0, description="Stop after so many builds.")
-    max_runs: int | None = Field(default=None, gt=0, description="Stop after so many runs.")
+    max_hours: float | None = Field(
+        default=None, gt=0, le=100_000, description="Stop after so many hours of lab time."
+    )
+    max_builds: int | None = Field(default=None, ge=1, le=1_000_000, description="Stop after so many builds.")
+    max_runs: int | None = Field(default=None, ge=1, le=1_000_000, description="Stop after so many runs.")
     scan: bool = Field(default=False, description="Search even where the ends do not differ.")
     build_ahead: int = Field(
         default=0,
@@ -96,13 +98,6 @@ class Request(Spec):
         description="After --: only commits that touch these paths.",
         json_schema_extra={"type": "argument"},
     )
-
-    @field_validator("alpha")
-    @classmethod
-    def _finite(cls, value: float) -> float:
-        if value != value:  # NaN passes every comparison
-            raise ValueError("alpha must be a number between 0 and 0.5")
-        return value
 
     @property
     def budget(self) -> Budget:

@@ -11,6 +11,7 @@ import platformdirs
 from pydantic import Field, ValidationError
 
 from bisector.errors import RequestError, nearest
+from bisector.model.goal import LEAST_ALPHA
 from bisector.schemas.loading import Key, Spec, load_toml, refusal
 
 SETTINGS_FILE = "perfbisect.toml"
@@ -36,7 +37,9 @@ class Settings(Spec):
     toolchain_mirror: str | None = Field(
         default=None, description="where archives of toolchains are: https://..., file:///..."
     )
-    alpha: float = Field(default=0.05, gt=0, lt=0.5, description="how often a proven culprit may be wrong")
+    alpha: float = Field(
+        default=0.05, ge=LEAST_ALPHA, lt=0.5, description="how often a proven culprit may be wrong"
+    )
 
 
 def find_settings_file(start: Path) -> Path | None:

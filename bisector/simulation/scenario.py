@@ -58,14 +58,16 @@ class Scenario:
             )
         if not 1 <= self.testbeds <= 1000:
             raise RequestError(f"{self.testbeds} testbeds cannot be simulated", cure="1 to 1000")
-        if not all(math.isfinite(c.effect) and -99 < c.effect < 1e6 for c in self.culprits):
-            raise RequestError("an effect is in percent, above -99 and finite")
+        if not all(math.isfinite(c.effect) and -99 < c.effect <= 1e6 for c in self.culprits):
+            raise RequestError(
+                "an effect is no number above -99 and up to 1,000,000", cure="in percent: 1.5 is 1.5%"
+            )
         if self.threshold is None and not any(c.effect for c in self.culprits):
             raise RequestError(
                 "a history without a culprit needs a threshold", cure="--threshold PERCENT, such as 1"
             )
-        if not 0 < self.limit < 1e6:
-            raise RequestError(f"threshold is {self.limit:g}", cure="a percentage above 0")
+        if not 1e-6 <= self.limit <= 1e6:
+            raise RequestError(f"the threshold is {self.limit:g}%", cure="0.000001 to 1,000,000 percent")
         count = self.commits if self.graph is None else sum(self.graph.candidate)
         if count < 1:
             raise RequestError(f"a history of {count} commits is impossible", cure="1 or more candidates")

@@ -30,6 +30,7 @@ from bisector.interfaces.cli import (
     start,
     workload,
 )
+from bisector.interfaces.cli.argument_rules import StrictCommand, StrictGroup
 
 HELP = """Find the commit that made Linux slower.
 
@@ -55,7 +56,7 @@ def application() -> typer.Typer:
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     )
-    app.callback()(_set_global_options)
+    app.callback(cls=StrictGroup)(_set_global_options)
     _add_commands(app)
     _keep_lists_in_help(app)
     return app
@@ -65,8 +66,8 @@ def _add_commands(app: typer.Typer) -> None:
     """Add all commands and groups; the order is that of `--help`."""
     _add(app, start.start, start.resume, query.list_, query.status, query.show, query.report, query.log)
     _add(app, plan.plan, annotate.mark, annotate.discard, annotate.cancel, compare.compare, profile.profile)
-    app.command("simulate", help=simulate.HELP)(simulate.command)
-    app.command("calibrate")(calibrate.command)
+    app.command("simulate", cls=StrictCommand, help=simulate.HELP)(simulate.command)
+    app.command("calibrate", cls=StrictCommand)(calibrate.command)
     group = typer.Typer(help="What can be measured.", rich_markup_mode=None)
     _add(group, workload.list_, workload.show, workload.run, workload.new, workload.check)
     app.add_typer(group, name="workload")
@@ -81,7 +82,7 @@ def _add_commands(app: typer.Typer) -> None:
 
 def _add(app: typer.Typer, *commands: Callable[..., None]) -> None:
     for command in commands:
-        app.command(command.__name__.rstrip("_"))(command)
+        app.command(command.__name__.rstrip("_"), cls=StrictCommand)(command)
 
 
 def _version(wanted: bool) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bisector.interfaces.cli import options, output
+from bisector.interfaces.cli.number_options import whole
 
 if TYPE_CHECKING:
     from bisector.model.decisions import Interval
@@ -19,8 +20,8 @@ def command(
     rev: Annotated[str, typer.Argument(metavar="[REV]", help="The commit to measure.")] = "HEAD",
     workload: options.WorkloadName = None,
     testbed: Annotated[str | None, typer.Option(help="A testbed of the lab. [default: the first]")] = None,
-    boots: Annotated[int, typer.Option(help="Boots in total, with those stored before.")] = 8,
-    runs: Annotated[int, typer.Option(help="Runs in each boot.")] = 10,
+    boots: Annotated[int, whole(2, 10_000, "Boots in total, with those stored before.")] = 8,
+    runs: Annotated[int, whole(2, 10_000, "Runs in each boot.")] = 10,
     metric: options.Metric = None,
     recipe: options.RecipeName = None,
     repo: options.Repo = None,

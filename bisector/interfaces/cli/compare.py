@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from bisector.errors import RequestError
-from bisector.interfaces.cli import compare_inputs, options
+from bisector.interfaces.cli import compare_inputs, number_options, options
 
 if TYPE_CHECKING:
     from bisector.model.goal import Direction
@@ -38,7 +38,9 @@ def compare(
     ] = None,
     threshold: Annotated[str, typer.Option(help="The smallest change that matters, such as 5%.")] = "0%",
     unit: Annotated[str, typer.Option(help="The unit of numbers without one.")] = "",
-    alpha: Annotated[float, typer.Option(help="Intervals are at the level 1 - alpha.")] = 0.05,
+    alpha: Annotated[
+        float, number_options.option(number_options.ALPHA, "Intervals are at the level 1 - alpha.")
+    ] = 0.05,
     bisection: Annotated[
         str | None, typer.Option(help="The bisection that measured the commits. [default: the latest]")
     ] = None,
@@ -68,10 +70,6 @@ def compare(
 
       perfbisect compare old.json new.json --metric real --better lower --json
     """
-    if not 0 < alpha < 0.5:
-        raise RequestError(
-            f"--alpha {alpha:g} is not between 0 and 0.5", cure="write for example --alpha 0.05"
-        )
     smallest, directions = _threshold(threshold), _directions(better or [])
     from bisector.report import comparison
     from bisector.stats import comparison_table

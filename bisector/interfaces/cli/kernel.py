@@ -11,9 +11,12 @@ import typer
 
 from bisector.errors import RequestError
 from bisector.interfaces.cli import options, output
+from bisector.interfaces.cli.number_options import real, whole
 from bisector.report.phrases import duration
 
-Layout = Annotated[int, typer.Option(help="0: the ordinary build; above: the same code placed differently.")]
+Layout = Annotated[
+    int, whole(0, 1_000_000, "0: the ordinary build; above: the same code placed differently.")
+]
 Rev = Annotated[str, typer.Argument(metavar="REV", help="A commit of the repository.")]
 
 
@@ -225,7 +228,9 @@ def list_(as_json: options.Json = False) -> None:
 
 
 def gc(
-    keep: Annotated[float, typer.Option(help="Gigabytes of kernels to keep, the most recently used.")] = 10.0,
+    keep: Annotated[
+        float, real(0, 1_000_000, "Gigabytes of kernels to keep, the most recently used.")
+    ] = 10.0,
     everything: Annotated[
         bool, typer.Option("--all", help="Keep only what unfinished bisections need.")
     ] = False,
@@ -240,8 +245,6 @@ def gc(
     """
     from bisector.app import kernels
 
-    if keep < 0:
-        raise RequestError(f"--keep {keep:g} is negative", cure="give gigabytes, or --all")
     freed, kept = kernels.collect_kernels(options.make_wiring(), 0 if everything else int(keep * 1e9))
     needed = f"; {kept} belong to unfinished bisections and stay" if kept else ""
     print(f"freed {freed / 1e6:.0f} MB{needed}")

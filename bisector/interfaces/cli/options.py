@@ -13,7 +13,7 @@ import typer
 from pydantic import ValidationError
 
 from bisector.errors import RequestError
-from bisector.interfaces.cli import output
+from bisector.interfaces.cli import number_options, output
 from bisector.schemas.loading import refusal
 from bisector.schemas.request import Request, option_name
 
@@ -41,6 +41,10 @@ def global_options() -> GlobalOptions:
 def _option(name: str) -> Any:  # noqa: ANN401 - what Typer takes
     """Return the option for a field of a request."""
     field = Request.model_fields[name]
+    for number in (int, float):
+        if field.annotation in (number, number | None):
+            limits = number_options.range_of(number, field.metadata)
+            return number_options.option(limits, str(field.description), option_name(name))
     metavar = _extra(name).get("metavar")
     return typer.Option(option_name(name), metavar=metavar, help=field.description, show_default=False)
 

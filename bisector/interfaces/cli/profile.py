@@ -11,6 +11,7 @@ import typer
 
 from bisector.errors import RequestError
 from bisector.interfaces.cli import compare_inputs, options, output
+from bisector.interfaces.cli.number_options import whole
 
 if TYPE_CHECKING:
     from bisector.linux.profile import Profile
@@ -21,7 +22,7 @@ def profile(
         str, typer.Argument(metavar="[LABEL=]A", help="First profile; - for stdin, or BISECTION:REV.")
     ],
     b: Annotated[str, typer.Argument(metavar="[LABEL=]B", help="Profile of the second kernel.")],
-    top: Annotated[int, typer.Option(min=1, help="Lines of each table.")] = 30,
+    top: Annotated[int, whole(1, 100_000, "Lines of each table.")] = 30,
     tree: Annotated[
         list[str] | None, typer.Option(help="Show who calls this symbol, and what it calls; repeatable.")
     ] = None,

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 import typer
 
 from bisector.errors import RequestError, nearest
-from bisector.interfaces.cli import options, output
+from bisector.interfaces.cli import number_options, options, output
+from bisector.interfaces.cli.number_options import real, share, whole
 from bisector.model.goal import Budget, Direction, TestbedClock
 from bisector.schemas.noise_kinds import DRIFT_KINDS, NOISE_KINDS, DriftKind, NoiseKind
 
@@ -58,7 +59,7 @@ Examples:
 
 
 def command(
-    commits: Annotated[int, typer.Option(help="Candidates in the history.")] = 128,
+    commits: Annotated[int, whole(1, 1_000_000, "Candidates in the history.")] = 128,
     history: Annotated[
         Literal["linear", "branched"],
         typer.Option(help="Shape; branched: with merges, and with branches that lack the good end."),
@@ -71,31 +72,36 @@ def command(
         str,
         typer.Option(help="POS:EFFECT,... with POS from 1 (first after good), 'first', 'last', 'random'."),
     ] = "",
-    effect: Annotated[float | None, typer.Option(help="One culprit at a random place. [default: 2]")] = None,
-    threshold: Annotated[
-        float | None, typer.Option(help="Smallest change to blame. [default: half the smallest effect]")
+    effect: Annotated[
+        float | None, real(-99, 1e6, "One culprit at a random place. [default: 2]", above=True)
     ] = None,
-    run_noise: Annotated[float, typer.Option(help="Spread of the runs of one boot.")] = 1.0,
-    boot_noise: Annotated[float, typer.Option(help="Spread between boots of one build.")] = 0.0,
-    build_noise: Annotated[float, typer.Option(help="Spread between binaries: code and data layout.")] = 0.0,
+    threshold: Annotated[
+        float | None,
+        real(1e-6, 1e6, "Smallest change to blame. [default: half the smallest effect]"),
+    ] = None,
+    run_noise: Annotated[float, real(0, 100, "Spread of the runs of one boot.")] = 1.0,
+    boot_noise: Annotated[float, real(0, 100, "Spread between boots of one build.")] = 0.0,
+    build_noise: Annotated[float, real(0, 100, "Spread between binaries: code and data layout.")] = 0.0,
     noise: Annotated[NoiseKind, typer.Option(metavar="KIND", help="Kind of run noise, see above.")] = "gauss",
     drift: Annotated[str, typer.Option(help="KIND or KIND:SIZE, see above.")] = "none",
     background: Annotated[
         float,
-        typer.Option(help="Every commit shifts the level a little: spread of their sum over the range."),
+        real(0, 100, "Every commit shifts the level a little: spread of their sum over the range."),
     ] = 0.0,
     fork_offset: Annotated[
-        float | None, typer.Option(help="Spread of the offsets of commits without good. [default: threshold]")
+        float | None, real(0, 100, "Spread of the offsets of commits without good. [default: threshold]")
     ] = None,
-    untestable: Annotated[str, typer.Option(help="Probability that a commit does not build or boot.")] = "0",
-    broken_stretch: Annotated[int, typer.Option(help="Untestable commits in a row around the culprit.")] = 0,
-    same_binary: Annotated[str, typer.Option(help="Probability that a commit changes no binary.")] = "0",
+    untestable: Annotated[float, share("Probability that a commit does not build or boot.")] = 0.0,
+    broken_stretch: Annotated[
+        int, whole(0, 1_000_000, "Untestable commits in a row around the culprit.")
+    ] = 0,
+    same_binary: Annotated[float, share("Probability that a commit changes no binary.")] = 0.0,
     cost: Annotated[str, typer.Option(help="Cost of a build, a boot and a run.")] = "build=20,boot=5,run=1",
-    alpha: Annotated[float, typer.Option(help="Accepted share of wrong answers.")] = 0.05,
-    testbeds: Annotated[
-        int, typer.Option(help="Machines that measure at once (one builder serves them).")
-    ] = 1,
-    testbed_spread: Annotated[float, typer.Option(help="Spread of the levels of the testbeds.")] = 1.0,
+    alpha: Annotated[
+        float, number_options.option(number_options.ALPHA, "Accepted share of wrong answers.")
+    ] = 0.05,
+    testbeds: Annotated[int, whole(1, 1000, "Machines that measure at once (one builder serves them).")] = 1,
+    testbed_spread: Annotated[float, real(0, 100, "Spread of the levels of the testbeds.")] = 1.0,
     better: Annotated[Direction, typer.Option(help="Which way the metric is better.")] = "lower",
     clock: Annotated[
         TestbedClock,
@@ -103,19 +109,19 @@ def command(
     ] = "wall",
     scan: Annotated[bool, typer.Option("--scan", help="Search even where the ends do not differ.")] = False,
     max_cost: Annotated[
-        float | None, typer.Option(help="Budget: cost of all builds, boots and runs.")
+        float | None, real(0, 1e9, "Budget: cost of all builds, boots and runs.", above=True)
     ] = None,
-    max_builds: Annotated[int | None, typer.Option(help="Budget: builds.")] = None,
-    max_runs: Annotated[int | None, typer.Option(help="Budget: runs.")] = None,
+    max_builds: Annotated[int | None, whole(1, 1_000_000, "Budget: builds.")] = None,
+    max_runs: Annotated[int | None, whole(1, 1_000_000, "Budget: runs.")] = None,
     samples: Annotated[
         Path | None,
         typer.Option(
             help='Resample real noise: JSON {"boots": [[run, run, ...], ...]}; replaces run and boot noise.'
         ),
     ] = None,
-    trials: Annotated[int, typer.Option(help="Histories to draw.")] = 100,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same result.")] = 1,
-    jobs: Annotated[int, typer.Option(help="Processes. [default: all cores]", show_default=False)] = 0,
+    trials: Annotated[int, whole(1, 1_000_000, "Histories to draw.")] = 100,
+    seed: Annotated[int, whole(0, 4_294_967_295, "The same seed gives the same result.")] = 1,
+    jobs: Annotated[int | None, whole(1, 1024, "Processes. [default: all cores]")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON; its schema: --schema.")] = False,
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the JSON schema of --json and stop.")
@@ -131,14 +137,8 @@ def command(
     if schema:
         print(json.dumps(Report.model_json_schema(mode="serialization"), indent=2))
         return
-    if effect is not None and culprits:
-        raise RequestError("--effect and --culprits both name the culprits", cure="give one of them")
-    if bool(repo) != bool(good and bad):
-        raise RequestError(
-            "a real history needs --repo, --good and --bad together", cure="give all three, or none"
-        )
-    if repo and history != "linear":
-        raise RequestError("--repo and --history both name the history", cure="give one of them")
+    if repo and not (good and bad):
+        raise RequestError("--repo needs --good and --bad, the ends of the range", cure="give both of them")
     who = sim.parse_culprits(culprits) if culprits else (sim.Culprit(2.0 if effect is None else effect),)
     graph = None
     if repo:
@@ -157,9 +157,9 @@ def command(
         drift_size=limit if drift_size is None else drift_size,
         background=background,
         fork_offset=limit if fork_offset is None else fork_offset,
-        untestable=sim.parse_probability(untestable),
+        untestable=untestable,
         broken=broken_stretch,
-        inert=sim.parse_probability(same_binary),
+        inert=same_binary,
         testbed_spread=testbed_spread,
         better=better,
         clock=clock,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bisector.interfaces.cli import options, output
+from bisector.interfaces.cli.number_options import whole
 
 if TYPE_CHECKING:
     from bisector.model.facts import MonitorResult
@@ -86,7 +87,7 @@ def show(
 
 def run(
     name: Annotated[str, typer.Argument(help="Its name, or the path of a folder with a workload.yaml.")],
-    runs: Annotated[int | None, typer.Option(min=1, help="Number of runs. [default: the manifest's]")] = None,
+    runs: Annotated[int | None, whole(1, 1_000_000, "Number of runs. [default: the manifest's]")] = None,
     keep: Annotated[
         Path | None, typer.Option(help="Folder for the output. [default: no output is kept]")
     ] = None,

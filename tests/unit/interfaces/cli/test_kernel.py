@@ -124,7 +124,7 @@ def test_gc_keeps_as_many_bytes_as_said(
 
 def test_gc_refuses_a_negative_limit(own_folders: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["kernel", "gc", "--keep", "-1"]) == 1
-    assert "--keep -1 is negative" in capsys.readouterr().err
+    assert "--keep: '-1' is not a number from 0 to 1,000,000" in capsys.readouterr().err
 
 
 def test_list_of_an_empty_cache_is_empty(own_folders: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -48,13 +48,13 @@ def test_text_names_the_parts_of_the_cost(capsys: pytest.CaptureFixture[str]) ->
 def test_every_option_is_understood(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     samples = tmp_path / "samples.json"
     samples.write_text('{"boots": [[1.0, 1.001, 0.999], [1.002, 1.0]]}')
+    real, synthetic = ["--samples", str(samples)], ["--boot-noise", "0.05", "--noise", "t3"]
     options = (
-        "--culprits 2:3,last:3 --threshold 1 --boot-noise 0.05 --build-noise 0.05 --noise t3 --drift walk "
+        "--culprits 2:3,last:3 --threshold 1 --build-noise 0.05 --drift walk "
         "--background 0.1 --fork-offset 0.1 --untestable 5% --broken-stretch 0 --same-binary 0.1 "
         "--cost build=2,boot=1,run=1 --alpha 0.1 --testbeds 2 --testbed-spread 0.5 --better higher --seed 3 "
         "--max-cost 10000 --max-builds 100 --max-runs 10000 --history branched"
     )
-    assert (
-        run([*SMALL[:1], "--commits", "6", "--trials", "1", *options.split(), "--samples", str(samples)]) == 0
-    )
-    assert "1 simulated" in capsys.readouterr().out
+    for noise in (real, synthetic):
+        assert run([*SMALL[:1], "--commits", "6", "--trials", "1", *options.split(), *noise]) == 0
+        assert "1 simulated" in capsys.readouterr().out

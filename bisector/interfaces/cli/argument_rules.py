@@ -1,0 +1,125 @@
+"""What holds of every command line: nothing is said twice, nothing is empty, nothing is ignored.
+
+The rules look at what was written, before any value is read; `StrictCommand` and `StrictGroup` keep them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from typer.core import TyperCommand, TyperGroup
+
+from bisector.errors import RequestError
+
+MAX_ARGUMENT_CHARACTERS = 4096
+"""Linux's PATH_MAX: no path is longer, and nothing else on a command line is as long as one."""
+
+_SHOWN = 40
+"""Characters of an argument that a message repeats."""
+
+IGNORED: tuple[tuple[str, str, Literal["with", "without"], str], ...] = (
+    ("compare", "--format", "with", "--json"),
+    ("doctor", "--quiet", "with", "--json"),
+    ("kernel explain", "--repo", "without", "REV"),
+    ("kernel gc", "--keep", "with", "--all"),
+    ("profile", "--least", "without", "--tree"),
+    ("profile", "--repo", "without", "--commit"),
+    ("profile", "--top", "with", "--json"),
+    ("simulate", "--bad", "without", "--repo"),
+    ("simulate", "--boot-noise", "with", "--samples"),
+    ("simulate", "--commits", "with", "--repo"),
+    ("simulate", "--effect", "with", "--culprits"),
+    ("simulate", "--good", "without", "--repo"),
+    ("simulate", "--history", "with", "--repo"),
+    ("simulate", "--json", "with", "--schema"),
+    ("simulate", "--noise", "with", "--samples"),
+    ("simulate", "--run-noise", "with", "--samples"),
+    ("simulate", "--testbed-spread", "without", "--testbeds"),
+    ("workload run", "--apply", "without", "--rev"),
+    ("workload run", "--recipe", "without", "--rev"),
+    ("workload run", "--repo", "without", "--rev"),
+    ("workload run", "--testbed", "without", "--rev"),
+)
+"""(command, option, with or without, another): the option would change nothing then, and is refused."""
+
+
+class StrictCommand(TyperCommand):
+    """A command that refuses what breaks a rule of this module."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - Typer's context
+        """Parse the arguments behind the command's name. Raises RequestError."""
+        _check(self, ctx, args)
+        return super().parse_args(ctx, args)
+
+
+class StrictGroup(TyperGroup):
+    """A group of commands whose own options keep the rules of this module."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - Typer's context
+        """Parse the options before the command's name. Raises RequestError."""
+        _check(self, ctx, args)
+        return super().parse_args(ctx, args)
+
+
+def refuse_unusable(arguments: Sequence[str]) -> None:
+    """Raise RequestError for an argument that no command can use: too long, or no text."""
+    for argument in arguments:
+        shown = ascii(argument[:_SHOWN])[1:-1] + ("..." if len(argument) > _SHOWN else "")
+        if len(argument) > MAX_ARGUMENT_CHARACTERS:
+            raise RequestError(
+                f"the argument '{shown}' has {len(argument):,} characters",
+                cure=f"at most {MAX_ARGUMENT_CHARACTERS:,} are taken, the longest path that Linux knows",
+            )
+        if not argument.isascii() and any("\ud800" <= c <= "\udfff" for c in argument):
+            raise RequestError(
+                f"the argument '{shown}' is not text in UTF-8",
+                cure="give the file a name in UTF-8, or a link to it that has one",
+            )
+
+
+def _check(command: TyperCommand | TyperGroup, ctx: Any, args: Sequence[str]) -> None:  # noqa: ANN401
+    said = _said(command, ctx, args)
+    for name, values in said.items():
+        if "" in values:
+            raise RequestError(f"{name} is empty", cure="write a value, or leave it out")
+    for parameter in command.params:
+        name = _name(parameter)
+        values = said.get(name, [])
+        if parameter.param_type_name == "option" and len(values) > 1:
+            twice = values if not parameter.multiple else [v for v in values if values.count(v) > 1]
+            if twice:
+                raise RequestError(
+                    f"{name} is given {len(twice)} times: {', '.join(map(repr, twice))}", cure="give it once"
+                )
+    path = ctx.command_path.removeprefix(f"{ctx.find_root().command_path} ")
+    for where, option, when, other in IGNORED:
+        if where == path and option in said and (other in said) == (when == "with"):
+            raise RequestError(
+                f"{option} has no effect {when} {other}",
+                cure=f"leave {option} out" + (f", or give {other}" if when == "without" else f", or {other}"),
+            )
+
+
+def _said(command: TyperCommand | TyperGroup, ctx: Any, args: Sequence[str]) -> dict[str, list[str]]:  # noqa: ANN401
+    """Return what was written: option or argument -> its values in order, none for a flag."""
+    parser = command.make_parser(ctx)
+    for option in parser._long_opt.values():
+        if option.action == "store":  # the last one would replace the others
+            option.action = "append"
+    values, _, order = parser.parse_args(list(args))
+    said = {}
+    for parameter in order:
+        value = values[parameter.name]
+        if value is not None:
+            said[_name(parameter)] = (
+                [value] if isinstance(value, str) else [] if value is True else list(value)
+            )
+    return said
+
+
+def _name(parameter: Any) -> str:  # noqa: ANN401 - Typer's option or argument
+    """Return '--option', or an argument's name as the help shows it, without brackets."""
+    if parameter.param_type_name == "option":
+        return str(parameter.opts[0])
+    return str(parameter.metavar or parameter.name).strip("[]")
