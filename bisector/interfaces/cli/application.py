@@ -30,7 +30,7 @@ from bisector.interfaces.cli import (
     start,
     workload,
 )
-from bisector.interfaces.cli.argument_rules import StrictCommand, StrictGroup
+from bisector.interfaces.cli.arguments.argument_rules import StrictCommand, StrictGroup
 
 HELP = """Find the commit that made Linux slower.
 

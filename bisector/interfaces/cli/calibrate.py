@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bisector.interfaces.cli import options, output
-from bisector.interfaces.cli.number_options import whole
+from bisector.interfaces.cli.arguments.number_options import whole
 
 if TYPE_CHECKING:
     from bisector.model.decisions import Interval

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from bisector.errors import RequestError
-from bisector.interfaces.cli import compare_inputs, number_options, options
+from bisector.interfaces.cli import compare_inputs, options
+from bisector.interfaces.cli.arguments import number_options
 
 if TYPE_CHECKING:
     from bisector.model.goal import Direction

@@ -11,7 +11,7 @@ import typer
 
 from bisector.errors import RequestError
 from bisector.interfaces.cli import options, output
-from bisector.interfaces.cli.number_options import real, whole
+from bisector.interfaces.cli.arguments.number_options import real, whole
 from bisector.report.phrases import duration
 
 Layout = Annotated[

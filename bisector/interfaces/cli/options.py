@@ -13,7 +13,8 @@ import typer
 from pydantic import ValidationError
 
 from bisector.errors import RequestError
-from bisector.interfaces.cli import number_options, output
+from bisector.interfaces.cli import output
+from bisector.interfaces.cli.arguments import number_options
 from bisector.schemas.loading import refusal
 from bisector.schemas.request import Request, option_name
 

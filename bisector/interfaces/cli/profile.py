@@ -11,7 +11,7 @@ import typer
 
 from bisector.errors import RequestError
 from bisector.interfaces.cli import compare_inputs, options, output
-from bisector.interfaces.cli.number_options import whole
+from bisector.interfaces.cli.arguments.number_options import whole
 
 if TYPE_CHECKING:
     from bisector.linux.profile import Profile

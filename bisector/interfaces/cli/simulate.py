@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 import typer
 
 from bisector.errors import RequestError, nearest
-from bisector.interfaces.cli import number_options, options, output
-from bisector.interfaces.cli.number_options import real, share, whole
+from bisector.interfaces.cli import options, output
+from bisector.interfaces.cli.arguments import number_options
+from bisector.interfaces.cli.arguments.number_options import real, share, whole
 from bisector.model.goal import Budget, Direction, TestbedClock
 from bisector.schemas.noise_kinds import DRIFT_KINDS, NOISE_KINDS, DriftKind, NoiseKind
 

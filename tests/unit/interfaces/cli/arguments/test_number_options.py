@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bisector.interfaces.cli.number_options import ALPHA, Range, range_of
+from bisector.interfaces.cli.arguments.number_options import ALPHA, Range, range_of
 from bisector.schemas.request import Request
 
 WHOLE = Range(int, 1, 64)

@@ -22,10 +22,12 @@ IGNORED: tuple[tuple[str, str, Literal["with", "without"], str], ...] = (
     ("compare", "--format", "with", "--json"),
     ("doctor", "--quiet", "with", "--json"),
     ("kernel explain", "--repo", "without", "REV"),
+    ("kernel explain", "--trust-repo", "without", "REV"),
     ("kernel gc", "--keep", "with", "--all"),
     ("profile", "--least", "without", "--tree"),
     ("profile", "--repo", "without", "--commit"),
     ("profile", "--top", "with", "--json"),
+    ("profile", "--trust-repo", "without", "--commit"),
     ("simulate", "--bad", "without", "--repo"),
     ("simulate", "--boot-noise", "with", "--samples"),
     ("simulate", "--commits", "with", "--repo"),
@@ -36,10 +38,12 @@ IGNORED: tuple[tuple[str, str, Literal["with", "without"], str], ...] = (
     ("simulate", "--noise", "with", "--samples"),
     ("simulate", "--run-noise", "with", "--samples"),
     ("simulate", "--testbed-spread", "without", "--testbeds"),
+    ("simulate", "--trust-repo", "without", "--repo"),
     ("workload run", "--apply", "without", "--rev"),
     ("workload run", "--recipe", "without", "--rev"),
     ("workload run", "--repo", "without", "--rev"),
     ("workload run", "--testbed", "without", "--rev"),
+    ("workload run", "--trust-repo", "without", "--rev"),
 )
 """(command, option, with or without, another): the option would change nothing then, and is refused."""
 
