@@ -9,21 +9,51 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, TypeAdapter, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 
 from bisector.errors import InfrastructureError
+from bisector.model.printable import printable
 
 PROTOCOL = 1
 
+MAX_OUTPUT_BYTES = 1 << 20
+"""OUTPUT_MAX of agent.c."""
+
+_MAX_PIECE_BYTES = 3 << 18
+"""CHUNK of observe.c."""
+
+_MAX_FACTS_CHARACTERS = 1 << 20
+"""Some hundred facts, the longest of which are command lines and lists of mitigations: 20 KB in all."""
+
 _SHOWN_CHARACTERS = 500
 """Characters of an invalid line that an error quotes."""
+
+_SHOWN_VALUE = 40
+"""Characters of an invalid value that an error quotes."""
 
 
 class AnswerError(InfrastructureError):
     """A line that is none of the agent's answers; `details` shows what is wrong with it, and the line."""
 
 
-Count = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Field(ge=0, lt=1 << 64)]
+Seconds = Annotated[float, Field(ge=0, le=1e8)]
+"""Three years. No job has a timeout that long."""
+
+Size = Annotated[int, Field(ge=0, le=1 << 50)]
+"""Bytes; a petabyte is more than any testbed's disk."""
+
+Text = Annotated[str, Field(max_length=4096)]
+Output = Annotated[bytes, Field(max_length=MAX_OUTPUT_BYTES)]
 
 
 class _Answer(BaseModel):
@@ -35,7 +65,7 @@ class _Answer(BaseModel):
 class Greeting(_Answer):
     """The first line of `agent serve`."""
 
-    hello: str
+    hello: Text
     protocol: int
 
 
@@ -48,8 +78,8 @@ class Paused(_Answer):
 class StartError(_Answer):
     """The command could not be executed. error: what was tried; reason: strerror() of it."""
 
-    error: str
-    reason: str
+    error: Text
+    reason: Text
 
 
 class FilePiece(_Answer):
@@ -59,8 +89,8 @@ class FilePiece(_Answer):
     """
 
     file: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.:@-]*$", max_length=255)]
-    data: bytes
-    cut: int
+    data: Annotated[bytes, Field(max_length=_MAX_PIECE_BYTES)]
+    cut: Literal[0, 1]
 
 
 class Finished(_Answer):
@@ -73,25 +103,31 @@ class Finished(_Answer):
     kernel: what the kernel logged, warnings and worse; tainted: /proc/sys/kernel/tainted.
     """
 
-    monitor: str = ""
-    code: int
-    signal: Count
+    monitor: Annotated[str, Field(max_length=64)] = ""
+    code: Annotated[int, Field(ge=-1, le=255)]
+    signal: Annotated[int, Field(ge=0, le=127)]
     killed: Literal[0, 1]
-    seconds: float
-    raw_seconds: float
+    seconds: Seconds
+    raw_seconds: Seconds
     ticks: Count
-    user: float
-    sys: float
-    minor_faults: int
-    major_faults: int
-    switches: int
-    preempted: int
-    out: bytes
-    out_cut: Count
-    err: bytes
-    err_cut: Count
-    kernel: list[str]
+    user: Seconds
+    sys: Seconds
+    minor_faults: Count
+    major_faults: Count
+    switches: Count
+    preempted: Count
+    out: Output
+    out_cut: Size
+    err: Output
+    err_cut: Size
+    kernel: Annotated[list[Annotated[str, Field(max_length=8192)]], Field(max_length=64)]
     tainted: Count
+
+    @model_validator(mode="after")
+    def _ended_in_one_way(self) -> Finished:
+        if (self.code == -1) != (self.signal > 0):
+            raise ValueError("a run ends with a code or by a signal")
+        return self
 
 
 Answer = Greeting | Paused | StartError | FilePiece | Finished
@@ -139,7 +175,8 @@ def parse_greeting(line: str) -> Greeting:
 def parse_facts(text: str) -> dict[str, str]:
     """Return what `agent prepare` says of the system: the last line of its output that is a JSON object.
 
-    Raises AnswerError if there is none, a value is no text, or the kernel's taint flags are no number.
+    Raises AnswerError if there is none, a value is no text, the kernel's taint flags are no number, or it is
+    more than facts can be.
     """
     line = next((line for line in reversed(text.splitlines()) if line.startswith("{")), "")
     try:
@@ -148,6 +185,8 @@ def parse_facts(text: str) -> dict[str, str]:
         raise AnswerError(
             "the testbed told no facts after the deployment", details=f"{_reasons(error)}\n{text[-2000:]}"
         ) from error
+    if len(line) > _MAX_FACTS_CHARACTERS:
+        raise AnswerError("the testbed tells too many facts", details=_shown(line))
     if not re.fullmatch("[0-9]{0,20}", facts.get("tainted", "")):
         raise AnswerError("the testbed's facts are garbled", details=f"tainted: {_shown(facts['tainted'])}")
     return facts
@@ -159,11 +198,30 @@ def unexpected(answer: Answer) -> AnswerError:
     return AnswerError("the measuring agent answered what was not asked", details=shown)
 
 
+_REASONS = {
+    "missing": "is missing",
+    "extra_forbidden": "is no key of this answer",
+    "json_invalid": "the line is no JSON",
+    "model_type": "the line is no JSON object",
+    "dict_type": "the line is no JSON object",
+}
+"""pydantic's type of an error -> our words; all others mean that the value cannot be."""
+
+
 def _reasons(error: ValidationError) -> str:
     """Return the first three reasons, each with the key that it is about."""
-    found = error.errors(include_url=False, include_input=False)
-    return "\n".join(f"{'.'.join(str(part) for part in one['loc'][1:])}: {one['msg']}" for one in found[:3])
+    reasons = []
+    for one in error.errors(include_url=False)[:3]:
+        keys = [str(part) for part in one["loc"][1:]]  # the first is the kind of answer
+        value = repr(one["input"])
+        shown = value if len(value) <= _SHOWN_VALUE else f"{value[:_SHOWN_VALUE]}..."
+        what = _REASONS.get(one["type"], f"cannot be {shown}")
+        if one["type"] == "value_error":
+            what = str(one["ctx"]["error"])
+        reasons.append(f"{'.'.join(keys)}: {what}".removeprefix(": "))
+    return "\n".join(reasons)
 
 
 def _shown(line: str) -> str:
-    return line if len(line) <= _SHOWN_CHARACTERS else f"{line[:_SHOWN_CHARACTERS]}..."
+    shown = line if len(line) <= _SHOWN_CHARACTERS else f"{line[:_SHOWN_CHARACTERS]}..."
+    return f"{printable(shown)} ({len(line)} characters)"

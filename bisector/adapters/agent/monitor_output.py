@@ -18,6 +18,10 @@ from bisector.ports import Monitor
 SUMMARY = "summary.json"
 """The `MonitorResult`, beside the raw files."""
 
+_OUT, _ERR = "run.out", "run.err"
+_OWN_FILES = frozenset({SUMMARY, _OUT, _ERR})
+"""Written here beside the files that are sent, so none of those may have such a name."""
+
 _MAX_SLOWDOWN = 5.0
 """A run beside a monitor may take so many times as long: profiling every function costs a factor of two to
 four in an emulated guest."""
@@ -28,6 +32,9 @@ _EXTRA_SECONDS = 60.0
 _MAX_BYTES = 1 << 30
 """Total size of the files of one monitor. The agent sends 64 MiB of a file at most, and a monitor has few
 large ones: a recording, its samples as text, and the symbols."""
+
+_MAX_FILES = 1000
+"""Files of one monitor: those of ftrace are one a CPU, those of a manifest some dozen."""
 
 _CANNOT_START = 127
 """The agent's exit code for a monitor's program that is not installed; its file 'absent' says so."""
@@ -47,7 +54,7 @@ class MonitorOutput:
     def __init__(self, folder: Path, monitor: str) -> None:
         """Raises InfrastructureError if the folder cannot be made."""
         self._folder, self._monitor = folder, monitor
-        self._cut: list[str] = []
+        self._files: dict[str, bool] = {}  # name -> whether it was cut
         self._bytes = 0
         with os_errors_reported(f"cannot make {folder}"):
             shutil.rmtree(folder, ignore_errors=True)
@@ -63,14 +70,15 @@ class MonitorOutput:
             return answer.monitor == self._monitor
         if isinstance(answer, StartError):
             return True
-        if not isinstance(answer, FilePiece):
+        if not isinstance(answer, FilePiece) or answer.file in _OWN_FILES:
             raise unexpected(answer)
         self._bytes += len(answer.data)
         if self._bytes > _MAX_BYTES:
             raise TestbedLost(f"the monitor {self._monitor} sent more than {_MAX_BYTES >> 20} MiB")
+        self._files[answer.file] = bool(answer.cut)
+        if len(self._files) > _MAX_FILES:
+            raise TestbedLost(f"the monitor {self._monitor} sent more than {_MAX_FILES} files")
         self._append(answer.file, answer.data)
-        if answer.cut:
-            self._cut.append(f"{answer.file}: only its beginning was kept, it is too large")
         return False
 
     def summarise(self, outcome: Outcome) -> MonitorResult:
@@ -79,14 +87,19 @@ class MonitorOutput:
         seconds = 0.0
         if isinstance(answer, Finished):
             seconds = answer.seconds
-            self._append("run.out", answer.out)
-            self._append("run.err", answer.err)
+            self._append(_OUT, answer.out)
+            self._append(_ERR, answer.err)
+        cut = [
+            f"{name}: only its beginning was kept, it is too large"
+            for name, is_cut in self._files.items()
+            if is_cut
+        ]
         seen, absent = summarise(self._monitor, self._folder, seconds)
         found = MonitorResult(
             self._monitor,
             str(self._folder),
             seen,
-            tuple(dict.fromkeys((*_failures(outcome), *absent, *self._cut))),
+            tuple(dict.fromkeys((*_failures(outcome), *absent, *cut))),
             outcome.host_seconds,
         )
         self._append(SUMMARY, json.dumps(asdict(found), indent=1).encode())

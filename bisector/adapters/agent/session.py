@@ -27,9 +27,10 @@ from bisector.adapters.agent.answers import (
 from bisector.adapters.agent.cpu_deadline import CpuDeadline, CpuTime
 from bisector.adapters.agent.result_files import FetchResults
 from bisector.adapters.agent.run_outcome import Outcome, flags, read_values, write_output
-from bisector.adapters.system.channel import Line, LineClosed, LineSilent
+from bisector.adapters.system.channel import Line, LineClosed, LineFlood, LineSilent
 from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, TestbedLost
 from bisector.model.facts import MonitorResult
+from bisector.model.printable import printable
 from bisector.ports import BootFacts, Job, Monitor, RunResult
 
 log = logging.getLogger(__name__)
@@ -60,7 +61,8 @@ class AgentSession:
     counter where it is a clock that the kernel cannot change (emulation with -icount: 1e9), else None.
     wall: host time and guest time must agree (hardware, KVM); not so under emulation. cpu_time: see
     `CpuTime`. fetch: for jobs that leave files; see `FetchResults`. new_messages: returns the console's
-    lines since its last call, for kernels whose log the agent cannot read.
+    lines since its last call, for kernels whose log the agent cannot read. unasked: the agent runs by itself,
+    so an answer may wait for the next command.
     """
 
     facts: BootFacts
@@ -74,6 +76,7 @@ class AgentSession:
     cpu_time: CpuTime = lambda: None
     fetch: FetchResults | None = None
     new_messages: Callable[[], Sequence[str]] = tuple
+    unasked: bool = False
     _broken: PerfbisectError | None = field(init=False, default=None)
     _settled: bool = field(init=False, default=False)
     _left: bool = field(init=False, default=False)
@@ -147,8 +150,8 @@ class AgentSession:
             time.sleep(_CONSOLE_POLL_SECONDS)
         if death is not None:
             return BootFailed("the kernel died while the workload ran", details=death)
-        if isinstance(error, AnswerError):
-            return TestbedLost(error.message, details=error.details)
+        if isinstance(error, AnswerError | LineFlood):
+            return TestbedLost(error.message, details=printable(error.details))
         return TestbedLost("the testbed was lost during a run", details=f"{error}\n{error.details}")
 
     def _execute(self, command: str, timeout: float, is_last: Callable[[Answer], bool]) -> Outcome:
@@ -160,14 +163,23 @@ class AgentSession:
         seconds = self.job.pause if self._settled else self.job.settle
         self._settled = True
         if seconds > 0:
-            self.line.send(f"pause {round(seconds * 1000)}")  # in the testbed's own time
+            self._send(f"pause {round(seconds * 1000)}")  # in the testbed's own time
             self._wait_for(seconds + _ANSWER_SECONDS, _is_end_of_pause)
         started = time.monotonic()
-        self.line.send(command)
+        self._send(command)
         answer, killed = self._wait_for(timeout, is_last)
         if not isinstance(answer, Finished | StartError):
             raise unexpected(answer)
+        if isinstance(answer, Finished) and answer.killed and not killed:
+            raise AnswerError("the measuring agent killed a run that nobody told it to", details=command)
         return Outcome(answer, time.monotonic() - started, timeout if killed else None)
+
+    def _send(self, command: str) -> None:
+        """Send a command. Raises AnswerError if an answer waits already: it would pass for this one's."""
+        if not self.unasked:
+            with contextlib.suppress(LineSilent):
+                raise unexpected(parse_answer(self.line.receive(0.0)))
+        self.line.send(command)
 
     def _wait_for(self, timeout: float, is_last: Callable[[Answer], bool]) -> tuple[Answer, bool]:
         """Return the answer, and whether the run was killed at its deadline; watch for a crash meanwhile."""
@@ -188,10 +200,15 @@ class AgentSession:
             while not is_last(answer := self._receive(_ANSWER_SECONDS)):
                 if time.monotonic() > end:
                     raise TestbedLost(f"no end of a killed run among {_KILLED_SECONDS:.0f} s of answers")
-        except LineSilent:
+        except LineSilent as error:
+            death = self.crashed()
+            if error.details and death is None:
+                raise TestbedLost(
+                    "the measuring agent stopped in the middle of an answer", details=printable(error.details)
+                ) from None
             raise BootFailed(
                 f"the kernel hangs: no end of the workload within {timeout:.0f} s, no answer since",
-                details=self.crashed() or "",
+                details=death or "",
             ) from None
         return answer, True
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from bisector.adapters.agent.cpu_deadline import CpuDeadline
 from bisector.adapters.guest.libvirt_connection import Domain
-from bisector.adapters.system.channel import Line, LineClosed, LineSilent
+from bisector.adapters.system.channel import Line, LineClosed, LineFlood, LineSilent
 from bisector.adapters.system.files import os_errors_reported
 from bisector.errors import BootFailed, PerfbisectError, TestbedLost
 from bisector.linux.console_text import ENDED_ITSELF, Stage, clean, death, stage, tail
@@ -104,8 +104,11 @@ def wait_for_agent(liveness: Liveness, line: Line, deadline: CpuDeadline) -> str
             text = line.receive(_POLL_SECONDS)
             if text.strip():
                 return text
+            _raise_failure(liveness, deadline, _SERIAL_STAGES)
         except LineSilent:
             _raise_failure(liveness, deadline, _SERIAL_STAGES)
+        except LineFlood as error:
+            raise TestbedLost(error.message, details=error.details) from error
         except LineClosed:  # QEMU has ended; the cause is known once libvirt has noticed
             _raise_failure(liveness, deadline, _SERIAL_STAGES)
             time.sleep(_POLL_SECONDS)

@@ -86,15 +86,21 @@ def open_session(
         new_messages=ConsoleMessages(liveness.console).read_new,
         ticks_per_second=ticks_per_second,
         wall=ticks_per_second is None,
+        unasked=ticks_per_second is not None,
     )
 
 
 def agent_facts(text: str) -> dict[str, str]:
-    """Return the facts, which the agent prints first. Raises BootFailed for anything else: the same programs
-    print them under other kernels."""
+    """Return the facts, which the agent prints first.
+
+    Raises BootFailed for another text: the same programs print facts under other kernels, and some kernels
+    take the agent's port for their console. Raises AnswerError for facts that are garbled.
+    """
     try:
         return parse_facts(text)
     except InfrastructureError as error:
+        if text.lstrip().startswith("{"):
+            raise
         raise BootFailed(
             "the kernel boots, but something else than the measuring agent speaks on its second serial port",
             details=error.details,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from bisector.adapters.agent.answers import (
+    MAX_OUTPUT_BYTES,
     AnswerError,
     FilePiece,
     Finished,
@@ -29,6 +32,8 @@ def test_each_answer_of_the_agent_is_understood() -> None:
     assert (piece.file, piece.data, piece.cut) == ("proc:stat.before", b"x", 0)
     end = parse_answer(finished_line(out=b"real: 1.5\n", kernel=["WARNING: x"], ticks=2**63))
     assert isinstance(end, Finished)
+    killed = parse_answer(finished_line(code=-1, signal=9, killed=1, out=b"x" * MAX_OUTPUT_BYTES))
+    assert isinstance(killed, Finished)
     assert (end.out, end.kernel, end.ticks, end.monitor) == (b"real: 1.5\n", ["WARNING: x"], 2**63, "")
 
 
@@ -55,6 +60,26 @@ def test_each_answer_of_the_agent_is_understood() -> None:
         finished_line(seconds=float("inf")),
         finished_line(seconds="1.0"),
         finished_line(ticks=-1),
+        finished_line(seconds=-1.0),
+        finished_line(seconds=1e300),
+        finished_line(raw_seconds=float("-inf")),
+        finished_line(user=-0.001),
+        finished_line(code=256),
+        finished_line(code=-2),
+        finished_line(code=-1),
+        finished_line(code=0, signal=9),
+        finished_line(code=-1, signal=10**6),
+        finished_line(out_cut=10**18),
+        finished_line(minor_faults=-1),
+        finished_line(switches=1 << 64),
+        finished_line(tainted=1 << 64),
+        finished_line(out=b"x" * (MAX_OUTPUT_BYTES + 1)),
+        finished_line(kernel=["x"] * 65),
+        finished_line(kernel=["x" * 8193]),
+        finished_line(monitor="m" * 65),
+        json.dumps({"error": "x" * 5000, "reason": ""}),
+        json.dumps({"file": "a", "data": "", "cut": 2}),
+        json.dumps({"file": "a", "data": "A" * ((1 << 20) + 4), "cut": 0}),
         finished_line(kernel=[1]),
         finished_line(kernel="WARNING"),
         finished_line(out=7),
@@ -72,7 +97,7 @@ def test_what_is_no_answer_is_the_testbeds_failure(line: str) -> None:
 def test_the_error_names_the_key_and_shows_the_line() -> None:
     with pytest.raises(AnswerError) as caught:
         parse_answer(finished_line(seconds="soon"))
-    assert "seconds: Input should be a valid number" in caught.value.details
+    assert "seconds: cannot be 'soon'" in caught.value.details
     assert '"seconds": "soon"' in caught.value.details
 
 
@@ -85,6 +110,8 @@ def test_the_first_line_is_the_greeting_in_our_protocol() -> None:
 
 
 def test_facts_are_the_last_line_that_is_an_object() -> None:
+    with pytest.raises(AnswerError, match="too many facts"):
+        parse_facts(json.dumps({"a": "x" * (1 << 20)}))
     text = 'note\n{"old": "1"}\n{"uname.release": "6.1", "tainted": "512"}\nConnection closed\n'
     assert parse_facts(text) == {"uname.release": "6.1", "tainted": "512"}
     assert parse_facts("{}") == {}

@@ -79,6 +79,16 @@ def test_what_was_not_asked_and_too_much_of_it_is_the_testbeds_failure(
     output = MonitorOutput(tmp_path / "proc", "proc")
     with pytest.raises(AnswerError, match="what was not asked"):
         output.take(Paused(paused=1))
+    with pytest.raises(AnswerError, match="what was not asked"):
+        output.take(piece("summary.json", b"{}"))  # this side writes a file of that name
     output.take(piece("a", b"x" * 10))
     with pytest.raises(TestbedLost, match="sent more than"):
         output.take(piece("b", b"x"))
+
+
+def test_files_without_number_are_the_testbeds_failure(tmp_path: Path) -> None:
+    output = MonitorOutput(tmp_path / "proc", "proc")
+    with pytest.raises(TestbedLost, match="more than 1000 files"):
+        for number in range(2000):
+            output.take(piece(f"f{number}", b"", cut=1))
+    assert len(list((tmp_path / "proc").iterdir())) == 1000

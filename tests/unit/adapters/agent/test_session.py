@@ -12,7 +12,7 @@ import pytest
 from bisector.adapters.agent import monitor_output
 from bisector.adapters.agent import session as module
 from bisector.adapters.agent.session import AgentSession, await_greeting
-from bisector.adapters.system.channel import LineClosed, LineSilent
+from bisector.adapters.system.channel import LineClosed, LineFlood, LineSilent
 from bisector.errors import BootFailed, InfrastructureError, KernelError, TestbedLost, WorkloadFailed
 from bisector.ports import BootFacts, Job, MetricSpec, Monitor
 from tests.support.agent_answers import GREETING, finished_line
@@ -36,6 +36,8 @@ class Line:
         self.sent.append(text)
 
     def receive(self, timeout: float) -> str:
+        if timeout == 0:
+            raise LineSilent("nothing yet")
         if self.answers and self.answers[0] == UNTIL_KILLED and "kill" in self.sent:
             self.answers.pop(0)
         if not self.answers or self.answers[0] == UNTIL_KILLED:
@@ -116,7 +118,13 @@ def test_answers_without_end_behind_a_killed_run_are_the_testbeds_failure(
     monkeypatch.setattr(module, "_KILLED_SECONDS", 0.1)
     monkeypatch.setattr(monitor_output, "deadline_seconds", lambda timeout, monitor: 0.1)
     one = session()
-    monkeypatch.setattr(one.line, "receive", lambda timeout: '{"file":"a","data":"","cut":0}')
+
+    def receive(timeout: float) -> str:
+        if timeout == 0:
+            raise LineSilent("nothing yet")
+        return '{"file":"a","data":"","cut":0}'
+
+    monkeypatch.setattr(one.line, "receive", receive)
     with pytest.raises(TestbedLost, match="no end of a killed run"):
         one.run_monitor(Monitor("proc", ()))
     assert _line(one).sent == ["monitor proc", "kill"]
@@ -168,6 +176,46 @@ def test_a_wrong_answer_is_the_testbeds_failure(session: Callable[..., AgentSess
     assert not isinstance(caught.value, KernelError)
     with pytest.raises(TestbedLost):  # nobody knows which answer comes next
         one.run(1)
+
+
+def test_an_answer_that_waits_before_it_was_asked_for_is_not_taken_for_one(
+    session: Callable[..., AgentSession], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = session(GOOD)
+    monkeypatch.setattr(one.line, "receive", lambda timeout: GOOD)
+    with pytest.raises(TestbedLost, match="not asked"):
+        one.run(0)
+    assert _line(one).sent == []
+    unasked = session(GOOD, unasked=True)  # a guest that runs by itself may have ended its next run already
+    assert unasked.run(0).values == {"real": 1.5}
+
+
+def test_a_run_that_is_killed_unasked_and_a_flood_are_the_testbeds_failure(
+    session: Callable[..., AgentSession],
+) -> None:
+    with pytest.raises(TestbedLost, match="nobody told it to"):
+        session(finished_line(code=-1, signal=9, killed=1)).run(0)
+    with pytest.raises(TestbedLost, match="sent too much") as caught:
+        session(LineFlood("the guest sent too much", details="\x1b[2J")).run(0)
+    assert caught.value.details == "\\x1b[2J"
+
+
+def test_half_an_answer_is_the_testbeds_unless_the_console_says_otherwise(
+    session: Callable[..., AgentSession], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def half(timeout: float) -> str:
+        time.sleep(min(timeout, 0.01))
+        raise LineSilent("nothing", details='{"code":0,' if timeout else "")
+
+    one = session()
+    monkeypatch.setattr(one.line, "receive", half)
+    with pytest.raises(TestbedLost, match="stopped in the middle of an answer"):
+        one.run(0)
+    other: AgentSession = session(crashed=lambda: "Kernel panic" if "kill" in _line(other).sent else None)
+    monkeypatch.setattr(other.line, "receive", half)
+    with pytest.raises(BootFailed) as caught:
+        other.run(0)
+    assert caught.value.details == "Kernel panic"
 
 
 def test_a_wrong_answer_to_a_pause(session: Callable[..., AgentSession]) -> None:
