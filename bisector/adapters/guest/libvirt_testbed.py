@@ -43,6 +43,7 @@ from bisector.adapters.guest.module_initramfs import module_initramfs
 from bisector.adapters.guest.rootfs import GuestImage, GuestImages
 from bisector.adapters.system.architectures import Machine, machine_for
 from bisector.adapters.system.channel_fifo import FifoLine
+from bisector.adapters.system.console_log import ConsoleLog
 from bisector.adapters.system.files import exclusive_lock, write_file
 from bisector.errors import InfrastructureError
 from bisector.model.goal import TestbedClock
@@ -120,6 +121,7 @@ class LibvirtTestbed:
 
     def _boot_disk(self, one: _Boot, image: GuestImage, held: contextlib.ExitStack) -> tuple[Session, Domain]:
         console = new_console(one.folder)
+        held.callback(ConsoleLog(console).join)
         archive: Path | None = None
         if one.kernel.modules is not None and one.kernel.load:
             archive = one.folder / "initramfs"
@@ -157,6 +159,7 @@ class LibvirtTestbed:
 
     def _boot_serial(self, one: _Boot, held: contextlib.ExitStack) -> tuple[Session, Domain]:
         console = new_console(one.folder)
+        held.callback(ConsoleLog(console).join)
         init = first_process(self._cache, one.machine)
         data = initramfs(
             init, one.job, self._spec.workdir, unasked=self._ticks is not None, machine=one.machine

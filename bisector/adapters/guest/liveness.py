@@ -6,7 +6,6 @@ It tells apart a kernel that failed (BootFailed) and a guest that was taken away
 from __future__ import annotations
 
 import contextlib
-import os
 import socket
 import time
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from pathlib import Path
 from bisector.adapters.agent.cpu_deadline import CpuDeadline
 from bisector.adapters.guest.libvirt_connection import Domain
 from bisector.adapters.system.channel import Line, LineClosed, LineFlood, LineSilent
+from bisector.adapters.system.console_log import ConsoleLog
 from bisector.adapters.system.files import os_errors_reported
 from bisector.errors import BootFailed, PerfbisectError, TestbedLost
 from bisector.linux.console_text import ENDED_ITSELF, Stage, clean, death, stage, tail
@@ -49,13 +49,7 @@ class Liveness:
 
     def console_text(self) -> str:
         """Return the end of the console, cleaned."""
-        try:
-            with self.console.open("rb") as file:
-                size = file.seek(0, os.SEEK_END)
-                file.seek(max(0, size - _CONSOLE_BYTES))
-                return clean(file.read())
-        except OSError:
-            return ""
+        return clean(ConsoleLog(self.console).end(_CONSOLE_BYTES))
 
     def crashed(self) -> str | None:
         """Return how the kernel died with the end of its console, or None."""
@@ -161,10 +155,11 @@ def _banner(port: int) -> bool:
 def new_console(folder: Path) -> Path:
     """Return the path of this boot's console; that of an earlier try in the same folder is renamed."""
     console = folder / "console.log"
+    log = ConsoleLog(console)
     with os_errors_reported(f"cannot write below {folder}"):
-        folder.mkdir(parents=True, exist_ok=True)
         if console.exists():
-            number = 1 + sum(1 for _ in folder.glob("console.log.*"))
-            console.rename(folder / f"console.log.{number}")
-        console.touch()
+            log.join()  # of a process that was killed
+            number = 1 + sum(1 for _ in folder.glob("console.*.log"))
+            console.rename(folder / f"console.{number}.log")
+        log.begin()
     return console

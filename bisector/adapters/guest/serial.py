@@ -23,6 +23,7 @@ from bisector.adapters.guest.bzimage import identity
 from bisector.adapters.guest.liveness import Liveness, wait_for_agent
 from bisector.adapters.system.channel import Line, LineClosed
 from bisector.adapters.system.channel_fifo import FifoLine
+from bisector.adapters.system.console_log import ConsoleLog
 from bisector.errors import BootFailed, InfrastructureError
 from bisector.ports import Job, Kernel
 
@@ -178,18 +179,10 @@ class ConsoleMessages:
 
     def __init__(self, console: Path) -> None:
         """Skip what the console has now."""
-        self._console = console
-        self._offset = 0
+        self._console = ConsoleLog(console)
         self.read_new()
 
     def read_new(self) -> list[str]:
         """Return the lines since the last call, `_MAX_KERNEL_LINES` at most."""
-        try:
-            with self._console.open("rb") as file:
-                file.seek(self._offset)
-                data = file.read()
-        except OSError:
-            return []
-        self._offset += len(data)
-        lines = [line.strip() for line in data.decode(errors="replace").splitlines()]
+        lines = [line.strip() for line in self._console.read_new().decode(errors="replace").splitlines()]
         return [line for line in lines if line][:_MAX_KERNEL_LINES]

@@ -163,5 +163,5 @@ def test_the_console_of_an_earlier_try_is_kept(tmp_path: Path) -> None:
         assert console.read_text() == ""
         console.write_text(str(number))
     names = sorted(path.name for path in console.parent.iterdir())
-    assert names == ["console.log", "console.log.1", "console.log.2"]
-    assert (console.parent / "console.log.1").read_text() == "0"
+    assert names == ["console.1.log", "console.2.log", "console.log", "console.log.first"]
+    assert (console.parent / "console.1.log").read_text() == "0"

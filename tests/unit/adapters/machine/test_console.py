@@ -33,7 +33,9 @@ def test_what_the_command_prints_is_kept_and_read(tmp_path: Path, text: str, dea
     try:
         wait_until(console.end)
         assert console.end() == f"{text}\n"
-        assert console.death() == (f"{text}\n" if dead else None)
+        if dead:
+            wait_until(console.death)
+        assert console.death() == (text if dead else None)
     finally:
         started = time.monotonic()
         console.close()
@@ -53,3 +55,28 @@ def test_a_command_that_ends_or_is_not_there_does_not_end_the_boot(tmp_path: Pat
         console = CommandConsole(command, tmp_path / "console.log")
         assert console.death() is None
         console.close()
+
+
+def test_a_panic_is_seen_however_much_is_printed_behind_it(tmp_path: Path) -> None:
+    script = "echo 'Kernel panic - not syncing: x'; yes firmware | head -n 2000; exec sleep 60"
+    console = CommandConsole(["sh", "-c", script], tmp_path / "console.log")
+    try:
+        wait_until(console.death)
+        wait_until(lambda: len(console.end()) >= 4000)
+        assert str(console.death()).startswith("Kernel panic - not syncing: x\nfirmware")
+    finally:
+        console.close()
+
+
+def test_a_console_without_end_is_bounded(tmp_path: Path) -> None:
+    console = CommandConsole(
+        ["sh", "-c", "echo first; yes $(seq 999) | head -c 30000000"], tmp_path / "console.log"
+    )
+    try:
+        wait_until(lambda: not console._thread or not console._thread.is_alive())
+        assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 16 << 20
+    finally:
+        console.close()
+    kept = (tmp_path / "console.log").read_bytes()
+    assert kept.startswith(b"first\n")
+    assert len(kept) < 9 << 20
