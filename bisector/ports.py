@@ -235,7 +235,7 @@ class RunResult:
 
 @dataclass(frozen=True, slots=True)
 class BootFacts:
-    """What the running guest says of itself: uname, command line, clocksource, sysctls, mitigations, ..."""
+    """What the running guest says of itself; waited_seconds: for others on its host, before it booted."""
 
     release: str
     build_id: str
@@ -243,6 +243,7 @@ class BootFacts:
     seconds: float = 0.0
     overhead_seconds: float = 0.0
     console: Path | None = None
+    waited_seconds: float = 0.0
 
 
 class Session(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import hypothesis
@@ -10,6 +11,12 @@ import pytest
 # No property is a matter of time: on a busy machine a deadline would fail it.
 hypothesis.settings.register_profile("perfbisect", deadline=None)
 hypothesis.settings.load_profile("perfbisect")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_locks(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Keep the locks of these tests and their programs apart from those of other perfbisects."""
+    os.environ["PERFBISECT_LOCK_DIR"] = str(tmp_path_factory.mktemp("locks"))
 
 
 @pytest.fixture

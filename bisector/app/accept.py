@@ -65,6 +65,7 @@ def _choose_testbeds(
 ) -> tuple[tuple[str, ...], TestbedClock]:
     """Return the testbeds that measure, the lab's first if none is named, and the clock that they share."""
     from bisector.adapters.guest.debian_packages import check_packages
+    from bisector.adapters.machine.physical_hosts import check_distinct
 
     names = request.testbeds or (wiring.lab.testbeds[0].name,)
     for name in names:
@@ -72,6 +73,7 @@ def _choose_testbeds(
         check_testbed(workload, spec)
         if spec.variables.kind == "libvirt":
             check_packages(workload.manifest.packages())
+    check_distinct([wiring.lab.testbed(name) for name in names])
     clocks = {name: wiring.testbed(name).clock for name in names}
     if len(set(clocks.values())) > 1:
         raise RequestError(

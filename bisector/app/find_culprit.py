@@ -108,6 +108,7 @@ def _run(wiring: Wiring, stored: Stored, accepted: Accepted, observer: Observer)
         except PerfbisectError:
             return sha[:12]
 
+    wiring.doing = f"bisection '{stored.id}'"
     with observer.progress(label, _expected(wiring, stored, accepted)) as on_event:
         services = bisection_services(wiring, accepted, observer.stop)
         try:
@@ -137,11 +138,11 @@ def bisection_services(wiring: Wiring, accepted: Accepted, stop: threading.Event
     check_unchanged(wiring, accepted)
     workload = workload_of(request)
     arch = load_recipe(request.recipe).manifest.arch
-    hosts = wiring.lab.builders
+    testbeds = {name: wiring.testbed(name, stop.is_set) for name in accepted.testbeds}
     return Services(
         source=wiring.source_of(request),
-        builders=[partial(_builder, wiring, request.repo, host.name) for host in hosts],
-        testbeds={name: wiring.testbed(name, stop.is_set) for name in accepted.testbeds},
+        builders=[partial(_builder, wiring, request.repo, host.name) for host in wiring.lab.builders],
+        testbeds=testbeds,
         store=wiring.store,
         planner=wiring.planner(accepted),
         clock=wiring.clock,
@@ -150,7 +151,10 @@ def bisection_services(wiring: Wiring, accepted: Accepted, stop: threading.Event
         patches=tuple(Path(path) for path in request.apply),
         fixes=tuple(Fix(fix.sha, fix.guilty) for fix in accepted.fixes),
         guest_image=guest_image(wiring, accepted, workload),
-        one_host=any(host.connection.local for host in hosts),
+        measuring_builders=wiring.measuring_builders(
+            name for name, testbed in testbeds.items() if testbed.clock == "wall"
+        ),
+        claim=partial(wiring.claim_testbeds, accepted.testbeds),
         tidy=end_orphans,
         irrelevant=Pruning.of(wiring.settings, accepted),
     )

@@ -65,7 +65,11 @@ def measure_commit(
     order = dataclasses.replace(
         order, recipe=with_fragments(order.recipe, workload.manifest.requires.fragments)
     )
-    with state_lock.lock(wiring.settings.state_dir, f"run of {workload.name} on {spec.name}"):
+    wiring.doing = f"run of {workload.name}"
+    with (
+        state_lock.lock(wiring.settings.state_dir, f"run of {workload.name} on {spec.name}"),
+        wiring.claim_testbeds([spec.name], progress),
+    ):
         kernel = wiring.builder().build(order, progress)
         workload.check_userspace(kernel.userspace)
         job = workload_job(workload, folder / "workload", kernel.arch)
@@ -122,7 +126,11 @@ def calibration(
     unit = manifest.metric(metric, machine.clock)
     path = calibrations.path_of(wiring.settings.state_dir, manifest.name, spec.name, unit.name)
     folder = path.with_suffix("")
-    with state_lock.lock(wiring.settings.state_dir, f"calibration of {manifest.name} on {spec.name}"):
+    wiring.doing = f"calibration of {manifest.name}"
+    with (
+        state_lock.lock(wiring.settings.state_dir, f"calibration of {manifest.name} on {spec.name}"),
+        wiring.claim_testbeds([spec.name], progress),
+    ):
         recipe = with_fragments(recipe, manifest.manifest.requires.fragments)
         wanted = BuildOrder(sha, recipe_for(wiring.trees(), recipe, sha))
         arch = load_recipe(wanted.recipe).manifest.arch

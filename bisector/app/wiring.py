@@ -5,8 +5,11 @@ Adapters are imported where they are made: `perfbisect --help` must not wait for
 
 from __future__ import annotations
 
+import os
+import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,8 +23,9 @@ if TYPE_CHECKING:
     from bisector.adapters.build.builder import KernelBuilder
     from bisector.adapters.build.kernel_cache import KernelCache
     from bisector.adapters.git.trees import KernelTrees
+    from bisector.adapters.system.machine_locks import MachineLock
     from bisector.ports import Fix, Progress, Source, Store, Testbed
-    from bisector.schemas.lab import Lab
+    from bisector.schemas.lab import BuilderSpec, Lab, TestbedSpec
     from bisector.schemas.request import Accepted, Request
     from bisector.search.planner import Planner
     from bisector.stats.aa_analysis import Known
@@ -45,6 +49,7 @@ class Wiring:
         """note: told what takes long before a command can do its work."""
         self.settings = settings
         self._note = note
+        self.doing = "no bisection"  # told to others who wait for what we hold
         self.clock = SystemClock()
 
     @property
@@ -147,6 +152,7 @@ class Wiring:
         if not lab.builders:
             raise RequestError(f"the inventory {lab.inventory} has no host in the group 'builders'")
         host = lab.builder(name) if name else lab.builders[0]
+        machine = self._host_lock(host, stop)
         return KernelBuilder(
             repository=Path(repo or self.repo),
             cache=self.settings.cache_dir,
@@ -155,11 +161,18 @@ class Wiring:
             jobs=self.settings.jobs or host.variables.jobs,
             mirror=self.settings.toolchain_mirror,
             install=install,
+            in_turn=machine.shared,
+            user=machine.user,
         )
 
     def testbed(self, name: str, stop: Stop | None = None) -> Testbed:
-        """Return one testbed of the lab, ready to boot kernels."""
+        """Return one testbed of the lab, ready to boot kernels in its turn on its host."""
+        from bisector.adapters.machine.host_turns import TestbedOnHost
+
         spec = self.lab.testbed(name)
+        return TestbedOnHost(self._testbed_alone(spec, stop), self._host_lock(spec, stop))
+
+    def _testbed_alone(self, spec: TestbedSpec, stop: Stop | None) -> Testbed:
         match spec.variables.kind:
             case "libvirt":
                 from bisector.adapters.guest.libvirt_testbed import LibvirtTestbed
@@ -176,6 +189,43 @@ class Wiring:
 
                 set_by_lab = spec.variables.environment.settings()
                 return LocalTestbed(spec.name, spec.variables.block_device, set_by_lab)
+
+    def measuring_builders(self, testbeds: Iterable[str]) -> frozenset[int]:
+        """Return the builders, by number, that share a machine with one of these testbeds."""
+        from bisector.adapters.machine.physical_hosts import host_names
+
+        lab = self.lab
+        measuring = {host for name in testbeds for host in host_names(lab, lab.testbed(name))}
+        builders = enumerate(lab.builders)
+        return frozenset(number for number, spec in builders if measuring & {*host_names(lab, spec)})
+
+    @contextmanager
+    def claim_testbeds(
+        self, testbeds: Sequence[str], progress: Progress, stop: Stop | None = None
+    ) -> Iterator[None]:
+        """Hold testbeds against all other perfbisects of this machine, whatever their state folder is."""
+        from bisector.adapters.machine.physical_hosts import claim_names
+
+        named = sorted((claim_names(self.lab.testbed(name)), name) for name in testbeds)
+        with ExitStack() as held:
+            for names, name in named:
+                lock = self._machine_lock(names, f"the testbed '{name}'", stop)
+                held.enter_context(lock.exclusive(progress))
+            yield
+
+    def _host_lock(self, spec: TestbedSpec | BuilderSpec, stop: Stop | None) -> MachineLock:
+        """Return the lock of the physical machine that a testbed or builder of the lab runs on."""
+        from bisector.adapters.machine.physical_hosts import host_names
+
+        names = host_names(self.lab, spec)
+        return self._machine_lock(names, f"its turn on the machine of '{spec.name}'", stop)
+
+    def _machine_lock(self, names: tuple[str, ...], what: str, stop: Stop | None) -> MachineLock:
+        from bisector.adapters.system.machine_locks import MachineLock
+
+        where = f"process {os.getpid()} on {socket.gethostname()}"
+        user = f"{where} ({self.doing}, state folder {self.settings.state_dir})"
+        return MachineLock(self.settings.lock_dir, names, what, user, stop)
 
     def calibrated(self, accepted: Accepted) -> Known | None:
         """Return what 'perfbisect calibrate' measured of a workload on the first testbed where it did."""

@@ -8,7 +8,7 @@ dropped, for its builder has better to do.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from bisector.errors import BuildFailed, Interrupted
@@ -42,9 +42,13 @@ class _Job:
 class BuildQueue:
     """Runs the builders of a lab. Close it: its threads end with it; a later order starts them again."""
 
-    def __init__(self, make: Sequence[MakeBuilder], stop: Stop) -> None:
-        """make: one for each builder; stop: asked while something is built or waited for."""
+    def __init__(self, make: Sequence[MakeBuilder], stop: Stop, measuring: Collection[int] = ()) -> None:
+        """make: one for each builder; stop: asked while something is built or waited for.
+
+        measuring: the builders, by number, that build nothing ahead: it would disturb what is measured there.
+        """
         self._stop = stop
+        self._measuring = measuring
         self._change = threading.Condition()
         self._waiting: list[_Job] = []
         self._ahead: list[BuildOrder] = []
@@ -121,10 +125,12 @@ class BuildQueue:
         for job in unneeded[::-1][: max(0, len(self._waiting) - idle - under_way)]:
             job.dropped = True
 
-    def _next(self) -> _Job | None:
-        """Return what to build now, if anything. Holds the lock."""
+    def _next(self, number: int) -> _Job | None:
+        """Return what this builder should build now, if anything. Holds the lock."""
         if self._waiting:
             return self._waiting.pop(0)
+        if number in self._measuring:
+            return None
         busy = {job.order for job in self._active.values()}
         for order in self._ahead:
             if order not in busy:
@@ -137,7 +143,7 @@ class BuildQueue:
         builder = make(lambda: self._stop() or any(job.dropped for job in current))
         while True:
             with self._change:
-                while not self._closed and (job := self._next()) is None:
+                while not self._closed and (job := self._next(number)) is None:
                     self._change.wait()
                 if self._closed:
                     return

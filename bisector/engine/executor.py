@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from bisector.engine.disk_reserve import DiskReserve
-from bisector.engine.events import OnEvent
+from bisector.engine.events import Event, OnEvent
 from bisector.engine.services import Services
 from bisector.engine.state_lock import lock
 from bisector.engine.trial_runner import TrialRunner
@@ -60,9 +60,16 @@ def execute(stored: Stored, services: Services, on_event: OnEvent, stop: threadi
         reserve = DiskReserve(services.state_dir)
         trials = TrialRunner(stored, services, on_event, stop)
         services.store.set_status(stored.id, "running")
+
+        def told_to_stop() -> bool:
+            if services.store.status(stored.id) == "cancelled":
+                stop.set()
+            return stop.is_set()
+
         try:
-            result = _run(trials, services, stop, reserve)
-        except KeyboardInterrupt:
+            with services.claim(lambda text: on_event(Event("note", text)), told_to_stop):
+                result = _run(trials, services, stop, reserve)
+        except (KeyboardInterrupt, Interrupted):
             result = {"error": "interrupted"}
             stop.set()
         except BaseException:

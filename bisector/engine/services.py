@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from bisector.engine.build_queue import MakeBuilder
+from bisector.engine.build_queue import MakeBuilder, Stop
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.records import Irrelevant
-from bisector.ports import Clock, Fix, Job, Source, Store, Testbed
+from bisector.ports import Clock, Fix, Job, Progress, Source, Store, Testbed
 from bisector.search.loop import Planner
 
 MakeJob = Callable[[Path], Job]
@@ -22,8 +23,9 @@ class Services:
 
     patches: on top of every commit tested; fixes: on top of those that need them, before the patches.
     state_dir holds `bisections/<id>/` with everything a bisection keeps. guest_image: checksum of the root
-    file system of guests, '' where nobody knows it before the boot. one_host: kernels are built on the
-    machine that also measures, so on wall clocks only one of both may happen at a time. tidy: ends what an
+    file system of guests, '' where nobody knows it before the boot. measuring_builders: those of
+    `builders`, by number, whose host also measures with a wall clock: they build nothing ahead. claim: holds
+    the testbeds against other perfbisects of this machine; told when it waits for one. tidy: ends what an
     executor that was killed left running; called before work is taken up. irrelevant: the commits that
     cannot change the kernel, as far as the builds of both ends show; None as long as they do not.
     """
@@ -39,7 +41,8 @@ class Services:
     patches: tuple[Path, ...] = ()
     fixes: tuple[Fix, ...] = ()
     guest_image: str = ""
-    one_host: bool = True
+    measuring_builders: frozenset[int] = frozenset()
+    claim: Callable[[Progress, Stop], AbstractContextManager[object]] = lambda *_: nullcontext()
     tidy: Callable[[], object] = lambda: None
     irrelevant: Callable[[CommitGraph], Irrelevant | None] = lambda graph: None
 

@@ -6,7 +6,6 @@ import contextlib
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 
 from bisector.engine.build_queue import BuildQueue
 from bisector.engine.events import EventSender
@@ -38,18 +37,15 @@ class TrialKernels:
         services: Services,
         journal: Journal,
         events: EventSender,
-        host_lock: AbstractContextManager[object],
         stop: threading.Event,
     ) -> None:
-        """host_lock: held while a kernel is built that a trial waits for."""
         self._accepted = accepted
         self._graph = graph
         self._services = services
         self._journal = journal
         self._events = events
-        self._host_lock = host_lock
         self._stop = stop
-        self._queue = BuildQueue(services.builders, stop.is_set)
+        self._queue = BuildQueue(services.builders, stop.is_set, services.measuring_builders)
 
     def close(self) -> None:
         """Drop what is being built."""
@@ -61,8 +57,7 @@ class TrialKernels:
         known = (measure.commit, measure.layout) in self._journal.state.binaries
         started = time.monotonic()
         try:
-            with self._host_lock:
-                kernel = self._queue.build(order, self._events.progress(measure, testbed))
+            kernel = self._queue.build(order, self._events.progress(measure, testbed))
         except BuildFailed as error:
             check_stop(self._stop)
             seconds = time.monotonic() - started
@@ -101,11 +96,11 @@ class TrialKernels:
     def ahead(self, pending: Sequence[Measure]) -> None:
         """Have built what the planner would measure next if it had more testbeds.
 
-        Not where a build would disturb a clock that counts time. In a thread: on a large history each of
-        these decisions takes a second, which the trial need not wait for.
+        In a thread: on a large history each of these decisions takes a second, which the trial need not
+        wait for.
         """
         limit = self._accepted.request.build_ahead
-        if limit and (self._accepted.clock == "instructions" or not self._services.one_host):
+        if limit and len(self._services.measuring_builders) < len(self._services.builders):
             threading.Thread(
                 target=self._look_ahead, args=(limit, list(pending)), daemon=True, name="look-ahead"
             ).start()

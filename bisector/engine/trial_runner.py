@@ -49,16 +49,11 @@ class TrialRunner:
         self._trials = OpenTrials()
         self._job: Job | None = None
         self._reported_settings: set[tuple[str, str]] = set()
-        # One machine that compiles and measures with a wall clock does one of them at a time.
-        alone = services.one_host and len(services.testbeds) > 1 and self.accepted.clock == "wall"
-        self._host_lock = threading.Lock() if alone else contextlib.nullcontext()
         self._journal = Journal(
             services.store, stored.id, stored.graph, self.accepted.the_goal(), services.folder(stored.id)
         )
         self._events = EventSender(on_event, lambda: self._journal.state.costs)
-        self._kernels = TrialKernels(
-            self.accepted, stored.graph, services, self._journal, self._events, self._host_lock, stop
-        )
+        self._kernels = TrialKernels(self.accepted, stored.graph, services, self._journal, self._events, stop)
 
     # --- decide -----------------------------------------------------------------------------------------
 
@@ -178,7 +173,7 @@ class TrialRunner:
         progress = self._events.progress(measure, testbed)
         folder = self._journal.boot_folder(boot)
         session = self._services.testbeds[testbed].boot(kernel, job, folder, progress)
-        seconds = time.monotonic() - started
+        seconds = time.monotonic() - started - session.facts.waited_seconds
         self._sessions[testbed] = (boot, session)
         check_stop(self._stop)  # told to stop while it booted: whoever said so may not have seen this session
         facts = session.facts
@@ -214,8 +209,7 @@ class TrialRunner:
     ) -> None:
         check_stop(self._stop)
         index = self._journal.next_run(boot)
-        with self._host_lock:
-            result = session.run(index)
+        result = session.run(index)
         ran = Ran(
             boot=boot,
             index=index,
@@ -261,8 +255,7 @@ class TrialRunner:
         def send(kind: EventKind, text: str) -> None:
             self._events.send(kind, text, visit.commit, testbed)
 
-        with self._host_lock:
-            return run_monitors(session, self._prepare_job().monitors, self._stop, send)
+        return run_monitors(session, self._prepare_job().monitors, self._stop, send)
 
     def _prepare_job(self) -> Job:
         with self._journal.lock:

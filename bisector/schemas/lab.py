@@ -30,6 +30,8 @@ DEFAULT_WORKDIRS: Mapping[TestbedKind, str] = {
     "local": "",
 }
 
+HOST_DESCRIPTION = "the machine that it is a guest of: an address, or a name of this inventory"
+
 
 class PowerVariables(Spec):
     """Commands of this machine, as lists, that switch a testbed on and off: ipmitool, a PDU's script, ..."""
@@ -66,6 +68,7 @@ class TestbedVariables(Spec):
         default="",
         description="a device that workloads may overwrite: /dev/disk/by-id/...; guests get their own",
     )
+    host: str = Field(default="", description=HOST_DESCRIPTION)
 
     @model_validator(mode="after")
     def _consistent(self) -> TestbedVariables:
@@ -99,6 +102,7 @@ class BuilderVariables(Spec):
     shares_files: bool | None = Field(
         default=None, description="whether it sees this machine's files; unset: if its connection is local"
     )
+    host: str = Field(default="", description=HOST_DESCRIPTION)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,14 @@ from bisector.schemas.loading import Key, Spec, load_toml, refusal
 SETTINGS_FILE = "perfbisect.toml"
 VARIABLE_PREFIX = "PERFBISECT_"
 
-_PATHS = ("repo", "lab", "state_dir", "cache_dir")
+_PATHS = ("repo", "lab", "state_dir", "cache_dir", "lock_dir")
+
+
+def _lock_dir() -> Path:
+    """Return the same folder for every user of this machine: Debian's for locks, else the temporary one."""
+    usual = Path("/run/lock")
+    everybody = usual.is_dir() and usual.stat().st_mode & stat.S_IWOTH
+    return (usual if everybody else Path("/tmp")) / "perfbisect"  # noqa: S108 - made with the sticky bit
 
 
 class Settings(Spec):
@@ -33,6 +41,10 @@ class Settings(Spec):
     )
     state_dir: Path = Field(default_factory=lambda: Path(platformdirs.user_state_dir("perfbisect")))
     cache_dir: Path = Field(default_factory=lambda: Path(platformdirs.user_cache_dir("perfbisect")))
+    lock_dir: Path = Field(
+        default_factory=_lock_dir,
+        description="for the locks of hosts and testbeds; one for a machine",
+    )
     jobs: int | None = Field(default=None, ge=1, description="parallel compilers; unset: as many as CPUs")
     toolchain_mirror: str | None = Field(
         default=None, description="where archives of toolchains are: https://..., file:///..."

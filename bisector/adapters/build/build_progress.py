@@ -15,12 +15,18 @@ _REPORT_SECONDS = 5.0
 class BuildProgress:
     """The play's stop callback; also reports progress.
 
-    folder: the builder's, when its files can be read from here; usual_files: how many files a build from
+    folder: the builder's, when its files can be read from here; holder: what lies in its lock while this
+    build has it, and no other; usual_files: how many files a build from
     nothing compiles, 0 if that is not known yet.
     """
 
     def __init__(
-        self, folder: Path | None, usual_files: int, progress: Progress, stop: Callable[[], bool] | None
+        self,
+        folder: Path | None,
+        holder: str,
+        usual_files: int,
+        progress: Progress,
+        stop: Callable[[], bool] | None,
     ) -> None:
         # Where the two drivers write what the compiler says.
         names = ("tuxmake/build.log", "build.log") if folder else ()
@@ -28,7 +34,7 @@ class BuildProgress:
         self._total = f" (a whole kernel has {usual_files:,})" if usual_files else ""
         self._progress = progress
         self._stop = stop
-        self._since = time.time()
+        self._lock, self._holder = Path(folder or "", "builder", "lock.holder"), holder
         self._report_at = time.monotonic() + _REPORT_SECONDS
         self._reported = 0
 
@@ -36,16 +42,22 @@ class BuildProgress:
         """Return whether to stop."""
         if self._logs and time.monotonic() >= self._report_at:
             self._report_at = time.monotonic() + _REPORT_SECONDS
-            compiled = max(self._count_compiled(log) for log in self._logs)
+            compiled = max(map(_count_compiled, self._logs)) if self._is_ours() else 0
             if compiled > self._reported:
                 self._reported = compiled
                 self._progress(f"compiling: {compiled:,} files so far{self._total}")
         return self._stop is not None and self._stop()
 
-    def _count_compiled(self, path: Path) -> int:
+    def _is_ours(self) -> bool:
+        """Return whether the build that runs in the folder is this one."""
         try:
-            if path.stat().st_mtime < self._since:  # the build before this one
-                return 0
-            return path.read_bytes().count(b"\n  CC ")
+            return self._lock.read_text(encoding="utf-8", errors="replace") == self._holder
         except OSError:
-            return 0
+            return False
+
+
+def _count_compiled(path: Path) -> int:
+    try:
+        return path.read_bytes().count(b"\n  CC ")
+    except OSError:
+        return 0

@@ -10,27 +10,25 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from bisector.adapters.ansible.runner import Ansible
-from bisector.adapters.build.build_progress import BuildProgress
+from bisector.adapters.build.build_play import BUILD_SECONDS, BuildPlay
 from bisector.adapters.build.failure import FailedBuild
-from bisector.adapters.build.kernel_cache import Entry, KernelCache, kernel_key, parse_facts
+from bisector.adapters.build.kernel_cache import Entry, KernelCache, kernel_key
 from bisector.adapters.build.probe import BuilderFacts, WantedToolchain, known_toolchain, probe_builder
 from bisector.adapters.git.trees import KernelTrees, patched_trees
 from bisector.adapters.system.archive import unpack_tar
-from bisector.adapters.system.files import exclusive_lock, writing
+from bisector.adapters.system.files import writing
 from bisector.errors import PerfbisectError, SourceFailed
 from bisector.ports import BuildOrder, Fix, Kernel, Progress
 from bisector.schemas.kernel.build_plan import BuildPlan, Tables, make_plan
 from bisector.schemas.kernel.recipe import Recipe, load_recipe, resolve_recipe_name
 from bisector.schemas.kernel.toolchain import Toolchain
-
-_BUILD_SECONDS = 4 * 3600.0
-"""Far above any build seen (minutes): a longer build is taken as a hang."""
 
 _CACHE_BYTES = 10 << 30
 """About 800 kernels of the default recipe (12 MB each)."""
@@ -52,12 +50,14 @@ class Planned:
 
 @dataclass(slots=True)
 class KernelBuilder:
-    """The Builder port over Ansible. One build at a time for each builder; a second process waits.
+    """The Builder port over Ansible. One build at a time in each folder of a builder; others wait.
 
     repository: the user's git tree (only read); cache: perfbisect's cache folder; host: a host of the lab's
     group 'builders'; jobs: compiler processes at once (default: as many as the builder has CPUs); nice: 0 to
     19. kernels: folder of recipes (default: the shipped one). mirror: where archives of toolchains are (URL);
-    install: whether Debian packages that builders lack are installed. stop: see `Ansible.stop`.
+    install: whether Debian packages that builders lack are installed. in_turn: holds the
+    builder's machine while nobody measures there; told when it waits. user: who we are, for others who wait.
+    stop: see `Ansible.stop`.
     """
 
     repository: Path
@@ -67,10 +67,12 @@ class KernelBuilder:
     jobs: int | None = None
     nice: int = 0
     kernels: Path | None = None
-    timeout: float = _BUILD_SECONDS
+    timeout: float = BUILD_SECONDS
     cache_bytes: int = _CACHE_BYTES
     mirror: str | None = None
     install: bool = False
+    in_turn: Callable[[Progress], AbstractContextManager[object]] = lambda _: nullcontext()
+    user: str = "another process"
     _builders: dict[str, BuilderFacts] = field(default_factory=dict, init=False, repr=False)
     _recipes: dict[str, Recipe] = field(default_factory=dict, init=False, repr=False)
     _tables: Tables | None = field(default=None, init=False, repr=False)
@@ -94,14 +96,12 @@ class KernelBuilder:
                 order, planned, entry, cached=True, seconds=time.monotonic() - started
             )
 
-        def waiting() -> None:
-            progress(f"waiting for another process that builds on '{self.host}'")
-
-        with exclusive_lock(self.cache / "builder" / f"{self.host}.lock", waiting, self.ansible.stop):
+        with self.in_turn(progress):
+            started = time.monotonic()
             entry = self._store.get(key)  # the one we waited for may have built just this
             if entry is None:
                 entry = self._build_kernel(order, planned, key, builder, progress)
-                self._store.shrink(self.cache_bytes, keep=frozenset({key}))
+        self._store.shrink(self.cache_bytes, keep=frozenset({key}))
         return self._describe_kernel(order, planned, entry, cached=False, seconds=time.monotonic() - started)
 
     def cached(self, order: BuildOrder) -> Kernel | None:
@@ -175,26 +175,21 @@ class KernelBuilder:
                 "PB_NICE": str(self.nice),
                 "PB_CCACHE_SIZE": _CCACHE_SIZE,
             }
-            folder = Path(builder.folder) if builder.here else None
-            progress_watch = BuildProgress(folder, self._store.most_compiled(), progress, self.ansible.stop)
             artefacts = work / "artefacts.tar"
-            played = replace(self.ansible, stop=progress_watch).play(
-                "build",
-                limit=self.host,
-                variables={
-                    "perfbisect_build": variables,
+            facts = BuildPlay(
+                self.ansible, self.host, builder, self.user, self.cache / "builder" / "plays", self.timeout
+            ).play(
+                variables,
+                {
                     "perfbisect_pack": pack,
                     "perfbisect_base": recipe.base,
                     "perfbisect_artefacts": str(artefacts),
                 },
-                folder=self.cache / "builder" / "plays",
-                timeout=self.timeout,
-                progress=progress,
+                self._store.most_compiled(),
+                progress,
             )
             if pack:
                 self._builders[toolchain.identity] = replace(builder, trees=(*builder.trees, tree))
-            facts = parse_facts(str(played.result("building").get("stdout", "")))
-            played.log.unlink(missing_ok=True)
             kernel = work / "kernel"
             unpack_tar(artefacts, kernel, max_bytes=_RESULT_BYTES_MAX)
             if facts.get("status") != "ok":

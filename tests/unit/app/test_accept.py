@@ -47,7 +47,7 @@ class Case:
                 ("bad", {"kernel/other.c": "int other;\n"}),
             )
         }
-        hosts = {"bed": {"perfbisect_kind": "local"}, "other": {"perfbisect_kind": "local"}}
+        hosts = {"bed": {"perfbisect_kind": "local"}, "other": {"ansible_host": "192.0.2.1"}}
         self.wiring = Wiring(Settings(cache_dir=root / "cache", state_dir=root / "state"))
         inventory = {"_meta": {"hostvars": hosts}, "testbeds": {"hosts": list(hosts)}}
         self.wiring.lab = lab_from_inventory(inventory, root / "lab.yml")

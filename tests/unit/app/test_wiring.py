@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bisector.adapters.machine.host_turns import TestbedOnHost
 from bisector.adapters.machine.local_testbed import LocalTestbed
 from bisector.adapters.machine.ssh_testbed import SSHTestbed
 from bisector.app.wiring import Wiring
@@ -60,8 +61,10 @@ def test_a_lab_without_builders_is_refused(wiring: Wiring, tmp_path: Path) -> No
 
 
 def test_the_kind_of_a_testbed_decides_its_adapter(wiring: Wiring) -> None:
-    assert isinstance(wiring.testbed("here"), LocalTestbed)
-    assert isinstance(wiring.testbed("box"), SSHTestbed)
+    for name, adapter in (("here", LocalTestbed), ("box", SSHTestbed)):
+        testbed = wiring.testbed(name)
+        assert isinstance(testbed, TestbedOnHost)
+        assert isinstance(testbed._testbed, adapter)
     with pytest.raises(RequestError):
         wiring.testbed("nowhere")
 

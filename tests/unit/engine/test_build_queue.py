@@ -28,13 +28,13 @@ def order(name: str) -> BuildOrder:
 class Bench:
     """BuildQueue whose builds end when the test says so."""
 
-    def __init__(self, count: int = 1) -> None:
+    def __init__(self, count: int = 1, measuring: tuple[int, ...] = ()) -> None:
         self.begun: list[str] = []
         self.dropped: list[str] = []
         self.go: dict[str, threading.Event] = {}
         self.failures: dict[str, Exception] = {}
         self.stop = threading.Event()
-        self.builders = BuildQueue([self._make] * count, self.stop.is_set)
+        self.builders = BuildQueue([self._make] * count, self.stop.is_set, measuring)
 
     def _make(self, stop: Callable[[], bool]) -> _Slow:
         return _Slow(self, stop)
@@ -149,6 +149,26 @@ def test_failures_of_the_commit_are_kept_trouble_is_met_again() -> None:
     del bench.failures["b"]
     assert bench.builders.build(order("b"), lambda _: None).sha == "b"
     bench.builders.close()
+
+
+def test_a_builder_whose_host_measures_builds_only_what_a_trial_waits_for() -> None:
+    bench = Bench(2, measuring=(0,))
+    bench.builders.ahead([order("a"), order("b")])
+    until(lambda: len(bench.begun) == 1, SECONDS)  # by the other one
+    threads = [bench.later(name)[0] for name in "cd"]
+    until(lambda: "c" in bench.begun and "d" in bench.begun, SECONDS)
+    for name in "abcd":
+        bench.gate(name).set()
+    for thread in threads:
+        thread.join(SECONDS)
+    bench.builders.close()
+    alone = Bench(1, measuring=(0,))
+    alone.builders.ahead([order("a")])
+    alone.gate("b").set()
+    thread, result = alone.later("b")
+    thread.join(SECONDS)
+    assert (result, alone.begun) == (["b"], ["b"])
+    alone.builders.close()
 
 
 def test_told_to_stop_it_does_and_can_be_opened_again() -> None:

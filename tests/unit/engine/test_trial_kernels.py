@@ -1,4 +1,4 @@
-"""Kernels for trials: what a build records, what an interruption must not, and the lock of the host."""
+"""Kernels for trials: what a build records, and what an interruption must not."""
 
 from __future__ import annotations
 
@@ -30,15 +30,11 @@ class Bench:
         lab, store = fake.a_lab(), MemoryStore()
         stored = fake.begin(store, lab)
         self.stop = threading.Event()
-        self.held = 0
-        self.held_during_build: list[int] = []
         self.events: list[Event] = []
         real = FakeBuilder(lab, folder / "kernels")
-        bench = self
 
         class Builder:
             def build(self, order: BuildOrder, progress: Progress) -> Kernel:
-                bench.held_during_build.append(bench.held)
                 return build(order) if build is not None else real.build(order, progress)
 
             def cached(self, order: BuildOrder) -> Kernel | None:
@@ -53,29 +49,11 @@ class Bench:
         accepted = fake.accepted(lab)
         self.journal = Journal(store, stored.id, lab.graph, accepted.the_goal(), folder / "bisection")
         sender = EventSender(self.events.append, lambda: self.journal.state.costs)
-        self.kernels = TrialKernels(
-            accepted, lab.graph, self.services, self.journal, sender, self.lock(), self.stop
-        )
-
-    def lock(self) -> _Lock:
-        return _Lock(self)
+        self.kernels = TrialKernels(accepted, lab.graph, self.services, self.journal, sender, self.stop)
 
     @property
     def records(self) -> tuple[Record, ...]:
         return self.journal.state.records
-
-
-class _Lock:
-    """Counts how many hold it; it may be taken again and again."""
-
-    def __init__(self, bench: Bench) -> None:
-        self._bench = bench
-
-    def __enter__(self) -> None:
-        self._bench.held += 1
-
-    def __exit__(self, *_: object) -> None:
-        self._bench.held -= 1
 
 
 @contextmanager
@@ -97,13 +75,6 @@ def test_a_build_is_recorded_once_with_what_is_known_of_the_kernel(tmp_path: Pat
         (built,) = [r for r in bench.records if isinstance(r, Built)]
         assert (built.commit, built.ok) == (3, True)
         assert built.kernel is not None and built.kernel.options == {"FAKE": "y"}
-
-
-def test_the_host_is_locked_while_a_trial_waits_for_a_build(tmp_path: Path) -> None:
-    with closing(Bench(tmp_path)) as bench:
-        bench.kernels.build(trial(3), "t")
-        assert bench.held_during_build == [1]
-        assert bench.held == 0
 
 
 def test_a_commit_that_does_not_build_is_recorded_with_its_log(tmp_path: Path) -> None:
@@ -144,6 +115,25 @@ def test_layouts_are_kernels_of_their_own(tmp_path: Path) -> None:
         bench.kernels.build(trial(3), "t")
         bench.kernels.build(trial(3, layout=1), "t")
         assert [(r.commit, r.layout) for r in bench.records if isinstance(r, Built)] == [(3, 0), (3, 1)]
+
+
+@pytest.mark.parametrize(("measuring", "looks"), [((), True), ((0,), True), ((0, 1), False)])
+def test_nothing_is_decided_ahead_where_every_builder_would_disturb_a_measurement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, measuring: tuple[int, ...], looks: bool
+) -> None:
+    looked = threading.Event()
+    monkeypatch.setattr(TrialKernels, "_look_ahead", lambda *_: looked.set())
+    with closing(Bench(tmp_path)) as bench:
+        bench.kernels._services = dataclasses.replace(
+            bench.services,
+            builders=[*bench.services.builders, *bench.services.builders],
+            measuring_builders=frozenset(measuring),
+        )
+        accepted = bench.kernels._accepted
+        request = accepted.request.model_copy(update={"build_ahead": 2})
+        bench.kernels._accepted = accepted.model_copy(update={"request": request})
+        bench.kernels.ahead([])
+        assert looked.wait(20 if looks else 0.2) is looks
 
 
 class _Planner:

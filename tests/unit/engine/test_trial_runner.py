@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
+from bisector.adapters.machine.host_turns import TestbedOnHost
 from bisector.adapters.store.memory_store import MemoryStore
+from bisector.adapters.system.machine_locks import MachineLock
 from bisector.app import bisections
 from bisector.engine import trial_runner
 from bisector.engine.events import Event
@@ -550,32 +555,98 @@ def test_the_planner_is_told_what_the_other_testbeds_do_and_not_what_the_asking_
     assert asked[-1] == ("b", []), "a trial that has ended is not pending"
 
 
-@pytest.mark.parametrize(
-    ("one_host", "clock", "testbeds", "locked"),
-    [
-        (True, "wall", ("a", "b"), True),
-        (False, "wall", ("a", "b"), False),
-        (True, "instructions", ("a", "b"), False),
-        (True, "wall", ("a",), False),
-    ],
-)
-def test_a_host_that_compiles_and_measures_with_a_wall_clock_does_one_of_them_at_a_time(
-    tmp_path: Path, one_host: bool, clock: Any, testbeds: tuple[str, ...], locked: bool
+class _Watched(FakeTestbed):
+    """A testbed whose runs lie within a context of the test's."""
+
+    def __init__(
+        self, name: str, lab: SyntheticLab, around: Callable[[], AbstractContextManager[Any]]
+    ) -> None:
+        super().__init__(name, lab)
+        self.around = around
+
+    def boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> FakeSession:
+        session = super().boot(kernel, job, folder, progress)
+        run = session.run
+
+        def watched(index: int) -> RunResult:
+            with self.around():
+                return run(index)
+
+        session.run = watched  # type: ignore[method-assign]
+        return session
+
+
+def carry_out_together(bench: Bench, testbeds: Sequence[str]) -> None:
+    """Carry out one trial on each testbed at once."""
+    trials = [(*bench.runner.decide(name), name) for name in testbeds]
+    threads = [
+        threading.Thread(target=bench.runner.carry_out, args=(number, decision, name), daemon=True)
+        for number, decision, name in trials
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+
+
+def measure_on(folder: Path, hosts: Sequence[str], around: Callable[[], AbstractContextManager[Any]]) -> int:
+    """Measure three runs on each of three testbeds of these hosts at once; return how many were recorded."""
+    names = ("a", "b", "c")
+    bench = Bench(folder, [(5, 3), (6, 3), (7, 3)], testbeds=names)
+    turns = [
+        MachineLock(folder / "locks", (host,), "its turn", "the test", bench.stop.is_set) for host in hosts
+    ]
+    testbeds = {
+        name: TestbedOnHost(_Watched(name, bench.lab, around), turn)
+        for name, turn in zip(names, turns, strict=True)
+    }
+    bench.services = _with(bench.services, testbeds=testbeds)
+    bench.again()
+    carry_out_together(bench, names)
+    bench.runner.close()
+    return len(bench.of(Ran))
+
+
+def test_testbeds_on_three_hosts_measure_side_by_side(tmp_path: Path) -> None:
+    """Each run waits for the two others: they end only if nothing lets one testbed wait for another."""
+    together = threading.Barrier(3, timeout=60)
+
+    @contextlib.contextmanager
+    def all_three() -> Iterator[None]:
+        together.wait()
+        yield
+
+    assert measure_on(tmp_path, ("one", "two", "three"), all_three) == 9
+
+
+def test_testbeds_on_one_host_measure_one_at_a_time(tmp_path: Path) -> None:
+    alone = threading.Lock()
+    met: list[bool] = []
+
+    @contextlib.contextmanager
+    def nobody_else() -> Iterator[None]:
+        met.append(not alone.acquire(blocking=False))
+        time.sleep(0.01)  # time for another to come
+        yield
+        alone.release()
+
+    assert measure_on(tmp_path, ("one", "one", "one"), nobody_else) == 9
+    assert met == [False] * 9
+
+
+def test_waiting_for_the_host_is_no_part_of_what_a_boot_costs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lab = fake.a_lab(model=LabModel(run_noise=0.2, clock=clock))
-    bench = Bench(tmp_path, [(5, 2)], lab=lab, a_visit=1, testbeds=testbeds)
-    bench.services = _with(bench.services, one_host=one_host)
-    runner = bench.again()
-    lock = runner._host_lock
-    assert isinstance(lock, type(threading.Lock())) is locked
-    for runs in (1, 2) if locked else ():  # the first waits with its build, the second with its run
-        number, decision = runner.decide("a")
-        assert isinstance(decision, Measure)
-        trial = threading.Thread(target=runner.carry_out, args=(number, decision, "a"), daemon=True)
-        with lock:  # as a compile holds it
-            trial.start()
-            trial.join(0.3)
-            assert trial.is_alive()
-            assert len(bench.of(Ran)) == runs - 1
-        trial.join(30)
-        assert len(bench.of(Ran)) == runs
+    bench = Bench(tmp_path, [(5, 1)])
+    boot = FakeTestbed.boot
+
+    def waited(self: FakeTestbed, *what: Any) -> FakeSession:
+        time.sleep(0.3)
+        session = boot(self, *what)
+        session.facts = dataclasses.replace(session.facts, waited_seconds=0.3)
+        return session
+
+    monkeypatch.setattr(FakeTestbed, "boot", waited)
+    bench.run()
+    (booted,) = bench.of(Booted)
+    assert 0.0 <= booted.seconds < 0.3

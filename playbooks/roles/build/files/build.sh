@@ -5,8 +5,9 @@
 #   PB_FOLDER   where everything lives: the source at one fixed path (ccache hits depend on it), outputs, ccache
 #   PB_TREE     git tree to build;  PB_OBJECTS  object folders it is in (':' between), for a builder on this machine
 #   PB_KEY      name of the result; PB_OUT     name of the (warm) output folder
+#   PB_WAIT     seconds to wait for another build;  PB_HOLDER  who we are, for others who wait
 #   PB_ARCH, PB_COMPILER, PB_CROSS (prefix of binutils), PB_DRIVER (tuxmake or make), PB_FLAGS
-#   PB_BASE      make target to start from, empty: the file <key>.config below 'builder';  PB_REST  off or default
+#   PB_BASE      make target to start from, empty: the file <key>-<play>.config below 'builder';  PB_REST  off or default
 #   PB_PROGRAMS  folder of the compiler below 'builder', if it came as an archive
 #   PB_SHIM, PB_HOST_SHIM  scripts that stand in for the compiler, or empty
 #   PB_CONFIG    text of the merged fragments;  PB_REQUIRED  lines that must be granted, '|' between names of one option
@@ -39,12 +40,19 @@ repository=$builder/repository.git
 out=$builder/out/$PB_OUT
 configure=$builder/configure/$PB_OUT
 result=$builder/results/$PB_KEY
+base_config=$builder/$PB_KEY-${PERFBISECT_PLAY:-by-hand}.config # of this play: another may build the same
 PATH=${PB_PROGRAMS:+$builder/$PB_PROGRAMS:}$PATH:$builder/tools/bin # the last: tuxmake, where the builder had none
 mkdir -p "$source" "$builder/out" "$builder/parked" "$configure" "$builder/results" "$CCACHE_DIR"
 
-# Held by every process below, so that a build whose master was killed is waited for, never disturbed.
+# Held by every process below, so that a build whose master was killed is waited for, never disturbed. The folder is
+# what is locked: two inventories, or two users of this builder, may know it by different names.
 exec 9>>"$builder/lock"
-flock 9
+if ! flock -w "$PB_WAIT" 9; then
+    rm -f "$base_config"
+    echo status=busy
+    echo "holder=$(head -c 1000 "$builder/lock.holder" 2>/dev/null | tr -d '\n')"
+    exit 0
+fi
 
 # Finished after its master was killed, and never fetched. What failed is tried again: it may have been the machine.
 if [ -e "$result/artefacts.tar" ] && grep -qx status=ok "$result/facts"; then
@@ -55,6 +63,8 @@ fi
 find "$builder/results" -mindepth 1 -maxdepth 1 -printf '%T@ %p\n' | sort -rn | tail -n +9 | cut -d' ' -f2- | xargs -r rm -rf
 rm -rf "$builder/work"
 mkdir -p "$builder/work/tuxmake"
+printf '%s' "$PB_HOLDER" >"$builder/lock.holder"
+find "$builder" -maxdepth 1 -name '*.config' -mmin +1440 -delete # of plays that were killed
 cd "$builder/work"
 log=$builder/work/build.log
 started=$(date +%s.%N)
@@ -80,10 +90,13 @@ finish() { # status
 }
 
 # --- source: only what differs is written, so that make sees only that as new
-if [ ! -d "$repository/objects" ]; then
-    rm -rf "$repository"
-    git init -q --bare "$repository"
-fi
+( # whoever sends objects takes no other lock, so that none waits for a whole build
+    flock 8
+    if [ ! -d "$repository/objects" ]; then
+        rm -rf "$repository"
+        git init -q --bare "$repository"
+    fi
+) 8>>"$builder/repository.lock"
 if [ -n "$PB_OBJECTS" ]; then
     echo "$PB_OBJECTS" | tr ':' '\n' >"$repository/objects/info/alternates"
 fi
@@ -139,7 +152,7 @@ printf '%s\n' "$PB_CONFIG" >wanted.config
 {
     : >base.config
     if [ -z "$PB_BASE" ]; then
-        cp "$builder/$PB_KEY.config" base.config
+        cp "$base_config" base.config
     elif [ "$PB_BASE" != allnoconfig ]; then
         kernel_make "$configure" -s "$PB_BASE" && cp "$configure/.config" base.config
     fi &&
@@ -161,7 +174,7 @@ printf '%s\n' "$PB_CONFIG" >wanted.config
                 ;;
         esac
 } >"$log" 2>&1 9>&- || finish config-failed
-rm -f "$builder/$PB_KEY.config"
+rm -f "$base_config"
 cp "$configure/.config" config
 modules=no
 if grep -qx CONFIG_MODULES=y config && grep -qE '^CONFIG_[A-Za-z0-9_]+=m$' config; then

@@ -4,12 +4,13 @@ set -eu
 exec </dev/null
 builder=$PB_FOLDER/builder
 repository=$builder/repository.git
-exec 9>>"$builder/lock"
-flock 9
+pack=$builder/$PERFBISECT_PLAY.pack
+exec 8>>"$builder/repository.lock"
+flock 8
 if [ ! -d "$repository/objects" ]; then
     git init -q --bare "$repository"
 fi
-git --git-dir="$repository" index-pack --stdin <"$builder/$PB_KEY.pack" >/dev/null
-rm -f "$builder/$PB_KEY.pack"
+git --git-dir="$repository" index-pack --stdin <"$pack" >/dev/null
+rm -f "$pack"
 echo "$PB_TREE" >>"$builder/trees"
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -23,7 +22,8 @@ def test_files_are_counted_in_the_log_of_either_driver_and_told_when_there_are_m
     path = tmp_path / "builder" / "work" / log
     path.parent.mkdir(parents=True)
     told: list[str] = []
-    progress = BuildProgress(tmp_path, 1200, told.append, None)
+    (tmp_path / "builder" / "lock.holder").write_text("process 1")
+    progress = BuildProgress(tmp_path, "process 1", 1200, told.append, None)
     assert not progress()
     path.write_text("make\n  CC      a.o\n  LD      b.o\n  CC      c.o\n")
     assert not progress()
@@ -36,21 +36,21 @@ def test_files_are_counted_in_the_log_of_either_driver_and_told_when_there_are_m
     ]
 
 
-def test_the_log_of_the_build_before_is_not_counted(tmp_path: Path) -> None:
+def test_the_log_of_another_build_is_not_counted(tmp_path: Path) -> None:
     path = tmp_path / "builder" / "work" / "build.log"
     path.parent.mkdir(parents=True)
     path.write_text("make\n  CC      a.o\n")
-    os.utime(path, (1, 1))
     told: list[str] = []
-    BuildProgress(tmp_path, 0, told.append, None)()
+    BuildProgress(tmp_path, "process 1, since 2", 0, told.append, None)()
+    (tmp_path / "builder" / "lock.holder").write_text("process 1, since 1")
+    BuildProgress(tmp_path, "process 1, since 2", 0, told.append, None)()
     assert told == []
-    path.write_text("make\n  CC      a.o\n")
-    os.utime(path, (2**33, 2**33))
-    BuildProgress(tmp_path, 0, told.append, None)()
+    (tmp_path / "builder" / "lock.holder").write_text("process 1, since 2")
+    BuildProgress(tmp_path, "process 1, since 2", 0, told.append, None)()
     assert told == ["compiling: 1 files so far"]
 
 
 def test_a_request_to_stop_is_passed_on(tmp_path: Path) -> None:
-    assert BuildProgress(None, 0, print, lambda: True)()
-    assert not BuildProgress(None, 0, print, lambda: False)()
-    assert not BuildProgress(tmp_path / "nowhere", 0, print, None)()
+    assert BuildProgress(None, "", 0, print, lambda: True)()
+    assert not BuildProgress(None, "", 0, print, lambda: False)()
+    assert not BuildProgress(tmp_path / "nowhere", "", 0, print, None)()

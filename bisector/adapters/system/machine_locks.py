@@ -1,0 +1,137 @@
+"""Locks that all perfbisects of this machine share, whatever their state and cache folders are.
+
+What a lock protects (a physical machine, a testbed) is in its name. It ends with the process that holds it,
+however that dies. Those who wait get it in turn: a process that takes it again and again lets others in.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bisector.adapters.system.processes import identity
+from bisector.errors import InfrastructureError, Interrupted
+from bisector.ports import Progress
+
+_POLL_SECONDS = 0.05
+"""How often a taken lock is tried: a host is idle for half of this when one passes it on to another."""
+
+_SILENT_SECONDS = 2.0
+"""A wait is told after this long: short runs of another bisection are not worth a word each."""
+
+_HOLDER_BYTES = 1000
+"""What is read of a holder's text: names of a bisection and a folder; others may write to the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class MachineLock:
+    """One lock or several that are taken together, in one order everywhere, so that nobody waits in a circle.
+
+    folder: the same for all perfbisects of the machine. what: follows 'waiting for' where the lock is taken.
+    user: who we are, told to those who wait for us. stop: asked while waiting; True raises Interrupted.
+    """
+
+    folder: Path
+    names: tuple[str, ...]
+    what: str
+    user: str
+    stop: Callable[[], bool] | None = None
+
+    @contextlib.contextmanager
+    def exclusive(self, progress: Progress) -> Iterator[None]:
+        """Hold it alone. Raises Interrupted, or InfrastructureError where files cannot be locked."""
+        with self._all(fcntl.LOCK_EX, progress):
+            yield
+
+    @contextlib.contextmanager
+    def shared(self, progress: Progress) -> Iterator[None]:
+        """Hold it together with others who share it. Raises as `exclusive` does."""
+        with self._all(fcntl.LOCK_SH, progress):
+            yield
+
+    @contextlib.contextmanager
+    def _all(self, kind: int, progress: Progress) -> Iterator[None]:
+        with contextlib.ExitStack() as held:
+            for name in sorted(set(self.names)):
+                path = self.folder / re.sub(r"[^\w.:-]", "_", name)
+                try:
+                    held.enter_context(self._one(path, kind, progress))
+                except OSError as error:
+                    raise InfrastructureError(
+                        f"cannot lock {path}: {error.strerror}",
+                        cure="all perfbisects of a machine need one folder for their locks that they may "
+                        "write: set lock_dir in perfbisect.toml, or PERFBISECT_LOCK_DIR",
+                    ) from error
+            yield
+
+    @contextlib.contextmanager
+    def _one(self, path: Path, kind: int, progress: Progress) -> Iterator[None]:
+        while True:
+            # Who waits holds the turn: whoever comes later, the last holder too, waits behind.
+            with _opened(path.with_name(f"{path.name}.turn")) as turn, _opened(path) as file:
+                self._wait(turn, fcntl.LOCK_EX, file, progress)
+                self._wait(file, kind, file, progress)
+                if os.fstat(turn).st_nlink == 0 or os.fstat(file).st_nlink == 0:
+                    continue  # removed while we waited, as by a cleaner of old files: others lock a new one
+                since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+                os.truncate(file, 0)
+                os.pwrite(file, f"{identity(os.getpid())}\n{self.user}, since {since}\n".encode(), 0)
+                fcntl.flock(turn, fcntl.LOCK_UN)
+                try:
+                    yield
+                finally:
+                    fcntl.flock(file, fcntl.LOCK_UN)  # a forked child may have inherited the file
+                return
+
+    def _wait(self, handle: int, kind: int, file: int, progress: Progress) -> None:
+        started, told = time.monotonic(), False
+        while not _try_lock(handle, kind):
+            if self.stop is not None and self.stop():
+                raise Interrupted(f"stopped while waiting for {self.what}")
+            if not told and time.monotonic() > started + _SILENT_SECONDS:
+                told = self._tell(file, progress)
+            time.sleep(_POLL_SECONDS)
+
+    def _tell(self, file: int, progress: Progress) -> bool:
+        """Say who holds it; nothing where we do: a process knows what it does itself."""
+        holder, _, text = os.pread(file, _HOLDER_BYTES, 0).decode(errors="replace").partition("\n")
+        if holder == identity(os.getpid()):
+            return False
+        text = "".join(filter(str.isprintable, text)) or "another process"
+        progress(f"waiting for {self.what}: {text} has it")
+        return True
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    """Open a lock's file, made for all users of this machine."""
+    if not path.parent.is_dir():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(PermissionError):
+            path.parent.chmod(0o1777)
+    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:  # without O_CREAT: fs.protected_regular refuses it for another user's file in such a folder
+        handle = os.open(path, flags)
+    except FileNotFoundError:
+        handle = os.open(path, flags | os.O_CREAT, 0o666)
+        with contextlib.suppress(PermissionError):
+            os.fchmod(handle, 0o666)  # whatever our umask is
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _try_lock(handle: int, how: int) -> bool:
+    try:
+        fcntl.flock(handle, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
