@@ -42,10 +42,14 @@ TIME_FACTOR = 3.0
 
 @dataclass(frozen=True)
 class Selection:
-    """Which tests try a module, in stages: the module's own, its folder's, then what pyproject.toml names."""
+    """Which tests try a module, in stages: the module's own, its folder's, then what pyproject.toml names.
+
+    own_only: tests that take so long that only the mutants of their own module are worth it.
+    """
 
     root: Path
     then: dict[str, list[str]]
+    own_only: list[str]
 
     def stages(self, file: str) -> list[str]:
         """Return the paths of the tests of each stage, without stages that repeat an earlier one."""
@@ -57,13 +61,13 @@ class Selection:
         folder = Path("tests/unit") / module.parent
         named = [tests for part, tests in self.then.items() if Path(file).is_relative_to(part)]
         stages = [[str(own)], [str(folder)], *named]
-        existing = [
-            " ".join(path for path in stage if path != "." and self._exists(path)) for stage in stages
-        ]
-        return [stage for stage in dict.fromkeys(existing) if stage]
+        paths = [" ".join(filter(self._exists, stage)) for stage in stages]
+        first, *others = filter(None, dict.fromkeys(paths))
+        without = "".join(f" --deselect={test}" for test in self.own_only)
+        return [first, *(f"{stage}{without}" for stage in others)]
 
     def _exists(self, path: str) -> bool:
-        return (self.root / path).exists()
+        return path != "." and (self.root / path).exists()
 
 
 @dataclass
@@ -140,7 +144,7 @@ def run(root: Path, folders: list[str], number: int, seed: int) -> None:
         )
         known = {item.job_id for item in session.work_items}
         session.add_work_items(mutant.item for job, mutant in wanted.items() if job not in known)
-        _test(session, wanted, Trial(tree, Selection(tree, config["then"])))
+        _test(session, wanted, Trial(tree, Selection(tree, config["then"], config["own-only"])))
         shutil.rmtree(tree)
         results = {job: result for job, result in session.results if job in wanted}
     print(summary(wanted, results))

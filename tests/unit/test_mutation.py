@@ -122,13 +122,18 @@ def test_what_is_listed_as_equivalent_is_still_there() -> None:
     ],
 )
 def test_tests_come_in_stages(module: str, stages: list[str]) -> None:
-    selection = run.Selection(ROOT, {"bisector/engine": ["tests/contract"]})
-    assert selection.stages(module) == stages
+    selection = run.Selection(ROOT, {"bisector/engine": ["tests/contract"]}, ["tests/unit/a.py::slow"])
+    first, *others = stages
+    assert selection.stages(module) == [
+        first,
+        *(f"{stage} --deselect=tests/unit/a.py::slow" for stage in others),
+    ]
 
 
 PYPROJECT = """
 [tool.mutants]
 exclude-operators = ["core/ReplaceComparisonOperator_Gt_(?!GtE)", "core/(Number|ReplaceBinary)"]
+own-only = []
 then = {}
 """
 MODULE = "def is_large(x):\n    return x > 3 and x % 2\n"
@@ -202,5 +207,5 @@ def test_what_the_configuration_leaves_out_exists() -> None:
     config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mutants"]
     for excluded in config["exclude-operators"]:
         assert any(re.match(excluded, name) for name in plugins.operator_names()), excluded
-    for tests in config["then"].values():
+    for tests in (*config["then"].values(), [test.partition("::")[0] for test in config["own-only"]]):
         assert [path for path in tests if not (ROOT / path).exists()] == []

@@ -162,6 +162,16 @@ def test_a_small_but_certain_change_is_not_worse_than_the_threshold() -> None:
     assert compare("m", a, b).verdict == "worse"
 
 
+def test_a_p_value_below_alpha_proves_nothing_while_the_interval_touches_zero() -> None:
+    """Ties: `compare` would otherwise print a significant change beside an interval that begins at +0%."""
+    found = compare("m", series([[1, 1, 2, 2, 3, 3]]), series([[3, 3, 3, 3, 4, 4]]))
+    assert found.p is not None
+    assert found.p < 0.05
+    assert found.effect.low == 0.0
+    assert not found.significant
+    assert found.verdict == "unclear"
+
+
 def test_same_needs_both_ends_of_the_interval_below_the_threshold() -> None:
     a, b = series([[100.0, 101.0, 99.0, 100.0]]), series([[100.0, 112.0, 99.5, 101.0]])
     found = compare("m", a, b, threshold=0.05)

@@ -112,6 +112,14 @@ def test_the_interval_of_four_and_four_is_the_range_of_differences() -> None:
     assert two_sample.exact_interval(a, b, 0.05) == (7.0, 13.0)
 
 
+def test_the_interval_excludes_zero_where_p_is_just_alpha() -> None:
+    """Four and four with one pair out of order: 4 of 70 splits are as extreme."""
+    a, b = np.array([1.0, 2.0, 3.0, 5.0]), np.array([4.0, 6.0, 7.0, 8.0])
+    assert two_sample.rank_sum_p(a, b, np.random.default_rng(0)) == 4 / 70
+    assert two_sample.exact_interval(a, b, 4 / 70)[0] == 1.0
+    assert two_sample.exact_interval(a, b, 3 / 70)[0] == -1.0
+
+
 @pytest.mark.parametrize("count", [15, 30])
 def test_counted_and_normal_ends_of_the_interval_agree(count: int) -> None:
     inside = 0
