@@ -10,13 +10,30 @@ The class of an error decides what a bisection does with it. No class is convert
 from __future__ import annotations
 
 import difflib
+import enum
 from collections.abc import Iterable
+
+
+class ExitCode(enum.IntEnum):
+    """How a command can end. Endings of a bisection have theirs by `model.decisions.EXIT_CODES`."""
+
+    DONE = 0
+    """A culprit (or culprits) is proven, or the command did what it says."""
+    WRONG_REQUEST = 1
+    """The request cannot be carried out as it is, or the one commit or workload that it names fails."""
+    NOT_REPRODUCED = 2
+    INFRASTRUCTURE = 3
+    CULPRIT_SET = 4
+    """The smallest set that cannot be told apart."""
+    INCONCLUSIVE = 5
+    """Also: spread over many commits, fixed on good's side, budget spent."""
+    INTERRUPTED = 130
 
 
 class PerfbisectError(Exception):
     """Base of every error that a user is meant to read."""
 
-    exit_code = 3
+    exit_code = ExitCode.INFRASTRUCTURE
 
     def __init__(self, message: str, *, details: str = "", cure: str = "") -> None:
         """Keep the three parts of the error.
@@ -33,12 +50,16 @@ class PerfbisectError(Exception):
 class RequestError(PerfbisectError):
     """A wrong request: unknown commit, bad manifest, unusable option. Exit code 1; state is untouched."""
 
-    exit_code = 1
+    exit_code = ExitCode.WRONG_REQUEST
 
 
 class KernelError(PerfbisectError):
-    """The kernel under test failed. `kind` is one of 'build', 'boot', 'workload', 'source'."""
+    """The kernel under test failed. `kind` is one of 'build', 'boot', 'workload', 'source'.
 
+    Within a bisection that is an observation. By hand (`kernel build`, `workload run`) the request named it.
+    """
+
+    exit_code = ExitCode.WRONG_REQUEST
     kind = "boot"
 
 
@@ -69,7 +90,7 @@ class WorkloadFailed(KernelError):
 class InfrastructureError(PerfbisectError):
     """Disk, network, a missing tool, a dead testbed. Retried, then stops the search. Exit code 3."""
 
-    exit_code = 3
+    exit_code = ExitCode.INFRASTRUCTURE
 
 
 class TestbedLost(InfrastructureError):
@@ -81,7 +102,7 @@ class TestbedLost(InfrastructureError):
 class Interrupted(PerfbisectError):
     """The user pressed Ctrl-C or the process was told to end; the state is resumable. Exit code 130."""
 
-    exit_code = 130
+    exit_code = ExitCode.INTERRUPTED
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

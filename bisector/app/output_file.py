@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 from pathlib import Path
 
 from bisector.adapters.system.files import replacing_or_os_error
-from bisector.errors import RequestError
+from bisector.errors import InfrastructureError, RequestError
+
+_DISK_FAILED = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS)
 
 
 def write_output_file(path: Path, text: str) -> None:
     """Write a file that the user named. An old file stays as it is until the new one is complete.
 
     Links, devices and pipes (`/dev/stdout`) are written directly.
-    Raises RequestError, because the path is part of the request.
+    Raises RequestError, because the path is part of the request; InfrastructureError where the disk fails.
     """
     try:
         exists = path.exists()
@@ -25,4 +28,7 @@ def write_output_file(path: Path, text: str) -> None:
             if exists:
                 shutil.copymode(path, partial)
     except OSError as error:
-        raise RequestError(f"{path}: cannot be written: {error.strerror}") from error
+        message = f"{path}: cannot be written: {error.strerror}"
+        if error.errno in _DISK_FAILED:
+            raise InfrastructureError(message, cure="free space there, or name a file elsewhere") from error
+        raise RequestError(message, cure="name a file in a folder that exists and may be written") from error

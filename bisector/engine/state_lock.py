@@ -12,7 +12,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from bisector.errors import PerfbisectError
+from bisector.errors import ExitCode, PerfbisectError
 
 _PROBE_SECONDS = 1.0
 """How long the lock is waited for: a process that only asks with `runner` holds it for an instant."""
@@ -21,7 +21,7 @@ _PROBE_SECONDS = 1.0
 class Busy(PerfbisectError):
     """Another process runs bisections in this state folder. `bisection` is the one it runs."""
 
-    exit_code = 1
+    exit_code = ExitCode.WRONG_REQUEST
 
     def __init__(self, pid: str, bisection: str) -> None:
         """pid and bisection as the other process wrote them down."""

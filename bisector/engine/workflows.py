@@ -152,7 +152,7 @@ def _error(error: Exception) -> dict[str, Any]:
             "error": error.message,
             "details": error.details,
             "cure": error.cure,
-            "exit_code": error.exit_code,
+            "exit_code": int(error.exit_code),
         }
     return {
         "error": f"internal error: {type(error).__name__}: {error}",

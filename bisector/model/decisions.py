@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from bisector.errors import ExitCode
+
 Purpose = Literal["verify", "search", "certify", "attribute"]
 
 
@@ -51,14 +53,14 @@ class Ending(enum.Enum):
     INCONCLUSIVE = "inconclusive"
 
 
-EXIT_CODES: Mapping[Ending, int] = {
-    Ending.CULPRIT: 0,
-    Ending.CULPRITS: 0,
-    Ending.NOT_REPRODUCED: 2,
-    Ending.CULPRIT_SET: 4,
-    Ending.SPREAD: 5,
-    Ending.FIXED_ON_GOOD_SIDE: 5,
-    Ending.INCONCLUSIVE: 5,
+EXIT_CODES: Mapping[Ending, ExitCode] = {
+    Ending.CULPRIT: ExitCode.DONE,
+    Ending.CULPRITS: ExitCode.DONE,
+    Ending.NOT_REPRODUCED: ExitCode.NOT_REPRODUCED,
+    Ending.CULPRIT_SET: ExitCode.CULPRIT_SET,
+    Ending.SPREAD: ExitCode.INCONCLUSIVE,
+    Ending.FIXED_ON_GOOD_SIDE: ExitCode.INCONCLUSIVE,
+    Ending.INCONCLUSIVE: ExitCode.INCONCLUSIVE,
 }
 
 

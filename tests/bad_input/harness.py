@@ -30,6 +30,7 @@ import pytest
 from bisector.adapters.git.source import GitSource
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.interfaces.cli import run
+from bisector.interfaces.cli.terminal import PrintableStream
 from bisector.model.decisions import Measure
 from bisector.model.records import Booted, Built, Left, Ran
 from bisector.model.stored_bisection import Stored
@@ -37,6 +38,8 @@ from bisector.schemas.request import Request
 from bisector.testing.fakes import METRIC
 from tests.bad_input.request_place import make_place
 from tests.support.fake_bisection import a_lab, accepted
+
+REPOSITORY = Path(__file__).resolve().parents[2]
 
 LONGEST_ANSWER = 6000
 """Characters of an answer: a list of known names fits, a value of 10,000 does not."""
@@ -164,7 +167,10 @@ def check_answer(err: str, says: Sequence[str] = ()) -> None:
 
 def _run_here(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
     capsys.readouterr()
-    code = run(arguments)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("stdout", "stderr"):
+            patch.setattr(sys, name, PrintableStream(getattr(sys, name)))
+        code = run(arguments)
     return code, *capsys.readouterr()
 
 
@@ -174,7 +180,7 @@ def _run_really(arguments: Sequence[str], _: object) -> tuple[int, str, str]:
         capture_output=True,
         check=False,
         timeout=60,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
     )
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,19 @@ def read_text(path: Path) -> str:
         raise malformed(str(path), "this is no text", "text or JSON, or a kernel's vmlinux") from error
     except ArchiveError as error:
         raise malformed(str(path), "cannot be read", details=error.details or error.message) from error
+
+
+def read_standard_input() -> str:
+    """Return the text on standard input. Raises RequestError."""
+    if sys.stdin is None:
+        raise malformed("stdin", "standard input is closed", "give a file, or write to perfbisect in a pipe")
+    content = sys.stdin.buffer.read(_MAX_BYTES + 1)
+    if len(content) > _MAX_BYTES:
+        raise malformed("stdin", f"more than {_MAX_BYTES >> 30} GiB", "give a part of it")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise malformed("stdin", "this is no text", "text or JSON in UTF-8") from error
 
 
 def read_json_object(path: Path) -> dict[str, Any]:

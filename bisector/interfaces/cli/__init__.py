@@ -1,9 +1,4 @@
-"""The command line: `perfbisect COMMAND`, a function of its arguments that returns an exit code.
-
-Exit codes: 0 culprit (or culprits) proven, or the command did what it says; 1 wrong request; 2 not
-reproduced; 3 infrastructure; 4 a set that cannot be told apart; 5 inconclusive, spread, or budget spent;
-130 interrupted.
-"""
+"""The command line: `perfbisect COMMAND`, a function of its arguments that returns an `errors.ExitCode`."""
 
 from __future__ import annotations
 
@@ -14,22 +9,20 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
 
 import typer
 
-from bisector.errors import PerfbisectError, nearest
+from bisector.errors import ExitCode, PerfbisectError, RequestError, nearest
 from bisector.interfaces.cli import output
 from bisector.interfaces.cli.application import application
+from bisector.interfaces.cli.arguments.argument_rules import refuse_unusable
 from bisector.interfaces.cli.options import global_options
-from bisector.interfaces.cli.terminal import guard_streams
+from bisector.interfaces.cli.terminal import ReaderGone, guard_streams
 from bisector.schemas.loading import describe_wrong_value
 
 __all__ = ["main", "run"]
-
-INTERRUPTED = 130
-WRONG_REQUEST = 1
-DEFECT = 3
 
 _NO_CHOICE = re.compile(r"(?P<value>.*) is not one of (?P<known>'.*')\.", re.DOTALL)
 """Typer's message for a value that is not one of the choices; `value` is the repr of a str."""
@@ -42,6 +35,8 @@ def main() -> None:
     """
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
+    if sys.stderr is None:  # closed by the caller
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for good
     guard_streams()
     leave(run(sys.argv[1:]))
 
@@ -52,8 +47,12 @@ def _interrupt(*_: object) -> NoReturn:
 
 def leave(code: int) -> NoReturn:
     """End the process, even while a thread of the workflow engine waits for a database on a full disk."""
-    sys.stdout.flush()
-    sys.stderr.flush()
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+    except (OSError, PerfbisectError, ReaderGone):  # `run` has told it already, where anybody can be told
+        _discard_output()
     if any(not t.daemon and t is not threading.main_thread() for t in threading.enumerate()):
         os._exit(code)
     sys.exit(code)
@@ -62,11 +61,15 @@ def leave(code: int) -> NoReturn:
 def run(arguments: Sequence[str]) -> int:
     """Execute one command line and return its exit code; errors are printed on stderr, never raised."""
     try:
+        if sys.stdout is None:
+            raise RequestError("standard output is closed", cure="write to a file, or to /dev/null")
+        refuse_unusable(arguments)
         result = application()(
             args=list(arguments) or ["--help"], prog_name="perfbisect", standalone_mode=False
         )
-        if result == INTERRUPTED:  # Typer has caught Ctrl-C
+        if result == ExitCode.INTERRUPTED:  # Typer has caught Ctrl-C
             raise KeyboardInterrupt
+        sys.stdout.flush()
     except PerfbisectError as error:
         if global_options().debug:
             raise
@@ -75,13 +78,17 @@ def run(arguments: Sequence[str]) -> int:
     except typer.TyperException as error:  # Click's usage errors, whose own code is 2
         message, cure = _usage_error(error)
         output.print_error(message, "", cure)
-        return WRONG_REQUEST
+        return ExitCode.WRONG_REQUEST
     except (KeyboardInterrupt, typer.Abort):
         output.print_error("interrupted", "", "")
-        return INTERRUPTED
-    except BrokenPipeError:  # the reader, such as `head`, has ended
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return ExitCode.INTERRUPTED
+    except ReaderGone:
+        _discard_output()
+        return ExitCode.DONE
+    except (OSError, MemoryError) as error:  # about this machine, wherever it was raised
+        if global_options().debug:
+            raise
+        return _report_machine(error, arguments)
     except Exception as error:
         if global_options().debug:
             raise
@@ -90,8 +97,32 @@ def run(arguments: Sequence[str]) -> int:
             "This is a defect of perfbisect, not of your request.",
             "the same command with 'perfbisect --debug ...' shows where; please report that",
         )
-        return DEFECT
-    return result if isinstance(result, int) else 0
+        return ExitCode.INFRASTRUCTURE
+    return result if isinstance(result, int) else ExitCode.DONE
+
+
+def _report_machine(error: OSError | MemoryError, arguments: Sequence[str]) -> ExitCode:
+    """Say what the operating system refused. A path that the command line names makes it a wrong request."""
+    if isinstance(error, MemoryError):
+        output.print_error("there is not enough memory", "", "end other programs, or give smaller inputs")
+        return ExitCode.INFRASTRUCTURE
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        output.print_error("the working folder was removed", "", "change to a folder that exists")
+        return ExitCode.WRONG_REQUEST
+    path = str(error.filename) if error.filename is not None else ""
+    reason = error.strerror or str(error)
+    cure = "check that path: its name, its permissions, the free space of its disk ('perfbisect doctor')"
+    output.print_error(f"{path}: {reason}" if path else f"this machine refuses: {reason}", "", cure)
+    named = path and any(argument and argument in path for argument in arguments)
+    return ExitCode.WRONG_REQUEST if named else ExitCode.INFRASTRUCTURE
+
+
+def _discard_output() -> None:
+    """Have what is left in the buffers go nowhere, so that nothing fails again when the process ends."""
+    for number in (1, 2):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), number)
 
 
 def _usage_error(error: typer.TyperException) -> tuple[str, str]:

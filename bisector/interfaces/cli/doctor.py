@@ -6,14 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bisector.errors import PerfbisectError
+from bisector.errors import ExitCode, PerfbisectError
 from bisector.interfaces.cli import options, output
 
 if TYPE_CHECKING:
     from bisector.app.wiring import Wiring
-
-EXIT_MISSING = 3
-"""Exit code where a requirement that is not optional is missing."""
 
 
 def doctor(
@@ -75,7 +72,7 @@ def doctor(
         elif not quiet:
             print("\nEverything is there.")
     if any(not c.optional for c in bad):
-        raise typer.Exit(EXIT_MISSING)
+        raise typer.Exit(ExitCode.INFRASTRUCTURE)
 
 
 def _fix(wiring: Wiring) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bisector.errors import RequestError
+from bisector.errors import ExitCode, RequestError
 from bisector.interfaces.cli import options, output
 from bisector.interfaces.cli.arguments.number_options import real, whole
 from bisector.report.phrases import duration
@@ -191,7 +191,7 @@ def check(
         for warning in found["warnings"]:
             print(output.doubtful(f"warning: {warning}"))
     if found["broken"]:
-        raise typer.Exit(3)
+        raise typer.Exit(ExitCode.INFRASTRUCTURE)
 
 
 def list_(as_json: options.Json = False) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from bisector.errors import ExitCode
 from bisector.interfaces.cli import options, output
 from bisector.report.phrases import duration
 
@@ -64,4 +65,4 @@ def check(lab: options.Lab = None, as_json: options.Json = False) -> None:
             answer = output.good("answers") if r.ok else output.bad(r.wrong)
             print(f"{r.name}: {answer} ({duration(r.seconds)})")
     if not all(r.ok for r in results):
-        raise typer.Exit(3)
+        raise typer.Exit(ExitCode.INFRASTRUCTURE)

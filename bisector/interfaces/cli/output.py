@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
+from bisector.errors import PerfbisectError
 from bisector.interfaces.cli.terminal import own
 from bisector.model.printable import printable_json
 from bisector.report.columns import align
@@ -51,8 +53,11 @@ def print_error(message: str, details: str, cure: str) -> None:
     lines += [f"  {line}" for line in details.rstrip().splitlines()]
     if cure:
         lines.append(f"{_paint('cure:', _GREEN, sys.stderr)} {cure}")
-    sys.stdout.flush()
-    print("\n".join(lines), file=sys.stderr, flush=True)
+    with contextlib.suppress(OSError, PerfbisectError):  # a full disk; nobody can be told then
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    with contextlib.suppress(OSError, PerfbisectError):
+        print("\n".join(lines), file=sys.stderr, flush=True)
 
 
 def print_note(text: str) -> None:

@@ -6,11 +6,18 @@ Commands print with `print`, libraries and threads with what they have; all of i
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+from collections.abc import Iterator
 from typing import Any, TextIO
 
+from bisector.errors import InfrastructureError
 from bisector.model.printable import printable
+
+
+class ReaderGone(Exception):
+    """Whoever read the output, such as `head`, has ended."""
 
 
 class PrintableStream:
@@ -27,8 +34,14 @@ class PrintableStream:
     def write(self, text: str) -> int:
         """Write a text; return its length."""
         parts = text.split(self._mark)
-        self.stream.write("".join(part if i % 2 else printable(part) for i, part in enumerate(parts)))
+        with _told_as_ours():
+            self.stream.write("".join(part if i % 2 else printable(part) for i, part in enumerate(parts)))
         return len(text)
+
+    def flush(self) -> None:
+        """Send what is buffered."""
+        with _told_as_ours():
+            self.stream.flush()
 
     def writelines(self, lines: list[str]) -> None:
         """Write several texts."""
@@ -36,6 +49,20 @@ class PrintableStream:
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - all else is the stream's own
         return getattr(self.stream, name)
+
+
+@contextlib.contextmanager
+def _told_as_ours() -> Iterator[None]:
+    """Raise ReaderGone or InfrastructureError where the operating system does not take the output."""
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise ReaderGone from error
+    except OSError as error:
+        raise InfrastructureError(
+            f"the output cannot be written: {error.strerror}",
+            cure="free space where it goes, or write it to another place",
+        ) from error
 
 
 def guard_streams() -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bisector.errors import ExitCode
 from bisector.interfaces.cli import options, output
 from bisector.interfaces.cli.arguments.number_options import whole
 
@@ -234,7 +235,7 @@ def check(
     if as_json:
         output.print_json(findings)
     if wrong:
-        raise typer.Exit(1)
+        raise typer.Exit(ExitCode.WRONG_REQUEST)
 
 
 def _deciding(workload: Workload) -> str:

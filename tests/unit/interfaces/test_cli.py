@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from bisector.errors import InfrastructureError
+from bisector.errors import ExitCode, InfrastructureError
 from bisector.interfaces import cli
 from bisector.interfaces.cli.options import global_options
 
@@ -31,10 +31,18 @@ def ending(monkeypatch: pytest.MonkeyPatch, outcome: object) -> None:
     [
         (None, 0, ""),
         (4, 4, ""),
-        (cli.INTERRUPTED, 130, "interrupted"),
+        (ExitCode.INTERRUPTED, 130, "interrupted"),
         (KeyboardInterrupt(), 130, "interrupted"),
         (InfrastructureError("no disk", cure="buy one"), 3, "cure: buy one"),
         (RuntimeError("lost"), 3, "perfbisect itself failed: RuntimeError: lost"),
+        (
+            PermissionError(13, "Permission denied", "/elsewhere"),
+            3,
+            "/elsewhere: Permission denied\ncure: check",
+        ),
+        (PermissionError(13, "Permission denied", "/x/list"), 1, "/x/list: Permission denied\ncure: check"),
+        (OSError(28, "No space left on device"), 3, "this machine refuses: No space left on device"),
+        (MemoryError(), 3, "there is not enough memory"),
     ],
 )
 def test_an_ending_has_its_exit_code(

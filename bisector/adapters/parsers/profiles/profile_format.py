@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
-from bisector.adapters.parsers.input_text import first_bytes, malformed, read_text
+from bisector.adapters.parsers.input_text import first_bytes, malformed, read_standard_input, read_text
 from bisector.adapters.parsers.profiles import folded_stacks, function_listings, perf_script
 from bisector.adapters.system.command import run_command
 from bisector.errors import InfrastructureError
@@ -26,7 +25,7 @@ _PERF_SECONDS = 600.0
 def read(place: str) -> Profile:
     """Return the profile in a file or on standard input ('-'). Raises RequestError, InfrastructureError."""
     if place == "-":
-        return replace(_text(sys.stdin.read(), "stdin"), name="stdin")
+        return replace(_text(read_standard_input(), "stdin"), name="stdin")
     path = Path(place)
     if not path.exists():
         raise malformed(place, "there is no such file", "; ".join(FORMS))

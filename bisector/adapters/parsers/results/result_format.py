@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 from bisector.adapters.parsers.elf_sections import is_elf, sections
-from bisector.adapters.parsers.input_text import malformed, read_text
+from bisector.adapters.parsers.input_text import malformed, read_standard_input, read_text
 from bisector.adapters.parsers.results import (
     fio,
     json_documents,
@@ -36,7 +35,7 @@ def read(place: str) -> list[SampleSet]:
     Raises RequestError that says where what is wrong.
     """
     if place == "-":
-        return _named(_text(sys.stdin.read(), "stdin"), "stdin")
+        return _named(_text(read_standard_input(), "stdin"), "stdin")
     path = Path(place)
     if path.is_dir():
         return _folder(path)
