@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bisector.app.output_file import write_output_file
-from bisector.errors import RequestError
+from bisector.errors import InfrastructureError, RequestError
 
 
 def test_a_new_file_and_an_old_one_which_keeps_its_permissions(tmp_path: Path) -> None:
@@ -42,7 +42,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Mon
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(RequestError, match="No space left on device"):
+    with pytest.raises(InfrastructureError, match="No space left on device"):
         write_output_file(path, "new")
     assert path.read_text(encoding="utf-8") == "old"
     assert os.listdir(tmp_path) == ["report.txt"]
