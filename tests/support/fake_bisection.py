@@ -5,15 +5,20 @@ As a program it runs or resumes one, so that tests can kill it: python fake_bise
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bisector.adapters.store.memory_store import MemoryStore
 from bisector.adapters.store.sql_store import SqlStore
+from bisector.adapters.system.machine_locks import MachineLock
 from bisector.app import bisections
 from bisector.app.wiring import SystemClock, Wiring
 from bisector.engine.events import Event
@@ -25,7 +30,7 @@ from bisector.model.decisions import EXIT_CODES, Measure
 from bisector.model.goal import Budget, Goal, Metric, Threshold
 from bisector.model.records import Booted, Built, Left, Ran
 from bisector.model.stored_bisection import Stored
-from bisector.ports import Store
+from bisector.ports import Progress, Store
 from bisector.schemas import serialization
 from bisector.schemas.request import Accepted, Request
 from bisector.search.planner import Planner
@@ -114,6 +119,17 @@ def store_bisections(folder: Path, monkeypatch: pytest.MonkeyPatch) -> SqlStore:
     return store
 
 
+def claiming(services: Services, bisection: str) -> Services:
+    """Return services whose testbed is that of all fake bisections in folders beside this one's."""
+    user = f"process {os.getpid()} (bisection '{bisection}', state folder {services.state_dir})"
+    locks = services.state_dir.parent / "locks"
+
+    def claim(progress: Progress, stop: Callable[[], bool]) -> AbstractContextManager[None]:
+        return MachineLock(locks, ("testbed-fake",), "the testbed 'fake'", user, stop).exclusive(progress)
+
+    return replace(services, claim=claim)
+
+
 def main() -> int:
     folder, seed, pace = Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
     stop = threading.Event()
@@ -126,9 +142,8 @@ def main() -> int:
         print(f"{event.kind} {event.commit} {event.text}", flush=True)
 
     try:
-        conclusion = bisections.run(
-            stored, services(lab, folder, store=store, pace=Pace(pace, pace, pace)), tell, stop
-        )
+        adapters = services(lab, folder, store=store, pace=Pace(pace, pace, pace))
+        conclusion = bisections.run(stored, claiming(adapters, stored.id), tell, stop)
     except PerfbisectError as error:
         print(f"{type(error).__name__}: {error.message} {error.details}", file=sys.stderr)
         return error.exit_code
