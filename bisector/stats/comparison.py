@@ -192,9 +192,9 @@ def _mean_change(
 def _verdict(effect: Interval, better: Direction, threshold: float, significant: bool) -> Verdict:
     worse = 1.0 if better == "lower" else -1.0
     low, high = sorted((worse * effect.low, worse * effect.high))
-    if significant and low > 0 and high >= threshold:
+    if significant and high >= threshold:  # a significant interval lies on one side of zero
         return "worse"
-    if significant and high < 0 and low <= -threshold:
+    if significant and low <= -threshold:
         return "better"
     if max(abs(low), abs(high)) < threshold or (low == high == 0.0):
         return "same"

@@ -55,7 +55,8 @@ def warnings(
     for summary, given in zip((result.a, result.b), without_outliers, strict=True):
         found += _describe_modes(summary.name, given, result.unit)
     boots = min(result.a.boots, result.b.boots)
-    if not any(s.published for s in series) and boots < MIN_BOOTS_PER_SIDE and max(result.group_counts) > 1:
+    unpublished = not any(s.published for s in series)
+    if unpublished and boots < MIN_BOOTS_PER_SIDE and max(result.group_counts) > 1:
         found.append(
             "all runs are of one boot: what boots differ by is not in the interval"
             if boots == 1
@@ -64,7 +65,7 @@ def warnings(
         )
     if min(result.a.low, result.b.low) <= 0:
         found.append("values at or below zero: differences are compared, in percent of the base's median")
-    if result.a.sd == result.b.sd == 0 and min(result.a.runs, result.b.runs) > 1 and not series[0].published:
+    if unpublished and result.a.sd == result.b.sd == 0 and min(result.a.runs, result.b.runs) > 1:
         found.append("all values of a side are equal: exact repetition, or a clock too coarse to tell")
     return found
 
