@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bisector.model.decisions import Measure
 from bisector.model.facts import MonitorResult
 from bisector.model.goal import Goal, Metric, Threshold
 from bisector.model.records import Booted, Built, Discarded, Irrelevant, Left, Marked, Ran, Record, RunFailed
@@ -214,3 +215,11 @@ def test_visits_are_the_boots_that_count(records: list[Record]) -> None:
     counted = [v for v in state.boots if v.booted.ok and not (thrown and v.testbed == "a")]
     assert list(state.visits) == counted
     assert sum(len(v.runs) for v in state.boots) == sum(isinstance(r, Ran) for r in records)
+
+
+def test_extending_a_state_replaces_what_is_under_way() -> None:
+    """A trial that has ended must not count as pending: its testbed's boot could not go on."""
+    old, new = Measure(1, 2, "search", ""), Measure(2, 2, "search", "")
+    state = extend(fold(GRAPH, GOAL, (), pending=(old,), idle="a"), (), pending=(new,), idle="b")
+    assert (state.pending, state.idle) == ((new,), "b")
+    assert extend(state, ()).pending == ()

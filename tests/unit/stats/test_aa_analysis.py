@@ -181,3 +181,9 @@ def test_what_is_stored_comes_back_as_the_planners_prior(tmp_path: Path) -> None
     path.write_text("{")
     with pytest.raises(InfrastructureError):
         calibrations.load(path)
+
+
+def test_the_table_doubles_the_boots_from_two_to_sixteen() -> None:
+    table = analysed(boots()).smallest
+    assert sorted({b for b, _, _ in table}) == [2, 4, 8, 16]
+    assert all(few > many for b, k, few in table for more, same, many in table if (more, same) == (2 * b, k))

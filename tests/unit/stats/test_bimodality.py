@@ -62,3 +62,19 @@ def test_what_is_not_finite_does_not_count() -> None:
     assert found is not None
     assert found.counts == (6, 6)
     assert found.by_boot
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_split_has_the_largest_distance_of_means_in_spreads(seed: int) -> None:
+    """By numpy's own variances, over every split of two modes that overlap a little."""
+    values = np.sort([*normal(5, seed), *normal(9, seed + 50, level=107.0, spread=0.5)])
+    found = bimodality.find([values.tolist()])
+    splits = range(bimodality.MIN_MEMBERS, len(values) - bimodality.MIN_MEMBERS + 1)
+    parts = [(values[:at], values[at:]) for at in splits]
+    distances = [(b.mean() - a.mean()) / np.sqrt((a.var(ddof=1) + b.var(ddof=1)) / 2) for a, b in parts]
+    needed = next(d for least, d in bimodality.SEPARATION if len(values) >= least)
+    if found is None:
+        assert max(distances) <= needed
+    else:
+        assert max(distances) > needed
+        assert found.counts[0] == splits[int(np.argmax(distances))]

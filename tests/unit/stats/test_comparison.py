@@ -183,3 +183,8 @@ def test_the_mean_of_negative_numbers_has_its_interval_the_right_way_round() -> 
     found = compare("m", series([[-10.0, -11.0, -9.0]]), series([[-20.0, -21.0, -19.0]])).mean
     assert found.estimate == pytest.approx(-1.0)
     assert -1.5 < found.low < -1.0 < found.high < -0.7
+
+
+def test_a_mean_base_of_zero_bounds_the_change_on_no_side() -> None:
+    mean = compare("m", series([[-1.0, 1.0, -1.0, 1.0]]), series([[1.0, 2.0, 3.0, 4.0]])).mean
+    assert (mean.low, mean.estimate, mean.high) == (-math.inf, math.inf, math.inf)

@@ -104,3 +104,11 @@ def test_a_warning_of_all_testbeds_or_of_some_metrics_only() -> None:
     assert "real: a: 1 run: need 4 for a test at 5%" in build(columns).warnings
     three = [[sample_set(name, real=few, user=few, sys=many)] for name in ("a", "b")]
     assert "real, user: a: 1 run: need 4 for a test at 5%" in build(three).warnings
+
+
+def test_a_kernel_that_differs_from_itself_is_told() -> None:
+    """The user has to know that changes between kernels may be the measurement's own."""
+    halves = [[sample_set("k", real=normal(8, 1))], [sample_set("k", real=normal(8, 2, level=110.0))]]
+    said = build(halves, same=True).sentences
+    assert said[1].startswith("1 of 1 comparisons of the kernel with itself are significant (real ")
+    assert len(build([[sample_set("k", real=normal(8, 1))]] * 2, same=True).sentences) == 1

@@ -78,3 +78,10 @@ def test_odd_values() -> None:
     assert "values at or below zero: differences are compared, in percent of the base's median" in odd
     equal = compare("m", series([[5.0] * 4] * 3), series([[5.0] * 4] * 3)).warnings
     assert "all values of a side are equal: exact repetition, or a clock too coarse to tell" in equal
+
+
+def test_a_published_mean_says_nothing_of_equal_runs() -> None:
+    """Without its spread, a mean of ten runs is one number: that is no clock too coarse to tell."""
+    equal, mean = series([[5.0] * 4] * 3), Series(((5.0,),), repeats=10)
+    for pair in ((equal, mean), (mean, equal)):
+        assert not any("all values of a side are equal" in text for text in compare("m", *pair).warnings)

@@ -80,3 +80,21 @@ def test_halves_of_several_boots_are_whole_boots() -> None:
     first, second = halves(whole)
     assert first.series["real"].boots == ((1.0, 2.0), (4.0,))
     assert second.series["real"].boots == ((3.0,),)
+
+
+def test_two_repeats_are_a_published_mean() -> None:
+    """`perf stat -r 2`: its one number is a mean, and must not be tested as if it were a single run."""
+    assert Series(((1.0,),), repeats=2).published
+    assert not Series(((1.0,),), repeats=1).published
+
+
+@pytest.mark.parametrize(
+    ("name", "unit"), [("p99", "ms"), ("read.iops", "IOPS"), ("fork.elapsed", ""), ("rate", "MB/s")]
+)
+def test_a_time_or_rate_is_slower_by_its_unit_or_its_name(name: str, unit: str) -> None:
+    assert word(0.1, name, Series((), unit), "lower") == "slower"
+
+
+def test_halves_of_a_kernel_do_not_compare_its_size_with_itself() -> None:
+    first, second = halves(SampleSet("k", {}, sizes={"text": 100}))
+    assert (first.sizes, second.sizes) == ({}, {})
