@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import pytest
 
 from bisector.adapters.build.kernel_cache import KernelCache, kernel_key, parse_facts
 from bisector.errors import InfrastructureError
+
+FACTS = {"binary": "b", "build_id": "00", "release": "6.1"}
 
 
 def artefacts(folder: Path, size: int = 10) -> Path:
@@ -26,7 +29,7 @@ def key(n: int) -> str:
 def test_an_entry_comes_back_as_it_went_in(tmp_path: Path) -> None:
     cache = KernelCache(tmp_path / "kernels")
     assert cache.get(key(1)) is None
-    cache.put(key(1), artefacts(tmp_path / "kernels" / "building-1"), {"release": "6.1"})
+    cache.put(key(1), artefacts(tmp_path / "kernels" / "building-1"), FACTS)
     entry = cache.get(key(1))
     assert entry is not None
     assert (entry.facts["release"], entry.options()) == ("6.1", {"A": "y"})
@@ -39,8 +42,53 @@ def test_half_an_entry_is_none(tmp_path: Path) -> None:
     assert cache.get(key(1)) is None
     (tmp_path / key(1) / "kernel.json").write_text("{")
     assert cache.get(key(1)) is None
-    cache.put(key(1), artefacts(tmp_path / "building-1"), {})
+    cache.put(key(1), artefacts(tmp_path / "building-1"), FACTS)
     assert cache.get(key(1)) is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("image", b"y" * 10),  # another kernel's, or a bit that a disk lost
+        ("image", b"x" * 9),
+        ("image", b""),
+        ("image", None),
+        ("modules.tar.gz", b"modulez"),
+        ("modules.tar.gz", None),
+        ("config", None),
+        ("config", b"CONFIG_A=m\n"),
+        ("kernel.json", b"{}"),
+        ("kernel.json", b"[]"),
+        ("kernel.json", b'{"binary": 1, "build_id": "00", "release": "6.1"}'),
+        ("kernel.json", b'{"binary": "", "build_id": "00", "release": "6.1"}'),
+        ("kernel.json", b"\xff"),
+        ("kernel.json", None),
+    ],
+)
+def test_a_damaged_entry_is_none_and_is_replaced(tmp_path: Path, name: str, content: bytes | None) -> None:
+    cache = KernelCache(tmp_path)
+
+    def put() -> None:
+        folder = artefacts(tmp_path / "building-1")
+        (folder / "modules.tar.gz").write_bytes(b"modules")
+        cache.put(key(1), folder, FACTS)
+
+    put()
+    file = tmp_path / key(1) / name
+    assert cache.get(key(1)) is not None
+    if content is None:
+        file.unlink()
+    else:
+        file.write_bytes(content)
+    assert cache.get(key(1)) is None
+    put()
+    assert cache.get(key(1)) is not None
+
+
+def test_an_entry_of_an_earlier_version_has_no_checksums_and_is_taken(tmp_path: Path) -> None:
+    artefacts(tmp_path / key(1))
+    (tmp_path / key(1) / "kernel.json").write_text(json.dumps(FACTS))
+    assert KernelCache(tmp_path).get(key(1)) is not None
 
 
 def test_a_cache_that_cannot_be_written_is_infrastructure(tmp_path: Path) -> None:
@@ -53,10 +101,10 @@ def test_a_cache_that_cannot_be_written_is_infrastructure(tmp_path: Path) -> Non
 def test_the_least_recently_used_go_first(tmp_path: Path) -> None:
     cache = KernelCache(tmp_path)
     for n in range(4):
-        cache.put(key(n), artefacts(tmp_path / "building", size=1000), {"compiled": str(n)})
+        cache.put(key(n), artefacts(tmp_path / "building", size=100_000), {**FACTS, "compiled": str(n)})
         os.utime(tmp_path / key(n), (n + 1, n + 1))
     cache.get(key(0))  # used just now
-    cache.shrink(2500, keep=frozenset({key(1)}))
+    cache.shrink(250_000, keep=frozenset({key(1)}))
     assert [entry.key for entry in cache.entries()] == [key(1), key(0)]
     assert cache.most_compiled() == 1
 
