@@ -129,7 +129,6 @@ def bisection_services(wiring: Wiring, accepted: Accepted, stop: threading.Event
     Raises RequestError when a patch or the recipe has changed since, so that kernels would be made otherwise.
     """
     from bisector.adapters.agent.payload import workload_job
-    from bisector.adapters.system.orphans import end_orphans
     from bisector.engine.services import Services
     from bisector.ports import Fix
     from bisector.schemas.kernel.recipe import load_recipe
@@ -155,9 +154,21 @@ def bisection_services(wiring: Wiring, accepted: Accepted, stop: threading.Event
             name for name, testbed in testbeds.items() if testbed.clock == "wall"
         ),
         claim=partial(wiring.claim_testbeds, accepted.testbeds),
-        tidy=end_orphans,
+        tidy=partial(_tidy, wiring.settings.cache_dir),
         irrelevant=Pruning.of(wiring.settings, accepted),
     )
+
+
+def _tidy(cache: Path, bisection: Path) -> None:
+    """End and remove what killed processes left: programs, temporary files. bisection: its folder."""
+    from bisector.adapters.ansible.runner import TEMPORARY_PREFIX
+    from bisector.adapters.build.builder import WORKSPACE_PREFIX
+    from bisector.adapters.system import leftovers, orphans
+
+    orphans.end_orphans()
+    leftovers.remove_leftovers(TEMPORARY_PREFIX)
+    leftovers.remove_leftovers(WORKSPACE_PREFIX, cache / "kernels")
+    leftovers.remove_leftovers_of_boots(bisection)
 
 
 def _builder(wiring: Wiring, repo: str, host: str, stop: Callable[[], bool]) -> Builder:

@@ -56,7 +56,7 @@ def execute(stored: Stored, services: Services, on_event: OnEvent, stop: threadi
     changed) or InfrastructureError; it can be resumed after each.
     """
     with lock(services.state_dir, stored.id), _signals(stop):
-        services.tidy()
+        services.tidy(services.folder(stored.id))
         reserve = DiskReserve(services.state_dir)
         trials = TrialRunner(stored, services, on_event, stop)
         services.store.set_status(stored.id, "running")

@@ -25,9 +25,10 @@ class Services:
     state_dir holds `bisections/<id>/` with everything a bisection keeps. guest_image: checksum of the root
     file system of guests, '' where nobody knows it before the boot. measuring_builders: those of
     `builders`, by number, whose host also measures with a wall clock: they build nothing ahead. claim: holds
-    the testbeds against other perfbisects of this machine; told when it waits for one. tidy: ends what an
-    executor that was killed left running; called before work is taken up. irrelevant: the commits that
-    cannot change the kernel, as far as the builds of both ends show; None as long as they do not.
+    the testbeds against other perfbisects of this machine; told when it waits for one. tidy: ends and
+    removes what a killed executor left, given the bisection's folder; called before work is taken up.
+    irrelevant: the commits that cannot change the kernel, as far as the builds of both ends show; None as
+    long as they do not.
     """
 
     source: Source
@@ -43,7 +44,7 @@ class Services:
     guest_image: str = ""
     measuring_builders: frozenset[int] = frozenset()
     claim: Callable[[Progress, Stop], AbstractContextManager[object]] = lambda *_: nullcontext()
-    tidy: Callable[[], object] = lambda: None
+    tidy: Callable[[Path], object] = lambda bisection: None
     irrelevant: Callable[[CommitGraph], Irrelevant | None] = lambda graph: None
 
     def folder(self, bisection: str) -> Path:

@@ -13,7 +13,6 @@ import logging
 import os
 import shutil
 import sys
-import tempfile
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -24,12 +23,16 @@ from typing import Any
 from bisector.adapters.ansible.playbook_events import Events, Played, Task, raise_for_failure
 from bisector.adapters.system import orphans
 from bisector.adapters.system.command import stream_command
-from bisector.adapters.system.files import write_file, writing
+from bisector.adapters.system.files import os_errors_reported, write_file, writing
+from bisector.adapters.system.leftovers import make_temporary_folder
 from bisector.adapters.system.ssh_endpoint import SSHHost
 from bisector.errors import InfrastructureError
 from bisector.ports import Progress
 
 log = logging.getLogger(__name__)
+
+TEMPORARY_PREFIX = "pb-"
+"""Of a play's folder below /tmp: short, for OpenSSH's socket is in it and its path ends at 104 bytes."""
 
 _REAP_SECONDS = 30.0
 """Timeout of the play that ends what an interrupted one left on a remote host: one connection, one task."""
@@ -63,7 +66,7 @@ class Ansible:
     ) -> Played:
         """Run `playbooks/<playbook>.yml` on the hosts that match `limit` and return what the tasks said.
 
-        variables: extra variables, any JSON value. folder: private data and the log go below it. timeout:
+        variables: extra variables, any JSON value. folder: the log goes below it. timeout:
         seconds for all of it. progress: told each task's name as it starts. connection: how to reach the
         (single) host of `limit`, when only this process knows, as with a guest's forwarded port; the
         inventory is not read then (which saves a third of a second). groups: the groups this host is in then.
@@ -73,10 +76,12 @@ class Ansible:
         Raises InfrastructureError when Ansible itself, the connection or (with `check`) a task fails, and
         when the deadline passes; Interrupted on request. With check off a failed task is in `Played.failed`.
         """
-        private = _private_folder(folder, playbook)
-        events = Events(playbook, private.with_suffix(".log"), progress, on_task)
+        events = Events(playbook, _new_log(folder, playbook), progress, on_task)
         mark = uuid.uuid4().hex
-        with tempfile.TemporaryDirectory(prefix="pb-") as short:  # OpenSSH's socket paths end at 104 bytes
+        with os_errors_reported("cannot make a temporary folder for Ansible"):
+            short = make_temporary_folder(TEMPORARY_PREFIX)
+        try:
+            private = short / "private"
             extra = json.dumps({**variables, "perfbisect_play": mark})
             write_file(private / "env" / "extravars", extra.encode())
             command = self._command(playbook, limit, private, connection, groups)
@@ -85,7 +90,7 @@ class Ansible:
                 code = stream_command(
                     command,
                     events.read_line,
-                    env=_environment(self.playbooks, Path(short)),
+                    env=_environment(self.playbooks, short),
                     timeout=timeout,
                     stop=self.stop,
                 )
@@ -95,10 +100,11 @@ class Ansible:
                 raise
             finally:
                 # A connection master left open would wake the testbed in the middle of a run.
-                orphans.end_marked(short)
+                orphans.end_marked(str(short))
                 events.close()
-                shutil.rmtree(private, ignore_errors=True)  # a file an event; the log has it all
             seconds = time.monotonic() - started
+        finally:
+            shutil.rmtree(short, ignore_errors=True)  # a file an event; the log has it all
         played = Played(playbook, tuple(events.tasks), seconds, events.log)
         raise_for_failure(played, code, events, check)
         return played
@@ -155,15 +161,15 @@ def _host(host: str, connection: SSHHost, groups: Sequence[str]) -> Mapping[str,
     return {"all": {"hosts": {host: variables}, "children": members}}
 
 
-def _private_folder(folder: Path, playbook: str) -> Path:
-    """Make the next free `<playbook>-<number>` below folder; a killed process may have left some."""
+def _new_log(folder: Path, playbook: str) -> Path:
+    """Make the next free `<playbook>-<number>.log` below folder."""
     with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
         for number in itertools.count():
-            private = folder.absolute() / f"{playbook}-{number}"
-            if not private.with_suffix(".log").exists():
-                with contextlib.suppress(FileExistsError):
-                    private.mkdir(parents=True)
-                    return private
+            with contextlib.suppress(FileExistsError):
+                log = folder.absolute() / f"{playbook}-{number}.log"
+                log.touch(exist_ok=False)
+                return log
     raise AssertionError("itertools.count never ends")
 
 

@@ -8,7 +8,6 @@ whose output folder stays warm. `roles/build/files/build.sh` does the work there
 from __future__ import annotations
 
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -24,11 +23,15 @@ from bisector.adapters.build.probe import BuilderFacts, WantedToolchain, known_t
 from bisector.adapters.git.trees import KernelTrees, patched_trees
 from bisector.adapters.system.archive import unpack_tar
 from bisector.adapters.system.files import writing
+from bisector.adapters.system.leftovers import make_temporary_folder
 from bisector.errors import PerfbisectError, SourceFailed
 from bisector.ports import BuildOrder, Fix, Kernel, Progress
 from bisector.schemas.kernel.build_plan import BuildPlan, Tables, make_plan
 from bisector.schemas.kernel.recipe import Recipe, load_recipe, resolve_recipe_name
 from bisector.schemas.kernel.toolchain import Toolchain
+
+WORKSPACE_PREFIX = "building-"
+"""Of the folders beside the kernels of the cache in which a build's result is unpacked."""
 
 _CACHE_BYTES = 10 << 30
 """About 800 kernels of the default recipe (12 MB each)."""
@@ -278,4 +281,4 @@ class KernelBuilder:
         parent = self.cache / "kernels"
         with writing(parent):
             parent.mkdir(parents=True, exist_ok=True)
-            return Path(tempfile.mkdtemp(prefix="building-", dir=parent))
+            return make_temporary_folder(WORKSPACE_PREFIX, parent)

@@ -1,0 +1,43 @@
+"""Temporary files that a killed process could not remove, and their removal before work is taken up again."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from bisector.adapters.system.processes import identity, life
+
+_OWNER = "owner"
+"""File of a temporary folder that says which process made it."""
+
+_OF_A_BOOT = ("deploy.gate", "deploy.tar", "initramfs", "scratch.raw", "serial.in", "serial.out")
+"""Files in the folder of a boot that nobody needs once it has ended; some have the size of a workload."""
+
+
+def make_temporary_folder(prefix: str, parent: Path | None = None) -> Path:
+    """Make a folder below /tmp or `parent`. The caller removes it, or `remove_leftovers` if that is killed.
+
+    Its name has eight characters beside `prefix`.
+    """
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+    (folder / _OWNER).write_text(identity(os.getpid()), encoding="utf-8")
+    return folder
+
+
+def remove_leftovers(prefix: str, parent: Path | None = None) -> None:
+    """Remove the temporary folders of processes that are dead; what may belong to a living one stays."""
+    for folder in (parent or Path(tempfile.gettempdir())).glob(f"{prefix}*"):
+        with contextlib.suppress(OSError):  # another user's, or removed meanwhile
+            if life((folder / _OWNER).read_text(encoding="utf-8")) == "dead":
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_leftovers_of_boots(bisection: Path) -> None:
+    """Remove what the boots of a bisection left. bisection: its folder, while nobody measures for it."""
+    for name in _OF_A_BOOT:
+        for path in bisection.glob(f"boots/*/{name}"):
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)

@@ -1,0 +1,51 @@
+"""Temporary files of processes that were killed: removed, and nothing else."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.system import leftovers
+
+_MAKE_AND_BE_KILLED = """
+import os, pathlib, signal, sys
+from bisector.adapters.system import leftovers
+folder = leftovers.make_temporary_folder("work-", pathlib.Path(sys.argv[1]))
+(folder / "deep").mkdir()
+(folder / "deep" / "file").write_text("x")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_the_folder_of_a_killed_process_is_removed(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", _MAKE_AND_BE_KILLED, str(tmp_path)], check=False)
+    assert done.returncode == -9
+    assert len(list(tmp_path.iterdir())) == 1
+    leftovers.remove_leftovers("other-", tmp_path)
+    assert len(list(tmp_path.iterdir())) == 1
+    leftovers.remove_leftovers("work-", tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("owner", [None, "", "no identity"])
+def test_what_may_belong_to_a_living_process_stays(tmp_path: Path, owner: str | None) -> None:
+    mine = leftovers.make_temporary_folder("work-", tmp_path)
+    unknown = tmp_path / "work-unknown"
+    unknown.mkdir()
+    if owner is not None:
+        (unknown / "owner").write_text(owner)
+    leftovers.remove_leftovers("work-", tmp_path)
+    assert sorted(tmp_path.iterdir()) == sorted([mine, unknown])
+
+
+def test_boots_lose_what_only_a_living_boot_needs(tmp_path: Path) -> None:
+    boot = tmp_path / "boots" / "boot-001"
+    boot.mkdir(parents=True)
+    for name in ("console.log", "run-000.out", "initramfs", "serial.in", "deploy.tar"):
+        (boot / name).write_text("x")
+    leftovers.remove_leftovers_of_boots(tmp_path)
+    assert sorted(path.name for path in boot.iterdir()) == ["console.log", "run-000.out"]
+    leftovers.remove_leftovers_of_boots(tmp_path / "never begun")
