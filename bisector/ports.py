@@ -6,7 +6,7 @@ contract suite in `tests/contract`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -64,8 +64,8 @@ class Source(Protocol):
         """Return the history between two commits. Raises RequestError for ends that cannot be searched."""
         ...
 
-    def info(self, sha: str, *, describe: bool = False) -> CommitInfo:
-        """Return what a person needs to recognise the commit; describe takes up to a second more."""
+    def infos(self, shas: Sequence[str], *, described: Container[str] = ()) -> Sequence[CommitInfo]:
+        """Return what a person needs to recognise commits; each described one takes up to a second more."""
         ...
 
     def holds_linux(self, sha: str) -> bool:

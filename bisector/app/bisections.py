@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Literal
 
 from bisector.engine.events import Event, EventKind, OnEvent
-from bisector.engine.executor import execute
 from bisector.engine.services import Services
 from bisector.engine.state_lock import Busy, runner
 from bisector.errors import InfrastructureError, RequestError
@@ -56,6 +55,8 @@ def run(stored: Stored, services: Services, on_event: OnEvent, stop: threading.E
     """
     if stored.conclusion is not None:
         return stored.conclusion
+    from bisector.engine.executor import execute
+
     execute(stored, services, on_event, stop)
     return _conclusion(services.store.load(stored.id))
 

@@ -104,7 +104,7 @@ def _run(wiring: Wiring, stored: Stored, accepted: Accepted, observer: Observer)
     def label(index: int) -> str:
         sha = stored.graph.shas[index]
         try:
-            return f'{sha[:12]} ("{repository.info(sha).subject}")'
+            return f'{sha[:12]} ("{repository.infos([sha])[0].subject}")'
         except PerfbisectError:
             return sha[:12]
 

@@ -130,10 +130,12 @@ def _names(
 ) -> dict[int, Commit]:
     try:
         source = wiring.source_of(request)
-        infos = {i: source.info(shas[i], describe=i in described) for i in wanted}
+        found = source.infos([shas[i] for i in wanted], described={shas[i] for i in described})
     except PerfbisectError:
         return {}
-    return {i: Commit(x.sha, x.subject, x.author, x.when, x.describe) for i, x in infos.items()}
+    return {
+        i: Commit(x.sha, x.subject, x.author, x.when, x.describe) for i, x in zip(wanted, found, strict=True)
+    }
 
 
 def _host(folder: Path, version: str) -> dict[str, str]:

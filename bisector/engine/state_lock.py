@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from bisector.errors import ExitCode, PerfbisectError
 
 _PROBE_SECONDS = 1.0
@@ -35,6 +33,8 @@ class Busy(PerfbisectError):
 @contextmanager
 def lock(state_dir: Path, bisection: str) -> Iterator[None]:
     """Hold the state folder's lock; the kernel frees it when we die. Raises Busy."""
+    from filelock import FileLock, Timeout
+
     state_dir.mkdir(parents=True, exist_ok=True)
     file_lock = FileLock(_path(state_dir))
     try:
@@ -54,6 +54,8 @@ def runner(state_dir: Path) -> str | None:
     """Return the bisection that some process is running in this state folder, if any."""
     if not _path(state_dir).exists():
         return None
+    from filelock import FileLock, Timeout  # takes 40 ms, which most commands that only look need not wait
+
     try:
         with FileLock(_path(state_dir), timeout=0):
             return None

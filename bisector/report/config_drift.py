@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bisector.model.dag import CommitDag
+from bisector.model.commit_graph import CommitGraph
 from bisector.model.format import count
 from bisector.report import phrases
 from bisector.report.kernel_differences import changed_options
@@ -35,20 +37,40 @@ def find(material: Material) -> tuple[Drift, ...]:
     """
     options = _options(material)
     built = sorted(options)
-    history = CommitDag(material.graph)
+    bit = {commit: number for number, commit in enumerate(built)}
+    containing = _containing(material.graph, built)
+    alike = Counter(containing)
     found: dict[tuple[str, str, str], Drift] = {}
     for first in built:
-        inside = history.ancestors(first)
-        below = [a for a in built if a != first and inside[a]]
-        nearest = [a for a in below if not any(b != a and history.is_ancestor(a, b) for b in below)]
+        below = [a for a in built if a != first and _has(containing[a], bit[first])]
+        ancestors = sum(1 << bit[a] for a in below)
+        nearest = [a for a in below if containing[a] & ancestors == 1 << bit[a]]
         for last in nearest:
-            commits = int((inside & ~history.ancestors(last)).sum())
+            commits = sum(n for bits, n in alike.items() if _has(bits, bit[first]) > _has(bits, bit[last]))
             for name, before, after in changed_options(options[last], options[first]):
                 drift = Drift(name, before, after, last, first, commits)
                 other = found.get((name, before, after))
                 if other is None or commits < other.commits:
                     found[name, before, after] = drift
     return tuple(sorted(found.values(), key=lambda d: (d.first, d.last, d.name)))
+
+
+def _containing(graph: CommitGraph, built: Sequence[int]) -> list[int]:
+    """Return for each commit in which built ones it is, itself included: bit k for `built[k]`.
+
+    In plain Python: `model.dag` needs scipy, whose import would be most of the time of `perfbisect report`.
+    """
+    containing = [0] * len(graph.parents)
+    for number, commit in enumerate(built):
+        containing[commit] = 1 << number
+    for commit in range(len(graph.parents) - 1, -1, -1):  # children come before their parents
+        for parent in graph.parents[commit]:
+            containing[parent] |= containing[commit]
+    return containing
+
+
+def _has(bits: int, number: int) -> bool:
+    return bool(bits >> number & 1)
 
 
 def _options(material: Material) -> dict[int, dict[str, str]]:

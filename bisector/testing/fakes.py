@@ -19,7 +19,7 @@ import itertools
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -127,13 +127,15 @@ class FakeSource:
         skipped = {index[self.resolve(rev)]: "skipped by the user" for rev in skip}
         return replace(self._graph, untestable={**self._graph.untestable, **skipped})
 
-    def info(self, sha: str, *, describe: bool = False) -> CommitInfo:
-        """Return an invented subject, author and distance from a tag."""
-        number = self._graph.shas.index(self.resolve(sha))
-        place = f"v0.1-{number}-g{sha[:12]}" if describe else ""
-        return CommitInfo(
-            sha, f"fake: change number {number}", "Fake Author <fake@example.org>", 1e9 + number, place
-        )
+    def infos(self, shas: Sequence[str], *, described: Container[str] = ()) -> list[CommitInfo]:
+        """Return an invented subject, author and distance from a tag for each."""
+        found = []
+        for sha in shas:
+            number = self._graph.shas.index(self.resolve(sha))
+            place = f"v0.1-{number}-g{sha[:12]}" if sha in described else ""
+            subject, author = f"fake: change number {number}", "Fake Author <fake@example.org>"
+            found.append(CommitInfo(sha, subject, author, 1e9 + number, place))
+        return found
 
     def holds_linux(self, sha: str) -> bool:
         """Return whether the commit is not marked as one of an imported project."""

@@ -50,7 +50,7 @@ def main(repo: Path, good: str, bad: str) -> int:
         before, after = binary(graph.shas[parent]), binary(graph.shas[index])
         same = before == after
         wrong += not same
-        info = source.info(graph.shas[index])
+        info = source.infos([graph.shas[index]])[0]
         print(f"{'same' if same else 'DIFFERS'}  {info.sha[:12]}  {after}  {info.subject}", flush=True)
     print(f"{len(found.commits) - wrong} of {len(found.commits)} have the kernel of their parent")
     return int(wrong > 0)

@@ -91,10 +91,13 @@ def test_swapped_ends_are_refused(given: Given) -> None:
 
 
 def test_a_commit_can_be_read(given: Given) -> None:
-    info = given.source.info(given.ids["m"])
+    info, other = given.source.infos([given.ids["m"], given.ids["b"]])
+    assert other.sha == given.ids["b"]
     assert info.sha == given.ids["m"]
     assert info.subject
     assert info.author
     assert info.when > 0
     assert info.describe == ""
-    assert given.source.info(given.ids["m"], describe=True).describe
+    (described,) = given.source.infos([given.ids["m"]], described={given.ids["m"]})
+    assert described.describe
+    assert given.source.infos([]) == []

@@ -112,14 +112,14 @@ def test_the_ids_are_git_s_and_a_repository_is_found_from_a_folder_in_it(small: 
 
 def test_what_people_read_about_a_commit(small: SmallGit) -> None:
     small.make(LINEAR)
-    info = GitSource(small.path).info(small.ids["c"], describe=True)
+    info = GitSource(small.path).infos([small.ids["c"]], described=[small.ids["c"]])[0]
     assert (info.sha, info.subject, info.author) == (
         small.ids["c"],
         "change c",
         "Ann Author <ann@example.org>",
     )
     assert (info.when, info.describe) == (1_000_000_003.0, "c")
-    assert GitSource(small.path).info(small.ids["c"]).describe == ""
+    assert GitSource(small.path).infos([small.ids["c"]])[0].describe == ""
 
 
 # --- what the user may leave out ----------------------------------------------------------------------------
@@ -312,7 +312,7 @@ def test_a_hook_s_environment_does_not_lead_elsewhere(
     monkeypatch.setenv("GIT_DIR", str(other.path / ".git"))
     source = GitSource(small.path)
     assert source.resolve("b") == small.ids["b"]
-    assert source.info(small.ids["b"]).subject == "change b"
+    assert source.infos([small.ids["b"]])[0].subject == "change b"
 
 
 def test_linked_worktrees_and_bare_repositories(small: SmallGit, tmp_path: Path) -> None:

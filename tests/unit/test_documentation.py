@@ -94,7 +94,7 @@ def test_words_of_the_code_exist() -> None:
         ("bisector/ports.py", "class Testbed"),
         ("bisector/schemas/lab.py", "TestbedKind = "),
         ("bisector/app/wiring.py", "def testbed"),
-        ("bisector/interfaces/cli/application.py", "def _add_commands"),
+        ("bisector/interfaces/cli/application.py", "_COMMANDS"),
         ("bisector/interfaces/cli/compare.py", "Format = "),
         ("bisector/interfaces/cli/query.py", "def report"),
         ("bisector/report/text.py", "def render(material"),

@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -80,15 +80,26 @@ class GitSource:
         reasons = {index[sha]: "skipped by the user (--skip)" for sha in skipped if sha in index}
         return replace(graph, untestable={**graph.untestable, **reasons})
 
-    def info(self, sha: str, *, describe: bool = False) -> CommitInfo:
-        """Return what a person needs to recognise the commit. Raises RequestError for an unknown one."""
-        options = ("-1", "--encoding=UTF-8", f"--format={_INFO_FORMAT}", "--end-of-options", sha)
-        done = self._repository.run("log", *options, codes=(0, 128))
+    def infos(self, shas: Sequence[str], *, described: Container[str] = ()) -> list[CommitInfo]:
+        """Return what a person needs to recognise commits (full ids). Raises RequestError for an unknown one.
+
+        described: those whose place after a tag is wanted.
+        """
+        if not shas:
+            return []
+        options = ("--no-walk=unsorted", "--encoding=UTF-8", f"--format={_INFO_FORMAT}", "--end-of-options")
+        done = self._repository.run("log", *options, *shas, codes=(0, 128))
         if done.code != 0:
-            raise self._explain_unknown(sha)
+            raise self._explain_unknown(
+                next((s for s in shas if self._repository.resolve(s) is None), shas[0])
+            )
         text = done.output.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-        full, subject, author, when = text.rstrip("\n").split("\0")
-        return CommitInfo(full, subject, author, float(when), self._describe(full) if describe else "")
+        found = {}
+        for line in text.rstrip("\n").split("\n"):
+            sha, subject, author, when = line.split("\0")
+            place = self._describe(sha) if sha in described else ""
+            found[sha] = CommitInfo(sha, subject, author, float(when), place)
+        return [found[sha] for sha in shas]
 
     def holds_linux(self, sha: str) -> bool:
         """Return whether a commit's tree is a Linux kernel's: it has Makefile and kernel/ or Kbuild."""

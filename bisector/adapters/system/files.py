@@ -9,8 +9,6 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from bisector.errors import InfrastructureError, Interrupted
 
 _LOCK_POLL_SECONDS = 0.2
@@ -78,6 +76,8 @@ def exclusive_lock(
     on_wait: called once if the lock is taken; it may raise, to refuse instead of waiting. stop: asked while
     waiting; True raises Interrupted. Raises InfrastructureError if the file cannot be opened.
     """
+    from filelock import FileLock, Timeout  # takes 40 ms, which commands that only look need not wait
+
     # Not bound to a thread: a boot may be left by another thread than the one that began it.
     lock = FileLock(path, thread_local=False, fallback_to_soft=False)
     waiting = False

@@ -20,7 +20,6 @@ from bisector.interfaces.cli.application import application
 from bisector.interfaces.cli.arguments.argument_rules import refuse_unusable
 from bisector.interfaces.cli.options import global_options
 from bisector.interfaces.cli.terminal import ReaderGone, guard_streams
-from bisector.schemas.loading import describe_wrong_value
 
 __all__ = ["main", "run"]
 
@@ -64,7 +63,7 @@ def run(arguments: Sequence[str]) -> int:
         if sys.stdout is None:
             raise RequestError("standard output is closed", cure="write to a file, or to /dev/null")
         refuse_unusable(arguments)
-        result = application()(
+        result = application(arguments[0] if arguments else "")(
             args=list(arguments) or ["--help"], prog_name="perfbisect", standalone_mode=False
         )
         if result == ExitCode.INTERRUPTED:  # Typer has caught Ctrl-C
@@ -130,6 +129,8 @@ def _usage_error(error: typer.TyperException) -> tuple[str, str]:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "perfbisect"
     cure = f"'{path} --help' says what it understands"
+    from bisector.schemas.loading import describe_wrong_value
+
     message = describe_wrong_value(error.__cause__)
     if not (message and isinstance(error, typer.BadParameter)):
         return error.format_message(), cure

@@ -23,7 +23,7 @@ def ending(monkeypatch: pytest.MonkeyPatch, outcome: object) -> None:
             raise outcome
         return outcome
 
-    monkeypatch.setattr(cli, "application", lambda: command)
+    monkeypatch.setattr(cli, "application", lambda _: command)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_signal_ends_a_command_as_ctrl_c_does(number: signal.Signals) -> None:
     script = (
         "import time\nfrom bisector.interfaces import cli\n"
         "def command(**_):\n    print('ready', flush=True)\n    time.sleep(60)\n"
-        "cli.application = lambda: command\ncli.main()\n"
+        "cli.application = lambda _: command\ncli.main()\n"
     )
     with subprocess.Popen(
         [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -85,7 +85,7 @@ def test_a_signal_ends_a_command_as_ctrl_c_does(number: signal.Signals) -> None:
 
 def test_a_reader_that_ends_early_is_no_error() -> None:
     script = "from bisector.interfaces import cli\nimport sys\n"
-    script += "cli.application = lambda: lambda **_: [print('x' * 9999, flush=True) for _ in range(99)]\n"
+    script += "cli.application = lambda _: lambda **_: [print('x' * 9999, flush=True) for _ in range(99)]\n"
     script += "sys.argv[1:] = ['list']\ncli.main()\n"
     reader, writer = os.pipe()
     with subprocess.Popen([sys.executable, "-c", script], stdout=writer, stderr=subprocess.PIPE) as process:

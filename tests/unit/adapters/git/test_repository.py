@@ -121,8 +121,8 @@ def test_what_a_repository_names_for_diffs_signatures_and_hooks_is_not_run(
     (hooks / "post-index-change").symlink_to(program)
     assert touched_functions(small.path, small.ids["c"]) == frozenset()
     source = GitSource(small.path)
-    source.info(small.ids["c"], describe=True)
-    source.info(signed)
+    source.infos([small.ids["c"]], described=[small.ids["c"]])
+    source.infos([signed])
     source.graph(small.ids["a"], small.ids["c"])
     Repository(small.path).run("update-index", "--refresh")
     with pytest.raises(InfrastructureError, match="git cannot read"):
