@@ -163,7 +163,51 @@ def _write_around(node: ast.AST, *, prints: bool) -> str:
     return ""
 
 
+READ_THE_DATE = {
+    "bisector/app/wiring.py": "the clock of the records",
+    "bisector/adapters/store/memory_store.py": "when a bisection changed last",
+    "bisector/adapters/store/sql_store.py": "when a bisection changed last",
+    "bisector/adapters/build/build_play.py": "since when a builder is taken, for people",
+    "bisector/adapters/system/machine_locks.py": "since when a lock is taken, for people",
+}
+"""Modules that ask for the date, and what for. A deadline by it passes, or never does, when one sets it."""
+
+JUDGES_GUESTS = ("bisector/adapters/agent", "bisector/adapters/machine")
+"""Folders whose deadlines blame a kernel or its machine: they stand still while this process is stopped."""
+
+
+def deadlines_by_a_wrong_clock(root: Path) -> Iterator[str]:
+    """Deadlines are by a clock that nobody sets, and where a kernel is judged by `awake_seconds`."""
+    for path in _python_files(root / "bisector"):
+        name = str(path.relative_to(root))
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if not isinstance(node, ast.Attribute | ast.Compare | ast.BinOp):
+                continue
+            text = ast.unparse(node)
+            if isinstance(node, ast.Attribute) and text in ("time.time", "datetime.now", "time.time_ns"):
+                if name not in READ_THE_DATE:
+                    yield f"{name}:{node.lineno}: {text} is no clock for deadlines; see READ_THE_DATE"
+            elif name.startswith(JUDGES_GUESTS) and re.search(
+                r"time\.monotonic\(\) \+|[<>]=? time\.monotonic\(\)|time\.monotonic\(\) [<>]", text
+            ):
+                yield f"{name}:{node.lineno}: a deadline by time.monotonic; use awake_seconds"
+
+
+def signals_from_elsewhere(root: Path) -> Iterator[str]:
+    """Only `processes` sends signals and reads other processes in /proc: it knows whom it meets."""
+    for path in _python_files(root / "bisector"):
+        name = str(path.relative_to(root))
+        text = path.read_text(encoding="utf-8")
+        if name != PROCESSES and re.search(r"os\.(kill|killpg|pidfd_open)\(|\"/proc/\{|f\"/proc/", text):
+            yield f"{name}: leave signals and /proc/<pid> to {PROCESSES}"
+
+
+PROCESSES = "bisector/adapters/system/processes.py"
+
+
 RULES: tuple[Rule, ...] = (
+    deadlines_by_a_wrong_clock,
+    signals_from_elsewhere,
     writes_around_the_exit,
     modules_without_a_test,
     crowded_folders,
@@ -180,6 +224,22 @@ def test_this_repository_keeps(rule: Rule) -> None:
 
 
 VIOLATIONS: tuple[tuple[Rule, dict[str, str], str], ...] = (
+    (
+        deadlines_by_a_wrong_clock,
+        {"bisector/engine/a.py": "import time\nend = time.time() + 1"},
+        "a.py:2: time.time",
+    ),
+    (
+        deadlines_by_a_wrong_clock,
+        {"bisector/adapters/machine/a.py": "import time\nend = time.monotonic() + 1"},
+        "a.py:2: a deadline by time.monotonic",
+    ),
+    (signals_from_elsewhere, {"bisector/a.py": "os.kill(1, 9)"}, "bisector/a.py: leave signals"),
+    (
+        signals_from_elsewhere,
+        {"bisector/a.py": "open(f'/proc/{pid}/stat')".replace("'", '"')},
+        "leave signals",
+    ),
     (modules_without_a_test, {"bisector/a.py": "x = 1"}, "bisector/a.py: neither tests/unit/test_a.py nor"),
     (modules_without_a_test, {"bisector/a/__init__.py": "def f(): ..."}, "bisector/a/__init__.py: neither"),
     (

@@ -1,14 +1,16 @@
 """Deadlines for guests on an overloaded host.
 
 An emulated guest on the instruction clock uses one CPU of the host whatever it does. Little CPU time means
-that the host is overloaded, and nothing about the kernel: the deadline is extended, up to a limit.
+that the host is overloaded, and nothing about the kernel: the deadline is extended, up to a limit. Time in
+which this process was stopped does not count.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+
+from bisector.adapters.system.awake_clock import awake_seconds
 
 CpuTime = Callable[[], float | None]
 """Returns the CPU seconds of this host that a guest has used; None where that is no measure, or unknown."""
@@ -26,14 +28,14 @@ _MAX_EXTENSION = 3
 
 @dataclass(slots=True)
 class CpuDeadline:
-    """A deadline `timeout` seconds after `started` (monotonic; default: now), or later.
+    """A deadline `timeout` seconds after `started` (`awake_seconds`; default: now), or later.
 
     cpu_time: of the guest; see `CpuTime`.
     """
 
     timeout: float
     cpu_time: CpuTime
-    started: float = field(default_factory=time.monotonic)
+    started: float = field(default_factory=awake_seconds)
     _used_before: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
@@ -41,7 +43,7 @@ class CpuDeadline:
 
     def expired(self) -> bool:
         """Return whether the time is up."""
-        elapsed = time.monotonic() - self.started
+        elapsed = awake_seconds() - self.started
         if elapsed < self.timeout or elapsed > (1 + _MAX_EXTENSION) * self.timeout:
             return elapsed >= self.timeout
         used = self.cpu_time()

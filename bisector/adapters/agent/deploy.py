@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from bisector.adapters.agent.result_files import fetch_over_ssh
 from bisector.adapters.agent.session import AgentSession, CrashReport, await_greeting
 from bisector.adapters.ansible.playbook_events import Task
 from bisector.adapters.ansible.runner import Ansible
+from bisector.adapters.system.awake_clock import awake_seconds
 from bisector.adapters.system.channel import Line
 from bisector.adapters.system.files import os_errors_reported
 from bisector.adapters.system.ssh import SSH
@@ -107,7 +107,7 @@ class Deployment:
         as in `AgentSession`. Raises BootFailed (the kernel died) or InfrastructureError (such as another
         kernel that runs); the deployment is cancelled then, and the caller ends the boot.
         """
-        started = time.monotonic()
+        started = awake_seconds()
         self._progress(_TASK)
         try:
             facts = self._wait_for_facts(crashed)
@@ -128,7 +128,7 @@ class Deployment:
             on_leave()
 
         return AgentSession(
-            facts=boot_facts(facts, boot_seconds, time.monotonic() - started, console),
+            facts=boot_facts(facts, boot_seconds, awake_seconds() - started, console),
             job=self._job,
             line=line,
             folder=self._folder,
@@ -175,13 +175,13 @@ class Deployment:
     def _wait_for_facts(self, crashed: CrashReport) -> dict[str, str]:
         """Open the gate, wait for the task and return its facts. Ansible itself ends later."""
         self._gate.touch()
-        deadline = time.monotonic() + _DEPLOY_SECONDS
+        deadline = awake_seconds() + _DEPLOY_SECONDS
         while self._task is None and self._thread.is_alive():
             self._thread.join(_POLL_SECONDS)
             death = crashed()
             if death is not None:
                 raise BootFailed("the kernel died while the workload was put on it", details=death)
-            if time.monotonic() > deadline:
+            if awake_seconds() > deadline:
                 raise InfrastructureError(
                     f"the workload was not on {self._host} after {_DEPLOY_SECONDS:.0f} s"
                 )

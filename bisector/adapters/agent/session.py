@@ -27,6 +27,7 @@ from bisector.adapters.agent.answers import (
 from bisector.adapters.agent.cpu_deadline import CpuDeadline, CpuTime
 from bisector.adapters.agent.result_files import FetchResults
 from bisector.adapters.agent.run_outcome import Outcome, flags, read_values, write_output
+from bisector.adapters.system.awake_clock import awake_seconds
 from bisector.adapters.system.channel import Line, LineClosed, LineFlood, LineSilent
 from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, TestbedLost
 from bisector.model.facts import MonitorResult
@@ -145,8 +146,8 @@ class AgentSession:
 
     def _cause_of_death(self, error: InfrastructureError) -> PerfbisectError:
         """Wait for the console's last words; a kernel that does not die there did not break the line."""
-        deadline = time.monotonic() + _CONSOLE_DELAY_SECONDS
-        while (death := self.crashed()) is None and time.monotonic() < deadline:
+        deadline = awake_seconds() + _CONSOLE_DELAY_SECONDS
+        while (death := self.crashed()) is None and awake_seconds() < deadline:
             time.sleep(_CONSOLE_POLL_SECONDS)
         if death is not None:
             return BootFailed("the kernel died while the workload ran", details=death)
@@ -165,7 +166,7 @@ class AgentSession:
         if seconds > 0:
             self._send(f"pause {round(seconds * 1000)}")  # in the testbed's own time
             self._wait_for(seconds + _ANSWER_SECONDS, _is_end_of_pause)
-        started = time.monotonic()
+        started = time.monotonic()  # what is measured counts every second
         self._send(command)
         answer, killed = self._wait_for(timeout, is_last)
         if not isinstance(answer, Finished | StartError):
@@ -195,10 +196,10 @@ class AgentSession:
                 if is_last(answer):
                     return answer, False
         self.line.send("kill")
-        end = time.monotonic() + _KILLED_SECONDS
+        end = awake_seconds() + _KILLED_SECONDS
         try:
             while not is_last(answer := self._receive(_ANSWER_SECONDS)):
-                if time.monotonic() > end:
+                if awake_seconds() > end:
                     raise TestbedLost(f"no end of a killed run among {_KILLED_SECONDS:.0f} s of answers")
         except LineSilent as error:
             death = self.crashed()

@@ -14,7 +14,6 @@ import logging
 import os
 import re
 import socket
-import time
 import uuid
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -42,6 +41,7 @@ from bisector.adapters.guest.liveness import LOOPBACK, Liveness, new_console, wa
 from bisector.adapters.guest.module_initramfs import module_initramfs
 from bisector.adapters.guest.rootfs import GuestImage, GuestImages
 from bisector.adapters.system.architectures import Machine, machine_for
+from bisector.adapters.system.awake_clock import awake_seconds
 from bisector.adapters.system.channel_fifo import FifoLine
 from bisector.adapters.system.console_log import ConsoleLog
 from bisector.adapters.system.files import exclusive_lock, write_file
@@ -89,7 +89,7 @@ class LibvirtTestbed:
             held.callback(hypervisor.close)
             for name in hypervisor.sweep(self._prefix):
                 log.warning("ended the guest %s of a process that was killed", name)
-            one = _Boot(hypervisor, kernel, machine, job, folder, progress, time.monotonic())
+            one = _Boot(hypervisor, kernel, machine, job, folder, progress, awake_seconds())
             progress(f"booting {kernel.release or kernel.sha[:12]} in a guest")
             if job.needs.block_device:
                 held.enter_context(scratch_file(_scratch_path(folder), job.needs.block_device))
@@ -150,7 +150,7 @@ class LibvirtTestbed:
                 crashed=liveness.crashed,
                 cpu_time=liveness.cpu_time,
                 on_leave=lambda: None,  # GuestSession.leave does it, and knows whether the guest is suspended
-                boot_seconds=time.monotonic() - one.started,
+                boot_seconds=awake_seconds() - one.started,
                 ticks_per_second=self._ticks,
                 wall=self.clock == "wall",
                 console=console,
@@ -228,7 +228,7 @@ class LibvirtTestbed:
 
 @dataclass(frozen=True, slots=True)
 class _Boot:
-    """The parameters of one boot. started: in monotonic seconds."""
+    """The parameters of one boot. started: by `awake_seconds`."""
 
     hypervisor: Hypervisor
     kernel: Kernel

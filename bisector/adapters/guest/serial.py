@@ -10,7 +10,6 @@ stopping and resuming the whole guest when the next run happens (see `FreeRunnin
 from __future__ import annotations
 
 import logging
-import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -21,6 +20,7 @@ from bisector.adapters.agent.deploy import boot_facts, verify_kernel
 from bisector.adapters.agent.session import AgentSession, await_greeting
 from bisector.adapters.guest.bzimage import identity
 from bisector.adapters.guest.liveness import Liveness, wait_for_agent
+from bisector.adapters.system.awake_clock import awake_seconds
 from bisector.adapters.system.channel import Line, LineClosed
 from bisector.adapters.system.channel_fifo import FifoLine
 from bisector.adapters.system.console_log import ConsoleLog
@@ -58,14 +58,14 @@ def open_session(
 ) -> AgentSession:
     """Wait for the booting guest's facts, prove that this kernel runs, and return the session.
 
-    started: of the boot, in monotonic seconds; timeout: seconds from then until the agent must speak.
+    started: of the boot, by `awake_seconds`; timeout: seconds from then until the agent must speak.
     ticks_per_second: as in `AgentSession`; a guest that has it runs unasked, one that has not is asked.
     Raises BootFailed (the kernel), TestbedLost, InfrastructureError; the caller ends the guest then.
     """
     try:
         facts = agent_facts(wait_for_agent(liveness, fifos, CpuDeadline(timeout, liveness.cpu_time, started)))
         _verify_image(kernel, facts)
-        booted = time.monotonic()
+        booted = awake_seconds()
         line: Line = fifos
         if ticks_per_second is not None:
             line = FreeRunningLine(fifos, liveness.domain)
@@ -77,7 +77,7 @@ def open_session(
             raise BootFailed("the kernel died before it could run the workload", details=death) from error
         raise
     return AgentSession(
-        facts=boot_facts(facts, booted - started, time.monotonic() - booted, liveness.console),
+        facts=boot_facts(facts, booted - started, awake_seconds() - booted, liveness.console),
         job=job,
         line=line,
         folder=folder,

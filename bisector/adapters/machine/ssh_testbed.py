@@ -15,6 +15,7 @@ from bisector.adapters.agent.payload import boot_parameters, with_lab_settings
 from bisector.adapters.agent.scratch_disk import check_device, with_scratch_disk
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.machine.console import CommandConsole
+from bisector.adapters.system.awake_clock import awake_seconds
 from bisector.adapters.system.command import run_command
 from bisector.adapters.system.ssh import SSH, SSHRefused
 from bisector.adapters.system.ssh_endpoint import SSHHost
@@ -71,7 +72,7 @@ class SSHTestbed:
                 details="a machine over SSH gets a kernel alone, without initramfs and modules",
                 cure="take a recipe whose kernels have the drivers built in, or a guest as testbed",
             )
-        started = time.monotonic()
+        started = awake_seconds()
         job = with_lab_settings(job, self._spec.variables.environment.settings())
         console = CommandConsole(self._spec.variables.console, folder / "console.log")
         try:
@@ -98,7 +99,7 @@ class SSHTestbed:
                     kernel,
                     crashed=console.death,
                     on_leave=console.close,
-                    boot_seconds=time.monotonic() - started,
+                    boot_seconds=awake_seconds() - started,
                     console=console.path,
                 )
         except BaseException:
@@ -119,12 +120,12 @@ class SSHTestbed:
                 )
                 raise self._broken from error
         run_command(self._spec.variables.power.cycle, timeout=_POWER_SECONDS)
-        deadline = time.monotonic() + self._spec.variables.boot_timeout
+        deadline = awake_seconds() + self._spec.variables.boot_timeout
         while True:
             try:
                 return self._boot_id()
             except SSHRefused as error:
-                if time.monotonic() > deadline:
+                if awake_seconds() > deadline:
                     self._broken = InfrastructureError(
                         f"the testbed '{self.name}' does not come back after a power cycle",
                         details=f"{error}\n{error.details}",
@@ -164,9 +165,9 @@ class SSHTestbed:
 
     def _wait_for_new_boot(self, before: str, console: CommandConsole) -> None:
         """Wait until SSH answers from another boot than `before`."""
-        deadline = time.monotonic() + self._spec.variables.boot_timeout
+        deadline = awake_seconds() + self._spec.variables.boot_timeout
         last: PerfbisectError | None = None
-        while time.monotonic() < deadline:
+        while awake_seconds() < deadline:
             try:
                 if self._boot_id() != before:
                     return

@@ -6,11 +6,11 @@ in what came, and the deadline holds while data arrives.
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
+from bisector.adapters.system.awake_clock import awake_seconds
 from bisector.errors import InfrastructureError
 
 MAX_LINE_BYTES = 8 << 20
@@ -91,17 +91,17 @@ class LineReader:
         Raises LineSilent after `timeout` seconds without a whole line, LineFlood beyond a limit, LineClosed
         at the end, with an unfinished line in the details.
         """
-        deadline = time.monotonic() + timeout
+        deadline = awake_seconds() + timeout
         while not self._lines:
             if self._flood is not None:
                 raise self._flood
-            data = self._read(max(0.0, deadline - time.monotonic()))
+            data = self._read(max(0.0, deadline - awake_seconds()))
             if data:
                 self._add(data)
             elif data is not None:
                 said = f"{self.unfinished()}\n{self._last_words()}".strip()
                 raise LineClosed(f"{self._who} has ended the conversation", details=said)
-            if not self._lines and time.monotonic() >= deadline:
+            if not self._lines and awake_seconds() >= deadline:
                 raise LineSilent(
                     f"{self._who} sent no line within {timeout:.1f} s", details=self.unfinished()
                 )
@@ -112,15 +112,15 @@ class LineReader:
 
         Raises LineSilent when that takes more than `timeout` seconds, LineFlood.
         """
-        deadline = time.monotonic() + timeout
+        deadline = awake_seconds() + timeout
         while True:
             try:
-                yield self.receive(deadline - time.monotonic())
+                yield self.receive(deadline - awake_seconds())
             except LineFlood:
                 raise
             except LineClosed:
                 break
-            if time.monotonic() > deadline:
+            if awake_seconds() > deadline:
                 raise LineSilent(f"{self._who} did not come to an end within {timeout:.0f} s")
         if rest := self.take_rest():
             yield rest

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bisector.adapters.system import orphans
+from bisector.adapters.system.awake_clock import awake_seconds
 from bisector.adapters.system.channel import LineClosed, LineFlood, LineReader, LineSilent
 from bisector.adapters.system.processes import GRACE_SECONDS, end_group, identity
 from bisector.errors import InfrastructureError, Interrupted
@@ -184,7 +185,7 @@ def _read_lines(
 ) -> None:
     """Hand out lines until the process has ended; a daemon that keeps the pipe open does not hold us up."""
     assert process.stdout is not None
-    deadline = time.monotonic() + timeout
+    deadline = awake_seconds() + timeout
     handle = process.stdout.fileno()
     reader = LineReader(
         f"'{name}'", lambda seconds: _read_pipe(handle, seconds), max_bytes=max_bytes, split=True
@@ -204,7 +205,7 @@ def _read_lines(
             time.sleep(_POLL_SECONDS / 10)  # the pipe is closed, the process not yet gone
         if stop is not None and stop():
             raise Interrupted(f"'{name}' was stopped on request")
-        if time.monotonic() > deadline:
+        if awake_seconds() > deadline:
             if ended:  # a daemon that keeps the pipe open goes on printing
                 break
             raise InfrastructureError(f"'{name}' did not end within {timeout:.0f} s")

@@ -9,12 +9,12 @@ import contextlib
 import logging
 import shlex
 import socket
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import paramiko
 
+from bisector.adapters.system.awake_clock import awake_seconds
 from bisector.adapters.system.channel import MAX_BYTES, LineClosed, LineFlood, LineReader, LineSilent
 from bisector.adapters.system.command import CompletedCommand
 from bisector.adapters.system.ssh_endpoint import SSHHost
@@ -78,11 +78,11 @@ class SSH:
         0, LineClosed when the connection dies.
         """
         line = SSHLine(self._start(command, merge=True), self.host, max_bytes=_OUTPUT_BYTES)
-        deadline = time.monotonic() + timeout
+        deadline = awake_seconds() + timeout
         lines: list[str] = []
         try:
             lines += line.receive_all(timeout)
-            code = line.exit_code(max(0.0, deadline - time.monotonic()))
+            code = line.exit_code(max(0.0, deadline - awake_seconds()))
         except LineSilent as error:
             raise InfrastructureError(
                 f"'{command[0]}' on {self.host} did not end within {timeout:.0f} s",
@@ -107,11 +107,11 @@ class SSH:
         connection dies.
         """
         channel = self._start(command)
-        deadline = time.monotonic() + timeout
+        deadline = awake_seconds() + timeout
         try:
             with path.open("wb") as file:
                 while True:
-                    left = deadline - time.monotonic()
+                    left = deadline - awake_seconds()
                     if left <= 0:
                         raise TimeoutError
                     channel.settimeout(left)
@@ -123,7 +123,7 @@ class SSH:
                         raise InfrastructureError(
                             f"'{command[0]}' on {self.host} sent more than {max_bytes >> 20} MiB"
                         )
-            code = SSHLine(channel, self.host).exit_code(max(0.0, deadline - time.monotonic()))
+            code = SSHLine(channel, self.host).exit_code(max(0.0, deadline - awake_seconds()))
             stderr = channel.recv_stderr(_READ_BYTES) if channel.recv_stderr_ready() else b""
         except (TimeoutError, LineSilent) as error:
             raise InfrastructureError(

@@ -11,7 +11,7 @@ from bisector.adapters.agent.cpu_deadline import CpuDeadline, CpuTime
 class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1000.0
-        monkeypatch.setattr(cpu_deadline.time, "monotonic", lambda: self.now)  # type: ignore[attr-defined]
+        monkeypatch.setattr(cpu_deadline, "awake_seconds", lambda: self.now)
 
 
 @pytest.fixture
