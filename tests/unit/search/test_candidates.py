@@ -10,6 +10,7 @@ import pytest
 
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Measure
+from bisector.model.records import Booted, Built
 from bisector.search.cache import PlannerCache
 from bisector.search.candidates import (
     DOMINANT_PRIOR_SHARE,
@@ -106,3 +107,42 @@ def test_a_scan_measures_the_middle_of_the_largest_stretch() -> None:
     assert "two may cancel" in trial.reason
     nothing = replace(posterior.design, prior=np.zeros_like(posterior.design.prior))
     assert explore_largest_class(replace(posterior, design=nothing), context, 2) is None
+
+
+def test_a_second_testbed_does_not_measure_what_the_first_is_measuring() -> None:
+    """Boots scatter by 4%, so that any quarter of the range may hold the culprit."""
+    random = np.random.default_rng(1)
+    visits = []
+    for commit, level in [(0, 100.0), (64, 110.0)] * 4 + [(16, 105.0), (32, 105.0), (48, 105.0)]:
+        runs = level + random.normal(0, 4) + random.normal(0, 0.3, 3)
+        visits.append(Seen(commit, tuple(runs), "verify" if commit in (0, 64) else "search"))
+    context, cache = context_of(linear(64), visits)
+    posterior = cache.posterior(context, (), math.log(1.1))
+
+    def trial(*under_way: int) -> int:
+        pending = tuple(Measure(c, 2, "search", "") for c in under_way)
+        asked = SearchContext(replace(context.state, pending=pending), context.dag, None)
+        rated = next_trial(posterior, asked, (), most_probable_suspect(posterior, asked), "search")
+        assert rated is not None
+        return rated[0].commit
+
+    assert trial(trial()) != trial()
+    assert trial(0) == trial()  # what the good end reads tells nothing of where the culprit is
+
+
+def test_an_untestable_commit_that_was_built_is_no_candidate() -> None:
+    graph = linear(64)
+    broken = [Built(c, True, 20.0, f"k{c}") for c in range(28, 37)]
+    context, cache = context_of(
+        graph,
+        [Seen(c, BAD if c else GOOD, "verify") for c in (0, 64) * 3],
+        records=[
+            *broken,
+            *(Booted(f"x{c}", c, "t", False, 5.0, 0.0, failure="panic") for c in range(28, 37)),
+        ],
+    )
+    posterior = cache.posterior(context, (), math.log(1.1))
+    rated = next_trial(posterior, context, (), most_probable_suspect(posterior, context), "search")
+    assert rated is not None
+    assert rated[0].commit not in range(28, 37)
+    assert "a new build" in rated[0].reason

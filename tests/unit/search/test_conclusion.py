@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -10,10 +11,16 @@ from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Ending, Measure
 from bisector.model.goal import Budget
 from bisector.search.cache import PlannerCache
+from bisector.search.candidates import most_probable_suspect
 from bisector.search.conclusion import (
+    BACKGROUND_WARNING,
+    BINARY_SPREAD_WARNING,
+    DRIFT_WARNING,
     budget_shortfall,
     conclude_culprits,
+    conclude_fixed_on_good_side,
     conclude_not_reproduced,
+    conclude_spread,
     conclude_unfinished,
     conclude_untestable,
     merge_base_is_bad,
@@ -21,7 +28,7 @@ from bisector.search.conclusion import (
 )
 from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
-from bisector.search.posterior import Posterior
+from bisector.search.posterior import NoiseHypothesis, Posterior
 from bisector.search.sequential_test import Evidence
 from tests.support.searching import Seen, context_of, goal, linear
 
@@ -103,8 +110,6 @@ def test_a_merge_names_how_many_of_its_parents_it_was_compared_with(parents: int
 
 
 def test_an_unfinished_search_names_the_most_probable_commits_and_what_is_proven() -> None:
-    from bisector.search.candidates import most_probable_suspect
-
     context, _, posterior = measured(linear(16))
     found = most_probable_suspect(posterior, context)
     end = conclude_unfinished(context, posterior, found, [proof(5)], TOTAL, "The budget is spent.")
@@ -174,3 +179,51 @@ def test_flagged_runs_are_counted_in_a_warning() -> None:
     runs = [Ran("x", k, {"real": 100.0}, 1.0, 0.0, ("stall",) if k else ()) for k in range(3)]
     context, _ = context_of(linear(4), records=[boot, *runs])
     assert "2 runs were flagged as suspicious and do not count." in warnings(context, None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "bound", "words"),
+    [
+        ("drift", DRIFT_WARNING, "A testbed drifted"),
+        ("binary", BINARY_SPREAD_WARNING, "Builds differ beyond what their commits explain"),
+        ("background", BACKGROUND_WARNING, "Levels wander along history"),
+    ],
+)
+def test_noise_that_is_large_beside_the_effect_is_warned_of(kind: str, bound: float, words: str) -> None:
+    context, _, posterior = measured(linear(16))
+    for share, warned in ((0.9 * bound, False), (1.1 * bound, True)):
+        noise = NoiseHypothesis(**{"boot": 0.0, kind: share * posterior.design.effect})
+        noises = (noise,) * len(posterior.fits.noises)
+        noisy = replace(posterior, fits=replace(posterior.fits, noises=noises))
+        assert any(text.startswith(words) for text in warnings(context, noisy)) is warned
+
+
+def test_every_ending_warns_of_runs_that_do_not_count() -> None:
+    from bisector.model.records import Booted, Ran
+
+    boot = Booted("x", 0, "t", True, 5.0, 0.0)
+    flagged = [Ran("x", k, {"real": 100.0}, 1.0, 0.0, ("stall",)) for k in range(2)]
+    ends = [Seen(c, BAD if c else GOOD, "verify") for c in (0, 4) * 3]
+    context, cache = context_of(linear(4), ends, records=[boot, *flagged])
+    posterior = cache.posterior(context, (), math.log(1.1))
+    for end in (
+        conclude_fixed_on_good_side(context, 1, TOTAL),
+        conclude_not_reproduced(context, TOTAL),
+        conclude_culprits(context, posterior, [proof(3)], TOTAL),
+        conclude_spread(context, posterior, [], TOTAL),
+        conclude_unfinished(context, posterior, None, [], TOTAL, "why"),
+    ):
+        assert "2 runs were flagged as suspicious and do not count." in end.warnings, end.ending
+
+
+@pytest.mark.parametrize(("last", "named"), [(100, True), (110, False)])
+def test_the_most_probable_commits_are_named_up_to_a_quarter_of_the_range(last: int, named: bool) -> None:
+    """Of 401 commits: those from 1 to `last`, 95% of which is less or more than a quarter of all."""
+    visits = [Seen(c, BAD if c else GOOD, "verify") for c in (0, 400) * 3]
+    visits += [Seen(last, BAD)] * 3
+    context, cache = context_of(linear(400), visits)
+    posterior = cache.posterior(context, (), math.log(1.21))
+    found = most_probable_suspect(posterior, context)
+    end = conclude_unfinished(context, posterior, found, [], TOTAL, "The budget is spent.")
+    assert found.probability == pytest.approx(end.confidence)
+    assert bool(end.findings) is named

@@ -11,12 +11,20 @@ from bisector.model.commit_graph import CommitGraph
 from bisector.search.confirmation import (
     alpha_share,
     commits_with_fresh_boots,
+    compare_with_parent,
     comparison_parents,
     enough_boots,
     judge_suspect,
+    layouts_to_visit,
     nearest_testable_parents,
 )
-from bisector.search.interleaving import BOOTS_BEFORE_MORE_LAYOUTS
+from bisector.search.interleaving import (
+    BOOTS_BEFORE_MORE_LAYOUTS,
+    CERTIFICATE_LAYOUTS,
+    LARGE_SCATTER_LAYOUTS,
+    SCATTER_LAYOUTS,
+)
+from bisector.search.posterior import NoiseHypothesis
 from bisector.search.sequential_test import Evidence
 from tests.support.searching import Seen, context_of, goal, linear
 
@@ -123,3 +131,41 @@ def test_a_parent_on_an_older_branch_is_left_out_where_another_has_the_base_of_t
     assert comparison_parents(context, (2,), 2) == (1,)
     blocked, _ = context_of(replace(graph, untestable={3: "skipped", 0: "skipped"}))
     assert comparison_parents(blocked, (4,), 4) == (2,)  # better than none
+
+
+@pytest.mark.parametrize(
+    ("binary", "layouts"),
+    [
+        (0.0, range(CERTIFICATE_LAYOUTS)),
+        (0.3, range(1, 1 + SCATTER_LAYOUTS)),
+        (0.5, range(1, 1 + LARGE_SCATTER_LAYOUTS)),
+    ],
+)
+def test_where_binaries_scatter_a_certificate_goes_over_more_layouts_than_the_searchs(
+    binary: float, layouts: range
+) -> None:
+    """The ordinary build is left out there, for the search chose the suspect by it; none else is."""
+    context, cache = context_of(linear(4), [Seen(c, purpose="verify") for c in (0, 4) * 2])
+    posterior = cache.posterior(context, (), 0.1)
+    noises = tuple(NoiseHypothesis(0.0, binary * 0.1) for _ in posterior.fits.noises)
+    assert layouts_to_visit(replace(posterior, fits=replace(posterior.fits, noises=noises))) == layouts
+
+
+def test_a_verdict_on_a_suspect_does_not_change_with_what_is_measured_later() -> None:
+    levels = {0: 100.0, 8: 110.0, 4: 100.0, 5: 110.0}
+    visits = [
+        Seen(c, (y, y + 0.1, y - 0.1), "verify" if c in (0, 8) else "search") for c, y in levels.items()
+    ]
+    visits += [replace(v, purpose="certify", layout=k) for v in visits[2:] for k in (0, 1)]
+    later = [Seen(c, (y, y + 2.0, y - 2.0)) for c, y in ((6, 125.0), (3, 90.0), (0, 95.0), (0, 105.0))]
+
+    def compared(seen: list[Seen]) -> Evidence | None:
+        context, cache = context_of(linear(8), seen)
+        return compare_with_parent(context, cache, 4, 5, (), 0.1)
+
+    before, after = compared(visits), compared([*visits, *later])
+    assert before is not None
+    assert after is not None
+    assert (after.log_e_change, after.estimate, after.low, after.high) == pytest.approx(
+        (before.log_e_change, before.estimate, before.low, before.high), rel=1e-9
+    )

@@ -88,3 +88,29 @@ def test_unmeasured_costs_are_assumed_and_measured_ones_averaged() -> None:
     some, _ = context_of(linear(4), [Seen(0), Seen(4)])
     assert (some.build_cost, some.boot_cost, some.run_cost) == (20.0, 5.0, 1.0)
     assert some.visit_cost == 25.0
+
+
+def test_the_asking_testbed_is_the_one_whose_offset_a_trial_gets() -> None:
+    visits = [Seen(0, testbed="a"), Seen(4, testbed="b"), Seen(0, testbed="b")]
+
+    def asking(idle: str | None) -> int | None:
+        return context_of(linear(4), visits, idle=idle)[0].testbed
+
+    assert (asking("a"), asking("b")) == (0, 1)
+    assert asking("new") is None
+    assert asking(None) == 1  # the one with the most visits
+
+
+def test_a_calibration_weighs_four_fifths_and_lies_around_its_boot_spread() -> None:
+    known = VarianceComponents(0.01, 30.0, 0.05, 9.0)
+    context, _ = context_of(linear(4), [Seen(0), Seen(4)])
+    plain = {s.boot: s.weight for s in context.spread_hypotheses(None)}
+    calibrated = SearchContext(context.state, context.dag, known)
+    boot_sd = 5 * calibrated.measured.run_sd
+    found = {s.boot: s.weight for s in calibrated.spread_hypotheses(None)}
+    near = {boot: weight for boot, weight in found.items() if weight >= 0.2}
+    assert sorted(near) == pytest.approx([0.6 * boot_sd, boot_sd, 1.6 * boot_sd])
+    assert [near[boot] for boot in sorted(near)] == pytest.approx([0.2, 0.4, 0.2])
+    assert sum(weight for boot, weight in found.items() if boot not in near) == pytest.approx(
+        0.2 * sum(plain.values())
+    )

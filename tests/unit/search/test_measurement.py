@@ -13,6 +13,7 @@ from bisector.model.goal import Goal, Metric, TestbedClock, Threshold
 from bisector.model.records import Booted, Ran, Record
 from bisector.model.state import fold
 from bisector.search.measurement import Readings, Scale, summarise_visits
+from bisector.stats.variance_components import VarianceComponents
 
 GRAPH = CommitGraph(("a" * 40, "b" * 40), ((), (0,)), (False, True), 0, 1)
 PATTERN = (24.0, 9.0, 3.0, 1.0, 0.0, -0.5)
@@ -88,3 +89,35 @@ def test_a_boot_of_one_run_is_no_outlier_where_boots_scatter() -> None:
     lone = r.precision[5:]
     assert lone[7:9].min() > 0.4 * lone[:2].max()  # as far off as boots are
     assert lone[-1] < 0.1 * lone[:2].max()  # ten times further than any other
+
+
+@pytest.mark.parametrize(("log", "unit"), [(True, 1.0), (False, 100.0)])
+def test_the_run_noise_is_pooled_with_a_calibration_by_degrees_of_freedom(log: bool, unit: float) -> None:
+    """Plain values are in the metric's unit, of which the calibration knows a share of the level."""
+    levels = (100.0, 101.0, 99.0, 100.5, 99.5, 100.0)
+    records: list[Record] = [Booted(f"b{b}", b % 2, "t", True, 5.0, float(b)) for b in range(4)]
+    records += [Ran(f"b{b}", k, {"m": y}, 1.0, b + k / 10) for b in range(4) for k, y in enumerate(levels)]
+    if not log:  # a value below zero: differences are plain
+        records += [Booted("b9", 1, "t", True, 5.0, 9.0), Ran("b9", 0, {"m": -1.0}, 1.0, 9.0)]
+    state = fold(GRAPH, Goal(Metric("m", "s", "lower", Threshold(0.02))), records)
+    alone, pooled = summarise_visits(state), summarise_visits(state, VarianceComponents(0.03, 50.0, 0.0, 0.0))
+    assert alone is not None
+    assert pooled is not None
+    assert alone.scale.log is log
+    assert alone.scale.base == pytest.approx(unit)
+    efficiency = alone.run_sd**2 / alone_variance(alone)
+    expected = alone.run_df * alone_variance(alone) + 50.0 * (0.03 * unit) ** 2
+    assert pooled.run_df == pytest.approx(alone.run_df + 50.0)
+    assert pooled.run_sd == pytest.approx((efficiency * expected / pooled.run_df) ** 0.5)
+
+
+def alone_variance(r: Readings) -> float:
+    """Return the variance of a run before it is widened for the efficiency of a robust location."""
+    return r.run_sd**2 * (r.nu + 1) / (r.nu + 3)
+
+
+def test_limits_around_an_estimate_are_two_sd_away() -> None:
+    scale = Scale(log=False, sign=-1.0, threshold=1.0, base=50.0)
+    assert scale.around(5.0, 1.0) == Interval(-7 / 50, -5 / 50, -3 / 50)
+    log = Scale(log=True, sign=1.0, threshold=0.05, base=50.0).around(0.1, 0.01)
+    assert (log.low, log.high) == pytest.approx((np.expm1(0.08), np.expm1(0.12)))

@@ -9,10 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bisector.search.endpoints import ENDS_BINARY_SPREAD_PRIOR
 from bisector.search.measurement import Readings
 from bisector.search.noise_priors import (
+    BACKGROUND_PRIOR,
     BINARY_SPREAD_PRIOR,
     BOOT_SPREAD_PRIOR,
+    DRIFT_PRIOR,
     GRID_FACTOR,
     TESTBED_PRIOR,
     binary_spreads,
@@ -70,3 +73,22 @@ def test_testbeds_may_differ_by_what_they_differ_by() -> None:
     assert far[-1][0] > np.log(2)
     near = spreads_of_testbeds(readings([quiet(100.0, testbed="a"), quiet(100.0, testbed="b")]), 0.1)
     assert [sd for sd, _ in near] == [0.1 * part for part, _ in TESTBED_PRIOR]
+
+
+@pytest.mark.parametrize(
+    "prior",
+    [
+        BOOT_SPREAD_PRIOR,
+        BINARY_SPREAD_PRIOR,
+        BACKGROUND_PRIOR,
+        DRIFT_PRIOR,
+        TESTBED_PRIOR,
+        ENDS_BINARY_SPREAD_PRIOR,
+    ],
+)
+def test_a_prior_sums_to_one_over_spreads_that_grow(prior: tuple[tuple[float, float], ...]) -> None:
+    spreads = [spread for spread, _ in prior]
+    assert sum(weight for _, weight in prior) == pytest.approx(1.0)
+    assert spreads[0] == 0.0
+    assert spreads == sorted(set(spreads))
+    assert min(weight for _, weight in prior) > 0

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bisector.search.noise_priors import BACKGROUND_PRIOR, DRIFT_PRIOR, binary_spreads, boot_spreads
+from bisector.search.noise_priors import testbed_spreads as grids_of_testbeds
 from bisector.search.noise_screening import MAX_EXTRA_BACKGROUNDS, MAX_NOISE_HYPOTHESES
 from bisector.search.posterior import NoiseHypothesis
 from tests.support.searching import Seen, context_of, linear
@@ -63,3 +65,42 @@ def test_a_background_is_kept_even_where_two_culprits_explain_everything() -> No
 @pytest.mark.parametrize("effect", [0.02, 0.1, 0.5])
 def test_priors_of_the_kept_hypotheses_are_those_of_the_grids(effect: float) -> None:
     assert all(np.isfinite(n.log_prior) and n.log_prior < 0 for n in kept(visits(0.5), effect))
+
+
+def test_the_prior_of_a_kept_hypothesis_is_the_product_of_its_grids() -> None:
+    """A prior that is too small would hide the hypothesis that is true, and give too much confidence."""
+    effect = 0.1  # eleven visits: a checkpoint, where all of them are screened
+    context, cache = context_of(linear(16), visits(0.5, count=11, layouts=2))
+    boots = dict(boot_spreads(context.measured))
+    binaries = dict(binary_spreads(context.measured, effect))
+    background = {part * effect: prior for part, prior in BACKGROUND_PRIOR}
+    drift = {part * effect: prior for part, prior in DRIFT_PRIOR}
+    found = cache.posterior(context, (), effect).fits.noises
+    assert len(found) > 2
+    for n in found:
+        first = np.log(boots[n.boot] * binaries[n.binary])
+        second = first + np.log(background[n.background] * drift[n.drift])
+        assert n.log_prior == pytest.approx(second) or n.log_prior == pytest.approx(first), n
+    assert any(n.binary == 0.0 and n.log_prior < -0.7 for n in found)
+
+
+def test_a_spread_of_testbeds_is_considered_from_none_to_what_was_measured() -> None:
+    """Levels that differ by 30% between two testbeds, whose ends differ by 10% on each."""
+    found = [
+        Seen(
+            c,
+            tuple(100.0 * (1 + 0.1 * (c > 0)) * (1 + 0.3 * t) + x for x in (0.1, 0.0, -0.1)),
+            "verify",
+            0,
+            f"t{t}",
+        )
+        for c in (0, 16) * 3
+        for t in (0, 1)
+    ]
+    context, cache = context_of(linear(16), found)
+    posterior = cache.posterior(context, (), 0.1)
+    widest = grids_of_testbeds(context.measured, 0.1)[-1][0]
+    best = posterior.fits.noises[posterior.best]
+    assert best.testbed > 0
+    assert widest > 0.2
+    assert any(n.testbed == pytest.approx(widest) for n in posterior.fits.noises)
