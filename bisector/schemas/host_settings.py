@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from bisector.schemas.loading import Spec, matching
+from bisector.schemas.ranges import MAX_CPUS
 
 
 def _on_off(value: object) -> object:
@@ -17,15 +19,29 @@ def _on_off(value: object) -> object:
 Switch = Annotated[Literal["on", "off"], BeforeValidator(_on_off)]
 Off = Annotated[Literal["off"], BeforeValidator(_on_off)]
 
+_CPU_LIST = "a list of CPUs in ascending order: '0', '0-3' or '0,2-3'"
+
+
+def _ascending(value: str) -> str:
+    """Check the order of a list of CPUs; the kernel's own reader refuses '3-1'."""
+    ends = [int(number) for number in re.split("[-,]", value)]
+    starts = [int(part.split("-")[0]) for part in value.split(",")]
+    if ends != sorted(ends) or len(starts) != len(set(starts)) or ends[-1] >= MAX_CPUS:
+        raise ValueError(f"must be {_CPU_LIST}, below {MAX_CPUS}")
+    return value
+
+
 CpuList = Annotated[
-    str, matching(r"[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*", "a list of CPUs: '0', '0-3' or '0,2-3'")
+    str,
+    matching(r"[0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*", _CPU_LIST),
+    AfterValidator(_ascending),
 ]
 
 
 class HostSettings(Spec):
     """Settings of a machine. None leaves one as it is. All are restored when a boot ends."""
 
-    governor: Annotated[str, matching(r"[a-z_]+", "small letters and '_'")] | None = Field(
+    governor: Annotated[str, matching(r"[a-z_]{1,16}", "at most 16 small letters and '_'")] | None = Field(
         default=None, description="of the CPUs' frequency: 'performance', ..."
     )
     turbo: Switch | None = Field(default=None, description="frequencies above the nominal one")
@@ -38,7 +54,7 @@ class HostSettings(Spec):
     aslr: Switch | None = Field(default=None, description="address space randomisation of programs")
     kaslr: Off | None = Field(default=None, description="of the kernel: 'nokaslr' on its command line")
     irqs: CpuList | None = Field(default=None, description="the CPUs that take interrupts")
-    swap: Off | None = None
+    swap: Off | None = Field(default=None, description="swapping to disk: 'off'")
     timers: Off | None = Field(default=None, description="systemd's timers and cron's daemons")
     caches: Literal["dropped"] | None = Field(default=None, description="before the first run of a boot")
 

@@ -7,16 +7,26 @@ output of `ansible-inventory --list`, which `adapters/ansible/inventory.py` runs
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, ValidationError, model_validator
 
 from bisector.errors import RequestError, nearest
+from bisector.schemas.connection import Connection, connection_of
+from bisector.schemas.documents.document import (
+    key_text,
+    shortened,
+    shown,
+    shown_path,
+)
 from bisector.schemas.host_settings import HostSettings
-from bisector.schemas.loading import Spec, refusal
+from bisector.schemas.loading import Argument, Spec, matching
+from bisector.schemas.ranges import Cpus, Jobs, MemoryMiB, TimeoutSeconds
+from bisector.schemas.refusal import WrongKeyError, refusal
 
 VARIABLE_PREFIX = "perfbisect_"
 
@@ -33,16 +43,24 @@ DEFAULT_WORKDIRS: Mapping[TestbedKind, str] = {
 HOST_DESCRIPTION = "the machine that it is a guest of: an address, or a name of this inventory"
 
 
+Workdir = Annotated[
+    str, matching(r"|/[^/\0\n]+(/[^/\0\n]+)+", "the path of a folder from / on, two levels deep or more")
+]
+"""Its content is removed before each boot, by root on a machine: no folder such as /usr or /home."""
+
+
 class PowerVariables(Spec):
     """Commands of this machine, as lists, that switch a testbed on and off: ipmitool, a PDU's script, ..."""
 
-    on: tuple[str, ...] = ()
-    off: tuple[str, ...] = ()
-    cycle: tuple[str, ...] = ()
+    on: tuple[Argument, ...] = Field(default=(), description="command that switches it on")
+    off: tuple[Argument, ...] = Field(default=(), description="command that switches it off")
+    cycle: tuple[Argument, ...] = Field(default=(), description="command that switches it off and on")
 
 
 class TestbedVariables(Spec):
     """The host variables of a testbed, without their prefix."""
+
+    described_in = "playbooks/README.md"
 
     __test__ = False  # not a pytest class
 
@@ -50,21 +68,25 @@ class TestbedVariables(Spec):
     clock: ClockChoice = Field(
         default="auto", description="auto: wall on hardware and KVM, else instructions"
     )
-    memory_mb: int = Field(default=512, ge=64, description="of a guest")
-    cpus: int = Field(default=1, ge=1, description="of a guest")
+    memory_mb: MemoryMiB = Field(default=512, description="MiB of memory of a guest")
+    cpus: Cpus = Field(default=1, description="CPUs of a guest")
     boot_method: BootMethod | None = Field(default=None, description="kexec or grub (one-shot) over SSH")
-    boot_timeout: float = Field(default=180.0, gt=0, description="seconds until SSH must answer")
-    cmdline: str = Field(default="", description="kernel command line to add; for ssh: all of it, with root=")
-    power: PowerVariables = Field(default_factory=PowerVariables)
-    console: tuple[str, ...] = Field(
+    boot_timeout: TimeoutSeconds = Field(default=180.0, description="seconds until SSH must answer")
+    cmdline: Argument = Field(default="", description="of the kernel, to add; for ssh: all of it, with root=")
+    power: PowerVariables = Field(
+        default_factory=PowerVariables, description="commands that switch it on and off, as lists"
+    )
+    console: tuple[Argument, ...] = Field(
         default=(), description="command that prints the serial console continuously"
     )
-    known_hosts: str = Field(default="~/.ssh/known_hosts", description="file with the pinned host key")
-    workdir: str = Field(default="", description="folder for the workload on the testbed")
+    known_hosts: Argument = Field(default="~/.ssh/known_hosts", description="file with the pinned host key")
+    workdir: Workdir = Field(
+        default="", description="folder for the workload on the testbed, made anew for each boot"
+    )
     environment: HostSettings = Field(
         default_factory=HostSettings, description="settings for all workloads; a manifest overrides them"
     )
-    block_device: str = Field(
+    block_device: Argument = Field(
         default="",
         description="a device that workloads may overwrite: /dev/disk/by-id/...; guests get their own",
     )
@@ -73,47 +95,38 @@ class TestbedVariables(Spec):
     @model_validator(mode="after")
     def _consistent(self) -> TestbedVariables:
         if self.block_device and not self.block_device.startswith("/dev/"):
-            raise ValueError("perfbisect_block_device must be a path below /dev, better /dev/disk/by-id/...")
+            raise WrongKeyError("must be a path below /dev, better /dev/disk/by-id/...", "block_device")
         if self.block_device and self.kind == "libvirt":
-            raise ValueError("a libvirt guest gets a disk of its own; leave perfbisect_block_device out")
+            raise WrongKeyError("a libvirt guest gets a disk of its own; leave this out", "block_device")
         if self.kind == "libvirt" and self.boot_method not in (None, "direct"):
-            raise ValueError("a libvirt guest is booted directly; leave perfbisect_boot_method out")
+            raise WrongKeyError("a libvirt guest is booted directly; leave this out", "boot_method")
         if self.kind == "ssh" and self.boot_method == "direct":
-            raise ValueError("perfbisect_boot_method 'direct' is for guests; choose kexec or grub")
+            raise WrongKeyError("'direct' is for guests; choose kexec or grub", "boot_method")
         if self.kind != "libvirt" and self.clock == "instructions":
-            raise ValueError(
-                "perfbisect_clock 'instructions' needs an emulated guest (perfbisect_kind: libvirt)"
-            )
+            raise WrongKeyError("'instructions' needs an emulated guest (perfbisect_kind: libvirt)", "clock")
         if (
             self.kind == "ssh"
             and self.boot_method in ("kexec", None)
             and self.cmdline
             and "root=" not in self.cmdline
         ):
-            raise ValueError("perfbisect_cmdline of a machine is the whole command line and needs root=...")
+            raise WrongKeyError("that of a machine is the whole command line and needs root=...", "cmdline")
         return self
 
 
 class BuilderVariables(Spec):
     """The host variables of a builder, without their prefix."""
 
-    jobs: int | None = Field(default=None, ge=1, description="parallel compilers; unset: as many as CPUs")
-    folder: str = Field(default="~/.cache/perfbisect", description="for trees and ccache on a remote builder")
+    described_in = "playbooks/README.md"
+
+    jobs: Jobs | None = Field(default=None, description="parallel compilers; unset: as many as CPUs")
+    folder: Argument = Field(
+        default="~/.cache/perfbisect", description="for trees and ccache on a remote builder"
+    )
     shares_files: bool | None = Field(
         default=None, description="whether it sees this machine's files; unset: if its connection is local"
     )
     host: str = Field(default="", description=HOST_DESCRIPTION)
-
-
-@dataclass(frozen=True, slots=True)
-class Connection:
-    """How a host is reached, from Ansible's own variables. local: it is this machine."""
-
-    address: str
-    port: int
-    user: str
-    key: Path | None
-    local: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +171,9 @@ class Lab:
         return _named(name, self.builders, "builder", self.inventory)
 
 
+_HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._:@%+-]{0,199}")
+"""Hosts name files and locks, so no slash; a file's name has at most 255 bytes."""
+
 V = TypeVar("V", bound=Spec)
 N = TypeVar("N", TestbedSpec, BuilderSpec)
 
@@ -166,17 +182,23 @@ def lab_from_inventory(data: Mapping[str, Any], inventory: Path) -> Lab:
     """Build the lab from `ansible-inventory --list` data. Raises RequestError naming host and variable."""
     variables = data.get("_meta", {}).get("hostvars", {})
     testbeds, builders = _hosts(data, "testbeds"), _hosts(data, "builders")
+    for host in (*testbeds, *builders):
+        if not _HOST.fullmatch(host) or host in (".", ".."):
+            raise RequestError(
+                f"{shown_path(inventory)}: {shown(host)} is no name of a host",
+                cure="use letters, digits and ._:@%+-, at most 200; 'ansible_host' may hold the address",
+            )
     if not testbeds:
         known = [name for name in data if name not in ("_meta", "all")]
         raise RequestError(
-            f"{inventory}: the group 'testbeds' has no host{nearest('testbeds', known)}",
-            details=f"groups: {', '.join(known) or 'none'}",
+            f"{shown_path(inventory)}: the group 'testbeds' has no host{nearest('testbeds', known)}",
+            details=f"groups: {', '.join(map(shortened, known[:50])) or 'none'}",
             cure="see playbooks/inventory/laptop.yml for a lab of one machine",
         )
 
     def checked(host: str, model: type[V]) -> tuple[V, Connection]:
         own, shared = variables.get(host, {}), host in testbeds and host in builders
-        return _checked(host, own, model, shared, inventory), _connection(host, own)
+        return _checked(host, own, model, shared, inventory), connection_of(host, own, inventory)
 
     return Lab(
         inventory=inventory,
@@ -197,10 +219,12 @@ def _checked(host: str, variables: Mapping[str, Any], model: type[V], shared: bo
     names = [VARIABLE_PREFIX + name for name in sorted(allowed)]
     for name in own:
         if name not in allowed:
+            wrong = VARIABLE_PREFIX + name
             raise RequestError(
-                f"{inventory}: host '{host}': unknown variable '{VARIABLE_PREFIX}{name}'"
-                f"{nearest(VARIABLE_PREFIX + name, names)}",
+                f"{shown_path(inventory)}: host '{host}': unknown variable '{shortened(wrong)}'"
+                f"{nearest(wrong[:100], names)}",
                 details=f"known: {', '.join(names)}",
+                cure=f"take it out, or write one of those; {model.described_in} has them all",
             )
     try:
         return model.model_validate({name: v for name, v in own.items() if name in model.model_fields})
@@ -208,8 +232,9 @@ def _checked(host: str, variables: Mapping[str, Any], model: type[V], shared: bo
         raise refusal(
             error,
             model,
-            lambda key: f"{inventory}: host '{host}'",
-            lambda key: f"variable '{VARIABLE_PREFIX}{'.'.join(key)}'",
+            lambda key: f"{shown_path(inventory)}: host '{host}'",
+            lambda key: f"variable '{VARIABLE_PREFIX}{key_text(key)}'",
+            described_in=model.described_in,
         ) from error
 
 
@@ -228,24 +253,13 @@ def _hosts(data: Mapping[str, Any], group: str) -> list[str]:
     return list(found)
 
 
-def _connection(host: str, variables: Mapping[str, Any]) -> Connection:
-    key = variables.get("ansible_ssh_private_key_file")
-    return Connection(
-        address=str(variables.get("ansible_host", host)),
-        port=int(variables.get("ansible_port", 22)),
-        user=str(variables.get("ansible_user", "root")),
-        key=Path(str(key)).expanduser() if key else None,
-        local=variables.get("ansible_connection") == "local",
-    )
-
-
 def _named(name: str, known: Sequence[N], what: str, inventory: Path) -> N:
     for one in known:
         if one.name == name:
             return one
     names = [one.name for one in known]
     raise RequestError(
-        f"the lab has no {what} '{name}'{nearest(name, names)}",
-        details=f"{what}s in {inventory}: {', '.join(names) or 'none'}",
+        f"the lab has no {what} '{shortened(name)}'{nearest(name[:200], names)}",
+        details=f"{what}s in {shown_path(inventory)}: {', '.join(names[:50]) or 'none'}",
         cure="'perfbisect lab list' shows them",
     )

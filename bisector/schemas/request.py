@@ -9,9 +9,10 @@ from typing import Any
 
 from pydantic import Field
 
-from bisector.model.goal import LEAST_ALPHA, Budget, Goal
+from bisector.model.goal import Budget, Goal
 from bisector.schemas import serialization
 from bisector.schemas.loading import Spec
+from bisector.schemas.ranges import Alpha, Amount, BuildsAhead, Hours
 
 _NOT_IDENTIFYING = ("good", "bad", "build_ahead", "with_fix", "trust_repo")
 """Fields that do not identify a bisection: names of commits, whose full ids are accepted, pace and trust."""
@@ -48,10 +49,8 @@ class Request(Spec):
     threshold: str | None = Field(
         default=None, description="Smallest change worth blaming: '5%' or '0.1 s'. [default: the manifest's]"
     )
-    alpha: float = Field(
+    alpha: Alpha = Field(
         default=0.05,
-        ge=LEAST_ALPHA,
-        lt=0.5,
         description="How often a proven culprit may be wrong. [default: settings, 0.05]",
     )
     recipe: str = Field(default="x86_64-guest", description="How a commit becomes a kernel.")
@@ -74,16 +73,12 @@ class Request(Spec):
         description="A known fix, put where the commit that it mends is in and it is not: REV, or REV:GUILTY "
         "where its message has no 'Fixes:' line; repeatable.",
     )
-    max_hours: float | None = Field(
-        default=None, gt=0, le=100_000, description="Stop after so many hours of lab time."
-    )
-    max_builds: int | None = Field(default=None, ge=1, le=1_000_000, description="Stop after so many builds.")
-    max_runs: int | None = Field(default=None, ge=1, le=1_000_000, description="Stop after so many runs.")
+    max_hours: Hours | None = Field(default=None, description="Stop after so many hours of lab time.")
+    max_builds: Amount | None = Field(default=None, description="Stop after so many builds.")
+    max_runs: Amount | None = Field(default=None, description="Stop after so many runs.")
     scan: bool = Field(default=False, description="Search even where the ends do not differ.")
-    build_ahead: int = Field(
+    build_ahead: BuildsAhead = Field(
         default=0,
-        ge=0,
-        le=64,
         description="Build up to so many kernels before a trial asks, while the testbeds measure. "
         "[default: 0]",
     )

@@ -6,14 +6,16 @@ import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import platformdirs
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
 from bisector.errors import RequestError, nearest
-from bisector.model.goal import LEAST_ALPHA
-from bisector.schemas.loading import Key, Spec, load_toml, refusal
+from bisector.schemas.documents.document import Key, exists, expand_user, shown_path
+from bisector.schemas.loading import Argument, Spec, load_toml, matching
+from bisector.schemas.ranges import Alpha, Jobs
+from bisector.schemas.refusal import refusal
 
 SETTINGS_FILE = "perfbisect.toml"
 VARIABLE_PREFIX = "PERFBISECT_"
@@ -28,36 +30,65 @@ def _lock_dir() -> Path:
     return (usual if everybody else Path("/tmp")) / "perfbisect"  # noqa: S108 - made with the sticky bit
 
 
+NonEmpty = Annotated[Argument, Field(min_length=1)]
+
+
+def _a_path(value: Path) -> Path:
+    if str(value) in ("", ".") or "\0" in str(value):
+        raise ValueError("must be the path of a file or folder")
+    return value
+
+
+FilePath = Annotated[Path, AfterValidator(_a_path)]
+
+Mirror = Annotated[str, matching(r"(https?://|file:///)\S{1,1000}", "an address: https://... or file:///...")]
+
+
 class Settings(Spec):
     """Settings of every bisection here. Relative paths in the file start at the file's folder."""
 
-    repo: Path | None = Field(default=None, description="the kernel's git repository")
-    workload: str | None = Field(default=None, description="the workload when none is named")
-    recipe: str = Field(
+    described_in = "README.md"
+
+    repo: FilePath | None = Field(default=None, description="the kernel's git repository")
+    workload: NonEmpty | None = Field(default=None, description="the workload when none is named")
+    recipe: NonEmpty = Field(
         default="auto", description="how a commit becomes a kernel; auto: by the age of the commits"
     )
-    lab: Path | None = Field(
+    lab: FilePath | None = Field(
         default=None, description="an Ansible inventory; unset: one guest on this machine"
     )
-    state_dir: Path = Field(default_factory=lambda: Path(platformdirs.user_state_dir("perfbisect")))
-    cache_dir: Path = Field(default_factory=lambda: Path(platformdirs.user_cache_dir("perfbisect")))
-    lock_dir: Path = Field(
-        default_factory=_lock_dir,
-        description="for the locks of hosts and testbeds; one for a machine",
+    state_dir: FilePath = Field(
+        default_factory=lambda: Path(platformdirs.user_state_dir("perfbisect")),
+        description="the folder of bisections",
     )
-    jobs: int | None = Field(default=None, ge=1, description="parallel compilers; unset: as many as CPUs")
-    toolchain_mirror: str | None = Field(
+    cache_dir: FilePath = Field(
+        default_factory=lambda: Path(platformdirs.user_cache_dir("perfbisect")),
+        description="the folder of kernels, images and whatever else can be made anew",
+    )
+    lock_dir: FilePath = Field(
+        default_factory=_lock_dir, description="for the locks of hosts and testbeds; one for a machine"
+    )
+    jobs: Jobs | None = Field(default=None, description="parallel compilers; unset: as many as CPUs")
+    toolchain_mirror: Mirror | None = Field(
         default=None, description="where archives of toolchains are: https://..., file:///..."
     )
-    alpha: float = Field(
-        default=0.05, ge=LEAST_ALPHA, lt=0.5, description="how often a proven culprit may be wrong"
-    )
+    alpha: Alpha = Field(default=0.05, description="how often a proven culprit may be wrong")
+
+
+def working_folder() -> Path:
+    """Return the folder that this process works in. Raises RequestError if it was removed."""
+    try:
+        return Path.cwd()
+    except OSError as error:
+        raise RequestError(
+            f"the working folder cannot be had: {error.strerror}", cure="change to a folder that exists: cd ~"
+        ) from error
 
 
 def find_settings_file(start: Path) -> Path | None:
     """Return the nearest perfbisect.toml in `start` or above it."""
     for folder in (start, *start.parents):
-        if (folder / SETTINGS_FILE).is_file():
+        if exists(folder / SETTINGS_FILE):
             return folder / SETTINGS_FILE
     return None
 
@@ -74,18 +105,18 @@ def load_settings(
     Raises RequestError that names the file (or variable), the key, and the nearest known key.
     """
     environment = os.environ if environment is None else environment
-    if config is not None and not config.is_file():
+    if config is not None and not exists(config):
         raise RequestError(
-            f"--config {config}: no such file",
+            f"--config {shown_path(config)}: no such file",
             cure=f"name a settings file, or leave it out: {SETTINGS_FILE} is looked for upwards from here",
         )
-    path = config if config is not None else find_settings_file((start or Path.cwd()).resolve())
+    path = config if config is not None else find_settings_file((start or working_folder()).resolve())
     values: dict[str, Any] = {}
     if path is not None:
         values = load_toml(path, Settings).model_dump(exclude_unset=True)
         for key in values.keys() & set(_PATHS):
             if values[key] is not None:
-                values[key] = path.resolve().parent / values[key].expanduser()
+                values[key] = path.resolve().parent / expand_user(values[key])
     values.update(_from_environment(environment))
     values.update({k: v for k, v in (overrides or {}).items() if v is not None})
     try:
@@ -96,9 +127,9 @@ def load_settings(
             given = (overrides or {}).get(key[0]) is not None
             return "the command line" if given else f"the variable {VARIABLE_PREFIX}{key[0].upper()}"
 
-        raise refusal(error, Settings, source) from error
+        raise refusal(error, Settings, source, described_in=Settings.described_in) from error
     paths = {
-        key: value.expanduser().absolute()
+        key: expand_user(value).absolute()
         for key in _PATHS
         if isinstance(value := getattr(settings, key), Path)
     }

@@ -23,7 +23,9 @@ from tests.support.command_line import parse
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = {str(path.relative_to(ROOT)): path for path in sorted((ROOT / "bisector").rglob("*.py"))}
 
-OTHER_PROGRAMS = re.compile(r"\b(git|pip|podman|ssh-keyscan|apt-get|systemctl)\b[^;']*|'\.\.\. [^']*'")
+OTHER_PROGRAMS = re.compile(
+    r"\b(ansible-inventory|git|pip|podman|ssh-keyscan|apt-get|systemctl)\b[^;']*|'\.\.\. [^']*'"
+)
 """Commands of other programs, up to the end of their quotes: their options are not ours."""
 
 COMMAND = re.compile(r"(?:^|'|: )(perfbisect [^;,'(\n]*)")

@@ -7,19 +7,28 @@ import json
 import os
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from bisector.adapters.system.command import run_command
 from bisector.adapters.system.files import write_atomically
 from bisector.errors import InfrastructureError, RequestError
 from bisector.resources import resource
+from bisector.schemas.documents.document import (
+    MAX_JSON_BYTES,
+    exists,
+    is_file,
+    read_bytes,
+    read_document,
+    shown_path,
+)
+from bisector.schemas.documents.json_reader import parse_json, read_own_json
+from bisector.schemas.documents.yaml_reader import check_yaml
 from bisector.schemas.lab import Lab, lab_from_inventory
 
-_TIMEOUT_SECONDS = 60.0
-"""An inventory may be a program that asks a machine database."""
+TIMEOUT_SECONDS = 60.0
+"""For all of it: Ansible itself takes 2, and a program may ask a database of machines."""
 
 
 def default_inventory() -> Path:
@@ -30,19 +39,22 @@ def default_inventory() -> Path:
 def read_lab(inventory: Path, cache_dir: Path | None = None) -> Lab:
     """Read and check a lab. cache_dir: where the answer is kept while the inventory's files do not change.
 
-    Raises RequestError for what is wrong in the inventory, InfrastructureError if Ansible does not run.
+    Raises RequestError for what is wrong in the inventory, InfrastructureError if Ansible does not run or a
+    program does not answer.
     """
     inventory = inventory.absolute()
-    if not inventory.exists():
-        raise RequestError(f"{inventory}: no such inventory", cure="see playbooks/inventory/laptop.yml")
+    if not exists(inventory):
+        raise RequestError(
+            f"{shown_path(inventory)}: no such inventory", cure="see playbooks/inventory/laptop.yml"
+        )
     cached = None
-    program = inventory.is_file() and os.access(inventory, os.X_OK)  # may answer differently each time
+    program = is_file(inventory) and os.access(inventory, os.X_OK)  # may answer differently each time
     if cache_dir is not None and not program:
         cached = cache_dir / f"inventory-{_fingerprint(inventory)}.json"
-        hosts = _load_cached(cached)
-        if hosts is not None:
+        hosts = read_own_json(cached, ("_meta",))
+        if hosts is not None and _is_inventory(hosts):
             return lab_from_inventory(hosts, inventory)
-    _check_syntax(inventory)
+    _check_syntax(inventory, program=program)
     hosts = _run_ansible_inventory(inventory)
     lab = lab_from_inventory(hosts, inventory)
     if cached is not None:
@@ -50,73 +62,93 @@ def read_lab(inventory: Path, cache_dir: Path | None = None) -> Lab:
     return lab
 
 
-def _check_syntax(inventory: Path) -> None:
+def _check_syntax(inventory: Path, *, program: bool) -> None:
     """Say where a YAML file is broken: Ansible would take it for another format and find no hosts."""
-    if inventory.suffix not in (".yml", ".yaml", ".json"):
-        return
-    try:
-        yaml.compose(inventory.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"{inventory}:{mark.line + 1}" if mark else str(inventory)
-        raise RequestError(f"{where}: not valid YAML", details=str(error)) from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise RequestError(f"{inventory}: cannot be read", details=str(error)) from error
+    if not program and inventory.is_file():
+        read_bytes(inventory, MAX_JSON_BYTES)  # no pipe, and no larger than Ansible reads within a minute
+    for path in _files(inventory):
+        if path.suffix in (".yml", ".yaml", ".json") and not (program and path == inventory):
+            text = read_document(path)
+            if not text.startswith("$ANSIBLE_VAULT"):
+                check_yaml(text, shown_path(path))
 
 
 def _run_ansible_inventory(inventory: Path) -> dict[str, Any]:
-    program = Path(sys.executable).parent / "ansible-inventory"
-    done = run_command(
-        [program, "-i", inventory, "--list"],
-        env={
-            "ANSIBLE_CONFIG": str(resource("playbooks") / "ansible.cfg"),
-            # A broken file is an error, not an empty lab.
-            "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "1",
-            "ANSIBLE_NOCOLOR": "1",
-            "LC_ALL": "C.UTF-8",
-        },
-        timeout=_TIMEOUT_SECONDS,
-        check=False,
-    )
-    start = done.output.find("{")
-    if done.code != 0 or start < 0:
-        raise RequestError(
-            f"{inventory}: Ansible cannot read this inventory{_find_reason(done.output)}",
-            details=done.output[-3000:],
-        )
+    name = shown_path(inventory)
     try:
-        hosts: dict[str, Any]  # a document that begins with '{' is an object
-        hosts, _ = json.JSONDecoder().raw_decode(done.output[start:])
-    except ValueError as error:
+        done = run_command(
+            [Path(sys.executable).parent / "ansible-inventory", "-i", inventory, "--list"],
+            env={
+                "ANSIBLE_CONFIG": str(resource("playbooks") / "ansible.cfg"),
+                # A broken file is an error, not an empty lab.
+                "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "1",
+                "ANSIBLE_NOCOLOR": "1",
+                "LC_ALL": "C.UTF-8",
+            },
+            timeout=TIMEOUT_SECONDS,
+            check=False,
+        )
+    except InfrastructureError as error:
         raise InfrastructureError(
-            "'ansible-inventory' printed no JSON", details=done.output[-3000:]
+            f"{name}: Ansible does not read this inventory: {error.message}",
+            details=error.details,
+            cure="'ansible-inventory --list' on it must end sooner; so must each program that it asks",
         ) from error
+    ignored = re.search(r"Skipping unexpected .*", done.output)
+    if done.code != 0 or ignored:
+        reason = f": {ignored[0]}" if ignored else _find_reason(done.output)
+        raise RequestError(
+            f"{name}: Ansible cannot read this inventory{reason}",
+            details=_plain(done.output[-3000:]),
+            cure="'ansible-inventory --list -i' on it shows the same; see playbooks/inventory/laptop.yml",
+        )
+    document = re.search(r"^\{$.*^\}$", done.output, re.MULTILINE | re.DOTALL)
+    hosts = parse_json(document[0], f"{name}, as Ansible reads it") if document else None
+    if not isinstance(hosts, dict) or not _is_inventory(hosts):
+        raise InfrastructureError(
+            "'ansible-inventory' printed no inventory",
+            details=done.output[-3000:],
+            cure="'ansible-inventory --version' may show another version than perfbisect's",
+        )
     return hosts
+
+
+def _is_inventory(data: Mapping[str, Any]) -> bool:
+    """Return whether a document has the form of Ansible's: groups, and variables of hosts."""
+    variables = data["_meta"].get("hostvars") if isinstance(data.get("_meta"), dict) else None
+    groups = [group for name, group in data.items() if name != "_meta"]
+    return (
+        isinstance(variables, dict)
+        and all(isinstance(one, dict) for one in (*variables.values(), *groups))
+        and all(isinstance(group.get(key, []), list) for group in groups for key in ("hosts", "children"))
+    )
 
 
 def _find_reason(output: str) -> str:
     """Return ': ' and why no plugin could read the inventory: a script's own reason, else the first one."""
     found = re.findall(r"Failed to parse inventory with '[\w.]*?(\w+)' plugin: (.+)", output)
     reason = dict(found).get("script") or next((text for _, text in found), "")
-    return f": {reason}" if reason else ""
+    place = re.search(r"Origin: \S+:(\d+):\d+", output)
+    return f": {_plain(reason)}{f' (line {place[1]})' if place else ''}" if reason else ""
+
+
+def _plain(text: str) -> str:
+    """Return Ansible's words without the names of Python's classes."""
+    return re.sub(r"\"?<class '[^']*'>\"?", "something else", text)
+
+
+def _files(inventory: Path) -> list[Path]:
+    """Return all files that Ansible reads for an inventory, sorted."""
+    root = inventory if inventory.is_dir() else inventory.parent
+    files = [] if inventory.is_dir() else [inventory]
+    folders = [root] if inventory.is_dir() else [root / "group_vars", root / "host_vars"]
+    return sorted([*files, *(path for folder in folders for path in folder.rglob("*") if is_file(path))])
 
 
 def _fingerprint(inventory: Path) -> str:
     """Hash of the names, sizes and times of all files that Ansible reads for this inventory."""
-    root = inventory if inventory.is_dir() else inventory.parent
-    files = [inventory] if inventory.is_file() else []
-    folders = [root] if inventory.is_dir() else [root / "group_vars", root / "host_vars"]
-    files += [path for folder in folders for path in folder.rglob("*") if path.is_file()]
-    digest = hashlib.sha256(str(inventory).encode())
-    for path in sorted(files):
+    digest = hashlib.sha256(os.fsencode(inventory))
+    for path in _files(inventory):
         info = path.stat()
-        digest.update(f"{path} {info.st_size} {info.st_mtime_ns}\n".encode())
+        digest.update(os.fsencode(path) + f" {info.st_size} {info.st_mtime_ns}\n".encode())
     return digest.hexdigest()[:16]
-
-
-def _load_cached(cached: Path) -> dict[str, Any] | None:
-    try:
-        hosts = json.loads(cached.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return hosts if isinstance(hosts, dict) else None

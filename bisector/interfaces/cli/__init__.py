@@ -129,7 +129,7 @@ def _usage_error(error: typer.TyperException) -> tuple[str, str]:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "perfbisect"
     cure = f"'{path} --help' says what it understands"
-    from bisector.schemas.loading import describe_wrong_value
+    from bisector.schemas.refusal import describe_wrong_value
 
     message = describe_wrong_value(error.__cause__)
     if not (message and isinstance(error, typer.BadParameter)):

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 import typer
 from pydantic import ValidationError
@@ -15,7 +15,8 @@ from pydantic import ValidationError
 from bisector.errors import RequestError
 from bisector.interfaces.cli import output
 from bisector.interfaces.cli.arguments import number_options
-from bisector.schemas.loading import refusal
+from bisector.schemas.ranges import kind_and_limits
+from bisector.schemas.refusal import refusal
 from bisector.schemas.request import Request, option_name
 
 if TYPE_CHECKING:
@@ -42,10 +43,10 @@ def global_options() -> GlobalOptions:
 def _option(name: str) -> Any:  # noqa: ANN401 - what Typer takes
     """Return the option for a field of a request."""
     field = Request.model_fields[name]
-    for number in (int, float):
-        if field.annotation in (number, number | None):
-            limits = number_options.range_of(number, field.metadata)
-            return number_options.option(limits, str(field.description), option_name(name))
+    kind, limits = kind_and_limits(field)
+    if kind is not None:
+        allowed = number_options.range_of(kind, limits)
+        return number_options.option(allowed, str(field.description), option_name(name))
     metavar = _extra(name).get("metavar")
     return typer.Option(option_name(name), metavar=metavar, help=field.description, show_default=False)
 
@@ -127,6 +128,7 @@ def _option_type(annotation: Any, *, is_path: bool) -> Any:  # noqa: ANN401 - ty
     if getattr(annotation, "__origin__", None) in (tuple, dict):
         return list[Path] | None if is_path else list[str] | None
     plain = next((kind for kind in get_args(annotation) if kind is not type(None)), annotation)
+    plain = plain.__origin__ if get_origin(plain) is Annotated else plain
     return (Path if is_path else plain) | None
 
 
@@ -162,7 +164,9 @@ def _request(settings: Settings, values: Mapping[str, Any]) -> Request:
     try:
         return Request.model_validate(said)
     except ValidationError as error:
-        raise refusal(error, Request, label=lambda key: option_name(key[0])) from error
+        raise refusal(
+            error, Request, label=lambda key: option_name(key[0]), described_in="'perfbisect start --help'"
+        ) from error
 
 
 def parameters(said: Sequence[str] | None) -> dict[str, tuple[str, ...]]:

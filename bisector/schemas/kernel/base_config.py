@@ -6,12 +6,13 @@ get the defaults of the commit (`rest = "default"`). Options that the commit doe
 
 from __future__ import annotations
 
-import gzip
 import platform
 import re
+import zlib
 from pathlib import Path
 
 from bisector.errors import RequestError
+from bisector.schemas.documents.document import expand_user, read_bytes, shortened
 
 RUNNING = "running"
 """As a base: the configuration of the kernel that this machine runs."""
@@ -19,6 +20,9 @@ RUNNING = "running"
 _TARGET = re.compile(r"[a-z0-9_]+config")
 """A target of make, such as 'defconfig'."""
 _LINE = re.compile(r"CONFIG_[A-Za-z0-9_]+=\S.*|# CONFIG_[A-Za-z0-9_]+ is not set")
+
+_MAX_BYTES = 4 << 20
+"""Of a .config, also unpacked: the largest that a distribution ships have 300 kB."""
 
 _PROC = Path("/proc/config.gz")
 _BOOT = Path("/boot")
@@ -31,14 +35,15 @@ def base_config(base: str, configs: Path, where: object) -> str:
     """
     if _TARGET.fullmatch(base):
         return ""
-    file = _running(where) if base == RUNNING else configs / Path(base).expanduser()
+    file = _running(where) if base == RUNNING else configs / expand_user(base)
     try:
-        data = file.read_bytes()
-        text = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode("utf-8", "replace")
-    except (OSError, EOFError) as error:
+        data = read_bytes(file, _MAX_BYTES)
+        packed = data[:2] == b"\x1f\x8b"
+        text = (_unpack(data) if packed else data).decode("utf-8", "replace")
+    except (RequestError, zlib.error) as error:
         raise RequestError(
-            f"{where}: the base '{base}' cannot be read",
-            details=f"{file}: {getattr(error, 'strerror', None) or error}",
+            f"{where}: the base '{shortened(base)}' cannot be read",
+            details=error.message if isinstance(error, RequestError) else f"{file}: damaged",
             cure=f"name a make target ('defconfig'), '{RUNNING}', or a .config file (below {configs})",
         ) from error
     lines = [line for line in map(str.strip, text.splitlines()) if _LINE.fullmatch(line)]
@@ -48,6 +53,10 @@ def base_config(base: str, configs: Path, where: object) -> str:
             cure="give a kernel's .config: lines as CONFIG_NAME=y",
         )
     return "".join(f"{line}\n" for line in lines)
+
+
+def _unpack(data: bytes) -> bytes:
+    return zlib.decompressobj(wbits=31).decompress(data, _MAX_BYTES)  # 31: with gzip's header
 
 
 def _running(where: object) -> Path:

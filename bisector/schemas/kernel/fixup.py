@@ -10,13 +10,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
-from bisector.errors import RequestError, SourceFailed
-from bisector.schemas.kernel.release import NamedRow, Release, load_table
-from bisector.schemas.loading import Spec
+from bisector.errors import SourceFailed
+from bisector.model.format import count
+from bisector.schemas.documents.document import shown
+from bisector.schemas.kernel.release import NamedRow, Release, SourcePath, load_table
+from bisector.schemas.loading import Distinct, Spec, regular_expression
+from bisector.schemas.refusal import WrongKeyError
 
 
 class Fixup(NamedRow):
@@ -26,20 +29,33 @@ class Fixup(NamedRow):
     texts that only some commits of the range have.
     """
 
-    files: tuple[str, ...] = Field(min_length=1, description="paths in the tree; a missing one is ignored")
-    pattern: str = Field(description="a Python regular expression; ^ and $ match at lines")
+    files: Distinct[SourcePath] = Field(
+        min_length=1, description="paths in the tree; a missing one is ignored"
+    )
+    pattern: str = Field(min_length=1, description="a Python regular expression; ^ and $ match at lines")
     replacement: str = Field(description="with \\1 or \\g<name> for groups")
-    need: Literal["must", "may"] = "may"
-    why: str = Field(min_length=1)
+    need: Literal["must", "may"] = Field(
+        default="may", description="whether a tree without the text is refused: 'must' or 'may'"
+    )
+    why: str = Field(min_length=1, description="the reason, for readers")
 
     @field_validator("pattern")
     @classmethod
     def _regular_expression(cls, value: str) -> str:
-        try:
-            re.compile(value)
-        except re.error as error:
-            raise ValueError(f"not a regular expression: {error}") from error
+        regular_expression(value)
         return value
+
+    @model_validator(mode="after")
+    def _replacement_fits(self) -> Self:
+        try:
+            re.compile(self.pattern).sub(self.replacement, "")
+        except (re.error, IndexError) as error:
+            groups = re.compile(self.pattern).groups
+            raise WrongKeyError(
+                f"{shown(self.replacement)} does not fit the pattern, which has {count(groups, 'group')}",
+                "replacement",
+            ) from error
+        return self
 
     def edit(self, text: str) -> str:
         """Return the text with the edit made, or the same text where nothing matches.
@@ -47,10 +63,7 @@ class Fixup(NamedRow):
         Raises SourceFailed if a second edit would change the result again: the row is not idempotent.
         """
         expression = re.compile(self.pattern, re.MULTILINE)
-        try:
-            done = expression.sub(self.replacement, text)
-        except (re.error, IndexError) as error:
-            raise RequestError(f"the fixup '{self.name}': its replacement does not fit: {error}") from error
+        done = expression.sub(self.replacement, text)
         if expression.sub(self.replacement, done) != done:
             raise SourceFailed(
                 f"the fixup '{self.name}' changes its own result when it is applied again",
@@ -62,7 +75,9 @@ class Fixup(NamedRow):
 class Fixups(Spec):
     """The TOML file."""
 
-    fixup: tuple[Fixup, ...] = ()
+    described_in = "kernels/README.md"
+
+    fixup: tuple[Fixup, ...] = Field(default=(), description="edits, a row each")
 
 
 def load_fixups(kernels: Path | None = None) -> tuple[Fixup, ...]:

@@ -9,29 +9,56 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from bisector.schemas.kernel.release import NamedRow, Release, load_table
-from bisector.schemas.loading import Spec, matching
+from bisector.schemas.kernel.release import Arch, NamedRow, Release, load_table
+from bisector.schemas.loading import Distinct, Spec, matching
+from bisector.schemas.refusal import WrongKeyError
 
-OptionName = Annotated[str, matching(r"[A-Za-z0-9_]+", "the name of an option, without CONFIG_")]
+_NAME = "the name of an option, without CONFIG_"
+
+OptionName = Annotated[str, matching(r"(?!CONFIG_)[A-Za-z0-9_]{1,100}", _NAME)]
+FormerName = Annotated[str, matching(r"|(?!CONFIG_)[A-Za-z0-9_]{1,100}", _NAME)]
 
 
 class OptionRow(NamedRow):
     """One option. Outside of its range it may be missing without failing a build."""
 
-    name: OptionName
-    arch: tuple[str, ...] = Field(default=(), description="where it exists; empty: everywhere")
-    was: OptionName | Literal[""] = Field(default="", description="its name before `since`")
-    why: str = ""
+    name: OptionName = Field(description=_NAME)
+    arch: Distinct[Arch] = Field(default=(), description="where it exists; empty: everywhere")
+    was: FormerName = Field(default="", description="its name before `since`")
+    why: str = Field(default="", description="the reason, for readers")
 
 
 class Options(Spec):
     """The TOML file."""
 
-    option: tuple[OptionRow, ...] = ()
+    described_in = "kernels/README.md"
+
+    option: tuple[OptionRow, ...] = Field(default=(), description="options, a row each")
+
+    @model_validator(mode="after")
+    def _one_row_each(self) -> Self:
+        older: dict[str, str] = {}
+        for number, row in enumerate(self.option):
+            if row.name in older:
+                raise WrongKeyError(
+                    f"'{row.name}' has a row already; one row says all of an option",
+                    "option",
+                    str(number),
+                    "name",
+                )
+            older[row.name] = row.was
+        for number, row in enumerate(self.option):
+            name, seen = row.was, {row.name}
+            while name in older and name not in seen:
+                seen.add(name)
+                name = older[name]
+            if name in seen:
+                raise WrongKeyError("an option cannot be older than itself", "option", str(number), "was")
+        return self
 
 
 @dataclass(frozen=True, slots=True)

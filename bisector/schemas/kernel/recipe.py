@@ -17,9 +17,10 @@ from pydantic import Field
 
 from bisector.errors import RequestError, nearest
 from bisector.resources import resource
+from bisector.schemas.documents.document import exists, read_document, shortened
 from bisector.schemas.kernel.base_config import base_config
-from bisector.schemas.kernel.release import Release, ReleaseRange
-from bisector.schemas.loading import load_toml
+from bisector.schemas.kernel.release import Arch, Release, ReleaseRange, SourcePath, Word
+from bisector.schemas.loading import Argument, Distinct, load_toml
 
 AUTO = "auto"
 """As a recipe's name: the youngest recipe with `auto = true` that covers all commits."""
@@ -38,14 +39,14 @@ _UNSET = re.compile(r"# CONFIG_(?P<name>[A-Za-z0-9_]+) is not set")
 class RecipeManifest(ReleaseRange):
     """The TOML file. Its range says for which releases it is known to work."""
 
-    summary: str = Field(min_length=1)
-    arch: Literal["x86_64", "arm64", "riscv64"] = Field(description="as tuxmake calls it")
-    toolchain: str = Field(default="gcc", description="a name in toolchains.toml")
+    summary: str = Field(min_length=1, description="one sentence for 'perfbisect kernel list'")
+    arch: Arch = Field(description="as tuxmake calls it: x86_64, arm64, riscv64")
+    toolchain: Word = Field(default="gcc", description="a name in toolchains.toml")
     userspace: Literal["debian", "initramfs"] = Field(
         default="debian", description="what its kernels can boot into, see kernels/README.md"
     )
     auto: bool = Field(default=False, description="whether it may be chosen when none is named")
-    base: str = Field(
+    base: Argument = Field(
         default="tinyconfig",
         min_length=1,
         description="what to start from: a make target, 'running' (this machine's own), or a .config file",
@@ -53,19 +54,19 @@ class RecipeManifest(ReleaseRange):
     rest: Literal["off", "default"] = Field(
         default="off", description="the value of options that neither base nor fragments name"
     )
-    load: tuple[str, ...] = Field(
+    load: Distinct[Word] = Field(
         default=(), description="modules that guests load from an initramfs before they mount their root"
     )
-    image: tuple[str, ...] = Field(
+    image: Distinct[SourcePath] = Field(
         default=("arch/x86/boot/bzImage",),
         min_length=1,
         description="what boots, below the output folder; the first that a tree makes",
     )
-    required: tuple[str, ...] = Field(
+    required: Distinct[Word] = Field(
         min_length=1, description="fragments of which every option must be granted, or the build fails"
     )
-    wanted: tuple[str, ...] = Field(default=(), description="fragments whose refused options are reported")
-    layouts: tuple[str, ...] = Field(
+    wanted: Distinct[Word] = Field(default=(), description="fragments whose refused options are reported")
+    layouts: Distinct[Argument] = Field(
         default=(),
         description="compiler flags of layout 1, 2, ...: the same code placed differently in memory",
     )
@@ -145,7 +146,9 @@ def load_recipe(name: str, kernels: Path | None = None) -> Recipe:
     base, *more = name.split(_SEPARATOR)
     if base not in known:
         raise RequestError(
-            f"unknown recipe '{base}'{nearest(base, known)}", details=f"known recipes: {', '.join(known)}"
+            f"unknown recipe '{shortened(base)}'{nearest(base[:200], known)}",
+            details=f"known recipes: {', '.join(known)}",
+            cure="name one of those",
         )
     path = kernels / "recipes" / f"{base}.toml"
     manifest = load_toml(path, RecipeManifest)
@@ -157,14 +160,15 @@ def load_recipe(name: str, kernels: Path | None = None) -> Recipe:
     for status, fragments in (("required", manifest.required), ("wanted", manifest.wanted)):
         for fragment in fragments:
             file = kernels / "configs" / f"{fragment}.config"
-            if not file.exists():
+            if not exists(file):
                 there = sorted(f.stem for f in file.parent.glob("*.config"))
                 asked = f"recipe '{name}'" if fragment in more else path
                 raise RequestError(
-                    f"{asked}: there is no fragment '{fragment}'{nearest(fragment, there)}",
+                    f"{asked}: there is no fragment '{shortened(fragment)}'{nearest(fragment[:200], there)}",
                     details=f"fragments in {file.parent}: {', '.join(there)}",
+                    cure="name one of those",
                 )
-            text = file.read_text(encoding="utf-8")
+            text = read_document(file)
             options += parse_fragment(text, fragment, "required" if status == "required" else "wanted", file)
     _no_contradiction(options, path)
     # Of an option that two fragments ask for, the first counts: required ones come before wanted ones.
@@ -226,7 +230,7 @@ def parse_fragment(text: str, fragment: str, status: Status, file: Path) -> list
             why.append(line.lstrip("# ").strip())
         else:
             raise RequestError(
-                f"{file}:{number}: '{line}' is not an option",
+                f"{file}:{number}: '{shortened(line)}' is not an option",
                 cure="write 'CONFIG_NAME=y', '# CONFIG_NAME is not set', or a comment",
             )
     return options

@@ -11,15 +11,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import Field, field_validator, model_validator
 
-from bisector.errors import RequestError
 from bisector.resources import resource
-from bisector.schemas.loading import Spec, load_toml
+from bisector.schemas.documents.document import exists, shown
+from bisector.schemas.loading import Spec, load_toml, matching
+from bisector.schemas.refusal import WrongKeyError
 
-_TAG = re.compile(r"v(\d+)\.(\d+)(?:\.(\d+))?(?:\.\d+)?(?:-rc(\d+))?")
+_TAG = re.compile(r"v([0-9]{1,4})\.([0-9]{1,4})(?:\.([0-9]{1,4}))?(?:\.[0-9]{1,4})?(?:-rc([0-9]{1,4}))?")
 _MAKEFILE = re.compile(r"^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION)[ \t]*=[ \t]*(\S*)", re.MULTILINE)
 _FINAL = 1 << 16
 """The `candidate` of a final release: above every number of a release candidate, so it sorts after them."""
@@ -40,7 +41,7 @@ class Release:
         match = _TAG.fullmatch(tag)
         if match is None:
             raise ValueError(
-                f"'{tag}' is not a release: write it as the kernel's tags, 'v2.6.30' or 'v6.1-rc3'"
+                f"{shown(tag)} is not a release: write it as the kernel's tags, 'v2.6.30' or 'v6.1-rc3'"
             )
         major, minor, sub, candidate = match.groups()
         return cls(int(major), int(minor), int(sub or 0), int(candidate) if candidate else _FINAL)
@@ -69,6 +70,8 @@ _OLDEST, _YOUNGEST = Release(0, 0), Release(1 << 16, 0)
 class ReleaseRange(Spec):
     """A half-open range of releases: commits that have `since` behind them and `before` not yet."""
 
+    described_in = "kernels/README.md"
+
     since: str = Field(
         default="", description="the first release for which it holds; empty: from the beginning"
     )
@@ -86,7 +89,7 @@ class ReleaseRange(Spec):
     @model_validator(mode="after")
     def _not_empty(self) -> Self:
         if self.start >= self.end:
-            raise ValueError(f"the range ends ({self.before}) before it begins ({self.since})")
+            raise WrongKeyError(f"the range ends ({self.before}) before it begins ({self.since})", "before")
         return self
 
     @property
@@ -113,10 +116,23 @@ class ReleaseRange(Spec):
         return f"before {self.before}" if self.before else "every release"
 
 
+Word = Annotated[
+    str, matching(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}", "up to 100 of letters, digits, '.', '_', '+' and '-'")
+]
+"""A name in a table of `kernels/`."""
+
+Arch = Literal["x86_64", "arm64", "riscv64"]
+"""As tuxmake calls them."""
+
+SourcePath = Annotated[
+    str, matching(r"(?!/)(?!(.*/)?\.\.(/|$))[^\n\r\0]{1,500}", "a path below the tree, without '..'")
+]
+
+
 class NamedRow(ReleaseRange):
     """One row of a table. Rows of one name cover different releases."""
 
-    name: str = Field(min_length=1)
+    name: Word = Field(description="of the row, for messages and for recipes")
 
 
 T = TypeVar("T", bound=Spec)
@@ -128,21 +144,25 @@ def load_table(kernels: Path | None, file: str, table: type[T]) -> T:
     Raises RequestError naming file, line and row, also where two rows of one name overlap.
     """
     path = (kernels or resource("kernels")) / file
-    if not path.exists():
+    if not exists(path):
         return table()
-    found = load_toml(path, table)
-    for kind in type(found).model_fields:
-        refuse_overlaps(getattr(found, kind), path)
-    return found
+
+    def check(found: T) -> None:
+        for kind in type(found).model_fields:
+            refuse_overlaps(getattr(found, kind), kind)
+
+    return load_toml(path, table, check)
 
 
-def refuse_overlaps(rows: Sequence[NamedRow], file: object) -> None:
-    """Raise RequestError if two rows of one name cover the same release."""
+def refuse_overlaps(rows: Sequence[NamedRow], kind: str) -> None:
+    """Raise WrongKeyError if two rows of one name cover the same release. kind: the key of the rows."""
+    rows_by_name: dict[str, list[NamedRow]] = {}
     for number, row in enumerate(rows):
-        for other in rows[:number]:
-            if other.name == row.name and row.start < other.end and other.start < row.end:
-                raise RequestError(
-                    f"{file}: two rows '{row.name}' overlap",
-                    details=f"{other.range}\n{row.range}",
-                    cure="end the older row ('before') where the younger one begins ('since')",
+        for other in rows_by_name.setdefault(row.name, []):
+            if row.start < other.end and other.start < row.end:
+                raise WrongKeyError(
+                    f"the row '{row.name}' ({row.range}) overlaps another of that name ({other.range}): "
+                    "end the older one ('before') where the younger one begins ('since')",
+                    *(kind, str(number)),
                 )
+        rows_by_name[row.name].append(row)

@@ -15,8 +15,10 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from bisector.errors import RequestError, SourceFailed, nearest
+from bisector.schemas.documents.document import shown
 from bisector.schemas.kernel.release import NamedRow, Release, load_table
-from bisector.schemas.loading import Spec, matching
+from bisector.schemas.loading import Argument, Distinct, Spec, matching
+from bisector.schemas.refusal import WrongKeyError
 
 Driver = Literal["tuxmake", "make"]
 
@@ -24,15 +26,19 @@ Driver = Literal["tuxmake", "make"]
 class Archive(Spec):
     """A toolchain as one file of the mirror that the settings name (`toolchain_mirror`)."""
 
-    file: str = Field(min_length=1, description="its path below the mirror: .tar, .tar.gz, .tar.xz, .tar.bz2")
+    described_in = "kernels/README.md"
+
+    file: Argument = Field(
+        min_length=1, description="its path below the mirror: .tar, .tar.gz, .tar.xz, .tar.bz2"
+    )
     sha256: Annotated[str, matching(r"[0-9a-f]{64}", "64 hex digits")] = Field(description="of the file")
-    bin: str = Field(default="bin", description="the folder in it that holds the programs")
+    bin: Argument = Field(default="bin", description="the folder in it that holds the programs")
 
     @field_validator("file", "bin")
     @classmethod
     def _below(cls, value: str) -> str:
         if value.startswith("/") or ".." in value.split("/"):
-            raise ValueError(f"'{value}' must be a relative path without '..'")
+            raise ValueError(f"{shown(value)} must be a relative path without '..'")
         return value
 
 
@@ -42,46 +48,50 @@ _IMAGE = re.compile(r"[a-z0-9][a-zA-Z0-9._:/-]*@sha256:[0-9a-f]{64}")
 class Toolchain(NamedRow):
     """One compiler and its arguments for the trees of a range."""
 
-    compiler: str = Field(min_length=1, description="command or path on the builder")
-    package: str = Field(default="", description="the Debian packages that have it")
+    compiler: Argument = Field(min_length=1, description="command or path on the builder")
+    package: Argument = Field(default="", description="the Debian packages that have it")
     archive: Archive | None = Field(default=None, description="its archive, if it is not a package")
-    container: str = Field(
+    container: Argument = Field(
         default="", description="its image, NAME@sha256:..., with everything else that a build needs"
     )
     family: Literal["gcc", "clang"] = Field(default="gcc", description="as tuxmake calls it")
     driver: Driver = Field(default="tuxmake", description="tuxmake needs a tree with olddefconfig (v3.7)")
-    cross: str = Field(
+    cross: Argument = Field(
         default="", description="prefix of the binutils of another architecture (CROSS_COMPILE)"
     )
-    pretend: Annotated[str, matching(r"(\d+\.\d+\.\d+)?", "a version such as 4.4.7")] = Field(
-        default="", description="the version of gcc that headers see"
+    pretend: Annotated[str, matching(r"([0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3})?", "a version such as 4.4.7")] = (
+        Field(default="", description="the version of gcc that headers see")
     )
-    before_flags: tuple[str, ...] = Field(
+    before_flags: tuple[Argument, ...] = Field(
         default=(), description="before the tree's own arguments, which override them"
     )
-    after_flags: tuple[str, ...] = Field(
+    after_flags: tuple[Argument, ...] = Field(
         default=(), description="after the tree's arguments, which they override"
     )
-    drop: tuple[str, ...] = Field(default=(), description="arguments that are left out")
-    swap: dict[str, str] = Field(default_factory=dict, description="one or two arguments -> what they become")
-    host_flags: tuple[str, ...] = Field(default=(), description="for programs that run on the builder")
-    why: str = ""
+    drop: Distinct[Argument] = Field(default=(), description="arguments that are left out")
+    swap: dict[Argument, Argument] = Field(
+        default_factory=dict, description="one or two arguments -> what they become"
+    )
+    host_flags: tuple[Argument, ...] = Field(default=(), description="for programs that run on the builder")
+    why: str = Field(default="", description="the reason, for readers")
 
     @field_validator("container")
     @classmethod
     def _by_digest(cls, value: str) -> str:
         if value and not _IMAGE.fullmatch(value):
-            raise ValueError(f"'{value}' must be NAME@sha256: and 64 hex digits: what a tag names may change")
+            raise ValueError(
+                f"{shown(value)} must be NAME@sha256: and 64 hex digits: what a tag names may change"
+            )
         return value
 
     @model_validator(mode="after")
     def _one_origin(self) -> Self:
         if self.container and (self.archive or self.package):
-            raise ValueError(
-                "'container' stands alone: a compiler in an image is no 'package' and no 'archive'"
+            raise WrongKeyError(
+                "it stands alone: a compiler in an image is no 'package' and no 'archive'", "container"
             )
         if self.container and self.driver != "make":
-            raise ValueError("'container' needs driver = \"make\": tuxmake is not in the image")
+            raise WrongKeyError("'container' needs driver = \"make\": tuxmake is not in the image", "driver")
         return self
 
     @field_validator("swap")
@@ -89,7 +99,7 @@ class Toolchain(NamedRow):
     def _one_or_two(cls, value: dict[str, str]) -> dict[str, str]:
         for key in value:
             if len(key.split()) not in (1, 2):
-                raise ValueError(f"'{key}' must be one or two arguments")
+                raise ValueError(f"{shown(key)} must be one or two arguments")
         return value
 
     @property
@@ -157,12 +167,13 @@ class Toolchain(NamedRow):
 class Unbuildable(NamedRow):
     """Releases that no known toolchain builds or boots, and why."""
 
-    arch: str = ""
-    reason: str = Field(min_length=1)
+    reason: str = Field(min_length=1, description="what goes wrong")
 
 
 class Toolchains(Spec):
     """The TOML file; without one, the compilers of the builder's PATH."""
+
+    described_in = "kernels/README.md"
 
     toolchain: tuple[Toolchain, ...] = Field(
         default=(
@@ -170,8 +181,9 @@ class Toolchains(Spec):
             Toolchain(name="clang", compiler="clang", family="clang"),
         ),
         min_length=1,
+        description="compilers, a row each",
     )
-    unbuildable: tuple[Unbuildable, ...] = ()
+    unbuildable: tuple[Unbuildable, ...] = Field(default=(), description="ranges that no compiler builds")
 
 
 def load_toolchains(kernels: Path | None = None) -> Toolchains:

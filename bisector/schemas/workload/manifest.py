@@ -5,15 +5,20 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from bisector.model.facts import Userspace
 from bisector.model.goal import TestbedClock
-from bisector.schemas.loading import Spec, matching
+from bisector.schemas.documents.document import shown
+from bisector.schemas.loading import Argument, Distinct, Spec, matching
+from bisector.schemas.ranges import RestSeconds, Runs, TimeoutSeconds, WarmupRuns
+from bisector.schemas.refusal import WrongKeyError
 from bisector.schemas.workload.metric import MetricManifest, check_pattern, check_ratio
 from bisector.schemas.workload.monitors import Monitors, monitors_by_name
 from bisector.schemas.workload.parameter_matrix import (
@@ -25,20 +30,29 @@ from bisector.schemas.workload.parameter_matrix import (
 )
 from bisector.schemas.workload.requirements import Environment, Requirements
 
+MAX_POINTS = 1000
+"""Combinations of parameters: each is executed in each run, so a run has no more."""
+
 ParseKind = Literal["key-value", "time", "json", "regex", "results"]
 
 WorkloadName = Annotated[
-    str, matching(r"[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)?", "small letters, digits, '.', '_' and '-'")
+    str,
+    matching(
+        r"[a-z0-9][a-z0-9._-]{0,99}(/[a-z0-9][a-z0-9._-]{0,99})?",
+        "small letters, digits, '.', '_' and '-', up to 100",
+    ),
 ]
 
 
 class WorkloadManifest(Spec):
     """The file `workload.yaml`."""
 
-    name: WorkloadName
-    description: str = Field(min_length=1)
-    metrics: tuple[MetricManifest, ...] = Field(min_length=1)
-    run: tuple[str, ...] = Field(
+    described_in = "workloads/README.md"
+
+    name: WorkloadName = Field(description="how it is asked for: that of its folder")
+    description: str = Field(min_length=1, max_length=1000, description="a sentence on what it measures")
+    metrics: tuple[MetricManifest, ...] = Field(min_length=1, description="the numbers that it prints")
+    run: tuple[Argument, ...] = Field(
         min_length=1,
         description="command and arguments; the program is one of `files`, or of a required package",
     )
@@ -50,38 +64,44 @@ class WorkloadManifest(Spec):
     decides_at: dict[str, str] = Field(
         default_factory=dict, description="the value of a list at which the metric decides; default: the last"
     )
-    setup: tuple[tuple[str, ...], ...] = Field(
+    setup: tuple[tuple[Argument, ...], ...] = Field(
         default=(), description="commands before the first run of a boot"
     )
-    cleanup: tuple[tuple[str, ...], ...] = Field(
+    cleanup: tuple[tuple[Argument, ...], ...] = Field(
         default=(), description="commands at the end of a boot, also after failed runs"
     )
-    requires: Requirements = Field(default_factory=lambda: Requirements())
-    build: tuple[tuple[str, ...], ...] = Field(
+    requires: Requirements = Field(
+        default_factory=lambda: Requirements(), description="what its kernels and testbeds must have"
+    )
+    build: tuple[tuple[Argument, ...], ...] = Field(
         default=(),
         description="commands run on this machine in a copy of the workload's folder, once a bisection; "
         "'{cc}' stands for a C compiler with the flags that make a static program",
     )
-    files: tuple[str, ...] = Field(default=(), description="what goes to the testbed, relative to the folder")
-    parse: ParseKind = "key-value"
-    results: str = Field(
+    files: Distinct[Argument] = Field(
+        default=(), description="what goes to the testbed, relative to the folder"
+    )
+    parse: ParseKind = Field(default="key-value", description="the form of what it prints")
+    results: Argument = Field(
         default="",
         description="file or folder that each run leaves: fetched, kept, and read by 'parse: results'",
     )
-    runs: int = Field(default=3, ge=1, description="runs of a boot at first; the planner may add more")
-    warmup: int = Field(default=0, ge=0, description="first runs of a boot that are kept but never samples")
-    settle: float = Field(default=0.0, ge=0, description="seconds of rest before the first run of a boot")
-    pause: float = Field(default=0.0, ge=0, description="seconds of rest between runs")
-    timeout: float = Field(default=300.0, gt=0, description="seconds of host time after which a run has hung")
-    environment: Environment = Field(default_factory=Environment)
+    runs: Runs = Field(default=3, description="runs of a boot at first; the planner may add more")
+    warmup: WarmupRuns = Field(default=0, description="first runs of a boot that are kept but never samples")
+    settle: RestSeconds = Field(default=0.0, description="seconds of rest before the first run of a boot")
+    pause: RestSeconds = Field(default=0.0, description="seconds of rest between runs")
+    timeout: TimeoutSeconds = Field(default=300.0, description="seconds after which a run has hung")
+    environment: Environment = Field(
+        default_factory=Environment, description="settings of the testbed while it runs"
+    )
     monitors: Monitors = Field(
         default_factory=Monitors,
         description="monitors of extra runs after the samples of a boot: names, or names with options",
     )
-    clocks: tuple[TestbedClock, ...] = Field(
+    clocks: Distinct[TestbedClock] = Field(
         default=("wall", "instructions"), min_length=1, description="the clocks that can decide this workload"
     )
-    userspaces: tuple[Userspace, ...] = Field(
+    userspaces: Distinct[Userspace] = Field(
         default=("debian",),
         min_length=1,
         description="what it runs on: a distribution's ('debian'), static programs alone ('initramfs')",
@@ -89,25 +109,28 @@ class WorkloadManifest(Spec):
 
     @field_validator("run", "files", mode="after")
     @classmethod
-    def _inside(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for part in value[:1]:
-            if part.startswith("/") or ".." in Path(part).parts:
-                raise ValueError(f"'{part}' must lie inside the workload's folder")
+    def _inside(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        for part in value[:1] if info.field_name == "run" else value:
+            if part in ("", ".") or part.startswith("/") or ".." in Path(part).parts:
+                raise ValueError(f"{shown(part)} must lie inside the workload's folder")
         return value
 
     @field_validator("results", mode="after")
     @classmethod
     def _results_inside(cls, value: str) -> str:
         if value.startswith("/") or value in (".", "./") or ".." in Path(value).parts:
-            raise ValueError(f"'{value}' must lie inside the folder that a run begins in")
+            raise ValueError(f"{shown(value)} must lie inside the folder that a run begins in")
         return value
 
     @field_validator("parameters", mode="before")
     @classmethod
     def _lists(cls, value: Any) -> Any:  # noqa: ANN401 - whatever the file holds
-        if isinstance(value, dict):
-            return {name: _values(name, given) for name, given in value.items()}
-        return value
+        if not isinstance(value, dict):
+            return value
+        found = {name: _values(name, given) for name, given in value.items()}
+        if math.prod(len(values) for values in found.values()) > MAX_POINTS:
+            raise ValueError(f"all combinations of their values are more than {MAX_POINTS:,}")
+        return found
 
     @field_validator("monitors", mode="before")
     @classmethod
@@ -117,34 +140,48 @@ class WorkloadManifest(Spec):
     @field_validator("decides_at", mode="before")
     @classmethod
     def _text_values(cls, value: Any) -> Any:  # noqa: ANN401 - whatever the file holds
-        return {k: str(v) for k, v in value.items()} if isinstance(value, dict) else value
+        if not isinstance(value, dict):
+            return value
+        return {k: str(v) if _is_plain(v) else v for k, v in value.items()}
 
     @model_validator(mode="after")
     def _parameters_consistent(self) -> WorkloadManifest:
         for name, value in self.decides_at.items():
             if value not in self.parameters.get(name, ()):
-                raise ValueError(f"'decides_at': the parameter '{name}' has no value '{value}'")
-        for command in (self.run, *self.setup, *self.cleanup, *((p,) for p in self.requires.programs)):
-            if not command or any("\n" in word for word in command):
-                raise ValueError("a command needs a word, and no word may hold a line break")
+                raise WrongKeyError(
+                    f"the parameter {shown(name)} has no value {shown(value)}", "decides_at", name
+                )
+        for key, command in self._commands():
+            if not command or not command[0]:
+                raise WrongKeyError("a command needs a word", *key)
             unknown = placeholders(command) - set(self.parameters)
             if BLOCK_DEVICE in unknown and self.requires.block_device is None:
-                raise ValueError(f"'{{{BLOCK_DEVICE}}}' needs its size: 'requires: {{block_device: 1G}}'")
+                raise WrongKeyError(
+                    f"'{{{BLOCK_DEVICE}}}' needs its size: 'requires: {{block_device: 1G}}'", *key
+                )
             unknown -= {BLOCK_DEVICE}
             if unknown:
                 known = ", ".join(self.parameters) or "there are none"
-                raise ValueError(
-                    f"'{{{min(unknown)}}}' in '{command[0]} ...' is not a parameter (known: {known})"
-                )
-        for command in (*self.setup, *self.cleanup, self.requires.programs):
+                raise WrongKeyError(f"'{{{min(unknown)}}}' is not a parameter (known: {known})", *key)
             varied = placeholders(command) & {n for n, v in self.parameters.items() if len(v) > 1}
-            if varied:
-                raise ValueError(f"'{{{min(varied)}}}' has several values; setup and cleanup happen once")
+            if varied and key != ("run",):
+                raise WrongKeyError(
+                    f"'{{{min(varied)}}}' has several values; setup and cleanup happen once", *key
+                )
         if not self.files and not (self.requires.packages or self.requires.programs):
-            raise ValueError(
-                "without 'files' there must be 'requires' with the package that brings the program"
+            raise WrongKeyError(
+                "without 'files' there must be 'requires' with the package that brings the program",
+                "requires",
             )
         return self
+
+    def _commands(self) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+        """Yield key and words of the commands on the testbed."""
+        yield ("run",), self.run
+        for name, commands in (("setup", self.setup), ("cleanup", self.cleanup)):
+            yield from (((name, str(number)), command) for number, command in enumerate(commands))
+        for number, program in enumerate(self.requires.programs):
+            yield ("requires", "programs", str(number)), (program,)
 
     def packages(self) -> tuple[str, ...]:
         """Return the Debian packages that the workload and its monitors need."""
@@ -180,53 +217,63 @@ class WorkloadManifest(Spec):
     def _decides_everywhere(self) -> WorkloadManifest:
         for metric in self.expanded_metrics() if len(self.points()) > 1 else ():
             if metric.decides and metric.optional:
-                raise ValueError(
-                    f"'{metric.name}' decides, so it must be there on every testbed: see 'decides_at'"
+                raise WrongKeyError(
+                    f"'{metric.name}' decides, so it must be there on every testbed", "decides_at"
                 )
         return self
 
     @model_validator(mode="after")
     def _results_available(self) -> WorkloadManifest:
         if self.results and "initramfs" in self.userspaces:
-            raise ValueError("'results' are fetched over SSH, which an 'initramfs' does not have")
+            raise WrongKeyError("they are fetched over SSH, which an 'initramfs' does not have", "results")
         if self.parse == "results" and not self.results:
-            raise ValueError("'parse: results' needs 'results': the file or folder that a run leaves")
+            raise WrongKeyError("'results' needs the key 'results': what a run leaves", "parse")
         if self.parse == "results" and len(self.points()) > 1:
-            raise ValueError("'parse: results' reads the files of one run, so parameters need one value each")
+            raise WrongKeyError("'results' is of one run, so parameters need one value each", "parse")
         return self
 
     @model_validator(mode="after")
     def _one_decides(self) -> WorkloadManifest:
         names = [metric.name for metric in self.metrics]
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"the metric '{name}' is there twice")
+        for number, name in enumerate(names):
+            if name in names[:number]:
+                raise WrongKeyError(f"the metric '{name}' is there twice", "metrics", str(number), "name")
         for clock in self.clocks:
             deciding = [m.name for m in self.metrics if m.decides and clock in m.clocks]
             if len(deciding) != 1:
                 found = ", ".join(deciding) or "none has"
-                raise ValueError(
-                    f"exactly one metric must have 'decides: true' under the clock '{clock}' ({found})"
+                raise WrongKeyError(
+                    f"exactly one metric must have 'decides: true' under the clock '{clock}' ({found})",
+                    "metrics",
                 )
-        for metric in self.metrics:
+        for number, metric in enumerate(self.metrics):
+            at = ("metrics", str(number))
             if metric.decides and metric.optional:
-                raise ValueError(f"the metric '{metric.name}' decides, so it cannot be optional")
-            if metric.operands is not None:
-                check_ratio(metric, self.metrics)
-            elif self.parse == "regex":
-                check_pattern(metric)
+                raise WrongKeyError(f"'{metric.name}' decides, so it cannot be optional", *at, "optional")
+            try:
+                if metric.operands is not None:
+                    check_ratio(metric, self.metrics)
+                elif self.parse == "regex":
+                    check_pattern(metric)
+            except ValueError as error:
+                raise WrongKeyError(str(error), *at, "ratio" if metric.ratio else "at") from error
         return self
 
 
 def _values(name: object, given: object) -> list[str]:
     if name == BLOCK_DEVICE:
         raise ValueError(f"'{BLOCK_DEVICE}' is not a parameter: it stands for the path of a scratch disk")
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", str(name)):
-        raise ValueError(f"the parameter '{name}' needs a name of small letters, digits and '_'")
-    listed = given if isinstance(given, list) else [given]
-    texts = [str(value) for value in listed if isinstance(value, str | int | float)]
-    if len(texts) != len(listed) or not texts:
-        raise ValueError(f"the parameter '{name}' needs a number or text, or a list of them")
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,99}", str(name)):
+        raise ValueError(f"the parameter {shown(name)} needs a name of small letters, digits and '_'")
+    listed = given if isinstance(given, list | tuple) else [given]
+    texts = [str(value) for value in listed if _is_plain(value)]
+    if len(texts) != len(listed) or not texts or any(re.search(r"[\n\r\0]", text) for text in texts):
+        raise ValueError(f"the parameter '{name}' needs a number or text of one line, or a list of them")
     if len(set(texts)) != len(texts):
         raise ValueError(f"the parameter '{name}' has a value twice")
     return texts
+
+
+def _is_plain(value: object) -> bool:
+    """Return whether a value of YAML is a number or a text; 'yes' without quotes is neither."""
+    return isinstance(value, str | int | float) and not isinstance(value, bool)

@@ -9,21 +9,27 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from bisector.errors import nearest
 from bisector.model.goal import Direction, Metric, TestbedClock, Threshold
-from bisector.schemas.loading import Spec, matching
+from bisector.schemas.documents.document import LARGEST_NUMBER, shortened
+from bisector.schemas.loading import Distinct, Spec, matching, regular_expression
 
 _THRESHOLD = re.compile(r"\s*(?P<value>[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)\s*(?P<unit>\S.*?)?\s*")
+_PERCENT_RANGE = (1e-6, 1e4)
+"""From what counted instructions can show (1 of 10^8) to a change to the hundredfold."""
+
 _RATIO = re.compile(r"(?P<over>[A-Za-z][\w.-]*)\s*/\s*(?P<under>[A-Za-z][\w.-]*)")
 
 
 class MetricManifest(Spec):
     """One number of each run."""
 
-    name: Annotated[str, matching(r"[A-Za-z][A-Za-z0-9_.-]*", "letters, digits, '.', '_' and '-'")]
-    unit: str = Field(min_length=1, description="as the workload prints it: 's', 'ops/s', ...")
-    better: Direction
+    name: Annotated[
+        str, matching(r"[A-Za-z][A-Za-z0-9_.-]{0,99}", "up to 100 of letters, digits, '.', '_' and '-'")
+    ] = Field(description="as the workload prints it, unless 'at' says otherwise")
+    unit: str = Field(min_length=1, max_length=40, description="as the workload prints it: 's', 'ops/s', ...")
+    better: Direction = Field(description="'lower' or 'higher'")
     threshold: str = Field(description="smallest change worth blaming: '5%', or absolute with unit: '0.1 s'")
     decides: bool = Field(default=False, description="the metric that the search follows; one for each clock")
-    clocks: tuple[TestbedClock, ...] = Field(
+    clocks: Distinct[TestbedClock] = Field(
         default=("wall", "instructions"), min_length=1, description="the clocks under which it can decide"
     )
     optional: bool = Field(default=False, description="a run without it is a good run; it cannot decide")
@@ -74,16 +80,19 @@ def parse_threshold(text: str, unit: str) -> Threshold:
     match = _THRESHOLD.fullmatch(text)
     right = f"write '5%' (of the good level) or an amount in the metric's unit, such as '0.1 {unit}'"
     if match is None:
-        raise ValueError(f"the threshold '{text}' is not a number with a unit; {right}")
+        raise ValueError(f"the threshold '{shortened(text)}' is not a number with a unit; {right}")
     value, found = float(match["value"]), match["unit"]
     if found is None:
-        raise ValueError(f"the threshold '{text}' has no unit; {right}")
+        raise ValueError(f"the threshold '{shortened(text)}' has no unit; {right}")
     if value <= 0:
-        raise ValueError(f"the threshold '{text}' must be above zero; {right}")
+        raise ValueError(f"the threshold '{shortened(text)}' must be above zero; {right}")
+    least, most = _PERCENT_RANGE if found == "%" else (1 / LARGEST_NUMBER, LARGEST_NUMBER)
+    if found in ("%", unit) and not least <= value <= most:
+        raise ValueError(f"the threshold '{shortened(text)}' must be from {least:g} to {most:g} {found}")
     if found == "%":
         return Threshold(value / 100.0, relative=True)
     if found != unit:
-        raise ValueError(f"the threshold '{text}' is not in the metric's unit '{unit}'; {right}")
+        raise ValueError(f"the threshold '{shortened(text)}' is not in the metric's unit '{unit}'; {right}")
     return Threshold(value, relative=False)
 
 
@@ -101,9 +110,6 @@ def check_ratio(ratio: MetricManifest, metrics: tuple[MetricManifest, ...]) -> N
 
 def check_pattern(metric: MetricManifest) -> None:
     """Raise ValueError unless `at` is a regular expression with one group."""
-    try:
-        groups = re.compile(metric.at).groups
-    except re.error as error:
-        raise ValueError(f"metric '{metric.name}': 'at' is not a regular expression: {error}") from error
+    groups = regular_expression(metric.at).groups
     if groups != 1:
         raise ValueError(f"metric '{metric.name}': 'at' needs exactly one group, the number")

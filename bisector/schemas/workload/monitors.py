@@ -15,7 +15,10 @@ from pydantic import Field, ValidationError, field_validator
 from bisector.errors import RequestError, nearest
 from bisector.model.facts import Userspace
 from bisector.model.goal import TestbedClock
-from bisector.schemas.loading import Spec, matching, refusal
+from bisector.schemas.documents.document import shown
+from bisector.schemas.loading import Distinct, Spec, matching
+from bisector.schemas.ranges import Repeats, SampleFrequency
+from bisector.schemas.refusal import refusal
 
 PERF_PACKAGE = "linux-perf"
 """The Debian package of perf; a guest gets an image with it."""
@@ -29,7 +32,7 @@ Word = Annotated[str, matching(r"[^\s,][^\s]*", "a text without spaces"), Field(
 class PerfStat(Spec):
     """`perf stat -j`: counters of the workload and all it starts, repeated."""
 
-    events: tuple[Word, ...] = Field(
+    events: Distinct[Word] = Field(
         default=(
             *("task-clock", "context-switches", "cpu-migrations", "page-faults"),
             *("cycles", "instructions", "branches", "branch-misses"),
@@ -37,21 +40,19 @@ class PerfStat(Spec):
         min_length=1,
         description="as 'perf list' names them; the report states which are not supported",
     )
-    repeat: int = Field(
-        default=3, ge=1, le=100, description="runs of the workload; perf gives +- of their mean"
-    )
+    repeat: Repeats = Field(default=3, description="runs of the workload; perf gives +- of their mean")
 
 
 class PerfRecord(Spec):
     """`perf record -a -g`: where the whole system spends its time, with call chains."""
 
-    frequency: int = Field(default=99, ge=1, le=20000, description="samples a second and CPU")
+    frequency: SampleFrequency = Field(default=99, description="samples a second and CPU")
 
 
 class Ftrace(Spec):
     """ftrace's function profiler: how often functions of the kernel are called, and how long they take."""
 
-    functions: tuple[Word, ...] = Field(
+    functions: Distinct[Word] = Field(
         default=(), description="names or patterns ('kmem_cache_*'); empty: every function, which is slow"
     )
 
@@ -59,7 +60,7 @@ class Ftrace(Spec):
 class Proc(Spec):
     """Files of /proc and statistics of cgroups, before and after."""
 
-    files: tuple[Word, ...] = Field(
+    files: Distinct[Word] = Field(
         default=(
             *("/proc/stat", "/proc/vmstat", "/proc/interrupts", "/proc/softirqs", "/proc/schedstat"),
             *("/proc/diskstats", "/proc/meminfo", "/sys/fs/cgroup/*.stat"),
@@ -142,6 +143,9 @@ _LIST_KEYS = {"perf-stat": "events", "perf-record": "frequency", "ftrace": "func
 def monitors_by_name(value: object) -> object:
     """Return the key `monitors` as a mapping: a list of names asks for each with its defaults."""
     if isinstance(value, list) and all(isinstance(name, str) for name in value):
+        for name in value:
+            if value.count(name) > 1:
+                raise ValueError(f"{shown(name)} is there twice")
         return {name: {} for name in value}
     if isinstance(value, dict):
         return {name: {} if options is None else options for name, options in value.items()}

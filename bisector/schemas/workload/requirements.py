@@ -8,26 +8,27 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator
 
 from bisector.schemas.host_settings import CpuList, HostSettings, Switch
-from bisector.schemas.loading import Spec, matching
+from bisector.schemas.loading import Argument, Distinct, Spec, matching
+from bisector.schemas.ranges import Cpus, Nice
 
-_SIZE = re.compile(r"(?P<number>[1-9][0-9]*)(?P<unit>[MGT])")
+_SIZE = re.compile(r"(?P<number>[1-9][0-9]{0,5})(?P<unit>[MGT])")
 _UNITS = {"M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 class Requirements(Spec):
     """What a kernel and a testbed must have; `perfbisect workload check` tests it."""
 
-    packages: tuple[
-        Annotated[str, matching(r"[a-z0-9][a-z0-9+.-]+", "the name of a Debian package")], ...
+    packages: Distinct[
+        Annotated[str, matching(r"[a-z0-9][a-z0-9+.-]{1,99}", "the name of a Debian package")]
     ] = Field(
         default=(),
         description="Debian packages; a guest gets an image with them, other testbeds must have them",
     )
-    programs: tuple[str, ...] = Field(
+    programs: Distinct[Argument] = Field(
         default=(),
         description="programs that must be found on the testbed; '{name}' of a parameter becomes its value",
     )
-    kernel: tuple[Annotated[str, matching(r"[a-z0-9][a-z0-9-]*", "the name of a fragment")], ...] = Field(
+    kernel: Distinct[Annotated[str, matching(r"[a-z0-9][a-z0-9-]{0,99}", "the name of a fragment")]] = Field(
         default=(), description="fragments of kernels/configs that its kernels are built with, all granted"
     )
     block_device: str | None = Field(
@@ -37,7 +38,7 @@ class Requirements(Spec):
     cgroup: Literal["v1", "v2", "any"] | None = Field(
         default=None, description="version of the control groups; asks for the fragment 'cgroup' as well"
     )
-    cpus: int = Field(default=1, ge=1, description="the least number of CPUs")
+    cpus: Cpus = Field(default=1, description="the least number of CPUs")
 
     @field_validator("block_device", mode="before")
     @classmethod
@@ -58,16 +59,26 @@ class Requirements(Spec):
         return int(match["number"]) * _UNITS[match["unit"]] if match is not None else 0
 
 
+_SysctlName = Annotated[
+    str, matching(r"[a-z0-9_][A-Za-z0-9_./-]{0,199}", "the name of a sysctl: 'vm.swappiness'")
+]
+_VariableName = Annotated[
+    str, matching(r"[A-Za-z_][A-Za-z0-9_]{0,199}", "the name of a variable: letters, digits and '_'")
+]
+
+
 class Environment(HostSettings):
     """The settings of the testbed while the workload runs. Their values before and after are recorded."""
 
     autogroup: Switch = Field(
         default="off", description="an SSH session's task group costs a fifth of a pipe-test"
     )
-    cpus: CpuList | None = None
-    nice: int = Field(default=0, ge=-20, le=19)
-    sysctl: dict[str, str] = Field(default_factory=dict, description="name with dots -> value")
-    variables: dict[str, str] = Field(default_factory=dict, description="added to the fixed environment")
+    cpus: CpuList | None = Field(default=None, description="the CPUs that the workload runs on")
+    nice: Nice = Field(default=0, description="as of nice(1)")
+    sysctl: dict[_SysctlName, Argument] = Field(default_factory=dict, description="name with dots -> value")
+    variables: dict[_VariableName, Argument] = Field(
+        default_factory=dict, description="added to the fixed environment"
+    )
 
     @field_validator("sysctl", "variables", mode="before")
     @classmethod

@@ -15,7 +15,9 @@ from bisector.errors import RequestError, nearest
 from bisector.model.facts import Userspace
 from bisector.model.goal import Metric, TestbedClock
 from bisector.resources import resource
-from bisector.schemas.loading import load_yaml, refusal
+from bisector.schemas.documents.document import exists, expand_user, is_file, shortened
+from bisector.schemas.loading import load_yaml
+from bisector.schemas.refusal import WrongKeyError, refusal
 from bisector.schemas.workload.manifest import WorkloadManifest
 from bisector.schemas.workload.metric import MetricManifest
 
@@ -88,7 +90,10 @@ class Workload:
             return Workload(self.folder, WorkloadManifest.model_validate(data))
         except ValidationError as error:
             raise refusal(
-                error, WorkloadManifest, lambda key: f"--param: the workload '{self.name}'"
+                error,
+                WorkloadManifest,
+                lambda key: f"--param: the workload '{self.name}'",
+                described_in=WorkloadManifest.described_in,
             ) from error
 
     def check_clock(self, clock: TestbedClock) -> None:
@@ -116,22 +121,29 @@ def load_workload(name: str, folder: Path | None = None) -> Workload:
     Raises RequestError for an unknown name, or naming the wrong line of the manifest.
     """
     root = folder if folder is not None else resource("workloads")
-    path = Path(name).expanduser()
+    path = expand_user(name)
     place = path.parent if path.name == MANIFEST else path
-    if not (place / MANIFEST).is_file() and not name.startswith(("/", ".", "~")):
+    if not is_file(place / MANIFEST) and not name.startswith(("/", ".", "~")):
         place = root / name
-    if not (place / MANIFEST).is_file():
+    if not is_file(place / MANIFEST):
         known = [str(found.parent.relative_to(root)) for found in _manifests(root)]
         raise RequestError(
-            f"there is no workload '{name}'{nearest(name, known)}",
+            f"there is no workload '{shortened(name)}'{nearest(name[:200], known)}",
             details=f"known: {', '.join(known) or 'none'} (in {root})",
             cure="'perfbisect workload list' shows all; a path to a folder with a workload.yaml works too",
         )
-    manifest = load_yaml(place / MANIFEST, WorkloadManifest)
-    for name_of_file in manifest.files:
-        if not manifest.build and not (place / name_of_file).exists():
-            raise RequestError(f"{place / MANIFEST}: key 'files': {place / name_of_file} does not exist")
-    return Workload(place.resolve(), manifest)
+    fragments = sorted(path.stem for path in (resource("kernels") / "configs").glob("*.config"))
+
+    def check(manifest: WorkloadManifest) -> None:
+        for number, file in enumerate(manifest.files):
+            if not manifest.build and not exists(place / file):
+                raise WrongKeyError(f"{place / file} does not exist", "files", str(number))
+        for number, fragment in enumerate(manifest.requires.kernel):
+            if fragment not in fragments:
+                hint = f"there is no fragment '{fragment}'{nearest(fragment, fragments)}"
+                raise WrongKeyError(hint, "requires", "kernel", str(number))
+
+    return Workload(place.resolve(), load_yaml(place / MANIFEST, WorkloadManifest, check))
 
 
 def list_workloads(folder: Path | None = None) -> list[Workload]:

@@ -50,7 +50,7 @@ def test_the_nearest_file_counts(tmp_path: Path) -> None:
     ("text", "words"),
     [
         ("alfa = 0.1\n", ("perfbisect.toml:1", "alfa", "did you mean 'alpha'")),
-        ("jobs = 2\nalpha = 0.7\n", ("perfbisect.toml:2", "alpha", "less than 0.5")),
+        ("jobs = 2\nalpha = 0.7\n", ("perfbisect.toml:2", "alpha", "below 0.5")),
         ("alpha = \n", ("not valid TOML",)),
     ],
 )

@@ -126,7 +126,7 @@ def test_a_row_that_no_longer_applies_is_named_with_its_reason() -> None:
 @pytest.mark.parametrize(
     ("field", "words"),
     [
-        ("pattern = '('", "not a regular expression"),
+        ("pattern = '('", "is no regular expression"),
         ("pattern = 'a'\nsince = '2.6'", "'2.6' is not a release"),
         ("pattern = 'a'\nneeds = 'must'", "unknown key 'fixup.0.needs'; did you mean 'need'"),
     ],

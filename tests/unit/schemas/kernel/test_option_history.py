@@ -58,9 +58,22 @@ def test_the_shipped_table_has_one_row_for_each_name() -> None:
     assert options and all(name == row.name for name, row in options.items())
 
 
-def test_two_rows_for_one_option_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "options.toml").write_text('[[option]]\nname = "A"\n[[option]]\nname = "A"\n')
-    with pytest.raises(RequestError, match="two rows 'A' overlap"):
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ('[[option]]\nname = "A"\n[[option]]\nname = "A"\n', ":4: .*'A' has a row already"),
+        (
+            '[[option]]\nname = "A"\nbefore = "v3.0"\n[[option]]\nname = "A"\nsince = "v3.0"\n',
+            ":5: .*'A' has a row already",
+        ),
+        ('[[option]]\nname = "A"\nwas = "A"\n', ":3: .*older than itself"),
+        ('[[option]]\nname = "A"\nwas = "B"\n[[option]]\nname = "B"\nwas = "A"\n', ":3: .*older than itself"),
+        ('[[option]]\nname = "CONFIG_A"\n', ":2: .*without CONFIG_"),
+    ],
+)
+def test_rows_that_contradict_each_other_are_refused(tmp_path: Path, rows: str, words: str) -> None:
+    (tmp_path / "options.toml").write_text(rows)
+    with pytest.raises(RequestError, match=words):
         load_options(tmp_path)
 
 

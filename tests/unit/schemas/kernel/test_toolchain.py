@@ -129,7 +129,7 @@ def test_what_is_required_depends_on_age() -> None:
     [
         ({"container": "gcc:10"}, "must be NAME@sha256: and 64 hex digits"),
         ({"container": IMAGE}, "'container' needs driver = \"make\""),
-        ({"container": IMAGE, "driver": "make", "package": "gcc-10"}, "'container' stands alone"),
+        ({"container": IMAGE, "driver": "make", "package": "gcc-10"}, "it stands alone"),
     ],
 )
 def test_an_image_is_named_by_its_digest_and_is_the_only_origin(fields: dict[str, str], words: str) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from bisector.errors import RequestError
-from bisector.schemas.lab import Connection, TestbedSpec, TestbedVariables
+from bisector.schemas.connection import Connection
+from bisector.schemas.lab import TestbedSpec, TestbedVariables
 from bisector.schemas.workload.compatibility import check_testbed, missing_resources
 from bisector.schemas.workload.manifest import WorkloadManifest
 from bisector.schemas.workload.workload import Workload

@@ -129,13 +129,13 @@ def test_another_metric_may_decide_under_each_clock() -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ("parse: results\n", "'parse: results' needs 'results'"),
+        ("parse: results\n", "'results' needs the key 'results'"),
         ("results: /var/out\n", "'/var/out' must lie inside the folder"),
         ("results: ../out\n", "'../out' must lie inside the folder"),
         ("results: .\n", "must lie inside the folder"),
         ("results: out\nuserspaces: [initramfs]\n", "which an 'initramfs' does not have"),
         ("results: out\nparse: results\nparameters: {a: [1, 2]}\n", "parameters need one value each"),
-        ("requires: {programs: ['{root}/x']}\n", "'{root}' in '{root}/x ...' is not a parameter"),
+        ("requires: {programs: ['{root}/x']}\n", "'{root}' is not a parameter"),
     ],
 )
 def test_results_that_cannot_be_had(more: str, said: str, tmp_path: Path) -> None:

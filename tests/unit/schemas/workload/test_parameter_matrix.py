@@ -96,7 +96,7 @@ def test_a_point_that_must_be_there_is_missed() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (("{calls}", "{cals}"), "'{cals}' in 'toy.sh ...' is not a parameter (known: calls, threads)"),
+        (("{calls}", "{cals}"), "'{cals}' is not a parameter (known: calls, threads)"),
         (("echo end", "echo {threads}"), "has several values; setup and cleanup happen once"),
         (("[2, 9, 4x]", "[2, 2]"), "has a value twice"),
         (("[2, 9, 4x]", "[]"), "needs a number or text"),

@@ -14,6 +14,7 @@ from bisector.adapters.agent.session import AgentSession
 from bisector.adapters.machine.local_testbed import LocalTestbed, running_kernel
 from bisector.app.workload_check import check_workload
 from bisector.errors import RequestError, WorkloadFailed
+from bisector.schemas.connection import Connection
 from bisector.schemas.kernel.build_plan import load_plan
 from bisector.schemas.kernel.recipe import (
     DEFAULT_RECIPE,
@@ -23,7 +24,7 @@ from bisector.schemas.kernel.recipe import (
     with_fragments,
 )
 from bisector.schemas.kernel.release import Release
-from bisector.schemas.lab import Connection, TestbedSpec, TestbedVariables
+from bisector.schemas.lab import TestbedSpec, TestbedVariables
 from bisector.schemas.workload.workload import Workload, load_workload
 from tests.support.toy_kernel import write_recipes
 
@@ -74,7 +75,7 @@ def test_sizes_and_fragments_are_understood(tmp_path: Path) -> None:
         ("{block_device: 1 GB}", "run: [toy.sh]", "write the size of the device as '512M' or '1G'"),
         ("{block_device: 0G}", "run: [toy.sh]", "write the size of the device as '512M' or '1G'"),
         ("{cgroup: v3}", "run: [toy.sh]", "'v1', 'v2' or 'any'"),
-        ("{cpus: 0}", "run: [toy.sh]", "greater than or equal to 1"),
+        ("{cpus: 0}", "run: [toy.sh]", "must be from 1 to 8,192"),
         ("{kernels: [block]}", "run: [toy.sh]", "did you mean 'kernel'?"),
         ("", "run: [toy.sh, '{block_device}']", "'{block_device}' needs its size"),
         ("{block_device: 1G}", "run: [toy.sh]\nparameters: {block_device: 3}", "is not a parameter"),
@@ -137,11 +138,15 @@ def test_devices_that_a_lab_cannot_name(variables: dict[str, str], words: str) -
         TestbedVariables.model_validate(variables)
 
 
+def test_a_fragment_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match=r":\d+: key 'requires.kernel.0': .*did you mean 'block'\?"):
+        workload(tmp_path, "{kernel: [blok]}")
+
+
 def test_checking_a_workload_asks_the_lab(tmp_path: Path) -> None:
-    toy = workload(tmp_path, "{block_device: 1G, kernel: [blok]}")
+    toy = workload(tmp_path, "{block_device: 1G, kernel: [block]}")
     found = {finding.what: finding for finding in check_workload(toy, [BOX])}
-    assert (found["testbed box"].state, found["kernels"].state) == ("no", "no")
-    assert "did you mean 'block'?" in found["kernels"].words
+    assert (found["testbed box"].state, found["kernels"].state) == ("no", "note")
     assert found["run"].state == "note" and "not run here" in found["run"].words
     both = {finding.what: finding.state for finding in check_workload(toy, [GUEST, BOX])}
     assert (both["testbed guest"], both["testbed box"]) == ("ok", "note"), "one testbed is enough"

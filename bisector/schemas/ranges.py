@@ -1,0 +1,83 @@
+"""The ranges of numbers that users give. A type says the range once; messages and helps print it."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import Field
+from pydantic.fields import FieldInfo
+
+from bisector.model.goal import LEAST_ALPHA
+
+Jobs = Annotated[int, Field(ge=1, le=4096)]
+"""Parallel compilers: more processes than that end no machine's build earlier."""
+
+MAX_CPUS = 8192
+"""NR_CPUS of x86_64 with MAXSMP, the largest that Linux has."""
+
+Cpus = Annotated[int, Field(ge=1, le=MAX_CPUS)]
+
+MemoryMiB = Annotated[int, Field(ge=64, le=1 << 24)]
+"""Of a guest: below 64 the kernel has no room for its initramfs; 16 TiB is more than any host has."""
+
+Runs = Annotated[int, Field(ge=1, le=10_000)]
+"""Of one boot: ten thousand runs of a second take three hours."""
+
+WarmupRuns = Annotated[int, Field(ge=0, le=10_000)]
+
+RestSeconds = Annotated[float, Field(ge=0, le=86_400)]
+"""A rest before or between runs: up to a day."""
+
+TimeoutSeconds = Annotated[float, Field(gt=0, le=604_800)]
+"""A deadline: up to a week."""
+
+Repeats = Annotated[int, Field(ge=1, le=100)]
+"""Runs of `perf stat -r`, all of them within one timeout."""
+
+SampleFrequency = Annotated[int, Field(ge=1, le=20_000)]
+"""Samples a second: perf_event_max_sample_rate is 100,000 and falls by itself where that is too many."""
+
+Port = Annotated[int, Field(ge=1, le=65_535)]
+
+Nice = Annotated[int, Field(ge=-20, le=19)]
+"""setpriority(2)."""
+
+Alpha = Annotated[float, Field(ge=LEAST_ALPHA, lt=0.5)]
+"""An error probability: a decision at 0.5 is a coin's."""
+
+Hours = Annotated[float, Field(gt=0, le=100_000)]
+"""A budget: up to eleven years."""
+
+Amount = Annotated[int, Field(ge=1, le=1_000_000)]
+"""A budget of builds or runs."""
+
+BuildsAhead = Annotated[int, Field(ge=0, le=64)]
+"""Kernels that are built before a trial asks: each is some 100 MB of cache."""
+
+
+def range_text(field: FieldInfo) -> str:
+    """Return the range of a field in words: 'from 1 to 64', 'above 0, at most 86,400'; '' for none."""
+    _, metadata = kind_and_limits(field)
+    names = ("gt", "ge", "lt", "le")
+    limits = {name: getattr(one, name) for one in metadata for name in names if hasattr(one, name)}
+    if {"ge", "le"} <= limits.keys():
+        return f"from {_plain(limits['ge'])} to {_plain(limits['le'])}"
+    words = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
+    return ", ".join(f"{word} {_plain(limits[name])}" for name, word in words.items() if name in limits)
+
+
+def kind_and_limits(field: FieldInfo) -> tuple[type[int] | type[float] | None, Sequence[object]]:
+    """Return the kind of number that a field takes, None for another type, and its limits as pydantic's."""
+    annotation, metadata = field.annotation, list(field.metadata)
+    for inside in typing.get_args(annotation):  # of 'Jobs | None'
+        if typing.get_origin(inside) is Annotated:
+            annotation = inside.__origin__
+            metadata += [limit for one in inside.__metadata__ for limit in getattr(one, "metadata", ())]
+    kinds: tuple[type[int] | type[float], ...] = (int, float)
+    return next((kind for kind in kinds if annotation is kind), None), metadata
+
+
+def _plain(value: float) -> str:
+    return f"{value:,.6f}".rstrip("0").rstrip(".")
