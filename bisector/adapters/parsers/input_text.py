@@ -15,7 +15,13 @@ from bisector.errors import RequestError
 _MAX_BYTES = 1 << 30
 """Of one file, decompressed: a million samples have 20 MB, perf script's text of an hour some hundred."""
 
+_MAX_WEIGHT = 1e18
+"""Nanoseconds of thirty years."""
+
 NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
+_SHOWN_CHARACTERS = 60
+"""Characters of a wrong text that a message repeats."""
+
 _PLAIN = re.compile(NUMBER)
 _GROUPED = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _COMMA = re.compile(r"[-+]?[\d.'’  ]*\d,\d+")
@@ -24,6 +30,17 @@ _COMMA = re.compile(r"[-+]?[\d.'’  ]*\d,\d+")
 def malformed(where: str, what: str, right: str = "", details: str = "") -> RequestError:
     """Return the error: where it stands, what is wrong, what would be right."""
     return RequestError(f"{where}: {what}", details=details, cure=right)
+
+
+def cut(value: object) -> str:
+    """Return a value as text, cut where it is long."""
+    text = str(value)
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
+
+
+def shown(text: str) -> str:
+    """Return a text as messages quote it."""
+    return f"'{cut(text)}'"
 
 
 def parse_number(text: str, where: str, *, grouped: bool = False, right: str = "") -> float:
@@ -40,17 +57,63 @@ def parse_number(text: str, where: str, *, grouped: bool = False, right: str = "
     elif _COMMA.fullmatch(text):
         raise malformed(
             where,
-            f"'{text}' has a comma, which is a decimal point in some locales and a separator in others",
+            f"{shown(text)} has a comma, which is a decimal point in some locales and a separator in others",
             "measure with LC_ALL=C, or write the number as 1234.5",
         )
     else:
         try:
             value = float(text)  # 'nan', 'inf': numbers in form only
         except ValueError as error:
-            raise malformed(where, f"'{text}' is not a number", right) from error
+            raise malformed(where, f"{shown(text)} is not a number", right) from error
     if not math.isfinite(value):
-        raise malformed(where, f"'{text}' is no finite number", "take out runs that failed")
+        raise malformed(where, f"{shown(text)} is no finite number", "take out runs that failed")
     return value
+
+
+def parse_weight(text: str, where: str) -> float:
+    """Return a count or a share of a profile: not negative, and so small that sums of them are finite.
+
+    Raises RequestError.
+    """
+    value = parse_number(text, where)
+    if not 0 <= value <= _MAX_WEIGHT:
+        raise malformed(where, f"{shown(text)} is no count of samples or calls")
+    return value
+
+
+def json_number(value: object, where: str, right: str = "") -> float:
+    """Return a JSON value that is a finite number. Raises RequestError."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise malformed(where, f"a number was expected, not {cut(value)}", right)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise malformed(where, "a number is not finite", "take out runs that failed")
+    return number
+
+
+def json_object(value: object, where: str) -> dict[str, Any]:
+    """Return a JSON value that is an object. Raises RequestError."""
+    if not isinstance(value, dict):
+        raise malformed(where, f"an object was expected, not {cut(value)}")
+    return value
+
+
+def json_list(value: object, where: str) -> list[Any]:
+    """Return a JSON value that is a list. Raises RequestError."""
+    if not isinstance(value, list):
+        raise malformed(where, f"a list was expected, not {cut(value)}")
+    return value
+
+
+def json_count(value: object, where: str) -> int:
+    """Return a JSON value that is a whole number from 0 on. Raises RequestError."""
+    number = json_number(value, where)
+    if number < 0 or number != int(number) or number >= 1 << 63:
+        raise malformed(where, f"a whole number from 0 on was expected, not {cut(value)}")
+    return int(number)
 
 
 def first_bytes(path: Path, count: int) -> bytes:
@@ -93,12 +156,21 @@ def read_json_object(path: Path) -> dict[str, Any]:
         raise malformed(
             f"{path}:{error.lineno}", "not valid JSON", "delete this run's folder, or repeat it", error.msg
         ) from error
+    except (RecursionError, ValueError) as error:
+        raise unreadable_json(str(path)) from error
     if not isinstance(value, dict):
         raise malformed(str(path), "an object of statistics was expected")
     return value
 
 
+def unreadable_json(where: str) -> RequestError:
+    """Return the error for JSON that is valid, and larger in itself than any program writes it."""
+    return malformed(
+        where, "this JSON is nested hundreds of levels deep, or has a number of thousands of digits"
+    )
+
+
 def natural_order(text: str) -> tuple[int, str]:
     """Return a key that sorts names by the first number in them: iter-2 before iter-10."""
     match = re.search(r"\d+", text)
-    return (int(match[0]) if match else 0, text)
+    return (int(match[0][:18]) if match else 0, text)

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from bisector.adapters.parsers.input_text import NUMBER
+from bisector.adapters.parsers.input_text import NUMBER, cut, shown
 from bisector.adapters.parsers.key_values import of_known_key
 from bisector.ports import MetricSpec
 
@@ -76,18 +76,24 @@ def _parts(text: str) -> dict[str, str]:
 
 def _finite(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise OutputError(f"the metric '{name}' is not a number: {value!r}")
+        raise OutputError(
+            f"the metric '{name}' is not a number: {shown(value) if isinstance(value, str) else cut(value)}"
+        )
     try:
         number = float(value)
     except ValueError as error:
-        raise OutputError(f"the metric '{name}' is not a number: {value!r}") from error
+        raise OutputError(
+            f"the metric '{name}' is not a number: {shown(value) if isinstance(value, str) else cut(value)}"
+        ) from error
+    except OverflowError:
+        number = math.inf
     if not math.isfinite(number):
-        raise OutputError(f"the metric '{name}' is not a finite number: {value}")
+        raise OutputError(f"the metric '{name}' is not a finite number: {cut(value)}")
     return number
 
 
 def _key_value(text: str, metrics: Sequence[MetricSpec]) -> Mapping[str, object]:
-    """Lines 'key: value', 'key = value' or 'key value', each with or without a unit; the last one counts."""
+    """Lines 'key: value', 'key = value' or 'key value', each with or without a unit; each metric once."""
     wanted = {metric.at or metric.name: metric for metric in metrics}
     found: dict[str, object] = {}
     for line in text.splitlines():
@@ -97,9 +103,9 @@ def _key_value(text: str, metrics: Sequence[MetricSpec]) -> Mapping[str, object]
         metric = wanted[pair.key]
         if pair.unit not in ("", metric.unit):
             raise OutputError(
-                f"the metric '{metric.name}' is in '{pair.unit}', its manifest says '{metric.unit}'"
+                f"the metric '{metric.name}' is in {shown(pair.unit)}, its manifest says '{metric.unit}'"
             )
-        found[metric.name] = pair.value
+        _add(found, metric.name, pair.value)
     return found
 
 
@@ -114,9 +120,18 @@ def _time(text: str, metrics: Sequence[MetricSpec]) -> Mapping[str, object]:
         match = _MINUTES.fullmatch(words[1])
         value: object = words[1]
         if match is not None:
-            value = 3600 * int(match["hours"] or 0) + 60 * int(match["minutes"]) + float(match["seconds"])
-        found[wanted[words[0]].name] = value
+            value = 3600 * float(match["hours"] or 0) + 60 * float(match["minutes"]) + float(match["seconds"])
+        _add(found, wanted[words[0]].name, value)
     return found
+
+
+def _add(found: dict[str, object], name: str, value: object) -> None:
+    """Take a value; refuse another one of the same metric, for nobody knows which of them is meant."""
+    if found.setdefault(name, value) != value:
+        raise OutputError(
+            f"the metric '{name}' is printed twice, as {cut(found[name])} and as {cut(value)}; "
+            "print it once, or choose the line with 'parse: regex'"
+        )
 
 
 def _json(text: str, metrics: Sequence[MetricSpec]) -> Mapping[str, object]:
@@ -144,7 +159,7 @@ def _at(document: object, path: str) -> object:
         key = next((key for key in keys if isinstance(here, dict) and key in here), parts[0])
         if isinstance(here, dict) and key in here:
             here = here[key]
-        elif isinstance(here, list) and key.isdigit() and int(key) < len(here):
+        elif isinstance(here, list) and key.isdecimal() and int(key) < len(here):
             here = here[int(key)]
         else:
             raise LookupError(path)
@@ -156,7 +171,7 @@ def _last_document(text: str) -> object:
     for candidate in (text, *reversed(text.splitlines())):
         try:
             document = json.loads(candidate)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(document, dict | list):
             return document

@@ -20,7 +20,8 @@ _COLUMNS: Mapping[str, tuple[str, ...]] = {
         *("discards", "discards merged", "sectors discarded", "ms discarding", "flushes", "ms flushing"),
     ),
 }
-_NUMBER = re.compile(r"-?\d+")
+_NUMBER = re.compile(r"-?[0-9]{1,20}")
+"""Counters have 64 bits, which is 20 digits."""
 
 
 def changes(path: str, before: str, after: str) -> Iterator[MonitorValue]:
@@ -38,7 +39,7 @@ def _numbers(path: str, text: str) -> Iterator[tuple[str, int]]:
     table = bool(lines) and lines[0].split()[:1] == ["CPU0"]
     for line in lines[1:] if table else lines:
         words = line.split()
-        if len(words) < 2:
+        if len(words) < (3 if kind == "diskstats" else 2):
             continue
         if kind == "diskstats":
             yield from _named(words[2], words[3:], _COLUMNS["diskstats"])

@@ -6,6 +6,7 @@ import contextlib
 import json
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from bisector.adapters.agent.monitors import counters
@@ -20,6 +21,13 @@ _MAX_SYMBOLS = 20
 """Symbols of a recording in its summary; the others are in the recording."""
 
 _WARNING = re.compile(r"WARNING: |BUG: |\bOops\b|stall(s|ed)? |lockup|Out of memory|oom-kill", re.IGNORECASE)
+
+_MAX_VALUES = 10_000
+"""Values of one monitor that are kept: /proc/interrupts of a large server has some thousand lines."""
+
+_MAX_REASONS = 100
+_MAX_CHARACTERS = 500
+"""Of a name or a reason that is kept."""
 
 _ABSENT = "absent"
 """The agent's file: what the system could not measure, a line each."""
@@ -36,9 +44,12 @@ def summarise(monitor: str, folder: Path, seconds: float) -> Summary:
         seen, more = _SUMMARIES[monitor](folder, seconds)
     except FileNotFoundError as error:
         seen, more = (), () if absent else (f"it left no {Path(str(error.filename)).name}",)
-    except (RequestError, ValueError) as error:
+    except (RequestError, ValueError, RecursionError) as error:
         seen, more = (), (f"what it left cannot be read: {error}",)
-    return seen, (*absent, *more)
+    if len(seen) > _MAX_VALUES:
+        more = (*more, f"of {len(seen)} values the first {_MAX_VALUES} are kept")
+    kept = tuple(replace(one, name=one.name[:_MAX_CHARACTERS]) for one in seen[:_MAX_VALUES])
+    return kept, tuple(why[:_MAX_CHARACTERS] for why in (*absent, *more)[:_MAX_REASONS])
 
 
 def _read(path: Path) -> str:
@@ -77,7 +88,7 @@ def _ftrace(folder: Path, seconds: float) -> Summary:
     if not texts:
         raise FileNotFoundError(2, "no such file", str(folder / "function0"))
     text = "\n".join(texts)
-    if not re.search(r"^\s+\S+\s+\d+", text, re.MULTILINE):
+    if not re.search(r"^[ \t]++\S++[ \t]++\d", text, re.MULTILINE):
         return (), ("none of the functions was called",)
     found = function_listings.traced(text, "trace_stat")
     seen: list[MonitorValue] = []

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 
-from bisector.adapters.parsers.input_text import NUMBER, malformed
+from bisector.adapters.parsers.input_text import NUMBER, malformed, parse_weight, shown
 from bisector.linux.profile import Origin, Profile, Stack, Symbol, folded, source_name
 
-_LINE = re.compile(rf"(?P<frames>\S.*;.*\S)\s+(?P<count>{NUMBER})")
+_COUNT = re.compile(NUMBER)
 
 
 def looks_like(text: str) -> bool:
     """Return whether every line that says anything is a folded stack."""
     lines = [x.strip() for x in text.splitlines() if x.strip() and not x.startswith("#")]
-    return bool(lines) and all(_LINE.fullmatch(x) for x in lines)
+    return bool(lines) and all(map(_parts, lines))
 
 
 def read(text: str, where: str) -> Profile:
@@ -24,17 +24,25 @@ def read(text: str, where: str) -> Profile:
         line = raw.strip()
         if not line or line.startswith("#"):
             continue
-        match = _LINE.fullmatch(line)
-        if match is None:
-            raise malformed(f"{where}:{number}", f"'{line[:60]}' is no folded stack", "task;outer;inner 42")
-        count = float(match["count"])
+        parts = _parts(line)
+        if parts is None:
+            raise malformed(f"{where}:{number}", f"{shown(line)} is no folded stack", "task;outer;inner 42")
+        count = parse_weight(parts[1], f"{where}:{number}")
         whole_numbers = whole_numbers and count.is_integer()
-        task, *frames = match["frames"].split(";")
+        task, *frames = parts[0].split(";")
         stack = (Symbol(task, "task"), *(_symbol(f) for f in frames))
         stacks[stack] = stacks.get(stack, 0.0) + count
     own, whole = folded(stacks)
     total = sum(stacks.values())
+    if total == 0:
+        raise malformed(where, "no stack was seen more than no times", "task;outer;inner 42")
     return Profile(where, own, whole, stacks, total, round(total) if whole_numbers else 0)
+
+
+def _parts(line: str) -> tuple[str, str] | None:
+    """Return the frames and the count of a line, None if it is no folded stack."""
+    frames, *count = line.rsplit(None, 1)
+    return (frames, count[0]) if count and ";" in frames[1:-1] and _COUNT.fullmatch(count[0]) else None
 
 
 def _symbol(frame: str) -> Symbol:

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import re
 
-from bisector.adapters.parsers.input_text import NUMBER, malformed
+from bisector.adapters.parsers.input_text import NUMBER, malformed, parse_weight
 from bisector.adapters.parsers.profiles.perf_script import origin_of
 from bisector.linux.profile import Profile, Symbol, source_name
 
 _ROW = re.compile(
-    r"\s+(?P<first>\d+\.\d+)%\s+(?:(?P<second>\d+\.\d+)%\s+)?(?:.*?\s)?\[(?P<kind>[.kguHh])\]\s+(?P<symbol>\S.*?)"
-    r"(?:\s+-\s+-)?\s*"
+    r"\s++(?P<first>\d++\.\d++)%\s++(?:(?P<second>\d++\.\d++)%\s++)?(?:.*?\s)?\[(?P<kind>[.kguHh])\]\s++"
+    r"(?P<symbol>\S.*)"
 )
+_NO_CALLER = re.compile(r"(?<=\S)\s++-\s++-$")
+"""What perf report writes behind symbols where chains were recorded and are not shown."""
 _SAMPLES = re.compile(r"# Samples: (?P<count>[\d.]+)(?P<unit>[KMG]?) +of event '(?P<event>[^']+)'")
 _UNITS = {"": 1, "K": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 _COMPLETE = 99.5
 """Percent: a list whose shares add up to less is the head of a longer one."""
 _PLACES = 4
 """Decimals of opreport's percentages."""
-_OPROFILE_HEAD = re.compile(r"\s*(?:vma\s+)?(?:samples\s+)?\S*%\s+.*\bsymbol name\s*", re.IGNORECASE)
+_OPROFILE_HEAD = re.compile(r"(?:vma\s++)?(?:samples\s++)?\S*%\s++.*\bsymbol name", re.IGNORECASE)
 _FTRACE_HEAD = re.compile(r"\s*Function\s+Hit(?:\s+Time\s+Avg\s+s\^2)?\s*")
 _FTRACE_ROW = re.compile(
     r"\s*(?P<name>\S+)\s+(?P<hit>\d+)(?:\s+(?P<time>[\d.]+) us\s+(?P<average>[\d.]+) us(?:\s+[\d.]+ us)?)?\s*"
@@ -27,7 +29,7 @@ _FTRACE_ROW = re.compile(
 
 def looks_reported(text: str) -> bool:
     """Return whether this is what perf report prints."""
-    return any(_ROW.fullmatch(line) for line in text.splitlines()[:200])
+    return any(_row(line) for line in text.splitlines()[:200])
 
 
 def reported(text: str, where: str) -> Profile:
@@ -38,38 +40,43 @@ def reported(text: str, where: str) -> Profile:
     own: dict[Symbol, float] = {}
     whole: dict[Symbol, float] = {}
     samples, event, events = 0, "", 0
-    for line in text.splitlines():
+    for number, line in enumerate(text.splitlines(), start=1):
+        at = f"{where}:{number}"
         head = _SAMPLES.match(line)
         if head is not None:
             events += 1
             if events == 1:
-                samples = round(float(head["count"]) * _UNITS[head["unit"]])
+                samples = round(parse_weight(head["count"], at) * _UNITS[head["unit"]])
                 event = head["event"].split(":")[0]
             continue
-        row = _ROW.fullmatch(line)
+        row = _row(line)
         if row is None or events > 1:
             continue
         symbol = Symbol(source_name(row["symbol"]), "user" if row["kind"] in ".uH" else "kernel")
         if row["second"] is None:
-            own[symbol] = own.get(symbol, 0.0) + float(row["first"])
+            own[symbol] = own.get(symbol, 0.0) + parse_weight(row["first"], at)
         else:
-            whole[symbol] = whole.get(symbol, 0.0) + float(row["first"])
-            own[symbol] = own.get(symbol, 0.0) + float(row["second"])
+            whole[symbol] = whole.get(symbol, 0.0) + parse_weight(row["first"], at)
+            own[symbol] = own.get(symbol, 0.0) + parse_weight(row["second"], at)
     if not own:
         raise malformed(where, "perf report listed no symbol", "perf report --stdio --sort symbol")
     notes = (f"of {events} events the first, {event}, is shown",) if events > 1 else ()
     return Profile(where, own, whole, samples=samples, event=event, cut=_cut(own, whole), notes=notes)
 
 
+def _row(line: str) -> re.Match[str] | None:
+    return _ROW.fullmatch(_NO_CALLER.sub("", line.rstrip()))
+
+
 def looks_oprofiled(text: str) -> bool:
     """Return whether this is opreport's list of symbols."""
-    return any(_OPROFILE_HEAD.fullmatch(line) for line in text.splitlines()[:40])
+    return any(_OPROFILE_HEAD.fullmatch(line.strip()) for line in text.splitlines()[:40])
 
 
 def oprofiled(text: str, where: str) -> Profile:
     """Read `opreport -l`: samples, percent, the image if any, and the symbol."""
     lines = text.splitlines()
-    at = next(i for i, line in enumerate(lines) if _OPROFILE_HEAD.fullmatch(line))
+    at = next(i for i, line in enumerate(lines) if _OPROFILE_HEAD.fullmatch(line.strip()))
     with_vma = lines[at].split()[0].lower() == "vma"
     numbers = 1 + ("samples" in lines[at].lower())
     own: dict[Symbol, float] = {}
@@ -84,8 +91,8 @@ def oprofiled(text: str, where: str) -> Profile:
             )
         image = words[numbers] if len(words) > numbers + 1 else ""
         symbol = Symbol(source_name(words[-1]), origin_of(image) if image else "")
-        own[symbol] = own.get(symbol, 0.0) + float(words[numbers - 1])
-        samples += float(words[0]) if numbers > 1 else 0
+        own[symbol] = own.get(symbol, 0.0) + parse_weight(words[numbers - 1], f"{where}:{number}")
+        samples += parse_weight(words[0], f"{where}:{number}") if numbers > 1 else 0
     if not own:
         raise malformed(where, "opreport listed no symbol", "opreport -l")
     cut = _cut(own, {})
@@ -115,9 +122,9 @@ def traced(text: str, where: str) -> Profile:
                 f"{where}:{number}", f"'{line.strip()[:60]}' is no line of ftrace's function profile"
             )
         symbol = Symbol(source_name(row["name"]), "kernel")
-        calls[symbol] = calls.get(symbol, 0.0) + float(row["hit"])
+        calls[symbol] = calls.get(symbol, 0.0) + parse_weight(row["hit"], f"{where}:{number}")
         if row["time"] is not None:
-            spent[symbol] = spent.get(symbol, 0.0) + float(row["time"])
+            spent[symbol] = spent.get(symbol, 0.0) + parse_weight(row["time"], f"{where}:{number}")
     if not calls:
         raise malformed(
             where, "no function was called", "echo 1 > function_profile_enabled, then run the workload"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bisector.adapters.parsers.input_text import malformed
+from bisector.adapters.parsers.input_text import malformed, parse_weight
 from bisector.linux.profile import Origin, Profile, Stack, Symbol, folded, source_name
 
 FIELDS = "comm,pid,period,event,ip,sym,dso"
@@ -16,10 +16,13 @@ SCRIPT = "perf.script"
 """Its output beside the recording, made where the symbols were; see adapters/agent/monitors."""
 
 _HEAD = re.compile(
-    r"\s*(?P<comm>\S.*?)\s+(?P<pid>-?\d+)(?:/-?\d+)?\s+(?:\[\d+\]\s+)?(?:[\d.]+:\s+)?"
-    r"(?:(?P<period>\d+)\s+)?(?P<event>[A-Za-z][\w\-/.,=:]*?):(?:\s+(?P<rest>\S.*))?\s*"
+    # A run of blanks is taken whole (++), and only from its start: else a long line takes quadratic time.
+    r"\s*+(?P<comm>\S.*?)(?<=\S)\s++(?P<pid>-?\d++)(?:/-?\d++)?\s++(?:\[\d++\]\s++)?(?:[\d.]++:\s++)?"
+    r"(?:(?P<period>\d++)\s++)?(?P<event>[A-Za-z][\w\-/.,=:]*?):(?:\s+(?P<rest>\S.*))?\s*"
 )
-_FRAME = re.compile(r"\s*(?P<ip>[0-9a-f]+)\s+(?P<symbol>\S.*?)(?:\+0x[0-9a-f]+)?\s+\((?P<dso>.*)\)\s*")
+_FRAME = re.compile(
+    r"\s*+(?P<ip>[0-9a-f]++)\s++(?P<symbol>\S.*?)(?:\+0x[0-9a-f]++)?(?<=\S)\s++\((?P<dso>.*)\)"
+)
 _WORKER = re.compile(r"^(kworker|ksoftirqd|migration|cpuhp|rcuop|idle_inject)/.*")
 _KERNEL = re.compile(r"^\[(kernel|guest\.kernel|[\w.-]+)\]|vmlinux|\.ko(\.\w+)?$")
 """Modules stand in brackets or end in .ko; [vdso], [heap] and [stack] are programs', see below."""
@@ -42,9 +45,7 @@ def looks_like(text: str) -> bool:
     head = _HEAD.fullmatch(lines[0])
     if head is None:
         return False
-    return bool(
-        (head["rest"] and _FRAME.fullmatch(head["rest"])) or (len(lines) > 1 and _FRAME.fullmatch(lines[1]))
-    )
+    return bool((head["rest"] and _frame(head["rest"])) or (len(lines) > 1 and _frame(lines[1])))
 
 
 def origin_of(dso: str) -> Origin:
@@ -61,7 +62,7 @@ def read(text: str, where: str) -> Profile:
     recording the one with most samples is taken, and a note says so.
     """
     by_event: dict[str, list[_Sample]] = {}
-    for sample in _samples(text):
+    for sample in _samples(text, where):
         by_event.setdefault(sample.event, []).append(sample)
     if not by_event:
         raise malformed(where, "there is no sample in it", "perf script -i perf.data")
@@ -73,6 +74,9 @@ def read(text: str, where: str) -> Profile:
     for sample in samples:
         stack = (Symbol(sample.comm, "task"), *reversed(sample.frames))
         stacks[stack] = stacks.get(stack, 0.0) + sample.period
+    total = sum(stacks.values())
+    if total == 0:
+        raise malformed(where, "no sample in it has a symbol and a weight", "perf script -i perf.data")
     own, whole = folded(stacks)
     notes = []
     if len(by_event) > 1:
@@ -84,22 +88,22 @@ def read(text: str, where: str) -> Profile:
         own,
         whole if chains else {},
         stacks if chains else {},
-        sum(stacks.values()),
+        total,
         len(samples),
         event=_plain(event),
         notes=tuple(notes),
     )
 
 
-def _samples(text: str) -> Iterator[_Sample]:
+def _samples(text: str, where: str) -> Iterator[_Sample]:
     current: _Sample | None = None
-    for line in text.splitlines():
+    for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip():
             if current is not None:
                 yield current
             current = None
             continue
-        frame = _FRAME.fullmatch(line)
+        frame = _frame(line)
         if frame is not None and current is not None:
             _add_frame(current, frame)
             continue
@@ -108,13 +112,20 @@ def _samples(text: str) -> Iterator[_Sample]:
             continue
         if current is not None:
             yield current
+        period = parse_weight(head["period"] or "1", f"{where}:{number}")
         comm = _WORKER.sub(r"\1", head["comm"])
-        current = _Sample(comm, head["event"], float(head["period"] or 1), [])
-        rest = _FRAME.fullmatch(head["rest"]) if head["rest"] else None
+        current = _Sample(comm, head["event"], period, [])
+        rest = _frame(head["rest"]) if head["rest"] else None
         if rest is not None:
             _add_frame(current, rest)
     if current is not None:
         yield current
+
+
+def _frame(line: str) -> re.Match[str] | None:
+    """Return the parts of a frame's line. Every other line is refused by its end, in no time."""
+    line = line.rstrip()
+    return _FRAME.fullmatch(line) if line.endswith(")") else None
 
 
 def _add_frame(sample: _Sample, frame: re.Match[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bisector.adapters.parsers.input_text import malformed
+from bisector.adapters.parsers.input_text import json_number, json_object, malformed
 from bisector.model.goal import Direction
 from bisector.stats.samples import SampleSet, Series
 
@@ -29,10 +29,10 @@ def read(documents: Sequence[Mapping[str, Any]], where: str) -> SampleSet:
         jobs = document["jobs"]
         if not isinstance(jobs, list) or not jobs:
             raise malformed(where, "fio's output has no jobs", "look at fio's own messages")
-        for job in jobs:
+        for job in (json_object(one, where) for one in jobs):
             if job.get("error"):
                 notes.append(f"fio's job '{job.get('jobname')}' ended with error {job['error']}")
-            for name, (value, unit, better) in _job(job, many=len(jobs) > 1).items():
+            for name, (value, unit, better) in _job(job, where, many=len(jobs) > 1).items():
                 found.setdefault(name, []).append(value)
                 kinds[name] = unit, better
     if not found:
@@ -42,7 +42,7 @@ def read(documents: Sequence[Mapping[str, Any]], where: str) -> SampleSet:
     )
 
 
-def _job(job: Mapping[str, Any], *, many: bool) -> dict[str, tuple[float, str, Direction]]:
+def _job(job: Mapping[str, Any], where: str, *, many: bool) -> dict[str, tuple[float, str, Direction]]:
     prefix = f"{job.get('jobname', 'job')}." if many else ""
     out: dict[str, tuple[float, str, Direction]] = {}
     for way in _WAYS:
@@ -51,22 +51,23 @@ def _job(job: Mapping[str, Any], *, many: bool) -> dict[str, tuple[float, str, D
             continue
         at = f"{prefix}{way}."
         if "iops" in part:
-            out[f"{at}iops"] = float(part["iops"]), "IOPS", "higher"
+            out[f"{at}iops"] = json_number(part["iops"], where), "IOPS", "higher"
         if "bw_bytes" in part:
-            out[f"{at}bw"] = float(part["bw_bytes"]), "B/s", "higher"
+            out[f"{at}bw"] = json_number(part["bw_bytes"], where), "B/s", "higher"
         for kind in ("lat", "clat"):
             name, scale = (f"{kind}_ns", 1e-3) if f"{kind}_ns" in part else (kind, 1.0)
             latency = part.get(name)
             if not isinstance(latency, dict):
                 continue
             if kind == "lat":
-                out[f"{at}lat-mean"] = scale * float(latency["mean"]), "us", "lower"
+                out[f"{at}lat-mean"] = scale * json_number(latency.get("mean"), where), "us", "lower"
+            percentiles = json_object(latency.get("percentile", {}), where)
             for percentile in _PERCENTILES:
-                value = latency.get("percentile", {}).get(percentile)
+                value = percentiles.get(percentile)
                 if value is not None:
                     short = percentile.rstrip("0").rstrip(".")
-                    out[f"{at}{kind}-p{short}"] = scale * float(value), "us", "lower"
+                    out[f"{at}{kind}-p{short}"] = scale * json_number(value, where), "us", "lower"
     for name in ("usr_cpu", "sys_cpu"):
         if name in job:
-            out[f"{prefix}{name}"] = float(job[name]), "%", "lower"
+            out[f"{prefix}{name}"] = json_number(job[name], where), "%", "lower"
     return out

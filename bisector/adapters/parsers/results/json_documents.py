@@ -17,7 +17,14 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from bisector.adapters.parsers.input_text import malformed
+from bisector.adapters.parsers.input_text import (
+    json_count,
+    json_number,
+    json_object,
+    malformed,
+    shown,
+    unreadable_json,
+)
 from bisector.stats.samples import SampleSet, Series
 
 FORM = '{"metric": [run, ...]}, where a list of lists means boots of runs'
@@ -46,6 +53,8 @@ def parse(text: str, where: str) -> list[Any]:
                 "write it again: its writer was interrupted" if end else f"expected {FORM}",
                 error.msg,
             ) from error
+        except (RecursionError, ValueError) as error:
+            raise unreadable_json(where) from error
         out.append(value)
 
 
@@ -61,7 +70,7 @@ def read(document: Any, where: str) -> list[SampleSet]:  # noqa: ANN401 - whatev
         if not isinstance(sets, list) or not sets:
             raise malformed(where, "'sets' must be a list of sets, one a testbed")
         return [
-            _set({"name": document.get("name", where), **one}, f"{where}, set {i + 1}")
+            _set({"name": document.get("name", where), **json_object(one, where)}, f"{where}, set {i + 1}")
             for i, one in enumerate(sets)
         ]
     if "metrics" in document and isinstance(document["metrics"], dict):
@@ -73,13 +82,15 @@ def read(document: Any, where: str) -> list[SampleSet]:  # noqa: ANN401 - whatev
 
 def _set(data: Mapping[str, Any], where: str) -> SampleSet:
     _known(data, _SET_KEYS, where)
-    sizes = data.get("sizes", {})
+    metrics, missing, sizes = (
+        json_object(data.get(key, {}), f"{where}: '{key}'") for key in ("metrics", "missing", "sizes")
+    )
     return SampleSet(
         name=str(data["name"]),
         testbed=str(data.get("testbed", "")),
-        series={name: _metric(v, f"{where}: '{name}'") for name, v in data.get("metrics", {}).items()},
-        missing={str(k): str(v) for k, v in data.get("missing", {}).items()},
-        sizes={str(k): int(v) for k, v in sizes.items()},
+        series={name: _metric(v, f"{where}: '{name}'") for name, v in metrics.items()},
+        missing={str(k): str(v) for k, v in missing.items()},
+        sizes={k: json_count(v, f"{where}: '{k}'") for k, v in sizes.items()},
     )
 
 
@@ -89,7 +100,7 @@ def _metric(value: Any, where: str) -> Series:  # noqa: ANN401 - whatever the JS
     _known(value, _METRIC_KEYS, where)
     better = value.get("better")
     if better not in (None, "lower", "higher"):
-        raise malformed(where, f"'better' is '{better}'", "lower or higher")
+        raise malformed(where, f"'better' is {shown(str(better))}", "lower or higher")
     unit = str(value.get("unit", ""))
     if "values" in value:
         return Series(_boots(value["values"], where), unit, better)
@@ -100,8 +111,8 @@ def _metric(value: Any, where: str) -> Series:  # noqa: ANN401 - whatever the JS
         _boots(value["mean"], where),
         unit,
         better,
-        None if error is None else float(error),
-        int(value.get("runs", 0)),
+        None if error is None else abs(json_number(error, where)),
+        json_count(value.get("runs", 0), where),
     )
 
 
@@ -110,14 +121,12 @@ def _known(data: Any, keys: set[str], where: str) -> None:  # noqa: ANN401 - wha
         raise malformed(where, "an object was expected")
     for key in data:
         if key not in keys:
-            raise malformed(where, f"unknown key '{key}'", f"known: {', '.join(sorted(keys))}")
+            raise malformed(where, f"unknown key {shown(key)}", f"known: {', '.join(sorted(keys))}")
 
 
 def _boots(value: Any, where: str) -> tuple[tuple[float, ...], ...]:  # noqa: ANN401 - whatever the JSON holds
-    def one(v: Any) -> float:  # noqa: ANN401 - the same
-        if isinstance(v, bool) or not isinstance(v, int | float):
-            raise malformed(where, f"a number was expected, not {json.dumps(v)[:40]}", f"expected {FORM}")
-        return float(v)
+    def one(v: object) -> float:
+        return json_number(v, where, f"expected {FORM}")
 
     if not isinstance(value, list):
         return ((one(value),),)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bisector.adapters.parsers.input_text import malformed, natural_order, read_json_object
+from bisector.adapters.parsers.input_text import json_number, malformed, natural_order, read_json_object
 from bisector.stats.samples import SampleSet, Series
 
 _STATS, _MATRIX = "stats.json", "matrix.json"
@@ -29,12 +29,14 @@ def read(folder: Path) -> SampleSet:
             for name, value in read_json_object(path).items():
                 last = value[-1] if isinstance(value, list) and value else value
                 if isinstance(last, int | float) and not isinstance(last, bool):
-                    found.setdefault(name, []).append(float(last))
+                    found.setdefault(name, []).append(json_number(last, f"{path}: '{name}'"))
     else:
         path = folder / _MATRIX
         for name, values in read_json_object(path).items():
             if isinstance(values, list):
-                found[name] = [float(v) for v in values if isinstance(v, int | float)]
+                where = f"{path}: '{name}'"
+                numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
+                found[name] = [json_number(v, where) for v in numbers]
     found = {n: v for n, v in found.items() if v and not n.startswith("stats_source")}
     if not found:
         raise malformed(

@@ -12,11 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from bisector.adapters.parsers.input_text import (
+    json_list,
+    json_number,
+    json_object,
     malformed,
     natural_order,
     parse_number,
     read_json_object,
     read_text,
+    shown,
 )
 from bisector.adapters.parsers.results import plain_numbers
 from bisector.stats.samples import SampleSet, Series
@@ -97,7 +101,7 @@ def _place(item: tuple[re.Match[str], Path]) -> tuple[str, tuple[int, str], int]
     """Return by what files are ordered: case, factor, repetition, the last two as numbers."""
     match = item[0]
     factor, run = match["factor"] or match["cases"], match["run"] or match["repeat"]
-    return match["case"] or "", natural_order(factor), int(run)
+    return match["case"] or "", natural_order(factor), natural_order(run)[0]
 
 
 def looks_extracted(document: object) -> bool:
@@ -110,16 +114,18 @@ def extracted(document: Mapping[str, Any], where: str) -> SampleSet:
     better = {"lower": "lower", "higher": "higher"}.get(str(document.get("_PreferredVal", "")).lower())
     series = {}
     for name, iterations in document["_ResultData"].items():
-        boots = tuple(
-            tuple(parse_number(str(v), f"{where}: '{name}'") for v in one["Values"])
-            for one in iterations
-            if one and one.get("Values")
-        )
+        at = f"{where}: {shown(name)}"
+        samples = [json_object(one, at).get("Values") for one in json_list(iterations, at) if one]
+        boots = tuple(tuple(_value(v, at) for v in json_list(one, at)) for one in samples if one)
         if boots:
             series[str(name)] = Series(boots, "", better)  # type: ignore[arg-type]
     if not series:
         raise malformed(where, "MMTests extracted no sample")
     return SampleSet(str(document.get("_TestName") or where), series)
+
+
+def _value(value: object, where: str) -> float:
+    return parse_number(value, where) if isinstance(value, str) else json_number(value, where)
 
 
 def _order(item: tuple[str, list[list[float]]]) -> tuple[str, tuple[int, str]]:

@@ -9,10 +9,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bisector.adapters.parsers.input_text import malformed, parse_number
+from bisector.adapters.parsers.input_text import cut, json_number, json_object, malformed, parse_number
 from bisector.stats.samples import SampleSet, Series
 
-_HEAD = re.compile(r"\s*Performance counter stats for .*?(?:\((?P<runs>\d+) runs\))?:?\s*")
+_HEAD = re.compile(r"Performance counter stats for .*?(?:\((?P<runs>\d++) runs\))?:?")
 _LINE = re.compile(
     r"\s*(?P<value><not \w+>|[\d.,]+)(?:\s+\+-\s+[\d.,]+)?\s+(?:(?P<unit>msec|seconds|Joules|MiB|%)\s+)?"
     r"(?P<event>(?:time elapsed|user|sys)\b|[A-Za-z][\w./:,=-]*)(?P<rest>.*)"
@@ -34,9 +34,9 @@ def text(content: str, where: str) -> SampleSet:
     missing: dict[str, str] = {}
     repeats = 0
     for at, line in enumerate(content.splitlines(), start=1):
-        head = _HEAD.fullmatch(line)
+        head = _HEAD.fullmatch(line.strip())
         if head is not None:
-            repeats = int(head["runs"] or 0)
+            repeats = int(parse_number(head["runs"] or "0", f"{where}:{at}"))
             continue
         match = _LINE.fullmatch(line)
         if match is None:
@@ -49,7 +49,7 @@ def text(content: str, where: str) -> SampleSet:
         units[name] = {"seconds": "s", "msec": "ms", None: ""}.get(match["unit"], match["unit"])
         error = _ERROR.search(match["rest"])
         if error is not None:
-            errors[name] = float(error["error"]) / 100
+            errors[name] = parse_number(error["error"], f"{where}:{at}") / 100
     return _set(where, values, units, errors, missing, repeats)
 
 
@@ -60,7 +60,8 @@ def json_lines(rows: Sequence[Mapping[str, Any]], where: str) -> SampleSet:
     units: dict[str, str] = {}
     missing: dict[str, str] = {}
     notes: list[str] = []
-    for at, row in enumerate(rows, start=1):
+    for at, one in enumerate(rows, start=1):
+        row = json_object(one, where)
         if "interval" in row:
             raise malformed(
                 where, "this is an interval series of perf stat -I", "record without -I, or with -r N"
@@ -70,15 +71,16 @@ def json_lines(rows: Sequence[Mapping[str, Any]], where: str) -> SampleSet:
             continue  # a line with a derived metric alone
         if "cpu" in row or "socket" in row or "thread" in row:
             name += "/" + str(row.get("cpu", row.get("socket", row.get("thread"))))
+        place = f"{where}, event {at} ({cut(name)})"
         value = str(row.get("counter-value", ""))
         if value.startswith("<"):
             missing[name] = value.strip("<>")
             continue
-        values.setdefault(name, []).append(parse_number(value, f"{where}, event {at} ({name})", grouped=True))
+        values.setdefault(name, []).append(parse_number(value, place, grouped=True))
         units[name] = {"msec": "ms", "ns": "ns"}.get(str(row.get("unit", "")), str(row.get("unit", "")))
         if "variance" in row:  # the relative standard error, in percent, whatever perf calls it
-            errors[name] = float(row["variance"]) / 100
-        running = float(row.get("pcnt-running", 100.0))
+            errors[name] = abs(json_number(row["variance"], place)) / 100
+        running = json_number(row.get("pcnt-running", 100.0), place)
         if running < 99.0:
             notes.append(f"{name} was counted {running:.0f}% of the time and scaled up (too many events)")
     found = _set(where, values, units, errors, missing, 0)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bisector.adapters.parsers.input_text import malformed, parse_number
+from bisector.adapters.parsers.input_text import json_list, malformed, parse_number, shown
 from bisector.model.goal import Direction
 from bisector.stats.samples import SampleSet, Series
 
@@ -106,7 +106,7 @@ def _xml_entries(root: xml.Element) -> Iterator[_Entry]:
 
 
 def _json_entries(document: Mapping[str, Any], where: str) -> Iterator[_Entry]:
-    for result in _values(document["results"]):
+    for result in _values(document["results"], where):
         if not isinstance(result, dict):
             raise malformed(where, "a test's result is no object", "export it again: result-file-to-json")
         entries = result.get("results") or {}
@@ -123,17 +123,18 @@ def _json_entries(document: Mapping[str, Any], where: str) -> Iterator[_Entry]:
                 str(result.get("scale", "")),
                 str(result.get("proportion", "")),
                 str(entry.get("value", "")),
-                tuple(str(value) for value in _values(entry.get("raw_values") or ())),
+                tuple(str(value) for value in _values(entry.get("raw_values") or [], where)),
                 entry.get("details"),
             )
 
 
-def _values(found: Any) -> Iterable[Any]:  # noqa: ANN401 - PHP writes an empty mapping as a list
-    return found.values() if isinstance(found, dict) else found
+def _values(found: object, where: str) -> Iterable[Any]:
+    """Return the values of a mapping, which PHP writes as a list where it is empty."""
+    return found.values() if isinstance(found, dict) else json_list(found, where)
 
 
 def _object(text: str) -> object:
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(ValueError, RecursionError):
         return json.loads(text)
     return None
 
@@ -147,7 +148,7 @@ def _sets(entries: Iterable[_Entry], where: str) -> list[SampleSet]:
     missing: dict[str, dict[str, str]] = {}
     for entry in entries:
         mine, absent = series.setdefault(entry.system, {}), missing.setdefault(entry.system, {})
-        place = f"{where}: '{entry.metric}' of '{entry.system}'"
+        place = f"{where}: {shown(entry.metric)} of {shown(entry.system)}"
         if entry.metric in mine:
             raise malformed(place, "is there twice", "keep one of them: remove-results-from-result-file")
         if not entry.value:

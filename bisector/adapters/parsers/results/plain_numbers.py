@@ -13,7 +13,7 @@ FORM = "numbers (an empty line begins the next boot), or 'name: value' lines"
 
 _TIME = re.compile(r"\s*(?P<name>real|user|sys)\s+(?:(?:(?P<h>\d+)h)?(?P<m>\d+)m)?(?P<s>[\d.,]+)s?\s*")
 _GNU = re.compile(
-    r"(?P<user>[\d.]+)user\s+(?P<sys>[\d.]+)system\s+(?:(?P<h>\d+):)?(?P<m>\d+):(?P<s>[\d.]+)elapsed"
+    r"(?<![\d.])(?P<user>[\d.]++)user\s+(?P<sys>[\d.]+)system\s+(?:(?P<h>\d+):)?(?P<m>\d+):(?P<s>[\d.]+)elapsed"
 )
 _VERBOSE = (
     ("user", re.compile(r"\s*User time \(seconds\): (?P<s>[\d.]+)")),
@@ -98,8 +98,8 @@ def _timed(text: str, where: str) -> Iterator[tuple[str, float]]:
         match = _GNU.search(line)
         if match is not None:
             yield "real", _seconds(match, f"{where}:{at}")
-            yield "user", float(match["user"])
-            yield "sys", float(match["sys"])
+            yield "user", parse_number(match["user"], f"{where}:{at}")
+            yield "sys", parse_number(match["sys"], f"{where}:{at}")
             continue
         for name, pattern in _VERBOSE:
             match = pattern.match(line)
@@ -109,7 +109,9 @@ def _timed(text: str, where: str) -> Iterator[tuple[str, float]]:
 
 def _seconds(match: re.Match[str], where: str) -> float:
     parts = match.groupdict()
-    whole = 3600 * int(parts.get("h") or 0) + 60 * int(parts.get("m") or 0)
+    whole = 3600 * parse_number(parts.get("h") or "0", where) + 60 * parse_number(
+        parts.get("m") or "0", where
+    )
     return whole + parse_number(match["s"].replace(",", "."), where)
 
 
