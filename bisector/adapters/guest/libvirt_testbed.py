@@ -254,7 +254,7 @@ def _free_port() -> int:
 
 def domain_prefix(state_dir: Path) -> str:
     """Return what the names of all guests of a state folder begin with."""
-    digest = hashlib.sha256(str(state_dir.absolute()).encode()).hexdigest()[:8]
+    digest = hashlib.sha256(str(state_dir.resolve()).encode()).hexdigest()[:8]
     return f"perfbisect-{digest}-"
 
 

@@ -126,7 +126,9 @@ def test_the_label_is_only_for_the_system_daemon() -> None:
     assert labelled.findtext("seclabel/label") == "+0:+0"
 
 
-def test_two_state_folders_never_share_a_prefix() -> None:
+def test_two_state_folders_never_share_a_prefix(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path)
+    assert domain_prefix(tmp_path / "link") == domain_prefix(tmp_path)  # guests of either are swept
     assert domain_prefix(Path("/a")) != domain_prefix(Path("/b"))
     assert domain_prefix(Path("/a")) == domain_prefix(Path("/a"))
 
