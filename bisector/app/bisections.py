@@ -23,7 +23,9 @@ from bisector.schemas.request import Accepted
 
 __all__ = ["Busy", "Stored", "begin", "cancel", "discard", "follow", "mark", "run", "runner"]
 
-ENDED = ("done", "cancelled")
+REMOVING = "removing"
+"""The status of a bisection whose removal has begun: it is over, and part of it may be gone already."""
+ENDED = ("done", "cancelled", REMOVING)
 """Statuses after which a bisection is over; 'new', 'running', 'interrupted' and 'failed' can be resumed."""
 _FOLLOW_SECONDS = 0.5
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bisector.app.wiring import Wiring
@@ -27,6 +28,38 @@ class MachineAnswer:
     def ok(self) -> bool:
         """Whether it can be used."""
         return not self.wrong
+
+
+@dataclass(frozen=True, slots=True)
+class DiskUse:
+    """What a kind of files takes. prunable: bytes of it that 'perfbisect prune' would free."""
+
+    name: str
+    path: Path
+    bytes: int
+    prunable: int
+
+
+def disk_use(wiring: Wiring) -> list[DiskUse]:
+    """Return what perfbisect keeps on this machine. Builders on other machines have their own."""
+    from bisector.adapters.system.disk_usage import disk_usage
+    from bisector.app.retention import KEEP_DAYS, find_removable
+
+    state, cache = wiring.settings.state_dir, wiring.settings.cache_dir
+    removable = find_removable(wiring, KEEP_DAYS)
+    found = [DiskUse("records", state, disk_usage(*state.glob("*.sqlite*")), 0)]
+    for name, path in (
+        ("results", state / "bisections"),
+        ("calibrations", state / "calibrations"),
+        ("kernels", cache / "kernels"),
+        ("guest images", cache / "images"),
+        ("builds", cache / "builder"),
+        ("compiler cache", cache / "ccache"),
+        ("commit graphs", cache / "graphs"),
+    ):
+        prunable = sum(item.bytes for item in removable if item.path.is_relative_to(path))
+        found.append(DiskUse(name, path, disk_usage(path), prunable))
+    return [one for one in found if one.bytes]
 
 
 def check_host(wiring: Wiring, progress: Progress, *, probe: bool = False) -> list[Check]:

@@ -77,9 +77,9 @@ def resume(wiring: Wiring, identity: str | None, observer: Observer) -> Material
         stored = wiring.store.load(unfinished[0].id)
     else:
         stored = find_bisection(wiring, identity)
-    if stored.status == "cancelled":
+    if stored.status in ("cancelled", bisections.REMOVING):
         raise RequestError(
-            f"the bisection '{stored.id}' was cancelled",
+            f"the bisection '{stored.id}' was {'cancelled' if stored.status == 'cancelled' else 'removed'}",
             cure="'perfbisect start' with its request begins anew",
         )
     observer.note(f"bisection {stored.id}: going on")

@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bisector.app import bisections
 from bisector.app.accept import recipe_for
+from bisector.app.retention import needs
 from bisector.app.wiring import Wiring
 from bisector.errors import RequestError, SourceFailed
-from bisector.model.records import Built
 
 if TYPE_CHECKING:
     from bisector.ports import BuildOrder, Fix, Kernel, Progress
@@ -81,14 +80,7 @@ def collect_kernels(wiring: Wiring, limit_bytes: int) -> tuple[int, int]:
 
     Return the bytes freed, and how many kernels stay because a bisection that can be resumed needs them.
     """
-    needed: set[str] = set()
-    if wiring.has_store:
-        for summary in wiring.store.list():
-            if summary.status not in bisections.ENDED:
-                for _, record in wiring.store.records(summary.id):
-                    if isinstance(record, Built) and record.kernel is not None:
-                        needed.add(record.kernel.key)
-    needed.discard("")
+    needed = needs(wiring).kernels
     cache = wiring.kernel_cache
-    freed = cache.shrink(limit_bytes, keep=frozenset(needed)) + cache.drop_logs()
+    freed = cache.shrink(limit_bytes, keep=needed) + cache.drop_logs()
     return freed, sum(entry.key in needed for entry in cache.entries())

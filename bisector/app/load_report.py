@@ -29,24 +29,29 @@ def find_bisection(wiring: Wiring, wanted: str | None) -> Stored:
     Raises RequestError if there is none, or more than one.
     """
     store = wiring.store
-    if wanted is None:
-        latest = store.list(limit=1)
-        if not latest:
-            raise RequestError(
-                "there is no bisection yet", cure="perfbisect start --good A --bad B --workload W"
-            )
-        return store.load(latest[0].id)
-    matching = [summary.id for summary in store.list(beginning=wanted)]
-    if len(matching) > 1 and wanted not in matching:
-        shown = matching[:_MAX_NAMED]
+    if wanted is not None:
+        return store.load(find_summary(wiring, wanted).id)
+    latest = store.list(limit=1)
+    if not latest:
+        raise RequestError("there is no bisection yet", cure="perfbisect start --good A --bad B --workload W")
+    return store.load(latest[0].id)
+
+
+def find_summary(wiring: Wiring, wanted: str) -> Summary:
+    """Return the summary of a bisection by id or the unique beginning of one. Raises RequestError."""
+    matching = wiring.store.list(beginning=wanted)
+    exact = [summary for summary in matching if summary.id == wanted]
+    if not matching:
+        wiring.store.status(wanted)  # raises what names the nearest one
+    if len(exact or matching) > 1:
+        shown = [summary.id for summary in matching[:_MAX_NAMED]]
+        more = len(matching) - len(shown)
         raise RequestError(
             f"'{wanted}' is the beginning of several bisections",
-            details="\n".join(
-                [*shown, *([f"and {len(matching) - len(shown):,} more"] * (shown != matching))]
-            ),
+            details="\n".join([*shown, *([f"and {more:,} more"] if more else [])]),
             cure="write more of the id",
         )
-    return store.load(wanted if wanted in matching or not matching else matching[0])
+    return (exact or matching)[0]
 
 
 def current_status(wiring: Wiring, stored: Stored | Summary) -> str:

@@ -30,3 +30,11 @@ def interval(value: Interval, digits: int = 2) -> str:
 def change(value: Interval) -> str:
     """Return a relative change with its interval: '+2.10% (+1.90% .. +2.30%)'."""
     return f"{percent(value.estimate, 2)} ({interval(value)})"
+
+
+def size(count_bytes: float) -> str:
+    """Return bytes as '12 kB', '3.4 MB', '1.2 GB'."""
+    for unit, one in (("GB", 1e9), ("MB", 1e6)):
+        if count_bytes >= one:
+            return f"{count_bytes / one:.1f} {unit}"
+    return f"{count_bytes / 1e3:.0f} kB"

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bisector.adapters.system.disk_usage import remove
 from bisector.adapters.system.files import writing
 from bisector.schemas.kernel.recipe import effective_options
 
@@ -158,9 +159,13 @@ class KernelCache:
             ],
         }
 
+    def failed_logs(self) -> list[Path]:
+        """Return the logs of failed builds."""
+        return list((self.folder / "failed").glob("*.log"))
+
     def drop_logs(self) -> int:
         """Remove the logs of failed builds; return the number of bytes freed."""
-        logs = list((self.folder / "failed").glob("*.log"))
+        logs = self.failed_logs()
         freed = sum(log.stat().st_size for log in logs)
         for log in logs:
             log.unlink(missing_ok=True)
@@ -177,7 +182,7 @@ class KernelCache:
             if total - freed <= limit_bytes:
                 break
             if entry.key not in keep:
-                shutil.rmtree(entry.folder, ignore_errors=True)
+                remove(entry.folder)
                 freed += size
         return freed
 

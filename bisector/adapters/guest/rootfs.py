@@ -7,6 +7,7 @@ attaches read-only, so its checksum says that two boots had the same user space.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -57,8 +58,11 @@ class GuestImages:
         self._packages = (*PACKAGES, *sorted(set(packages) - set(PACKAGES)))
 
     def present(self) -> GuestImage | None:
-        """Return the image if it has been built already."""
-        return _load(self._folder / _key(self._packages))
+        """Return the image if it has been built already, and note that it was used."""
+        folder = self._folder / _key(self._packages)
+        with contextlib.suppress(OSError):  # not there, or in a cache that can only be read
+            os.utime(folder)
+        return _load(folder)
 
     def ensure(self, progress: Progress) -> GuestImage:
         """Return the image, built if needed (as root, one to ten minutes).
@@ -130,6 +134,11 @@ def _key(packages: Sequence[str]) -> str:
     for name in _FILES:
         digest.update((SOURCES / name).read_bytes())
     return digest.hexdigest()[:16]
+
+
+def kept_images(cache: Path) -> list[GuestImage]:
+    """Return all images of a cache folder, those of other versions too; the folder's time is the last use."""
+    return [image for path in (cache / "images").glob("[!.]*/") if (image := _load(path)) is not None]
 
 
 def _load(folder: Path) -> GuestImage | None:

@@ -37,7 +37,11 @@ def remove_leftovers(prefix: str, parent: Path | None = None) -> None:
 
 def remove_leftovers_of_boots(bisection: Path) -> None:
     """Remove what the boots of a bisection left. bisection: its folder, while nobody measures for it."""
-    for name in _OF_A_BOOT:
-        for path in bisection.glob(f"boots/*/{name}"):
-            with contextlib.suppress(OSError):
-                path.unlink(missing_ok=True)
+    for path in leftovers_of_boots(bisection):
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+def leftovers_of_boots(bisection: Path) -> list[Path]:
+    """Return the files of a bisection's boots that nobody needs once they have ended."""
+    return [path for name in _OF_A_BOOT for path in bisection.glob(f"boots/*/{name}")]

@@ -11,7 +11,14 @@ from bisector.interfaces.cli import options, output
 
 Verdict = Literal["good", "bad", "skip"]
 Note = Annotated[str, typer.Option(help="The reason, for the report.")]
-Needed = Annotated[str, typer.Argument(metavar="ID", help="The bisection's id, or its beginning.")]
+Needed = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID",
+        help="The bisection's id, or its beginning.",
+        autocompletion=options.complete_bisection,
+    ),
+]
 
 
 def mark(

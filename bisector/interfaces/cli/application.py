@@ -75,6 +75,12 @@ def _add_annotate(app: typer.Typer) -> None:
     _add(app, annotate.mark, annotate.discard, annotate.cancel)
 
 
+def _add_removal(app: typer.Typer) -> None:
+    from bisector.interfaces.cli import removal
+
+    _add(app, removal.rm, removal.prune)
+
+
 def _add_compare(app: typer.Typer) -> None:
     from bisector.interfaces.cli import compare
 
@@ -134,6 +140,7 @@ _COMMANDS: tuple[tuple[str, Callable[[typer.Typer], None]], ...] = (
     ("list status show report log", _add_query),
     ("plan", _add_plan),
     ("mark discard cancel", _add_annotate),
+    ("rm prune", _add_removal),
     ("compare", _add_compare),
     ("profile", _add_profile),
     ("simulate", _add_simulate),

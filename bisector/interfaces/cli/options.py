@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import datetime
 import functools
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 import typer
 from pydantic import ValidationError
 
-from bisector.errors import RequestError
+from bisector.errors import PerfbisectError, RequestError
 from bisector.interfaces.cli import output
 from bisector.interfaces.cli.arguments import number_options
 from bisector.schemas.ranges import kind_and_limits
@@ -70,7 +73,23 @@ Monitors = Annotated[list[str] | None, _option("monitors")]
 
 Lab = Annotated[Path | None, typer.Option(help="An Ansible inventory. [default: one guest on this machine]")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Id = Annotated[str | None, typer.Argument(help="A bisection's id, or its beginning. [default: the latest]")]
+
+
+def complete_bisection(incomplete: str) -> list[str]:
+    """Return the ids that begin with what was typed, the latest first; for a shell's completion."""
+    with contextlib.suppress(PerfbisectError):  # a shell that completes shows no errors
+        wiring = make_wiring()
+        if wiring.has_store:
+            return [summary.id for summary in wiring.store.list(beginning=incomplete)]
+    return []
+
+
+Id = Annotated[
+    str | None,
+    typer.Argument(
+        help="A bisection's id, or its beginning. [default: the latest]", autocompletion=complete_bisection
+    ),
+]
 
 RequestCommand = Callable[..., None]
 """A command that is called with the wiring, the request, and its own options."""
@@ -204,3 +223,19 @@ def workload_name(settings: Settings, said: str | None) -> str:
     path = Path(name).expanduser()
     is_path = name.startswith(("/", ".", "~")) or name.endswith(".yaml")
     return str(path.absolute()) if is_path or (path / "workload.yaml").is_file() else name
+
+
+def days(text: str, name: str) -> float:
+    """Return an age in days, '90d' or '12w'. name: of its option. Raises RequestError: less than a day."""
+    found = re.fullmatch(r"(?P<number>[0-9]{1,5})(?P<unit>[dw])", text)
+    number = int(found["number"]) * (7 if found["unit"] == "w" else 1) if found is not None else 0
+    if number < 1:
+        raise RequestError(
+            f"{name} '{text[:40]}' is not an age of a day or more", cure="write days or weeks: 90d, 12w"
+        )
+    return float(number)
+
+
+def day(when: float) -> str:
+    """Return the date of seconds since the epoch, in UTC."""
+    return datetime.datetime.fromtimestamp(when, datetime.UTC).strftime("%Y-%m-%d")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,37 @@ def test_what_is_optional_is_a_note(checks: list[Check], capsys: pytest.CaptureF
     assert run(["doctor"]) == 0
     out = capsys.readouterr().out
     assert "note    ccache  not found (needed for speed)" in out and "missing" not in out
+
+
+def test_disk_use_is_shown_with_what_prune_frees(
+    checks: list[Check], own_folders: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checks += [FINE]
+    log = own_folders / "cache" / "kernels" / "failed" / "abc.log"
+    log.parent.mkdir(parents=True)
+    log.write_bytes(b"x" * 2_000_000)
+    assert run(["doctor"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2].split() == ["DISK", "USE", "SIZE", "'PRUNE'", "FREES", "WHERE"]
+    assert lines[3].split() == ["kernels", "2.0", "MB", "0", "kB", str(own_folders / "cache" / "kernels")]
+    os.utime(log, (0, 0))
+    assert run(["doctor", "--json"]) == 0
+    (row,) = [one for one in json.loads(capsys.readouterr().out) if one["name"] == "disk use: kernels"]
+    assert row["ok"] and row["bytes"] >= row["prunable_bytes"] >= 2_000_000
+    assert run(["doctor", "--quiet"]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_a_state_file_that_cannot_be_read_is_told_beside_the_checks(
+    checks: list[Check], own_folders: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checks += [FINE]
+    (own_folders / "state").mkdir()
+    (own_folders / "state" / "perfbisect.sqlite").write_text("no database " * 1000)
+    assert run(["doctor"]) == 0
+    told = capsys.readouterr()
+    assert "git  2.39" in told.out
+    assert "perfbisect.sqlite cannot be used" in told.err
 
 
 def test_json_has_every_check(checks: list[Check], capsys: pytest.CaptureFixture[str]) -> None:

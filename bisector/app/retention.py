@@ -1,0 +1,165 @@
+"""What may be removed: ended bisections, and files that nobody has used for long and nobody needs.
+
+Nothing is removed that a bisection that runs or can be resumed needs: its records and files, the kernels it
+has built, the guest images it has booted (an image that is built again is another one). Of a cache folder
+that several state folders share, only this one's bisections are known; the others' are protected by age.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from bisector.adapters.system.disk_usage import disk_usage, half_removed, remove
+from bisector.adapters.system.leftovers import leftovers_of_boots
+from bisector.app import bisections
+from bisector.app.wiring import Wiring
+from bisector.errors import RequestError
+from bisector.model.records import Booted, Built
+from bisector.model.stored_bisection import Summary
+
+DAY_SECONDS = 86400.0
+KEEP_DAYS = 90.0
+"""Days that things are kept by default: longer than the nine weeks from one kernel release to the next."""
+
+Kind = Literal["bisection", "results", "boot files", "kernel", "build log", "guest image", "graph", "remains"]
+"""results: files of a bisection that is no longer there; boot files: temporary ones of a killed process;
+graph: of a repository's range, read again when needed; remains: of a removal that was interrupted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Removable:
+    """Something that may be removed. name: an id or a file's name; used: seconds since the epoch."""
+
+    kind: Kind
+    name: str
+    bytes: int
+    used: float
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What bisections that run or can be resumed need: keys of kernels, checksums of images."""
+
+    kernels: frozenset[str]
+    images: frozenset[str]
+
+
+def needs(wiring: Wiring) -> Needs:
+    """Return what must stay in the cache."""
+    kernels, images = set(), set()
+    for summary in _summaries(wiring):
+        if summary.status not in bisections.ENDED:
+            for _, record in wiring.store.records(summary.id):
+                if isinstance(record, Built) and record.kernel is not None:
+                    kernels.add(record.kernel.key)
+                elif isinstance(record, Booted):
+                    images.add(record.image)
+    return Needs(frozenset(kernels - {""}), frozenset(images - {""}))
+
+
+def find_removable(wiring: Wiring, keep_days: float) -> list[Removable]:
+    """Return what nobody has used for so many days and nobody needs. keep_days: at least one.
+
+    What a process uses now it has used today, so a day protects what is not yet recorded.
+    """
+    before = wiring.clock.now() - keep_days * DAY_SECONDS
+    everything = [*_of_bisections(wiring, before), *_of_the_cache(wiring, before)]
+    return sorted(everything, key=lambda item: item.used)
+
+
+def to_remove(wiring: Wiring, wanted: Sequence[str]) -> list[Removable]:
+    """Return the bisections of some ids, or beginnings of ids. Raises RequestError unless all have ended."""
+    from bisector.app.load_report import find_summary
+
+    found = {one.id: one for one in (find_summary(wiring, identity) for identity in wanted)}
+    running = bisections.runner(wiring.settings.state_dir)
+    for summary in found.values():
+        if summary.id == running:
+            raise RequestError(
+                f"the bisection '{summary.id}' is running",
+                cure=f"perfbisect cancel {summary.id}, and wait until its process has ended",
+            )
+        if summary.status not in bisections.ENDED:
+            raise RequestError(
+                f"the bisection '{summary.id}' has not ended ({summary.status}); it can be resumed",
+                cure=f"perfbisect resume {summary.id}, or end it for good: perfbisect cancel {summary.id}",
+            )
+    return [_bisection(wiring, summary) for summary in found.values()]
+
+
+def remove_one(wiring: Wiring, item: Removable) -> bool:
+    """Remove something that was found; return whether it is gone. What was used meanwhile stays.
+
+    Raises InfrastructureError.
+    """
+    if item.kind == "bisection":
+        # Killed here or below, it is still there by this status, and whoever removes next goes on with it.
+        wiring.store.set_status(item.name, bisections.REMOVING)
+        if item.path.exists():
+            remove(item.path)
+        wiring.store.remove(item.name)
+        return True
+    if not item.path.exists() or item.path.stat().st_mtime > item.used:
+        return False
+    remove(item.path)
+    return True
+
+
+def _summaries(wiring: Wiring) -> Sequence[Summary]:
+    return wiring.store.list() if wiring.has_store else ()
+
+
+def _bisection(wiring: Wiring, summary: Summary) -> Removable:
+    folder = wiring.bisection_folder(summary.id)
+    return Removable("bisection", summary.id, disk_usage(folder), summary.changed, folder)
+
+
+def _of_bisections(wiring: Wiring, before: float) -> Iterator[Removable]:
+    known = {summary.id: summary for summary in _summaries(wiring)}
+    running = bisections.runner(wiring.settings.state_dir)
+    going = set()
+    for summary in known.values():
+        old = summary.status in bisections.ENDED and summary.changed < before
+        if summary.id != running and (old or summary.status == bisections.REMOVING):
+            going.add(summary.id)
+            yield _bisection(wiring, summary)
+    folder = wiring.settings.state_dir / "bisections"
+    yield from _remains(folder)
+    for path in _older(folder.glob("[!.]*"), before):
+        if wiring.has_store and path.name not in known:  # without it, nobody knows whose they are
+            yield _item("results", path)
+    ended = {s.id for s in known.values() if s.status in bisections.ENDED} - going - {running}
+    for name in sorted(ended):
+        for path in _older(leftovers_of_boots(folder / name), before):
+            yield _item("boot files", path)
+
+
+def _of_the_cache(wiring: Wiring, before: float) -> Iterator[Removable]:
+    from bisector.adapters.guest.rootfs import kept_images
+
+    cache, needed = wiring.settings.cache_dir, needs(wiring)
+    yield from _remains(cache / "kernels", cache / "images")
+    for entry in wiring.kernel_cache.entries():
+        if entry.key not in needed.kernels:
+            yield from (_item("kernel", path) for path in _older([entry.folder], before))
+    yield from (_item("build log", path) for path in _older(wiring.kernel_cache.failed_logs(), before))
+    for image in kept_images(cache):
+        if image.checksum not in needed.images:
+            yield from (_item("guest image", path) for path in _older([image.disk.parent], before))
+    yield from (_item("graph", path) for path in _older((cache / "graphs").glob("[!.]*"), before))
+
+
+def _remains(*folders: Path) -> Iterator[Removable]:
+    yield from (_item("remains", path) for path in half_removed(folders))
+
+
+def _older(paths: Iterator[Path] | Sequence[Path], before: float) -> list[Path]:
+    return [path for path in paths if path.lstat().st_mtime < before]
+
+
+def _item(kind: Kind, path: Path) -> Removable:
+    return Removable(kind, path.name, disk_usage(path), path.lstat().st_mtime, path)

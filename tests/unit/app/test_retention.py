@@ -1,0 +1,189 @@
+"""What is removed, and what never: one test for each thing that a bisection that can be resumed needs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from unittest.mock import Mock
+
+import pytest
+
+from bisector.adapters.store.sql_store import SqlStore
+from bisector.app import bisections, find_culprit, retention
+from bisector.app.wiring import Wiring
+from bisector.engine.state_lock import lock
+from bisector.errors import RequestError
+from bisector.model.facts import KernelFacts
+from bisector.model.records import Booted, Built
+from bisector.model.stored_bisection import Stored
+from bisector.schemas.settings import Settings
+from bisector.simulation.histories import linear
+from tests.support import fake_bisection
+
+OLD = 1e9
+"""Long ago."""
+
+
+@pytest.fixture
+def wiring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Wiring:
+    """A state with an old bisection of each status, each with a folder, a kernel and an image of its own."""
+    wiring = Wiring(Settings(state_dir=tmp_path / "state", cache_dir=tmp_path / "cache"))
+    monkeypatch.setattr("bisector.adapters.store.sql_store.time.time", lambda: OLD)
+    for number, status in enumerate(("new", "running", "interrupted", "failed", "done", "cancelled")):
+        wiring.store.create(Stored(status, OLD, "{}", status, linear(3)))
+        key, image = f"{number:064x}", f"image-{number}"
+        kernel = KernelFacts(key=key)
+        wiring.store.append(status, Built(1, True, 1.0, kernel=kernel))
+        wiring.store.append(status, Booted("boot-001", 1, "guest", True, 1.0, OLD, image=image))
+        add_kernel(wiring, key)
+        add_image(wiring, f"{number:016x}", image)
+        make(wiring.bisection_folder(status) / "boots" / "boot-001" / "console.log")
+    monkeypatch.undo()
+    return wiring
+
+
+def make(path: Path, text: str = "x") -> Path:
+    """Write a file long ago."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    for one in (path, path.parent):
+        os.utime(one, (OLD, OLD))
+    return path
+
+
+def add_kernel(wiring: Wiring, key: str) -> Path:
+    folder = wiring.settings.cache_dir / "kernels" / key
+    make(folder / "image")
+    return make(folder / "kernel.json", "{}").parent
+
+
+def add_image(wiring: Wiring, key: str, checksum: str) -> Path:
+    folder = wiring.settings.cache_dir / "images" / key
+    make(folder / "root.ext2")
+    make(folder / "client_key")
+    return make(folder / "image.json", json.dumps({"checksum": checksum, "host_key": "k"})).parent
+
+
+def removable(wiring: Wiring, days: float = 90.0) -> set[tuple[str, str]]:
+    return {(item.kind, item.name) for item in retention.find_removable(wiring, days)}
+
+
+def prune(wiring: Wiring) -> None:
+    for item in retention.find_removable(wiring, 90.0):
+        assert retention.remove_one(wiring, item)
+
+
+def test_ended_bisections_go_and_the_others_stay_whatever_their_age(wiring: Wiring) -> None:
+    prune(wiring)
+    assert {s.id for s in wiring.store.list()} == {"new", "running", "interrupted", "failed"}
+    folders = {path.name for path in (wiring.settings.state_dir / "bisections").iterdir()}
+    assert folders == {"new", "running", "interrupted", "failed"}
+
+
+def test_kernels_and_images_of_bisections_that_can_be_resumed_stay(wiring: Wiring) -> None:
+    prune(wiring)
+    cache = wiring.settings.cache_dir
+    assert {int(path.name, 16) for path in (cache / "kernels").iterdir()} == {0, 1, 2, 3}
+    assert {int(path.name, 16) for path in (cache / "images").iterdir()} == {0, 1, 2, 3}
+    assert removable(wiring) == set()
+
+
+def test_what_was_used_lately_stays(wiring: Wiring) -> None:
+    wiring.store.set_status("done", "done")  # now
+    os.utime(wiring.settings.cache_dir / "kernels" / f"{4:064x}")
+    os.utime(wiring.settings.cache_dir / "images" / f"{4:016x}")
+    assert {name for _, name in removable(wiring)} == {"cancelled", f"{5:064x}", f"{5:016x}"}
+
+
+def test_what_is_used_between_asking_and_removing_stays(wiring: Wiring) -> None:
+    found = retention.find_removable(wiring, 90.0)
+    (kernel,) = [item for item in found if item.name == f"{4:064x}"]
+    os.utime(kernel.path)  # as the cache does
+    assert not retention.remove_one(wiring, kernel)
+    assert kernel.path.exists()
+
+
+def test_a_bisection_that_its_process_still_winds_down_stays(wiring: Wiring) -> None:
+    with lock(wiring.settings.state_dir, "cancelled"):
+        assert ("bisection", "cancelled") not in removable(wiring)
+        with pytest.raises(RequestError, match="is running"):
+            retention.to_remove(wiring, ["cancelled"])
+    assert ("bisection", "cancelled") in removable(wiring)
+
+
+@pytest.mark.parametrize("status", ["new", "running", "interrupted", "failed"])
+def test_a_bisection_that_can_be_resumed_is_not_removed_by_name_either(wiring: Wiring, status: str) -> None:
+    with pytest.raises(RequestError, match=f"{status}.*can be resumed") as error:
+        retention.to_remove(wiring, ["done", status])
+    assert "perfbisect cancel" in error.value.cure
+
+
+def test_results_of_no_bisection_and_temporary_files_of_boots_go(wiring: Wiring) -> None:
+    folder = wiring.settings.state_dir / "bisections"
+    make(folder / "gone" / "report.txt")
+    wiring.store.set_status("done", "done")
+    scratch = make(folder / "done" / "boots" / "boot-001" / "scratch.raw")
+    needed = make(folder / "interrupted" / "boots" / "boot-001" / "scratch.raw")
+    assert {("results", "gone"), ("boot files", "scratch.raw")} <= removable(wiring)
+    prune(wiring)
+    assert not (folder / "gone").exists() and not scratch.exists()
+    assert needed.exists()
+    assert (scratch.parent / "console.log").exists()
+
+
+def test_results_stay_where_no_state_file_says_whose_they_are(wiring: Wiring) -> None:
+    for path in wiring.settings.state_dir.glob("perfbisect.sqlite*"):
+        path.unlink()
+    again = Wiring(wiring.settings)
+    assert not [item for item in retention.find_removable(again, 90.0) if item.kind == "results"]
+    assert not again.has_store
+
+
+def test_logs_of_failed_builds_and_graphs_of_ranges_go(wiring: Wiring) -> None:
+    cache = wiring.settings.cache_dir
+    make(cache / "kernels" / "failed" / "abc.log")
+    make(cache / "graphs" / "abc.graph")
+    assert {("build log", "abc.log"), ("graph", "abc.graph")} <= removable(wiring)
+    wiring.kernel_cache.failed_logs()[0].touch()
+    (cache / "graphs" / "abc.graph").touch()
+    assert {"abc.log", "abc.graph"}.isdisjoint(name for _, name in removable(wiring))
+
+
+@pytest.mark.parametrize("moment", ["files", "records"])
+def test_a_removal_that_was_killed_is_ended_by_the_next_one(
+    wiring: Wiring, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    (item,) = retention.to_remove(wiring, ["done"])
+    with monkeypatch.context() as patched:
+        if moment == "files":
+            patched.setattr(shutil, "rmtree", killed)
+        else:
+            patched.setattr(SqlStore, "remove", killed)
+        with pytest.raises(KeyboardInterrupt):
+            retention.remove_one(wiring, item)
+    again = Wiring(wiring.settings)
+    assert again.store.status("done") == bisections.REMOVING
+    with pytest.raises(RequestError, match="was removed"):
+        find_culprit.resume(again, "done", Mock())
+    os.utime(again.settings.state_dir / "bisections")
+    prune(again)
+    assert "done" not in {s.id for s in again.store.list()}
+    assert {path.name for path in (again.settings.state_dir / "bisections").iterdir()} == {
+        "new",
+        "running",
+        "interrupted",
+        "failed",
+    }
+
+
+def test_a_request_whose_bisection_is_being_removed_begins_another_one(wiring: Wiring) -> None:
+    lab = fake_bisection.a_lab()
+    first = fake_bisection.begin(wiring.store, lab)
+    assert fake_bisection.begin(wiring.store, lab).id == first.id
+    wiring.store.set_status(first.id, bisections.REMOVING)
+    assert fake_bisection.begin(wiring.store, lab).id == f"{first.id}-2"
