@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,8 +15,8 @@ from bisector.report.report_model import Commit, Material, named
 
 if TYPE_CHECKING:
     from bisector.model.stored_bisection import Stored, Summary
-    from bisector.schemas.request import Accepted, Request
-
+from bisector.schemas.documents.json_reader import read_own_json
+from bisector.schemas.request import Accepted, Request
 
 _MAX_NAMED = 20
 """Ids in a message."""
@@ -145,9 +144,5 @@ def _names(
 
 def _host(folder: Path, version: str) -> dict[str, str]:
     """Return what was written about the machine when the bisection began, and the version of perfbisect."""
-    try:
-        about = json.loads((folder / "host.json").read_bytes())
-    except (OSError, ValueError):  # not written yet, or damaged: the report is complete enough without it
-        about = {}
-    known = about if isinstance(about, dict) else {}
+    known = read_own_json(folder / "host.json") or {}  # the report is complete enough without it
     return {"perfbisect": version, **{str(k): str(v) for k, v in known.items()}}

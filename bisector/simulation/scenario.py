@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,8 @@ from bisector.errors import RequestError
 from bisector.model import format
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.goal import Budget, Goal, Metric, Threshold
+from bisector.schemas.documents.document import shown_path
+from bisector.schemas.documents.json_reader import read_json
 from bisector.simulation import histories
 from bisector.simulation.noise_model import LabModel, SyntheticLab
 
@@ -181,20 +182,15 @@ def parse_probability(text: str) -> float:
 
 def read_samples(path: Path) -> tuple[tuple[float, ...], ...]:
     """Read `{"boots": [[run, run, ...], ...]}`. Raises RequestError naming what is wrong."""
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise RequestError(f"{path}: cannot be read", details=str(error)) from error
-    except ValueError as error:
-        raise RequestError(f"{path}: not valid JSON", details=str(error)) from error
+    data = read_json(path)
     shape = 'expected {"boots": [[run, run, ...], ...]}'
     boots = data.get("boots") if isinstance(data, dict) else None
     if not isinstance(boots, list) or not boots:
-        raise RequestError(f"{path}: {shape}")
+        raise RequestError(f"{shown_path(path)}: {shape}", cure="'perfbisect calibrate' writes such files")
     result = []
     for number, runs in enumerate(boots):
         good = isinstance(runs, list) and runs and all(type(x) in (int, float) for x in runs)
-        if not good or not all(math.isfinite(x) for x in runs):
-            raise RequestError(f"{path}: boot {number} is not a list of finite numbers", cure=shape)
+        if not good:
+            raise RequestError(f"{shown_path(path)}: boot {number} is not a list of numbers", cure=shape)
         result.append(tuple(float(x) for x in runs))
     return tuple(result)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from bisector.errors import BootFailed, RequestError, TestbedLost, WorkloadFaile
 from bisector.model.facts import MonitorResult, MonitorValue
 from bisector.model.goal import TestbedClock
 from bisector.ports import BootFacts, Job, Kernel, MetricSpec, Monitor, Progress, RunResult
+from bisector.schemas.documents.json_reader import read_json
 from bisector.simulation.noise_model import SyntheticBoot, SyntheticLab
 from bisector.testing.fakes import METRIC, Faults, Pace
 
@@ -44,7 +44,7 @@ class FakeTestbed:
         if self._lab.untestable.get(commit) == "boot":
             raise BootFailed("a fake panic", details="Kernel panic - not syncing: fake")
         self.boots += 1
-        layout = int(json.loads(kernel.image.read_text(encoding="utf-8"))["layout"])
+        layout = int(read_json(kernel.image)["layout"])
         boot = self._lab.boot(commit, layout, self.name, folder.name)
         facts = BootFacts(
             kernel.release, kernel.build_id, {"clocksource": "fake"}, self._lab.model.boot_seconds

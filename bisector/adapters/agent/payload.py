@@ -20,6 +20,7 @@ from bisector.adapters.system.files import write_atomically
 from bisector.errors import InfrastructureError, RequestError
 from bisector.ports import Job, MetricSpec, Needs
 from bisector.resources import resource
+from bisector.schemas.documents.json_reader import read_state_json
 from bisector.schemas.workload.manifest import WorkloadManifest
 from bisector.schemas.workload.metric import MetricManifest
 from bisector.schemas.workload.parameter_matrix import Point, single_values
@@ -73,7 +74,7 @@ def workload_job(workload: Workload, out_dir: Path, arch: str = "x86_64") -> Job
     """
     payload = out_dir / "payload"
     note = out_dir / "payload.json"
-    about = json.loads(note.read_text(encoding="utf-8")) if note.exists() else {}
+    about = read_state_json(note) if note.exists() else {}
     if about.get("arch", "x86_64") == arch and "checksum" in about:
         recorded = about["checksum"]
         found = checksum(payload)

@@ -79,7 +79,7 @@ class Events:
         """Take one line of its output: an event, or other output."""
         try:
             event = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             event = None
         if not isinstance(event, dict) or "event" not in event:
             if text.strip():

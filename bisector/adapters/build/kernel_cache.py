@@ -20,6 +20,7 @@ from typing import Any
 
 from bisector.adapters.system.disk_usage import remove
 from bisector.adapters.system.files import writing
+from bisector.schemas.documents.json_reader import read_own_json
 from bisector.schemas.kernel.recipe import effective_options
 
 _NEEDED_FACTS = ("binary", "build_id", "release")
@@ -188,11 +189,10 @@ class KernelCache:
 
     def _read(self, key: str) -> Entry | None:
         folder = self.folder / key
-        with contextlib.suppress(OSError, ValueError):
-            facts = json.loads((folder / "kernel.json").read_text(encoding="utf-8"))
-            if isinstance(facts, dict) and all(isinstance(value, str) for value in facts.values()):
-                return Entry(key, folder, facts)
-        return None
+        facts = read_own_json(folder / "kernel.json")
+        if facts is None or not all(isinstance(value, str) for value in facts.values()):
+            return None
+        return Entry(key, folder, facts)
 
 
 def _is_whole(entry: Entry) -> bool:

@@ -15,6 +15,7 @@ from bisector.adapters.system.files import write_atomically
 from bisector.adapters.system.host_requirements import install
 from bisector.errors import InfrastructureError, RequestError
 from bisector.ports import Progress
+from bisector.schemas.documents.json_reader import read_own_json
 from bisector.schemas.kernel.toolchain import Toolchain
 
 _PROBE_SECONDS = 300.0
@@ -184,11 +185,8 @@ def _explain_failure(failed: Task, host: str, wanted: WantedToolchain, log: Path
 
 def known_toolchain(cache: Path, host: str, row: Toolchain) -> str | None:
     """Return the compiler of a builder as it called itself when it was last asked; None if it never was."""
-    try:
-        text = _note_path(cache, host, row).read_text(encoding="utf-8")
-        return str(json.loads(text)["toolchain"])
-    except (OSError, ValueError, KeyError):
-        return None
+    note = read_own_json(_note_path(cache, host, row), ("toolchain",))
+    return None if note is None else str(note["toolchain"])
 
 
 def _note_path(cache: Path, host: str, row: Toolchain) -> Path:

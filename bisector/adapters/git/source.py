@@ -21,6 +21,7 @@ from bisector.errors import InfrastructureError, RequestError, nearest
 from bisector.model.commit_graph import CommitGraph
 from bisector.ports import CommitInfo
 from bisector.schemas import serialization
+from bisector.schemas.documents.json_reader import parse_json
 
 _CACHED_CANDIDATES_MIN = 2000
 """Candidates from which on reading the graph from the cache is faster than asking git."""
@@ -243,8 +244,15 @@ class GitSource:
 
 def _load(path: Path) -> CommitGraph | None:
     try:
-        return serialization.graph_from(json.loads(zlib.decompress(path.read_bytes())))
-    except (OSError, ValueError, KeyError, TypeError, zlib.error):  # absent, or cut short by a full disk
+        return serialization.graph_from(parse_json(zlib.decompress(path.read_bytes()), "a graph"))
+    except (
+        OSError,
+        RequestError,
+        ValueError,
+        KeyError,
+        TypeError,
+        zlib.error,
+    ):  # absent or damaged
         return None
 
 

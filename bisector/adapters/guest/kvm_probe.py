@@ -7,7 +7,6 @@ kernel or QEMU changes.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
@@ -20,6 +19,7 @@ from bisector.adapters.system.files import write_atomically
 from bisector.errors import InfrastructureError
 from bisector.linux.console_text import clean
 from bisector.ports import Progress
+from bisector.schemas.documents.json_reader import read_own_json
 
 _BOOT_SECONDS = 20.0
 """Until the missing root file system is reported: 1 to 3 s under a KVM that works."""
@@ -46,11 +46,10 @@ class KvmProbe:
 
     def remembered(self) -> KvmAnswer | None:
         """Return the answer of an earlier probe on this host kernel and QEMU, if there is one."""
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            note = json.loads(self._note.read_text(encoding="utf-8"))
-            if note["host"] == _host():
-                return KvmAnswer(bool(note["works"]), bool(note["known"]), str(note["why"]))
-        return None
+        note = read_own_json(self._note, ("host", "works", "known", "why"))
+        if note is None or note["host"] != _host():
+            return None
+        return KvmAnswer(bool(note["works"]), bool(note["known"]), str(note["why"]))
 
     def ask(self, progress: Progress, *, again: bool = False) -> KvmAnswer:
         """Return whether KVM works, booting a kernel to find out. again: even if there is a stored answer.

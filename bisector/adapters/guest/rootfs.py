@@ -25,6 +25,7 @@ from bisector.adapters.system.files import exclusive_lock, os_errors_reported, w
 from bisector.adapters.system.ssh_endpoint import SSHHost
 from bisector.errors import InfrastructureError
 from bisector.ports import Progress
+from bisector.schemas.documents.json_reader import read_own_json
 
 _FILES = ("customize.sh", "init.c", "sshd_config")
 _LAYOUT = 1
@@ -142,9 +143,8 @@ def kept_images(cache: Path) -> list[GuestImage]:
 
 
 def _load(folder: Path) -> GuestImage | None:
-    try:
-        about = json.loads((folder / "image.json").read_text(encoding="utf-8"))
-        image = GuestImage(folder / "root.ext2", folder / "client_key", about["host_key"], about["checksum"])
-    except (OSError, ValueError, KeyError, TypeError):
+    about = read_own_json(folder / "image.json", ("host_key", "checksum"))
+    if about is None or not all(isinstance(about[key], str) for key in ("host_key", "checksum")):
         return None
+    image = GuestImage(folder / "root.ext2", folder / "client_key", about["host_key"], about["checksum"])
     return image if image.disk.is_file() and image.key.is_file() else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import sys
@@ -11,6 +10,8 @@ from typing import Any
 
 from bisector.adapters.system.archive import ArchiveError, read_compressed
 from bisector.errors import RequestError
+from bisector.schemas.documents.document import shown_path
+from bisector.schemas.documents.json_reader import parse_json
 
 _MAX_BYTES = 1 << 30
 """Of one file, decompressed: a million samples have 20 MB, perf script's text of an hour some hundred."""
@@ -150,24 +151,12 @@ def read_standard_input() -> str:
 
 def read_json_object(path: Path) -> dict[str, Any]:
     """Return the object in a JSON file. Raises RequestError."""
-    try:
-        value = json.loads(read_text(path))
-    except json.JSONDecodeError as error:
-        raise malformed(
-            f"{path}:{error.lineno}", "not valid JSON", "delete this run's folder, or repeat it", error.msg
-        ) from error
-    except (RecursionError, ValueError) as error:
-        raise unreadable_json(str(path)) from error
+    value = parse_json(read_text(path), shown_path(path))
     if not isinstance(value, dict):
-        raise malformed(str(path), "an object of statistics was expected")
+        raise malformed(
+            str(path), "an object of statistics was expected", "delete this run's folder, or repeat it"
+        )
     return value
-
-
-def unreadable_json(where: str) -> RequestError:
-    """Return the error for JSON that is valid, and larger in itself than any program writes it."""
-    return malformed(
-        where, "this JSON is nested hundreds of levels deep, or has a number of thousands of digits"
-    )
 
 
 def natural_order(text: str) -> tuple[int, str]:

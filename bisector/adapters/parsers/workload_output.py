@@ -5,14 +5,15 @@ Every parser raises `OutputError` with words a user can act on: no such metric, 
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 
 from bisector.adapters.parsers.input_text import NUMBER, cut, shown
 from bisector.adapters.parsers.key_values import of_known_key
+from bisector.errors import RequestError
 from bisector.ports import MetricSpec
+from bisector.schemas.documents.json_reader import parse_json
 
 _MINUTES = re.compile(rf"(?:(?P<hours>[0-9]+)h)?(?P<minutes>[0-9]+)m(?P<seconds>{NUMBER})s")
 
@@ -168,14 +169,19 @@ def _at(document: object, path: str) -> object:
 
 
 def _last_document(text: str) -> object:
+    reasons = []
     for candidate in (text, *reversed(text.splitlines())):
+        if not candidate.lstrip().startswith(("{", "[")):
+            continue
         try:
-            document = json.loads(candidate)
-        except (ValueError, RecursionError):
+            document = parse_json(candidate, "output")
+        except RequestError as error:
+            reasons.append(error.message)
             continue
         if isinstance(document, dict | list):
             return document
-    raise OutputError("the output holds no JSON document")
+    reason = f": {reasons[-1]}" if reasons else ""
+    raise OutputError(f"the output holds no JSON document{reason}")
 
 
 def _regex(text: str, metrics: Sequence[MetricSpec]) -> Mapping[str, object]:

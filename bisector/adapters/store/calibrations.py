@@ -16,6 +16,7 @@ import numpy as np
 
 from bisector.adapters.system.files import write_atomically
 from bisector.errors import InfrastructureError, RequestError
+from bisector.schemas.documents.json_reader import read_json
 from bisector.stats.aa_analysis import Boot, Calibration, Known, calibrate
 
 VERSION = 1
@@ -67,8 +68,10 @@ def save(path: Path, kept: StoredCalibration) -> None:
 
 def load(path: Path) -> StoredCalibration | None:
     """Return a calibration, None if nothing was measured. Raises InfrastructureError if it is unreadable."""
+    if not path.exists():
+        return None
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = read_json(path)
         if data["version"] != VERSION:
             raise ValueError(f"version {data['version']}")
         return StoredCalibration(
@@ -77,9 +80,7 @@ def load(path: Path) -> StoredCalibration | None:
             boot_seconds=tuple(data["boot_seconds"]),
             run_seconds=tuple(data["run_seconds"]),
         )
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (RequestError, ValueError, KeyError, TypeError) as error:
         raise InfrastructureError(
             f"{path}: not a calibration", details=str(error), cure="calibrate again, or remove the file"
         ) from error

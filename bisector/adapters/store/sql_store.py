@@ -28,6 +28,7 @@ from bisector.model.records import Record
 from bisector.model.stored_bisection import Stored, Summary, summary_of
 from bisector.ports import Progress
 from bisector.schemas import serialization
+from bisector.schemas.documents.json_reader import parse_json
 
 SCHEMA = migration.SCHEMA
 
@@ -225,13 +226,13 @@ def _conclusion_text(conclusion: Conclusion | None) -> str | None:
 def _parse(text: str) -> dict[str, Any]:
     """Read a stored JSON object. Raises InfrastructureError for a damaged one."""
     try:
-        value = json.loads(text)
+        value = parse_json(text, "a record")
         if not isinstance(value, dict):
-            raise ValueError(f"not an object: {text[:80]}")
-    except ValueError as error:
+            raise RequestError(f"not an object: {text[:80]}")
+    except RequestError as error:
         raise InfrastructureError(
             "a stored record cannot be read",
-            details=str(error),
+            details=error.message,
             cure="the state file is damaged: 'perfbisect start' with the same request begins anew",
         ) from error
     return value

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bisector.errors import RequestError
+from bisector.errors import InfrastructureError, RequestError
 from bisector.schemas.documents.document import (
     MAX_JSON_BYTES,
     Key,
@@ -125,6 +125,16 @@ def read_own_json(path: Path, keys: Sequence[str] = ()) -> dict[str, Any] | None
     except RequestError:
         return None
     return found if isinstance(found, dict) and all(key in found for key in keys) else None
+
+
+def read_state_json(path: Path) -> dict[str, Any]:
+    """Return the object in a file of a bisection's state. Raises InfrastructureError if it is damaged."""
+    found = read_own_json(path)
+    if found is None:
+        raise InfrastructureError(
+            f"{shown_path(path)} is damaged", cure="remove this bisection's folder, and start it anew"
+        )
+    return found
 
 
 def _content(text: str, at: int) -> int:

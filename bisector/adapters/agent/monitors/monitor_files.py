@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -14,6 +13,7 @@ from bisector.adapters.parsers.profiles import function_listings, perf_script
 from bisector.adapters.parsers.results import perf_stat
 from bisector.errors import RequestError
 from bisector.model.facts import MonitorValue
+from bisector.schemas.documents.json_reader import parse_json
 
 STAT = "stat.json"
 RECORDING = "perf.data"
@@ -58,7 +58,7 @@ def _read(path: Path) -> str:
 
 def _perf_stat(folder: Path, _: float) -> Summary:
     """Read `perf stat -j`, one JSON object a line; older perfs put a line of text in between."""
-    rows = [json.loads(line) for line in _read(folder / STAT).splitlines() if line.startswith("{")]
+    rows = [parse_json(line, STAT) for line in _read(folder / STAT).splitlines() if line.startswith("{")]
     if not rows:
         return (), ("perf printed no counter",)
     try:

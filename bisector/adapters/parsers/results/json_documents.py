@@ -13,7 +13,6 @@ One set alone may stand in the document itself, without "sets".
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,39 +22,14 @@ from bisector.adapters.parsers.input_text import (
     json_object,
     malformed,
     shown,
-    unreadable_json,
 )
+from bisector.schemas.documents.document import shortened
 from bisector.stats.samples import SampleSet, Series
 
 FORM = '{"metric": [run, ...]}, where a list of lists means boots of runs'
 
 _SET_KEYS = {"name", "testbed", "metrics", "missing", "sizes"}
 _METRIC_KEYS = {"values", "mean", "error", "runs", "unit", "better"}
-
-
-def parse(text: str, where: str) -> list[Any]:
-    """Return the JSON documents of a text, one after the other. Raises RequestError at what is none."""
-    decoder = json.JSONDecoder()
-    out: list[Any] = []
-    at = 0
-    while True:
-        while at < len(text) and text[at] in " \t\r\n":
-            at += 1
-        if at == len(text):
-            return out
-        try:
-            value, at = decoder.raw_decode(text, at)
-        except json.JSONDecodeError as error:
-            end = not text[error.pos :].strip() or error.msg.startswith("Unterminated")
-            raise malformed(
-                f"{where}:{error.lineno}",
-                "the JSON ends in the middle" if end else "not valid JSON",
-                "write it again: its writer was interrupted" if end else f"expected {FORM}",
-                error.msg,
-            ) from error
-        except (RecursionError, ValueError) as error:
-            raise unreadable_json(where) from error
-        out.append(value)
 
 
 def read(document: Any, where: str) -> list[SampleSet]:  # noqa: ANN401 - whatever the JSON holds
@@ -77,7 +51,11 @@ def read(document: Any, where: str) -> list[SampleSet]:  # noqa: ANN401 - whatev
         return [_set({"name": where, **document}, where)]
     if not document:
         raise malformed(where, "there is nothing in it", f"expected {FORM}")
-    return [SampleSet(where, {name: Series(_boots(v, f"{where}: '{name}'")) for name, v in document.items()})]
+    return [
+        SampleSet(
+            where, {name: Series(_boots(v, f"{where}: '{shortened(name)}'")) for name, v in document.items()}
+        )
+    ]
 
 
 def _set(data: Mapping[str, Any], where: str) -> SampleSet:
@@ -88,7 +66,7 @@ def _set(data: Mapping[str, Any], where: str) -> SampleSet:
     return SampleSet(
         name=str(data["name"]),
         testbed=str(data.get("testbed", "")),
-        series={name: _metric(v, f"{where}: '{name}'") for name, v in metrics.items()},
+        series={name: _metric(v, f"{where}: '{shortened(name)}'") for name, v in metrics.items()},
         missing={str(k): str(v) for k, v in missing.items()},
         sizes={k: json_count(v, f"{where}: '{k}'") for k, v in sizes.items()},
     )

@@ -7,14 +7,15 @@ each system that ran it: the mean, and where there were several executions their
 from __future__ import annotations
 
 import contextlib
-import json
 import xml.etree.ElementTree as xml
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from bisector.adapters.parsers.input_text import json_list, malformed, parse_number, shown
+from bisector.errors import RequestError
 from bisector.model.goal import Direction
+from bisector.schemas.documents.json_reader import parse_json
 from bisector.stats.samples import SampleSet, Series
 
 COMPOSITE = "composite.xml"
@@ -134,8 +135,8 @@ def _values(found: object, where: str) -> Iterable[Any]:
 
 
 def _object(text: str) -> object:
-    with contextlib.suppress(ValueError, RecursionError):
-        return json.loads(text)
+    with contextlib.suppress(RequestError):
+        return parse_json(text, "")
     return None
 
 

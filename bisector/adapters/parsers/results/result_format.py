@@ -16,6 +16,7 @@ from bisector.adapters.parsers.results import (
     phoronix,
     plain_numbers,
 )
+from bisector.schemas.documents.json_reader import parse_documents
 from bisector.stats.samples import SampleSet
 
 FORMS = (
@@ -86,7 +87,9 @@ def _text(text: str, where: str) -> list[SampleSet]:
 
 
 def _json(text: str, where: str) -> list[SampleSet]:
-    found = json_documents.parse(text, where)
+    found = parse_documents(text, where)
+    if not found:
+        raise malformed(where, "there is nothing in it", f"expected {json_documents.FORM}")
     if all(isinstance(d, dict) and "counter-value" in d for d in found):
         return [perf_stat.json_lines(found, where)]
     if all(fio.looks_like(d) for d in found):

@@ -21,7 +21,7 @@ from tests.support.result_samples import written
         ("5,328\n", "a comma, which is a decimal point in some locales"),
         ("1\nnan\n", "is no finite number"),
         ("1\ninf\n", "is no finite number"),
-        ('{"real": [1, 2', "the JSON ends in the middle"),
+        ('{"real": [1, 2', "it ends in the middle"),
         ('{"real": [1 2]}', "not valid JSON"),
         ('{"real": [1, "2"]}', "a number was expected"),
         ('{"real": [true]}', "a number was expected"),
