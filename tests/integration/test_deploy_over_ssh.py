@@ -8,17 +8,21 @@ from typing import Any
 
 import pytest
 
+from bisector.adapters.agent import session as session_module
 from bisector.adapters.agent.deploy import Deployment
 from bisector.adapters.agent.payload import workload_job
+from bisector.adapters.agent.session import AgentSession, await_greeting
 from bisector.adapters.ansible.inventory import default_inventory
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.machine.local_testbed import running_kernel
 from bisector.adapters.machine.ssh_testbed import SSHTestbed
+from bisector.adapters.system.ssh import SSH
 from bisector.errors import BootFailed, InfrastructureError, RequestError, TestbedLost
-from bisector.ports import Job, Needs, Progress
+from bisector.ports import BootFacts, Job, MetricSpec, Needs, Progress
 from bisector.resources import resource
 from bisector.schemas.lab import lab_from_inventory
 from bisector.schemas.workload.workload import load_workload
+from tests.support.agent_answers import GREETING, finished_line
 from tests.support.loopback_sshd import Server, free_port
 from tests.support.workload_jobs import shell_job
 
@@ -94,6 +98,62 @@ def test_a_cut_connection_after_a_panic_is_the_kernels(sshd: Server, tmp_path: P
     with pytest.raises(BootFailed):
         session.run(0)
     session.leave()
+
+
+_GREET = f"echo '{GREETING}'; read command; "
+_GOOD = finished_line(out=b"real: 1.5\n", seconds=0.0)
+
+HOSTILE = {
+    "cat /dev/zero": "sent a line of more than 8 MiB",
+    "yes '{\"paused\":1}'": "answered what was not asked",
+    "yes": "answer is garbled",
+    "head -c 99999 /dev/urandom; echo": "answer is garbled",
+    "while :; do printf x; sleep 0.02; done": "stopped in the middle of an answer",
+    "printf '{\"code\":0,'; sleep 60": "stopped in the middle of an answer",
+    "printf '{\"code\":0,'": "the testbed was lost during a run",
+    "kill -9 $$": "the testbed was lost during a run",
+    "yes >&2": "sent more than 16 MiB on standard error",
+}
+"""What an agent over SSH does when it is told to run -> what is said of the testbed."""
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("script", HOSTILE)
+def test_an_agent_that_floods_garbles_or_stops(
+    sshd: Server, tmp_path: Path, script: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with SSH(sshd.host) as ssh:
+        one = _session(ssh, tmp_path, _GREET + script)
+        for name in ("_ANSWER_SECONDS", "_CONSOLE_DELAY_SECONDS"):
+            monkeypatch.setattr(session_module, name, 0.5)
+        with pytest.raises(TestbedLost, match=HOSTILE[script]):
+            one.run(0)
+        with pytest.raises(TestbedLost):
+            one.run(1)
+        one.leave()
+        assert ssh.run(["echo", "still there"]).output == "still there\n"
+
+
+def test_an_agent_that_floods_standard_error_still_answers(sshd: Server, tmp_path: Path) -> None:
+    flood = "head -c 5000000 /dev/zero >&2"
+    with SSH(sshd.host) as ssh:
+        one = _session(ssh, tmp_path, f"{_GREET}{flood}; echo '{_GOOD}'; read command", timeout=30.0)
+        assert one.run(0).values == {"real": 1.5}
+        one.leave()
+
+
+def _session(ssh: SSH, folder: Path, script: str, timeout: float = 3.0) -> AgentSession:
+    line = ssh.talk(["sh", "-c", script])
+    await_greeting(line)
+    job = Job("toy", folder, ("toy",), (MetricSpec("real", "s"),), timeout=timeout)
+    return AgentSession(
+        facts=BootFacts("6.1", "", {}),
+        job=job,
+        line=line,
+        folder=folder / "boot",
+        crashed=lambda: None,
+        on_leave=lambda: None,
+    )
 
 
 def test_a_testbed_that_does_not_answer_is_infrastructure_and_a_panic_the_kernels(

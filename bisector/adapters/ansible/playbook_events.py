@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bisector.errors import InfrastructureError
+from bisector.model.printable import printable
 from bisector.ports import Progress
 
 Status = Literal["ok", "failed", "unreachable", "skipped"]
@@ -84,10 +85,10 @@ class Events:
         if not isinstance(event, dict) or "event" not in event:
             if text.strip():
                 self.other_output.append(text)
-                self._file.write(text + "\n")
+                self._file.write(printable(text) + "\n")
             return
         if event.get("stdout"):
-            self._file.write(event["stdout"].replace("\r\n", "\n") + "\n")
+            self._file.write(printable(str(event["stdout"])) + "\n")
             self._file.flush()
         data = event.get("event_data") or {}
         if event["event"] == "playbook_on_task_start":

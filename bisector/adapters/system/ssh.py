@@ -26,7 +26,7 @@ logging.getLogger("paramiko").setLevel(logging.CRITICAL)  # it logs tracebacks o
 _READ_BYTES = 1 << 16
 
 _OUTPUT_BYTES = 16 << 20
-"""Of a command that is run to its end: all of them print some lines."""
+"""Of a command that is run to its end, and of the standard error of any: all of them print some lines."""
 
 _STDERR_BYTES = 1 << 16
 """The end of a program's standard error that is kept, beside its lines."""
@@ -162,7 +162,7 @@ class SSHLine:
     def __init__(self, channel: paramiko.Channel, host: SSHHost, *, max_bytes: int = MAX_BYTES) -> None:
         self._channel = channel
         self._host = host
-        self._stderr = b""
+        self._stderr, self._stderr_bytes = b"", 0
         self._reader = LineReader(str(host), self._read, max_bytes=max_bytes, last_words=self._last_words)
 
     def send(self, text: str) -> None:
@@ -206,9 +206,16 @@ class SSHLine:
             return b""
 
     def _drain_stderr(self) -> None:
-        """Keep the end of standard error. Both streams share one window: a full one would stop the other."""
+        """Keep the end of standard error. Both streams share one window: a full one would stop the other.
+
+        Raises LineFlood.
+        """
         if self._channel.recv_stderr_ready():
-            self._stderr = (self._stderr + self._channel.recv_stderr(_WINDOW_BYTES))[-_STDERR_BYTES:]
+            data = self._channel.recv_stderr(_WINDOW_BYTES)
+            self._stderr = (self._stderr + data)[-_STDERR_BYTES:]
+            self._stderr_bytes += len(data)
+        if self._stderr_bytes > _OUTPUT_BYTES:
+            raise LineFlood(f"{self._host} sent more than {_OUTPUT_BYTES >> 20} MiB on standard error")
 
     def _last_words(self) -> str:
         with contextlib.suppress(Exception):

@@ -102,3 +102,13 @@ def test_a_play_without_a_host_is_told(tmp_path: Path) -> None:
     with pytest.raises(InfrastructureError, match="had no host to run on") as error:
         raise_for_failure(played, 0, events, check=True)
     assert "no hosts matched" in error.value.details
+
+
+def test_the_log_can_be_shown_on_a_terminal_whatever_a_host_said(tmp_path: Path) -> None:
+    events = Events("build", tmp_path / "build.log", lambda _: None, None)
+    events.read_line("\x9b31mnoise")
+    events.read_line(json.dumps({"event": "verbose", "stdout": "ok: [bed]\r\n\x1b]0;x\x07 \udc80"}))
+    events.read_line("[" * 100_000)
+    events.close()
+    lines = (tmp_path / "build.log").read_text(encoding="utf-8").splitlines()
+    assert lines[:3] == ["\\x9b31mnoise", "ok: [bed]", "\\x1b]0;x\\x07 \\udc80"]
