@@ -3,7 +3,8 @@
     python -m tests.mutation.run bisector/search --number 50 --seed 1
 
 Everything happens in a copy of the tree below `.mutants/`, beside the session of this draw. Interrupted, the
-same command goes on; finished, it tests the survivors again, with the tests as they are then.
+same command goes on; finished, it tests the survivors again, with the tests as they are then, and what was
+killed by the time limit, for the machine may have been busy.
 """
 
 from __future__ import annotations
@@ -35,8 +36,11 @@ SESSIONS = ".mutants"
 
 PYTEST = "-m pytest -x -q --no-header -p no:cacheprovider -m 'not slow and not end_to_end'"
 
-SPARE_SECONDS = 30.0
-TIME_FACTOR = 3.0
+TIMEOUT = "timeout"
+"""What cosmic-ray gives as the output of tests that took too long."""
+
+SPARE_SECONDS = 60.0
+TIME_FACTOR = 5.0
 """Tests of a mutant may take so many times what they take without it, and SPARE_SECONDS."""
 
 
@@ -153,7 +157,7 @@ def run(root: Path, folders: list[str], number: int, seed: int) -> None:
 def _test(session: WorkDB, wanted: dict[str, Mutant], trial: Trial) -> None:
     results = dict(session.results)
     waiting = [job for job in wanted if job not in results]
-    again = [job for job in wanted if job in results and results[job].test_outcome == TestOutcome.SURVIVED]
+    again = [job for job in wanted if job in results and is_doubtful(results[job])]
     jobs = waiting or again
     for at, job in enumerate(jobs, 1):
         result = trial.test(wanted[job])
@@ -163,12 +167,17 @@ def _test(session: WorkDB, wanted: dict[str, Mutant], trial: Trial) -> None:
         )
 
 
+def is_doubtful(result: WorkResult) -> bool:
+    """Return whether a mutant survived, or was killed by nothing but the time limit."""
+    return bool(result.test_outcome == TestOutcome.SURVIVED or result.output == TIMEOUT)
+
+
 def summary(wanted: dict[str, Mutant], results: dict[str, WorkResult]) -> str:
     """Return the survivors, and how many were killed, with Wilson's interval."""
     survivors = [
         wanted[job] for job, result in results.items() if result.test_outcome == TestOutcome.SURVIVED
     ]
-    slow = sum(result.output == "timeout" for result in results.values())
+    slow = sum(result.output == TIMEOUT for result in results.values())
     killed = len(results) - len(survivors)
     interval = binomtest(killed, len(results)).proportion_ci(method="wilson")
     return "\n".join(
@@ -200,7 +209,7 @@ def _short(name: str) -> str:
 def _reason(output: str) -> str:
     """Return which test failed, of pytest's output."""
     failed = [line for line in output.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    return failed[0][:150] if failed else "timeout" if output == "timeout" else ""
+    return failed[0][:150] if failed else TIMEOUT if output == TIMEOUT else ""
 
 
 def _output(*command: str) -> str:

@@ -200,3 +200,22 @@ def test_a_bisection_ends_the_same_with_and_without(tmp_path: Path, ahead: int) 
     assert conclusion.findings[0].commits == (fake.CULPRIT,)
     built = (tmp_path / "kernels" / "builds.log").read_text().split()
     assert len(built) == len(set(built))
+
+
+def test_orders_that_wait_are_built_in_the_order_of_asking() -> None:
+    """Else a testbed could stand idle for as long as others keep asking."""
+    bench = Bench()
+    threads: list[threading.Thread] = []
+
+    def everything_is_asked() -> bool:
+        return len(bench.begun) + len(bench.builders._waiting) == len(threads)
+
+    for name in ("a", "b", "c"):
+        threads.append(bench.later(name)[0])
+        until(everything_is_asked, SECONDS)
+    for name in ("a", "b", "c"):
+        bench.gate(name).set()
+    for thread in threads:
+        thread.join(SECONDS)
+    bench.builders.close()
+    assert bench.begun == ["a", "b", "c"]

@@ -447,3 +447,27 @@ def test_the_search_goes_on_while_another_culprit_is_likely_or_may_be_large(
     tiny = dataclasses.replace(largest, estimate=5.0)
     decider.proofs = [Proof((3,), 3, (2,), largest, 0.03), Proof((5,), 5, (4,), tiny, 0.01, small=True)]
     assert decider._is_explained(another, effect) is explained
+
+
+def test_what_may_hide_is_compared_with_the_largest_culprit() -> None:
+    """Beside a loss of 50% another of 5% may stay hidden, however small a second culprit is."""
+    context, cache = context_of(linear(8))
+    decider = _Decider(cache, context)
+    large = Evidence(9.0, -9.0, 0.4, 0.5, 0.6, 0.01, 1.0)
+    second = dataclasses.replace(large, estimate=0.05)
+    decider.proofs = [Proof((3,), 3, (2,), large, 0.03), Proof((5,), 5, (4,), second, 0.01)]
+    assert decider._expected_hidden_share(0.2, 0.05) == pytest.approx(0.02)
+    assert decider._expected_hidden_share(0.2, 5.0) == pytest.approx(0.2)
+
+
+def test_the_reason_of_a_certificate_says_how_many_parents_there_are() -> None:
+    _, _, decisions = drive(linear(16), goal(), step(9))
+    reasons = " ".join(d.reason for d in decisions if d.purpose == "certify")
+    assert "against its parent with fresh boots" in reasons
+    assert "boot 1 of its parent," in reasons
+    parents = ((), *[(0,)] * 2, (1, 2), (3,))
+    graph = CommitGraph(tuple(f"{i:040x}" for i in range(5)), parents, (False, *[True] * 4), 0, 4)
+    _, _, decisions = drive(graph, goal(), step(3))
+    reasons = " ".join(d.reason for d in decisions if d.purpose == "certify")
+    assert "against its 2 parents with fresh boots" in reasons
+    assert "boot 1 of its parent 2," in reasons

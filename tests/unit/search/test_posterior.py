@@ -244,3 +244,55 @@ def test_pairs_equal_enumeration() -> None:
     assert 0.2 < pair < 0.98  # otherwise the comparison would say little
     assert posterior.pair.sum() == pytest.approx(pair, abs=0.01)
     assert posterior.single.sum() == pytest.approx(single, abs=0.01)
+
+
+def test_a_pair_that_cancels_within_one_class_counts_against_no_culprit() -> None:
+    """P(both of a pair are in class k) is its prior squared: equal ends must not seem surer than that."""
+    dag = CommitDag(linear(4))
+    posterior = compute_posterior(design(dag, read([(0, 0.0), (4, 0.0), (2, 0.0)])), (NoiseHypothesis(0.01),))
+    p = posterior.design
+    two, none = math.exp(p.count_log_prior[2]), math.exp(p.count_log_prior[0])
+    hidden = sum(float(share) ** 2 for share in p.prior) * two / none
+    assert posterior.none_unless_cancelled() == pytest.approx(1 / (1 / posterior.none + hidden))
+    assert posterior.none_unless_cancelled() < posterior.none
+
+
+def test_the_effect_of_a_class_is_that_of_all_hypotheses_with_a_culprit_in_it() -> None:
+    """By regression for each: alone, and beside a second culprit; then the moments of the mixture."""
+    given_points = [(0, 0.01), (12, 0.2), (4, 0.09), (8, 0.1), (4, 0.08), (8, 0.12), (12, 0.19), (0, -0.01)]
+    p = design(CommitDag(linear(12)), read(given_points, sd=0.05))
+    posterior = compute_posterior(p, (NoiseHypothesis(0.0),))
+    f, count = posterior.fits, len(p.prior)
+    precision = np.diag(1 / (1 / (np.bincount(p.cell) / 0.05**2) + (0.02 * 0.05) ** 2))
+    level = precision.sum(axis=1)
+    centred = precision - np.outer(level, level) / level.sum()  # a flat level is integrated out
+
+    def regression(classes: list[int]) -> tuple[float, float]:
+        """Return mean and variance of the first class's effect."""
+        h = p.indicator[classes]
+        covariance = np.linalg.inv(h @ centred @ h.T + np.eye(len(classes)) / 0.1**2)
+        return float((covariance @ h @ centred @ f.y[0])[0]), float(covariance[0, 0])
+
+    checked = 0
+    for k in range(count):
+        parts = [(float(posterior.joint[0, 1 + k]), *regression([k]))]
+        for at, (i, j) in enumerate(zip(f.first.tolist(), f.second.tolist(), strict=True)):
+            if k in (i, j):
+                weight = float(posterior.joint[0, 1 + count + at])
+                parts.append((weight, *regression([k, j if i == k else i])))
+        weights, means, variances = (np.array(x) for x in zip(*parts, strict=True))
+        if weights.sum() < 1e-9:
+            continue
+        weights /= weights.sum()
+        mean = float(weights @ means)
+        sd = math.sqrt(float(weights @ (variances + means**2)) - mean**2)
+        assert posterior.effect(k) == pytest.approx((mean, sd), rel=1e-3)
+        checked += len(parts) > 1
+    assert checked >= 2
+
+
+def test_commits_share_the_probability_of_their_class_by_weight() -> None:
+    dag = CommitDag(linear(4, weights=dict.fromkeys((1, 2, 3, 4), 1e-3)))
+    posterior = compute_posterior(design(dag, read([(0, 0.0), (4, 0.1)])), (NoiseHypothesis(0.0),))
+    found = posterior.commit_probabilities(dag.weights)
+    assert found[1:] == pytest.approx(posterior.marginal.sum() / 4)

@@ -85,3 +85,17 @@ def test_a_branch_that_lacks_good_has_an_offset_until_it_is_measured() -> None:
     unknown = predictor(graph, {})
     assert summary(unknown, 2)[1] > 0.9 * unknown.posterior.design.threshold
     assert summary(predictor(graph, {2: False}), 2)[1] < 0.5 * summary(unknown, 2)[1]
+
+
+def test_a_testbed_that_has_not_measured_yet_is_less_certain() -> None:
+    """Two testbeds read 30% apart: what a third would read is not known better than that."""
+    visits = [
+        Seen(c, tuple(y * (1 + 0.3 * t) for y in (BAD if c else GOOD)), "verify", testbed=f"t{t}")
+        for c in (0, 16) * 3
+        for t in (0, 1)
+    ]
+    context, cache = context_of(linear(16), visits)
+    posterior = cache.posterior(context, (), EFFECT)
+    known, new = (LevelPredictor(posterior, context.dag, (), testbed) for testbed in (0, None))
+    assert summary(known, 16)[1] < 0.01
+    assert summary(new, 16)[1] > 0.1

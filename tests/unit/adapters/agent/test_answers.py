@@ -110,8 +110,10 @@ def test_the_first_line_is_the_greeting_in_our_protocol() -> None:
 
 
 def test_facts_are_the_last_line_that_is_an_object() -> None:
-    with pytest.raises(AnswerError, match="too many facts"):
+    with pytest.raises(AnswerError, match="too many facts") as caught:
         parse_facts(json.dumps({"a": "x" * (1 << 20)}))
+    assert caught.value.details.startswith('{"a": "xxx')
+    assert parse_facts(json.dumps({"a": "x" * ((1 << 20) - 9)}))  # a line of just a mebibyte
     text = 'note\n{"old": "1"}\n{"uname.release": "6.1", "tainted": "512"}\nConnection closed\n'
     assert parse_facts(text) == {"uname.release": "6.1", "tainted": "512"}
     assert parse_facts("{}") == {}

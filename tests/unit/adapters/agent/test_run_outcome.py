@@ -61,8 +61,9 @@ def test_results_are_read_from_the_files_of_the_run(tmp_path: Path) -> None:
     wanted = job(results="out", parse="results")
     (tmp_path / "stats.json").write_text('{"real": 2.5}')
     assert read_values(wanted, Outcome(finished(), 1.0), tmp_path) == {"real": 2.5}
-    with pytest.raises(WorkloadFailed, match="the run left no 'out'"):
-        read_values(wanted, Outcome(finished(out=b"real: 1.5\n"), 1.0), None)
+    with pytest.raises(WorkloadFailed, match="the run left no 'out'") as caught:
+        read_values(wanted, Outcome(finished(out=b"real: 1.5\n", err=b"no space"), 1.0), None)
+    assert caught.value.details == "it printed:\nreal: 1.5\nno space"
 
 
 def test_the_raw_output_is_kept_whatever_came_of_it(tmp_path: Path) -> None:

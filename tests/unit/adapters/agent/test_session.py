@@ -209,8 +209,9 @@ def test_half_an_answer_is_the_testbeds_unless_the_console_says_otherwise(
 
     one = session()
     monkeypatch.setattr(one.line, "receive", half)
-    with pytest.raises(TestbedLost, match="stopped in the middle of an answer"):
+    with pytest.raises(TestbedLost, match="stopped in the middle of an answer") as lost:
         one.run(0)
+    assert lost.value.details == '{"code":0,'
     other: AgentSession = session(crashed=lambda: "Kernel panic" if "kill" in _line(other).sent else None)
     monkeypatch.setattr(other.line, "receive", half)
     with pytest.raises(BootFailed) as caught:
@@ -278,3 +279,12 @@ def test_only_an_agent_that_greets_is_one() -> None:
     for wrong in ("Linux version 2.6.22", PAUSED, GREETING.replace("1", "2")):
         with pytest.raises(InfrastructureError):
             await_greeting(Line(wrong))
+
+
+def test_leaving_ends_the_boot_once(session: Callable[..., AgentSession]) -> None:
+    """Else the guest goes on, and keeps its memory, its processors and the testbed's lock."""
+    ended: list[str] = []
+    one = session(on_leave=lambda: ended.append("boot"))
+    one.leave()
+    one.leave()
+    assert ended == ["boot"]
