@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +12,9 @@ from bisector.ports import Progress
 
 _REPORT_SECONDS = 5.0
 """How often progress is reported while compiling."""
+
+_LOG_BYTES_MAX = 64 << 20
+"""What is read of a log: one of all modules with every command in it has some ten MiB."""
 
 
 class BuildProgress:
@@ -57,7 +62,13 @@ class BuildProgress:
 
 
 def _count_compiled(path: Path) -> int:
-    try:
-        return path.read_bytes().count(b"\n  CC ")
+    try:  # the build may have put a link or a pipe there
+        with open(path, "rb", opener=_open_what_is_there) as file:
+            is_file = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+            return file.read(_LOG_BYTES_MAX).count(b"\n  CC ") if is_file else 0
     except OSError:
         return 0
+
+
+def _open_what_is_there(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)

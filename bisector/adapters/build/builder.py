@@ -7,6 +7,8 @@ whose output folder stays warm. `roles/build/files/build.sh` does the work there
 
 from __future__ import annotations
 
+import hashlib
+import platform
 import shutil
 import time
 from collections.abc import Callable, Mapping
@@ -16,6 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from bisector.adapters.ansible.runner import Ansible
+from bisector.adapters.build.build_answer import check_answer
 from bisector.adapters.build.build_play import BUILD_SECONDS, BuildPlay
 from bisector.adapters.build.failure import FailedBuild
 from bisector.adapters.build.kernel_cache import Entry, KernelCache, kernel_key
@@ -158,6 +161,7 @@ class KernelBuilder:
                 "PB_FOLDER": builder.folder,
                 "PB_TREE": tree,
                 "PB_OBJECTS": ":".join(map(str, trees.object_folders())) if builder.here else "",
+                "PB_DOMAIN": self._name_domain(),
                 "PB_KEY": key,
                 "PB_OUT": f"{recipe.name}-{order.layout}",
                 "PB_ARCH": recipe.manifest.arch,
@@ -195,6 +199,7 @@ class KernelBuilder:
                 self._builders[toolchain.identity] = replace(builder, trees=(*builder.trees, tree))
             kernel = work / "kernel"
             unpack_tar(artefacts, kernel, max_bytes=_RESULT_BYTES_MAX)
+            facts = check_answer(facts, kernel, order.sha[:12])
             if facts.get("status") != "ok":
                 raise self._explain_failure(order, planned, key, facts, kernel / "build.log")
             facts |= {
@@ -275,6 +280,11 @@ class KernelBuilder:
         if name not in self._recipes:
             self._recipes[name] = load_recipe(name, self.kernels)
         return self._recipes[name]
+
+    def _name_domain(self) -> str:
+        """Return what names the user's repository on a builder, which keeps the builds of each apart."""
+        objects = self._kernel_trees.object_folders()[0]
+        return hashlib.sha256(f"{platform.node()}:{objects}".encode()).hexdigest()[:16]
 
     def _make_workspace(self) -> Path:
         """A folder on the cache's file system, so that a finished kernel is moved in by a rename."""

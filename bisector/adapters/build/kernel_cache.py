@@ -8,7 +8,6 @@ kernel does not boot because its image lost a bit, its commit would be blamed.
 from __future__ import annotations
 
 import contextlib
-import gzip
 import hashlib
 import json
 import os
@@ -18,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bisector.adapters.system.archive import ArchiveError, read_compressed
 from bisector.adapters.system.disk_usage import remove
 from bisector.adapters.system.files import writing
 from bisector.schemas.documents.json_reader import read_own_json
@@ -31,6 +31,10 @@ _CHECKSUM = "sha256."
 
 _FORMAT = 2
 """Part of every key; raised when the way kernels are built changes what comes out."""
+
+
+_SOURCES_BYTES_MAX = 64 << 20
+"""Paths of all files of a kernel, 80,000 of 40 characters each, many times over."""
 
 
 def kernel_key(tree: str, plan: str, toolchain: str) -> str:
@@ -77,10 +81,10 @@ class Entry:
         None for a kernel whose build did not tell.
         """
         try:
-            packed = (self.folder / "sources.gz").read_bytes()
-            read = frozenset(gzip.decompress(packed).decode("utf-8", "surrogateescape").split("\n"))
-        except (OSError, EOFError):
+            text = read_compressed(self.folder / "sources.gz", _SOURCES_BYTES_MAX)
+        except ArchiveError:
             return None
+        read = frozenset(text.decode("utf-8", "surrogateescape").split("\n"))
         # A kernel without a C file is none: what tells of so few would let everything else be set aside.
         return read - {""} if any(path.endswith(".c") for path in read) else None
 

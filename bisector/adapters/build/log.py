@@ -6,6 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+_LINE_CHARACTERS_MAX = 2000
+"""Of a longer line no more is looked at: patterns take the square of its length on lines made for that."""
+
 Blame = Literal["kernel", "infrastructure"]
 
 
@@ -56,7 +59,7 @@ def judge(log: str) -> Failure:
 
     A log that says nothing known is the kernel's: make ended with an error and nothing points elsewhere.
     """
-    lines = log.splitlines()
+    lines = _lines(log)
     tables: tuple[tuple[Blame, tuple[tuple[str, str], ...]], ...]
     tables = (("infrastructure", _MACHINE), ("kernel", _KERNEL))
     for blame, signs in tables:
@@ -69,14 +72,18 @@ def judge(log: str) -> Failure:
     return Failure("kernel", "its build fails", last)
 
 
+def _lines(log: str) -> list[str]:
+    return [line[:_LINE_CHARACTERS_MAX] for line in log.splitlines()]
+
+
 def without_folder(line: str) -> str:
     """Return a line of a log with paths as they are in the kernel's tree, not on the builder."""
-    return re.sub(r"(?:\.\./)*[\w./+~-]*/builder/source/", "", line)
+    return re.sub(r"[\w./+~-]*/builder/source/", "", line)
 
 
 def excerpt(log: str, line: str, after: int = 6) -> str:
     """Return the telling line with a few that follow it, where compilers show the code."""
-    lines = log.splitlines()
+    lines = _lines(log)
     for number, candidate in enumerate(lines):
         if candidate.strip() == line:
             return "\n".join(lines[number : number + 1 + after])

@@ -101,6 +101,17 @@ def probe_builder(
             if inside
             else "run 'make deps' there, or install the Debian packages with these programs",
         )
+    sandbox = facts.get("sandbox", "none")
+    if sandbox == "none":
+        raise InfrastructureError(
+            f"the builder '{host}' has no sandbox: the Makefiles of a kernel could do harm there",
+            details="neither bubblewrap nor unshare works there, and no other user can write to "
+            f"{facts.get('folder', 'its folder')}",
+            cure=f"there: {install('bubblewrap')}; in a container that forbids namespaces: as root, with "
+            "PERFBISECT_CACHE_DIR (or perfbisect_folder) in a folder that every user may pass through",
+        )
+    if sandbox == "user":
+        progress(f"'{host}' has no bubblewrap that works: builds run as another user, but with the network")
     if facts.get("compiles") != "yes":
         raise InfrastructureError(
             f"the toolchain '{row.name}' does not work on the builder '{host}'",

@@ -9,7 +9,7 @@ import os
 import platform
 import shutil
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bisector.adapters.system.command import run_command
@@ -62,6 +62,7 @@ def checks(disk: Path) -> list[Check]:
     return [
         *(_program(*row) for row in PROGRAMS),
         *(_header(*row) for row in HEADERS),
+        replace(_program("bwrap", "bubblewrap", "the best sandbox for builds"), optional=True),
         _driver(),
         _python_libvirt(),
         _tuxmake(),

@@ -1,9 +1,11 @@
-# Builds one kernel on a builder: check out a tree, configure, compile, inspect, pack. Reads PB_* variables, prints
-# 'key=value' lines for kernel_builder.py, and leaves results/<key>/artefacts.tar. It fails (code other than 0) only
-# for reasons that are not the kernel's; what the kernel did is in 'status='.
+# Builds one kernel on a builder: checks out a tree, has compile.sh configure, compile and inspect it in a sandbox, and
+# keeps what that gives. Reads PB_* variables, prints 'key=value' lines for kernel_builder.py, and leaves
+# results/<key>/artefacts.tar. It fails (code other than 0) only for reasons that are not the kernel's; what the kernel
+# did is in 'status='.
 #
 #   PB_FOLDER   where everything lives: the source at one fixed path (ccache hits depend on it), outputs, ccache
 #   PB_TREE     git tree to build;  PB_OBJECTS  object folders it is in (':' between), for a builder on this machine
+#   PB_DOMAIN   names the repository: builds of one share a compiler cache and output folders, those of two do not
 #   PB_KEY      name of the result; PB_OUT     name of the (warm) output folder
 #   PB_WAIT     seconds to wait for another build;  PB_HOLDER  who we are, for others who wait
 #   PB_ARCH, PB_COMPILER, PB_CROSS (prefix of binutils), PB_DRIVER (tuxmake or make), PB_FLAGS
@@ -13,6 +15,10 @@
 #   PB_CONFIG    text of the merged fragments;  PB_REQUIRED  lines that must be granted, '|' between names of one option
 #   PB_IMAGE     paths that the image may have, the first that is there counts
 #   PB_JOBS, PB_NICE, PB_CCACHE_SIZE
+# The variable 'compile' holds compile.sh.
+#
+# What a build can write ('out', 'ccache', 'work') belongs to the sandbox's user, and may hold anything, such as links
+# to files of ours. So this script only makes, moves and removes these folders as a whole; it opens no file in them.
 set -eu -o pipefail
 umask 022
 { # read as a whole before anything runs: the script comes on stdin, which its children must not eat
@@ -26,6 +32,8 @@ for name in $(compgen -e); do
     esac
 done
 export LC_ALL=C.UTF-8
+# The user's configuration of git can name filters, and must not change what is built.
+export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
 export CCACHE_DIR=$PB_FOLDER/ccache CCACHE_MAXSIZE=$PB_CCACHE_SIZE
 # What __DATE__ says, in trees that still use it.
 export SOURCE_DATE_EPOCH=1767225600
@@ -34,17 +42,16 @@ export LOCALVERSION=
 export KBUILD_BUILD_TIMESTAMP='Thu Jan  1 00:00:00 UTC 2026' KBUILD_BUILD_VERSION=1
 export KBUILD_BUILD_USER=perfbisect KBUILD_BUILD_HOST=perfbisect
 
-builder=$PB_FOLDER/builder
 source=$builder/source
 repository=$builder/repository.git
-out=$builder/out/$PB_OUT
-configure=$builder/configure/$PB_OUT
+out=$builder/out
+work=$builder/work
 result=$builder/results/$PB_KEY
 base_config=$builder/$PB_KEY-${PERFBISECT_PLAY:-by-hand}.config # of this play: another may build the same
 PATH=${PB_PROGRAMS:+$builder/$PB_PROGRAMS:}$PATH:$builder/tools/bin # the last: tuxmake, where the builder had none
-mkdir -p "$source" "$builder/out" "$builder/parked" "$configure" "$builder/results" "$CCACHE_DIR"
+mkdir -p "$source" "$builder/results" "$builder/domains"
 
-# Held by every process below, so that a build whose master was killed is waited for, never disturbed. The folder is
+# Held to the end, so that a build whose master was killed is waited for, never disturbed. The folder is
 # what is locked: two inventories, or two users of this builder, may know it by different names.
 exec 9>>"$builder/lock"
 if ! flock -w "$PB_WAIT" 9; then
@@ -59,34 +66,60 @@ if [ -e "$result/artefacts.tar" ] && grep -qx status=ok "$result/facts"; then
     cat "$result/facts"
     exit 0
 fi
+latest_first() { find "$1" -mindepth 1 -maxdepth 1 -printf '%T@ %p\n' | sort -rn | cut -d' ' -f2-; }
+discard() { # folders, in which a build may have closed folders to all
+    rm -rf "$@" 2>/dev/null || { chmod -R u+rwX "$@" && rm -rf "$@"; }
+}
 # Results are fetched at once; a few are kept for masters that come back late.
-find "$builder/results" -mindepth 1 -maxdepth 1 -printf '%T@ %p\n' | sort -rn | tail -n +9 | cut -d' ' -f2- | xargs -r rm -rf
-rm -rf "$builder/work"
-mkdir -p "$builder/work/tuxmake"
+latest_first "$builder/results" | tail -n +9 | while read -r old; do rm -rf "$old"; done
 printf '%s' "$PB_HOLDER" >"$builder/lock.holder"
 find "$builder" -maxdepth 1 -name '*.config' -mmin +1440 -delete # of plays that were killed
-cd "$builder/work"
-log=$builder/work/build.log
-started=$(date +%s.%N)
 
-finish() { # status
-    times >times # a builtin: in a pipe it would tell of the pipe
-    {
-        echo "status=$1"
-        echo "seconds=$(echo "$(date +%s.%N) - $started" | bc)"
-        echo "cpu_seconds=$(awk 'NR == 2 { gsub(/[ms]/, " "); print $1 * 60 + $2 + $3 * 60 + $4 }' times)"
-        echo "free_kb=$(df -Pk "$builder" | awk 'END { print $4 }')"
-        echo "hits=$(ccache --print-stats | awk '/^(direct|preprocessed)_cache_hit\t/ { n += $2 } END { print n + 0 }')"
-        echo "misses=$(ccache --print-stats | awk '/^cache_miss\t/ { print $2 }')"
-        echo "compiled=$(grep -cE '^  (CC|AS|HOSTCC) ' "$log" || true)"
-    } >>facts
-    tar -cf artefacts.tar build.log facts $(ls config image modules.tar.gz sources.gz tuxmake.json 2>/dev/null)
+# --- what is warm is of one repository; another's is put away, so that its builds can spoil nothing here
+domain=$(cat "$builder/domain" 2>/dev/null || echo "$PB_DOMAIN")
+if [ "$domain" != "$PB_DOMAIN" ]; then
+    mkdir -p "$builder/domains/$domain"
+    for folder in "$out" "$CCACHE_DIR"; do
+        [ ! -e "$folder" ] || mv -T "$folder" "$builder/domains/$domain/${folder##*/}"
+    done
+fi
+echo "$PB_DOMAIN" >"$builder/domain.new"
+mv "$builder/domain.new" "$builder/domain"
+for folder in "$out" "$CCACHE_DIR"; do
+    [ -e "$folder" ] || [ ! -e "$builder/domains/$PB_DOMAIN/${folder##*/}" ] ||
+        mv -T "$builder/domains/$PB_DOMAIN/${folder##*/}" "$folder"
+done
+rm -rf "$builder/domains/$PB_DOMAIN"
+latest_first "$builder/domains" | tail -n +4 | while read -r old; do discard "$old"; done
+
+discard "$work" "$builder/parked" "$builder/configure" # the last two: of earlier versions
+sandbox_owner "$out" "$CCACHE_DIR" "$work"
+export PB_STARTED
+PB_STARTED=$(date +%s.%N)
+show_programs "$PB_COMPILER" "${PB_CROSS}ld" ccache make python3 $([ "$PB_DRIVER" = make ] || echo tuxmake)
+choose_sandbox "$work"
+if [ $sandbox = none ]; then
+    echo "a kernel's own programs can be run safely neither by bubblewrap nor by unshare nor as another user" >&2
+    exit 1
+fi
+
+keep() { # archive, facts
     rm -rf "$result"
     mkdir "$result"
-    cp facts "$result/facts"
-    mv artefacts.tar "$result/artefacts.tar"
-    cat facts
-    exit 0
+    {
+        echo "$2"
+        echo "free_kb=$(df -Pk "$builder" | awk 'END { print $4 }')"
+        echo "sandbox=$sandbox"
+    } >"$result/facts"
+    mv "$1" "$result/artefacts.tar"
+    cat "$result/facts"
+}
+keep_log() { # status, file
+    rm -rf "$builder/answer"
+    mkdir "$builder/answer"
+    mv "$2" "$builder/answer/build.log"
+    tar -C "$builder/answer" -cf "$builder/answer.tar" build.log
+    keep "$builder/answer.tar" "status=$1"
 }
 
 # --- source: only what differs is written, so that make sees only that as new
@@ -102,15 +135,20 @@ if [ -n "$PB_OBJECTS" ]; then
 fi
 tree() { git --git-dir="$repository" --work-tree="$source" -c core.bare=false -c core.autocrlf=false "$@"; }
 rm -f "$repository/index.lock"
-if ! tree read-tree --reset -u "$PB_TREE" 2>checkout.log; then
+if ! tree read-tree --reset -u "$PB_TREE" 2>"$builder/checkout.log"; then
     rm -rf "$source" "$repository/index" # whatever it was, a fresh checkout is free of it
     mkdir "$source"
     tree read-tree --reset -u "$PB_TREE"
 fi
 tree clean -ffdxq
 if [ ! -e "$source/Makefile" ] || [ ! -e "$source/Kbuild" ]; then # as every release since v2.6.13 has
-    echo "there is no Linux kernel in this tree" >"$log"
-    finish not-linux
+    echo "there is no Linux kernel in this tree" >"$builder/checkout.log"
+    keep_log not-linux "$builder/checkout.log"
+    exit 0
+fi
+if [ -z "$PB_BASE" ]; then
+    install -m 644 "$base_config" "$work/given.config"
+    rm -f "$base_config"
 fi
 
 # --- the compiler
@@ -130,250 +168,35 @@ shim() { # name, text
 # .incbin, by which the image's wrapper takes in the packed kernel (piggy.S): it is for C without that word. (Compiling
 # what was preprocessed costs as little, but -Werror does not hold then for the preprocessor's warnings, and Kconfig asks
 # in that way what the compiler can do.)
-real_ccache=$(command -v ccache || echo /usr/bin/ccache)
-PATH=$(dirname "$(shim ccache '#!/bin/sh
+real_ccache=/usr/bin/ccache
+[ $sandbox = container ] || real_ccache=$(command -v ccache)
+PB_CCACHE_FOLDER=$(dirname "$(shim ccache '#!/bin/sh
 for source; do :; done
 case $source in *.c) grep -q incbin "$source" || export CCACHE_DEPEND=1 ;; esac
 exec '"$real_ccache"' "$@"
-')"):$PATH
-cc=$(shim cc "$PB_SHIM")
-hostcc=$(shim hostcc "$PB_HOST_SHIM")
-export PB_CCACHE=ccache PB_EXTRA_FLAGS=$PB_FLAGS
-
-# --- configuration: our fragments over the base; what nobody asked for stays off (defaults differ between releases).
-# Made beside the output folder, so that it tells which of several output folders fits best.
-kernel_make() { # output folder, arguments
-    local folder=$1
-    shift
-    make -C "$source" O="$folder" ARCH="$PB_ARCH" ${PB_CROSS:+"CROSS_COMPILE=$PB_CROSS"} CC="${cc:-$PB_COMPILER}" \
-        ${hostcc:+"HOSTCC=$hostcc"} "$@"
-}
-printf '%s\n' "$PB_CONFIG" >wanted.config
-{
-    : >base.config
-    if [ -z "$PB_BASE" ]; then
-        cp "$base_config" base.config
-    elif [ "$PB_BASE" != allnoconfig ]; then
-        kernel_make "$configure" -s "$PB_BASE" && cp "$configure/.config" base.config
-    fi &&
-        if [ -e "$source/scripts/kconfig/merge_config.sh" ]; then
-            (cd "$source" && sh scripts/kconfig/merge_config.sh -m -O "$builder/work" "$builder/work/base.config" "$builder/work/wanted.config") &&
-                mv .config merged.config
-        else
-            cat base.config wanted.config >merged.config # the last word on an option counts there, too
-        fi &&
-        case $PB_REST in
-            off) KCONFIG_ALLCONFIG="$builder/work/merged.config" kernel_make "$configure" -s allnoconfig ;;
-            default)
-                cp merged.config "$configure/.config" &&
-                    if grep -q olddefconfig "$source"/scripts/kconfig/Makefile "$source"/Makefile; then
-                        kernel_make "$configure" -s olddefconfig
-                    else
-                        (yes '' || true) | kernel_make "$configure" -s oldconfig
-                    fi
-                ;;
-        esac
-} >"$log" 2>&1 9>&- || finish config-failed
-rm -f "$base_config"
-cp "$configure/.config" config
-modules=no
-if grep -qx CONFIG_MODULES=y config && grep -qE '^CONFIG_[A-Za-z0-9_]+=m$' config; then
-    modules=yes
-fi
-granted() { # a line as in .config
-    case $1 in
-        '# '*' is not set')
-            local option=${1#\# }
-            ! grep -qE "^${option% is not set}=" config
-            ;;
-        *) grep -qxF "$1" config ;;
-    esac
-}
-missing=0
-while IFS= read -r names; do
-    IFS='|' read -ra lines <<<"$names"
-    for line in "${lines[@]}"; do
-        granted "$line" && continue 2
-    done
-    echo "required option not granted: $names" >>"$log"
-    missing=1
-done < <(printf '%s\n' "$PB_REQUIRED" | grep .)
-[ $missing = 0 ] || finish refused
-
-# --- the output folder: one stays warm for each of the last few configurations. Make trusts the times of files, and the
-# checkout makes what differs newer than any object, so that a folder that rested for a while is as good as a new one.
-# The folder in use has one path, whatever is in it, because that path is part of every command that make remembers.
-options() { grep -E '^(# )?CONFIG_' "$1"; } # the head of the file has the release, and once had the time of day
-fits=$(options config | sha256sum | cut -c1-16)
-age=$(awk '/^(VERSION|PATCHLEVEL|SUBLEVEL) *=/ { printf "%s.", $3 }' "$source/Makefile")
-last=$(cat "$out/.perfbisect-config" 2>/dev/null || true)
-last_age=$(cat "$out/.perfbisect-age" 2>/dev/null || true)
-if [ -d "$out" ] && [ "$last" != "$fits" ]; then
-    away=$builder/parked/$PB_OUT.${last:-unknown}
-    rm -rf "$away"
-    mv "$out" "$away"
-    touch "$away"
-    if [ -d "$builder/parked/$PB_OUT.$fits" ]; then
-        mv "$builder/parked/$PB_OUT.$fits" "$out"
-    elif [ "$last_age" = "$age" ]; then
-        cp -a "$away" "$out" # nearer than nothing: only what depends on the options that differ is compiled
-    fi
-fi
-# Nothing is kept from one release to another: headers that one makes and the other brings would get into each other's way.
-[ ! -d "$out" ] || [ "$(cat "$out/.perfbisect-age" 2>/dev/null)" = "$age" ] || rm -rf "$out"
-parked() { find "$builder/parked" -mindepth 1 -maxdepth 1 -printf '%T@ %p\n' | sort -rn | cut -d' ' -f2-; }
-parked | tail -n +4 | xargs -r rm -rf
-if [ "$(df -Pk "$builder" | awk 'END { print $4 }')" -lt $((4 << 20)) ]; then # room is worth more than warmth
-    parked | xargs -r rm -rf
-fi
-echo "out=$fits" >facts
+')")
+export PB_CCACHE_FOLDER PB_CC PB_HOSTCC PB_CCACHE=ccache PB_EXTRA_FLAGS=$PB_FLAGS
+PB_CC=$(shim cc "$PB_SHIM")
+PB_HOSTCC=$(shim hostcc "$PB_HOST_SHIM")
 
 # --- compile
-target=$(basename "${PB_IMAGE%% *}")
-modules_target=
-[ $modules = no ] || modules_target=modules
-same_options() { # but for the name by which the compiler was called
-    [ -e "$out/.config" ] && [ "$(options config | grep -v CC_VERSION_TEXT)" = "$(options "$out/.config" | grep -v CC_VERSION_TEXT)" ]
-}
-compile() {
-    mkdir -p "$out"
-    # tuxmake takes a configuration that it finds for the one it was asked for, and a warm folder may hold another.
-    same_options || cp config "$out/.config"
-    echo "$fits" >"$out/.perfbisect-config"
-    echo "$age" >"$out/.perfbisect-age"
-    for image in $PB_IMAGE; do
-        rm -f "$out/$image"
-    done
-    if [ "$PB_DRIVER" = tuxmake ]; then
-        rm -rf "$builder/work/tuxmake"
-        mkdir "$builder/work/tuxmake"
-        nice -n "$PB_NICE" tuxmake --directory "$source" --build-dir "$out" --output-dir "$builder/work/tuxmake" \
-            --runtime null --target-arch "$PB_ARCH" --toolchain "${PB_COMPILER#"$PB_CROSS"}" --wrapper ccache --kconfig "$builder/work/config" \
-            --jobs "$PB_JOBS" --fail-fast --verbose --make-target "$target" ${modules_target:+--make-target modules} \
-            --environment "KCFLAGS=-ffile-prefix-map=$out/=${PB_FLAGS:+ $PB_FLAGS}" \
-            --environment "KBUILD_BUILD_TIMESTAMP=$KBUILD_BUILD_TIMESTAMP" \
-            --environment "KBUILD_BUILD_USER=$KBUILD_BUILD_USER" --environment "KBUILD_BUILD_HOST=$KBUILD_BUILD_HOST" \
-            config >console.log 2>&1 || code=$?
-        cat tuxmake/build.log >>"$log" 2>/dev/null || cat console.log >>"$log"
-    else
-        rm -f "$out/.version" # counts builds, and the count is in the kernel
-        # Made once and never looked at again; x86 has had three folders for its headers. From v2.6.27 on the second
-        # link is made only with its folder.
-        rm -rf "$out/include/asm" "$out/include2"
-        nice -n "$PB_NICE" make -C "$source" O="$out" ARCH="$PB_ARCH" ${PB_CROSS:+"CROSS_COMPILE=$PB_CROSS"} \
-            CC="${cc:-$PB_COMPILER}" ${hostcc:+"HOSTCC=$hostcc"} -j"$PB_JOBS" "$target" ${modules_target:+modules} >>"$log" 2>&1 9>&- || code=$?
-    fi
-    built=
-    for image in $PB_IMAGE; do
-        if [ -e "$out/$image" ]; then
-            built=$out/$image
-            break
-        fi
-    done
-    [ "$code" = 0 ] && [ -n "$built" ]
-}
-warm=no
-[ ! -d "$out" ] || warm=yes
+visible=("$source" "$builder/shims" "$builder/toolchains" "$builder/tools")
+writable=("$out" "$CCACHE_DIR" "$work")
 code=0
-if ! compile; then
-    # A commit is not blamed for what another left behind, which make in old trees does not always see. A second try from
-    # nothing costs little: what does compile comes from the compiler cache.
-    [ $warm = yes ] && [ "$PB_DRIVER" = make ] || finish failed
-    mv "$log" warm.log
-    rm -rf "$out"
-    code=0
-    if ! compile; then
-        finish failed
-    fi
-    { # costs time and no more, but one who wonders where the time goes should find it
-        echo "the first try, in the output folder of another commit, failed:"
-        tail -n 20 warm.log
-    } >>"$log"
+sandboxed bash -s <<<"$compile" >"$builder/answer.tar" 2>"$builder/answer.log" || code=$?
+# 'busy' is this script's own word, and lines are what a master takes for such.
+facts=$(tar -xOf "$builder/answer.tar" facts 2>/dev/null | head -c 65536 | LC_ALL=C tr -cd '\n -~' | grep -v '^ *status *= *busy') || true
+if grep -q ^status= <<<"$facts"; then
+    keep "$builder/answer.tar" "$facts"
+elif [ $code -ge 128 ]; then # it ended the shell that compile.sh runs in, or the system did
+    dd if="$work/build.log" iflag=nofollow,nonblock bs=1M count=64 of="$builder/answer.log" 2>/dev/null || true
+    echo "the build ended without an answer (code $code)" >>"$builder/answer.log"
+    keep_log failed "$builder/answer.log"
+else
+    head -c 4000 "$builder/answer.log" >&2
+    discard "$out" # it may be what another build left there
+    exit 1
 fi
-
-# --- was it configured as recorded?
-if ! same_options; then
-    diff <(options config) <(options "$out/.config") >>"$log" || true
-    rm -rf "$out"
-    finish misconfigured
-fi
-
-# --- modules, as they will lie on the machine that runs them
-if [ $modules = yes ]; then
-    rm -rf installed
-    kernel_make "$out" -s modules_install INSTALL_MOD_PATH="$builder/work/installed" INSTALL_MOD_STRIP=1 >>"$log" 2>&1 9>&- ||
-        finish failed
-    # What leads back to the builder's own folders is of no use elsewhere.
-    rm -f installed/lib/modules/*/build installed/lib/modules/*/source
-    tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -C installed -cf - lib | gzip -n >modules.tar.gz
-    rm -rf installed
-fi
-
-# --- inspect
-# Does the image hold the kernel that was linked just now? A compiler cache once said yes to an old one.
-cp "$built" image
-# Room for notes without a note in it, as in 2.6.21-rc4, is an error to readelf.
-build_id=$("${PB_CROSS}readelf" -n "$out/vmlinux" 2>/dev/null | awk '/Build ID:/ { print $3; exit }' || true)
-packed=unknown # not packed with gzip, or older than build ids and not a raw image
-# What a file with the kernel's loaded notes says of the id: a kernel whose notes are not loaded tells nothing.
-# Not grep: it looks at lines, and an id may hold the byte that ends one.
-tell_id() { # file
-    python3 - "$build_id" "$1" <<'PYTHON'
-import sys
-kernel, header = open(sys.argv[2], "rb").read(), b"\4\0\0\0\x14\0\0\0\3\0\0\0GNU\0"
-print("yes" if bytes.fromhex(sys.argv[1]) in kernel else "no" if header in kernel else "unknown")
-PYTHON
-}
-at=$(LC_ALL=C grep -aboP -m 1 '\x1f\x8b\x08' image | head -n 1 | cut -d: -f1 || true)
-if [ -n "$build_id" ] && [ "$(tell_id image)" = yes ]; then
-    packed=yes # it is not packed at all
-elif [ -n "$at" ]; then
-    tail -c +$((at + 1)) image | gzip -dc >unpacked 2>/dev/null || true # what follows in the image is not gzip's
-    if [ -n "$build_id" ]; then
-        packed=$(tell_id unpacked)
-    else
-        "${PB_CROSS}objcopy" -O binary -R .note -R .comment -S "$out/vmlinux" linked
-        if [ "$(stat -c %s linked)" = "$(stat -c %s unpacked)" ]; then
-            if cmp -s linked unpacked; then packed=yes; else packed=no; fi
-        fi
-    fi
-fi
-if [ $packed = no ]; then
-    rm -rf "$out"
-    finish stale
-fi
-release=$(cat "$out/include/config/kernel.release" 2>/dev/null || cat "$out/.kernelrelease" 2>/dev/null ||
-    awk -F'"' '/UTS_RELEASE/ { print $2 }' "$out"/include/linux/{utsrelease,version}.h 2>/dev/null)
-# The same code is the same kernel, whatever its release is called and whatever names its objects bear: the loaded
-# sections without notes, and without the release's own text.
-"${PB_CROSS}objcopy" -O binary -R '.note*' -R .comment -S "$out/vmlinux" code
-LC_ALL=C sed -i "s/$(printf '%s' "$release" | sed 's/[.[\*^$/]/\\&/g')/@/g" code
-[ ! -e tuxmake/metadata.json ] || cp tuxmake/metadata.json tuxmake.json
-{
-    echo "release=$release"
-    echo "build_id=$build_id"
-    # Modules are code as well: kernels with the same image and other modules are not the same.
-    echo "binary=$(cat code $(ls modules.tar.gz 2>/dev/null) | sha256sum | cut -d' ' -f1)"
-    echo "packed=$packed"
-    "${PB_CROSS}size" "$out/vmlinux" | awk 'NR == 2 { print "text=" $1; print "data=" $2; print "bss=" $3 }'
-    echo "image=$(stat -c %s image)"
-} >>facts
-rm -f code linked unpacked
-# Which files went in, by what make keeps for its own use: paths in the tree, and behind './' what the build itself made.
-python3 - "$source" "$out" <<'PYTHON' | gzip -n >sources.gz
-import os, sys
-source, out = (os.path.realpath(folder) + "/" for folder in sys.argv[1:])
-words = set()
-for folder, _, names in os.walk(out):
-    for name in names:
-        if name.startswith(".") and name.endswith(".cmd"):
-            with open(os.path.join(folder, name), errors="replace") as file:
-                words.update(word for line in file if not line.startswith("cmd_") for word in line.split())
-for path in {os.path.realpath(os.path.join(out, word)) for word in words if "/" in word or "." in word}:
-    if os.path.isfile(path) and path.startswith(source):
-        print(path.removeprefix(source))
-    elif os.path.isfile(path) and path.startswith(out):
-        print("./" + path.removeprefix(out))
-PYTHON
-finish ok
+# What a failed build leaves must not keep the next one from room to work in.
+[ "$(df -Pk "$builder" | awk 'END { print $4 }')" -gt $((1 << 20)) ] || grep -qx status=ok "$result/facts" || discard "$out" "$work"
 }

@@ -1,49 +1,44 @@
 # Tells what a builder has, as 'key=value' lines; installs nothing but tuxmake, into its own folder, if it is missing.
 #   PB_FOLDER  where everything will live ('~' allowed);  PB_TOOLCHAIN  the compiler;  PB_TUXMAKE  version wanted, or empty
 #   PB_PROGRAMS  folder of its programs below 'builder', if it came as an archive;  PB_SHIM  script in its place, or empty
-#   PB_CROSS   prefix of the binutils of another architecture, or empty
+#   PB_CROSS   prefix of the binutils of another architecture, or empty;  PB_CONTAINER  image that has it, or empty
+# The variable 'look' holds look.sh, which runs where builds run.
 set -eu
 { # read as a whole before anything runs: the script comes on stdin
 exec </dev/null
 export LC_ALL=C.UTF-8
-folder=${PB_FOLDER/#\~/$HOME}
-mkdir -p "$folder/builder"
-tools=$folder/builder/tools
-PATH=${PB_PROGRAMS:+$folder/builder/$PB_PROGRAMS:}$PATH:$tools/bin
-
+tools=$builder/tools
+try=$builder/try.$$
+export PATH=${PB_PROGRAMS:+$builder/$PB_PROGRAMS:}$PATH:$tools/bin
+mkdir -p "$builder"
 missing=
-for tool in git make "$PB_TOOLCHAIN" "${PB_CROSS}ld" flex bison bc perl ccache tar python3 "${PB_CROSS}readelf" "${PB_CROSS}size" gzip; do
+for tool in git tar flock ${PB_CONTAINER:+podman}; do
     command -v "$tool" >/dev/null || missing="$missing $tool"
 done
+echo "folder=$PB_FOLDER"
+echo "here=$PB_HERE"
+echo "cpus=$(nproc)"
+echo "trees=$(tail -n 20 "$builder/trees" 2>/dev/null | tr '\n' ' ')"
+if [ -n "$missing" ]; then
+    echo "missing=${missing# }"
+    exit 0
+fi
 if [ -n "$PB_TUXMAKE" ] && ! command -v tuxmake >/dev/null; then
-    if ! { python3 -m venv "$tools" && "$tools/bin/pip" install --quiet "tuxmake==$PB_TUXMAKE"; } >"$folder/builder/tools.log" 2>&1; then
+    if ! { python3 -m venv "$tools" && "$tools/bin/pip" install --quiet "tuxmake==$PB_TUXMAKE"; } >"$builder/tools.log" 2>&1; then
         missing="$missing tuxmake"
     fi
 fi
-echo "folder=$folder"
-echo "here=$PB_HERE"
-echo "missing=${missing# }"
-echo "cpus=$(nproc)"
-echo "memory_kb=$(awk '/^MemTotal:/ { print $2 }' /proc/meminfo)"
-echo "free_kb=$(df -Pk "$folder" | awk 'END { print $4 }')"
-echo "now=$(date +%s)"
-if command -v "$PB_TOOLCHAIN" >/dev/null && command -v "${PB_CROSS}ld" >/dev/null; then
-    echo "toolchain=$("$PB_TOOLCHAIN" --version | head -n 1); $("${PB_CROSS}ld" --version | head -n 1)"
-    # It is there; does it work, called as kernels will call it? A compiler for another machine, or half of one, is found here.
-    try=$folder/builder/try.$$
-    mkdir "$try"
-    printf '%s' "$PB_SHIM" >"$try/cc"
-    chmod 755 "$try/cc"
-    cc=$PB_TOOLCHAIN
-    [ -z "$PB_SHIM" ] || cc=$try/cc
-    echo 'int add(int one, int other) { return one + other; }' >"$try/add.c"
-    if PB_CCACHE= PB_EXTRA_FLAGS= "$cc" -O2 -ffreestanding -c -o "$try/add.o" "$try/add.c" >"$try/log" 2>&1 &&
-        "${PB_CROSS}ld" -r -o "$try/all.o" "$try/add.o" >>"$try/log" 2>&1; then
-        echo compiles=yes
-    else
-        echo "compiles=$(head -n 1 "$try/log")"
-    fi
+sandbox_owner "$try"
+show_programs "$PB_TOOLCHAIN" "${PB_CROSS}ld" ccache make python3 tuxmake
+choose_sandbox "$try"
+echo "sandbox=$sandbox"
+if [ $sandbox = none ]; then
+    echo "missing=${missing# }"
     rm -rf "$try"
+    exit 0
 fi
-echo "trees=$(tail -n 20 "$folder/builder/trees" 2>/dev/null | tr '\n' ' ')"
+visible=("$builder/toolchains" "$tools")
+writable=("$try")
+PB_TRY=$try PB_MISSING=${missing# } sandboxed bash -s <<<"$look" | head -c 65536
+rm -rf "$try"
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -54,3 +55,21 @@ def test_a_request_to_stop_is_passed_on(tmp_path: Path) -> None:
     assert BuildProgress(None, "", 0, print, lambda: True)()
     assert not BuildProgress(None, "", 0, print, lambda: False)()
     assert not BuildProgress(tmp_path / "nowhere", "", 0, print, None)()
+
+
+def test_what_a_build_puts_in_place_of_its_log_is_not_followed(tmp_path: Path) -> None:
+    path = tmp_path / "builder" / "work" / "build.log"
+    path.parent.mkdir(parents=True)
+    secret = tmp_path / "elsewhere"
+    secret.write_text("make\n  CC      a.o\n")
+    (tmp_path / "builder" / "lock.holder").write_text("me")
+    told: list[str] = []
+    path.symlink_to(secret)
+    BuildProgress(tmp_path, "me", 0, told.append, None)()
+    path.unlink()
+    os.mkfifo(path)  # which nobody writes to: to open it would wait for ever
+    BuildProgress(tmp_path, "me", 0, told.append, None)()
+    path.unlink()
+    path.symlink_to("/dev/zero")
+    BuildProgress(tmp_path, "me", 0, told.append, None)()
+    assert told == []

@@ -184,3 +184,10 @@ def test_the_more_telling_sign_is_named_and_of_one_kind_the_first_line() -> None
 def test_a_line_that_is_not_in_the_log_is_its_own_excerpt() -> None:
     assert excerpt("a\nb\n", "c") == "c"
     assert excerpt("a\n  b\nc\nd\n", "b", after=1) == "  b\nc"
+
+
+def test_lines_made_to_be_slow_are_not() -> None:
+    for line in ("1" * 500_000, "a/" * 200_000, "../" * 200_000, ": 1" * 200_000):
+        failure = judge(line + "\nmm/slab.c:7:2: error: x\n")
+        assert failure.line == "mm/slab.c:7:2: error: x"
+        assert without_folder(excerpt(line, line[:2000]))
