@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 
 
 def try_workload(
-    workload: Workload, runs: int, folder: Path, progress: Progress, on_monitor: OnMonitor = lambda _: None
+    wiring: Wiring,
+    workload: Workload,
+    runs: int,
+    folder: Path,
+    progress: Progress,
+    on_monitor: OnMonitor = lambda _: None,
 ) -> Iterator[RunResult]:
     """Run a workload on this machine, under the kernel it has; warm-up runs come first and are given as well.
 
@@ -30,12 +35,13 @@ def try_workload(
     measured, after the runs. Raises as `ports.Session.run` does.
     """
     from bisector.adapters.agent.payload import workload_job
-    from bisector.adapters.machine.local_testbed import LocalTestbed, running_kernel
+    from bisector.adapters.machine.local_testbed import running_kernel
 
     job = workload_job(workload, folder)
-    yield from _all_runs(
-        LocalTestbed().boot(running_kernel(), job, folder, progress), job, runs, progress, on_monitor
-    )
+    wiring.doing = f"run of {workload.name}"
+    with wiring.this_machine() as testbed:
+        session = testbed.boot(running_kernel(), job, folder, progress)
+        yield from _all_runs(session, job, runs, progress, on_monitor)
 
 
 def measure_commit(

@@ -213,6 +213,18 @@ class Wiring:
                 held.enter_context(lock.exclusive(progress))
             yield
 
+    @contextmanager
+    def this_machine(self) -> Iterator[Testbed]:
+        """Give this machine as a testbed in turn on itself, held against all other perfbisects."""
+        from bisector.adapters.machine.host_turns import TestbedOnHost
+        from bisector.adapters.machine.local_testbed import LocalTestbed
+        from bisector.adapters.machine.physical_hosts import HERE
+
+        own = self._machine_lock((f"testbed-{HERE}",), "this machine as a testbed", None)
+        host = self._machine_lock((f"host-{HERE}",), "its turn on this machine", None)
+        with own.exclusive(self._note):
+            yield TestbedOnHost(LocalTestbed(), host)
+
     def _host_lock(self, spec: TestbedSpec | BuilderSpec, stop: Stop | None) -> MachineLock:
         """Return the lock of the physical machine that a testbed or builder of the lab runs on."""
         from bisector.adapters.machine.physical_hosts import host_names

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from bisector.app.single_run import try_workload
+from bisector.app.wiring import Wiring
 from bisector.errors import PerfbisectError, RequestError
 from bisector.model.format import count
 from bisector.schemas.kernel.recipe import DEFAULT_RECIPE, load_recipe, with_fragments
@@ -31,7 +32,9 @@ class Finding:
     words: str
 
 
-def check_workload(workload: Workload, testbeds: Sequence[TestbedSpec] = ()) -> Iterator[Finding]:
+def check_workload(
+    wiring: Wiring, workload: Workload, testbeds: Sequence[TestbedSpec] = ()
+) -> Iterator[Finding]:
     """Look at a loaded workload, cheapest first; ends with one run on this machine if that is possible.
 
     testbeds: those of the lab, to be asked for what the workload requires.
@@ -56,7 +59,7 @@ def check_workload(workload: Workload, testbeds: Sequence[TestbedSpec] = ()) -> 
     if manifest.requires.block_device:
         yield Finding("run", "note", "not run here: no device of this machine is named to be overwritten")
         return
-    yield from _run(workload)
+    yield from _run(wiring, workload)
 
 
 def _samples(workload: Workload) -> Iterator[Finding]:
@@ -141,12 +144,13 @@ def _testbeds(workload: Workload, testbeds: Sequence[TestbedSpec]) -> Iterator[F
             yield Finding(f"testbed {name}", "ok", "has what is required")
 
 
-def _run(workload: Workload) -> Iterator[Finding]:
+def _run(wiring: Wiring, workload: Workload) -> Iterator[Finding]:
     with tempfile.TemporaryDirectory(prefix="perfbisect-") as scratch:
         alone = {"warmup": 0, "settle": 0.0, "pause": 0.0, "monitors": Monitors()}
         one = workload.manifest.model_copy(update=alone)
         try:
-            results = list(try_workload(Workload(workload.folder, one), 1, Path(scratch), lambda _: None))
+            tried = Workload(workload.folder, one)
+            results = list(try_workload(wiring, tried, 1, Path(scratch), lambda _: None))
         except PerfbisectError as error:
             words = "\n".join(part for part in (error.message, error.details) if part)
             needed = workload.manifest.requires.fragments

@@ -136,10 +136,12 @@ def run(
     monitored: list[MonitorResult] = []
     with tempfile.TemporaryDirectory(prefix="perfbisect-") as scratch:
         place = keep or Path(scratch)
+        wiring = options.make_wiring(repo=repo, trust_repo=trust_repo)
         if rev is None:
-            results = single_run.try_workload(workload, wanted, place, output.print_note, monitored.append)
+            results = single_run.try_workload(
+                wiring, workload, wanted, place, output.print_note, monitored.append
+            )
         else:
-            wiring = options.make_wiring(repo=repo, trust_repo=trust_repo)
             order = kernels.order(
                 wiring, rev, recipe or wiring.settings.recipe, patches=options.patches(apply)
             )
@@ -225,8 +227,8 @@ def check(
     wrong, findings = False, []
     requires = workload.manifest.requires
     asks = requires.block_device is not None or requires.cpus > 1
-    testbeds = options.make_wiring(lab=lab).lab.testbeds if asks else ()
-    for finding in check_workload(workload, testbeds):
+    wiring = options.make_wiring(lab=lab)
+    for finding in check_workload(wiring, workload, wiring.lab.testbeds if asks else ()):
         wrong = wrong or finding.state == "no"
         findings.append(dataclasses.asdict(finding))
         if not as_json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from bisector.adapters.machine.host_turns import TestbedOnHost
 from bisector.adapters.machine.local_testbed import LocalTestbed
 from bisector.adapters.machine.ssh_testbed import SSHTestbed
 from bisector.app.wiring import Wiring
-from bisector.errors import RequestError
+from bisector.errors import Interrupted, RequestError
 from bisector.schemas.request import Request
 from bisector.schemas.settings import Settings
 from tests.support.small_git import SmallGit
@@ -35,7 +36,8 @@ all:
 def wiring(tmp_path: Path) -> Wiring:
     inventory = tmp_path / "lab.yml"
     inventory.write_text(LAB % "one: {ansible_connection: local}, two: {ansible_connection: local}")
-    return Wiring(Settings(state_dir=tmp_path / "state", cache_dir=tmp_path / "cache", lab=inventory))
+    state, cache, locks = (tmp_path / name for name in ("state", "cache", "locks"))
+    return Wiring(Settings(state_dir=state, cache_dir=cache, lock_dir=locks, lab=inventory))
 
 
 def test_asking_whether_there_are_bisections_makes_no_state_folder(wiring: Wiring) -> None:
@@ -89,3 +91,46 @@ def test_the_repository_of_a_request_is_trusted_as_its_user_said(
     assert trusted == []
     wiring.source_of(request.model_copy(update={"trust_repo": True}))
     assert trusted == [small.path]
+
+
+def test_a_claimed_testbed_is_anothers_whatever_its_state_folder(wiring: Wiring, tmp_path: Path) -> None:
+    other = Wiring(wiring.settings.model_copy(update={"state_dir": tmp_path / "another"}))
+    with wiring.claim_testbeds(["box", "here"], print):
+        for names in (["box"], ["here"]):
+            with pytest.raises(Interrupted), other.claim_testbeds(names, print, lambda: True):
+                pass
+    with other.claim_testbeds(["here", "box"], print, lambda: True):
+        pass
+
+
+def test_who_waits_is_told_what_the_holder_is_doing(wiring: Wiring, tmp_path: Path) -> None:
+    wiring.doing = "bisection 'x'"
+    with wiring.claim_testbeds(["box"], print):
+        (lock,) = (path for path in (tmp_path / "locks").iterdir() if path.suffix != ".turn")
+        said = lock.read_text()
+    assert lock.name == "testbed-192.0.2.1-22"
+    assert f"(bisection 'x', state folder {tmp_path / 'state'}), since 2" in said
+
+
+def test_a_builder_measures_where_it_shares_a_machine_with_a_testbed(wiring: Wiring, tmp_path: Path) -> None:
+    hosts = "far: {ansible_host: 192.0.2.1}, one: {ansible_connection: local}, two: {ansible_host: 192.0.2.9}"
+    (tmp_path / "lab.yml").write_text(LAB % hosts)
+    assert wiring.measuring_builders(["box"]) == {0}
+    assert wiring.measuring_builders(["here"]) == {1}
+    assert wiring.measuring_builders(["box", "here"]) == {0, 1}
+    assert wiring.measuring_builders([]) == frozenset()
+
+
+def test_testbed_and_builder_take_turns_on_the_machine_that_they_share(wiring: Wiring) -> None:
+    testbed, builder = wiring.testbed("here"), wiring.builder("/repo")
+    assert isinstance(testbed, TestbedOnHost)
+    with wiring.this_machine() as here:
+        assert isinstance(here, TestbedOnHost)
+        for shared in (testbed._host, here._host):
+            assert shared.names == ("host-here",)
+    with builder.in_turn(print):
+        alone = replace(testbed._host, stop=lambda: True)
+        with pytest.raises(Interrupted), alone.exclusive(print):
+            pass
+        with alone.shared(print):
+            pass

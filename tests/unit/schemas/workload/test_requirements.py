@@ -12,6 +12,7 @@ import pytest
 from bisector.adapters.agent import payload, scratch_disk
 from bisector.adapters.agent.session import AgentSession
 from bisector.adapters.machine.local_testbed import LocalTestbed, running_kernel
+from bisector.app.wiring import Wiring
 from bisector.app.workload_check import check_workload
 from bisector.errors import RequestError, WorkloadFailed
 from bisector.schemas.connection import Connection
@@ -25,6 +26,7 @@ from bisector.schemas.kernel.recipe import (
 )
 from bisector.schemas.kernel.release import Release
 from bisector.schemas.lab import TestbedSpec, TestbedVariables
+from bisector.schemas.settings import Settings
 from bisector.schemas.workload.workload import Workload, load_workload
 from tests.support.toy_kernel import write_recipes
 
@@ -145,10 +147,11 @@ def test_a_fragment_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 def test_checking_a_workload_asks_the_lab(tmp_path: Path) -> None:
     toy = workload(tmp_path, "{block_device: 1G, kernel: [block]}")
-    found = {finding.what: finding for finding in check_workload(toy, [BOX])}
+    wiring = Wiring(Settings(lock_dir=tmp_path / "locks"))
+    found = {finding.what: finding for finding in check_workload(wiring, toy, [BOX])}
     assert (found["testbed box"].state, found["kernels"].state) == ("no", "note")
     assert found["run"].state == "note" and "not run here" in found["run"].words
-    both = {finding.what: finding.state for finding in check_workload(toy, [GUEST, BOX])}
+    both = {finding.what: finding.state for finding in check_workload(wiring, toy, [GUEST, BOX])}
     assert (both["testbed guest"], both["testbed box"]) == ("ok", "note"), "one testbed is enough"
 
 

@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from bisector.app.wiring import Wiring
 from bisector.app.workload_check import check_workload
 from bisector.errors import RequestError
 from bisector.interfaces.cli import workload
+from bisector.schemas.settings import Settings
 from bisector.schemas.workload.template import write_template
 from bisector.schemas.workload.workload import load_workload
 
@@ -14,7 +16,9 @@ from bisector.schemas.workload.workload import load_workload
 def test_a_new_workload_is_fit_as_it_is(tmp_path: Path) -> None:
     folder = write_template("mine", tmp_path)
     assert len((folder / "workload.yaml").read_text().splitlines()) <= 10
-    found = {finding.what: finding for finding in check_workload(load_workload(str(folder)))}
+    found = {
+        finding.what: finding for finding in check_workload(Wiring(Settings()), load_workload(str(folder)))
+    }
     assert found["run"].state == "ok", found["run"].words
     assert "no" not in {finding.state for finding in found.values()}
 
@@ -23,7 +27,9 @@ def test_a_sample_without_the_metric_and_a_failing_run_are_mistakes(tmp_path: Pa
     folder = write_template("mine", tmp_path)
     (folder / "samples" / "old.txt").write_text("user: 1 s\n")
     (folder / "mine.sh").write_text("#!/bin/sh\necho lost >&2; exit 3\n")
-    found = {finding.what: finding for finding in check_workload(load_workload(str(folder)))}
+    found = {
+        finding.what: finding for finding in check_workload(Wiring(Settings()), load_workload(str(folder)))
+    }
     assert (found["samples/old.txt"].state, found["run"].state) == ("no", "no")
     assert "no metric 'real'" in found["samples/old.txt"].words
     assert "ended with code 3" in found["run"].words and "lost" in found["run"].words
