@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bisector.errors import RequestError
 from bisector.interfaces.cli import options, output
+from bisector.interfaces.cli.arguments import number_options
 from bisector.model.decisions import EXIT_CODES, Measure
 
 if TYPE_CHECKING:
@@ -17,17 +19,33 @@ if TYPE_CHECKING:
     from bisector.report.report_model import Material
 
 
-def list_(as_json: options.Json = False) -> None:
-    """List all bisections, the latest first.
+_PAGE = 50
+"""Lines of a list: what a tall terminal shows."""
 
-    Example:
+
+def list_(
+    limit: Annotated[
+        int | None, number_options.whole(1, 1_000_000, f"Only so many. [default: {_PAGE}; with --json all]")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """List the bisections, the latest first.
+
+    Examples:
 
       perfbisect list
+
+      perfbisect list --all
     """
     from bisector.app import load_report
 
+    if everything and limit is not None:
+        raise RequestError("--limit and --all exclude each other", cure="give one of them")
     wiring = options.make_wiring()
-    rows = [_row(s, load_report.current_status(wiring, s)) for s in wiring.store.list()]
+    wanted = None if everything else limit or (None if as_json else _PAGE)
+    found = wiring.store.list(limit=None if wanted is None else wanted + 1)
+    rows = [_row(s, load_report.current_status(wiring, s)) for s in found[:wanted]]
     if as_json:
         output.print_json(rows)
         return
@@ -36,6 +54,8 @@ def list_(as_json: options.Json = False) -> None:
         return
     header = ("ID", "STATUS", "STARTED", "WORKLOAD", "GOOD", "BAD", "RESULT")
     print(output.table(header, [tuple(str(row[name.lower()] or "") for name in header) for row in rows]))
+    if len(found) > len(rows):
+        output.print_note(f"the latest {len(rows)}; 'perfbisect list --all' shows the others, too")
 
 
 def status(identity: options.Id = None, as_json: options.Json = False) -> None:

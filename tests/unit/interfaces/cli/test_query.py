@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bisector.app import bisections
-from bisector.interfaces.cli import run
+from bisector.interfaces.cli import query, run
 from tests.support.fake_bisection import store_bisections
 
 
@@ -31,6 +31,25 @@ def test_the_list_has_the_latest_first(capsys: pytest.CaptureFixture[str]) -> No
     text = output(capsys, "list")
     assert text.splitlines()[0].split() == ["ID", "STATUS", "STARTED", "WORKLOAD", "GOOD", "BAD", "RESULT"]
     assert "1970-01-01 00:00" in text
+
+
+def test_a_page_of_the_list_says_that_there_is_more(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(query, "_PAGE", 1)
+    for line, shown, told in (
+        (["list"], ["fake-new"], "the latest 1; 'perfbisect list --all' shows the others, too\n"),
+        (["list", "--all"], ["fake-new", "fake-old"], ""),
+        (["list", "--limit", "2"], ["fake-new", "fake-old"], ""),
+    ):
+        assert run(line) == 0
+        told_and_shown = capsys.readouterr()
+        assert [row.split()[0] for row in told_and_shown.out.splitlines()[1:]] == shown
+        assert told_and_shown.err == told
+    assert len(json.loads(output(capsys, "list", "--json"))) == 2, "a script gets all"
+    assert len(json.loads(output(capsys, "list", "--json", "--limit", "1"))) == 1
+    assert run(["list", "--all", "--limit", "3"]) == 1
+    assert run(["list", "--limit", "0"]) == 1
 
 
 def test_an_empty_list_says_so(own_folders: Path, capsys: pytest.CaptureFixture[str]) -> None:
