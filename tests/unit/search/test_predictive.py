@@ -99,3 +99,36 @@ def test_a_testbed_that_has_not_measured_yet_is_less_certain() -> None:
     known, new = (LevelPredictor(posterior, context.dag, (), testbed) for testbed in (0, None))
     assert summary(known, 16)[1] < 0.01
     assert summary(new, 16)[1] > 0.1
+
+
+def test_effects_of_a_hypothesis_are_those_of_the_regression() -> None:
+    levels = {0: 100.0, 16: 121.0, 6: 110.0, 10: 110.0}
+    visits = [
+        Seen(c, (y, y + 0.1, y - 0.1), "verify" if c in (0, 16) else "search")
+        for c, y in levels.items()
+        for _ in range(3)
+    ]
+    context, cache = context_of(linear(16), visits)
+    found = LevelPredictor(cache.posterior(context, (), EFFECT), context.dag, (), 0)
+    design, fits = found.posterior.design, found.posterior.fits
+    pairs = 0
+    for h in found.hypotheses:
+        for j, (first, second) in enumerate(zip(h.first.tolist(), h.second.tolist(), strict=True)):
+            classes = [k for k in (first, second) if k >= 0]
+            gram, slope = fits.gram[h.noise][np.ix_(classes, classes)], fits.slope[h.noise][classes]
+            covariance = np.linalg.inv(gram + np.eye(len(classes)) / design.effect**2)
+            assert h.effect[j, : len(classes)] == pytest.approx(covariance @ slope)
+            assert h.effect[j, len(classes) :].tolist() == [0.0] * (2 - len(classes))
+            assert h.covariance[j, : len(classes)] == pytest.approx(np.diag(covariance))
+            if len(classes) == 2:
+                assert h.covariance[j, 2] == pytest.approx(covariance[0, 1])
+                pairs += 1
+    assert pairs >= 2
+
+
+@pytest.mark.parametrize("noises", [1, 2, 3])
+def test_what_tells_only_noises_apart_is_marked_where_there_are_several(noises: int) -> None:
+    """Else the search would measure to learn about noise, which finds no culprit."""
+    found = predictor(linear(16), {8: False})
+    found.hypotheses = [found.hypotheses[0]] * noises
+    assert (found.levels([(4, 0)]).culprit_id is None) is (noises == 1)

@@ -112,3 +112,11 @@ def test_the_log_can_be_shown_on_a_terminal_whatever_a_host_said(tmp_path: Path)
     events.close()
     lines = (tmp_path / "build.log").read_text(encoding="utf-8").splitlines()
     assert lines[:3] == ["\\x9b31mnoise", "ok: [bed]", "\\x1b]0;x\\x07 \\udc80"]
+
+
+def test_what_ansible_prints_beside_its_events_is_in_the_log(tmp_path: Path) -> None:
+    events = Events("build", tmp_path / "build.log", lambda _: None, None)
+    events.read_line("[WARNING]: Found \x1b[31mboth\x1b[0m group and host")
+    events.close()
+    assert events.other_output
+    assert (tmp_path / "build.log").read_text() == "[WARNING]: Found \\x1b[31mboth\\x1b[0m group and host\n"

@@ -83,6 +83,7 @@ def test_what_the_builder_s_script_found_wins_over_the_log(
     error = fail(built, {"status": status}, SYNTAX)
     assert type(error) is kind
     assert words in error.message
+    assert ("log: " in error.details) is (kind is InfrastructureError)
 
 
 def test_a_required_option_that_is_not_granted_is_the_commits(built: BuildPlan) -> None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
 import pytest
 
 from bisector.adapters.agent.cpu_deadline import CpuDeadline
+from bisector.adapters.guest import liveness as module
 from bisector.adapters.guest.libvirt_connection import Domain, End
-from bisector.adapters.guest.liveness import Liveness, new_console, wait_for_agent
-from bisector.adapters.system.channel import LineSilent
+from bisector.adapters.guest.liveness import Liveness, new_console, wait_for_agent, wait_for_ssh
+from bisector.adapters.system.channel import LineClosed, LineSilent
 from bisector.errors import BootFailed, TestbedLost
 
 
@@ -165,3 +170,78 @@ def test_the_console_of_an_earlier_try_is_kept(tmp_path: Path) -> None:
     names = sorted(path.name for path in console.parent.iterdir())
     assert names == ["console.1.log", "console.2.log", "console.log", "console.log.first"]
     assert (console.parent / "console.1.log").read_text() == "0"
+
+
+class Closed:
+    """A line whose other side has ended, and the domain that libvirt finds gone a moment later."""
+
+    def __init__(self, ended: Ended, how: End) -> None:
+        self.ended, self.how, self.looks = ended, how, 0
+
+    def send(self, text: str) -> None:
+        raise AssertionError("nothing is to be sent")
+
+    def close(self) -> None:
+        raise AssertionError("the line is not its own")
+
+    def receive(self, timeout: float) -> str:
+        self.looks += 1
+        if self.looks == 3:
+            self.ended.how = self.how
+        raise LineClosed("QEMU has closed its socket")
+
+
+def test_a_line_that_closed_waits_for_the_cause_that_libvirt_finds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A killed QEMU is the testbed's failure; the closed line alone says nothing of whose it is."""
+    monkeypatch.setattr(module, "_POLL_SECONDS", 0.01)
+    monkeypatch.setattr(module, "_PROBE_SECONDS", 0.0)
+    one, domain = liveness(tmp_path, None, "[0.1] booting\n")
+    with pytest.raises(TestbedLost, match="its QEMU was killed"):
+        wait_for_agent(one, Closed(domain, "crashed"), CpuDeadline(60.0, lambda: None))
+
+
+@contextlib.contextmanager
+def server(greeting: bytes) -> Iterator[int]:
+    """Yield the port of a server that greets everybody so, once."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def greet() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    client, _ = listening.accept()
+                    with client:
+                        client.sendall(greeting)
+
+        thread = threading.Thread(target=greet, daemon=True)
+        thread.start()
+        yield listening.getsockname()[1]
+        listening.shutdown(socket.SHUT_RDWR)
+    thread.join(10.0)
+
+
+def test_a_guest_is_up_when_an_ssh_server_greets_and_not_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """QEMU takes connections long before the guest does, and hangs up."""
+    monkeypatch.setattr(module, "_POLL_SECONDS", 0.01)
+    monkeypatch.setattr(module, "stage", lambda text: "ready")
+    one, _ = liveness(tmp_path, None, "[0.1] booting\n")
+    with server(b"SSH-2.0-OpenSSH_9.2\r\n") as port:
+        wait_for_ssh(one, port, CpuDeadline(60.0, lambda: None))
+    with server(b"") as port, pytest.raises(BootFailed, match="did not boot within 0 s") as caught:
+        wait_for_ssh(one, port, CpuDeadline(0.2, lambda: None))
+    assert "perfbisect_boot_timeout" in caught.value.cure
+
+
+def test_an_ssh_server_is_not_asked_before_the_console_says_that_it_listens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_POLL_SECONDS", 0.01)
+    one, _ = liveness(tmp_path, None, "[0.1] booting\n")
+    with (
+        server(b"SSH-2.0-OpenSSH_9.2\r\n") as port,
+        pytest.raises(BootFailed, match="before its first process"),
+    ):
+        wait_for_ssh(one, port, CpuDeadline(0.2, lambda: None))
