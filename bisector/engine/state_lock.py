@@ -35,7 +35,7 @@ def lock(state_dir: Path, bisection: str) -> Iterator[None]:
     """Hold the state folder's lock; the kernel frees it when we die. Raises Busy."""
     from filelock import FileLock, Timeout
 
-    state_dir.mkdir(parents=True, exist_ok=True)
+    state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     file_lock = FileLock(_path(state_dir))
     try:
         file_lock.acquire(timeout=_PROBE_SECONDS, poll_interval=_PROBE_SECONDS / 20)

@@ -19,7 +19,7 @@ from typing import Any
 
 from bisector.adapters.system.archive import ArchiveError, read_compressed
 from bisector.adapters.system.disk_usage import remove
-from bisector.adapters.system.files import writing
+from bisector.adapters.system.files import publish_folder, writing
 from bisector.schemas.documents.json_reader import read_own_json
 from bisector.schemas.kernel.recipe import effective_options
 
@@ -119,7 +119,7 @@ class KernelCache:
             target = self.folder / key
             if target.exists():  # broken, or made by another process a moment ago
                 shutil.rmtree(target, ignore_errors=True)
-            artefacts.replace(target)
+            publish_folder(artefacts, target)
         return Entry(key, target, dict(facts))
 
     def keep_log(self, key: str, log: Path) -> Path:

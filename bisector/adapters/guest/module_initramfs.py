@@ -21,6 +21,10 @@ _LIST = "perfbisect.modules"
 """What the first process loads, in this order; see its source."""
 
 
+_MODULE_BYTES_MAX = 256 << 20
+"""Of one file: the largest module, a graphics driver with debug information, has some ten MiB."""
+
+
 def module_initramfs(modules: Path, load: Sequence[str], cache: Path, machine: Machine) -> bytes:
     """Return the archive. modules: of `Kernel.modules`; load: names. Raises InfrastructureError."""
     try:
@@ -76,6 +80,8 @@ def _name(path: str) -> str:
 
 
 def _read(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    if member.size > _MODULE_BYTES_MAX:
+        raise tarfile.TarError(f"{member.name} has {member.size >> 20} MiB")
     file = archive.extractfile(member)
     assert file is not None, member.name
     return file.read()

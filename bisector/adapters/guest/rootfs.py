@@ -21,7 +21,7 @@ from bisector.adapters.guest.debian_packages import PACKAGES, bootstrap
 from bisector.adapters.guest.static_program import SOURCES, compile_static
 from bisector.adapters.system.architectures import X86_64
 from bisector.adapters.system.command import run_command
-from bisector.adapters.system.files import exclusive_lock, os_errors_reported, write_file
+from bisector.adapters.system.files import exclusive_lock, os_errors_reported, publish_folder, write_file
 from bisector.adapters.system.ssh_endpoint import SSHHost
 from bisector.errors import InfrastructureError
 from bisector.ports import Progress
@@ -121,7 +121,7 @@ class GuestImages:
             work.chmod(0o755)
             final = self._folder / _key(self._packages)
             shutil.rmtree(final, ignore_errors=True)  # one that `_load` found unusable
-            work.rename(final)
+            publish_folder(work, final)
             work.mkdir()  # for TemporaryDirectory to remove
         image = _load(final)
         if image is None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from typing import Any
 from bisector.adapters.store import migration
 from bisector.adapters.store.notes_v1 import NO_NOTE, with_note
 from bisector.adapters.store.sqlite_file import Constrained, Row, SqliteFile
-from bisector.adapters.system.files import os_errors_reported
+from bisector.adapters.system.files import make_private_folder, os_errors_reported
 from bisector.errors import InfrastructureError, RequestError, nearest
 from bisector.model.decisions import Conclusion, Decision, Ending
 from bisector.model.records import Record
@@ -55,8 +56,10 @@ class SqlStore:
             f"the state folder {path.parent} cannot be made",
             cure="use another one: PERFBISECT_STATE_DIR, or state_dir in perfbisect.toml",
         ):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_private_folder(path.parent)
         self._file = SqliteFile(path)
+        with suppress(OSError):  # of another user, who lets us write to it
+            path.chmod(0o600)
         migration.prepare(self._file, path, before_conversion, progress)
 
     def create(self, stored: Stored) -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import secrets
+import stat
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bisector.errors import InfrastructureError, Interrupted
+
+log = logging.getLogger(__name__)
 
 _LOCK_POLL_SECONDS = 0.2
 """How often a lock that another process holds is tried; short enough that Ctrl-C feels immediate."""
@@ -62,6 +66,35 @@ def replacing_or_os_error(path: Path) -> Iterator[Path]:
     finally:
         with contextlib.suppress(OSError):
             partial.unlink(missing_ok=True)
+
+
+def publish_folder(partial: Path, final: Path) -> None:
+    """Give a finished folder its name (on one file system), so that a crash leaves it whole or not at all.
+
+    Raises OSError, as when there is such a folder that is not empty.
+    """
+    for path in (*partial.rglob("*"), partial):
+        if not path.is_symlink() and (path.is_file() or path.is_dir()):
+            _sync(path)
+    partial.rename(final)
+    _sync(final.parent)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def make_private_folder(path: Path) -> None:
+    """Make a folder that other users cannot look into; close one of ours that they could. Raises OSError."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = path.stat()
+    if found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) & 0o077:
+        log.warning("other users could look into %s; it is closed now", path)
+        path.chmod(0o700)
 
 
 @contextlib.contextmanager

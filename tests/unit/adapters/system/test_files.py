@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from bisector.adapters.system import files
 from bisector.adapters.system.files import exclusive_lock, replacing, write_atomically, write_file
 from bisector.errors import InfrastructureError, Interrupted
 from tests.support.waiting import until
@@ -153,3 +154,31 @@ def test_a_lock_that_cannot_be_opened_is_told(tmp_path: Path) -> None:
     (tmp_path / "lock").mkdir()
     with pytest.raises(InfrastructureError, match="cannot lock"), exclusive_lock(tmp_path / "lock"):
         pass
+
+
+def test_a_folder_is_published_whole_and_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    partial, final = tmp_path / "partial", tmp_path / "final"
+    (partial / "inner").mkdir(parents=True)
+    (partial / "inner" / "file").write_text("x")
+    (partial / "link").symlink_to("/nowhere")
+    synced: list[str] = []
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.readlink(f"/proc/self/fd/{handle}")))
+    files.publish_folder(partial, final)
+    assert (final / "inner" / "file").read_text() == "x"
+    assert not partial.exists()
+    content = {str(partial / name) for name in ("inner", "inner/file")} | {str(partial)}
+    assert set(synced[:-1]) == content, "before it has its name"
+    assert synced[-1] == str(tmp_path), "the name itself"
+
+
+def test_a_private_folder_is_closed_to_others_even_if_it_was_open(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    new, old = tmp_path / "a" / "new", tmp_path / "old"
+    old.mkdir(mode=0o755)
+    for folder in (new, old, old):
+        files.make_private_folder(folder)
+        assert folder.stat().st_mode & 0o777 == 0o700
+    assert [record.getMessage() for record in caplog.records] == [
+        f"other users could look into {old}; it is closed now"
+    ]
