@@ -12,7 +12,7 @@ import platformdirs
 from pydantic import AfterValidator, Field, ValidationError
 
 from bisector.errors import RequestError, nearest
-from bisector.schemas.documents.document import Key, exists, expand_user, shown_path
+from bisector.schemas.documents.document import Key, exists, expand_user, shortened, shown_path
 from bisector.schemas.loading import Argument, Spec, load_toml, matching
 from bisector.schemas.ranges import Alpha, Jobs
 from bisector.schemas.refusal import refusal
@@ -36,6 +36,10 @@ NonEmpty = Annotated[Argument, Field(min_length=1)]
 def _a_path(value: Path) -> Path:
     if str(value) in ("", ".") or "\0" in str(value):
         raise ValueError("must be the path of a file or folder")
+    try:
+        value.expanduser()
+    except RuntimeError as error:
+        raise ValueError("there is no such user's home") from error
     return value
 
 
@@ -88,7 +92,7 @@ def working_folder() -> Path:
 def find_settings_file(start: Path) -> Path | None:
     """Return the nearest perfbisect.toml in `start` or above it."""
     for folder in (start, *start.parents):
-        if exists(folder / SETTINGS_FILE):
+        if exists(folder / SETTINGS_FILE) or (folder / SETTINGS_FILE).is_symlink():
             return folder / SETTINGS_FILE
     return None
 
@@ -145,5 +149,8 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
                 values[known[variable]] = text
         elif variable.startswith(VARIABLE_PREFIX) and (hint := nearest(variable, known)):
             # Other programs may use the prefix: only a name close to one of ours is surely a mistake.
-            raise RequestError(f"unknown environment variable '{variable}'{hint}")
+            raise RequestError(
+                f"unknown environment variable '{shortened(variable)}'{hint}",
+                cure="unset it, or mend its name",
+            )
     return values

@@ -28,9 +28,12 @@ _GROUPED = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _COMMA = re.compile(r"[-+]?[\d.'’  ]*\d,\d+")
 
 
+_HELP = "'perfbisect compare --help' and 'perfbisect profile --help' say what can be read"
+
+
 def malformed(where: str, what: str, right: str = "", details: str = "") -> RequestError:
     """Return the error: where it stands, what is wrong, what would be right."""
-    return RequestError(f"{where}: {what}", details=details, cure=right)
+    return RequestError(f"{where}: {what}", details=details, cure=right or _HELP)
 
 
 def cut(value: object) -> str:

@@ -52,6 +52,8 @@ def shown(value: object) -> str:
     """Return a value for a message: on one line, without control characters, cut after 80 characters."""
     if type(value) is int and abs(value) > LARGEST_NUMBER:
         return "a number of more than 100 digits"  # Python refuses to print one of more than 4,300
+    if value is None or isinstance(value, bool):
+        return "nothing" if value is None else str(value).lower()
     return shortened(repr(value[:1000] if isinstance(value, str) else value))
 
 

@@ -35,8 +35,9 @@ def base_config(base: str, configs: Path, where: object) -> str:
     """
     if _TARGET.fullmatch(base):
         return ""
-    file = _running(where) if base == RUNNING else configs / expand_user(base)
+    file = _running(where) if base == RUNNING else configs / base
     try:
+        file = file if base == RUNNING else configs / expand_user(base)
         data = read_bytes(file, _MAX_BYTES)
         packed = data[:2] == b"\x1f\x8b"
         text = (_unpack(data) if packed else data).decode("utf-8", "replace")

@@ -144,7 +144,7 @@ def load_table(kernels: Path | None, file: str, table: type[T]) -> T:
     Raises RequestError naming file, line and row, also where two rows of one name overlap.
     """
     path = (kernels or resource("kernels")) / file
-    if not exists(path):
+    if not exists(path) and not path.is_symlink():
         return table()
 
     def check(found: T) -> None:

@@ -15,7 +15,7 @@ from bisector.errors import RequestError, nearest
 from bisector.model.facts import Userspace
 from bisector.model.goal import Metric, TestbedClock
 from bisector.resources import resource
-from bisector.schemas.documents.document import exists, expand_user, is_file, shortened
+from bisector.schemas.documents.document import exists, expand_user, is_file, shortened, shown_path
 from bisector.schemas.loading import load_yaml
 from bisector.schemas.refusal import WrongKeyError, refusal
 from bisector.schemas.workload.manifest import WorkloadManifest
@@ -137,7 +137,7 @@ def load_workload(name: str, folder: Path | None = None) -> Workload:
     def check(manifest: WorkloadManifest) -> None:
         for number, file in enumerate(manifest.files):
             if not manifest.build and not exists(place / file):
-                raise WrongKeyError(f"{place / file} does not exist", "files", str(number))
+                raise WrongKeyError(f"{shown_path(place / file)} does not exist", "files", str(number))
         for number, fragment in enumerate(manifest.requires.kernel):
             if fragment not in fragments:
                 hint = f"there is no fragment '{fragment}'{nearest(fragment, fragments)}"

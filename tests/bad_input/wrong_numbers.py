@@ -1,0 +1,48 @@
+"""What no number may be: rows for each number of a file, and the numbers that a schema has."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Iterator, Mapping
+
+from pydantic import BaseModel
+
+from bisector.schemas.ranges import kind_and_limits
+
+WRONG_NUMBERS: Mapping[str, Mapping[str, str]] = {
+    "yaml": {
+        "infinity": ".inf",
+        "minus infinity": "-.inf",
+        "not a number": ".nan",
+        "past all as text": "1e309",
+        "huge": "9" * 90,
+        "text": "many",
+        "a list": "[1]",
+        "a mapping": "{a: 1}",
+        "empty": "''",
+        "null": "~",
+    },
+    "toml": {
+        "infinity": "inf",
+        "not a number": "nan",
+        "past all": "1e309",
+        "huge": "9" * 90,
+        "text": '"many"',
+        "a list": "[1]",
+        "a table": "{a = 1}",
+        "a date": "2026-01-01",
+        "true": '"true"',
+    },
+}
+"""Language -> name -> text that is no number within any range."""
+
+
+def number_keys(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    """Yield the path of each number of a model and of the models in it, as users write it."""
+    for name, field in model.model_fields.items():
+        path = f"{prefix}{field.alias or name}"
+        if kind_and_limits(field)[0] is not None:
+            yield path
+        for inner in (field.annotation, *typing.get_args(field.annotation)):
+            if isinstance(inner, type) and issubclass(inner, BaseModel):
+                yield from number_keys(inner, f"{path}.")
