@@ -16,7 +16,7 @@ from bisector.adapters.agent.cpu_deadline import CpuDeadline
 from bisector.adapters.guest import liveness as module
 from bisector.adapters.guest.libvirt_connection import Domain, End
 from bisector.adapters.guest.liveness import Liveness, new_console, wait_for_agent, wait_for_ssh
-from bisector.adapters.system.channel import LineClosed, LineSilent
+from bisector.adapters.system.channel import LineClosed, LineFlood, LineSilent
 from bisector.errors import BootFailed, TestbedLost
 
 
@@ -160,6 +160,31 @@ def test_a_boot_whose_guest_was_taken_away_is_no_failure_of_the_kernel(tmp_path:
     one, _ = liveness(tmp_path, "crashed", "[0.1] booting\n")
     with pytest.raises(TestbedLost):
         wait_for_agent(one, Silence(1000), CpuDeadline(60.0, lambda: None))
+
+
+class Blank(Silence):
+    """Empty lines without end."""
+
+    def receive(self, timeout: float) -> str:
+        return ""
+
+
+class Flood(Silence):
+    def receive(self, timeout: float) -> str:
+        raise LineFlood("the guest sent too much")
+
+
+@pytest.mark.timeout(60)
+def test_empty_lines_without_end_do_not_hide_that_the_guest_is_gone(tmp_path: Path) -> None:
+    one, _ = liveness(tmp_path, "crashed", "[0.1] booting\n")
+    with pytest.raises(TestbedLost):
+        wait_for_agent(one, Blank(1000), CpuDeadline(60.0, lambda: None))
+
+
+def test_a_flood_before_the_agent_speaks_is_the_testbeds_failure(tmp_path: Path) -> None:
+    one, _ = liveness(tmp_path, None, "[0.1] booting\n")
+    with pytest.raises(TestbedLost, match="sent too much"):
+        wait_for_agent(one, Flood(1000), CpuDeadline(60.0, lambda: None))
 
 
 def test_the_console_of_an_earlier_try_is_kept(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bisector.adapters.agent.answers import AnswerError
 from bisector.adapters.guest.serial import ConsoleMessages, FreeRunningLine, agent_facts
 from bisector.adapters.system.channel import LineClosed, LineSilent
 from bisector.adapters.system.channel_fifo import FifoLine
@@ -164,3 +165,9 @@ def test_what_speaks_on_the_agents_port_and_is_not_the_agent_is_the_kernels_doin
     with pytest.raises(BootFailed, match="something else than the measuring agent") as error:
         agent_facts("[    0.000000] Linux version 2.6.22-rc7\n")
     assert "2.6.22-rc7" in error.value.details
+
+
+def test_garbled_facts_say_nothing_of_the_kernel() -> None:
+    for text in ('{"uname.release": "2.6', '{"uname.release": 2.6}', '{"tainted": "x"}'):
+        with pytest.raises(AnswerError):
+            agent_facts(text)

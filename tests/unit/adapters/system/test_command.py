@@ -81,6 +81,17 @@ def test_a_daemon_that_keeps_the_pipe_does_not_hold_us_up_and_is_ended() -> None
     assert not asleep("87653")
 
 
+@pytest.mark.timeout(60)
+def test_a_daemon_that_goes_on_printing_is_left_at_the_deadline_and_ended() -> None:
+    assert stream_command(["sh", "-c", "setsid yes 87655 & sleep 0.1"], lambda _: None, timeout=1) == 0
+    assert subprocess.run(["pgrep", "-f", "^yes 87655$"], stdout=subprocess.DEVNULL).returncode == 1
+
+
+def test_output_beyond_its_limit_ends_the_command() -> None:
+    with pytest.raises(InfrastructureError, match="'yes' sent more than 1 MiB"):
+        stream_command(["yes", "87656"], lambda _: None, max_bytes=1 << 20)
+
+
 def test_an_error_of_the_reader_ends_the_command() -> None:
     def refuse(_: str) -> Never:
         raise ValueError("no")

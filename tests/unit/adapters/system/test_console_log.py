@@ -122,8 +122,18 @@ def test_nothing_is_read_twice_or_lost_where_the_file_is_renamed(log: ConsoleLog
     for number in range(0, 3000, 50):
         virtlogd.write(_flood(50, number))
         read += log.read_new()
-    assert read == _flood(3000)
+    virtlogd.write(_flood(200, 3000))  # the new file is longer than what was read of the old one
+    read += log.read_new()
+    assert read == _flood(3200)
     assert log.read_new() == b""
+
+
+def test_what_was_read_of_a_short_file_says_nothing_of_the_next(log: ConsoleLog) -> None:
+    virtlogd = Virtlogd(log.path)
+    virtlogd.write(_flood(10))
+    read = log.read_new()
+    virtlogd.write(_flood(250, 10))
+    assert read + log.read_new() == _flood(260)
 
 
 def test_without_a_log_there_is_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

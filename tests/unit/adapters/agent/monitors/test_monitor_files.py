@@ -88,3 +88,13 @@ def test_only_new_lines_of_the_log_count(tmp_path: Path) -> None:
     for number, after in enumerate((before + new, lost + new)):
         seen, _ = summary_of(tmp_path / str(number), "dmesg", {"dmesg.before": before, "dmesg.after": after})
         assert [one.value for one in seen] == [2, 1]
+
+
+def test_values_and_reasons_without_number_are_cut_and_it_is_said(tmp_path: Path) -> None:
+    counters = "".join(f"c{number} {{}}\n" for number in range(20_000)) + "n" * 5000 + " {}\n"
+    files = {"x.before": counters.format(*[0] * 20_001), "x.after": counters.format(*[1] * 20_001)}
+    seen, absent = summary_of(tmp_path / "a", "proc", files)
+    assert len(seen) == 10_000
+    assert absent == ("of 20001 values the first 10000 are kept",)
+    seen, absent = summary_of(tmp_path / "b", "proc", {"absent": "x" * 9999 + "\ny\n" * 500})
+    assert (len(absent), len(absent[0])) == (100, 500)
