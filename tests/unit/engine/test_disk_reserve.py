@@ -43,3 +43,18 @@ def test_a_disk_that_is_full_from_the_start_is_refused(
     with pytest.raises(InfrastructureError, match="is full") as caught:
         DiskReserve(tmp_path)
     assert "No space left" in caught.value.details
+
+
+def test_a_reserve_that_did_not_fit_leaves_no_part_of_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a full disk the part that was written is what the user's own clean-up would need first."""
+
+    def half(path: Path, count: int) -> None:
+        path.write_bytes(bytes(count // 2))
+        full(path, count)
+
+    monkeypatch.setattr(disk_reserve, "_write", half)
+    with pytest.raises(InfrastructureError):
+        DiskReserve(tmp_path)
+    assert list(tmp_path.iterdir()) == []
