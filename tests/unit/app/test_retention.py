@@ -126,6 +126,8 @@ def test_results_of_no_bisection_and_temporary_files_of_boots_go(wiring: Wiring)
     wiring.store.set_status("done", "done")
     scratch = make(folder / "done" / "boots" / "boot-001" / "scratch.raw")
     needed = make(folder / "interrupted" / "boots" / "boot-001" / "scratch.raw")
+    with lock(wiring.settings.state_dir, "done"):
+        assert ("boot files", "scratch.raw") not in removable(wiring)
     assert {("results", "gone"), ("boot files", "scratch.raw")} <= removable(wiring)
     prune(wiring)
     assert not (folder / "gone").exists() and not scratch.exists()
@@ -136,6 +138,8 @@ def test_results_of_no_bisection_and_temporary_files_of_boots_go(wiring: Wiring)
 def test_results_stay_where_no_state_file_says_whose_they_are(wiring: Wiring) -> None:
     for path in wiring.settings.state_dir.glob("perfbisect.sqlite*"):
         path.unlink()
+    for path in (wiring.settings.state_dir / "bisections").iterdir():
+        os.utime(path, (OLD, OLD))
     again = Wiring(wiring.settings)
     assert not [item for item in retention.find_removable(again, 90.0) if item.kind == "results"]
     assert not again.has_store
