@@ -34,7 +34,8 @@ class Series:
     @property
     def values(self) -> tuple[float, ...]:
         """All finite runs, boots one after the other."""
-        return tuple(filter(math.isfinite, itertools.chain.from_iterable(self.boots)))
+        runs = self.boots[0] if len(self.boots) == 1 else tuple(itertools.chain.from_iterable(self.boots))
+        return runs if all(map(math.isfinite, runs)) else tuple(filter(math.isfinite, runs))
 
     @property
     def published(self) -> bool:

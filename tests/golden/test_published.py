@@ -273,7 +273,7 @@ def test_profile_errors(capsys: Capture, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.chdir(tmp_path)
     for arguments, said in (
         ((*TICK, "--flame", "x.svg"), "before and after: no call chains"),
-        ((*TICK, "--least", "5"), "--least: '5' has no unit"),
+        ((*TICK, "--tree", "x", "--least", "5"), "--least: '5' has no unit"),
         (("-", "-"), "standard input can be read only once"),
         ((TICK[0], str(PUBLISHED / "jops-after.txt")), "no profile that is known"),
         ((*TICK, "--commit", "v6.2"), "not in a git repository"),

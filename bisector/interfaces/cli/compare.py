@@ -75,13 +75,13 @@ def compare(
     from bisector.report import comparison
     from bisector.stats import comparison_table
 
-    columns, itself = compare_inputs.read_columns(sources, bisection)
+    columns, itself = compare_inputs.read_columns(sources, bisection, unit)
     if len(columns) < 2:
         raise RequestError(
             "compare needs at least two kernels",
             cure="perfbisect compare old.txt new.txt; the same file twice compares it with itself",
         )
-    columns = compare_inputs.with_directions(columns, directions, unit)
+    columns = compare_inputs.with_directions(columns, directions)
     for name in metric or ():
         if not any(name in s.series for column in columns for s in column):
             known = dict.fromkeys(n for column in columns for s in column for n in s.series)
@@ -94,6 +94,7 @@ def compare(
         raise RequestError(
             str(error),
             details="\n".join(f"{c[0].name}: {', '.join(n for s in c for n in s.series)}" for c in columns),
+            cure="give results with a metric of one name that has finite numbers",
         ) from error
     sys.stdout.write(comparison.render(found, "json" if as_json else form))
 
@@ -103,14 +104,14 @@ def _directions(given: list[str]) -> dict[str, Direction]:
     out: dict[str, Direction] = {}
     for text in given:
         name, _, way = text.rpartition("=")
-        if way == "lower":
-            out[name] = "lower"
-        elif way == "higher":
-            out[name] = "higher"
-        else:
+        if way not in ("lower", "higher"):
             raise RequestError(
                 f"--better: '{text}' is not a direction", cure="write lower, higher, or METRIC=higher"
             )
+        if name in out:
+            of = f" for '{name}'" if name else ""
+            raise RequestError(f"--better says {out[name]} and {way}{of}", cure="give one of them")
+        out[name] = "lower" if way == "lower" else "higher"
     return out
 
 

@@ -14,6 +14,7 @@ from bisector.model.facts import KernelFacts
 from bisector.model.goal import Direction, Metric
 from bisector.report import kernel_differences
 from bisector.stats.samples import SampleSet, Series, halves, with_ratios
+from bisector.stats.units import convert
 
 if TYPE_CHECKING:
     from bisector.app.wiring import Wiring
@@ -27,20 +28,23 @@ _LABELLED = re.compile(r"(?P<label>[^=@/]+)(?:@(?P<testbed>[^=/]+))?=(?P<place>.
 _STORED = re.compile(r"(?P<bisection>[a-z0-9][\w.-]*):(?P<rev>.+)")
 
 
-def read_columns(wanted: Sequence[str], bisection: str | None) -> tuple[list[Column], bool]:
+def read_columns(wanted: Sequence[str], bisection: str | None, unit: str = "") -> tuple[list[Column], bool]:
     """Return one column for each kernel, and whether a kernel is compared with itself.
 
+    unit: of numbers without one. Every metric is in one unit, that of the first place that has it.
     The same place twice is one kernel, whose boots are divided into two halves. Places with the same label
     are one kernel on several testbeds, or in more boots. Raises RequestError.
     """
     places = [_split(argument) for argument in wanted]
+    if bisection is not None and all(_is_input(p) or parse_stored_commit(p) for _, _, p in places):
+        raise RequestError("--bisection has no effect: no input is a commit of it", cure="leave it out")
     refuse_two_inputs([place for _, _, place in places])
     if len(places) == 2 and places[0] == places[1]:
-        pairs = [halves(s) for s in _read(places[0][2], bisection)]
+        pairs = [halves(s) for s in _in_one_unit([_read(places[0][2], bisection)], unit)[0]]
         return [[p[0] for p in pairs], [p[1] for p in pairs]], True
     by_label: dict[str, Column] = {}
     labels = _labels(places)
-    found = [_read(place, bisection) for _, _, place in places]
+    found = _in_one_unit([_read(place, bisection) for _, _, place in places], unit)
     own = [{s.name for s in sets} for sets in found]
     named = all(len(names) == 1 for names in own) and len(set.union(*own)) == len(set(labels))
     for (given, testbed, _), label, sets in zip(places, labels, found, strict=True):
@@ -77,12 +81,45 @@ def parse_stored_commit(place: str) -> tuple[str, str] | None:
     return (match["bisection"], match["rev"]) if match is not None else None
 
 
-def with_directions(found: list[Column], better: Mapping[str, Direction], unit: str) -> list[Column]:
-    """Return the columns with the directions and unit that the command line gives; '' is for every metric."""
+def _in_one_unit(found: list[Column], default: str) -> list[Column]:
+    """Return the sets with every metric in the unit in which it comes first. Raises RequestError.
+
+    default: the unit of numbers without one.
+    """
+    if default and all(series.unit for sets in found for s in sets for series in s.series.values()):
+        raise RequestError("--unit has no effect: every number has a unit", cure="leave it out")
+    first: dict[str, tuple[str, str]] = {}
+
+    def one(where: str, metric: str, series: Series) -> Series:
+        series = replace(series, unit=series.unit or default)
+        unit, before = first.setdefault(metric, (series.unit, where))
+        try:
+            return series if series.unit == unit else convert(series, unit)
+        except ValueError as error:
+            shown = [f"in '{u}'" if u else "without a unit" for u in (unit, series.unit)]
+            known = unit or series.unit
+            raise RequestError(
+                f"'{metric}' is {shown[0]} in {before} and {shown[1]} in {where}",
+                cure="give both in one unit"
+                + (
+                    ""
+                    if unit and series.unit
+                    else f"; --unit {known} says that numbers without one are in it"
+                ),
+            ) from error
+
+    return [
+        [replace(s, series={n: one(s.name, n, series) for n, series in s.series.items()}) for s in sets]
+        for sets in found
+    ]
+
+
+def with_directions(found: list[Column], better: Mapping[str, Direction]) -> list[Column]:
+    """Return the columns with the directions that the command line gives; '' is for every metric."""
 
     def with_direction(name: str, series: Series) -> Series:
         way = better.get(name, better.get("", series.better))
-        return replace(series, better=way, unit=series.unit or unit)
+        return replace(series, better=way)
 
     known = {name for column in found for s in column for name in s.series}
     for name in better:
@@ -127,10 +164,14 @@ def _split(argument: str) -> tuple[str | None, str | None, str]:
     return match["label"], match["testbed"], match["place"]
 
 
+def _is_input(place: str) -> bool:
+    return place == "-" or Path(place).exists()
+
+
 def _read(place: str, bisection: str | None) -> list[SampleSet]:
     from bisector.app.import_results import read_results
 
-    if place == "-" or Path(place).exists():
+    if _is_input(place):
         return read_results(place)
     stored = parse_stored_commit(place)
     try:

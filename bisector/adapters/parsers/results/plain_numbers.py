@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
 from collections.abc import Iterator
 
@@ -20,11 +22,23 @@ _VERBOSE = (
     ("sys", re.compile(r"\s*System time \(seconds\): (?P<s>[\d.]+)")),
     ("real", re.compile(r"\s*Elapsed \(wall clock\) time .*: (?:(?P<h>\d+):)?(?P<m>\d+):(?P<s>[\d.]+)")),
 )
+_MAYBE_TIMED = re.compile(r"^\s*(?:real|user|sys)\s+\d|[eE]lapsed", re.MULTILINE)
+_NUMBERS_ONLY = re.compile(r"[0-9.eE+\- \t\n]*")
+_BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
+_KEYED_LINE = re.compile(
+    rf"^[ \t]*([^\s:=#]+)[ \t]*[:=][ \t]*({NUMBER})(?:[ \t]+([^\s#]+))?[ \t]*$", re.MULTILINE
+)
+
+_LINES_THAT_TELL = 1_000
+"""Lines by which a text of 'name: value' lines is recognised; what another line holds is refused later."""
+
 _SIZE_HEAD = re.compile(r"\s*text\s+data\s+bss\s+dec\s+hex\s+filename\s*")
 
 
 def plain(text: str, where: str) -> SampleSet:
     """Read numbers; the metric is called 'value'. '#' begins a comment. Raises RequestError."""
+    if quick := _numbers_only(text.replace("\r\n", "\n")):
+        return SampleSet(where, {"value": Series(quick)})
     boots: list[list[float]] = [[]]
     for at, raw in enumerate(text.splitlines(), start=1):
         line = raw.split("#", 1)[0].split()
@@ -39,15 +53,29 @@ def plain(text: str, where: str) -> SampleSet:
     return SampleSet(where, {"value": Series(full)})
 
 
+def _numbers_only(text: str) -> tuple[tuple[float, ...], ...]:
+    """Return the boots of a text of nothing but numbers, quickly; () where there is anything to say."""
+    if _NUMBERS_ONLY.fullmatch(text) is None:
+        return ()
+    try:
+        boots = [tuple(map(float, part.split())) for part in _BLANK_LINES.split(text)]
+    except ValueError:
+        return ()
+    return tuple(filter(None, boots)) if all(math.isfinite(sum(map(abs, boot))) for boot in boots) else ()
+
+
 def looks_keyed(text: str) -> bool:
     """Return whether most lines that say anything are 'name: value'."""
-    lines = [x for x in text.splitlines() if x.strip() and not x.lstrip().startswith("#")]
+    said = (x for x in text.splitlines() if x.strip() and not x.lstrip().startswith("#"))
+    lines = list(itertools.islice(said, _LINES_THAT_TELL))
     keyed = [x for x in lines if (pair := separated(x)) and re.fullmatch(NUMBER, pair.value)]
     return len(keyed) * 2 > len(lines)
 
 
 def keyed(text: str, where: str) -> SampleSet:
     """Read 'name: value [unit]' lines, as lkp writes them; a name that comes again is the next run."""
+    if quick := _keyed_only(text):
+        return SampleSet(where, quick)
     found: dict[str, list[float]] = {}
     units: dict[str, str] = {}
     for at, raw in enumerate(text.splitlines(), start=1):
@@ -68,8 +96,27 @@ def keyed(text: str, where: str) -> SampleSet:
     return SampleSet(where, {name: Series((tuple(v),), units[name]) for name, v in found.items()})
 
 
+def _keyed_only(text: str) -> dict[str, Series]:
+    """Return the metrics of a text of nothing but such lines, quickly; {} where there is anything to say."""
+    found: dict[tuple[str, str], list[float]] = {}
+    lines = 0
+    for match in _KEYED_LINE.finditer(text):
+        key, value, unit = match.groups("")
+        found.setdefault((key, unit), []).append(float(value))
+        lines += 1
+    names = [key for key, _ in found]
+    quick = (
+        lines == len(text.splitlines())
+        and len(set(names)) == len(names)
+        and all(math.isfinite(sum(map(abs, values))) for values in found.values())
+    )
+    return {key: Series((tuple(values),), unit) for (key, unit), values in found.items()} if quick else {}
+
+
 def looks_timed(text: str) -> bool:
     """Return whether this is what some `time` prints."""
+    if _MAYBE_TIMED.search(text) is None:
+        return False
     return any(_TIME.fullmatch(x) or _GNU.search(x) or _VERBOSE[2][1].match(x) for x in text.splitlines())
 
 
@@ -117,7 +164,7 @@ def _seconds(match: re.Match[str], where: str) -> float:
 
 def looks_sized(text: str) -> bool:
     """Return whether this is what `size` prints."""
-    return any(_SIZE_HEAD.fullmatch(x) for x in text.splitlines())
+    return "filename" in text and any(_SIZE_HEAD.fullmatch(x) for x in text.splitlines())
 
 
 def sized(text: str, where: str) -> list[SampleSet]:

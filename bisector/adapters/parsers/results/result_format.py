@@ -77,9 +77,9 @@ def _text(text: str, where: str) -> list[SampleSet]:
         return plain_numbers.sized(text, where)
     if plain_numbers.looks_timed(text):
         return [plain_numbers.timed(text, where)]
-    lines = text.splitlines()
-    first = next((i for i, line in enumerate(lines) if line.startswith("{")), None)
-    if first is not None:  # fio and perf write messages before their JSON
+    if "\n{" in text:  # fio and perf write messages before their JSON
+        lines = text.splitlines()
+        first = next(i for i, line in enumerate(lines) if line.startswith("{"))
         return _json("\n" * first + "\n".join(lines[first:]), where)
     if plain_numbers.looks_keyed(text):
         return [plain_numbers.keyed(text, where)]

@@ -68,12 +68,24 @@ def test_a_file_whose_name_has_an_equals_sign_is_a_file(tmp_path: Path) -> None:
 
 
 def test_directions_and_units_of_the_command_line_count_for_every_metric_or_for_one() -> None:
-    columns = read_columns(["old.txt", "new.txt"], None)[0]
+    columns = read_columns(["old.txt", "new.txt"], None, "ops")[0]
     for directions in ({"": "higher"}, {"value": "higher", "": "lower"}):
-        series = with_directions(columns, directions, "ops")[0][0].series["value"]  # type: ignore[arg-type]
+        series = with_directions(columns, directions)[0][0].series["value"]  # type: ignore[arg-type]
         assert (series.better, series.unit) == ("higher", "ops")
     with pytest.raises(RequestError, match="there is no metric 'vlaue'; did you mean 'value'"):
-        with_directions(columns, {"vlaue": "lower"}, "")
+        with_directions(columns, {"vlaue": "lower"})
+
+
+def test_every_metric_is_in_one_unit(tmp_path: Path) -> None:
+    for name, text in (("s", "real: 1 s"), ("ms", "real: 1500 ms"), ("none", "real: 2")):
+        (tmp_path / f"{name}.txt").write_text(text)
+    columns = read_columns(["x=s.txt", "x=ms.txt", "y=ms.txt"], None)[0]
+    assert columns[0][0].series["real"].boots == ((1.0,), (1.5,)), "also within a kernel"
+    assert (columns[1][0].series["real"].boots, columns[1][0].series["real"].unit) == (((1.5,),), "s")
+    assert read_columns(["ms.txt", "none.txt"], None, "s")[0][1][0].series["real"].boots == ((2000.0,),)
+    for unit, given in (("", "none.txt"), ("B", "none.txt")):
+        with pytest.raises(RequestError, match="'real' is in 's' in s and"):
+            read_columns(["s.txt", given], None, unit)
 
 
 @pytest.mark.parametrize(
