@@ -105,11 +105,6 @@ def _report_machine(error: OSError | MemoryError, arguments: Sequence[str]) -> E
     if isinstance(error, MemoryError):
         output.print_error("there is not enough memory", "", "end other programs, or give smaller inputs")
         return ExitCode.INFRASTRUCTURE
-    try:
-        Path.cwd()
-    except FileNotFoundError:
-        output.print_error("the working folder was removed", "", "change to a folder that exists")
-        return ExitCode.WRONG_REQUEST
     path = str(error.filename) if error.filename is not None else ""
     reason = error.strerror or str(error)
     cure = "check that path: its name, its permissions, the free space of its disk ('perfbisect doctor')"
