@@ -123,14 +123,53 @@ def _with_totals(event: Event, tally: Counter[str]) -> Event:
 def mark(
     store: Store, stored: Stored, sha: str, verdict: Literal["good", "bad", "skip"], note: str = ""
 ) -> None:
-    """Record what a person knows about a commit. Raises RequestError: not in range, or it has ended."""
+    """Record what a person knows about a commit.
+
+    Raises RequestError: not in range, it has ended, or the verdict contradicts an end or another mark.
+    """
     _still_open(stored)
     if sha not in stored.graph.shas:
         raise RequestError(
             f"the commit {sha[:12]} is not in the range of '{stored.id}'",
             cure="'perfbisect log' shows the commits tested; any commit between good and bad can be marked",
         )
-    store.append(stored.id, Marked(stored.graph.shas.index(sha), verdict, note))
+    commit = stored.graph.shas.index(sha)
+    if verdict != "skip":
+        _refuse_contradiction(store, stored, commit, verdict)
+    store.append(stored.id, Marked(commit, verdict, note))
+
+
+def _refuse_contradiction(store: Store, stored: Stored, commit: int, verdict: Literal["good", "bad"]) -> None:
+    """Raise RequestError where a bad commit would be contained in a good one: no culprit explains both."""
+    from bisector.model.dag import CommitDag
+
+    graph, dag = stored.graph, CommitDag(stored.graph)
+    marks: dict[int, str] = {}
+    for _, record in store.records(stored.id):
+        if isinstance(record, Marked):
+            marks[record.commit] = record.verdict
+    known = {
+        c: f"is marked {said}" for c, said in marks.items() if c != commit and said not in ("skip", verdict)
+    }
+    if verdict == "bad" and not graph.candidate[commit]:
+        known = {graph.good: "is the good end"}
+    elif verdict == "good" and commit == graph.bad:
+        known = {graph.bad: "is the bad end"}
+    else:
+        known = {c: why for c, why in known.items() if dag.is_ancestor(*_bad_first(commit, c, verdict))}
+    for other, why in known.items():
+        both = "it" if other == commit else f"{graph.shas[other][:12]}"
+        relation = (
+            "" if other == commit else ", which contains it," if verdict == "bad" else ", which it contains,"
+        )
+        raise RequestError(
+            f"{graph.shas[commit][:12]} cannot be {verdict}: {both}{relation} {why}",
+            cure="change that mark first, or mark this commit 'skip'; other ends are another bisection's",
+        )
+
+
+def _bad_first(commit: int, other: int, verdict: str) -> tuple[int, int]:
+    return (commit, other) if verdict == "bad" else (other, commit)
 
 
 def discard(store: Store, stored: Stored, kind: Literal["testbed", "boot"], name: str, note: str) -> None:
@@ -141,6 +180,7 @@ def discard(store: Store, stored: Stored, kind: Literal["testbed", "boot"], name
         raise RequestError(
             f"the bisection '{stored.id}' has no {kind} '{name}'",
             details=f"it has: {', '.join(sorted(names)) or 'none'}",
+            cure=f"'perfbisect show {stored.id}' names every boot with its testbed",
         )
     store.append(stored.id, Discarded(kind, name, note))
 
@@ -153,7 +193,10 @@ def cancel(store: Store, stored: Stored) -> None:
 
 def _still_open(stored: Stored) -> None:
     if stored.status in ENDED:
-        raise RequestError(f"the bisection '{stored.id}' has ended ({stored.status})")
+        raise RequestError(
+            f"the bisection '{stored.id}' has ended ({stored.status})",
+            cure="'perfbisect list' shows those that go on; 'perfbisect start' begins another",
+        )
 
 
 def _conclusion(stored: Stored) -> Conclusion:

@@ -36,7 +36,7 @@ ROWS = [
     two("unit-without-effect", SECONDS, SECONDS, "--unit", "s", says=["--unit has no effect"]),
     two("unit-that-does-not-fit", SECONDS, BARE, "--unit", "B", says=["'s'", "'B'"]),
     two("metric-twice", '{"real": [1], "real": [2]}', SECONDS, says=["a.in:1", "'real' is there already"]),
-    two("metric-twice-in-set", '{"metrics": {"real": [1], "real": [2]}}', SECONDS, says=["real' is there already"]),
+    two("metric-twice-in-set", '{"metrics": {"real": [1], "real": [2]}}', SECONDS, says=["is there already"]),
     two("two-directions", SECONDS, SECONDS, "--better", "lower", "--better", "higher",
         says=["--better says lower and higher"]),
     two("two-directions-of-a-metric", SECONDS, SECONDS, "--better", "real=lower", "--better", "real=higher",
