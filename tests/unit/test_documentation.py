@@ -12,7 +12,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (
     *("README.md", "CONTRIBUTING.md", "docs/architecture.md", "tests/README.md", "tests/bench/README.md"),
-    *("kernels/README.md", "workloads/README.md", "playbooks/README.md"),
+    *("kernels/README.md", "workloads/README.md", "playbooks/README.md", "SECURITY.md"),
 )
 TOP = {path.name for path in ROOT.iterdir()}
 FILE = re.compile(r"^[\w./-]+\.(?:py|md|toml|c|yml|yaml)$")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,15 @@ _EVENTS: Mapping[str, Status] = {
 
 _CANCELLED_CODE = 254
 """ansible-runner's exit code for a play that SIGTERM or SIGINT ended (`Runner.run` in its runner.py)."""
+
+
+_AFTER_SIGNAL_CURE = (
+    "look whether another perfbisect or the system did (out of memory: 'dmesg'); "
+    "the same command goes on from here"
+)
+
+_WORDS_MAX = 300
+"""Characters of Ansible's last line that a message repeats; the details have more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +149,7 @@ def raise_for_failure(played: Played, code: int, events: Events, check: bool) ->
         raise InfrastructureError(
             f"the playbook '{played.playbook}' could not be run: {_explain_exit(code, text)}",
             details=f"{text[-2000:]}\n{where}",
+            cure=_AFTER_SIGNAL_CURE if _ended_by_signal(code) else "",
         )
     if not played.tasks:
         raise InfrastructureError(
@@ -157,9 +168,20 @@ def _explain_exit(code: int, text: str) -> str:
     if error is not None:
         origin = re.compile(r"^Origin: (.+:\d+):\d+$", re.MULTILINE).search(text, error.end())
         return error[1] + (f" ({origin[1]})" if origin else "")
-    if code == _CANCELLED_CODE or code < 0:
+    if _ended_by_signal(code):
         return "Ansible was told to end by a signal, which another process or the system sent"
-    return f"Ansible gave no reason (exit code {code})"
+    last = next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
+    return f"{last[:_WORDS_MAX]} (exit code {code})" if last else f"Ansible gave no reason (exit code {code})"
+
+
+def _ended_by_signal(code: int) -> bool:
+    """Return whether it was one: -15 from the system, 128 + 15 from a shell, or ansible-runner's own code."""
+    return code < 0 or code in (
+        _CANCELLED_CODE,
+        128 + signal.SIGTERM,
+        128 + signal.SIGKILL,
+        128 + signal.SIGINT,
+    )
 
 
 def explain_failure(task: Task) -> str:

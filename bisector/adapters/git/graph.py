@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 
+from bisector.errors import InfrastructureError
 from bisector.model.commit_graph import CommitGraph
 
 _UNTOUCHED_BAD_WEIGHT = 1e-6
@@ -13,10 +14,14 @@ _UNTOUCHED_BAD_WEIGHT = 1e-6
 def parse_rev_list(lines: str, *, first_parent: bool) -> dict[str, tuple[str, ...]]:
     """Return commit -> parents, oldest first, of `rev-list --topo-order --reverse --parents`.
 
-    A parent named twice (git allows it) is kept once.
+    A parent named twice (git allows it) is kept once. Raises InfrastructureError for what git does not print.
     """
     parents: dict[str, tuple[str, ...]] = {}
-    for line in lines.splitlines():
+    for line in lines.split("\n"):
+        if not line:
+            continue
+        if not line.isprintable() or line != " ".join(line.split()):
+            raise InfrastructureError(f"git listed {line[:80]!r} among the commits", cure="git fsck")
         sha, *above = line.split()
         parents[sha] = tuple(dict.fromkeys(above[:1] if first_parent else above))
     return parents

@@ -97,10 +97,15 @@ class GitSource:
         text = done.output.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         found = {}
         for line in text.rstrip("\n").split("\n"):
-            sha, subject, author, when = line.split("\0")
+            sha, *words = line.split("\0")
+            if sha not in shas or len(words) != 3:
+                raise InfrastructureError(f"git tells of a commit {line[:80]!r}", cure="git fsck")
+            subject, author, when = words
             place = self._describe(sha) if sha in described else ""
-            found[sha] = CommitInfo(sha, subject, author, float(when), place)
-        return [found[sha] for sha in shas]
+            # Of a commit with a broken author line git tells no time.
+            seconds = float(when) if re.fullmatch(r"-?\d{1,15}", when, re.ASCII) else 0.0
+            found[sha] = CommitInfo(sha, subject, author, seconds, place)
+        return [found[sha] for sha in shas if sha in found]
 
     def holds_linux(self, sha: str) -> bool:
         """Return whether a commit's tree is a Linux kernel's: it has Makefile and kernel/ or Kbuild."""
@@ -175,6 +180,8 @@ class GitSource:
         names = "".join(f"{sha}:{name}\n" for sha in shas for name in _LINUX_NAMES)
         lines = self._repository.run("cat-file", "--batch-check=%(objecttype)", stdin=names).output
         there = [not line.endswith("missing") for line in lines.splitlines()]
+        if len(there) != len(shas) * len(_LINUX_NAMES):
+            raise InfrastructureError("git did not tell of every file that was asked for", cure="git fsck")
         width = len(_LINUX_NAMES)
         return [there[i] and any(there[i + 1 : i + width]) for i in range(0, len(there), width)]
 

@@ -24,8 +24,12 @@ Origin: /play/books/build.yml:2:11
         ("Origin: /of/a/warning.yml:1:1\n[ERROR]: too late\n", 4, "too late"),
         ("TASK [building]\n", 254, "Ansible was told to end by a signal"),
         ("TASK [building]\n", -15, "Ansible was told to end by a signal"),
+        ("TASK [building]\n", 143, "Ansible was told to end by a signal"),
         ("", 250, "Ansible gave no reason (exit code 250)"),
-        (None, 250, "Ansible gave no reason (exit code 250)"),
+        (None, 250, "it left no log: "),
+        ("Traceback:\n  File x\nKeyError: 'shell'\n\n", 250, "KeyError: 'shell' (exit code 250)"),
+        ("The command was not found: ansible-playbook\n", 127, "The command was not found: ansible-playbook"),
+        ("usage: ansible-playbook\nunrecognized arguments: --x\n", 2, "unrecognized arguments: --x (exit"),
     ],
 )
 def test_a_playbook_that_could_not_be_run_is_broken_infrastructure_with_ansible_s_reason(
@@ -43,6 +47,7 @@ def test_a_playbook_that_could_not_be_run_is_broken_infrastructure_with_ansible_
     assert raised.value.message.startswith(f"the playbook 'build' could not be run: {reason}")
     assert ("left no log" if log is None else log) in raised.value.details
     assert str(tmp_path / "build.log") in raised.value.details
+    assert ("dmesg" in raised.value.cure) == ("by a signal" in reason)
 
 
 def event(kind: str, task: str, **data: object) -> str:
