@@ -19,7 +19,8 @@ from typing import Any
 
 from bisector.adapters.system.archive import ArchiveError, read_compressed
 from bisector.adapters.system.disk_usage import remove
-from bisector.adapters.system.files import publish_folder, writing
+from bisector.adapters.system.files import publish_folder, write_atomically, writing
+from bisector.errors import InfrastructureError
 from bisector.schemas.documents.json_reader import read_own_json
 from bisector.schemas.kernel.recipe import effective_options
 
@@ -27,7 +28,8 @@ _NEEDED_FACTS = ("binary", "build_id", "release")
 """Facts without which nothing can be said of a kernel, and so those of an entry that is whole."""
 
 _CHECKSUM = "sha256."
-"""Before the name of a file: the fact that is its checksum. Entries of earlier versions have none."""
+"""Before the name of a file: the fact that is its checksum. An entry of an earlier version gets them when it is
+first used; until then only the size of its image tells whether it is whole."""
 
 _FORMAT = 2
 """Part of every key; raised when the way kernels are built changes what comes out."""
@@ -104,18 +106,16 @@ class KernelCache:
         entry = self._read(key)
         if entry is None or not _is_whole(entry):
             return None
-        with contextlib.suppress(OSError):  # a cache that cannot be written can still be read
+        with contextlib.suppress(OSError, InfrastructureError):  # what cannot be written can still be read
             os.utime(entry.folder)
+            if not any(name.startswith(_CHECKSUM) for name in entry.facts):
+                _write_facts(entry.folder, entry.facts)
         return entry
 
     def put(self, key: str, artefacts: Path, facts: Mapping[str, str]) -> Entry:
         """Move a folder of artefacts (on the same file system) into the cache as the entry `key`."""
         with writing(self.folder):
-            files = sorted(path.name for path in artefacts.iterdir() if path.is_file())
-            facts = {**facts, **{_CHECKSUM + name: _checksum(artefacts / name) for name in files}}
-            (artefacts / "kernel.json").write_text(
-                json.dumps(facts, indent=1, sort_keys=True), encoding="utf-8"
-            )
+            _write_facts(artefacts, facts)
             target = self.folder / key
             if target.exists():  # broken, or made by another process a moment ago
                 shutil.rmtree(target, ignore_errors=True)
@@ -199,6 +199,13 @@ class KernelCache:
         return Entry(key, folder, facts)
 
 
+def _write_facts(folder: Path, facts: Mapping[str, str]) -> None:
+    """Write the facts of an entry with the checksums of its files."""
+    names = sorted(path.name for path in folder.iterdir() if path.is_file() and path.name != "kernel.json")
+    known = {**facts, **{_CHECKSUM + name: _checksum(folder / name) for name in names}}
+    write_atomically(folder / "kernel.json", json.dumps(known, indent=1, sort_keys=True))
+
+
 def _is_whole(entry: Entry) -> bool:
     """Return whether an entry has its image, configuration and facts, each file as it was written."""
     if not all(map(entry.facts.get, _NEEDED_FACTS)):
@@ -206,8 +213,10 @@ def _is_whole(entry: Entry) -> bool:
     checksums = {name: value for name, value in entry.facts.items() if name.startswith(_CHECKSUM)}
     try:
         entry.config.stat()
-        entry.image.stat()
-        return all(_checksum(entry.folder / n.removeprefix(_CHECKSUM)) == v for n, v in checksums.items())
+        size = str(entry.image.stat().st_size)
+        return entry.facts.get("image", size) == size and all(
+            _checksum(entry.folder / n.removeprefix(_CHECKSUM)) == v for n, v in checksums.items()
+        )
     except OSError:
         return False
 

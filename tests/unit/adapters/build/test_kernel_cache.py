@@ -85,10 +85,15 @@ def test_a_damaged_entry_is_none_and_is_replaced(tmp_path: Path, name: str, cont
     assert cache.get(key(1)) is not None
 
 
-def test_an_entry_of_an_earlier_version_has_no_checksums_and_is_taken(tmp_path: Path) -> None:
-    artefacts(tmp_path / key(1))
-    (tmp_path / key(1) / "kernel.json").write_text(json.dumps(FACTS))
-    assert KernelCache(tmp_path).get(key(1)) is not None
+def test_an_entry_of_an_earlier_version_is_taken_and_gets_checksums(tmp_path: Path) -> None:
+    cache = KernelCache(tmp_path)
+    image = artefacts(tmp_path / key(1)) / "image"
+    (tmp_path / key(1) / "kernel.json").write_text(json.dumps({**FACTS, "image": "9"}))
+    assert cache.get(key(1)) is None  # its image has 10 bytes
+    (tmp_path / key(1) / "kernel.json").write_text(json.dumps({**FACTS, "image": "10"}))
+    assert cache.get(key(1)) is not None
+    image.write_bytes(b"y" * 10)
+    assert cache.get(key(1)) is None
 
 
 def test_a_cache_that_cannot_be_written_is_infrastructure(tmp_path: Path) -> None:
