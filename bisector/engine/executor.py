@@ -89,12 +89,13 @@ def execute(stored: Stored, services: Services, on_event: OnEvent, stop: threadi
                 cure=f"perfbisect resume {stored.id}",
             )
         services.store.set_status(stored.id, "failed")
-        kind = RequestError if result.get("exit_code") == RequestError.exit_code else InfrastructureError
-        raise kind(
-            result.get("error", "the workflow engine stopped"),
-            details=result.get("details", ""),
-            cure=result.get("cure") or f"mend the cause, then: perfbisect resume {stored.id}",
-        )
+        message, details = result.get("error", "the workflow engine stopped"), result.get("details", "")
+        cure = result.get("cure") or "mend the cause"
+        if result.get("exit_code") == RequestError.exit_code:
+            raise RequestError(message, details=details, cure=cure)
+        if "perfbisect resume" not in cure:
+            cure += f"; then: perfbisect resume {stored.id}"
+        raise InfrastructureError(message, details=details, cure=cure)
 
 
 def _run(

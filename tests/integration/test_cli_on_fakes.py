@@ -170,6 +170,7 @@ def test_infrastructure_is_exit_code_3_and_resume_goes_on(
     assert "error: no space left on device" in err
     assert "Traceback" not in err
     (listed,) = json.loads(said(capsys, "list", "--json"))
+    assert f"cure: free some; then: perfbisect resume {listed['id']}" in err
     assert listed["status"] == "failed"
     assert "No conclusion yet" in said(capsys, "report")
     said(capsys, "mark", listed["id"], "bad", "bad", "--note", "seen by hand")
