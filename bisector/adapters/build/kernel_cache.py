@@ -28,8 +28,8 @@ _NEEDED_FACTS = ("binary", "build_id", "release")
 """Facts without which nothing can be said of a kernel, and so those of an entry that is whole."""
 
 _CHECKSUM = "sha256."
-"""Before the name of a file: the fact that is its checksum. An entry of an earlier version gets them when it is
-first used; until then only the size of its image tells whether it is whole."""
+"""Before the name of a file: the fact that is its checksum. An entry of an earlier version gets them when it
+is first used; until then only the size of its image tells whether it is whole."""
 
 _FORMAT = 2
 """Part of every key; raised when the way kernels are built changes what comes out."""

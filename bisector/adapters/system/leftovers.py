@@ -23,7 +23,11 @@ def make_temporary_folder(prefix: str, parent: Path | None = None) -> Path:
     Its name has eight characters beside `prefix`.
     """
     folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
-    (folder / _OWNER).write_text(identity(os.getpid()), encoding="utf-8")
+    try:
+        (folder / _OWNER).write_text(identity(os.getpid()), encoding="utf-8")
+    except OSError:  # a full disk, where nobody would know whose it is
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
     return folder
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 from pathlib import Path
@@ -49,3 +50,15 @@ def test_boots_lose_what_only_a_living_boot_needs(tmp_path: Path) -> None:
     leftovers.remove_leftovers_of_boots(tmp_path)
     assert sorted(path.name for path in boot.iterdir()) == ["console.log", "run-000.out"]
     leftovers.remove_leftovers_of_boots(tmp_path / "never begun")
+
+
+def test_a_full_disk_leaves_no_folder_without_an_owner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write_text(path: Path, text: str, encoding: str) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", write_text)
+    with pytest.raises(OSError, match="No space"):
+        leftovers.make_temporary_folder("work-", tmp_path)
+    assert list(tmp_path.iterdir()) == []
