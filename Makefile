@@ -13,7 +13,7 @@ SEED   ?= 1
 DEMO   := $(or $(PERFBISECT_CACHE_DIR),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/perfbisect)/demo/linux
 
 .DEFAULT_GOAL := help
-.PHONY: help setup deps lab demo test test-end-to-end test-fast check mutants bench-search lock clean
+.PHONY: help setup deps lab demo test test-end-to-end test-fast check mutants campaign bench-search lock clean
 .DELETE_ON_ERROR:
 
 help:  ## this list
@@ -83,6 +83,9 @@ check: $(DONE)/dev  ## format, lint, types and import rules
 
 mutants: $(DONE)/dev  ## mutate N places of FOLDER, drawn by SEED, and see whether tests notice (tests/README.md)
 	@$(BIN)/python -m tests.mutation.run $(FOLDER) --number $(N) --seed $(SEED)
+
+campaign: $(DONE)/dev  ## N faults, drawn by SEED, strike bisections on fakes, or with GUESTS=1 on guests (tests/campaign)
+	@$(BIN)/python -m tests.campaign.run $(if $(N),--faults $(N)) $(if $(SEED),--seed $(SEED)) $(if $(GUESTS),--guests) $(ARGS)
 
 bench-search: $(DONE)/dev  ## the planner beside git-bayesect and git bisect (about 10 minutes)
 	@$(BIN)/python -m tests.bench.search.run $(ARGS)

@@ -100,7 +100,12 @@ def make(
             f"reset refs/tags/{prefix}-{number:02d}\nfrom refs/heads/main\n\n"
         )
     git(target, "fast-import", "--quiet", stdin="".join(stream))
-    names = [f"{prefix}-{number:02d}" for number in range(len(changes) + 1)]
+    return read_ids(target, len(changes), prefix)
+
+
+def read_ids(target: Path, changes: int = LAST, prefix: str = "e2e") -> dict[str, str]:
+    """Return tag -> commit id of a history that was made."""
+    names = [f"{prefix}-{number:02d}" for number in range(changes + 1)]
     return {name: git(target, "rev-parse", f"{name}^{{commit}}").strip() for name in names}
 
 
