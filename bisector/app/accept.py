@@ -126,7 +126,7 @@ def goal_of(request: Request, workload: Workload, clock: TestbedClock) -> Goal:
         try:
             metric = dataclasses.replace(metric, threshold=parse_threshold(request.threshold, metric.unit))
         except ValueError as error:
-            raise RequestError(f"--threshold: {error}") from error
+            raise RequestError(f"--threshold: {error}", cure="write for example --threshold 5%") from error
     return Goal(metric=metric, alpha=request.alpha, budget=request.budget, clock=clock, scan=request.scan)
 
 
@@ -198,4 +198,8 @@ def digest(path: Path) -> str:
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:
-        raise RequestError(f"the patch {path} cannot be read", details=str(error)) from error
+        raise RequestError(
+            f"the patch {path} cannot be read",
+            details=str(error),
+            cure="put it back, or start a new bisection",
+        ) from error

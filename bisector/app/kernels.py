@@ -70,7 +70,8 @@ def check_range(
     try:
         first, last = (trees.release(sha) for sha in shas)
     except SourceFailed as error:
-        raise RequestError(error.message, details=error.details) from error
+        cure = error.cure or "name two commits that hold a Linux kernel"
+        raise RequestError(error.message, details=error.details, cure=cure) from error
     name = recipe_for(trees, recipe or wiring.settings.recipe, *shas)
     return range_check.check_range(load_recipe(name), Tables.load(), first, last, builders)
 

@@ -150,7 +150,10 @@ class Wiring:
 
         lab = self.lab
         if not lab.builders:
-            raise RequestError(f"the inventory {lab.inventory} has no host in the group 'builders'")
+            raise RequestError(
+                f"the inventory {lab.inventory} has no host in the group 'builders'",
+                cure="add one to it; 'perfbisect lab list' shows what it has",
+            )
         host = lab.builder(name) if name else lab.builders[0]
         machine = self._host_lock(host, stop)
         return KernelBuilder(

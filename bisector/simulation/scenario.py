@@ -152,7 +152,7 @@ def parse_culprits(text: str) -> tuple[Culprit, ...]:
                 cure="such as 'random:2' or '100:1.5,700:1.5' (percent)",
             ) from error
         if where is not None and where == 0:
-            raise RequestError("commits are counted from 1: the first after good")
+            raise RequestError("commits are counted from 1", cure="1 is the first after good; 'last' is bad")
     return tuple(culprits)
 
 

@@ -102,3 +102,45 @@ def test_documents_that_the_source_names_exist() -> None:
         for file in re.findall(r"[\w-]+\.md\b", path.read_text(encoding="utf-8"))
     }
     assert {(name, file) for name, file in named if file not in there} == set()
+
+
+WITHOUT_A_CURE = {
+    "bisector/adapters/parsers/input_text.py": (6, "what is wrong with a value says what it must be"),
+    "bisector/adapters/parsers/profiles/function_listings.py": (1, "the line is shown with the form's name"),
+    "bisector/adapters/parsers/results/json_documents.py": (3, "the message names what was expected"),
+    "bisector/adapters/parsers/results/mmtests.py": (2, "the message names the program that writes it"),
+    "bisector/adapters/parsers/results/result_format.py": (1, "the message says which documents may follow"),
+    "bisector/adapters/store/memory_store.py": (2, "a store of tests"),
+    "bisector/adapters/store/sql_store.py": (2, "no user's request: identities are chosen by the program"),
+    "bisector/schemas/workload/template.py": (1, "the operating system's reason is in the message"),
+    "bisector/simulation/batch.py": (1, "options have ranges; this is for callers"),
+    "bisector/simulation/noise_model.py": (1, "the samples are of no use, whatever is done"),
+    "bisector/simulation/scenario.py": (1, "both numbers are in the message"),
+    "bisector/stats/aa_analysis.py": (3, "options have ranges; this is for callers"),
+    "bisector/testing/fake_testbed.py": (1, "a fake"),
+    "bisector/testing/fakes.py": (4, "a fake"),
+}
+"""Files whose refusals have no cure: how many, and why. These numbers only shrink."""
+
+
+def refusals_without_a_cure() -> dict[str, list[int]]:
+    """Return file -> lines that make a RequestError, directly or by `malformed`, and give no cure."""
+    found: dict[str, list[int]] = {}
+    for name, path in SOURCES.items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+                continue
+            given = {keyword.arg for keyword in node.keywords}
+            bare = node.func.id == "RequestError" and "cure" not in given
+            bare |= node.func.id == "malformed" and len(node.args) < 3 and "right" not in given
+            if bare:
+                found.setdefault(name, []).append(node.lineno)
+    return found
+
+
+def test_a_refusal_has_a_cure() -> None:
+    found = refusals_without_a_cure()
+    assert found, "the search finds refusals"
+    for name, lines in found.items():
+        assert len(lines) <= WITHOUT_A_CURE.get(name, (0, ""))[0], f"{name}, lines {lines}: no cure"
+    assert found.keys() >= WITHOUT_A_CURE.keys(), "a file that gives a cure everywhere leaves the list"

@@ -26,7 +26,10 @@ def find_fix(repository: Path, text: str) -> Fix:
     repo = Repository(repository)
     sha = repo.resolve(rev)
     if sha is None:
-        raise RequestError(f"--with-fix {text}: '{rev}' is not a commit of {repository}")
+        raise RequestError(
+            f"--with-fix {text}: '{rev}' is not a commit of {repository}",
+            cure="git fetch it first, or name it by its full id",
+        )
     parents = repo.run("rev-list", "--parents", "-n1", sha, "--").output.split()[1:]
     if len(parents) != 1:
         what = "a merge" if parents else "a root"

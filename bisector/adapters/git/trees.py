@@ -164,7 +164,7 @@ class KernelTrees:
             own.run("read-tree", tree, env=env)
             for patch in patches:
                 if not patch.is_file():
-                    raise RequestError(f"{patch}: no such patch")
+                    raise RequestError(f"{patch}: no such patch", cure="name a patch file that is there")
                 done = own.run("apply", "--cached", str(patch.absolute()), env=env, codes=(0, 1, 128))
                 if done.code != 0:
                     raise SourceFailed(

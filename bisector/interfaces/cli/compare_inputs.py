@@ -136,6 +136,7 @@ def unknown_metric(option: str, name: str, known: Iterable[str]) -> RequestError
     return RequestError(
         f"{option}: there is no metric '{name}'{nearest(name, names)}",
         details=f"metrics measured: {', '.join(names) or 'none'}",
+        cure="name one that was measured",
     )
 
 

@@ -206,7 +206,9 @@ def patches(apply: Sequence[Path] | None) -> tuple[Path, ...]:
     found = tuple(Path(p).expanduser().absolute() for p in apply or ())
     for patch in found:
         if not patch.is_file():
-            raise RequestError(f"--apply {patch}: no such file")
+            raise RequestError(
+                f"--apply {patch}: no such file", cure="name a patch file, as git diff writes it"
+            )
     return found
 
 

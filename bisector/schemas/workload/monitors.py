@@ -115,6 +115,7 @@ class Monitors(Spec):
                 raise RequestError(
                     f"--monitor: there is no monitor '{name}'{nearest(name, MONITOR_NAMES)}",
                     details=f"known: {', '.join(MONITOR_NAMES)}",
+                    cure="name one that is known",
                 )
             if not equals:
                 data.setdefault(name, {})

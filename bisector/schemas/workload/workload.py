@@ -61,6 +61,7 @@ class Workload:
         raise RequestError(
             f"the workload '{self.name}' has no metric '{name}'{nearest(name or '', known)}",
             details=f"its metrics: {', '.join(known)}",
+            cure=f"name one of them; 'perfbisect workload show {self.name}' describes them",
         )
 
     def with_monitors(self, asked: Sequence[str]) -> Workload:
@@ -82,6 +83,7 @@ class Workload:
                 raise RequestError(
                     f"the workload '{self.name}' has no parameter '{name}'{nearest(name, known)}",
                     details=f"its parameters: {', '.join(known) or 'none'}",
+                    cure=f"name one of them; 'perfbisect workload show {self.name}' describes them",
                 )
         parameters = {name: list(values) for name, values in {**known, **given}.items()}
         decides = {n: v for n, v in self.manifest.decides_at.items() if v in parameters[n]}
