@@ -22,8 +22,8 @@ def sections(path: Path) -> dict[str, int]:
     text: loaded and not writable; data: loaded and writable; bss: loaded and without bits in the file.
     """
     data = path.read_bytes()
-    wide, order = data[4] == 2, "<" if data[5] == 1 else ">"
     try:
+        wide, order = data[4] == 2, "<" if data[5] == 1 else ">"
         (start,) = struct.unpack_from(order + ("Q" if wide else "I"), data, 40 if wide else 32)
         size, count = struct.unpack_from(order + "HH", data, 58 if wide else 46)
         section = order + ("IQQQQ" if wide else "IIIII")
@@ -32,6 +32,6 @@ def sections(path: Path) -> dict[str, int]:
             kind, flags, _, _, length = struct.unpack_from(section, data, start + i * size + 4)
             if flags & _SHF_ALLOC:
                 found["bss" if kind == _SHT_NOBITS else "data" if flags & _SHF_WRITE else "text"] += length
-    except struct.error as error:
+    except (struct.error, IndexError, OverflowError) as error:  # an offset beyond every file, too
         raise malformed(str(path), "this ELF file is cut off", "build it again") from error
     return found
