@@ -104,3 +104,5 @@ def test_a_spread_of_testbeds_is_considered_from_none_to_what_was_measured() -> 
     assert best.testbed > 0
     assert widest > 0.2
     assert any(n.testbed == pytest.approx(widest) for n in posterior.fits.noises)
+    assert any(n.testbed == pytest.approx(0.7 * 0.1) for n in posterior.fits.noises)
+    assert best.boot == 0.0  # what testbeds differ by is not held against the boots
