@@ -57,7 +57,7 @@ def test_what_a_commit_changes_is_marked(place: Path, capsys: pytest.CaptureFixt
 def test_one_side_from_standard_input(
     place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO(NEW))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(NEW.encode())))
     assert run(["profile", "before=old.folded", "after=-", "--top", "2"]) == 0
     assert "+7.00   more" in capsys.readouterr().out
 
