@@ -25,6 +25,8 @@ from tests.campaign.summary import summarise, table
 from tests.campaign.supervising import Result, Supervisor
 
 WORK = Path("/tmp/perfbisect-campaign")
+_SHOWN_CHARACTERS = 1500
+"""Of a violation; the results have all of it."""
 _SAID_EVERY = 25
 """Progress is said after so many cases."""
 
@@ -145,7 +147,7 @@ def _say(campaign: Campaign, result: Result) -> None:
     for fault in result.faults:
         print(f"    {fault}")
     for violation in result.violations:
-        print(f"    * {violation}")
+        print(f"    * {violation[:_SHOWN_CHARACTERS]}")
 
 
 if __name__ == "__main__":
