@@ -154,7 +154,7 @@ class HurtProcess:
             "killed in the engine": striking.kill,
             "killed at any time": striking.kill_soon,
             "told to end": striking.terminate,
-            "guest killed": lambda fault: striking.end_guests(self.prefix),
+            "guest killed": lambda fault: striking.signal_guests(self.prefix, signal.SIGKILL),
             "guest stopped a while": self._stop_guest,
             "libvirtd killed": self.kill_libvirtd,
             "ansible killed": self._kill_play,
@@ -181,11 +181,11 @@ class HurtProcess:
         raise NotImplementedError
 
     def _stop_guest(self, fault: Fault) -> None:
-        striking.end_guests(self.prefix, signal.SIGSTOP)
-        self.helper.tell("continue guests", seconds=_between(STOPPED_SECONDS, fault), prefix=self.prefix)
+        pids = striking.signal_guests(self.prefix, signal.SIGSTOP)
+        self.helper.tell("continue", seconds=_between(STOPPED_SECONDS, fault), pids=pids)
 
     def _stop(self, fault: Fault) -> None:
-        self.helper.tell("continue", seconds=_between(STOPPED_SECONDS, fault))
+        self.helper.tell("continue", seconds=_between(STOPPED_SECONDS, fault), pids=[os.getpid()])
         os.kill(os.getpid(), signal.SIGSTOP)
 
     def _lock(self, fault: Fault) -> None:

@@ -21,7 +21,7 @@ from tests.campaign.faults import DELAY_SECONDS_MAX, Fault
 STRUCK = "struck"
 """File of a bisection: a line for each fault that has struck."""
 
-Strike = Callable[[Fault], None]
+Strike = Callable[[Fault], object]
 """Does what a class of faults does."""
 
 
@@ -90,8 +90,10 @@ def terminate(fault: Fault) -> None:
     os.kill(os.getpid(), numbers[int(fault.choice * len(numbers))])
 
 
-def end_guests(prefix: str, number: int = signal.SIGKILL) -> None:
-    """Send a signal to the guests whose names begin so."""
-    for pid in qemu_processes.qemu_pids(prefix):
+def signal_guests(prefix: str, number: int) -> list[int]:
+    """Send a signal to the guests whose names begin so; return their processes."""
+    pids = qemu_processes.qemu_pids(prefix)
+    for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
+    return pids

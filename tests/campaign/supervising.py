@@ -20,8 +20,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
-from bisector.adapters.guest import qemu_processes
 from tests.campaign import invariants
 from tests.campaign.faults import CLASSES, Case, Fault
 from tests.campaign.striking import STRUCK, Helper, lines
@@ -136,7 +136,7 @@ class Supervisor:
         os.close(asking[1])
         os.close(answering[0])
         assert process.pid is not None
-        helpers = _Helpers(process.pid, answering[1])
+        helpers = _Helpers(answering[1])
         deadline = time.monotonic() + self.hang_seconds
         try:
             with selectors.DefaultSelector() as selector:
@@ -166,19 +166,16 @@ class Supervisor:
 class _Helpers:
     """What is done for a process while it runs, each in a thread."""
 
-    def __init__(self, pid: int, answers: int) -> None:
-        self._pid, self._answers = pid, answers
+    def __init__(self, answers: int) -> None:
+        self._answers = answers
         self._threads: list[threading.Thread] = []
 
-    def help(self, asked: dict[str, object]) -> None:
+    def help(self, asked: dict[str, Any]) -> None:
         """Do what was asked for."""
-        what, seconds = asked["what"], float(str(asked["seconds"]))
+        what, seconds = asked["what"], asked["seconds"]
         actions: dict[object, Callable[[], None]] = {
-            "continue": lambda: self._continue([self._pid], seconds),
-            "continue guests": lambda: self._continue(
-                qemu_processes.qemu_pids(str(asked["prefix"])), seconds
-            ),
-            "lock": lambda: self._lock(str(asked["file"]), seconds, bool(asked["answer"])),
+            "continue": lambda: self._continue(asked["pids"], seconds),
+            "lock": lambda: self._lock(asked["file"], seconds, asked["answer"]),
         }
         self._threads.append(threading.Thread(target=actions[what], daemon=True))
         self._threads[-1].start()
