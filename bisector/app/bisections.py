@@ -55,10 +55,11 @@ def run(stored: Stored, services: Services, on_event: OnEvent, stop: threading.E
 
     Raises Busy when another process has the state folder, Interrupted (resumable), InfrastructureError.
     """
-    if stored.conclusion is not None:
-        return stored.conclusion
-    from bisector.engine.executor import execute
+    from bisector.engine.executor import execute, tidy
 
+    if stored.conclusion is not None:
+        tidy(stored, services)
+        return stored.conclusion
     execute(stored, services, on_event, stop)
     return _conclusion(services.store.load(stored.id))
 

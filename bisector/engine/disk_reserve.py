@@ -12,10 +12,18 @@ from pathlib import Path
 
 from bisector.errors import InfrastructureError
 
+_RESERVE, _PROBE = "reserve", "probe"
 _RESERVE_BYTES = 1 << 20
 """Closing a bisection writes some twenty pages of 4 KiB to two databases and logs; several times that."""
 _PROBE_BYTES = 64 << 10
 """More than a run's raw output (the agent keeps its end), the largest file written between two probes."""
+
+
+def remove_reserve(folder: Path) -> None:
+    """Delete the files that a killed process left there, a reserve and a probe."""
+    for path in (folder / _RESERVE, folder / _PROBE):
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
 
 
 class DiskReserve:
@@ -23,7 +31,7 @@ class DiskReserve:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._reserve = folder / "reserve"
+        self._reserve = folder / _RESERVE
         try:
             _write(self._reserve, _RESERVE_BYTES)
         except OSError as error:
@@ -32,7 +40,7 @@ class DiskReserve:
 
     def is_full(self) -> bool:
         """Try to write; if that fails delete the reserve and return True."""
-        probe = self._folder / "probe"
+        probe = self._folder / _PROBE
         try:
             _write(probe, _PROBE_BYTES)
         except OSError:

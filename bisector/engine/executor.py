@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from bisector.engine.disk_reserve import DiskReserve
+from bisector.engine.disk_reserve import DiskReserve, remove_reserve
 from bisector.engine.events import Event, OnEvent
 from bisector.engine.services import Services
-from bisector.engine.state_lock import lock
+from bisector.engine.state_lock import Busy, lock
 from bisector.engine.trial_runner import TrialRunner
 from bisector.errors import InfrastructureError, Interrupted, RequestError
 from bisector.model.stored_bisection import Stored
@@ -47,6 +47,16 @@ def _signals(stop: threading.Event) -> Iterator[None]:
     finally:
         for number, action in before.items():
             signal.signal(number, action)
+
+
+def tidy(stored: Stored, services: Services) -> None:
+    """End and remove what a process left that was killed when the conclusion was written already.
+
+    Nothing is touched while another process works in this state folder.
+    """
+    with contextlib.suppress(Busy), lock(services.state_dir, stored.id):
+        services.tidy(services.folder(stored.id))
+        remove_reserve(services.state_dir)
 
 
 def execute(stored: Stored, services: Services, on_event: OnEvent, stop: threading.Event) -> None:

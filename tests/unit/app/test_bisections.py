@@ -70,6 +70,22 @@ def test_what_has_concluded_is_not_run_again(stored: Stored, tmp_path: Path) -> 
         assert bisections.run(done, services, lambda event: None, threading.Event()) is CONCLUSION
 
 
+def test_what_a_process_left_that_was_killed_after_the_end_is_removed(stored: Stored, tmp_path: Path) -> None:
+    tidied: list[Path] = []
+    services = replace(fake.services(fake.a_lab(), tmp_path), tidy=tidied.append)
+    for name in ("reserve", "probe", "executor.holder", "kept"):
+        (tmp_path / name).touch()
+    done = replace(stored, status="done", conclusion=CONCLUSION)
+    with lock(tmp_path, "another"):
+        bisections.run(done, services, lambda event: None, threading.Event())
+        assert (tmp_path / "reserve").exists()  # it may be the other's
+        assert tidied == []
+    bisections.run(done, services, lambda event: None, threading.Event())
+    left = {path.name for path in tmp_path.iterdir() if path.is_file()}
+    assert left <= {"kept", "executor.lock"}
+    assert tidied == [services.folder(stored.id)]
+
+
 def test_two_processes_do_not_run_in_one_state_folder(
     store: MemoryStore, stored: Stored, tmp_path: Path
 ) -> None:
