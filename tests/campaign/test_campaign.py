@@ -21,6 +21,7 @@ from tests.campaign.record_checks import repeated_work
 from tests.campaign.striking import STRUCK, Striker, lines
 from tests.campaign.summary import summarise, table
 from tests.campaign.supervising import Result
+from tests.support.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -152,6 +153,7 @@ def test_what_is_left_is_found(tmp_path: Path) -> None:
     environment = {**os.environ, "FAULT_CAMPAIGN": str(tmp_path)}
     sleeper = subprocess.Popen(["sleep", "60"], env=environment)
     try:
+        until(lambda: invariants.processes_of(tmp_path) != [], 30)  # it has executed its program
         with FileLock(disk / "state" / "executor.lock"):
             found = "\n".join(invariants.nothing_left(tmp_path))
     finally:

@@ -10,6 +10,7 @@ import pytest
 
 from bisector.adapters.store.memory_store import MemoryStore
 from bisector.app import bisections
+from bisector.engine import executor
 from bisector.engine.events import Event
 from bisector.engine.state_lock import Busy, lock
 from bisector.errors import InfrastructureError, RequestError
@@ -98,7 +99,7 @@ def test_two_processes_do_not_run_in_one_state_folder(
 def test_a_run_that_leaves_no_conclusion_says_how_to_go_on(
     store: MemoryStore, stored: Stored, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bisections, "execute", lambda *_: store.set_status(stored.id, "cancelled"))
+    monkeypatch.setattr(executor, "execute", lambda *_: store.set_status(stored.id, "cancelled"))
     services = fake.services(fake.a_lab(), tmp_path, store=store)
     with pytest.raises(InfrastructureError, match=r"stopped without a conclusion \(cancelled\)") as caught:
         bisections.run(stored, services, lambda event: None, threading.Event())
