@@ -115,8 +115,8 @@ def test_what_is_listed_as_equivalent_is_still_there() -> None:
     [
         ("bisector/search/cache.py", ["tests/unit/search/test_cache.py", "tests/unit/search"]),
         (
-            "bisector/engine/events.py",
-            ["tests/unit/interfaces/cli/test_progress.py", "tests/unit/engine", "tests/contract"],
+            "bisector/engine/monitor_runs.py",
+            ["tests/unit/engine/test_trial_runner.py", "tests/unit/engine", "tests/contract"],
         ),
         ("bisector/ports.py", ["tests/contract/test_testbed_contract.py", "tests/unit"]),
     ],
