@@ -189,15 +189,18 @@ def as_without_faults(ended: Ended, expected: Ended) -> list[str]:
     """Every run measured what it measures without faults; the same runs give the same report.
 
     Which run comes next depends on how long builds and boots took: only where the same was measured in the
-    same order, and no boot was lost, is the report the same. Its intervals allow for drift, so they depend a
-    little on when runs ended.
+    same order, no boot was lost and no run flagged, is the report the same. Its intervals allow for drift, so
+    they depend a little on when runs ended.
     """
     mine, theirs = _measured(ended.stored.records), _measured(expected.stored.records)
     known = dict(theirs)
     found = [
         f"measured {v} at {k}, without faults {known[k]}" for k, v in mine if k in known and v != known[k]
     ]
-    if mine == theirs and not any(isinstance(r, Left) and r.lost for r in ended.stored.records):
+    disturbed = any(
+        (isinstance(r, Left) and r.lost) or (isinstance(r, Ran) and r.flags) for r in ended.stored.records
+    )
+    if mine == theirs and not disturbed:
         keys = ("ending", "confidence", "total", "rest", "levels", "warnings", "untestable")
         different = [key for key in keys if not _alike(ended.report.get(key), expected.report.get(key))]
         found += [
