@@ -187,7 +187,8 @@ class _Helpers:
 
     def _continue(self, pids: Sequence[int], seconds: float) -> None:
         for pid in pids:
-            while _state(pid) not in ("T", "Z", ""):
+            # A process that waits in vfork (D) stops only after the one that it waits for.
+            while _state(pid) not in ("T", "Z", "D", ""):
                 time.sleep(0.002)
         time.sleep(seconds)
         for pid in pids:
