@@ -59,7 +59,7 @@ def test_an_unknown_commit(small: SmallGit, command: str) -> None:
         ("d", "a", "the ends look swapped"),
         ("b", "b", "the same commit"),
         ("a", "r", "no common ancestor"),
-        ("", "d", "--good is missing"),
+        ("", "d", "--good is empty"),
     ],
 )
 def test_ends_that_cannot_be(small: SmallGit, good: str, bad: str, words: str) -> None:

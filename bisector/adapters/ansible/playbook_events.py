@@ -164,6 +164,7 @@ def _explain_exit(code: int, text: str) -> str:
 
     text: what Ansible printed, where an error is '[ERROR]: reason' and 'Origin: file:line:column' after it.
     """
+    text = text.replace("\r", "")  # it comes from a pseudo-terminal
     error = re.search(r"^(?:\[ERROR\]:|ERROR!) *(.+)", text, re.MULTILINE)
     if error is not None:
         origin = re.compile(r"^Origin: (.+:\d+):\d+$", re.MULTILINE).search(text, error.end())

@@ -46,7 +46,7 @@ def parse_log(log: str) -> Changes:
             if "\t" in line:
                 if line not in interned:
                     status, path = line.split("\t", 1)
-                    interned[line] = Change(path, added=status[0] in "AT")
+                    interned[line] = Change(path, added=status[:1] in ("A", "T"))
                 paths.append(interned[line])
         found[sha] = tuple(paths)
     return found
