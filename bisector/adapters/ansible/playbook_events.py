@@ -95,7 +95,8 @@ class Events:
         if not isinstance(event, dict) or "event" not in event:
             if text.strip():
                 self.other_output.append(text)
-                self._file.write(printable(text) + "\n")
+                # lines of a pseudo-terminal end with \r\n
+                self._file.write(printable(text.rstrip("\r\n").replace("\r\n", "\n")) + "\n")
             return
         if event.get("stdout"):
             self._file.write(printable(str(event["stdout"])) + "\n")
@@ -164,7 +165,6 @@ def _explain_exit(code: int, text: str) -> str:
 
     text: what Ansible printed, where an error is '[ERROR]: reason' and 'Origin: file:line:column' after it.
     """
-    text = text.replace("\r", "")  # it comes from a pseudo-terminal
     error = re.search(r"^(?:\[ERROR\]:|ERROR!) *(.+)", text, re.MULTILINE)
     if error is not None:
         origin = re.compile(r"^Origin: (.+:\d+):\d+$", re.MULTILINE).search(text, error.end())
