@@ -94,10 +94,11 @@ def _is_between_programs(pid: int) -> bool:
     """Tell whether a process whose environment was read as empty may have one all the same.
 
     Within execve the kernel first gives a process its new memory and only later says where the environment
-    lies in it (proc(5), stat fields 50 and 51, env_start and env_end: 0 until then), and what was opened of
-    the memory before reads as empty. A marked process looks unmarked for that moment.
+    lies in it (proc(5), stat fields 50 and 51, env_start and env_end: 0 at first, then for a moment equal),
+    and what was opened of the memory before reads as empty. A marked process looks unmarked until then. Where
+    its code lies (field 26, start_code) is said last.
     """
     fields = read_stat(pid)
     if not fields or fields[3] in "ZXx" or int(fields[9]) & _PF_KTHREAD:
         return False
-    return fields[51] == "0" or fields[50] != fields[51]
+    return fields[26] == "0" or fields[50] != fields[51]

@@ -133,3 +133,23 @@ def test_what_is_between_two_programs_is_ended_too(tmp_path: Path) -> None:
         finally:
             child.kill()
             child.wait()
+
+
+@pytest.mark.parametrize(
+    ("code", "start", "end", "left"),
+    [
+        ("0", "0", "0", 1),  # new memory, nothing said of it
+        ("0", "9", "9", 1),  # the start is known, the length is not
+        ("4", "9", "99", 1),  # the program was changed between the two looks: its environment is to be read again
+        ("4", "9", "9", 0),  # a program with an empty environment
+    ],
+)
+def test_an_environment_that_reads_as_empty_is_believed_of_a_program_that_has_begun(
+    monkeypatch: pytest.MonkeyPatch, code: str, start: str, end: str, left: int
+) -> None:
+    looks = iter([{7: b""}, {7: b"MARK=the-mark"}, {}])
+    monkeypatch.setattr(orphans, "read_all", lambda file: next(looks) if file == "environ" else {})
+    stat = {3: "R", 9: "0", 26: code, 50: start, 51: end}
+    monkeypatch.setattr(orphans, "read_stat", lambda _: stat)
+    monkeypatch.setattr(orphans, "send_signal_if_marked", lambda *_: True)
+    assert orphans.end_marked("the-mark") == left
