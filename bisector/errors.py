@@ -34,6 +34,8 @@ class PerfbisectError(Exception):
     """Base of every error that a user is meant to read."""
 
     exit_code = ExitCode.INFRASTRUCTURE
+    usual_cure = ""
+    """The cure of an error of this class that gives none of its own."""
 
     def __init__(self, message: str, *, details: str = "", cure: str = "") -> None:
         """Keep the three parts of the error.
@@ -44,7 +46,7 @@ class PerfbisectError(Exception):
         super().__init__(message)
         self.message = message
         self.details = details
-        self.cure = cure
+        self.cure = cure or self.usual_cure
 
 
 class RequestError(PerfbisectError):
@@ -60,6 +62,7 @@ class KernelError(PerfbisectError):
     """
 
     exit_code = ExitCode.WRONG_REQUEST
+    usual_cure = "name another commit, or give a patch that mends this one (--apply FILE)"
     kind = "boot"
 
 
@@ -72,6 +75,7 @@ class BuildFailed(KernelError):
 class SourceFailed(BuildFailed):
     """There is nothing to build: the tree is no Linux, or a patch (`--apply`) does not apply to it."""
 
+    usual_cure = "name a commit that holds a Linux kernel, and patches that apply to it"
     kind = "source"
 
 
@@ -84,6 +88,7 @@ class BootFailed(KernelError):
 class WorkloadFailed(KernelError):
     """The workload ended with an error, printed no metric, or no finite number."""
 
+    usual_cure = "mend the command in the manifest; 'perfbisect workload check NAME' tries it"
     kind = "workload"
 
 
@@ -91,6 +96,10 @@ class InfrastructureError(PerfbisectError):
     """Disk, network, a missing tool, a dead testbed. Retried, then stops the search. Exit code 3."""
 
     exit_code = ExitCode.INFRASTRUCTURE
+    usual_cure = (
+        "'perfbisect doctor' looks at this machine, 'perfbisect lab check' at the others; "
+        "then give the same command again: it repeats no finished run"
+    )
 
 
 class TestbedLost(InfrastructureError):

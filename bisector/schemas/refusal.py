@@ -18,11 +18,19 @@ from bisector.schemas.ranges import range_text
 _MOST_PROBLEMS = 10
 """Problems of one file that a message names; with more, it is the wrong file."""
 
+_MOST_PROBLEMS_DESCRIBED = 3
+"""Of a message between programs: the first ones tell whether another version wrote it, or noise."""
+
 WORDS = {
+    "missing": "is missing",
+    "extra_forbidden": "is no key that is known",
+    "json_invalid": "is no JSON",
     "tuple_type": "must be a list",
+    "list_type": "must be a list",
     "dict_type": "must be a mapping of keys to values",
     "model_type": "must be a mapping of keys to values",
     "model_attributes_type": "must be a mapping of keys to values",
+    "dataclass_type": "must be a mapping of keys to values",
     "invalid_key": "must have names as keys",
     "string_type": "must be text",
     "string_unicode": "must be text in UTF-8",
@@ -39,6 +47,10 @@ WORDS = {
     "bool_parsing": "must be true or false",
     "bool_type": "must be true or false",
     "literal_error": "must be {expected}",
+    "enum": "must be {expected}",
+    "bytes_type": "must be text in base64",
+    "bytes_invalid_encoding": "must be text in base64",
+    "bytes_too_long": "must have at most {max_length} bytes",
     "greater_than": "must be above {gt}",
     "greater_than_equal": "must be at least {ge}",
     "less_than": "must be below {lt}",
@@ -106,6 +118,18 @@ def wrong_key(error: WrongKeyError, model: type[BaseModel], place: Callable[[Key
 def describe_wrong_value(error: BaseException | None) -> str:
     """Return what pydantic found wrong in a single value, such as an option's; '' for any other error."""
     return _wrong_value(error.errors()[0], None) if isinstance(error, ValidationError) else ""
+
+
+def describe_problems(error: ValidationError, skip: int = 0) -> str:
+    """Return the first problems in our words, a line each: for text that no user has written.
+
+    skip: parts of each path that name no key, such as the kind of a message.
+    """
+    errors = error.errors(include_url=False)[:_MOST_PROBLEMS_DESCRIBED]
+    return "\n".join(
+        f"{key_text(tuple(map(str, one['loc'][skip:])))}: {_wrong_value(one, None)}".removeprefix(": ")
+        for one in errors
+    )
 
 
 def _problem(

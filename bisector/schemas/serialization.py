@@ -13,6 +13,7 @@ from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Conclusion, Decision, Measure
 from bisector.model.goal import Goal
 from bisector.model.records import Record
+from bisector.schemas.refusal import describe_problems
 
 _TYPES: Mapping[str, type[Any]] = {
     kind.__name__: kind
@@ -40,7 +41,7 @@ def record_from(data: Mapping[str, Any]) -> Record:
     """Read what `to_json` wrote. Raises InfrastructureError if it is not a record."""
     value = _typed(data)
     if isinstance(value, Measure | Conclusion):
-        raise InfrastructureError(f"'{data.get('type')}' is a decision where a record was expected")
+        raise _unreadable(data, "it is a decision where a record was expected")
     record: Record = value
     return record
 
@@ -49,7 +50,7 @@ def decision_from(data: Mapping[str, Any]) -> Decision:
     """Read what `to_json` wrote. Raises InfrastructureError if it is not a decision."""
     value = _typed(data)
     if not isinstance(value, Measure | Conclusion):
-        raise InfrastructureError(f"'{data.get('type')}' is a record where a decision was expected")
+        raise _unreadable(data, "it is a record where a decision was expected")
     return value
 
 
@@ -87,7 +88,7 @@ def conclusion_from(data: Mapping[str, Any]) -> Conclusion:
     """Read a conclusion that `to_json` wrote."""
     value = decision_from(data)
     if not isinstance(value, Conclusion):
-        raise InfrastructureError(f"'{data.get('type')}' is not a conclusion")
+        raise _unreadable(data, "it is not a conclusion")
     return value
 
 
@@ -100,12 +101,18 @@ def _typed(data: Mapping[str, Any]) -> Any:  # noqa: ANN401 - one of _TYPES
     name = str(values.pop("type", ""))
     try:
         return _adapter(_TYPES[name]).validate_python(values)
-    except (KeyError, ValidationError) as error:
-        raise InfrastructureError(
-            f"the stored value of type '{name}' cannot be read",
-            details=str(error),
-            cure="it was written by another version of perfbisect: use that one, or start anew",
-        ) from error
+    except KeyError as error:
+        raise _unreadable(data, "there is no such type") from error
+    except ValidationError as error:
+        raise _unreadable(data, describe_problems(error)) from error
+
+
+def _unreadable(data: Mapping[str, Any], reason: str) -> InfrastructureError:
+    return InfrastructureError(
+        f"the stored value of type '{data.get('type', '')}' cannot be read",
+        details=reason,
+        cure="it was written by another version of perfbisect: use that one, or start anew",
+    )
 
 
 _adapters: dict[str, TypeAdapter[Any]] = {}

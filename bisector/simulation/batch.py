@@ -40,7 +40,7 @@ def simulate_all(
             f"{bisections} simulated bisections say nothing", cure="1 or more; 100 give a first idea"
         )
     if seed < 0 or jobs < 1:
-        raise RequestError("the seed cannot be negative, and at least one job is needed")
+        raise RequestError(f"seed {seed}, {jobs} jobs", cure="the seed is 0 or more, jobs are 1 or more")
     seeds = derive_seeds(bisections, seed)
     tell = progress or (lambda done, of: None)
     if jobs == 1 or bisections <= _SERIAL_BISECTIONS:

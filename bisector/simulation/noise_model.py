@@ -282,7 +282,10 @@ def _centred(samples: tuple[tuple[float, ...], ...]) -> list[Floats]:
         return []
     mean = float(np.mean(np.concatenate([np.asarray(b, dtype=float) for b in samples])))
     if mean == 0:
-        raise RequestError("the samples average zero, so a percentage of them means nothing")
+        raise RequestError(
+            "the samples average zero, so a percentage of them means nothing",
+            cure="give samples of a metric whose values have one sign",
+        )
     return [(np.asarray(b, dtype=float) / mean - 1.0) * 100.0 for b in samples]
 
 

@@ -80,7 +80,8 @@ class Scenario:
         if len(self.culprits) > count:
             raise RequestError(
                 f"{format.count(len(self.culprits), 'culprit')} cannot be among "
-                f"{format.count(count, 'commit')}"
+                f"{format.count(count, 'commit')}",
+                cure="name fewer culprits, or simulate more commits",
             )
 
     @property

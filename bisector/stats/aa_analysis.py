@@ -114,9 +114,13 @@ def calibrate(
     """
     kept = [b for b in boots if b.values]
     if len(kept) < 2 or sum(len(b.values) > 1 for b in kept) < 2:
-        raise RequestError("an A/A measurement needs at least two boots with two runs each")
+        raise RequestError(
+            "an A/A measurement needs at least two boots with two runs each", cure="measure more boots"
+        )
     if not all(math.isfinite(v) for b in kept for v in b.values):
-        raise RequestError("an A/A measurement holds a value that is not a finite number")
+        raise RequestError(
+            "an A/A measurement holds a value that is not a finite number", cure="leave that run out"
+        )
     values, level = _relative(kept)
     if by_repetition:
         longest = max(len(v) for v in values)
@@ -225,7 +229,10 @@ def _relative(boots: Sequence[Boot]) -> tuple[list[Floats], float]:
         return [np.log(np.asarray(b.values, dtype=float) / level) for b in boots], level
     level = float(values.mean())
     if level == 0:
-        raise RequestError("the values average zero, so nothing can be said relative to their level")
+        raise RequestError(
+            "the values average zero, so nothing can be said relative to their level",
+            cure="choose a metric whose values have one sign",
+        )
     return [np.asarray(b.values, dtype=float) / abs(level) - math.copysign(1.0, level) for b in boots], level
 
 

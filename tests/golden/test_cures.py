@@ -6,6 +6,7 @@ Read from the source: every text that is passed as `cure=`. A value that is put 
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 import typer.main
 
+from bisector.errors import InfrastructureError, KernelError, PerfbisectError
 from bisector.interfaces.cli.application import application
 from bisector.schemas.lab import VARIABLE_PREFIX, BuilderVariables, TestbedVariables
 from bisector.schemas.settings import VARIABLE_PREFIX as ENVIRONMENT_PREFIX
@@ -47,6 +49,19 @@ def texts(value: ast.expr) -> Iterator[str]:
                 yield from texts(one)
 
 
+def error_classes() -> dict[str, type[PerfbisectError]]:
+    """Return name -> class of all errors of the package that users read."""
+
+    def below(kind: type[PerfbisectError]) -> Iterator[type[PerfbisectError]]:
+        yield kind
+        for one in kind.__subclasses__():
+            yield from below(one)
+
+    for name in SOURCES:
+        importlib.import_module(name.removesuffix(".py").replace("/", ".").removesuffix(".__init__"))
+    return {kind.__name__: kind for kind in below(PerfbisectError) if kind.__module__.startswith("bisector.")}
+
+
 def cures() -> list[tuple[str, str]]:
     return [
         (f"{name}:{keyword.value.lineno}", text)
@@ -56,6 +71,10 @@ def cures() -> list[tuple[str, str]]:
         for keyword in node.keywords
         if keyword.arg == "cure"
         for text in texts(keyword.value)
+    ] + [
+        (f"bisector/errors.py:{name}", kind.usual_cure)
+        for name, kind in error_classes().items()
+        if "usual_cure" in vars(kind) and kind.usual_cure
     ]
 
 
@@ -105,42 +124,42 @@ def test_documents_that_the_source_names_exist() -> None:
 
 
 WITHOUT_A_CURE = {
-    "bisector/adapters/parsers/input_text.py": (6, "what is wrong with a value says what it must be"),
-    "bisector/adapters/parsers/profiles/function_listings.py": (1, "the line is shown with the form's name"),
-    "bisector/adapters/parsers/results/json_documents.py": (3, "the message names what was expected"),
-    "bisector/adapters/parsers/results/mmtests.py": (2, "the message names the program that writes it"),
-    "bisector/adapters/parsers/results/result_format.py": (1, "the message says which documents may follow"),
     "bisector/adapters/store/memory_store.py": (2, "a store of tests"),
-    "bisector/adapters/store/sql_store.py": (2, "no user's request: identities are chosen by the program"),
-    "bisector/schemas/workload/template.py": (1, "the operating system's reason is in the message"),
-    "bisector/simulation/batch.py": (1, "options have ranges; this is for callers"),
-    "bisector/simulation/noise_model.py": (1, "the samples are of no use, whatever is done"),
-    "bisector/simulation/scenario.py": (1, "both numbers are in the message"),
-    "bisector/stats/aa_analysis.py": (3, "options have ranges; this is for callers"),
     "bisector/testing/fake_testbed.py": (1, "a fake"),
     "bisector/testing/fakes.py": (4, "a fake"),
 }
-"""Files whose refusals have no cure: how many, and why. These numbers only shrink."""
+"""Files with errors that have no cure: how many, and why. These numbers only shrink."""
+
+NO_REFUSALS = {"Interrupted"}
+"""Errors that say what the user has done; nothing is wrong."""
 
 
-def refusals_without_a_cure() -> dict[str, list[int]]:
-    """Return file -> lines that make a RequestError, directly or by `malformed`, and give no cure."""
-    found: dict[str, list[int]] = {}
+def errors_without_a_cure() -> dict[str, list[int]]:
+    """Return file -> lines that make an error which has no cure, neither its own nor that of its class."""
+    classes, found = error_classes(), {}
     for name, path in SOURCES.items():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+            if not isinstance(node, ast.Call) or any(one.arg == "cure" for one in node.keywords):
                 continue
-            given = {keyword.arg for keyword in node.keywords}
-            bare = node.func.id == "RequestError" and "cure" not in given
-            bare |= node.func.id == "malformed" and len(node.args) < 3 and "right" not in given
-            if bare:
+            made = getattr(node.func, "id", getattr(node.func, "attr", ""))
+            kind = classes.get(made)
+            if kind is not None and "__init__" in vars(kind) and kind is not PerfbisectError:
+                continue  # it gives a cure to the class below it, which is a call of its own
+            if kind is not None and not kind.usual_cure and made not in NO_REFUSALS:
                 found.setdefault(name, []).append(node.lineno)
     return found
 
 
-def test_a_refusal_has_a_cure() -> None:
-    found = refusals_without_a_cure()
-    assert found, "the search finds refusals"
+def test_an_error_has_a_cure() -> None:
+    found = errors_without_a_cure()
+    assert found, "the search finds errors"
     for name, lines in found.items():
         assert len(lines) <= WITHOUT_A_CURE.get(name, (0, ""))[0], f"{name}, lines {lines}: no cure"
     assert found.keys() >= WITHOUT_A_CURE.keys(), "a file that gives a cure everywhere leaves the list"
+
+
+def test_errors_that_machines_cause_have_the_cure_of_their_class() -> None:
+    classes = error_classes()
+    assert len(classes) > 12
+    for kind in classes.values():
+        assert kind.usual_cure or not issubclass(kind, InfrastructureError | KernelError), kind

@@ -6,7 +6,9 @@ commands that these lines answer.
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import (
@@ -20,8 +22,10 @@ from pydantic import (
     model_validator,
 )
 
-from bisector.errors import InfrastructureError
+from bisector.errors import InfrastructureError, RequestError
 from bisector.model.printable import printable
+from bisector.schemas.documents.json_reader import check_unique_keys
+from bisector.schemas.refusal import describe_problems
 
 PROTOCOL = 1
 
@@ -37,12 +41,11 @@ _MAX_FACTS_CHARACTERS = 1 << 20
 _SHOWN_CHARACTERS = 500
 """Characters of an invalid line that an error quotes."""
 
-_SHOWN_VALUE = 40
-"""Characters of an invalid value that an error quotes."""
-
 
 class AnswerError(InfrastructureError):
     """A line that is none of the agent's answers; `details` shows what is wrong with it, and the line."""
+
+    usual_cure = "look what else writes to that line of the testbed; then give the same command again"
 
 
 Count = Annotated[int, Field(ge=0, lt=1 << 64)]
@@ -154,12 +157,10 @@ _FACTS = TypeAdapter(dict[str, str], config=ConfigDict(strict=True))
 
 def parse_answer(line: str) -> Answer:
     """Return the answer that a line holds. Raises AnswerError."""
-    try:
-        return _ANSWER.validate_json(line)
-    except ValidationError as error:
-        raise AnswerError(
-            "the measuring agent's answer is garbled", details=f"{_reasons(error)}\n{_shown(line)}"
-        ) from error
+    with _refused("the measuring agent's answer is garbled", line, kinds=1):
+        answer = _ANSWER.validate_json(line)
+        check_unique_keys(line, "the line")
+        return answer
 
 
 def parse_greeting(line: str) -> Greeting:
@@ -179,12 +180,9 @@ def parse_facts(text: str) -> dict[str, str]:
     more than facts can be.
     """
     line = next((line for line in reversed(text.splitlines()) if line.startswith("{")), "")
-    try:
+    with _refused("the testbed told no facts after the deployment", text[-2000:]):
         facts = _FACTS.validate_json(line)
-    except ValidationError as error:
-        raise AnswerError(
-            "the testbed told no facts after the deployment", details=f"{_reasons(error)}\n{text[-2000:]}"
-        ) from error
+        check_unique_keys(line, "the line of facts")
     if len(line) > _MAX_FACTS_CHARACTERS:
         raise AnswerError("the testbed tells too many facts", details=_shown(line))
     if not re.fullmatch("[0-9]{0,20}", facts.get("tainted", "")):
@@ -198,28 +196,15 @@ def unexpected(answer: Answer) -> AnswerError:
     return AnswerError("the measuring agent answered what was not asked", details=shown)
 
 
-_REASONS = {
-    "missing": "is missing",
-    "extra_forbidden": "is no key of this answer",
-    "json_invalid": "the line is no JSON",
-    "model_type": "the line is no JSON object",
-    "dict_type": "the line is no JSON object",
-}
-"""pydantic's type of an error -> our words; all others mean that the value cannot be."""
-
-
-def _reasons(error: ValidationError) -> str:
-    """Return the first three reasons, each with the key that it is about."""
-    reasons = []
-    for one in error.errors(include_url=False)[:3]:
-        keys = [str(part) for part in one["loc"][1:]]  # the first is the kind of answer
-        value = repr(one["input"])
-        shown = value if len(value) <= _SHOWN_VALUE else f"{value[:_SHOWN_VALUE]}..."
-        what = _REASONS.get(one["type"], f"cannot be {shown}")
-        if one["type"] == "value_error":
-            what = str(one["ctx"]["error"])
-        reasons.append(f"{'.'.join(keys)}: {what}".removeprefix(": "))
-    return "\n".join(reasons)
+@contextlib.contextmanager
+def _refused(message: str, text: str, kinds: int = 0) -> Iterator[None]:
+    """Raise AnswerError for a text that no model takes. kinds: parts of a path that name kinds of answers."""
+    try:
+        yield
+    except ValidationError as error:
+        raise AnswerError(message, details=f"{describe_problems(error, kinds)}\n{_shown(text)}") from error
+    except RequestError as error:
+        raise AnswerError(message, details=f"{error.message}\n{_shown(text)}") from error
 
 
 def _shown(line: str) -> str:

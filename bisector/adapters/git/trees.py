@@ -168,7 +168,9 @@ class KernelTrees:
                 done = own.run("apply", "--cached", str(patch.absolute()), env=env, codes=(0, 1, 128))
                 if done.code != 0:
                     raise SourceFailed(
-                        f"the patch {patch.name} does not apply to {sha[:12]}", details=done.error
+                        f"the patch {patch.name} does not apply to {sha[:12]}",
+                        details=done.error,
+                        cure="give a patch that applies to this commit",
                     )
             return own.run("write-tree", env=env).output.strip()
 

@@ -69,7 +69,9 @@ class SqlStore:
             with self._file.transaction():
                 migration.add(self._file, summary, graph, stored.request, _conclusion_text(stored.conclusion))
         except Constrained as error:
-            raise RequestError(f"the bisection '{stored.id}' exists already") from error
+            raise RequestError(
+                f"the bisection '{stored.id}' exists already", cure="'perfbisect list' shows it"
+            ) from error
 
     def load(self, bisection: str) -> Stored:
         """Return one bisection. Raises RequestError naming the nearest one that exists."""
@@ -230,12 +232,16 @@ def _parse(text: str) -> dict[str, Any]:
     """Read a stored JSON object. Raises InfrastructureError for a damaged one."""
     try:
         value = parse_json(text, "a record")
-        if not isinstance(value, dict):
-            raise RequestError(f"not an object: {text[:80]}")
     except RequestError as error:
-        raise InfrastructureError(
-            "a stored record cannot be read",
-            details=error.message,
-            cure="the state file is damaged: 'perfbisect start' with the same request begins anew",
-        ) from error
+        raise _damaged(error.message) from error
+    if not isinstance(value, dict):
+        raise _damaged(f"not an object: {text[:80]}")
     return value
+
+
+def _damaged(details: str) -> InfrastructureError:
+    return InfrastructureError(
+        "a stored record cannot be read",
+        details=details,
+        cure="the state file is damaged: 'perfbisect start' with the same request begins anew",
+    )

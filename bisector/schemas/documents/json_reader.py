@@ -88,6 +88,14 @@ def parse_documents(text: str | bytes, where: str) -> list[Any]:
     return found
 
 
+def check_unique_keys(text: str, where: str) -> None:
+    """Raise RequestError for a key that is in an object twice. text: valid JSON."""
+    try:
+        json.loads(text, object_pairs_hook=_unique)
+    except _DuplicateError as error:
+        raise _duplicate(text, where) from error
+
+
 def json_lines(text: str) -> Iterator[tuple[Key, int]]:
     """Yield path and line of every key and element of a document; a key that is there twice comes twice."""
     stack: list[str | int] = []  # the current key of an object, the current position in a list

@@ -209,6 +209,7 @@ def toolchain_for(table: Toolchains, name: str, release: Release, where: str) ->
             raise SourceFailed(
                 f"{where} ({release}) cannot be built: {broken.reason}",
                 details=f"kernels/toolchains.toml: the row '{broken.name}', {broken.range}",
+                cure="choose an end outside of that range",
             )
     for row in rows:
         if row.covers(release):

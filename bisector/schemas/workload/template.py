@@ -55,5 +55,7 @@ def write_template(name: str, parent: Path) -> Path:
     except FileExistsError as error:
         raise RequestError(f"{folder} exists already", cure="choose another name or folder") from error
     except OSError as error:
-        raise RequestError(f"cannot write {folder}: {error.strerror}") from error
+        raise RequestError(
+            f"cannot write {folder}: {error.strerror}", cure="name a folder that you may write to, with --in"
+        ) from error
     return folder

@@ -140,7 +140,12 @@ def test_what_is_between_two_programs_is_ended_too(tmp_path: Path) -> None:
     [
         ("0", "0", "0", 1),  # new memory, nothing said of it
         ("0", "9", "9", 1),  # the start is known, the length is not
-        ("4", "9", "99", 1),  # the program was changed between the two looks: its environment is to be read again
+        (
+            "4",
+            "9",
+            "99",
+            1,
+        ),  # the program was changed between the two looks: its environment is to be read again
         ("4", "9", "9", 0),  # a program with an empty environment
     ],
 )
