@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -27,6 +27,9 @@ class ConnectionVariables(BaseModel):
     connection: str = Field(default="", alias="ansible_connection", description="'local' or 'ssh'")
 
 
+M = TypeVar("M", bound=BaseModel)
+
+
 @dataclass(frozen=True, slots=True)
 class Connection:
     """How a host is reached, from Ansible's own variables. local: it is this machine."""
@@ -38,17 +41,31 @@ class Connection:
     local: bool
 
 
-def connection_of(host: str, variables: Mapping[str, Any], inventory: Path) -> Connection:
-    """Return how a host is reached. Raises RequestError naming host and variable."""
+def read_variables(
+    model: type[M],
+    variables: Mapping[str, Any],
+    host: str,
+    inventory: Path,
+    *,
+    prefix: str = "",
+    described_in: str = "",
+) -> M:
+    """Return a host's variables. prefix: of their names in the inventory. Raises RequestError."""
     try:
-        found = ConnectionVariables.model_validate(variables)
+        return model.model_validate(variables)
     except ValidationError as error:
         raise refusal(
             error,
-            ConnectionVariables,
+            model,
             lambda key: f"{shown_path(inventory)}: host '{host}'",
-            lambda key: f"variable '{key_text(key)}'",
+            lambda key: f"variable '{prefix}{key_text(key)}'",
+            described_in=described_in,
         ) from error
+
+
+def connection_of(host: str, variables: Mapping[str, Any], inventory: Path) -> Connection:
+    """Return how a host is reached. Raises RequestError naming host and variable."""
+    found = read_variables(ConnectionVariables, variables, host, inventory)
     return Connection(
         address=found.address or host,
         port=found.port,

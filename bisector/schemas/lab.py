@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from bisector.errors import RequestError, nearest
-from bisector.schemas.connection import Connection, connection_of
+from bisector.schemas.connection import Connection, connection_of, read_variables
 from bisector.schemas.documents.document import (
-    key_text,
     shortened,
     shown,
     shown_path,
@@ -26,7 +25,7 @@ from bisector.schemas.documents.document import (
 from bisector.schemas.host_settings import HostSettings
 from bisector.schemas.loading import Argument, Spec, matching
 from bisector.schemas.ranges import Cpus, Jobs, MemoryMiB, TimeoutSeconds
-from bisector.schemas.refusal import WrongKeyError, refusal
+from bisector.schemas.refusal import WrongKeyError
 
 VARIABLE_PREFIX = "perfbisect_"
 
@@ -226,16 +225,14 @@ def _checked(host: str, variables: Mapping[str, Any], model: type[V], shared: bo
                 details=f"known: {', '.join(names)}",
                 cure=f"take it out, or write one of those; {model.described_in} has them all",
             )
-    try:
-        return model.model_validate({name: v for name, v in own.items() if name in model.model_fields})
-    except ValidationError as error:
-        raise refusal(
-            error,
-            model,
-            lambda key: f"{shown_path(inventory)}: host '{host}'",
-            lambda key: f"variable '{VARIABLE_PREFIX}{key_text(key)}'",
-            described_in=model.described_in,
-        ) from error
+    return read_variables(
+        model,
+        {name: v for name, v in own.items() if name in model.model_fields},
+        host,
+        inventory,
+        prefix=VARIABLE_PREFIX,
+        described_in=model.described_in,
+    )
 
 
 def _hosts(data: Mapping[str, Any], group: str) -> list[str]:

@@ -136,7 +136,8 @@ NO_REFUSALS = {"Interrupted"}
 
 def errors_without_a_cure() -> dict[str, list[int]]:
     """Return file -> lines that make an error which has no cure, neither its own nor that of its class."""
-    classes, found = error_classes(), {}
+    classes = error_classes()
+    found: dict[str, list[int]] = {}
     for name, path in SOURCES.items():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.Call) or any(one.arg == "cure" for one in node.keywords):

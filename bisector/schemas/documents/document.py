@@ -186,8 +186,14 @@ def too_deep(where: str) -> RequestError:
 
 
 def too_many_digits(where: str) -> RequestError:
-    """Return the error for a number that Python refuses to read."""
+    """Return the error for a number that Python refuses to read: one of more than 4,300 digits."""
     return RequestError(f"{where}: a number of thousands of digits", cure="write a number below 1e100")
+
+
+def place_of_long_number(text: str, where: str) -> str:
+    """Return the place of the first number that Python refuses to read."""
+    number = re.search("[0-9_]{4000}", text)
+    return f"{where}:{line_of(text, number.start() if number else 0)}"
 
 
 def check_values(value: Any, place: Callable[[Key], str]) -> None:  # noqa: ANN401 - a document

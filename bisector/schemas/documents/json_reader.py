@@ -14,7 +14,7 @@ from bisector.schemas.documents.document import (
     Key,
     check_values,
     duplicate_key,
-    line_of,
+    place_of_long_number,
     read_document,
     shown_path,
     syntax_error,
@@ -74,9 +74,7 @@ def parse_documents(text: str | bytes, where: str) -> list[Any]:
     except RecursionError as error:
         raise too_deep(where) from error
     except ValueError as error:  # of int(): "Exceeds the limit (4300 digits)"
-        number = re.search(r"\d{4000}", text)
-        line = line_of(text, number.start() if number else 0)
-        raise too_many_digits(f"{where}:{line}") from error
+        raise too_many_digits(place_of_long_number(text, where)) from error
     lines: dict[Key, int] = {}
 
     def place(key: Key) -> str:

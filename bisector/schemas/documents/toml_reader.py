@@ -12,8 +12,8 @@ from bisector.schemas.documents.document import (
     Key,
     check_values,
     duplicate_key,
-    line_of,
     nearest_line,
+    place_of_long_number,
     syntax_error,
     too_deep,
     too_many_digits,
@@ -65,9 +65,7 @@ def parse_toml(text: str, where: str) -> dict[str, Any]:
     except RecursionError as error:
         raise too_deep(where) from error
     except ValueError as error:  # of int(): "Exceeds the limit (4300 digits)"
-        number = re.search(r"[0-9_]{4000}", text)
-        line = line_of(text, number.start() if number else 0)
-        raise too_many_digits(f"{where}:{line}") from error
+        raise too_many_digits(place_of_long_number(text, where)) from error
     check_values(data, lambda key: f"{where}:{nearest_line(dict(toml_lines(text)), key)}")
     return data
 
