@@ -16,7 +16,7 @@ from bisector.model.decisions import Measure
 from bisector.model.records import Booted, Built, Left, Ran, RunFailed
 from tests.campaign import fake_lab, invariants
 from tests.campaign.faults import CLASSES, PASSED, Case, Fault, draw_case
-from tests.campaign.invariants import Records, Truth
+from tests.campaign.invariants import Ended, Records, Truth
 from tests.campaign.record_checks import repeated_work
 from tests.campaign.striking import STRUCK, Striker, lines
 from tests.campaign.summary import summarise, table
@@ -138,6 +138,32 @@ def test_only_broken_commits_may_be_blamed() -> None:
 )
 def test_an_end_that_nobody_thought_of_is_found(code: int, said: str, found: int) -> None:
     assert len(invariants.well_said(code, said)) == found
+
+
+FLAGGED = "1 run was flagged as suspicious and does not count."
+
+
+@pytest.mark.parametrize(
+    ("flags", "report", "found"),
+    [
+        ((), {"total": 0.1002}, 0),
+        ((), {"total": 0.103}, 1),
+        ((), {"warnings": ["Runs have heavy tails."]}, 1),
+        ((), {"levels": [{"commit": 1, "level": 2.0}]}, 1),
+        (("clock",), {"warnings": [FLAGGED], "total": 0.103}, 0),
+        (("clock",), {"warnings": [FLAGGED], "total": 0.11}, 1),
+        (("clock",), {"warnings": [FLAGGED, "Runs have heavy tails."]}, 1),
+        (("clock",), {"warnings": [FLAGGED], "levels": []}, 1),
+        (("clock",), {"warnings": [FLAGGED], "ending": "spread"}, 1),
+    ],
+)
+def test_the_same_runs_give_the_same_report(
+    flags: tuple[str, ...], report: dict[str, object], found: int
+) -> None:
+    plain = {"ending": "culprit", "total": 0.1, "warnings": [], "levels": [{"commit": 1, "level": 1.0}]}
+    last = (5, Ran("b1", 1, {"m": 1.0}, 2.0, 104.0, flags=flags))
+    mine = Ended(Records("x", "done", (*GOOD[:4], last, GOOD[5])), {**plain, **report})
+    assert len(invariants.as_without_faults(mine, Ended(Records("x", "done", GOOD), plain))) == found
 
 
 def test_what_is_left_is_found(tmp_path: Path) -> None:
