@@ -93,7 +93,8 @@ class WorkloadFailed(KernelError):
 
 
 class InfrastructureError(PerfbisectError):
-    """Disk, network, a missing tool, a dead testbed. Retried, then stops the search. Exit code 3."""
+    """Disk, network, a missing tool, a dead testbed. Retried, then stops the search; a testbed is set aside
+    while others are well. Exit code 3."""
 
     exit_code = ExitCode.INFRASTRUCTURE
     usual_cure = (

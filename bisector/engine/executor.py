@@ -129,7 +129,7 @@ def _run(
         }
     )
     try:
-        left_over = _retire_others(url, trials.id, workflows.APPLICATION_VERSION, workflows.JsonSerializer())
+        left_over = _retire_others(url, trials.id)
         DBOS.launch()
         for testbed in testbeds:
             DBOS.register_queue(
@@ -200,24 +200,30 @@ def _prune(bisection: str) -> None:
             DBOS.delete_workflows([w.workflow_id for w in known])
 
 
-def _retire_others(url: str, bisection: str, version: str, serializer: Any) -> str | None:  # noqa: ANN401
+def _retire_others(url: str, bisection: str) -> str | None:
     """Cancel what other bisections left pending; return this one's pending workflow, to be recovered.
 
     Launching DBOS takes up everything that is pending; a bisection that the user did not name must not
     start by itself. It loses nothing: its records are in the store, and resuming it starts a new workflow.
+    So does a workflow that set a testbed aside: whoever resumes it may have mended the testbed.
     """
     from dbos import DBOS, DBOSClient
 
+    from bisector.engine.workflows import APPLICATION_VERSION, SET_ASIDE, JsonSerializer
+
     DBOS.migrate(url)
-    client = DBOSClient(system_database_url=url, serializer=serializer)
+    client = DBOSClient(system_database_url=url, serializer=JsonSerializer())
     try:
+        pending = client.list_workflows(status=["PENDING", "ENQUEUED"])
         found = None
-        for status in client.list_workflows(status=["PENDING", "ENQUEUED"]):
+        for status in pending:
             name = status.workflow_id
-            if name.startswith(f"{bisection}.") and status.app_version == version:
-                if status.name == "bisection":
-                    found = name
-            else:
+            ours = status.name == "bisection" and name.startswith(f"{bisection}.")
+            if ours and status.app_version == APPLICATION_VERSION:
+                steps = client.list_workflow_steps(name, load_output=False)
+                found = name if all(step["function_name"] != SET_ASIDE for step in steps) else None
+        for name in (status.workflow_id for status in pending):
+            if found is None or (name != found and not name.startswith(f"{found}-trial-")):
                 client.cancel_workflow(name)
         return found
     finally:

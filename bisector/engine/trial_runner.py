@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from collections.abc import Sequence
 
 from bisector.engine.events import EventKind, EventSender, OnEvent
 from bisector.engine.journal import Journal
@@ -76,20 +77,31 @@ class TrialRunner:
 
     # --- carry out --------------------------------------------------------------------------------------
 
-    def carry_out(self, number: int, measure: Measure, testbed: str) -> None:
+    def carry_out(self, number: int, measure: Measure, testbed: str) -> InfrastructureError | None:
         """Do what was decided, unless it was decided before this runner took over.
 
-        Raises InfrastructureError when trying again did not help, Interrupted when told to stop.
+        Returns how the testbed failed, None while it is well. Raises InfrastructureError where trying again
+        did not help with anything else, Interrupted when told to stop.
         """
         try:
             if number > self._journal.last_before:
                 with self._journal.lock:
                     trials = tuple(self._trials.by_testbed.values())
                 self._kernels.ahead(trials)
-                self._measure(measure, testbed)
+                return self._measure(measure, testbed)
+            return None
         finally:
             with self._journal.lock:
                 self._trials.close(testbed)
+
+    def set_aside(self, testbed: str, left: Sequence[str]) -> None:
+        """Tell that the search goes on without a testbed. left: the others."""
+        self._events.send(
+            "trouble",
+            f"the testbed '{testbed}' failed {_INFRASTRUCTURE_TRIES} times and is set aside until "
+            f"'perfbisect resume'; the search goes on with {', '.join(left)}",
+            testbed=testbed,
+        )
 
     def close(self) -> None:
         """End every live boot and record that. Raises nothing: what cannot be written is found at restart."""
@@ -98,45 +110,52 @@ class TrialRunner:
                 self._leave(testbed)
         self._kernels.close()
 
-    def _measure(self, measure: Measure, testbed: str) -> None:
+    def _measure(self, measure: Measure, testbed: str) -> InfrastructureError | None:
         boot, session = self._sessions.get(testbed, ("", None))
         missing = measure.runs
         if measure.boot is not None and (session is None or boot != measure.boot):
-            return  # the boot is gone, which is recorded; the planner decides anew
+            return None  # the boot is gone, which is recorded; the planner decides anew
         if measure.boot is None:
             self._leave(testbed)
             session = None
-        failures = losses = 0
+        failures = 0
+        losses = {"builder": 0, "testbed": 0}
         while missing > 0:
             check_stop(self._stop)
+            part = "builder" if session is None else "testbed"
             try:
                 if session is None:
                     kernel = self._kernels.build(measure, testbed)
                     if kernel is None:
-                        return
-                    boot, session = self._boot(measure, kernel, testbed)
+                        return None
+                    job = self._prepare_job()
+                    part = "testbed"
+                    boot, session = self._boot(measure, kernel, job, testbed)
                 self._run(boot, session, measure, testbed)
                 missing -= 1
             except InfrastructureError as error:
                 check_stop(self._stop)  # we end guests when we stop, which looks like a fault from here
-                losses += 1
+                losses[part] += 1
                 self._leave(testbed, lost=True)
                 session = None
-                again = losses < _INFRASTRUCTURE_TRIES
+                again = losses[part] < _INFRASTRUCTURE_TRIES
                 text = error.message + ("; trying again" if again else "")
                 self._events.send("trouble", text, measure.commit, testbed)
+                if not again and part == "testbed":
+                    return error
                 if not again:
                     raise
-                self._stop.wait(_PAUSE_SECONDS * 2 ** (losses - 1))
+                self._stop.wait(_PAUSE_SECONDS * 2 ** (losses[part] - 1))
             except KernelError as error:
                 check_stop(self._stop)
                 failures += 1
                 if max(failures, len(self._uncounted_boots(measure.commit))) >= _KERNEL_TRIES:
                     self._record_failure(error, measure, testbed)
-                    return
+                    return None
                 self._leave(testbed, broken=True)
                 session = None
                 self._events.send("trouble", f"{error.message}; once more", measure.commit, testbed)
+        return None
 
     def _record_failure(self, error: KernelError, measure: Measure, testbed: str) -> None:
         """Record what a kernel did twice."""
@@ -165,10 +184,10 @@ class TrialRunner:
 
     # --- boot, run --------------------------------------------------------------------------------------
 
-    def _boot(self, measure: Measure, kernel: Kernel, testbed: str) -> tuple[str, Session]:
+    def _boot(self, measure: Measure, kernel: Kernel, job: Job, testbed: str) -> tuple[str, Session]:
         boot = self._journal.new_boot()
         started, at = time.monotonic(), self._now()
-        job, image = self._prepare_job(), self._services.guest_image
+        image = self._services.guest_image
         self._journal.check_unchanged(testbed, workload=job.checksum, image=image)
         progress = self._events.progress(measure, testbed)
         folder = self._journal.boot_folder(boot)

@@ -22,10 +22,13 @@ from bisector.model.decisions import Decision, Measure
 from bisector.schemas import serialization
 from bisector.search.loop import run_search
 
-APPLICATION_VERSION = "2"
+APPLICATION_VERSION = "3"
 """Version of the workflows' steps; raised when their order or their values change."""
 QUEUE_POLL_SECONDS = 0.1
 """A trial waits half of this on average; more often would only load the disk."""
+
+SET_ASIDE = "set aside"
+"""Name of the step that tells that a testbed is used no more."""
 
 _runners: dict[str, TrialRunner] = {}
 """Bisection id -> its runner in this process: workflows take only JSON, and live boots are no JSON."""
@@ -79,6 +82,7 @@ def bisection(name: str, testbeds: list[str]) -> dict[str, Any]:
     """Decide and carry out until there is a conclusion; return {'ended': how, ...} or an error as values."""
     busy: dict[str, Any] = {}
     numbers: dict[str, int] = {}
+    well = list(testbeds)
 
     def decide(testbed: str) -> Decision:
         answer = _checked(DBOS.run_step({"name": "decide"}, _decide, name, testbed))
@@ -91,11 +95,19 @@ def bisection(name: str, testbeds: list[str]) -> dict[str, Any]:
         with SetWorkflowID(f"{DBOS.workflow_id}-trial-{number}"):
             busy[testbed] = DBOS.enqueue_workflow(queue_of(testbed), trial, name, testbed, number, decision)
 
-    def wait() -> str:
+    def wait() -> str | None:
         first = DBOS.wait_first(list(busy.values()), polling_interval_sec=QUEUE_POLL_SECONDS)
         testbed = next(t for t, handle in busy.items() if handle.workflow_id == first.workflow_id)
         del busy[testbed]
-        _checked(first.get_result(polling_interval_sec=QUEUE_POLL_SECONDS))
+        answer = first.get_result(polling_interval_sec=QUEUE_POLL_SECONDS)
+        if answer.get("testbed_failed"):
+            well.remove(testbed)
+            if well:
+                DBOS.run_step({"name": SET_ASIDE}, _set_aside, name, testbed, well)
+                return None
+            if len(testbeds) > 1:
+                answer["error"] = f"no testbed is left; the last one, '{testbed}': {answer['error']}"
+        _checked(answer)
         return testbed
 
     try:
@@ -139,10 +151,14 @@ def _carry_out(name: str, testbed: str, number: int, decision: Mapping[str, Any]
     measure = serialization.decision_from(decision)
     assert isinstance(measure, Measure), "only trials are enqueued"
     try:
-        _runners[name].carry_out(number, measure, testbed)
+        failed = _runners[name].carry_out(number, measure, testbed)
     except Exception as error:
         return _error(error)
-    return {}
+    return {} if failed is None else {**_error(failed), "testbed_failed": True}
+
+
+def _set_aside(name: str, testbed: str, left: list[str]) -> None:
+    _runners[name].set_aside(testbed, left)
 
 
 def _error(error: Exception) -> dict[str, Any]:

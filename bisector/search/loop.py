@@ -44,14 +44,15 @@ def run_search(
     testbeds: Iterable[str],
     decide: Callable[[str], Decision],
     start: Callable[[str, Measure], None],
-    wait: Callable[[], str],
+    wait: Callable[[], str | None],
     *,
     finish_trials: bool,
 ) -> Conclusion:
     """Decide and carry out until there is a conclusion; return it.
 
     decide: what an idle testbed should do; start: begin a trial on it; wait: until some trial ends, return
-    its testbed. finish_trials: let trials under way end before a conclusion counts, for they may change it.
+    its testbed, or None where the testbed is of no more use; raises where none is left. finish_trials: let
+    trials under way end before a conclusion counts, for they may change it.
     """
     idle = list(testbeds)
     busy = 0
@@ -64,5 +65,7 @@ def run_search(
                 return decision
             start(idle.pop(0), decision)
             busy += 1
-        idle.append(wait())
+        ended = wait()
         busy -= 1
+        if ended is not None:
+            idle.append(ended)

@@ -105,7 +105,9 @@ class Bench:
             if isinstance(decision, Conclusion):
                 self.runner.conclude(decision)
                 return
-            self.runner.carry_out(number, decision, testbed)
+            failed = self.runner.carry_out(number, decision, testbed)
+            if failed is not None:
+                raise failed
         raise AssertionError("it does not end")
 
     @property
@@ -282,6 +284,30 @@ def test_infrastructure_that_stays_broken_stops_and_can_be_resumed(tmp_path: Pat
     bench.again().close()
     bench.run()
     assert len(bench.of(Ran)) == 2
+
+
+def test_faults_of_the_builder_do_not_count_against_the_testbed(tmp_path: Path) -> None:
+    lost = InfrastructureError("lost")
+    bench = Bench(tmp_path, [(5, 2)], Faults(build={1: lost, 2: lost}, boot={1: lost, 2: lost}))
+    bench.run()
+    assert len(bench.of(Ran)) == 2
+
+
+@pytest.mark.parametrize(("door", "raised"), [("build", True), ("boot", False), ("run", False)])
+def test_only_what_happens_on_the_testbed_is_its_failure(tmp_path: Path, door: str, raised: bool) -> None:
+    """Another testbed would meet a broken builder too."""
+    faults = faults_of(door, {n: InfrastructureError("broken") for n in (1, 2, 3)})
+    bench = Bench(tmp_path, [(5, 2)], faults)
+    number, decision = bench.runner.decide("fake")
+    assert isinstance(decision, Measure)
+    try:
+        failed = bench.runner.carry_out(number, decision, "fake")
+    except InfrastructureError:
+        assert raised
+    else:
+        assert not raised
+        assert failed is not None
+        assert failed.message == "broken"
 
 
 def test_a_store_that_cannot_be_written_does_not_keep_guests_alive(tmp_path: Path) -> None:

@@ -39,10 +39,11 @@ def run(planner: Script, testbeds: Sequence[str], ends: Sequence[str], *, finish
     def start(testbed: str, trial: Measure) -> None:
         log.append(f"{testbed} {trial.commit}")
 
-    def wait() -> str:
+    def wait() -> str | None:
         testbed = order.pop(0)
-        trials.close(testbed)
-        return testbed
+        lost = testbed.endswith(" lost")
+        trials.close(testbed.removesuffix(" lost"))
+        return None if lost else testbed
 
     conclusion = run_search(
         testbeds, lambda t: trials.ask(planner, STATE, t), start, wait, finish_trials=finish
@@ -62,6 +63,18 @@ def test_a_conclusion_waits_for_trials_under_way_which_may_change_it() -> None:
     log = run(planner, ["a", "b"], ["a", "b", "a"], finish=True)
     assert log == ["a 1", "b 2"]
     assert planner.answers == []
+
+
+def test_a_testbed_of_no_more_use_is_not_asked_again() -> None:
+    planner = Script(measure(1), measure(2), measure(3), END, END)
+    log = run(planner, ["a", "b"], ["a lost", "b", "b"], finish=True)
+    assert log == ["a 1", "b 2", "b 3"]
+    assert planner.asked[2:] == [("b", []), ("b", [])]
+
+
+def test_a_conclusion_waits_for_a_testbed_that_then_is_lost() -> None:
+    planner = Script(measure(1), END, measure(2), END)
+    assert run(planner, ["a", "b"], ["a lost", "b"], finish=True) == ["a 1", "b 2"]
 
 
 def test_without_that_the_first_conclusion_counts() -> None:

@@ -1,0 +1,115 @@
+"""The durable loop over several testbeds: one that stays broken is set aside, the search goes on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.store.sql_store import SqlStore
+from bisector.app import bisections
+from bisector.engine import trial_runner
+from bisector.engine.events import Event
+from bisector.engine.services import Services
+from bisector.errors import ExitCode, InfrastructureError
+from bisector.model.decisions import Ending
+from bisector.model.records import Booted
+from bisector.model.stored_bisection import Stored
+from bisector.testing.fake_testbed import FakeTestbed
+from bisector.testing.fakes import Faults
+from tests.support import fake_bisection as fake
+
+ROOT = Path(__file__).resolve().parents[3]
+ALWAYS = {number: InfrastructureError("no power") for number in range(1, 1000)}
+
+
+def begin(folder: Path, *broken: str) -> tuple[Stored, Services]:
+    """Return a bisection on the testbeds a and b; those that are broken never boot."""
+    lab = fake.a_lab()
+    store = SqlStore(folder / "perfbisect.sqlite")
+    testbeds = {
+        name: FakeTestbed(name, lab, faults=Faults(boot=ALWAYS) if name in broken else None) for name in "ab"
+    }
+    services = replace(fake.services(lab, folder, store=store), testbeds=testbeds)
+    return fake.begin(store, lab, ("a", "b")), services
+
+
+@pytest.fixture(autouse=True)
+def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial_runner, "_PAUSE_SECONDS", 0.01)
+
+
+def booted_on(stored: Stored, services: Services) -> set[str]:
+    """Return the testbeds that booted a kernel."""
+    return {r.testbed for _, r in services.store.records(stored.id) if isinstance(r, Booted)}
+
+
+def test_the_search_goes_on_without_a_testbed_that_stays_broken(tmp_path: Path) -> None:
+    stored, services = begin(tmp_path, "b")
+    events: list[Event] = []
+    conclusion = bisections.run(stored, services, events.append, threading.Event())
+    assert conclusion.ending is Ending.CULPRIT
+    assert conclusion.findings[0].commits == (fake.CULPRIT,)
+    assert booted_on(stored, services) == {"a"}
+    said = [event.text for event in events if event.kind == "trouble" and event.testbed == "b"]
+    assert said == [
+        "no power; trying again",
+        "no power; trying again",
+        "no power",
+        "the testbed 'b' failed 3 times and is set aside until 'perfbisect resume'; "
+        "the search goes on with a",
+    ]
+
+
+def test_the_search_stops_when_no_testbed_is_left_and_goes_on_when_one_is_mended(tmp_path: Path) -> None:
+    stored, services = begin(tmp_path, "a", "b")
+    with pytest.raises(
+        InfrastructureError, match=r"^no testbed is left; the last one, '[ab]': no power$"
+    ) as e:
+        bisections.run(stored, services, lambda _: None, threading.Event())
+    assert e.value.exit_code == ExitCode.INFRASTRUCTURE
+    assert f"perfbisect resume {stored.id}" in e.value.cure
+    stored, services = begin(tmp_path, "a")
+    conclusion = bisections.run(stored, services, lambda _: None, threading.Event())
+    assert conclusion.findings[0].commits == (fake.CULPRIT,)
+    assert booted_on(stored, services) == {"b"}
+
+
+_KILLED = """
+import os, signal, sys, threading
+from pathlib import Path
+from bisector.app import bisections
+from bisector.engine import trial_runner
+from tests.unit.engine.test_workflows import begin
+trial_runner._PAUSE_SECONDS = 0.01
+stored, services = begin(Path(sys.argv[1]), "b")
+told = []
+def tell(event):
+    if told and event.kind == "decision":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if "set aside" in event.text:
+        told.append(event)
+bisections.run(stored, services, tell, threading.Event())
+"""
+
+
+def test_after_a_kill_a_testbed_that_was_set_aside_is_tried_again(tmp_path: Path) -> None:
+    killed = subprocess.run(
+        [sys.executable, "-c", _KILLED, str(tmp_path)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    stored, services = begin(tmp_path)
+    conclusion = bisections.run(stored, services, lambda _: None, threading.Event())
+    assert conclusion.findings[0].commits == (fake.CULPRIT,)
+    assert booted_on(stored, services) == {"a", "b"}
