@@ -50,15 +50,16 @@ def doctor(
         width = max(len(c.name) for c in checks)
         for check in checks:
             if check.ok and not quiet:
-                print(f"{output.good('ok     ')} {check.name.ljust(width)}  {check.found}".rstrip())
+                print(output.good("ok      ") + _line(check.name.ljust(width), check.found))
             elif not check.ok:
-                mark = output.doubtful("note   ") if check.optional else output.bad("missing")
-                print(f"{mark} {check.name.ljust(width)}  {check.wrong} (needed for {check.needed})")
+                mark = output.doubtful("note    ") if check.optional else output.bad("missing ")
+                print(mark + _line(check.name.ljust(width), f"{check.wrong} (needed for {check.needed})"))
                 for line in check.cure.splitlines():
                     print(f"        {line}")
         if disk and not quiet:
             rows = [(d.name, size(d.bytes), size(d.prunable), str(d.path)) for d in disk]
-            print("\n" + output.table(("DISK USE", "SIZE", "'PRUNE' FREES", "WHERE"), rows))
+            header = ("DISK USE", "SIZE", "'PRUNE' FREES", "WHERE")
+            print("\n" + output.table(header, rows, dropped=["WHERE"]))
         needed = [c for c in bad if not c.optional]
         if needed:
             print(f"\n{len(needed)} of {len(checks)} are missing.")
@@ -66,6 +67,11 @@ def doctor(
             print("\nEverything is there.")
     if any(not c.optional for c in bad):
         raise typer.Exit(ExitCode.INFRASTRUCTURE)
+
+
+def _line(name: str, text: str) -> str:
+    """Return a name and a text, wrapped, without the eight columns before the name."""
+    return output.pairs({name: text}, " " * 8)[8:]
 
 
 def _fix(wiring: Wiring) -> None:

@@ -216,7 +216,8 @@ def list_(as_json: options.Json = False) -> None:
         )
         for kernel in found["kernels"]
     ]
-    print(output.table(("kernel", "commit", "release", "recipe", "size", "took"), rows))
+    header = ("KERNEL", "COMMIT", "RELEASE", "RECIPE", "SIZE", "TOOK")
+    print(output.table(header, rows, dropped=["TOOK", "SIZE", "RECIPE"]))
     ccache = found["ccache"]
     asked = ccache["hits"] + ccache["misses"]
     share = (

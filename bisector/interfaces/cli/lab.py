@@ -42,7 +42,11 @@ def list_(lab: options.Lab = None, as_json: options.Json = False) -> None:
         output.print_json({"inventory": str(found.inventory), "machines": rows})
         return
     header = ("NAME", "ROLE", "KIND", "CLOCK", "ADDRESS")
-    print(output.table(header, [tuple(row[name.lower()] for name in header) for row in rows]))
+    print(
+        output.table(
+            header, [tuple(row[name.lower()] for name in header) for row in rows], dropped=["CLOCK", "KIND"]
+        )
+    )
     print(f"from {found.inventory}")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
@@ -11,7 +12,7 @@ from typing import Any, TextIO
 from bisector.errors import PerfbisectError
 from bisector.interfaces.cli.terminal import own
 from bisector.model.printable import printable_json
-from bisector.report.columns import align
+from bisector.report.columns import fit, wrap
 
 _RED, _GREEN, _YELLOW, _BOLD, _RESET = "31", "32", "33", "1", "\x1b[0m"
 
@@ -75,19 +76,32 @@ def print_json(value: Any) -> None:  # noqa: ANN401 - anything that JSON holds
     print(printable_json(value))
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return aligned columns, two spaces apart; the last one is not padded."""
-    return "\n".join(align(header, rows))
+def terminal_width() -> int | None:
+    """Return the characters of a line of the terminal, or what COLUMNS says; None where lines have no end.
+
+    What goes to a file or another program is not wrapped: there a row is a line.
+    """
+    return shutil.get_terminal_size((0, 0)).columns or None
+
+
+def table(
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    wrapped: Iterable[str] = (),
+    dropped: Iterable[str] = (),
+) -> str:
+    """Return aligned columns that fit into the terminal; `fit` says how."""
+    return "\n".join(fit(header, rows, terminal_width(), wrapped=wrapped, dropped=dropped))
 
 
 def pairs(values: Mapping[str, str], indent: str = "") -> str:
-    """Return 'name  value' lines, aligned; values of several lines are indented."""
-    if not values:
-        return ""
-    width = max(len(name) for name in values)
-    lines = []
+    """Return 'name  value' lines, aligned; a value of several lines, or that is too long, is indented."""
+    width = terminal_width()
+    names = max((len(name) for name in values), default=0)
+    room = None if width is None else width - len(indent) - names - 2
+    lines: list[str] = []
     for name, value in values.items():
-        first, *rest = value.splitlines() or [""]
-        lines.append(f"{indent}{name.ljust(width)}  {first}".rstrip())
-        lines += [f"{indent}{'':{width}}  {line}" for line in rest]
+        parts = [part for line in value.splitlines() or [""] for part in wrap(line, room)]
+        lines += (f"{indent}{'' if at else name:{names}}  {part}".rstrip() for at, part in enumerate(parts))
     return "\n".join(lines)

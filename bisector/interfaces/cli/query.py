@@ -53,7 +53,8 @@ def list_(
         print("No bisection yet.")
         return
     header = ("ID", "STATUS", "STARTED", "WORKLOAD", "GOOD", "BAD", "RESULT")
-    print(output.table(header, [tuple(str(row[name.lower()] or "") for name in header) for row in rows]))
+    cells = [tuple(str(row[name.lower()] or "") for name in header) for row in rows]
+    print(output.table(header, cells, wrapped=["RESULT"], dropped=["STARTED", "GOOD", "BAD", "WORKLOAD"]))
     if len(found) > len(rows):
         output.print_note(f"the latest {len(rows)}; 'perfbisect list --all' shows the others, too")
 
@@ -74,7 +75,7 @@ def status(identity: options.Id = None, as_json: options.Json = False) -> None:
     rows = {
         "bisection": f"{data['id']}, {data['status']}",
         "range": f"{data['candidates']} candidates, {data['tested']} commits tested",
-        "spent": ", ".join(f"{name}: {text}" for name, text in data["costs"].items() if name != "overhead"),
+        **{name: text for name, text in data["costs"].items() if name != "overhead"},
     }
     if data["doing"]:
         rows["now"] = f"{data['doing']}\n{data['reason']}"

@@ -111,7 +111,7 @@ def _show(items: Sequence[Removable]) -> None:
         print("Nothing to remove.")
         return
     rows = [(item.kind, item.name, options.day(item.used), size(item.bytes)) for item in items[:_MAX_PRINTED]]
-    print(output.table(("KIND", "NAME", "LAST USED", "SIZE"), rows))
+    print(output.table(("KIND", "NAME", "LAST USED", "SIZE"), rows, dropped=["LAST USED"]))
     if len(items) > _MAX_PRINTED:
         print(f"and {len(items) - _MAX_PRINTED:,} more; --json lists all")
 

@@ -40,7 +40,8 @@ def list_(folder: Folder = None, as_json: options.Json = False) -> None:
         output.print_json([_data(w) for w in found])
         return
     rows = [(w.name, _deciding(w), w.manifest.description.split("\n")[0]) for w in found]
-    print(output.table(("NAME", "DECIDED BY", "DESCRIPTION"), rows))
+    header = ("NAME", "DECIDED BY", "DESCRIPTION")
+    print(output.table(header, rows, wrapped=["DECIDED BY", "DESCRIPTION"], dropped=["DECIDED BY"]))
 
 
 def show(
