@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
-from bisector.engine.events import Event, EventKind, OnEvent
+from bisector.engine.events import Event, EventKind, OnEvent, decision_event
 from bisector.engine.services import Services
 from bisector.engine.state_lock import Busy, runner
 from bisector.errors import InfrastructureError, RequestError
@@ -84,9 +84,7 @@ def follow(store: Store, bisection: str, running: Callable[[], bool], on_event: 
         for number, decision in decisions[-1:] if first else decisions:
             told = number
             if isinstance(decision, Measure):
-                text = "another process measures"
-                event = Event("decision", text, decision.commit, decision.reason, left=decision.left)
-                on_event(_with_totals(event, tally))
+                on_event(_with_totals(decision_event(decision, "another process measures"), tally))
         first = False
         if not alive:
             return _conclusion(store.load(bisection))

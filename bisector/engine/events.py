@@ -19,8 +19,9 @@ class Event:
     """One thing that happens. commit: index in the graph, or None.
 
     text: a short sentence; reason: the planner's, with decisions; seconds: how long the finished thing took;
-    left: seconds until the next culprit is located or proven, with decisions, where the planner knows; runs,
-    boots, builds: totals of this bisection so far.
+    left: seconds until the next culprit is located or proven, with decisions, where the planner knows;
+    suspects: commits with their probabilities, with decisions; runs, boots, builds: totals of this bisection
+    so far.
     """
 
     kind: EventKind
@@ -31,9 +32,16 @@ class Event:
     seconds: float | None = None
     value: float | None = None
     left: float | None = None
+    suspects: tuple[tuple[int, float], ...] = ()
     runs: int = 0
     boots: int = 0
     builds: int = 0
+
+
+def decision_event(measure: Measure, text: str, testbed: str = "") -> Event:
+    """Return the event of a decision. text: what is done."""
+    left, suspects = measure.left, measure.suspects
+    return Event("decision", text, measure.commit, measure.reason, testbed, left=left, suspects=suspects)
 
 
 OnEvent = Callable[[Event], None]
@@ -70,8 +78,7 @@ class EventSender:
         """Send what was decided and why."""
         where = "in the running boot" if measure.boot is not None else "in a new boot"
         layout = f" of code layout {measure.layout}" if measure.layout else ""
-        text = f"{count(measure.runs, 'run')} {where}{layout}"
-        self._send(Event("decision", text, measure.commit, measure.reason, testbed, left=measure.left))
+        self._send(decision_event(measure, f"{count(measure.runs, 'run')} {where}{layout}", testbed))
 
     def progress(self, measure: Measure, testbed: str) -> Progress:
         """Return where an adapter reports what it is doing for a trial."""

@@ -8,6 +8,10 @@ depends only on a part of the state.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+
 from bisector.model.decisions import Conclusion, Decision, Measure, Purpose
 from bisector.model.state import State
 from bisector.search import candidates, conclusion, confirmation, endpoints, interleaving
@@ -36,6 +40,10 @@ MIN_HIDDEN_SHARE_PER_COST = 0.005
 tenth of the largest one cannot be told from noise: without this rule a threshold of that size costs 70% more,
 with it nothing. Of two culprits of one sign both were found 28 of 30 times with it, 29 without (with 0.01:
 27)."""
+MAX_NAMED_SUSPECTS = 5
+"""Suspects that a decision names: what a person takes in at a glance."""
+MIN_NAMED_PROBABILITY = 0.01
+"""Least probability of a suspect that is named; of a hundred equal ones naming five says nothing."""
 SPREAD_ALPHA_SHARE = 0.2
 """Share of alpha for the conclusion that a loss is spread. It is small because every trial tests it anew."""
 
@@ -55,6 +63,7 @@ class Planner:
             shortfall = conclusion.budget_shortfall(decider.context, decision)
             if shortfall:
                 return decider.conclude_now(shortfall)
+            return replace(decision, suspects=decider.suspects())
         return decision
 
     def so_far(self, state: State) -> Conclusion:
@@ -98,6 +107,14 @@ class _Decider:
             return endpoints.next_trial(context, self.ends)
         base = self._merge_base()
         return base if base is not None else self._search()
+
+    def suspects(self) -> tuple[tuple[int, float], ...]:
+        """Return the most probable commits with their probabilities; empty where no posterior was needed."""
+        if self.posterior is None:
+            return ()
+        shares = self.posterior.commit_probabilities(self.context.dag.weights)
+        likely = sorted(np.flatnonzero(shares >= MIN_NAMED_PROBABILITY), key=lambda c: -shares[c])
+        return tuple((int(commit), min(float(shares[commit]), 1.0)) for commit in likely[:MAX_NAMED_SUSPECTS])
 
     # --- merge bases ---
 

@@ -253,7 +253,7 @@ def gc(
 
 def _progress() -> Any:  # noqa: ANN401 - ports.Progress
     """Return a callback that shows the current step on a terminal, and nothing elsewhere."""
-    return output.show_status if output.coloured(sys.stderr) else lambda text: None
+    return output.show_status if output.redrawn(sys.stderr) else lambda text: None
 
 
 def _data(kernel: Any) -> dict[str, Any]:  # noqa: ANN401 - ports.Kernel, which interfaces may not import

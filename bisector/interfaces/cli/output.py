@@ -17,9 +17,14 @@ from bisector.report.columns import fit, wrap
 _RED, _GREEN, _YELLOW, _BOLD, _RESET = "31", "32", "33", "1", "\x1b[0m"
 
 
+def redrawn(stream: TextIO) -> bool:
+    """Return whether a line may be drawn again: on a terminal that understands escape sequences."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
 def coloured(stream: TextIO) -> bool:
-    """Return whether escape sequences may be written: on a terminal, unless NO_COLOR is set."""
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    """Return whether colours may be shown: where lines may be drawn again, unless NO_COLOR is set."""
+    return redrawn(stream) and not os.environ.get("NO_COLOR")
 
 
 def _paint(text: str, code: str, stream: TextIO) -> str:

@@ -16,6 +16,7 @@ from bisector.interfaces.cli import output
 from bisector.interfaces.cli.terminal import unguarded
 from bisector.model.format import count
 from bisector.model.printable import printable, printable_line
+from bisector.report import pictures
 from bisector.report.phrases import cut, duration
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class ProgressDisplay:
 
     label: Callable[[int], str]
     expected: ExpectedWork | None = None
-    terminal: bool = field(default_factory=lambda: output.coloured(sys.stderr))
+    terminal: bool = field(default_factory=lambda: output.redrawn(sys.stderr))
 
     def __post_init__(self) -> None:
         self._started = time.monotonic()
@@ -80,6 +81,7 @@ class ProgressDisplay:
         self._output: _Lines | _Terminal = _Terminal() if self.terminal else _Lines(self._started)
         self._totals = (0, 0, 0)
         self._next_culprit: float | None = None  # when it is expected, by time.monotonic()
+        self._suspects: list[str] = []
 
     def __enter__(self) -> ProgressDisplay:
         return self
@@ -101,12 +103,13 @@ class ProgressDisplay:
         match event.kind:
             case "decision":
                 self._next_culprit = None if event.left is None else now + event.left
+                self._suspects = pictures.suspects(event.suspects, self.label)
                 self._output.add_line(f"{where}: {event.text}{self._time_left()}")
                 if event.reason:
                     self._output.add_line(f"    because {event.reason}")
-                self._output.update(self._current(where, event.text))
+                self._output.update(self._current(where, event.text), self._suspects)
             case "note":
-                self._output.update(self._current(where, event.text))
+                self._output.update(self._current(where, event.text), self._suspects)
                 if not self.terminal and now - self._last_note >= _SECONDS_BETWEEN_NOTES:
                     self._last_note = now
                     self._output.add_line(f"    {event.text}")
@@ -117,7 +120,7 @@ class ProgressDisplay:
             case _:
                 took = f" ({duration(event.seconds)})" if event.seconds is not None else ""
                 self._output.add_line(f"    {event.text}{took}")
-                self._output.update(self._current(where, event.text))
+                self._output.update(self._current(where, event.text), self._suspects)
 
     def _current(self, where: str, text: str) -> str:
         builds, boots, runs = self._totals
@@ -145,7 +148,7 @@ class _Lines:
     def __init__(self, started: float) -> None:
         self._started = started
 
-    def update(self, text: str) -> None:
+    def update(self, text: str, picture: Sequence[str]) -> None:
         """Do nothing."""
 
     def add_line(self, text: str) -> None:
@@ -157,7 +160,7 @@ class _Lines:
 
 
 class _Terminal:
-    """A spinner with one line at the bottom of the terminal; lines that stay scroll above it."""
+    """The suspects, and a spinner with one line, at the bottom of the terminal; other lines scroll above."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -178,10 +181,14 @@ class _Terminal:
         )
         self._live.start()
 
-    def update(self, text: str) -> None:
+    def update(self, text: str, picture: Sequence[str]) -> None:
+        from rich.console import Group
         from rich.text import Text
 
-        self._spinner.update(text=Text(cut(printable_line(text), self._console.width - 3)))
+        width = self._console.width
+        self._spinner.update(text=Text(cut(printable_line(text), width - 3)))
+        drawn = pictures.in_characters_of(self._console.encoding, picture)
+        self._live.update(Group(*(Text(cut(printable_line(line), width)) for line in drawn), self._spinner))
 
     def add_line(self, text: str) -> None:
         from rich.text import Text

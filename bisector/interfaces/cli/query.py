@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -98,7 +99,7 @@ def show(
       perfbisect show --commit rt-10
     """
     from bisector.app import load_report
-    from bisector.report import json_report, trials
+    from bisector.report import json_report, phrases, pictures, trials
 
     wiring = options.make_wiring()
     material = load_report.load_material(wiring, identity)
@@ -106,7 +107,9 @@ def show(
         if as_json:
             output.print_json(json_report.render(material)["trials"])
         else:
-            print("\n".join(trials.lines(material)).strip("\n"))
+            width = output.terminal_width() or phrases.WIDTH
+            drawn = pictures.in_characters_of(sys.stdout.encoding, pictures.section(material, width))
+            print("\n".join([*drawn, *trials.lines(material)]).strip("\n"))
         return
     index = load_report.commit_index(wiring, material, rev)
     known: dict[str, Any] = {

@@ -251,7 +251,7 @@ def _parse_drift(text: str) -> tuple[DriftKind, float | None]:
 def _progress() -> Callable[[int, int], None]:
     """Return a callback that shows the expected time left on stderr, where a simulation takes seconds."""
     started, shown_at = time.monotonic(), [0.0]
-    terminal = sys.stderr.isatty()
+    terminal = output.redrawn(sys.stderr)
 
     def show(done: int, of: int) -> None:
         spent = time.monotonic() - started

@@ -162,6 +162,17 @@ def test_marks_are_followed() -> None:
     assert isinstance(planner.next(state), Measure)
 
 
+def test_a_decision_names_the_suspects_it_was_made_for() -> None:
+    _, _, decisions = drive(linear(64), goal(), step(9))
+    named = [d.suspects for d in decisions if isinstance(d, Measure)]
+    assert named[0] == ()  # the ends are compared
+    assert named[-1][0][0] == 9 and named[-1][0][1] > 0.75
+    for suspects in named:
+        shares = [share for _, share in suspects]
+        assert shares == sorted(shares, reverse=True)
+        assert all(0.01 <= share <= 1 for share in shares) and len(shares) <= 5
+
+
 @settings(max_examples=25, deadline=None)
 @given(st.sets(st.integers(1, 31)))
 def test_skipping_never_removes_a_culprit(skipped: set[int]) -> None:

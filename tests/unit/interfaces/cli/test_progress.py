@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -109,3 +111,23 @@ def test_notes_come_at_most_every_quarter_of_a_minute(
     for now in (1001.0, 1014.9, 1015.0, 1016.0, 1030.0):  # noqa: B007 - read by the lambda
         shown(Event("note", "compiling", 3))
     assert capsys.readouterr().err.splitlines() == ["[  0:15]     compiling", "[  0:30]     compiling"]
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_without_colours_the_line_and_the_suspects_are_still_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = _Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+    with ProgressDisplay("commit {}".format) as shown:
+        shown(Event("decision", "1 run", 3, "why", suspects=((7, 0.5),)))
+        shown(Event("note", "compiling", 3))
+    drawn = terminal.getvalue()
+    assert " 50% " in drawn and "commit 7" in drawn
+    assert "compiling" in drawn
+    assert "\x1b[3" not in drawn  # a colour

@@ -1,0 +1,90 @@
+"""Pictures in characters: how probable each suspect is, and where the samples of each commit lie."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from bisector.model.decisions import Measure
+from bisector.model.format import count
+from bisector.report import phrases
+from bisector.report.report_model import Material
+from bisector.report.trials import level
+
+_BAR_CELLS = 20
+"""Characters of the longest bar: one for five percent."""
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+_DOTS = "·•●"
+"""One, two, and more samples in the place of one character."""
+_LEAST_CELLS = 20
+"""Characters of a strip, at least: fewer tell nothing."""
+_ASCII = str.maketrans(
+    {**dict.fromkeys("▌▋▊▉█", "#"), **dict.fromkeys("▏▎▍", " "), "·": ".", "•": "o", "●": "O"}
+)
+
+
+def section(material: Material, width: int) -> list[str]:
+    """Return the pictures of a bisection, with headings. width: characters of a line."""
+    out: list[str] = []
+    drawn = strip(material, width)
+    if drawn:
+        out += [*phrases.heading("Samples by commit, from good to bad"), *drawn]
+    last = material.decisions[-1][1] if material.decisions else None
+    if isinstance(last, Measure) and last.suspects and material.conclusion is None:
+        out += [*phrases.heading("Where the culprit may be"), *suspects(last.suspects, material.label)]
+    return out
+
+
+def bar(share: float, cells: int = _BAR_CELLS) -> str:
+    """Return a bar of `cells` characters for a share of 0..1, drawn to an eighth of a character."""
+    eighths = round(min(max(share, 0.0), 1.0) * cells * 8)
+    full, part = divmod(eighths, 8)
+    return (_EIGHTHS[8] * full + (_EIGHTHS[part] if part else "")).ljust(cells)
+
+
+def suspects(found: Sequence[tuple[int, float]], label: Callable[[int], str]) -> list[str]:
+    """Return a line for each suspect, and one for all others together. found: (commit, probability)."""
+    out = [f"{share:4.0%} {bar(share)} {label(commit)}" for commit, share in found]
+    others = 1 - sum(share for _, share in found)
+    return [*out, f"{others:4.0%} {bar(others)} other commits, or none"] if found and others >= 0.005 else out
+
+
+def strip(material: Material, width: int) -> list[str]:
+    """Return a line for each commit with samples, in the order of history, on one axis; [] for less than two.
+
+    width: characters of a line.
+    """
+    samples: dict[int, list[float]] = {}
+    for trial in material.trials:
+        if not trial.discarded:
+            samples.setdefault(trial.booted.commit, []).extend(trial.samples)
+    measured = {commit: values for commit, values in sorted(samples.items()) if values}
+    low = min((min(values) for values in measured.values()), default=0.0)
+    high = max((max(values) for values in measured.values()), default=0.0)
+    if len(measured) < 2 or low == high:
+        return []
+    names = {commit: material.commit(commit).sha[:12] for commit in measured}
+    ends = {material.graph.good: "good", material.graph.bad: "bad"}
+    notes = {
+        commit: f"{phrases.number(level(material, commit) or 0.0, high)}  {count(len(values), 'run')}"
+        + (f"  {ends[commit]}" if commit in ends else "")
+        for commit, values in measured.items()
+    }
+    cells = max(width - 12 - 4 - max(map(len, notes.values())), _LEAST_CELLS)
+    unit = material.goal.metric.unit
+    left, right = phrases.number(low, high), f"{phrases.number(high)} {unit}".rstrip()
+    out = [f"{material.goal.metric.name[:12]:12}  {left}{right:>{max(cells - len(left), len(right) + 1)}}"]
+    for commit, values in measured.items():
+        places = Counter(round((value - low) / (high - low) * (cells - 1)) for value in values)
+        line = "".join(_DOTS[min(places[at], len(_DOTS)) - 1] if at in places else " " for at in range(cells))
+        out.append(f"{names[commit]}  {line}  {notes[commit]}")
+    return out
+
+
+def in_characters_of(encoding: str | None, lines: Sequence[str]) -> list[str]:
+    """Return the lines as they are, or in ASCII where this encoding lacks what they draw with."""
+    try:
+        "".join(_EIGHTHS + _DOTS).encode(encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return [line.translate(_ASCII) for line in lines]
+    return list(lines)
