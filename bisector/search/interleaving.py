@@ -46,8 +46,10 @@ def next_interleaved(
     """Return the next trial of a comparison: more runs in the live boot, or a boot of the side whose turn it
     is.
 
-    Boots follow the order ABBA, so that a linear drift cancels. target: runs wanted in a boot; layouts: code
-    layouts to go over; names: what the reason calls each commit.
+    Boots follow the order ABBA, so that a linear drift cancels. Each testbed follows it by itself, so that
+    several begin with the same commit: levels differ between testbeds, and only one that has measured both
+    sides can compare them. target: runs wanted in a boot; layouts: code layouts to go over; names: what the
+    reason calls each commit.
     """
     most = context.goal.max_runs_per_boot
     target = max(1, min(target, most))

@@ -130,6 +130,22 @@ def test_a_second_testbed_does_not_measure_what_the_first_is_measuring() -> None
     assert trial(0) == trial()  # what the good end reads tells nothing of where the culprit is
 
 
+def test_testbeds_share_a_range_of_which_nothing_is_known_yet() -> None:
+    """All suspects are one class then: the parts of it that trials under way tell apart count."""
+    ends = [Seen(c, BAD if c else GOOD, "verify") for c in (0, 64) * 3]
+    context, cache = context_of(linear(64), ends)
+    posterior = cache.posterior(context, (), math.log(1.1))
+    under_way: list[Measure] = []
+    for _ in range(3):
+        asked = SearchContext(replace(context.state, pending=tuple(under_way)), context.dag, None)
+        rated = next_trial(posterior, asked, (), most_probable_suspect(posterior, asked), "search")
+        assert rated is not None
+        under_way.append(rated[0])
+    middle, *others = (trial.commit for trial in under_way)
+    assert middle == pytest.approx(32, abs=1)
+    assert sorted(others) == pytest.approx([21, 43], abs=3)  # the quantiles 0.35 and 0.65 are offered
+
+
 def test_an_untestable_commit_that_was_built_is_no_candidate() -> None:
     graph = linear(64)
     broken = [Built(c, True, 20.0, f"k{c}") for c in range(28, 37)]
