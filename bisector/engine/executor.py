@@ -65,7 +65,7 @@ def execute(stored: Stored, services: Services, on_event: OnEvent, stop: threadi
     Raises Busy, Interrupted (stop was set, Ctrl-C or SIGTERM), RequestError (something it was begun with has
     changed) or InfrastructureError; it can be resumed after each.
     """
-    with lock(services.state_dir, stored.id), _signals(stop):
+    with lock(services.state_dir, stored.id), _signals(stop), _resumable(stored.id):
         services.tidy(services.folder(stored.id))
         reserve = DiskReserve(services.state_dir)
         trials = TrialRunner(stored, services, on_event, stop)
@@ -83,7 +83,7 @@ def execute(stored: Stored, services: Services, on_event: OnEvent, stop: threadi
             result = {"error": "interrupted"}
             stop.set()
         except BaseException:
-            services.store.set_status(stored.id, "failed")
+            _record_failure(services, stored.id)
             raise
         finally:
             reserve.release()
@@ -98,14 +98,27 @@ def execute(stored: Stored, services: Services, on_event: OnEvent, stop: threadi
                 f"the bisection '{stored.id}' is interrupted; nothing is lost",
                 cure=f"perfbisect resume {stored.id}",
             )
-        services.store.set_status(stored.id, "failed")
+        _record_failure(services, stored.id)
         message, details = result.get("error", "the workflow engine stopped"), result.get("details", "")
-        cure = result.get("cure") or "mend the cause"
-        if result.get("exit_code") == RequestError.exit_code:
-            raise RequestError(message, details=details, cure=cure)
-        if "perfbisect resume" not in cure:
-            cure += f"; then: perfbisect resume {stored.id}"
-        raise InfrastructureError(message, details=details, cure=cure)
+        kind = RequestError if result.get("exit_code") == RequestError.exit_code else InfrastructureError
+        raise kind(message, details=details, cure=result.get("cure") or "mend the cause")
+
+
+@contextmanager
+def _resumable(bisection: str) -> Iterator[None]:
+    """Let the cure of whatever breaks end with the command that goes on."""
+    try:
+        yield
+    except InfrastructureError as error:
+        if "perfbisect resume" not in error.cure:
+            error.cure = "; then: ".join(filter(None, (error.cure, f"perfbisect resume {bisection}")))
+        raise
+
+
+def _record_failure(services: Services, bisection: str) -> None:
+    """Write down that a bisection failed. Where the store has failed itself, it must not hide the reason."""
+    with contextlib.suppress(InfrastructureError):
+        services.store.set_status(bisection, "failed")
 
 
 def _run(

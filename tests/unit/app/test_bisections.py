@@ -10,13 +10,14 @@ import pytest
 
 from bisector.adapters.store.memory_store import MemoryStore
 from bisector.app import bisections
-from bisector.engine import executor
+from bisector.engine import executor, trial_runner
 from bisector.engine.events import Event
 from bisector.engine.state_lock import Busy, lock
 from bisector.errors import InfrastructureError, RequestError
 from bisector.model.decisions import Conclusion, Ending, Measure
 from bisector.model.records import Booted, Built, Discarded, Left, Marked, Ran, RunFailed
 from bisector.model.stored_bisection import Stored
+from bisector.testing.fakes import Faults
 from tests.support import fake_bisection as fake
 
 CONCLUSION = Conclusion(Ending.NOT_REPRODUCED, "the ends do not differ", ())
@@ -104,6 +105,36 @@ def test_a_run_that_leaves_no_conclusion_says_how_to_go_on(
     with pytest.raises(InfrastructureError, match=r"stopped without a conclusion \(cancelled\)") as caught:
         bisections.run(stored, services, lambda event: None, threading.Event())
     assert caught.value.cure == f"perfbisect resume {stored.id}"
+
+
+@pytest.mark.parametrize("breaks", ["running", "failed", "append"])
+def test_whatever_breaks_the_cure_ends_with_the_command_that_goes_on(
+    store: MemoryStore, stored: Stored, tmp_path: Path, breaks: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The state file fails at a change of the status, or at each record."""
+    full = InfrastructureError("the state file cannot be used", cure="make room")
+    broken = {n: InfrastructureError("no compiler", cure="install one") for n in (1, 2, 3)}
+    services = fake.services(fake.a_lab(), tmp_path, store=store, faults=Faults(build=broken))
+    set_status = store.set_status
+
+    def fail(*_: object) -> int:
+        raise full
+
+    def fail_at(bisection: str, status: str, *more: object) -> None:
+        if status == breaks:
+            fail()
+        set_status(bisection, status, *more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(trial_runner, "_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(store, "set_status", fail_at)
+    if breaks == "append":
+        monkeypatch.setattr(store, "append", fail)
+        services = fake.services(fake.a_lab(), tmp_path, store=store)
+    with pytest.raises(InfrastructureError) as caught:
+        bisections.run(stored, services, lambda event: None, threading.Event())
+    said = {"failed": ("no compiler", "install one")}.get(breaks, (full.message, "make room"))
+    assert caught.value.message == said[0]
+    assert caught.value.cure == f"{said[1]}; then: perfbisect resume {stored.id}"
 
 
 # --- following another process ------------------------------------------------------------------------------
