@@ -52,6 +52,10 @@ class Source(Protocol):
         """Return the full id of a commit. Raises RequestError naming near misses."""
         ...
 
+    def names(self) -> Sequence[str]:
+        """Return the names of tags and branches."""
+        ...
+
     def graph(
         self,
         good: str,
@@ -90,10 +94,7 @@ class Fix:
 
 @dataclass(frozen=True, slots=True)
 class BuildOrder:
-    """One commit through one recipe.
-
-    patches: absolute paths applied on top of it, in order (`--apply`), after the fixes that it needs.
-    """
+    """One commit through one recipe. patches: absolute paths put on top of it in order, after its fixes."""
 
     sha: str
     recipe: str

@@ -28,12 +28,17 @@ class Request(Spec):
     `json_schema_extra` may give the option another name ('option') or metavar, or say that it is a path.
     """
 
-    good: str = Field(description="A commit without the regression.")
-    bad: str = Field(description="A commit with it.")
-    workload: str = Field(description="A name, or a folder with a workload.yaml.")
+    good: str = Field(
+        description="A commit without the regression. [required]", json_schema_extra={"metavar": "REV"}
+    )
+    bad: str = Field(description="A commit with it. [required]", json_schema_extra={"metavar": "REV"})
+    workload: str = Field(
+        description="A name, or a folder with a workload.yaml. [required, here or in the settings]",
+        json_schema_extra={"metavar": "NAME"},
+    )
     repo: str = Field(
         description="The kernel's git repository. [default: settings, else this folder's]",
-        json_schema_extra={"type": "path"},
+        json_schema_extra={"metavar": "FOLDER", "type": "path"},
     )
     trust_repo: bool = Field(
         default=False, description="Read the repository even if it belongs to another user."
@@ -44,34 +49,45 @@ class Request(Spec):
         json_schema_extra={"metavar": "NAME=VALUE"},
     )
     metric: str | None = Field(
-        default=None, description="Decide by this metric instead of the manifest's own."
+        default=None,
+        description="Decide by this metric instead of the manifest's own.",
+        json_schema_extra={"metavar": "NAME"},
     )
     threshold: str | None = Field(
-        default=None, description="Smallest change worth blaming: '5%' or '0.1 s'. [default: the manifest's]"
+        default=None,
+        description="Smallest change worth blaming: '5%' or '0.1 s'. [default: the manifest's]",
+        json_schema_extra={"metavar": "SIZE"},
     )
     alpha: Alpha = Field(
         default=0.05,
         description="How often a proven culprit may be wrong. [default: settings, 0.05]",
     )
-    recipe: str = Field(default="x86_64-guest", description="How a commit becomes a kernel.")
+    recipe: str = Field(
+        default="x86_64-guest",
+        description="How a commit becomes a kernel.",
+        json_schema_extra={"metavar": "NAME"},
+    )
     testbeds: tuple[str, ...] = Field(
         default=(),
         description="A testbed of the lab; repeat for several. [default: first]",
-        json_schema_extra={"option": "--testbed"},
+        json_schema_extra={"metavar": "NAME", "option": "--testbed"},
     )
     skip: tuple[str, ...] = Field(
-        default=(), description="A commit or range A..B that cannot be tested; repeatable."
+        default=(),
+        description="A commit or range A..B that cannot be tested; repeatable.",
+        json_schema_extra={"metavar": "REV"},
     )
     first_parent: bool = Field(default=False, description="Follow only the first parent of merges.")
     apply: tuple[str, ...] = Field(
         default=(),
         description="A patch put on top of every commit tested; repeatable.",
-        json_schema_extra={"type": "path"},
+        json_schema_extra={"metavar": "FILE", "type": "path"},
     )
     with_fix: tuple[str, ...] = Field(
         default=(),
         description="A known fix, put where the commit that it mends is in and it is not: REV, or REV:GUILTY "
         "where its message has no 'Fixes:' line; repeatable.",
+        json_schema_extra={"metavar": "REV"},
     )
     max_hours: Hours | None = Field(default=None, description="Stop after so many hours of lab time.")
     max_builds: Amount | None = Field(default=None, description="Stop after so many builds.")
@@ -91,7 +107,7 @@ class Request(Spec):
     paths: tuple[str, ...] = Field(
         default=(),
         description="After --: only commits that touch these paths.",
-        json_schema_extra={"type": "argument"},
+        json_schema_extra={"metavar": "PATH", "type": "argument"},
     )
 
     @property

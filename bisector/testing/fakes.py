@@ -104,6 +104,10 @@ class FakeSource:
             raise RequestError(f"unknown commit '{rev}'{nearest(rev, self._names)}")
         return matching[0]
 
+    def names(self) -> Sequence[str]:
+        """Return the names of tags and branches."""
+        return list(self._names)
+
     def graph(
         self,
         good: str,

@@ -55,6 +55,10 @@ class GitSource:
             raise self._explain_unknown(rev)
         return found
 
+    def names(self) -> list[str]:
+        """Return the names of tags and branches."""
+        return self._repository.run("for-each-ref", "--format=%(refname:short)").output.split()
+
     def graph(
         self,
         good: str,
@@ -217,7 +221,7 @@ class GitSource:
                     details="\n".join(several),
                     cure="give more digits",
                 )
-        names = self._repository.run("for-each-ref", "--format=%(refname:short)").output.split()
+        names = self.names()
         shallow = " (the clone is shallow)" if self._shallow_ends() else ""
         return RequestError(
             f"'{rev}' names no commit in {self.path}{shallow}{nearest(rev, names)}",

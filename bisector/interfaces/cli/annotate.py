@@ -8,6 +8,7 @@ import typer
 
 from bisector.errors import RequestError
 from bisector.interfaces.cli import options, output
+from bisector.interfaces.cli.arguments import completion
 
 Verdict = Literal["good", "bad", "skip"]
 Note = Annotated[str, typer.Option(help="The reason, for the report.")]
@@ -16,15 +17,17 @@ Needed = Annotated[
     typer.Argument(
         metavar="ID",
         help="The bisection's id, or its beginning.",
-        autocompletion=options.complete_bisection,
+        autocompletion=completion.bisections,
     ),
 ]
 
 
 def mark(
     identity: Needed,
-    rev: Annotated[str, typer.Argument(metavar="REV", help="A commit of the range.")],
-    verdict: Annotated[Verdict, typer.Argument(metavar="VERDICT", help="The verdict.")],
+    rev: Annotated[
+        str, typer.Argument(metavar="REV", help="A commit of the range.", autocompletion=completion.commits)
+    ],
+    verdict: Annotated[Verdict, typer.Argument(metavar="VERDICT", help="good, bad or skip.")],
     note: Note = "",
 ) -> None:
     """Set the verdict of a commit, which overrides its measurements. The search continues with it.

@@ -108,7 +108,7 @@ def _add_calibrate(app: typer.Typer) -> None:
 def _add_workload(app: typer.Typer) -> None:
     from bisector.interfaces.cli import workload
 
-    group = typer.Typer(help="What can be measured.", rich_markup_mode=None)
+    group = typer.Typer(cls=StrictGroup, help="What can be measured.", rich_markup_mode=None)
     _add(group, workload.list_, workload.show, workload.run, workload.new, workload.check)
     app.add_typer(group, name="workload")
 
@@ -116,7 +116,9 @@ def _add_workload(app: typer.Typer) -> None:
 def _add_kernel(app: typer.Typer) -> None:
     from bisector.interfaces.cli import kernel
 
-    group = typer.Typer(help="Kernels: build one, explain how, manage the cache.", rich_markup_mode=None)
+    group = typer.Typer(
+        cls=StrictGroup, help="Kernels: build one, explain how, manage the cache.", rich_markup_mode=None
+    )
     _add(group, kernel.build, kernel.explain, kernel.check, kernel.list_, kernel.gc)
     app.add_typer(group, name="kernel")
 
@@ -124,7 +126,7 @@ def _add_kernel(app: typer.Typer) -> None:
 def _add_lab(app: typer.Typer) -> None:
     from bisector.interfaces.cli import lab
 
-    group = typer.Typer(help="The machines that build and measure.", rich_markup_mode=None)
+    group = typer.Typer(cls=StrictGroup, help="The machines that build and measure.", rich_markup_mode=None)
     _add(group, lab.list_, lab.check)
     app.add_typer(group, name="lab")
 
@@ -133,6 +135,10 @@ def _add_doctor(app: typer.Typer) -> None:
     from bisector.interfaces.cli import doctor
 
     _add(app, doctor.doctor)
+
+
+def _add_help(app: typer.Typer) -> None:
+    _add(app, help_)
 
 
 _COMMANDS: tuple[tuple[str, Callable[[typer.Typer], None]], ...] = (
@@ -149,6 +155,7 @@ _COMMANDS: tuple[tuple[str, Callable[[typer.Typer], None]], ...] = (
     ("kernel", _add_kernel),
     ("lab", _add_lab),
     ("doctor", _add_doctor),
+    ("help", _add_help),
 )
 """Names of commands, and the function that adds them, in the order of `--help`."""
 
@@ -156,6 +163,28 @@ _COMMANDS: tuple[tuple[str, Callable[[typer.Typer], None]], ...] = (
 def _add(app: typer.Typer, *commands: Callable[..., None]) -> None:
     for command in commands:
         app.command(command.__name__.rstrip("_"), cls=StrictCommand)(command)
+
+
+def _complete_command(incomplete: str) -> list[str]:
+    return [name for names, _ in _COMMANDS for name in names.split() if name.startswith(incomplete)]
+
+
+def help_(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="COMMAND", help="One of the commands.", autocompletion=_complete_command),
+    ] = None,
+) -> None:
+    """Show the help of perfbisect, or of a command.
+
+    Examples:
+
+      perfbisect help
+
+      perfbisect help workload show
+    """
+    path = names or []
+    application(*path[:1])(args=[*path, "--help"], prog_name="perfbisect", standalone_mode=False)
 
 
 def _version(wanted: bool) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bisector.interfaces.cli import options, output
+from bisector.interfaces.cli.arguments import completion
 from bisector.interfaces.cli.arguments.number_options import whole
 
 if TYPE_CHECKING:
@@ -17,9 +18,12 @@ if TYPE_CHECKING:
 
 
 def command(
-    rev: Annotated[str, typer.Argument(metavar="[REV]", help="The commit to measure.")] = "HEAD",
+    rev: Annotated[
+        str,
+        typer.Argument(metavar="REV", help="The commit to measure.", autocompletion=completion.commits),
+    ] = "HEAD",
     workload: options.WorkloadName = None,
-    testbed: Annotated[str | None, typer.Option(help="A testbed of the lab. [default: the first]")] = None,
+    testbed: options.Testbed = None,
     boots: Annotated[int, whole(2, 10_000, "Boots in total, with those stored before.")] = 8,
     runs: Annotated[int, whole(2, 10_000, "Runs in each boot.")] = 10,
     metric: options.Metric = None,

@@ -10,7 +10,7 @@ import typer
 
 from bisector.errors import RequestError
 from bisector.interfaces.cli import compare_inputs, options
-from bisector.interfaces.cli.arguments import number_options
+from bisector.interfaces.cli.arguments import completion, number_options
 
 if TYPE_CHECKING:
     from bisector.model.goal import Direction
@@ -43,7 +43,12 @@ def compare(
         float, number_options.option(number_options.ALPHA, "Intervals are at the level 1 - alpha.")
     ] = 0.05,
     bisection: Annotated[
-        str | None, typer.Option(help="The bisection that measured the commits. [default: the latest]")
+        str | None,
+        typer.Option(
+            metavar="ID",
+            help="The bisection that measured the commits. [default: the latest]",
+            autocompletion=completion.bisections,
+        ),
     ] = None,
     same: Annotated[
         bool, typer.Option("--same-kernel", help="All inputs are one kernel: show its run-to-run variation.")

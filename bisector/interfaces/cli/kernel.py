@@ -11,17 +11,17 @@ import typer
 
 from bisector.errors import ExitCode, RequestError
 from bisector.interfaces.cli import options, output
+from bisector.interfaces.cli.arguments import completion
 from bisector.interfaces.cli.arguments.number_options import real, whole
 from bisector.report.phrases import duration
 
 Layout = Annotated[
     int, whole(0, 1_000_000, "0: the ordinary build; above: the same code placed differently.")
 ]
-Rev = Annotated[str, typer.Argument(metavar="REV", help="A commit of the repository.")]
 
 
 def build(
-    rev: Rev,
+    rev: options.Commit,
     repo: options.Repo = None,
     trust_repo: options.TrustRepo = False,
     recipe: options.RecipeName = None,
@@ -97,7 +97,9 @@ def explain(
     rev: Annotated[
         str | None,
         typer.Argument(
-            metavar="[REV]", help="Also show how this commit is built, and which options it was granted."
+            metavar="REV",
+            help="Also show how this commit is built, and which options it was granted.",
+            autocompletion=completion.commits,
         ),
     ] = None,
     repo: options.Repo = None,
@@ -148,7 +150,10 @@ def explain(
 
 
 def check(
-    between: Annotated[str, typer.Argument(metavar="A..B", help="Two commits, as for git log.")],
+    between: Annotated[
+        str,
+        typer.Argument(metavar="A..B", help="Two commits, as for git log.", autocompletion=completion.ranges),
+    ],
     repo: options.Repo = None,
     trust_repo: options.TrustRepo = False,
     recipe: options.RecipeName = None,

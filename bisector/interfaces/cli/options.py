@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import functools
 import inspect
@@ -15,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 import typer
 from pydantic import ValidationError
 
-from bisector.errors import PerfbisectError, RequestError
+from bisector.errors import RequestError
 from bisector.interfaces.cli import output
-from bisector.interfaces.cli.arguments import number_options
+from bisector.interfaces.cli.arguments import completion, number_options
 from bisector.schemas.ranges import kind_and_limits
 from bisector.schemas.refusal import refusal
 from bisector.schemas.request import Request, option_name
@@ -51,7 +50,13 @@ def _option(name: str) -> Any:  # noqa: ANN401 - what Typer takes
         allowed = number_options.range_of(kind, limits)
         return number_options.option(allowed, str(field.description), option_name(name))
     metavar = _extra(name).get("metavar")
-    return typer.Option(option_name(name), metavar=metavar, help=field.description, show_default=False)
+    return typer.Option(
+        option_name(name),
+        metavar=metavar,
+        help=field.description,
+        show_default=False,
+        autocompletion=completion.OF_FIELDS.get(name),
+    )
 
 
 def _extra(name: str) -> Mapping[str, Any]:
@@ -75,19 +80,27 @@ Lab = Annotated[Path | None, typer.Option(help="An Ansible inventory. [default: 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def complete_bisection(incomplete: str) -> list[str]:
-    """Return the ids that begin with what was typed, the latest first; for a shell's completion."""
-    with contextlib.suppress(PerfbisectError):  # a shell that completes shows no errors
-        wiring = make_wiring()
-        if wiring.has_store:
-            return [summary.id for summary in wiring.store.list(beginning=incomplete)]
-    return []
-
-
+Testbed = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="A testbed of the lab. [default: the first]", autocompletion=completion.testbeds
+    ),
+]
+Commit = Annotated[
+    str, typer.Argument(metavar="REV", help="A commit of the repository.", autocompletion=completion.commits)
+]
+WorkloadArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME",
+        help="Its name, or the path of a folder with a workload.yaml.",
+        autocompletion=completion.workloads,
+    ),
+]
 Id = Annotated[
     str | None,
     typer.Argument(
-        help="A bisection's id, or its beginning. [default: the latest]", autocompletion=complete_bisection
+        help="A bisection's id, or its beginning. [default: the latest]", autocompletion=completion.bisections
     ),
 ]
 
@@ -124,7 +137,8 @@ def _request_parameters() -> Iterator[inspect.Parameter]:
     for name, field in Request.model_fields.items():
         kind = _extra(name).get("type")
         if kind == "argument":
-            argument = typer.Argument(help=field.description, show_default=False)
+            metavar = _extra(name).get("metavar")
+            argument = typer.Argument(metavar=metavar, help=field.description, show_default=False)
             yield _parameter(name, list[str] | None, argument, None)
             continue
         default = False if field.annotation is bool else None

@@ -11,6 +11,7 @@ import typer
 
 from bisector.errors import RequestError
 from bisector.interfaces.cli import compare_inputs, options, output
+from bisector.interfaces.cli.arguments import completion
 from bisector.interfaces.cli.arguments.number_options import whole
 
 if TYPE_CHECKING:
@@ -31,7 +32,12 @@ def profile(
         Path | None, typer.Option(help="Write a differential flame graph (SVG) to this file.")
     ] = None,
     commit: Annotated[
-        str | None, typer.Option(metavar="REV", help="Mark the functions that this commit changes.")
+        str | None,
+        typer.Option(
+            metavar="REV",
+            help="Mark the functions that this commit changes.",
+            autocompletion=completion.commits,
+        ),
     ] = None,
     repo: options.Repo = None,
     trust_repo: options.TrustRepo = False,

@@ -12,7 +12,7 @@ import typer
 
 from bisector.errors import RequestError
 from bisector.interfaces.cli import options, output
-from bisector.interfaces.cli.arguments import number_options
+from bisector.interfaces.cli.arguments import completion, number_options
 from bisector.model.decisions import EXIT_CODES, Measure
 
 if TYPE_CHECKING:
@@ -87,7 +87,15 @@ def status(identity: options.Id = None, as_json: options.Json = False) -> None:
 
 def show(
     identity: options.Id = None,
-    rev: Annotated[str | None, typer.Option("--commit", help="Only this commit: a name or an id.")] = None,
+    rev: Annotated[
+        str | None,
+        typer.Option(
+            "--commit",
+            metavar="REV",
+            help="Only this commit: a name or an id.",
+            autocompletion=completion.commits,
+        ),
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Show every trial with its samples, verdict and reason; with --commit everything about one commit.

@@ -10,6 +10,7 @@ import typer
 
 from bisector.errors import RequestError
 from bisector.interfaces.cli import options, output
+from bisector.interfaces.cli.arguments import completion
 from bisector.model.format import count, size
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def rm(
         typer.Argument(
             metavar="ID...",
             help="Ids of bisections, or their beginnings.",
-            autocompletion=options.complete_bisection,
+            autocompletion=completion.bisections,
         ),
     ],
     yes: Yes = False,

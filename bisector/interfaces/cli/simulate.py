@@ -67,8 +67,8 @@ def command(
     ] = "linear",
     repo: Annotated[Path | None, typer.Option(help="Use the graph of this repository.")] = None,
     trust_repo: options.TrustRepo = False,
-    good: Annotated[str, typer.Option(help="With --repo: the good end.")] = "",
-    bad: Annotated[str, typer.Option(help="With --repo: the bad end.")] = "",
+    good: Annotated[str, typer.Option(metavar="REV", help="With --repo: the good end.")] = "",
+    bad: Annotated[str, typer.Option(metavar="REV", help="With --repo: the bad end.")] = "",
     culprits: Annotated[
         str,
         typer.Option(help="POS:EFFECT,... with POS from 1 (first after good), 'first', 'last', 'random'."),

@@ -12,6 +12,7 @@ import typer
 
 from bisector.errors import ExitCode
 from bisector.interfaces.cli import options, output
+from bisector.interfaces.cli.arguments import completion
 from bisector.interfaces.cli.arguments.number_options import whole
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def list_(folder: Folder = None, as_json: options.Json = False) -> None:
 
 
 def show(
-    name: Annotated[str, typer.Argument(help="Its name, or the path of a folder with a workload.yaml.")],
+    name: options.WorkloadArgument,
     folder: Folder = None,
     as_json: options.Json = False,
 ) -> None:
@@ -88,19 +89,29 @@ def show(
 
 
 def run(
-    name: Annotated[str, typer.Argument(help="Its name, or the path of a folder with a workload.yaml.")],
+    name: options.WorkloadArgument,
     runs: Annotated[int | None, whole(1, 1_000_000, "Number of runs. [default: the manifest's]")] = None,
     keep: Annotated[
         Path | None, typer.Option(help="Folder for the output. [default: no output is kept]")
     ] = None,
     rev: Annotated[
-        str | None, typer.Option(help="Build and boot this commit on a testbed, and run there.")
+        str | None,
+        typer.Option(
+            metavar="REV",
+            help="Build and boot this commit on a testbed, and run there.",
+            autocompletion=completion.commits,
+        ),
     ] = None,
     repo: options.Repo = None,
     trust_repo: options.TrustRepo = False,
     param: options.Params = None,
     testbed: Annotated[
-        str | None, typer.Option(help="With --rev: a testbed of the lab. [default: the first]")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="With --rev: a testbed of the lab. [default: the first]",
+            autocompletion=completion.testbeds,
+        ),
     ] = None,
     recipe: options.RecipeName = None,
     apply: options.Apply = None,
@@ -203,7 +214,7 @@ def new(
 
 
 def check(
-    name: Annotated[str, typer.Argument(help="Its name, or the path of a folder with a workload.yaml.")],
+    name: options.WorkloadArgument,
     param: options.Params = None,
     lab: options.Lab = None,
     monitor: options.Monitors = None,

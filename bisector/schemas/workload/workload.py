@@ -128,7 +128,7 @@ def load_workload(name: str, folder: Path | None = None) -> Workload:
     if not is_file(place / MANIFEST) and not name.startswith(("/", ".", "~")):
         place = root / name
     if not is_file(place / MANIFEST):
-        known = [str(found.parent.relative_to(root)) for found in _manifests(root)]
+        known = workload_names(root)
         raise RequestError(
             f"there is no workload '{shortened(name)}'{nearest(name[:200], known)}",
             details=f"known: {', '.join(known) or 'none'} (in {root})",
@@ -152,6 +152,12 @@ def list_workloads(folder: Path | None = None) -> list[Workload]:
     """Return all workloads of a folder (default: the shipped ones), by name."""
     root = folder if folder is not None else resource("workloads")
     return [load_workload(str(path.parent)) for path in _manifests(root)]
+
+
+def workload_names(folder: Path | None = None) -> list[str]:
+    """Return the names of the workloads of a folder (default: the shipped ones), without reading them."""
+    root = folder if folder is not None else resource("workloads")
+    return [str(found.parent.relative_to(root)) for found in _manifests(root)]
 
 
 def _manifests(root: Path) -> list[Path]:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from typer.core import TyperCommand, TyperGroup
 
 from bisector.errors import RequestError
+from bisector.interfaces.cli.arguments.help_text import write_commands, write_parameters
 
 MAX_ARGUMENT_CHARACTERS = 4096
 """Linux's PATH_MAX: no path is longer, and nothing else on a command line is as long as one."""
@@ -56,14 +57,23 @@ class StrictCommand(TyperCommand):
         _check(self, ctx, args)
         return super().parse_args(ctx, args)
 
+    def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - Typer's
+        """Write the options into the help."""
+        write_parameters(self, ctx, formatter)
+
 
 class StrictGroup(TyperGroup):
-    """A group of commands whose own options keep the rules of this module."""
+    """A group of commands whose own options keep the rules of this module. Alone it shows its help."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - Typer's context
         """Parse the options before the command's name. Raises RequestError."""
         _check(self, ctx, args)
-        return super().parse_args(ctx, args)
+        return super().parse_args(ctx, args if args or ctx.resilient_parsing else ["--help"])
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - Typer's
+        """Write the options and the commands into the help."""
+        write_parameters(self, ctx, formatter)
+        write_commands(self, ctx, formatter)
 
 
 def refuse_unusable(arguments: Sequence[str]) -> None:

@@ -11,7 +11,6 @@ import pytest
 
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.interfaces.cli import run
-from bisector.interfaces.cli.options import complete_bisection
 from tests.support import fake_bisection
 
 Capture = pytest.CaptureFixture[str]
@@ -112,18 +111,3 @@ def test_an_age_of_less_than_a_day_is_refused(store: SqlStore, capsys: Capture, 
 def test_an_age_in_weeks_is_seven_times_as_many_days(store: SqlStore, capsys: Capture) -> None:
     assert run(["prune", "--keep", "2000w", "--dry-run"]) == 0
     assert capsys.readouterr().out == "Nothing to remove.\n"
-
-
-def test_ids_are_completed(store: SqlStore) -> None:
-    assert complete_bisection("fake") == ["fake-new", "fake-old"]
-    assert complete_bisection("fake-o") == ["fake-old"]
-    assert complete_bisection("x") == []
-
-
-def test_completion_of_ids_is_silent_without_a_state(
-    own_folders: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert complete_bisection("") == []
-    assert not (own_folders / "state").exists()
-    (own_folders / "perfbisect.toml").write_text("nonsense = 1")
-    assert complete_bisection("") == []

@@ -1,0 +1,113 @@
+"""Values that a shell's completion offers, looked up while it completes and at no other time."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+import typer
+
+from bisector.errors import PerfbisectError
+
+if TYPE_CHECKING:
+    from bisector.app.wiring import Wiring
+
+Lookup = Callable[[typer.Context], Iterable[str]]
+Complete = Callable[[typer.Context, str], list[str]]
+
+
+def _completes(look_up: Lookup) -> Complete:
+    """Return the function that Typer calls for the values that begin with what was typed."""
+
+    @functools.wraps(look_up)
+    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
+        try:
+            return [value for value in look_up(ctx) if value.startswith(incomplete)]
+        except (PerfbisectError, OSError):  # a shell that completes shows no errors
+            return []
+
+    complete.__annotations__ = {"ctx": typer.Context, "incomplete": str}  # Typer chooses arguments by type
+    del complete.__wrapped__
+    return complete
+
+
+@_completes
+def bisections(ctx: typer.Context) -> Iterable[str]:
+    """Return the ids of bisections, the latest first."""
+    wiring = _wiring(ctx)
+    return [summary.id for summary in wiring.store.list()] if wiring.has_store else []
+
+
+@_completes
+def workloads(ctx: typer.Context) -> Iterable[str]:
+    """Return the names of workloads, those of --workloads where that is said."""
+    from bisector.schemas.workload.workload import workload_names
+
+    return workload_names(ctx.params.get("folder"))
+
+
+@_completes
+def metrics(ctx: typer.Context) -> Iterable[str]:
+    """Return the metrics of the workload that was said or is set."""
+    from bisector.schemas.workload.workload import load_workload
+
+    name = ctx.params.get("workload") or _wiring(ctx).settings.workload
+    return [metric.name for metric in load_workload(name).manifest.expanded_metrics()] if name else []
+
+
+@_completes
+def commits(ctx: typer.Context) -> Iterable[str]:
+    """Return the tags and branches of the repository."""
+    return _wiring(ctx).source().names()
+
+
+@_completes
+def testbeds(ctx: typer.Context) -> Iterable[str]:
+    """Return the testbeds of the lab."""
+    return [testbed.name for testbed in _wiring(ctx).lab.testbeds]
+
+
+@_completes
+def recipes(_: typer.Context) -> Iterable[str]:
+    """Return the names of recipes."""
+    from bisector.schemas.kernel.recipe import list_recipes
+
+    return list_recipes()
+
+
+@_completes
+def monitors(_: typer.Context) -> Iterable[str]:
+    """Return the names of monitors."""
+    from bisector.schemas.workload.monitors import MONITOR_NAMES
+
+    return MONITOR_NAMES
+
+
+def ranges(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return ranges A..B whose last commit begins with what was typed; a commit before there is a range."""
+    first, dots, last = incomplete.rpartition("..")
+    return [f"{first}{dots}{name}" for name in commits(ctx, last)]
+
+
+OF_FIELDS: dict[str, Complete] = {
+    "good": commits,
+    "bad": commits,
+    "workload": workloads,
+    "metric": metrics,
+    "recipe": recipes,
+    "testbeds": testbeds,
+    "skip": ranges,
+    "with_fix": commits,
+    "monitors": monitors,
+}
+"""Field of a request -> what completes its option."""
+
+
+def _wiring(ctx: typer.Context) -> Wiring:
+    """Return the wiring of what was typed so far."""
+    from bisector.app.wiring import Wiring
+    from bisector.schemas.settings import load_settings
+
+    said = {name: ctx.params.get(name) for name in ("lab", "repo")}
+    return Wiring(load_settings(ctx.find_root().params.get("config"), said))

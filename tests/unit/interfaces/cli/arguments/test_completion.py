@@ -1,0 +1,72 @@
+"""What a shell's completion offers, asked as a shell asks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bisector.interfaces.cli import run
+from tests.bad_input.request_place import make_place
+from tests.support.fake_bisection import store_bisections
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_place(tmp_path_factory.mktemp("place"))
+
+
+@pytest.fixture
+def place(shared: Path, own_folders: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder is one with a repository and a lab; state and cache are another's."""
+    monkeypatch.chdir(shared)
+    return own_folders
+
+
+def completed(words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """Return what bash gets for a line whose last word is begun; a space behind it begins another."""
+    monkeypatch.setenv("_PERFBISECT_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split(" ")) - 1))
+    with pytest.raises(SystemExit):
+        run([])
+    out, err = capsys.readouterr()
+    assert err == ""
+    return out.split()
+
+
+LINES = {
+    "start --workload pou": ["poundtime/small", "poundtime"],
+    "start --repo linux --good v": ["v1", "v2", "v3", "v4", "v5"],
+    "start --repo linux --skip v1..v5": ["v1..v5"],
+    "kernel check --repo linux v1..unr": ["v1..unrelated"],
+    "start --workload pipe-test --metric r": ["real"],
+    "start --workload absent --metric r": [],
+    "compare --format ": ["people", "mmtests", "perf-stat", "robot", "runs", "json"],
+    "start --lab lab.yml --testbed ": ["me", "guest"],
+    "start --lab absent.yml --testbed ": [],
+    "start --recipe x86_64-o": ["x86_64-old"],
+    "start --monitor perf": ["perf-stat", "perf-record"],
+    "mark x v1 ": ["good", "bad", "skip"],
+    "help workl": ["workload"],
+    "workl": ["workload"],
+}
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_values(
+    line: str, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert completed(f"perfbisect {line}", monkeypatch, capsys) == LINES[line]
+
+
+def test_ids(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert completed("perfbisect report ", monkeypatch, capsys) == []
+    assert not (place / "state").exists(), "completion makes no state"
+    monkeypatch.setenv("PERFBISECT_NONSENSE", "1")
+    assert completed("perfbisect report ", monkeypatch, capsys) == []
+    monkeypatch.delenv("PERFBISECT_NONSENSE")
+    store_bisections(place, monkeypatch)
+    ids = completed("perfbisect report ", monkeypatch, capsys)
+    assert ids
+    assert completed(f"perfbisect report {ids[0]}", monkeypatch, capsys) == [ids[0]]
