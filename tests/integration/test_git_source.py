@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from bisector.adapters.git.repository import GitResult, Repository
 from bisector.adapters.git.source import GitSource
 from bisector.errors import InfrastructureError, RequestError
 from bisector.model.commit_graph import CommitGraph
@@ -346,6 +348,45 @@ def test_a_kept_graph_is_the_same_and_a_damaged_one_is_made_again(
     assert len(list(kept.iterdir())) == 2
     file.write_bytes(file.read_bytes()[:40])
     assert GitSource(small.path, kept).graph(small.ids[good], small.ids[bad]) == first
+
+
+def test_a_kept_graph_is_read_without_walking_the_history(
+    small: SmallGit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bisector.adapters.git.source._CACHED_CANDIDATES_MIN", 1)
+    small.make(LINEAR)
+    asked: list[str] = []
+    run = Repository.run
+
+    def noted(self: Repository, *words: str, **options: Any) -> GitResult:
+        asked.append(words[0])
+        return run(self, *words, **options)
+
+    monkeypatch.setattr(Repository, "run", noted)
+    source = GitSource(small.path, tmp_path / "graphs")
+    source.graph(small.ids["a"], small.ids["d"])
+    assert "rev-list" in asked
+    assert "merge-base" not in asked, "the list says that a is an ancestor of d"
+    asked.clear()
+    source.graph(small.ids["a"], small.ids["d"])
+    assert {"rev-list", "merge-base", "cat-file"}.isdisjoint(asked)
+
+
+@pytest.mark.parametrize("how", ["replace", "graft"])
+def test_a_graph_is_not_kept_beyond_a_change_of_the_history_of_its_commits(
+    small: SmallGit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.setattr("bisector.adapters.git.source._CACHED_CANDIDATES_MIN", 1)
+    small.make(LINEAR)
+    source = GitSource(small.path, tmp_path / "graphs")
+    assert names(small, source.graph(small.ids["a"], small.ids["d"])) == {"b", "c", "d"}
+    if how == "replace":
+        small.git("replace", "--graft", "d", "b")
+    else:
+        grafts = small.path / ".git" / "info" / "grafts"
+        grafts.parent.mkdir(exist_ok=True)
+        grafts.write_text(f"{small.ids['d']} {small.ids['b']}\n")
+    assert names(small, source.graph(small.ids["a"], small.ids["d"])) == {"b", "d"}
 
 
 def test_skips_are_not_kept(small: SmallGit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,13 +17,12 @@ def parse_rev_list(lines: str, *, first_parent: bool) -> dict[str, tuple[str, ..
     A parent named twice (git allows it) is kept once. Raises InfrastructureError for what git does not print.
     """
     parents: dict[str, tuple[str, ...]] = {}
-    for line in lines.split("\n"):
-        if not line:
-            continue
-        if not line.isprintable() or line != " ".join(line.split()):
+    last = 2 if first_parent else None
+    for line in filter(None, lines.split("\n")):
+        words = line.split(" ")
+        if "" in words or not line.isprintable():
             raise InfrastructureError(f"git listed {line[:80]!r} among the commits", cure="git fsck")
-        sha, *above = line.split()
-        parents[sha] = tuple(dict.fromkeys(above[:1] if first_parent else above))
+        parents[words[0]] = tuple(dict.fromkeys(words[1:last]))
     return parents
 
 
@@ -42,7 +41,7 @@ def assemble_graph(
     simplified to some paths or to first parents lost that link, it is put back, for a commit that contains
     good's changes must not look as if it lacked them.
     """
-    links = {sha: list(above) for sha, above in parents.items()}
+    links: dict[str, Sequence[str]] = dict(parents)
     weights: dict[str, float] = {}
     if bad not in links:
         inner = {parent for above in links.values() for parent in above}
@@ -54,16 +53,15 @@ def assemble_graph(
             if sha not in above:
                 continue
             if not linked.intersection(direct):
-                direct.append(end)
+                links[sha] = (*direct, end)
             linked.add(sha)
     outside: dict[str, None] = dict.fromkeys((good, *bases))
-    for direct in links.values():
-        outside.update((parent, None) for parent in direct if parent not in links)
+    outside |= {parent: None for direct in links.values() for parent in direct if parent not in links}
     nodes = [*outside, *links]
     index = {sha: number for number, sha in enumerate(nodes)}
     return CommitGraph(
         shas=tuple(nodes),
-        parents=((),) * len(outside) + tuple(tuple(index[p] for p in links[sha]) for sha in links),
+        parents=((),) * len(outside) + tuple(tuple([index[p] for p in direct]) for direct in links.values()),
         candidate=(False,) * len(outside) + (True,) * len(links),
         good=index[good],
         bad=index[bad],

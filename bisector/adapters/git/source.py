@@ -9,7 +9,6 @@ import contextlib
 import hashlib
 import json
 import re
-import zlib
 from collections.abc import Container, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,14 +20,13 @@ from bisector.errors import InfrastructureError, RequestError, nearest
 from bisector.model.commit_graph import CommitGraph
 from bisector.ports import CommitInfo
 from bisector.schemas import serialization
-from bisector.schemas.documents.json_reader import parse_json
 
 _CACHED_CANDIDATES_MIN = 2000
 """Candidates from which on reading the graph from the cache is faster than asking git."""
 _DESCRIBE_SECONDS = 10
 """`git describe` walks far in a repository with few tags; its answer is only for show."""
-_CACHE_FORMAT = "2"
-"""Version of the format of the cached graphs; raised when it changes."""
+_CACHE_FORMAT = "3"
+"""Version of the cached graphs; raised when their format changes, or what is read from git."""
 _INFO_FORMAT = "%H%x00%s%x00%an <%ae>%x00%at"
 _LINUX_NAMES = ("Makefile", "kernel", "Kbuild")
 """Names at the top of every Linux tree: the first, and one of the others (Kbuild came with v2.6.13)."""
@@ -73,14 +71,17 @@ class GitSource:
         Raises RequestError: equal, swapped or unrelated ends, a shallow clone that cuts the range, nothing
         that touches the paths, a skip that names an end.
         """
-        bases = self._find_merge_bases(good, bad)
-        skipped = self._resolve_skips(skip, good, bad)
+        if good == bad:
+            raise RequestError(
+                "good and bad are the same commit", details=good, cure="name two different commits"
+            )
         cached = self._cache_path(good, bad, first_parent, paths)
         graph = _load(cached) if cached is not None else None
         if graph is None:
-            graph = self._read_graph(good, bad, bases, first_parent, paths)
+            graph = self._read_graph(good, bad, first_parent, paths)
             if cached is not None and len(graph.shas) >= _CACHED_CANDIDATES_MIN:
                 _save(cached, graph)
+        skipped = self._resolve_skips(skip, good, bad)
         index = {sha: i for i, sha in enumerate(graph.shas)} if skipped else {}
         reasons = {index[sha]: "skipped by the user (--skip)" for sha in skipped if sha in index}
         return replace(graph, untestable={**graph.untestable, **reasons})
@@ -128,10 +129,6 @@ class GitSource:
 
     def _find_merge_bases(self, good: str, bad: str) -> tuple[str, ...]:
         """Return the merge bases, none if good is an ancestor of bad; refuse ends that cannot be searched."""
-        if good == bad:
-            raise RequestError(
-                "good and bad are the same commit", details=good, cure="name two different commits"
-            )
         done = self._repository.run("merge-base", "--all", good, bad, silent_codes=(1,))
         bases = tuple(done.output.split())
         if not bases:
@@ -150,12 +147,14 @@ class GitSource:
             )
         return () if good in bases else bases
 
-    def _read_graph(
-        self, good: str, bad: str, bases: tuple[str, ...], first_parent: bool, paths: Sequence[str]
-    ) -> CommitGraph:
+    def _read_graph(self, good: str, bad: str, first_parent: bool, paths: Sequence[str]) -> CommitGraph:
         options = ["--topo-order", "--reverse", "--parents", *(["--first-parent"] if first_parent else [])]
         lines = self._repository.run("rev-list", *options, bad, f"^{good}", "--", *paths).output
         parents = parse_rev_list(lines, first_parent=first_parent)
+        # To ask for merge bases takes git as long as the list: a good end that is a parent of a candidate is
+        # an ancestor of the bad one.
+        is_parent = any(good in above for above in parents.values())
+        bases = () if is_parent else self._find_merge_bases(good, bad)
         if not parents:
             raise RequestError(
                 f"no commit between good and bad touches {', '.join(paths)}", cure="check the paths after --"
@@ -235,10 +234,7 @@ class GitSource:
 
     def _shallow_ends(self) -> frozenset[str]:
         """Return the commits at which a shallow clone ends; none for a whole one."""
-        try:
-            return frozenset((self._common / "shallow").read_text().split())
-        except FileNotFoundError:
-            return frozenset()
+        return frozenset(_read_if_any(self._common / "shallow").split())
 
     def _refuse_shallow(self) -> RequestError:
         return RequestError(
@@ -246,29 +242,35 @@ class GitSource:
             cure=f"git -C {self.path} fetch --unshallow --tags",
         )
 
+    def _history_changes(self) -> list[str]:
+        """Return what gives one commit another history: replaced objects, grafts, shallow ends."""
+        format_ = "--format=%(refname) %(objectname)"
+        replaced = self._repository.run("for-each-ref", format_, "refs/replace").output
+        return [replaced, _read_if_any(self._common / "info" / "grafts"), *sorted(self._shallow_ends())]
+
     def _cache_path(self, good: str, bad: str, first_parent: bool, paths: Sequence[str]) -> Path | None:
         if self._cache_dir is None:
             return None
-        name = json.dumps([_CACHE_FORMAT, str(self._common), good, bad, first_parent, list(paths)])
+        asked = [good, bad, first_parent, list(paths)]
+        name = json.dumps([_CACHE_FORMAT, str(self._common), *asked, *self._history_changes()])
         return self._cache_dir / f"{hashlib.sha256(name.encode()).hexdigest()[:24]}.graph"
+
+
+def _read_if_any(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return ""
 
 
 def _load(path: Path) -> CommitGraph | None:
     try:
-        return serialization.graph_from(parse_json(zlib.decompress(path.read_bytes()), "a graph"))
-    except (
-        OSError,
-        RequestError,
-        ValueError,
-        KeyError,
-        TypeError,
-        zlib.error,
-    ):  # absent or damaged
+        return serialization.unpack_graph(path.read_bytes())
+    except (OSError, ValueError):  # absent or damaged
         return None
 
 
 def _save(path: Path, graph: CommitGraph) -> None:
     """Keep a graph for the next time; where it cannot be kept, the next time is slower, no more."""
-    text = json.dumps(serialization.graph_to_json(graph))
     with contextlib.suppress(InfrastructureError):
-        write_atomically(path, zlib.compress(text.encode(), level=1))
+        write_atomically(path, serialization.pack_graph(graph))

@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
@@ -128,20 +127,15 @@ def add(
 
 @lru_cache(maxsize=1)
 def decode_graph(body: bytes) -> CommitGraph:
-    """Read what `encode_graph` wrote; quick for the one that was read last. Raises InfrastructureError."""
+    """Read a packed graph; quick for the one that was read last. Raises InfrastructureError."""
     try:
-        return serialization.graph_from(json.loads(zlib.decompress(body)))
-    except (zlib.error, ValueError, KeyError, TypeError) as error:
+        return serialization.unpack_graph(body)
+    except ValueError as error:
         raise InfrastructureError(
             "a stored commit graph cannot be read",
             details=str(error),
             cure="the state file is damaged: 'perfbisect start' with the same request begins anew",
         ) from error
-
-
-def encode_graph(graph: CommitGraph) -> bytes:
-    """Return a graph as bytes, half as large as its JSON; equal graphs give equal bytes."""
-    return zlib.compress(json.dumps(serialization.graph_to_json(graph)).encode(), level=3)
 
 
 def _version(file: SqliteFile) -> int:

@@ -64,7 +64,7 @@ class SqlStore:
 
     def create(self, stored: Stored) -> None:
         """Add a bisection. Raises RequestError if the id exists."""
-        graph, summary = migration.encode_graph(stored.graph), summary_of(stored, time.time())
+        graph, summary = serialization.pack_graph(stored.graph), summary_of(stored, time.time())
         try:
             with self._file.transaction():
                 migration.add(self._file, summary, graph, stored.request, _conclusion_text(stored.conclusion))
