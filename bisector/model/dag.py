@@ -10,14 +10,16 @@ the commits asked about.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
-from scipy.sparse.csgraph import breadth_first_order
 
 from bisector.model.commit_graph import CommitGraph
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 Mask = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -77,13 +79,7 @@ class CommitDag:
         inner = single & (children[only] == 1)
         self._compress(inner, only)
         cross = ~inner[child]
-        self._links = csr_matrix(
-            (
-                np.ones(int(cross.sum()), dtype=np.int8),
-                (self.segment[child[cross]], self.segment[flat[cross]]),
-            ),
-            shape=(self.segments, self.segments),
-        )
+        self._crossing = self.segment[child[cross]], self.segment[flat[cross]]
         self._masks: dict[int, Mask] = {}
         self._partitions: dict[tuple[int, ...], Partition] = {}
         self._bases: dict[int, bytes] = {}
@@ -110,6 +106,26 @@ class CommitDag:
         self._order = np.lexsort((self.position, self.segment))
         self._starts = np.searchsorted(self.segment[self._order], np.arange(self.segments))
 
+    @cached_property
+    def _links(self) -> csr_matrix:
+        """Return the links (segments, segments) from a segment to those of its first commit's parents."""
+        from scipy.sparse import csr_matrix  # takes 0.2 s, which a linear history does without
+
+        ones = np.ones(len(self._crossing[0]), dtype=np.int8)
+        return csr_matrix((ones, self._crossing), shape=(self.segments, self.segments))
+
+    def _reached(self, segment: int, *, upwards: bool = False) -> Mask:
+        """Return the mask (n,) of the commits of all segments below a segment, or above it, and its own."""
+        if self.segments == 1:
+            return np.ones(self.n, dtype=bool)
+        from scipy.sparse.csgraph import breadth_first_order
+
+        links = self._links.T.tocsr() if upwards else self._links
+        mask = np.zeros(self.segments, dtype=bool)
+        mask[breadth_first_order(links, segment, return_predecessors=False)] = True
+        reached: Mask = mask[self.segment]
+        return reached
+
     # --- ancestors ---
 
     def ancestors(self, commit: int) -> Mask:
@@ -117,14 +133,8 @@ class CommitDag:
         mask = self._masks.get(commit)
         if mask is None:
             s = int(self.segment[commit])
-            if self.segments == 1:
-                mask = self.position <= self.position[commit]
-            else:
-                reached: Any = breadth_first_order(self._links, s, return_predecessors=False)
-                whole = np.zeros(self.segments, dtype=bool)
-                whole[reached] = True
-                mask = whole[self.segment]
-                mask &= (self.segment != s) | (self.position <= self.position[commit])
+            mask = self._reached(s)
+            mask &= (self.segment != s) | (self.position <= self.position[commit])
             if len(self._masks) >= max(64, MAX_MASK_BYTES // self.n):
                 del self._masks[next(iter(self._masks))]
             self._masks[commit] = mask
@@ -169,14 +179,10 @@ class CommitDag:
     def contains_good(self) -> Mask:
         """Return the mask (n,) of the commits that contain all of good's history."""
         if self._contains_good is None:
-            reverse = csr_matrix(self._links.T)
             mask = np.ones(self.n, dtype=bool)
             for root in self.roots:
                 s = int(self.segment[root])
-                reached: Any = breadth_first_order(reverse, s, return_predecessors=False)
-                found = np.zeros(self.segments, dtype=bool)
-                found[reached] = True
-                below = found[self.segment]
+                below = self._reached(s, upwards=True)
                 below &= (self.segment != s) | (self.position >= self.position[root])
                 mask &= below
             mask[self.graph.good] = True

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import stdtrit
 
 from bisector.errors import RequestError
 from bisector.model.dag import Floats
@@ -212,6 +212,8 @@ def false_alarms(
         """Return the same of the means of those boots."""
         return means[part].mean(axis=1), means[part].std(axis=1, ddof=1), part.shape[1]
 
+    from scipy import stats  # takes half a second, which a planner without a calibration need not wait for
+
     rates = []
     for describe in (of_runs, of_boots):
         halves = (*describe(orders[:, :half]), *describe(orders[:, half:]))
@@ -253,5 +255,5 @@ def _drift(boots: Sequence[Boot], values: Sequence[Floats]) -> Interval | None:
         return None
     slope = float((time * mean).sum()) / spread
     error = math.sqrt(float(((mean - slope * time) ** 2).sum()) / free / spread)
-    half = float(stats.t.ppf(0.975, free)) * error
+    half = float(stdtrit(free, 0.975)) * error
     return Interval(slope - half, slope, slope + half)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from bisector.model.dag import Floats
 
@@ -60,6 +59,8 @@ def without(boots: Sequence[Sequence[float]], found: Sequence[Outlier]) -> tuple
 
 def robust_sd(values: Floats) -> float:
     """Return 1.4826 times the median absolute deviation, which estimates a normal sd (Hampel 1974)."""
+    from scipy import stats  # takes half a second, which a planner without a calibration need not wait for
+
     return float(stats.median_abs_deviation(values, scale="normal"))
 
 

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bisector.adapters.agent.answers import parse_facts
 from bisector.adapters.agent.cpu_deadline import CpuTime
@@ -23,10 +24,12 @@ from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.system.awake_clock import awake_seconds
 from bisector.adapters.system.channel import Line
 from bisector.adapters.system.files import os_errors_reported
-from bisector.adapters.system.ssh import SSH
 from bisector.adapters.system.ssh_endpoint import SSHHost
 from bisector.errors import BootFailed, InfrastructureError
 from bisector.ports import BootFacts, Job, Kernel, Progress
+
+if TYPE_CHECKING:
+    from bisector.adapters.system.ssh import SSH
 
 _DEPLOY_SECONDS = 120.0
 """Timeout of the task itself, which takes about one second. A guest that needs more does not work."""
@@ -192,6 +195,8 @@ class Deployment:
 
     def _start_agent(self) -> tuple[SSH, Line]:
         """Connect and start the agent, in a connection of its own."""
+        from bisector.adapters.system.ssh import SSH  # paramiko takes 0.1 s, which `plan` need not wait for
+
         ssh = SSH(self._host, timeout=_CONNECT_SECONDS)
         try:
             script = 'cd "$1" && shift && exec "$@"'

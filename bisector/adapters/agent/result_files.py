@@ -5,10 +5,13 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bisector.adapters.system.archive import unpack_tar
-from bisector.adapters.system.ssh import SSH
 from bisector.errors import InfrastructureError
+
+if TYPE_CHECKING:
+    from bisector.adapters.system.ssh import SSH
 
 FetchResults = Callable[[str, Path], bool]
 """Moves a file or folder, by its name in the work folder, into a folder of this machine.

@@ -1,15 +1,25 @@
-"""Stored records and decisions: what cannot be read is told in our words, with the key."""
+"""Stored records, decisions and graphs: what cannot be read is told in our words, wherever it is damaged."""
 
 from __future__ import annotations
 
+import json
+import zlib
 from typing import Any
 
 import pytest
 
 from bisector.errors import InfrastructureError
+from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Conclusion, Ending, Measure
 from bisector.model.records import Built
-from bisector.schemas.serialization import conclusion_from, decision_from, record_from, to_json
+from bisector.schemas.serialization import (
+    conclusion_from,
+    decision_from,
+    pack_graph,
+    record_from,
+    to_json,
+    unpack_graph,
+)
 
 BUILT = to_json(Built(1, True, 60.0, binary="a"))
 MEASURE = to_json(Measure(1, 2, "search", "why"))
@@ -46,3 +56,59 @@ def test_what_is_no_decision_and_no_conclusion() -> None:
     with pytest.raises(InfrastructureError) as caught:
         conclusion_from(MEASURE)
     assert caught.value.details == "it is not a conclusion"
+
+
+GRAPH = CommitGraph(
+    shas=("a" * 40, "b" * 40, "c" * 40, "d" * 40),
+    parents=((), (0,), (0,), (1, 2)),
+    candidate=(False, True, True, True),
+    good=0,
+    bad=3,
+    merge_bases=(0,),
+    untestable={2: "no Linux: ü"},
+    weights={1: 1e-6},
+)
+AS_STORED_SINCE_VERSION_1: dict[str, Any] = {
+    "shas": ["a" * 40, "b" * 40, "c" * 40, "d" * 40],
+    "parents": [[], [0], [0], [1, 2]],
+    "candidate": [False, True, True, True],
+    "good": 0,
+    "bad": 3,
+    "merge_bases": [0],
+    "untestable": {"2": "no Linux: ü"},
+    "weights": {"1": 1e-6},
+}
+
+
+def packed(data: object) -> bytes:
+    return zlib.compress(json.dumps(data).encode(), level=3)
+
+
+def test_a_graph_is_read_as_it_was_and_its_bytes_are_those_of_earlier_versions() -> None:
+    assert unpack_graph(pack_graph(GRAPH)) == GRAPH
+    assert pack_graph(GRAPH) == packed(AS_STORED_SINCE_VERSION_1), "the store knows a graph by its checksum"
+
+
+def test_damage_of_any_byte_is_noticed() -> None:
+    whole = pack_graph(GRAPH)
+    for at in range(len(whole)):
+        damaged = whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :]
+        with pytest.raises(ValueError):
+            unpack_graph(damaged)
+        with pytest.raises(ValueError):
+            unpack_graph(whole[:at])
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        [],
+        {},
+        {**AS_STORED_SINCE_VERSION_1, "parents": None},
+        {**AS_STORED_SINCE_VERSION_1, "weights": [1]},
+        {**AS_STORED_SINCE_VERSION_1, "candidate": [True]},
+    ],
+)
+def test_what_is_no_graph_is_refused(data: object) -> None:
+    with pytest.raises(ValueError):
+        unpack_graph(packed(data))
