@@ -10,8 +10,11 @@ from pathlib import Path
 
 from bisector.adapters.system.processes import identity, life
 
-_OWNER = "owner"
-"""File of a temporary folder that says which process made it."""
+_OWNER, _DRAFT = "owner", "owner.new"
+"""File of a temporary folder that says which process made it, and its name until it is written."""
+
+_DRAWN_CHARACTERS = 8
+"""What `tempfile.mkdtemp` adds to a prefix."""
 
 _OF_A_BOOT = ("deploy.gate", "deploy.tar", "initramfs", "scratch.raw", "serial.in", "serial.out")
 """Files in the folder of a boot that nobody needs once it has ended; some have the size of a workload."""
@@ -22,20 +25,27 @@ def make_temporary_folder(prefix: str, parent: Path | None = None) -> Path:
 
     Its name has eight characters beside `prefix`.
     """
-    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
-    try:
-        (folder / _OWNER).write_text(identity(os.getpid()), encoding="utf-8")
-    except OSError:  # a full disk, where nobody would know whose it is
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    return folder
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+        try:
+            (folder / _DRAFT).write_text(identity(os.getpid()), encoding="utf-8")
+            (folder / _DRAFT).rename(folder / _OWNER)
+        except FileNotFoundError:  # another process thought that the maker was killed: see remove_leftovers
+            continue
+        except OSError:  # a full disk, where nobody would know whose it is
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        return folder
 
 
 def remove_leftovers(prefix: str, parent: Path | None = None) -> None:
     """Remove the temporary folders of processes that are dead; what may belong to a living one stays."""
-    for folder in (parent or Path(tempfile.gettempdir())).glob(f"{prefix}*"):
-        with contextlib.suppress(OSError):  # another user's, or removed meanwhile
-            if life((folder / _OWNER).read_text(encoding="utf-8")) == "dead":
+    for folder in (parent or Path(tempfile.gettempdir())).glob(f"{prefix}{'?' * _DRAWN_CHARACTERS}"):
+        with contextlib.suppress(OSError):  # another user's, not empty, or removed meanwhile
+            if not (folder / _OWNER).exists():  # its maker was killed at once; a living one makes another
+                (folder / _DRAFT).unlink(missing_ok=True)
+                folder.rmdir()
+            elif life((folder / _OWNER).read_text(encoding="utf-8")) == "dead":
                 shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -31,15 +31,44 @@ def test_the_folder_of_a_killed_process_is_removed(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("owner", [None, "", "no identity"])
-def test_what_may_belong_to_a_living_process_stays(tmp_path: Path, owner: str | None) -> None:
+@pytest.mark.parametrize(("file", "owner"), [("notes", "x"), ("owner", ""), ("owner", "no identity")])
+def test_what_may_belong_to_a_living_process_stays(tmp_path: Path, file: str, owner: str) -> None:
     mine = leftovers.make_temporary_folder("work-", tmp_path)
-    unknown = tmp_path / "work-unknown"
+    unknown = tmp_path / "work-un_known"
     unknown.mkdir()
-    if owner is not None:
-        (unknown / "owner").write_text(owner)
+    (unknown / file).write_text(owner)
     leftovers.remove_leftovers("work-", tmp_path)
     assert sorted(tmp_path.iterdir()) == sorted([mine, unknown])
+
+
+@pytest.mark.parametrize("draft", [None, "", "boot:1:2"])
+def test_a_folder_whose_maker_was_killed_at_once_is_removed(tmp_path: Path, draft: str | None) -> None:
+    folder, another = tmp_path / "work-12345678", tmp_path / "work-of-another-program"
+    folder.mkdir()
+    another.mkdir()
+    if draft is not None:
+        (folder / "owner.new").write_text(draft)
+    leftovers.remove_leftovers("work-", tmp_path)
+    assert list(tmp_path.iterdir()) == [another]
+
+
+@pytest.mark.parametrize("moment", ["write_text", "rename"])
+def test_a_living_process_whose_folder_was_thus_removed_makes_another(
+    tmp_path: Path, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    action, removed = getattr(Path, moment), list[Path]()
+
+    def remove_first(path: Path, *arguments: object, **options: object) -> object:
+        if not removed:
+            removed.append(path.parent)
+            leftovers.remove_leftovers("work-", tmp_path)
+        return action(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, moment, remove_first)
+    made = leftovers.make_temporary_folder("work-", tmp_path)
+    assert removed != [made]
+    assert list(tmp_path.iterdir()) == [made]
+    assert [path.name for path in made.iterdir()] == ["owner"]
 
 
 def test_boots_lose_what_only_a_living_boot_needs(tmp_path: Path) -> None:
