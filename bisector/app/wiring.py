@@ -154,6 +154,8 @@ class Wiring:
                 f"the inventory {lab.inventory} has no host in the group 'builders'",
                 cure="add one to it; 'perfbisect lab list' shows what it has",
             )
+        from bisector.adapters.machine.physical_hosts import system_name
+
         host = lab.builder(name) if name else lab.builders[0]
         machine = self._host_lock(host, stop)
         return KernelBuilder(
@@ -161,6 +163,7 @@ class Wiring:
             cache=self.settings.cache_dir,
             ansible=self.ansible(stop),
             host=host.name,
+            system=system_name(host.connection),
             jobs=self.settings.jobs or host.variables.jobs,
             mirror=self.settings.toolchain_mirror,
             install=install,

@@ -143,6 +143,11 @@ class TestbedSpec:
         """Where the workload goes on this testbed."""
         return self.variables.workdir or DEFAULT_WORKDIRS[self.variables.kind]
 
+    @property
+    def guest_name(self) -> str:
+        """Its name without characters that have a meaning for QEMU or libvirt; two names may become one."""
+        return re.sub(r"[^A-Za-z0-9_.]", "_", self.name)
+
 
 @dataclass(frozen=True, slots=True)
 class BuilderSpec:

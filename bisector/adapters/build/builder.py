@@ -22,7 +22,8 @@ from bisector.adapters.build.build_answer import check_answer
 from bisector.adapters.build.build_play import BUILD_SECONDS, BuildPlay
 from bisector.adapters.build.failure import FailedBuild
 from bisector.adapters.build.kernel_cache import Entry, KernelCache, kernel_key
-from bisector.adapters.build.probe import BuilderFacts, WantedToolchain, known_toolchain, probe_builder
+from bisector.adapters.build.probe import BuilderFacts, WantedToolchain, probe_builder
+from bisector.adapters.build.toolchain_notes import read_note, write_note
 from bisector.adapters.git.trees import KernelTrees, patched_trees
 from bisector.adapters.system.archive import unpack_tar
 from bisector.adapters.system.files import writing
@@ -59,17 +60,18 @@ class KernelBuilder:
     """The Builder port over Ansible. One build at a time in each folder of a builder; others wait.
 
     repository: the user's git tree (only read); cache: perfbisect's cache folder; host: a host of the lab's
-    group 'builders'; jobs: compiler processes at once (default: as many as the builder has CPUs); nice: 0 to
-    19. kernels: folder of recipes (default: the shipped one). mirror: where archives of toolchains are (URL);
-    install: whether Debian packages that builders lack are installed. in_turn: holds the
-    builder's machine while nobody measures there; told when it waits. user: who we are, for others who wait.
-    stop: see `Ansible.stop`.
+    group 'builders'; system: names it in notes of what it has, whatever inventories call it; jobs: compiler
+    processes at once (default: as many as the builder has CPUs); nice: 0 to 19. kernels: folder of recipes
+    (default: the shipped one). mirror: where archives of toolchains are (URL); install: whether Debian
+    packages that builders lack are installed. in_turn: holds the builder's machine while nobody measures
+    there; told when it waits. user: who we are, for others who wait. stop: see `Ansible.stop`.
     """
 
     repository: Path
     cache: Path
     ansible: Ansible
     host: str = "here"
+    system: str = "here"
     jobs: int | None = None
     nice: int = 0
     kernels: Path | None = None
@@ -118,7 +120,7 @@ class KernelBuilder:
             return None
         row = planned.plan.toolchain
         builder = self._builders.get(row.identity)
-        toolchain = builder.toolchain if builder else known_toolchain(self.cache, self.host, row)
+        toolchain = builder.toolchain if builder else read_note(self.cache, self.system, row)
         if toolchain is None:
             return None
         entry = self._store.get(kernel_key(planned.tree, planned.plan.digest(order.layout), toolchain))
@@ -219,9 +221,9 @@ class KernelBuilder:
         """
         if toolchain.identity not in self._builders:
             wanted = WantedToolchain(toolchain, self.mirror, install=self.install)
-            self._builders[toolchain.identity] = probe_builder(
-                self.ansible, self.host, self.cache, wanted, progress
-            )
+            found = probe_builder(self.ansible, self.host, self.cache, wanted, progress)
+            write_note(self.cache, self.system, toolchain, found.toolchain)
+            self._builders[toolchain.identity] = found
         return self._builders[toolchain.identity]
 
     def _explain_failure(

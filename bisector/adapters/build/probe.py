@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +10,9 @@ from pathlib import Path
 from bisector.adapters.ansible.playbook_events import Task, explain_failure
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.build.kernel_cache import parse_facts
-from bisector.adapters.system.files import write_atomically
 from bisector.adapters.system.host_requirements import install
 from bisector.errors import InfrastructureError, RequestError
 from bisector.ports import Progress
-from bisector.schemas.documents.json_reader import read_own_json
 from bisector.schemas.kernel.toolchain import Toolchain
 
 _PROBE_SECONDS = 300.0
@@ -77,7 +74,7 @@ class WantedToolchain:
 def probe_builder(
     ansible: Ansible, host: str, cache: Path, wanted: WantedToolchain, progress: Progress
 ) -> BuilderFacts:
-    """Ask a builder what it has, and remember which compiler that is; put it there if it is an archive.
+    """Ask a builder what it has; put the toolchain there if it is an archive.
 
     Raises RequestError without a mirror for an archive, InfrastructureError naming what the builder lacks, an
     archive that is not what its row says, or a compiler that does not compile.
@@ -118,15 +115,13 @@ def probe_builder(
             details=f"{row.compiler} on one small C file: {facts.get('compiles') or 'no word of why'}",
             cure=f"try it there by hand, or mend the row '{row.name}' of kernels/toolchains.toml",
         )
-    found = BuilderFacts(
+    return BuilderFacts(
         folder=facts["folder"],
         here=facts["here"] == "yes",
         cpus=int(facts["cpus"]),
         toolchain=facts["toolchain"],
         trees=tuple(facts.get("trees", "").split()),
     )
-    write_atomically(_note_path(cache, host, row), json.dumps({"toolchain": found.toolchain}))
-    return found
 
 
 def _run_probe(
@@ -192,13 +187,3 @@ def _explain_failure(failed: Task, host: str, wanted: WantedToolchain, log: Path
         details=f"{describe_row(row)}\nfrom {wanted.mirror}: {archive.file}\n{reason}\nlog: {log}",
         cure="look whether the mirror has that file and the builder can reach it",
     )
-
-
-def known_toolchain(cache: Path, host: str, row: Toolchain) -> str | None:
-    """Return the compiler of a builder as it called itself when it was last asked; None if it never was."""
-    note = read_own_json(_note_path(cache, host, row), ("toolchain",))
-    return None if note is None else str(note["toolchain"])
-
-
-def _note_path(cache: Path, host: str, row: Toolchain) -> Path:
-    return cache / "builder" / f"{host}.{row.identity.replace('/', '_')}.json"

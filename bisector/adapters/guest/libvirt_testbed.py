@@ -12,7 +12,6 @@ import contextlib
 import hashlib
 import logging
 import os
-import re
 import socket
 import uuid
 from dataclasses import dataclass, replace
@@ -70,8 +69,8 @@ class LibvirtTestbed:
         self._spec = spec
         self._ansible = ansible
         self._cache = cache_dir
-        self._lock = state_dir / "testbeds" / f"{_safe_name(spec.name)}.lock"
-        self._prefix = f"{domain_prefix(state_dir)}{_safe_name(spec.name)}-"
+        self._lock = state_dir / "testbeds" / f"{spec.guest_name}.lock"
+        self._prefix = f"{domain_prefix(state_dir)}{spec.guest_name}-"
         choice = spec.variables.clock
         self._kvm = choice != "instructions" and KvmProbe(cache_dir).ask(lambda _: None).works
         self.clock: TestbedClock = choice if choice != "auto" else "wall" if self._kvm else "instructions"
@@ -261,8 +260,3 @@ def domain_prefix(state_dir: Path) -> str:
 def _scratch_path(folder: Path) -> Path:
     """Return the file behind a boot's scratch disk."""
     return folder / "scratch.raw"
-
-
-def _safe_name(name: str) -> str:
-    """Return a testbed's name without characters that have a meaning for QEMU or libvirt."""
-    return re.sub(r"[^A-Za-z0-9_.]", "_", name)

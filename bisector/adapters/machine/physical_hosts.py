@@ -13,6 +13,7 @@ import socket
 from collections.abc import Sequence
 
 from bisector.errors import RequestError
+from bisector.schemas.connection import Connection
 from bisector.schemas.lab import BuilderSpec, Lab, TestbedSpec
 
 HERE = "here"
@@ -28,9 +29,10 @@ def host_names(lab: Lab, spec: TestbedSpec | BuilderSpec) -> tuple[str, ...]:
             return (f"host-{HERE}",)
         address = spec.connection.address
     machines: tuple[TestbedSpec | BuilderSpec, ...] = (*lab.testbeds, *lab.builders)
-    for other in machines:
-        if spec.variables.host == other.name != spec.name:
-            address = "localhost" if other.connection.local else other.connection.address
+    named = {one.name: one.connection for one in machines if one.name != spec.name}
+    other = named.get(spec.variables.host)
+    if other is not None:
+        address = "localhost" if other.local else other.address
     found = _resolve(address)
     return (f"host-{HERE}",) if any(map(_is_here, found)) else tuple(f"host-{one}" for one in found)
 
@@ -41,15 +43,35 @@ def claim_names(spec: TestbedSpec) -> tuple[str, ...]:
         return ()
     if spec.variables.kind == "local":
         return (f"testbed-{HERE}",)
-    port = spec.connection.port
-    found = _resolve(spec.connection.address)
-    return tuple(sorted({f"testbed-{HERE if _is_here(one) else one}-{port}" for one in found}))
+    return tuple(f"testbed-{one}" for one in _systems(spec.connection))
+
+
+def system_name(connection: Connection) -> str:
+    """Return a name of the system that a connection leads to, for files: the same in all inventories."""
+    return HERE if connection.local else _systems(connection)[0].replace("/", "_")
+
+
+def _systems(connection: Connection) -> list[str]:
+    """Return what answers at the addresses of a connection: on one machine, there is one for each port."""
+    found = _resolve(connection.address)
+    return sorted({f"{HERE if _is_here(one) else one}-{connection.port}" for one in found})
 
 
 def check_distinct(testbeds: Sequence[TestbedSpec]) -> None:
-    """Raise RequestError where two of the testbeds are one machine: neither could keep its kernel."""
+    """Raise RequestError where two of the testbeds are one machine: neither could keep its kernel.
+
+    Two that have guests of one name would end each other's.
+    """
     owners: dict[str, str] = {}
     for spec in testbeds:
+        if spec.variables.kind == "libvirt":
+            other = owners.setdefault(spec.guest_name, spec.name)
+            if other != spec.name:
+                raise RequestError(
+                    f"the guests of the testbeds '{other}' and '{spec.name}' would have one name",
+                    details=f"both become '{spec.guest_name}': libvirt knows fewer characters than Ansible",
+                    cure=f"rename one of them in the inventory, or name one: --testbed {other}",
+                )
         for name in claim_names(spec):
             other = owners.setdefault(name, spec.name)
             if other != spec.name:

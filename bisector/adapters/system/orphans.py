@@ -16,11 +16,12 @@ from bisector.errors import InfrastructureError
 
 log = logging.getLogger(__name__)
 
-MARK = "PERFBISECT_PROCESS"
+MARK = "PERFBISECT_STARTED_BY"
 """Environment variable that every descendant inherits, so that those which left the process group (Ansible's
 workers and OpenSSH's connection masters call setsid) are found and ended as well. A list joined by ':', each
 '<our identity>.<random>' (see `processes.identity`), so that what a killed perfbisect left can be told from
-what lives."""
+what lives. Until identities named boot and namespace it was PERFBISECT_PROCESS: a perfbisect of that time
+takes every identity that is longer than its own for that of a dead process, and ends what is marked so."""
 
 _PF_KTHREAD = 0x00200000
 """Set in field 9 (flags) of a kernel thread's stat, which never has an environment: include/linux/sched.h."""

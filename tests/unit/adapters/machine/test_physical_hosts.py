@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 
 from bisector.adapters.machine import physical_hosts
-from bisector.adapters.machine.physical_hosts import check_distinct, claim_names, host_names
+from bisector.adapters.machine.physical_hosts import check_distinct, claim_names, host_names, system_name
 from bisector.errors import RequestError
 from bisector.schemas.lab import BuilderSpec, Lab, TestbedSpec, lab_from_inventory
 
 HOSTS: Mapping[str, Mapping[str, Any]] = {
     "guest": {"perfbisect_kind": "libvirt"},
+    "guest-2": {"perfbisect_kind": "libvirt"},
+    "guest_2": {"perfbisect_kind": "libvirt"},
     "this": {"perfbisect_kind": "local"},
     "box": {"ansible_host": "192.0.2.1"},
     "same-box": {"ansible_host": "192.0.2.1"},
@@ -31,6 +33,8 @@ HOSTS: Mapping[str, Mapping[str, Any]] = {
 BUILDERS: Mapping[str, Mapping[str, Any]] = {
     "here": {"ansible_connection": "local"},
     "here-too": {"ansible_host": "localhost"},
+    "here-inside": {"ansible_host": "localhost", "ansible_port": 2222},
+    "on-box-again": {"ansible_host": "192.0.2.1", "perfbisect_host": "here"},
     "on-box": {"ansible_host": "192.0.2.1"},
     "on-rack": {"ansible_host": "rack.example.org"},
     "elsewhere": {"ansible_host": "192.0.2.9"},
@@ -131,3 +135,31 @@ def test_two_testbeds_that_are_one_machine_are_refused() -> None:
     with pytest.raises(RequestError, match="the testbeds 'box' and 'same-box' are one machine") as error:
         check_distinct([*beds, lab().testbed("same-box")])
     assert error.value.cure == "name one of them: --testbed box"
+
+
+def test_guests_of_one_name_are_refused() -> None:
+    beds = [lab().testbed(name) for name in ("guest", "guest-2", "guest_2")]
+    check_distinct(beds[:2])
+    check_distinct(beds[::2])
+    with pytest.raises(RequestError, match="guests of the testbeds 'guest-2' and 'guest_2'") as error:
+        check_distinct(beds)
+    assert error.value.cure.endswith("--testbed guest-2")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("on-box", "on-box-again", True),
+        ("on-box", "elsewhere", False),
+        ("here", "on-box", False),
+        ("here-too", "here-inside", False),  # a container, with compilers of its own
+    ],
+)
+def test_a_builder_is_named_by_where_it_is_reached(one: str, other: str, same: bool) -> None:
+    names = [system_name(lab().builder(name).connection) for name in (one, other)]
+    assert (names[0] == names[1]) is same
+    assert all("/" not in name for name in names)
+
+
+def test_this_machine_is_called_here() -> None:
+    assert system_name(lab().builder("here").connection) == "here"

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from bisector.adapters.system import orphans, processes
+from bisector.adapters.system.command import stream_command
 from bisector.adapters.system.processes import identity
 from bisector.errors import InfrastructureError
 from tests.support.waiting import until
@@ -158,3 +159,11 @@ def test_an_environment_that_reads_as_empty_is_believed_of_a_program_that_has_be
     monkeypatch.setattr(orphans, "read_stat", lambda _: stat)
     monkeypatch.setattr(orphans, "send_signal_if_marked", lambda *_: True)
     assert orphans.end_marked("the-mark") == left
+
+
+def test_a_perfbisect_of_an_earlier_version_does_not_see_our_children() -> None:
+    """It took every identity that is not '<pid>-<start time>' for that of a dead process."""
+    shown: list[str] = []
+    stream_command(["env"], shown.append)
+    assert any(line.startswith(f"{orphans.MARK}=") for line in shown)
+    assert not any(line.startswith("PERFBISECT_PROCESS=") for line in shown)
