@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from bisector.model.commit_graph import CommitGraph
 from bisector.model.goal import Goal, TestbedClock
 from bisector.schemas import serialization
 from bisector.schemas.request import Accepted, KnownFix, Request
-from bisector.schemas.workload.compatibility import check_testbed
+from bisector.schemas.workload.compatibility import check_recipe, check_testbed, recipe_serves
 from bisector.schemas.workload.metric import parse_threshold
 from bisector.schemas.workload.workload import Workload, load_workload
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def accept(wiring: Wiring, request: Request) -> tuple[Accepted, CommitGraph]:
     """Resolve everything in a request, or refuse it: RequestError, and nothing was changed."""
     from bisector.adapters.agent.payload import checksum
-    from bisector.schemas.kernel.recipe import load_recipe, with_default_recipe, with_fragments
+    from bisector.schemas.kernel.recipe import is_auto, load_recipe, with_default_recipe, with_fragments
 
     workload = workload_of(request)
     workload.metric(request.metric)
@@ -39,12 +39,11 @@ def accept(wiring: Wiring, request: Request) -> tuple[Accepted, CommitGraph]:
     _check_ends(source, good, bad)
     fixes = wiring.known_fixes(request.repo, request.with_fix)
     _check_patches(trees, request, fixes, good, bad)
-    recipe = recipe_for(trees, recipe, good, bad)
-    request = request.model_copy(update={"recipe": recipe})
     testbeds, clock = _choose_testbeds(wiring, request, workload)
-    workload.check_userspace(load_recipe(recipe).manifest.userspace)
+    chosen = recipe_for(trees, recipe, good, bad, measures=(wiring, workload, testbeds))
+    check_recipe(workload, load_recipe(chosen))
     accepted = Accepted(
-        request=request,
+        request=request.model_copy(update={"recipe": chosen}),
         good=good,
         bad=bad,
         goal=serialization.goal_to_json(goal_of(request, workload, clock)),
@@ -52,12 +51,34 @@ def accept(wiring: Wiring, request: Request) -> tuple[Accepted, CommitGraph]:
         clock=clock,
         workload=workload.name,
         workload_sum=checksum(workload.folder),
-        recipe_sum=recipe_sum(trees, recipe, good, bad),
+        recipe_sum=recipe_sum(trees, chosen, good, bad),
+        recipe_chosen=is_auto(recipe),
         patch_sums=tuple(digest(Path(path)) for path in request.apply),
         fixes=tuple(KnownFix(sha=fix.sha, guilty=fix.guilty) for fix in fixes),
         version=bisector.__version__,
     )
+    if is_auto(recipe) and wiring.has_store:
+        accepted = _as_begun(wiring, trees, recipe, accepted)
     return accepted, graph
+
+
+def _as_begun(wiring: Wiring, trees: KernelTrees, recipe: str, accepted: Accepted) -> Accepted:
+    """Return the request with the recipe that an unfinished bisection of it was begun with.
+
+    Earlier versions chose without regard to the workload; a search goes on with the kernels that it has.
+    """
+    from bisector.app.bisections import unfinished
+
+    earlier = recipe_for(trees, recipe, accepted.good, accepted.bad)
+    as_begun = accepted.model_copy(
+        update={
+            "request": accepted.request.model_copy(update={"recipe": earlier}),
+            "recipe_sum": recipe_sum(trees, earlier, accepted.good, accepted.bad),
+            "recipe_chosen": False,
+        }
+    )
+    begun = earlier != accepted.request.recipe and unfinished(wiring.store, as_begun) is not None
+    return as_begun if begun else accepted
 
 
 def _choose_testbeds(
@@ -103,10 +124,16 @@ def missing_monitors(accepted: Accepted) -> list[str]:
     return [f"monitor {name}: {words}" for name, words in found]
 
 
-def recipe_for(trees: KernelTrees, name: str, *shas: str) -> str:
+def recipe_for(
+    trees: KernelTrees,
+    name: str,
+    *shas: str,
+    measures: tuple[Wiring, Workload, Sequence[str]] | None = None,
+) -> str:
     """Return the one recipe by which all of these commits are built: the one that is named.
 
-    For 'auto' it is the one for the youngest kernels that covers them. Raises RequestError if there is none.
+    For 'auto' see `choose_recipe`. measures: the workload, and the testbeds that it is for. Raises
+    RequestError if there is none.
     """
     from bisector.schemas.kernel.recipe import is_auto, load_recipe, resolve_recipe_name, with_default_recipe
 
@@ -114,7 +141,14 @@ def recipe_for(trees: KernelTrees, name: str, *shas: str) -> str:
     if not is_auto(name):
         return name
     try:
-        return resolve_recipe_name(name, [trees.release(sha) for sha in shas])
+        releases = [trees.release(sha) for sha in shas]
+        if measures is None:
+            return resolve_recipe_name(name, releases)
+        wiring, workload, testbeds = measures
+        specs = [wiring.lab.testbed(testbed) for testbed in testbeds]
+        return resolve_recipe_name(
+            name, releases, serves=lambda recipe: recipe_serves(workload, recipe, specs)
+        )
     except SourceFailed:  # its Makefile names no release; what is wrong with it, the build will tell
         return with_default_recipe(name)
 

@@ -35,6 +35,22 @@ def begin(store: Store, accepted: Accepted, graph: CommitGraph, now: float) -> t
 
     An unfinished one of the same request is taken up; after a finished one a new one begins.
     """
+    name, status = _latest(store, accepted)
+    if status:
+        return store.load(name), False
+    new = Stored(id=name, created=now, request=accepted.model_dump_json(), status="new", graph=graph)
+    store.create(new)
+    return new, True
+
+
+def unfinished(store: Store, accepted: Accepted) -> str | None:
+    """Return the id of the unfinished bisection for this request, if there is one."""
+    name, status = _latest(store, accepted)
+    return name if status else None
+
+
+def _latest(store: Store, accepted: Accepted) -> tuple[str, str]:
+    """Return the id and status of the request's unfinished bisection, or an id that is free and no status."""
     plain = accepted.workload.replace("/", "-")  # an id is the name of a folder and part of a URL
     base = f"{plain}-{accepted.identity()}"
     for number in itertools.count(1):
@@ -42,12 +58,10 @@ def begin(store: Store, accepted: Accepted, graph: CommitGraph, now: float) -> t
         try:
             status = store.status(name)
         except RequestError:
-            break
+            return name, ""
         if status not in ENDED:
-            return store.load(name), False
-    new = Stored(id=name, created=now, request=accepted.model_dump_json(), status="new", graph=graph)
-    store.create(new)
-    return new, True
+            return name, status
+    raise AssertionError("the loop returns")
 
 
 def run(stored: Stored, services: Services, on_event: OnEvent, stop: threading.Event) -> Conclusion:

@@ -21,6 +21,7 @@ from bisector.app.pruning import Pruning
 from bisector.app.wiring import Wiring
 from bisector.errors import PerfbisectError, RequestError
 from bisector.model.decisions import Conclusion
+from bisector.report import phrases
 from bisector.schemas.request import Accepted, Request
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def find_culprit(wiring: Wiring, request: Request, observer: Observer) -> Materi
         f"bisection {stored.id}: {'' if is_new else 'going on with '}{sum(graph.candidate)} candidates, "
         f"decided by {accepted.the_goal().metric.name}, clock '{accepted.clock}'"
     )
+    observer.note(f"recipe {phrases.recipe(accepted.request.recipe, accepted.recipe_chosen)}")
     return _run_and_report(wiring, stored, accepted, observer)
 
 

@@ -100,6 +100,7 @@ def load_material(wiring: Wiring, identity: str | None, *, so_far: bool = False)
         host=_host(folder, accepted.version),
         files={"raw output": str(folder)},
         so_far=early,
+        recipe_chosen=accepted.recipe_chosen,
     )
 
 

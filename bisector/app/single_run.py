@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from bisector.app.accept import recipe_for
 from bisector.app.wiring import Wiring
 from bisector.linux.settings_report import unset
-from bisector.schemas.workload.compatibility import check_testbed
+from bisector.schemas.workload.compatibility import check_recipe, check_testbed
 from bisector.schemas.workload.workload import Workload, load_workload
 
 if TYPE_CHECKING:
@@ -62,24 +62,31 @@ def measure_commit(
     """
     from bisector.adapters.agent.payload import workload_job
     from bisector.engine import state_lock
-    from bisector.schemas.kernel.recipe import with_fragments
+    from bisector.schemas.kernel.recipe import load_recipe
 
     spec = wiring.lab.testbed(testbed_name or wiring.lab.testbeds[0].name)
     check_testbed(workload, spec)
     machine = wiring.testbed(spec.name)
     workload.check_clock(machine.clock)
-    order = dataclasses.replace(
-        order, recipe=with_fragments(order.recipe, workload.manifest.requires.fragments)
-    )
+    recipe = _recipe_for(wiring, order.recipe, order.sha, workload, spec.name)
+    check_recipe(workload, load_recipe(recipe))
+    order = dataclasses.replace(order, recipe=recipe)
     wiring.doing = f"run of {workload.name}"
     with (
         state_lock.lock(wiring.settings.state_dir, f"run of {workload.name} on {spec.name}"),
         wiring.claim_testbeds([spec.name], progress),
     ):
         kernel = wiring.builder().build(order, progress)
-        workload.check_userspace(kernel.userspace)
         job = workload_job(workload, folder / "workload", kernel.arch)
         yield from _all_runs(machine.boot(kernel, job, folder, progress), job, runs, progress, on_monitor)
+
+
+def _recipe_for(wiring: Wiring, name: str, sha: str, workload: Workload, testbed: str) -> str:
+    """Return the recipe for a commit that a workload is to be measured on. Raises RequestError for none."""
+    from bisector.schemas.kernel.recipe import with_fragments
+
+    recipe = with_fragments(name, workload.manifest.requires.fragments)
+    return recipe_for(wiring.trees(), recipe, sha, measures=(wiring, workload, [testbed]))
 
 
 def _all_runs(
@@ -120,7 +127,7 @@ def calibration(
     from bisector.app.calibrate import measure
     from bisector.engine import state_lock
     from bisector.ports import BuildOrder
-    from bisector.schemas.kernel.recipe import load_recipe, with_fragments
+    from bisector.schemas.kernel.recipe import load_recipe
 
     manifest = load_workload(workload)
     manifest.metric(metric)
@@ -137,8 +144,7 @@ def calibration(
         state_lock.lock(wiring.settings.state_dir, f"calibration of {manifest.name} on {spec.name}"),
         wiring.claim_testbeds([spec.name], progress),
     ):
-        recipe = with_fragments(recipe, manifest.manifest.requires.fragments)
-        wanted = BuildOrder(sha, recipe_for(wiring.trees(), recipe, sha))
+        wanted = BuildOrder(sha, _recipe_for(wiring, recipe, sha, manifest, spec.name))
         arch = load_recipe(wanted.recipe).manifest.arch
         job = workload_job(manifest, folder / "workload", arch)
         facts = {

@@ -43,6 +43,8 @@ def request(material: Material) -> list[str]:
     for name, value in material.request.items():
         if name not in rows and value not in (None, "", [], (), False, {}):
             rows[name] = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    if "recipe" in rows:
+        rows["recipe"] = phrases.recipe(rows["recipe"], material.recipe_chosen)
     return phrases.heading("What was asked") + phrases.pairs(rows)
 
 

@@ -1,8 +1,8 @@
 """The report for machines: one JSON object with everything that the text says, unrounded and unabridged.
 
-Keys: schema (this form's number), id, status, exit_code, request, metric, threshold, alpha, clock, ending,
-summary, confidence, total, rest, findings, so_far (findings before there is a conclusion), warnings, trials,
-monitors, builds, drift, untestable, user, costs, host, files.
+Keys: schema (this form's number), id, status, exit_code, request, recipe_chosen (none was named), metric,
+threshold, alpha, clock, ending, summary, confidence, total, rest, findings, so_far (findings before there is
+a conclusion), warnings, trials, monitors, builds, drift, untestable, user, costs, host, files.
 Commits are full ids; effects are relative changes (0.35: the number rises by 35%); times are seconds.
 """
 
@@ -32,6 +32,7 @@ def render(material: Material) -> dict[str, Any]:
         "status": material.status,
         "exit_code": EXIT_CODES[conclusion.ending] if conclusion else None,
         "request": dict(material.request),
+        "recipe_chosen": material.recipe_chosen,
         "good": shas[material.graph.good],
         "bad": shas[material.graph.bad],
         "candidates": sum(material.graph.candidate),

@@ -130,6 +130,11 @@ def pairs(rows: Mapping[str, str]) -> list[str]:
     return out
 
 
+def recipe(name: str, chosen: bool) -> str:
+    """Return a recipe's name, and why it is this one where nobody named it."""
+    return f"{name}, the smallest that serves the workload (--recipe decides otherwise)" if chosen else name
+
+
 def date(seconds: float) -> str:
     """Return a time, given in seconds since the epoch, to the minute."""
     return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")

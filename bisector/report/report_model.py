@@ -70,7 +70,7 @@ class Material:
     """All that a report needs. request: what the user asked for, as the store keeps it.
 
     host: versions and machine, name -> text. files: where things are, name -> path. so_far: the best
-    statement before there is a conclusion.
+    statement before there is a conclusion. recipe_chosen: whether the recipe was chosen, not named.
     """
 
     id: str
@@ -86,6 +86,7 @@ class Material:
     host: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
     so_far: Conclusion | None = None
+    recipe_chosen: bool = False
 
     @cached_property
     def state(self) -> State:

@@ -51,7 +51,7 @@ Hours = Annotated[float, Field(gt=0, le=100_000)]
 """A budget: up to eleven years."""
 
 Amount = Annotated[int, Field(ge=1, le=1_000_000)]
-"""A budget of builds or runs."""
+"""A budget of builds or runs; so many files are in no kernel."""
 
 BuildsAhead = Annotated[int, Field(ge=0, le=64)]
 """Kernels that are built before a trial asks: each is some 100 MB of cache."""

@@ -157,7 +157,8 @@ class Accepted(Spec):
 
     good, bad: full commit ids; goal: as `serialization.goal_to_json` writes it; workload_sum: checksum of the
     payload; recipe_sum: of how the ends are configured and compiled; patch_sums: of the patch files; fixes:
-    what `--with-fix` names; version: of the perfbisect that accepted it.
+    what `--with-fix` names; version: of the perfbisect that accepted it; recipe_chosen: whether
+    the recipe was chosen, not named.
     """
 
     request: Request
@@ -172,6 +173,7 @@ class Accepted(Spec):
     patch_sums: tuple[str, ...] = ()
     fixes: tuple[KnownFix, ...] = ()
     version: str = ""
+    recipe_chosen: bool = False
 
     def the_goal(self) -> Goal:
         """Return the goal as the model knows it."""
@@ -179,7 +181,9 @@ class Accepted(Spec):
 
     def identity(self) -> str:
         """Return 8 hex digits that are equal for the same request: same commits, settings and payload."""
-        same = self.model_dump(exclude={"version"} | ({"fixes"} if not self.fixes else set()))
+        same = self.model_dump(
+            exclude={"version", "recipe_chosen"} | ({"fixes"} if not self.fixes else set())
+        )
         same["request"] = {
             name: value
             for name, value in same["request"].items()

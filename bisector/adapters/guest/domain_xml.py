@@ -2,7 +2,7 @@
 
 Kernel messages go to a serial console that is kept in a file. A guest with a distribution's user space has a
 network, QEMU's user mode with one port of this machine's loopback forwarded to the guest's SSH, so neither a
-bridge nor root is needed. One whose kernel is older than that has a second serial port instead, and no disk.
+bridge nor root is needed. One with an initramfs has a second serial port instead, and no disk.
 
 The instruction clock (`-icount shift=0`): one executed instruction is one nanosecond of guest time.
 sleep=off: an idle guest does not wait for the host's clock; measured over 3 boots of 6 pipe-tests on a busy
@@ -45,7 +45,14 @@ _OLD_END = "panic=1 oops=panic ramdisk_blocksize=4096"
 _EMULATED = "no_timer_check tsc_early_khz=1000000 nolapic_timer"
 """Without these a boot spends 4 of 7 CPU seconds in calibration: the kernel waits 0.1 s of guest time for its
 timers in a loop of PAUSE and RDTSC, each of which leaves emulated code. The time stamp counter's rate is
-known exactly; the tick comes from the HPET instead of the local APIC."""
+known exactly; the tick comes from the HPET, or where ACPI does not name it from the PIT, instead of the
+local APIC."""
+
+_NO_ACPI = "reboot=t"
+"""A kernel without ACPI asks a keyboard controller, which is not there, for seconds before it restarts so."""
+
+_NO_WATCHDOG = "tsc=reliable"
+"""A kernel without ACPI has no second clock to check the counter against; it would not use precise timers."""
 
 _OLD_EMULATED = "nolapic_timer noapictimer"
 """The same for old kernels on x86_64, by the names of 2.6.21 and later and of before. They do need their
@@ -80,6 +87,7 @@ class Guest:
     """The parameters of a guest. label: user and group QEMU runs as; scratch: the workload's disk.
 
     label: (uid, gid) for the system daemon, None for a session daemon, which has only one user anyway.
+    old: whether the kernel is older than 3.0, and knows neither the machine nor the parameters of today.
     """
 
     name: str
@@ -94,6 +102,7 @@ class Guest:
     cmdline: str = ""
     label: tuple[int, int] | None = None
     scratch: Path | None = None
+    old: bool = False
 
 
 def scratch_device(userspace: Userspace) -> str:
@@ -107,11 +116,14 @@ def command_line(guest: Guest) -> str:
     if isinstance(guest.userspace, OnDisk):
         parts += [_ON_DISK, _END]
         parts += [_EMULATED] if guest.clock == "instructions" else []
-    elif guest.machine is X86_64:
+    elif guest.machine is not X86_64:
+        parts += [_END]
+    elif guest.old:
         parts += [_OLD_END]
         parts += [_OLD_EMULATED] if guest.clock == "instructions" else []
     else:
-        parts += [_END]
+        parts += [_END, _NO_ACPI]
+        parts += [_EMULATED, _NO_WATCHDOG] if guest.clock == "instructions" else []
     return " ".join([*parts, *([guest.cmdline] if guest.cmdline else [])])
 
 
@@ -126,13 +138,15 @@ def domain_xml(guest: Guest) -> str:
     archive = guest.userspace.modules if isinstance(guest.userspace, OnDisk) else guest.userspace.archive
     initrd = f"<initrd>{escape(str(archive))}</initrd>" if archive is not None else ""
     if isinstance(guest.userspace, OnDisk):
-        devices, timers = _disk(guest.userspace.disk, "vda", 8, "<readonly/>"), ""
-        cpu = "<cpu mode='host-passthrough'/>" if guest.kvm else "<cpu mode='maximum'/>"
+        devices = _disk(guest.userspace.disk, "vda", 8, "<readonly/>")
         network = f"user,id=net0,restrict=on,hostfwd=tcp:127.0.0.1:{guest.userspace.port}-:22"
         extra += ["-netdev", network, "-device", "virtio-net-pci,netdev=net0,romfile=,bus=pcie.0,addr=0x10"]
     else:
-        devices, timers = _port(guest.userspace, machine), _OLD_TIMERS if x86 else ""
-        cpu = machine.cpu
+        devices = _port(guest.userspace, machine)
+    if x86 and not guest.old:
+        timers, cpu = "", "<cpu mode='host-passthrough'/>" if guest.kvm else "<cpu mode='maximum'/>"
+    else:
+        timers, cpu = _OLD_TIMERS if x86 else "", machine.cpu
     if guest.scratch is not None:
         devices += _disk(guest.scratch, "vdb", 9, f"<serial>{SCRATCH_SERIAL}</serial>")
     clock = f"<clock offset='utc'>{timers}</clock>"

@@ -218,6 +218,7 @@ class LibvirtTestbed:
             cmdline=(variables.cmdline + boot_parameters(one.job.environment)).strip(),
             label=(os.getuid(), os.getgid()) if one.hypervisor.uri == "qemu:///system" else None,
             scratch=_scratch_path(one.folder) if one.job.needs.block_device else None,
+            old=one.kernel.release.startswith("2."),
         )
         domain = one.hypervisor.start(guest.name, domain_xml(guest))
         # QEMU has the disk open: without a name it is gone with the guest, even if this process is killed.

@@ -39,7 +39,7 @@ class Machine:
 
     guest: libvirt's name of it; model: of the machine; emulator: the program, and the Debian package it is
     in; console: where kernel messages go; line: where the agent speaks in a guest with an initramfs;
-    cpu: libvirt's XML of the processor of such a guest; static: tried in this order.
+    cpu: libvirt's XML of a processor that its oldest kernels know; static: tried in this order.
     """
 
     arch: str
@@ -87,7 +87,7 @@ X86_64 = Machine(
     package="qemu-system-x86",
     console=Port(_ISA.format(0), "ttyS0", (4, 64)),
     line=Port(_ISA.format(1), "ttyS1", (4, 65)),
-    # A processor of the time of the kernels that need an initramfs.
+    # A processor of the time of kernels before 3.0.
     cpu="<cpu mode='custom' match='exact' check='none'><model>qemu64</model></cpu>",
     # musl first: its programs run on kernels since 2.6.18.
     static=(

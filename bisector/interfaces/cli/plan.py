@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from bisector.app.wiring import Wiring
 from bisector.interfaces.cli import options, output
 from bisector.model.decisions import Measure
-from bisector.report.phrases import duration
+from bisector.report.phrases import duration, recipe
 from bisector.schemas.request import Request
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ def _as_json(plan: Plan) -> dict[str, Any]:
         "metric": metric.name,
         "threshold": metric.threshold.value,
         "clock": accepted.clock,
+        "recipe": accepted.request.recipe,
+        "recipe_chosen": accepted.recipe_chosen,
         "testbeds": list(accepted.testbeds),
         "first": _first_step(plan),
         "expected": {
@@ -76,6 +78,7 @@ def _as_rows(plan: Plan) -> dict[str, str]:
         "relevant": _relevant(plan),
         "measures": f"{accepted.the_goal().metric.name} of {accepted.workload}, "
         f"on {', '.join(accepted.testbeds)} (clock: {accepted.clock})",
+        "recipe": recipe(accepted.request.recipe, accepted.recipe_chosen),
         "first step": _first_step(plan),
         **{
             name: f"{spread.mean:.0f} expected, {spread.p90:.0f} in one search of ten"

@@ -7,8 +7,9 @@ block device needs (`with_fragments`).
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -21,9 +22,10 @@ from bisector.schemas.documents.document import exists, read_document, shortened
 from bisector.schemas.kernel.base_config import base_config
 from bisector.schemas.kernel.release import Arch, Release, ReleaseRange, SourcePath, Word
 from bisector.schemas.loading import Argument, Distinct, load_toml
+from bisector.schemas.ranges import Amount
 
 AUTO = "auto"
-"""As a recipe's name: the youngest recipe with `auto = true` that covers all commits."""
+"""As a recipe's name: one with `auto = true` that covers all commits, see `choose_recipe`."""
 
 DEFAULT_RECIPE = "x86_64-guest"
 
@@ -46,6 +48,14 @@ class RecipeManifest(ReleaseRange):
         default="debian", description="what its kernels can boot into, see kernels/README.md"
     )
     auto: bool = Field(default=False, description="whether it may be chosen when none is named")
+    files: Amount | None = Field(
+        default=None,
+        description="source files of a first build: of several recipes that serve, the least counts",
+    )
+    takes: Distinct[Word] | None = Field(
+        default=None,
+        description="fragments with which it may be chosen when none is named; absent: all",
+    )
     base: Argument = Field(
         default="tinyconfig",
         min_length=1,
@@ -177,20 +187,35 @@ def load_recipe(name: str, kernels: Path | None = None) -> Recipe:
     return Recipe(name, path, manifest, asked_for, base_config(manifest.base, kernels / "configs", path))
 
 
-def resolve_recipe_name(name: str, releases: Sequence[Release], kernels: Path | None = None) -> str:
+def resolve_recipe_name(
+    name: str,
+    releases: Sequence[Release],
+    kernels: Path | None = None,
+    serves: Callable[[Recipe], bool] | None = None,
+) -> str:
     """Return the name with 'auto' replaced by the recipe for commits of these releases.
 
-    Raises RequestError if none covers them.
+    serves: see `choose_recipe`. Raises RequestError if none covers them.
     """
     if not is_auto(name):
         return name
-    return with_fragments(choose_recipe(releases, kernels=kernels), name.split(_SEPARATOR)[1:])
+    fragments = name.split(_SEPARATOR)[1:]
+    return with_fragments(choose_recipe(releases, fragments, kernels=kernels, serves=serves), fragments)
 
 
-def choose_recipe(releases: Sequence[Release], arch: str = "x86_64", kernels: Path | None = None) -> str:
-    """Return the youngest recipe with `auto = true` that covers all of these releases.
+def choose_recipe(
+    releases: Sequence[Release],
+    fragments: Sequence[str] = (),
+    *,
+    arch: str = "x86_64",
+    kernels: Path | None = None,
+    serves: Callable[[Recipe], bool] | None = None,
+) -> str:
+    """Return the recipe with `auto = true` for all of these releases, to which the fragments are added.
 
-    Raises RequestError if none does.
+    serves: whether a workload can be measured with it; of those that serve, the one that compiles the fewest
+    files. Without a workload, or if none serves, the youngest, and of equal ones the one that has most in it.
+    Raises RequestError if none covers the releases.
     """
     folder = (kernels or resource("kernels")) / "recipes"
     manifests = {name: load_toml(folder / f"{name}.toml", RecipeManifest) for name in list_recipes(kernels)}
@@ -203,7 +228,15 @@ def choose_recipe(releases: Sequence[Release], arch: str = "x86_64", kernels: Pa
             details="\n".join(f"{name}: {one.range}" for name, one in offered.items()),
             cure="name the nearest with --recipe to try it all the same",
         )
-    return max(fitting, key=lambda name: offered[name].start)
+    if serves is not None:
+        able = [
+            name
+            for name in fitting
+            if set(fragments) <= set(offered[name].takes or fragments) and serves(load_recipe(name, kernels))
+        ]
+        if able:
+            return min(able, key=lambda name: offered[name].files or math.inf)
+    return max(fitting, key=lambda name: (offered[name].start, offered[name].files or math.inf))
 
 
 def parse_fragment(text: str, fragment: str, status: Status, file: Path) -> list[Option]:

@@ -1,14 +1,16 @@
-"""Whether a testbed has what a workload needs, by what the lab says of it.
+"""Whether a testbed and a recipe's kernels have what a workload needs, by what lab and recipe say of them.
 
 What the lab does not say (the CPUs of a machine over SSH, the state of its disk) is checked when it boots.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from bisector.errors import RequestError
 from bisector.model.format import count
+from bisector.schemas.kernel.recipe import Recipe
 from bisector.schemas.lab import TestbedSpec
 from bisector.schemas.workload.workload import Workload
 
@@ -51,3 +53,42 @@ def check_testbed(workload: Workload, testbed: TestbedSpec) -> None:
             details="\n".join(f"it needs {missing.description}" for missing in found),
             cure="; ".join(missing.cure for missing in found),
         )
+
+
+def recipe_serves(workload: Workload, recipe: Recipe, testbeds: Sequence[TestbedSpec]) -> bool:
+    """Return whether a recipe may be chosen for a workload when none is named.
+
+    A recipe for an initramfs is for guests alone, and brings no perf to a workload that is watched by it.
+    """
+    if recipe.manifest.userspace == "initramfs" and (
+        workload.manifest.packages() or any(one.variables.kind != "libvirt" for one in testbeds)
+    ):
+        return False
+    return not [*_unserved(workload, recipe)]
+
+
+def check_recipe(workload: Workload, recipe: Recipe) -> None:
+    """Raise RequestError naming everything that the workload needs and kernels of the recipe do not have."""
+    found = [*_unserved(workload, recipe)]
+    if found:
+        raise RequestError(
+            f"the workload '{workload.name}' cannot run on kernels of the recipe '{recipe.name}'",
+            details="\n".join(found),
+            cure="leave out --recipe, so that one is chosen that serves the workload; if none does for commits "
+            "of this age, choose another workload",
+        )
+
+
+def _unserved(workload: Workload, recipe: Recipe) -> Iterator[str]:
+    """Yield what the workload needs and kernels of the recipe do not have, each in words."""
+    manifest, userspace = workload.manifest, recipe.manifest.userspace
+    if userspace not in manifest.userspaces:
+        yield (
+            f"it runs on the user space {' or '.join(manifest.userspaces)} ('userspaces' in its manifest); "
+            f"theirs is {userspace}"
+        )
+    if userspace == "initramfs" and manifest.requires.packages:
+        yield f"it needs Debian packages ({', '.join(manifest.requires.packages)}); an initramfs has none"
+    has_disk = recipe.manifest.rest == "default" or any(o.name == "VIRTIO_BLK" for o in recipe.options)
+    if userspace == "initramfs" and manifest.requires.block_device and not has_disk:
+        yield f"it needs a block device of {manifest.requires.block_device}; they have no driver for one"

@@ -12,7 +12,6 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from bisector.errors import RequestError, nearest
-from bisector.model.facts import Userspace
 from bisector.model.goal import Metric, TestbedClock
 from bisector.resources import resource
 from bisector.schemas.documents.document import exists, expand_user, is_file, shortened, shown_path
@@ -104,16 +103,6 @@ class Workload:
             raise RequestError(
                 f"the workload '{self.name}' cannot be decided by the clock '{clock}'",
                 cure=f"choose a testbed with clock {' or '.join(self.manifest.clocks)}; its README says why",
-            )
-
-    def check_userspace(self, userspace: Userspace) -> None:
-        """Raise RequestError if this workload cannot run on such a user space."""
-        if userspace not in self.manifest.userspaces:
-            raise RequestError(
-                f"the workload '{self.name}' does not run on the user space '{userspace}'",
-                details=f"it runs on: {', '.join(self.manifest.userspaces)}",
-                cure="kernels older than any distribution run static programs only: choose a workload made "
-                "of those, or younger kernels",
             )
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import bisector
 from bisector.adapters.agent.payload import checksum
-from bisector.app import accept
+from bisector.app import accept, bisections
 from bisector.app.wiring import Wiring
 from bisector.errors import RequestError
 from bisector.model.goal import TestbedClock
@@ -34,7 +34,7 @@ SLOW = WORK.replace("return x;", "return -x;")
 
 
 class Case:
-    """A history of three kernels, tagged 'good', 'middle' and 'bad', and a lab of two testbeds."""
+    """A history of three kernels, tagged 'good', 'middle' and 'bad', a lab of two machines and a guest."""
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.root = root
@@ -48,10 +48,11 @@ class Case:
             )
         }
         hosts = {"bed": {"perfbisect_kind": "local"}, "other": {"ansible_host": "192.0.2.1"}}
+        hosts["guest"] = {"perfbisect_kind": "libvirt"}
         self.wiring = Wiring(Settings(cache_dir=root / "cache", state_dir=root / "state"))
         inventory = {"_meta": {"hostvars": hosts}, "testbeds": {"hosts": list(hosts)}}
         self.wiring.lab = lab_from_inventory(inventory, root / "lab.yml")
-        self.clocks: dict[str, TestbedClock] = {"bed": "wall", "other": "wall"}
+        self.clocks: dict[str, TestbedClock] = {"bed": "wall", "other": "wall", "guest": "wall"}
         monkeypatch.setattr(Wiring, "testbed", lambda wiring, name: self._testbed(name))
 
     def _testbed(self, name: str) -> FakeTestbed:
@@ -113,6 +114,27 @@ def test_auto_becomes_the_recipe_that_covers_both_ends(case: Case) -> None:
     assert accepted.request.recipe == "x86_64-guest"
     old = case.commit({"Makefile": OLD}, "old")
     assert accept.recipe_for(case.wiring.trees(case.history.path), "auto", old) == "x86_64-old"
+
+
+def test_guests_get_the_smallest_recipe_that_serves_unless_one_is_named(case: Case) -> None:
+    accepted, _ = accept.accept(case.wiring, case.request(recipe="auto", testbeds=("guest",)))
+    assert (accepted.request.recipe, accepted.recipe_chosen) == ("x86_64-small", True)
+    named, _ = accept.accept(case.wiring, case.request(recipe="x86_64-guest", testbeds=("guest",)))
+    assert (named.request.recipe, named.recipe_chosen) == ("x86_64-guest", False)
+    mixed, _ = accept.accept(case.wiring, case.request(recipe="auto", testbeds=("guest", "other")))
+    assert mixed.request.recipe == "x86_64-guest"  # a machine is reached over its network
+
+
+def test_a_search_that_an_earlier_version_began_goes_on_with_its_recipe(case: Case) -> None:
+    request = case.request(recipe="auto", testbeds=("guest",))
+    begun, graph = accept.accept(
+        case.wiring, case.request(recipe="x86_64-guest", testbeds=("guest",))
+    )  # what earlier versions made of 'auto'
+    stored, _ = bisections.begin(case.wiring.store, begun, graph, now=1.0)
+    again, _ = accept.accept(case.wiring, request)
+    assert (again.request.recipe, again.identity()) == ("x86_64-guest", begun.identity())
+    bisections.cancel(case.wiring.store, stored)
+    assert accept.accept(case.wiring, request)[0].request.recipe == "x86_64-small"
 
 
 def test_the_first_testbed_measures_unless_others_are_named(case: Case) -> None:

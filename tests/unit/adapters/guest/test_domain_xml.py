@@ -68,7 +68,8 @@ def test_the_disk_is_read_only_and_the_port_only_on_loopback() -> None:
 
 
 def test_an_old_kernel_gets_a_second_serial_port_and_neither_disk_nor_network() -> None:
-    guest = dataclasses.replace(GUEST, userspace=OnSerial(Path("/b/<1>/initramfs"), Path("/b/<1>/agent")))
+    userspace = OnSerial(Path("/b/<1>/initramfs"), Path("/b/<1>/agent"))
+    guest = dataclasses.replace(GUEST, userspace=userspace, old=True)
     root = ET.fromstring(domain_xml(guest))
     assert root.findtext("os/initrd") == "/b/<1>/initramfs"
     ports = root.findall("devices/serial")
@@ -81,6 +82,18 @@ def test_an_old_kernel_gets_a_second_serial_port_and_neither_disk_nor_network() 
     assert timers["hpet"]["present"] == "no"  # with it the clock of x86_64 before 2.6.21 gains 70%
     assert timers["rtc"]["track"] == "guest"
     assert "panic=1 " in command_line(guest)  # a negative number means never to kernels before 2.6.38
+
+
+def test_a_kernel_of_today_in_an_initramfs_has_the_processor_of_one_with_a_disk() -> None:
+    guest = dataclasses.replace(GUEST, userspace=OnSerial(Path("/b/initramfs"), Path("/b/agent")))
+    root = ET.fromstring(domain_xml(guest))
+    assert _child(root, "cpu").attrib == _child(ET.fromstring(domain_xml(GUEST)), "cpu").attrib
+    assert {timer.get("name") for timer in root.findall("clock/timer")} == {"rtc"}
+    words = command_line(guest).split()
+    # Without ACPI it would otherwise take no precise timers, and seconds to end.
+    assert {"panic=-1", "reboot=t", "tsc=reliable", "tsc_early_khz=1000000"} <= set(words)
+    wall = command_line(dataclasses.replace(guest, clock="wall")).split()
+    assert "reboot=t" in wall and not [word for word in wall if word.startswith("tsc")]
 
 
 def test_an_arm64_guest_is_an_emulated_machine_of_its_own_kind() -> None:

@@ -149,12 +149,6 @@ def test_results_and_programs_of_a_manifest(tmp_path: Path) -> None:
     assert (manifest.results, manifest.programs()) == ("out", ("/opt/x/bin/x", "gcc"))
 
 
-def test_user_space_without_its_programs_is_refused(tmp_path: Path) -> None:
-    load_workload("db-aio").check_userspace("initramfs")
-    with pytest.raises(RequestError, match="does not run on the user space 'initramfs'"):
-        load_workload(str(write(tmp_path, GOOD))).check_userspace("initramfs")
-
-
 def test_shipped_workloads_load_and_their_samples_parse() -> None:
     workloads = list_workloads()
     assert {"pipe-test", "db-aio", "poundtime/small", "mmtests", "lkp", "phoronix"} <= {
