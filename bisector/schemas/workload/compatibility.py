@@ -74,7 +74,7 @@ def check_recipe(workload: Workload, recipe: Recipe) -> None:
         raise RequestError(
             f"the workload '{workload.name}' cannot run on kernels of the recipe '{recipe.name}'",
             details="\n".join(found),
-            cure="leave out --recipe, so that one is chosen that serves the workload; if none does for commits "
+            cure="leave out --recipe, so that one is chosen that serves it; if none does for commits "
             "of this age, choose another workload",
         )
 
