@@ -101,8 +101,8 @@ def calibrate(
     random: np.random.Generator,
     *,
     alpha: float = 0.05,
-    boot_cost: float = 0.0,
-    run_cost: float = 1.0,
+    boot_cost: float,
+    run_cost: float,
     by_repetition: bool = False,
 ) -> Calibration:
     """Analyse an A/A measurement of at least two boots with two runs. Costs are seconds.
@@ -242,7 +242,7 @@ def _drift(boots: Sequence[Boot], values: Sequence[Floats]) -> Interval | None:
     """Return the change per hour of the boots' medians by least squares; each testbed has its own level."""
     time = np.array([float(np.mean(b.at)) for b in boots]) / 3600.0
     mean = np.array([float(np.median(v)) for v in values])
-    names = sorted({b.testbed for b in boots})
+    names = {b.testbed for b in boots}
     free = len(boots) - len(names) - 1
     if free < 2:
         return None

@@ -36,7 +36,7 @@ class CpuDeadline:
     timeout: float
     cpu_time: CpuTime
     started: float = field(default_factory=awake_seconds)
-    _used_before: float = field(init=False, default=0.0)
+    _used_before: float = field(init=False)
 
     def __post_init__(self) -> None:
         self._used_before = self.cpu_time() or 0.0

@@ -31,6 +31,7 @@ class Bench:
     def __init__(self, count: int = 1, measuring: tuple[int, ...] = ()) -> None:
         self.begun: list[str] = []
         self.dropped: list[str] = []
+        self.said: list[str] = []
         self.go: dict[str, threading.Event] = {}
         self.failures: dict[str, Exception] = {}
         self.stop = threading.Event()
@@ -48,7 +49,7 @@ class Bench:
 
         def wait() -> None:
             try:
-                result.append(self.builders.build(order(name), lambda _: None).sha)
+                result.append(self.builders.build(order(name), self.said.append).sha)
             except Exception as error:
                 result.append(error)
 
@@ -123,6 +124,7 @@ def test_a_build_ahead_that_is_asked_for_is_waited_for_not_repeated() -> None:
     thread.join(SECONDS)
     assert result == ["a"]
     assert (bench.begun, bench.dropped) == (["a"], [])
+    assert bench.said == ["being built ahead already"], "or the user sees nothing for minutes"
     bench.builders.close()
 
 

@@ -18,7 +18,8 @@ def full(path: Path, count: int) -> None:
 def test_it_takes_real_space_and_gives_it_back(tmp_path: Path) -> None:
     reserve = DiskReserve(tmp_path)
     (kept,) = tmp_path.iterdir()
-    assert kept.stat().st_blocks * 512 >= 1 << 20
+    assert kept.stat().st_blocks * 512 >= 1 << 20, "what closing a bisection writes must fit in"
+    assert kept.stat().st_size < 1 << 22, "it is taken from the user's disk for nothing else"
     assert not reserve.is_full()
     assert list(tmp_path.iterdir()) == [kept], "the probe is gone"
     reserve.release()

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+from bisector.search import cache as cache_module
 from bisector.search.cache import MAX_POSTERIORS, PlannerCache
+from bisector.search.design_matrix import DesignMatrix
+from bisector.search.noise_screening import screen_noise_hypotheses
+from bisector.search.posterior import NoiseHypothesis
 from tests.support.searching import Seen, context_of, goal, linear
 
 GOOD, BAD = (100.0, 100.1, 99.9), (110.0, 110.1, 109.9)
@@ -69,3 +74,20 @@ def test_under_an_exact_clock_nothing_drifts() -> None:
     assert any(n.drift for n in cache.posterior(wall, (), 0.05).fits.noises)
     exact, cache = context_of(linear(16), rising, wanted=goal(clock="instructions"))
     assert not any(n.drift for n in cache.posterior(exact, (), 0.05).fits.noises)
+
+
+def test_hypotheses_are_screened_again_at_each_checkpoint_as_soon_as_it_is_reached(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Screened too seldom, noise that shows itself late is never believed; too often, decisions take long."""
+    screened: list[int] = []
+
+    def count(design: DesignMatrix, *, drifts: bool) -> tuple[NoiseHypothesis, ...]:
+        screened.append(len(design.readings.boot))
+        return screen_noise_hypotheses(design, drifts=drifts)
+
+    monkeypatch.setattr(cache_module, "screen_noise_hypotheses", count)
+    context, cache = context_of(linear(16), [Seen(c, BAD if c else GOOD, "verify") for c in (0, 16) * 8])
+    for k in range(1, 15):
+        cache.posterior(cache.restrict(context, context.state.visits[:k]), (), 0.1)
+    assert screened == [1, 2, 3, 4, 5, 6, 7, 9, 11, 14]

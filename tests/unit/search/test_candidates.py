@@ -11,6 +11,8 @@ import pytest
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Measure
 from bisector.model.records import Booted, Built
+from bisector.search import candidates, skip_model
+from bisector.search.acquisition import TrialRater
 from bisector.search.cache import PlannerCache
 from bisector.search.candidates import (
     DOMINANT_PRIOR_SHARE,
@@ -109,14 +111,18 @@ def test_a_scan_measures_the_middle_of_the_largest_stretch() -> None:
     assert explore_largest_class(replace(posterior, design=nothing), context, 2) is None
 
 
-def test_a_second_testbed_does_not_measure_what_the_first_is_measuring() -> None:
-    """Boots scatter by 4%, so that any quarter of the range may hold the culprit."""
+def scattered() -> tuple[SearchContext, PlannerCache]:
+    """Return boots that scatter by 4%, so that any quarter of the range may hold the culprit."""
     random = np.random.default_rng(1)
     visits = []
     for commit, level in [(0, 100.0), (64, 110.0)] * 4 + [(16, 105.0), (32, 105.0), (48, 105.0)]:
         runs = level + random.normal(0, 4) + random.normal(0, 0.3, 3)
         visits.append(Seen(commit, tuple(runs), "verify" if commit in (0, 64) else "search"))
-    context, cache = context_of(linear(64), visits)
+    return context_of(linear(64), visits)
+
+
+def test_a_second_testbed_does_not_measure_what_the_first_is_measuring() -> None:
+    context, cache = scattered()
     posterior = cache.posterior(context, (), math.log(1.1))
 
     def trial(*under_way: int) -> int:
@@ -162,3 +168,68 @@ def test_an_untestable_commit_that_was_built_is_no_candidate() -> None:
     assert rated is not None
     assert rated[0].commit not in range(28, 37)
     assert "a new build" in rated[0].reason
+
+
+@pytest.mark.parametrize(("first", "last", "near"), [(30, 34, True), (32, 31, False)])
+def test_a_reason_warns_where_the_commit_may_be_as_broken_as_its_neighbours(
+    first: int, last: int, near: bool
+) -> None:
+    """Whoever watches sees why a trial far from the middle was chosen, and that it may fail."""
+    broken = range(first, last + 1)
+    context, cache = context_of(
+        linear(64),
+        [*(Seen(c, BAD if c else GOOD, "verify") for c in (0, 64) * 3), Seen(19), Seen(45, BAD)],
+        records=[Booted(f"x{c}", c, "t", False, 5.0, 0.0, failure="panic") for c in broken],
+    )
+    posterior = cache.posterior(context, (), math.log(1.1))
+    weight = posterior.commit_probabilities(context.dag.weights)
+    rated = next_trial(posterior, context, (), most_probable_suspect(posterior, context), "search")
+    assert rated is not None
+    measure, _ = rated
+    fails = skip_model.estimate_breakage(context, weight).failure_probability[measure.commit]
+    assert (f"near untestable commits, {fails:.0%} likely" in measure.reason) == (fails >= 0.05)
+    assert ("near untestable" in measure.reason) == near
+
+
+def test_what_several_testbeds_measure_that_tells_no_side_is_worth_less_each_time() -> None:
+    """Else all testbeds of a lab measure the good end at once, which one of them would do."""
+    context, cache = scattered()
+    posterior = cache.posterior(context, (), math.log(1.1))
+    rater = TrialRater(posterior, context.dag, context.run_cost)
+
+    def left(commit: int, *under_way: int) -> float:
+        pending = tuple(Measure(c, 2, "search", "") for c in under_way)
+        factor = candidates._overlap(
+            rater, SearchContext(replace(context.state, pending=pending), context.dag, None)
+        )
+        assert factor is not None
+        return factor(commit)
+
+    assert left(0, 0) == pytest.approx(1 / 2)
+    assert left(0, 16, 0, 64) == pytest.approx(1 / 4)
+    assert left(32, 0) == pytest.approx(1.0)
+    assert left(32, 32) == pytest.approx(0.0), "the same trial again"
+    assert left(32, 16, 48) < 0.7 * left(32, 16), "both neighbours tell more than one"
+    assert candidates._overlap(rater, context) is None
+
+
+def test_a_commit_built_in_another_layout_only_is_not_called_built() -> None:
+    """A trial of it takes a build of minutes, which must be among its costs."""
+    visits = [
+        *(Seen(c, BAD if c else GOOD, "verify") for c in (0, 64) * 3),
+        Seen(30),
+        Seen(40, BAD, "search", 1),
+    ]
+    context, cache = context_of(linear(64), visits)
+    posterior = cache.posterior(context, (), math.log(1.1))
+    weight = posterior.commit_probabilities(context.dag.weights)
+    found = most_probable_suspect(posterior, context)
+    options = candidates._options(posterior, context, found, "search", weight, np.ones(65))
+    built = {o.commit for o in options if o.built}
+    assert 30 in built
+    assert 40 not in built
+    new = [o for o in options if not o.built]
+    assert new
+    assert all(o.setup_seconds == context.visit_cost for o in new)
+    assert all(o.setup_seconds == context.boot_cost for o in options if o.built)
+    assert all(30 < o.commit < 40 for o in new if not o.layout), "a commit beyond what remains splits nothing"

@@ -9,7 +9,7 @@ import pytest
 
 from bisector.model.goal import Goal
 from bisector.search.context import SearchContext
-from bisector.search.endpoints import compare_ends, ends_differ, next_trial
+from bisector.search.endpoints import ENDS_BINARY_SPREAD_PRIOR, compare_ends, ends_differ, next_trial
 from bisector.search.sequential_test import Evidence
 from tests.support.searching import Seen, context_of, goal, linear
 
@@ -94,6 +94,16 @@ def test_two_binaries_do_not_show_that_there_is_no_loss() -> None:
     assert one_layout is not None
     assert four_layouts is not None
     assert one_layout.log_e_below < four_layouts.log_e_below
+
+
+def test_two_binaries_may_scatter_by_nothing_up_to_the_threshold() -> None:
+    """A prior that knows no quiet binaries never denies a loss; one without wide ones denies it wrongly."""
+    spreads, priors = zip(*ENDS_BINARY_SPREAD_PRIOR, strict=True)
+    assert list(spreads) == sorted(set(spreads))
+    assert (spreads[0], spreads[-1]) == (0.0, 1.0)
+    assert sum(priors) == pytest.approx(1.0)
+    assert max(priors) == priors[0] > 0.5
+    assert min(priors) > 0
 
 
 def test_reasons_and_layouts_follow_the_evidence() -> None:

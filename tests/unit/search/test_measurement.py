@@ -91,6 +91,33 @@ def test_a_boot_of_one_run_is_no_outlier_where_boots_scatter() -> None:
     assert lone[-1] < 0.1 * lone[:2].max()  # ten times further than any other
 
 
+def boots_of(*boots: tuple[int, float, int]) -> Readings:
+    """boots: (commit, level, runs); runs scatter by 0.1."""
+    records: list[Record] = []
+    for b, (commit, level, runs) in enumerate(boots):
+        records.append(Booted(f"b{b}", commit, "t", True, 5.0, float(b)))
+        steps = (0.0, 0.1, -0.1, 0.05, -0.05)
+        records += [Ran(f"b{b}", k, {"m": level + steps[k]}, 1.0, b + k / 10) for k in range(runs)]
+    found = summarise_visits(fold(GRAPH, Goal(Metric("m", "s", "lower", Threshold(0.02))), records))
+    assert found is not None
+    return found
+
+
+def test_boots_of_many_runs_do_not_say_how_far_lone_runs_may_lie() -> None:
+    """Two lone runs are too few to tell; one that is far off counts little, or it would move its commit."""
+    scattered = [(0, 100.0 + 3.0 * (-1) ** b, 5) for b in range(6)]
+    r = boots_of(*scattered, (0, 100.0, 1), (0, 112.0, 1), (1, 105.0, 1))
+    assert np.isfinite(r.precision).all()
+    assert r.precision[7] < 0.05 * r.precision[:6].min() / 5
+
+
+def test_lone_runs_say_how_far_lone_runs_may_lie_where_boots_of_many_runs_are_quiet() -> None:
+    quiet = [(0, 100.0, 5)] * 6
+    r = boots_of(*quiet, *((0, 100.0 + offset, 1) for offset in (3.0, -3.0, 2.5, -2.5)), (1, 105.0, 1))
+    assert np.isfinite(r.precision).all()
+    assert r.precision[6:10].min() > 0.3 * r.precision[:6].max() / 5
+
+
 @pytest.mark.parametrize(("log", "unit"), [(True, 1.0), (False, 100.0)])
 def test_the_run_noise_is_pooled_with_a_calibration_by_degrees_of_freedom(log: bool, unit: float) -> None:
     """Plain values are in the metric's unit, of which the calibration knows a share of the level."""

@@ -13,6 +13,7 @@ from bisector.errors import InfrastructureError, RequestError
 from bisector.simulation.histories import linear
 from bisector.simulation.noise_model import LabModel, SyntheticLab
 from bisector.stats.aa_analysis import SPLITS, Boot, Calibration, calibrate, false_alarms
+from bisector.stats.variance_components import components
 
 
 def boots(count: int = 12, runs: int = 10, seed: int = 1, pace: float = 30.0, **settings: Any) -> list[Boot]:
@@ -26,7 +27,7 @@ def boots(count: int = 12, runs: int = 10, seed: int = 1, pace: float = 30.0, **
 
 
 def analysed(data: list[Boot], **options: Any) -> Calibration:
-    return calibrate(data, np.random.default_rng(1), **options)
+    return calibrate(data, np.random.default_rng(1), **{"boot_cost": 0.0, "run_cost": 1.0, **options})
 
 
 def test_variance_components_are_recovered_and_their_limits_hold_the_truth() -> None:
@@ -84,6 +85,18 @@ def test_drift_is_found_with_its_size_and_is_no_boot_effect() -> None:
     assert any("drifts" in w for w in c.warnings)
     still = sum(analysed(boots(seed=s)).drifts for s in range(100))
     assert still <= 12  # 5 expected
+
+
+def test_a_drift_that_may_be_chance_is_not_taken_out_of_the_numbers() -> None:
+    """It would make the spread between boots look smaller than it is, in every calibration."""
+    data = boots(seed=2, run_noise=1.0, boot_noise=2.0)
+    c = analysed(data)
+    assert c.drift is not None
+    assert not c.drifts
+    assert abs(c.drift.estimate) > 0.001, "there would be something to take out"
+    run_sd, _, boot_sd, _ = components([np.log(b.values) for b in data])
+    assert c.boot_sd.estimate == pytest.approx(boot_sd.estimate, rel=1e-9)
+    assert c.run_sd.estimate == pytest.approx(run_sd.estimate, rel=1e-9)
 
 
 def test_modes_are_seen_and_whether_boots_or_runs_have_them() -> None:

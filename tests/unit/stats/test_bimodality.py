@@ -64,6 +64,18 @@ def test_what_is_not_finite_does_not_count() -> None:
     assert found.by_boot
 
 
+@pytest.mark.parametrize(
+    ("count", "bound"), [(8, 9.5), (9, 9.5), (10, 8.0), (15, 8.0), (16, 6.0), (23, 6.0), (24, 5.0), (96, 4.5)]
+)
+def test_fewer_values_need_a_clearer_split(count: int, bound: float) -> None:
+    """Too near a bound calls chance two modes; too far a one hides that boots have two levels."""
+    for distance, two in ((bound - 0.1, False), (bound + 0.1, True)):
+        sides = [(-1.0) ** np.arange(size) for size in (count // 2, count - count // 2)]
+        low, high = ((side - side.mean()) / side.std(ddof=1) for side in sides)
+        values = [*(1000.0 + low), *(1000.0 + distance + high)]
+        assert (bimodality.find([values]) is not None) == two, distance
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_the_split_has_the_largest_distance_of_means_in_spreads(seed: int) -> None:
     """By numpy's own variances, over every split of two modes that overlap a little."""

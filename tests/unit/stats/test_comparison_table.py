@@ -64,9 +64,32 @@ def test_metrics_that_disagree_are_said_in_a_sentence() -> None:
     assert "but worse by real +" in text
 
 
+def test_a_metric_that_did_not_change_disagrees_with_none() -> None:
+    old = sample_set("old", real=normal(8, 1), sys=normal(8, 2), instructions=normal(8, 2, spread=0.1))
+    new = sample_set(
+        "new", real=normal(8, 3, level=110.0), sys=normal(8, 2), instructions=normal(8, 4, 95.0, spread=0.1)
+    )
+    (text,) = build([[old], [new]]).sentences
+    assert "sys" not in text
+    without = [[SampleSet(s.name, {name: s.series[name] for name in ("real", "sys")})] for s in (old, new)]
+    assert build(without).sentences == ()
+
+
+def test_a_kernel_against_itself_is_told_by_the_metric_that_differs_most() -> None:
+    """What it differs by is what a change between kernels must exceed."""
+    halves = (
+        sample_set("1st", real=(100.0, 101.0, 99.0, 100.0), sys=(50.0, 51.0, 49.0, 50.0)),
+        sample_set("2nd", real=(103.0, 104.0, 102.0, 103.0), sys=(50.5, 51.5, 49.5, 50.5)),
+    )
+    first = build([[one] for one in halves], same=True).sentences[0]
+    assert "differ by up to 3.00% (real)" in first
+
+
 def test_sizes_alone_are_enough_for_a_table() -> None:
     table = build([[SampleSet(name, {}, sizes={"text": 10})] for name in ("a", "b")])
     assert table.testbeds[0].rows == ()
+    with pytest.raises(ValueError, match="in common"):
+        build([[SampleSet("a", {}, sizes={"text": 10})], [SampleSet("b", {})]])
 
 
 def test_a_warning_of_every_metric_is_said_once_without_their_names() -> None:

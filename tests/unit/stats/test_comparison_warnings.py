@@ -65,6 +65,13 @@ def test_a_significant_result_needs_no_more_groups() -> None:
     assert any(w.startswith("a: 4 runs: need ") for w in compare("m", a, close, threshold=0.0001).warnings)
 
 
+def test_a_significant_result_hides_no_values_that_were_left_out() -> None:
+    a, b = [1.0, 1.1, 0.9, 1.05], [2.0, 2.1, 1.9, 2.05, float("nan")]
+    result = compare("m", series([a]), series([b]))
+    assert result.significant
+    assert "b: 1 values are no finite numbers and left out" in result.warnings
+
+
 def test_published_means_without_spread() -> None:
     mean = Series(((5.0,),), repeats=10)
     result = compare("m", mean, replace(mean, boots=((6.0,),)))

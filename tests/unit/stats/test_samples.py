@@ -38,6 +38,8 @@ def test_ratios_run_by_run_and_from_published_means() -> None:
     ipc = with_ratios(means).series["ipc"]
     assert (ipc.boots, ipc.repeats) == (((2.0,),), 5)
     assert ipc.error == pytest.approx(0.05)
+    unpaired = sample_set("k", instructions=(9.0, 10.0, 11.0), cycles=(5.0, 5.0))
+    assert with_ratios(unpaired).series["ipc"].boots == ((2.0,),), "of the means"
     none = sample_set("k", instructions=(10.0,), cycles=(0.0,))
     assert "ipc" not in with_ratios(none).series
 
@@ -66,6 +68,8 @@ def test_the_word_beside_the_sign() -> None:
     assert word(0.1, "read.iops", Series((), "IOPS"), "higher") == "faster"
     assert word(0.1, "cycles", Series(()), "lower") == "more, worse"
     assert word(0.0, "cycles", Series(()), "lower") == "the same"
+    assert word(-0.1, "Max-jOPs", Series(()), "higher") == "slower"
+    assert word(-0.1, "ops", Series((), "tasks"), "higher") == "less, worse", "its unit says what there is of"
 
 
 def test_values_are_finite_and_a_published_mean_is_no_run() -> None:

@@ -40,6 +40,12 @@ def test_smallest_effect_is_shown_with_the_stated_power() -> None:
     assert shown.mean() == pytest.approx(0.95, abs=0.006)
 
 
+def test_smallest_effect_grows_with_both_spreads_and_shrinks_with_boots_and_runs() -> None:
+    # variance of a side's mean: (0.3^2 + 0.5^2 / 4) / 9
+    expected = (stats.norm.ppf(0.995) + stats.norm.ppf(0.95)) * math.sqrt(2 * (0.09 + 0.0625) / 9)
+    assert smallest_effect(0.5, 0.3, 9, 4, 0.01) == pytest.approx(expected)
+
+
 @pytest.mark.parametrize(
     ("run_sd", "boot_sd", "boot_cost", "expected"),
     [

@@ -99,7 +99,7 @@ def test_what_is_no_answer_is_the_testbeds_failure(line: str) -> None:
 def test_the_error_names_the_key_and_shows_the_line() -> None:
     with pytest.raises(AnswerError) as caught:
         parse_answer(finished_line(seconds="soon"))
-    assert "seconds: must be a number (got 'soon')" in caught.value.details
+    assert caught.value.details.startswith("seconds: must be a number (got 'soon')\n")
     assert '"seconds": "soon"' in caught.value.details
 
 

@@ -1,14 +1,30 @@
-"""Which kernel runs is proved from its facts; the play itself: tests/integration/test_deploy_over_ssh.py."""
+"""Which kernel runs is proved from its facts; whose fault it is when a deployment fails.
+
+With real Ansible and SSH: tests/integration/test_deploy_over_ssh.py.
+"""
 
 from __future__ import annotations
 
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
-from bisector.adapters.agent.deploy import boot_facts, verify_kernel
-from bisector.errors import InfrastructureError, KernelError
-from bisector.ports import Kernel
+from bisector.adapters.agent import deploy
+from bisector.adapters.agent.deploy import Deployment, boot_facts, verify_kernel
+from bisector.adapters.agent.session import AgentSession
+from bisector.adapters.ansible.playbook_events import Played, Task
+from bisector.adapters.ansible.runner import Ansible
+from bisector.adapters.system.channel import Line
+from bisector.adapters.system.ssh_endpoint import SSHHost
+from bisector.errors import BootFailed, InfrastructureError, Interrupted, KernelError
+from bisector.ports import Job, Kernel, MetricSpec
+from tests.support.agent_answers import GREETING
+from tests.support.waiting import until
 
 NOWHERE = Path("/nonexistent")
 
@@ -66,3 +82,190 @@ def test_the_facts_of_a_boot() -> None:
     )
     assert found.facts["clocksource"] == "tsc"
     assert boot_facts({}, 0.0, 0.0, None).release == ""
+
+
+# --- a deployment whose play and connection are fakes ------------------------------------------------------
+
+PANIC = "Kernel panic - not syncing"
+TOLD = Task("putting the workload on the testbed", "bed", "ok", 0.0, {"stdout": json.dumps(facts())})
+
+
+@dataclass
+class Plays(Ansible):
+    """Waits at the gate as the play does, then does what the test says."""
+
+    script: Callable[[Plays, Callable[[Task], None]], None] = lambda *_: None
+    calls: list[dict[str, Any]] = field(default_factory=list)
+
+    def play(self, playbook: str, **given: Any) -> Played:
+        self.calls.append({"playbook": playbook, **given})
+        gate = Path(given["variables"]["perfbisect_gate"])
+        until(lambda: gate.exists() or self.told_to_stop(), 20.0)
+        self.script(self, given["on_task"])
+        return cast(Played, None)
+
+    def told_to_stop(self) -> bool:
+        return self.stop is not None and self.stop()
+
+
+class Connection:
+    """Stands in for SSH and for the line to the agent."""
+
+    def __init__(self, host: SSHHost, **_: object) -> None:
+        self.closed = False
+
+    def talk(self, command: list[str]) -> Line:
+        return cast(Line, self)
+
+    def receive(self, timeout: float) -> str:
+        return GREETING
+
+    def send(self, text: str) -> None:
+        pass
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def hang(plays: Plays, on_task: Callable[[Task], None]) -> None:
+    until(plays.told_to_stop, 20.0)
+    raise Interrupted("stopped")
+
+
+def soon(plays: Plays, on_task: Callable[[Task], None]) -> None:
+    time.sleep(0.25)  # some polls
+    on_task(TOLD)
+
+
+def failing(error: Exception) -> Callable[[Plays, Callable[[Task], None]], None]:
+    def script(plays: Plays, on_task: Callable[[Task], None]) -> None:
+        raise error
+
+    return script
+
+
+@dataclass
+class Attempt:
+    """One deployment, in a folder of its own."""
+
+    folder: Path
+    script: Callable[[Plays, Callable[[Task], None]], None]
+    crashed: Callable[[], str | None] = lambda: None
+    left: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        (self.folder / "payload").mkdir(parents=True)
+        self.job = Job("toy", self.folder / "payload", ("toy",), (MetricSpec("real", "s"),))
+        self.plays = Plays(self.folder, self.folder, None, self.script)
+
+    def start(self, wanted: Kernel | None = None) -> AgentSession:
+        host = SSHHost("127.0.0.1", 22, "root", NOWHERE, NOWHERE)
+        deployment = Deployment(self.plays, "bed", host, self.job, self.folder / "boot", lambda _: None)
+        return deployment.start_session(
+            wanted, crashed=self.crashed, on_leave=lambda: self.left.append("left"), boot_seconds=7.0
+        )
+
+
+@pytest.fixture
+def connections(monkeypatch: pytest.MonkeyPatch) -> list[Connection]:
+    made: list[Connection] = []
+
+    def connect(host: SSHHost, **given: object) -> Connection:
+        made.append(Connection(host, **given))
+        return made[-1]
+
+    monkeypatch.setattr(deploy, "SSH", connect)
+    return made
+
+
+def test_a_session_knows_its_boot_and_ends_its_connection_and_the_boot(
+    tmp_path: Path, connections: list[Connection]
+) -> None:
+    """A connection or a guest that stays is there in the next trial, and disturbs what that measures."""
+    attempt = Attempt(tmp_path, soon)
+    started = time.monotonic()
+    session = attempt.start(kernel())
+    assert session.facts.seconds == 7.0
+    assert 0.2 < session.facts.overhead_seconds <= time.monotonic() - started
+    assert session.crashed is attempt.crashed
+    (call,) = attempt.plays.calls
+    assert call["limit"] == "bed"
+    assert call["reap"] is False, "a guest ends with its play: nothing is looked for on it"
+    assert not list((tmp_path / "boot").glob("deploy.*"))
+    (connection,) = connections
+    assert not connection.closed
+    session.leave()
+    assert connection.closed
+    assert attempt.left == ["left"]
+
+
+def test_a_kernel_that_dies_while_the_workload_is_put_on_it_is_not_waited_for(tmp_path: Path) -> None:
+    attempt = Attempt(tmp_path, hang, lambda: PANIC)
+    with pytest.raises(BootFailed, match="died while the workload was put on it") as caught:
+        attempt.start()
+    assert caught.value.details == PANIC
+    assert attempt.plays.calls
+    assert not list((tmp_path / "boot").glob("deploy.*")), "the play was cancelled"
+
+
+def test_a_deployment_that_never_ends_is_the_testbeds_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deploy, "_DEPLOY_SECONDS", 0.3)
+    started = time.monotonic()
+    with pytest.raises(InfrastructureError, match="the workload was not on root@") as caught:
+        Attempt(tmp_path, hang).start()
+    assert not isinstance(caught.value, KernelError)
+    assert time.monotonic() - started >= 0.3
+
+
+def test_a_failed_play_is_the_testbeds_failure(tmp_path: Path) -> None:
+    lost = InfrastructureError("the connection broke")
+    with pytest.raises(InfrastructureError) as caught:
+        Attempt(tmp_path, failing(lost)).start()
+    assert caught.value is lost
+
+
+@pytest.mark.parametrize(
+    ("error", "dies", "told"),
+    [
+        (InfrastructureError("the connection broke"), False, InfrastructureError),
+        (InfrastructureError("the connection broke"), True, BootFailed),
+        (Interrupted("stopped"), True, Interrupted),  # Ctrl-C blames no commit
+    ],
+)
+def test_a_broken_connection_is_the_kernels_only_where_the_console_shows_its_death(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, dies: bool, told: type[Exception]
+) -> None:
+    words: list[str] = []
+
+    def connect(host: SSHHost, **_: object) -> Connection:
+        words.extend([PANIC] * dies)  # they come as the connection breaks
+        raise error
+
+    monkeypatch.setattr(deploy, "SSH", connect)
+    with pytest.raises(told) as caught:
+        Attempt(tmp_path, soon, lambda: words[0] if words else None).start()
+    assert type(caught.value) is told
+
+
+def test_a_play_that_ends_without_its_task_is_the_testbeds_failure(tmp_path: Path) -> None:
+    failed = Task(TOLD.name, "bed", "failed", 0.0, {})
+    other = Task("another task", "bed", "ok", 0.0, {"stdout": "{}"})
+
+    def ends(plays: Plays, on_task: Callable[[Task], None]) -> None:
+        on_task(failed)
+        on_task(other)
+
+    with pytest.raises(InfrastructureError, match="ended without its task") as caught:
+        Attempt(tmp_path, ends).start()
+    assert not isinstance(caught.value, KernelError)
+
+
+def test_another_kernel_than_the_one_under_test_ends_the_deployment(
+    tmp_path: Path, connections: list[Connection]
+) -> None:
+    with pytest.raises(InfrastructureError, match="another kernel"):
+        Attempt(tmp_path, soon).start(kernel(build_id="feed"))
+    assert connections == []
+    assert not list((tmp_path / "boot").glob("deploy.*"))

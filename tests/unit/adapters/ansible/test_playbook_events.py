@@ -25,6 +25,8 @@ Origin: /play/books/build.yml:2:11
         ("TASK [building]\n", 254, "Ansible was told to end by a signal"),
         ("TASK [building]\n", -15, "Ansible was told to end by a signal"),
         ("TASK [building]\n", 143, "Ansible was told to end by a signal"),
+        ("TASK [building]\n", 137, "Ansible was told to end by a signal"),  # as where memory ran out
+        ("TASK [building]\n", 130, "Ansible was told to end by a signal"),
         ("", 250, "Ansible gave no reason (exit code 250)"),
         (None, 250, "it left no log: "),
         ("Traceback:\n  File x\nKeyError: 'shell'\n\n", 250, "KeyError: 'shell' (exit code 250)"),

@@ -62,9 +62,21 @@ def test_an_end_that_no_compiler_builds_breaks_the_range() -> None:
     found = checked("x86_64-old", "v2.6.30", "v4.9")
     assert found["broken"]
     assert any("is known to work" in text and "not for v4.9" in text for text in found["warnings"])
+    assert any("the end at v4.9" in text for text in found["warnings"]), "why it cannot start"
 
 
 def test_a_builder_without_the_compiler_breaks_it_and_says_what_to_do() -> None:
     found = checked("x86_64-guest", "v6.1", "v6.2", [Builder("here"), Builder("far", "gcc is not installed")])
     assert found["broken"]
     assert found["builders"] == ["here: gcc 12.2, 2 CPUs", "far: gcc is not installed (install it)"]
+
+
+def test_options_are_named_only_where_they_change_inside() -> None:
+    """Kernels that differ by more than their commits are compared: the user must know by what."""
+    assert checked("x86_64-guest", "v6.1", "v6.2")["options"] == []
+    changed = checked("x86_64-old", "v2.6.18", "v2.6.30")["options"]
+    assert "PROC_SYSCTL is called SYSCTL before v2.6.19-rc1" in changed
+    assert "RD_GZIP comes (since v2.6.30-rc1)" in changed
+    assert "BLK_DEV_IDE goes (before v2.6.28-rc1)" in changed
+    for inside in (("v2.6.17", "v2.6.18"), ("v2.6.29", "v2.6.30")):
+        assert not [text for text in checked("x86_64-old", *inside)["options"] if "is called" in text]

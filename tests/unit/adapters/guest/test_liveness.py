@@ -134,9 +134,10 @@ def test_a_reset_without_a_word_is_the_kernels(tmp_path: Path) -> None:
     ],
 )
 def test_any_other_end_is_the_testbeds(tmp_path: Path, how: End, words: str) -> None:
-    lost = liveness(tmp_path, how)[0].lost()
+    lost = liveness(tmp_path, how, "[0.1] booting\n")[0].lost()
     assert isinstance(lost, TestbedLost)
     assert words in lost.message
+    assert lost.details == "[0.1] booting"
 
 
 @pytest.mark.parametrize("how", ["shutdown", "destroyed", "crashed", "failed", "lost"])

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from bisector.adapters.agent.answers import AnswerError
-from bisector.adapters.guest.serial import ConsoleMessages, FreeRunningLine, agent_facts
+from bisector.adapters.agent.session import AgentSession
+from bisector.adapters.guest.libvirt_connection import Domain
+from bisector.adapters.guest.liveness import Liveness
+from bisector.adapters.guest.serial import ConsoleMessages, FreeRunningLine, agent_facts, open_session
+from bisector.adapters.system.awake_clock import awake_seconds
 from bisector.adapters.system.channel import LineClosed, LineSilent
 from bisector.adapters.system.channel_fifo import FifoLine
 from bisector.errors import BootFailed, InfrastructureError
+from bisector.ports import Job, Kernel, MetricSpec
+from tests.support.agent_answers import GREETING
 
 
 @pytest.fixture
@@ -168,6 +176,86 @@ def test_what_speaks_on_the_agents_port_and_is_not_the_agent_is_the_kernels_doin
 
 
 def test_garbled_facts_say_nothing_of_the_kernel() -> None:
-    for text in ('{"uname.release": "2.6', '{"uname.release": 2.6}', '{"tainted": "x"}'):
+    for text in (
+        ' {"uname.release": "2.6"}',
+        '{"uname.release": "2.6',
+        '{"uname.release": 2.6}',
+        '{"tainted": "x"}',
+    ):
         with pytest.raises(AnswerError):
             agent_facts(text)
+
+
+# --- a session over a line that is not real ---------------------------------------------------------------
+
+FACTS = json.dumps({"uname.release": "2.6.18", "uname.version": "#1"})
+PANIC = "Kernel panic - not syncing: late\n"
+
+
+class _Domain(_Guest):
+    def ended(self) -> None:
+        return None
+
+    def cpu_seconds(self) -> None:
+        return None
+
+
+def opened(
+    tmp_path: Path, line: _Line, *, release: str = "2.6.18", said: str = "", ticks: float | None = None
+) -> AgentSession:
+    """Open a session 5 s after its boot began. said: on the console."""
+    console = tmp_path / "console.log"
+    console.write_text(said)
+    image = tmp_path / "image"
+    image.write_bytes(b"no header that names a release")
+    kernel = Kernel("a", "old", "a", image, tmp_path, tmp_path, release, "", 1.0, False)
+    job = Job("toy", tmp_path, ("toy",), (MetricSpec("real", "s"),), settle=1.0, pause=1.0)
+    alive = Liveness(console, cast("Domain", _Domain()))
+    return open_session(
+        kernel,
+        job,
+        tmp_path,
+        cast("FifoLine", line),
+        alive,
+        timeout=60.0,
+        started=awake_seconds() - 5.0,
+        ticks_per_second=ticks,
+    )
+
+
+def test_a_session_knows_its_boot_and_its_job(tmp_path: Path) -> None:
+    line = _Line(FACTS, GREETING)
+    session = opened(tmp_path, line)
+    assert session.facts.release == "2.6.18"
+    assert 5.0 <= session.facts.seconds < 15.0
+    assert 0.0 <= session.facts.overhead_seconds < 5.0
+    assert (session.job.name, session.job.settle, session.wall, session.unasked) == ("toy", 1.0, True, False)
+    (tmp_path / "console.log").write_text(PANIC)
+    assert (session.crashed() or "").startswith("kernel panic: late")
+    session.leave()
+    assert (line.sent, line.closed) == (["quit"], True)
+
+
+def test_where_instructions_are_counted_the_guest_runs_unasked_and_rests_by_itself(tmp_path: Path) -> None:
+    line = _Line(FACTS, GREETING)
+    session = opened(tmp_path, line, ticks=1e9)
+    assert (session.job.settle, session.job.pause) == (0.0, 0.0)
+    assert (session.ticks_per_second, session.wall, session.unasked) == (1e9, False, True)
+    session.leave()
+    assert (line.sent, line.closed) == ([], True)
+
+
+@pytest.mark.parametrize(
+    ("said", "release", "told"),
+    [
+        ("", "2.6.19", InfrastructureError),  # another kernel runs
+        ("", "2.6.18", AnswerError),  # no greeting but noise
+        (PANIC, "2.6.18", BootFailed),
+    ],
+)
+def test_what_comes_before_the_first_run_is_the_kernels_only_where_it_died(
+    tmp_path: Path, said: str, release: str, told: type[Exception]
+) -> None:
+    with pytest.raises(told) as caught:
+        opened(tmp_path, _Line(FACTS, "noise"), release=release, said=said)
+    assert type(caught.value) is told

@@ -1,0 +1,126 @@
+"""How a lab is read and remembered, with a fake `ansible-inventory`. See also integration/test_ansible.py."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bisector.adapters.ansible import inventory
+from bisector.adapters.ansible.inventory import read_lab
+from bisector.adapters.system.command import CompletedCommand
+from bisector.errors import InfrastructureError, RequestError
+from bisector.schemas.lab import Lab
+
+
+def listing(bed: str) -> dict[str, Any]:
+    """Return what Ansible says of a lab with one guest, and a builder here."""
+    variables = {bed: {"perfbisect_kind": "libvirt"}, "here": {"ansible_connection": "local"}}
+    return {
+        "_meta": {"hostvars": variables},
+        "testbeds": {"hosts": [bed]},
+        "builders": {"hosts": ["here"]},
+    }
+
+
+class FakeAnsible:
+    """Stands in for `ansible-inventory`; `calls` counts how often it was asked."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.calls = 0
+        self.code, self.output = 0, json.dumps(listing("bed"), indent=1)
+        monkeypatch.setattr(inventory, "run_command", self.run)
+
+    def run(self, command: list[object], **_: object) -> CompletedCommand:
+        self.calls += 1
+        return CompletedCommand(tuple(map(str, command)), self.code, self.output)
+
+
+@pytest.fixture
+def ansible(monkeypatch: pytest.MonkeyPatch) -> FakeAnsible:
+    return FakeAnsible(monkeypatch)
+
+
+def names(lab: Lab) -> list[str]:
+    return [bed.name for bed in lab.testbeds]
+
+
+@pytest.mark.parametrize("folder", [False, True])
+def test_a_change_of_any_file_of_a_lab_is_seen(tmp_path: Path, ansible: FakeAnsible, folder: bool) -> None:
+    """Else a bisection would go on with addresses and power switches of machines that are others now."""
+    lab = tmp_path / "lab"
+    (lab / "group_vars").mkdir(parents=True)
+    (lab / "lab.yml").write_text("all: {}\n")
+    variables = lab / "group_vars" / "testbeds.yml"
+    variables.write_text("a: 1\n")
+    named, cache = (lab if folder else lab / "lab.yml"), tmp_path / "cache"
+    for calls in (1, 1):
+        assert names(read_lab(named, cache)) == ["bed"]
+        assert ansible.calls == calls
+    variables.write_text("a: 22\n")
+    ansible.output = json.dumps(listing("other"), indent=1)
+    assert names(read_lab(named, cache)) == ["other"]
+    info = variables.stat()
+    os.utime(variables, ns=(info.st_atime_ns, info.st_mtime_ns + 10))  # of one length, a moment later
+    read_lab(named, cache)
+    (lab / "group_vars" / "builders.yml").write_text("b: 1\n")
+    read_lab(named, cache)
+    assert ansible.calls == 4
+
+
+def test_a_program_is_asked_each_time(tmp_path: Path, ansible: FakeAnsible) -> None:
+    program = tmp_path / "lab.yml"  # it may be called so, and is no YAML
+    program.write_text("#!/bin/sh\n: [\n")
+    program.chmod(0o755)
+    for calls in (1, 2):
+        read_lab(program, tmp_path / "cache")
+        assert ansible.calls == calls
+
+
+def test_what_can_not_be_read_to_its_end_is_refused_before_ansible_waits_for_it(
+    tmp_path: Path, ansible: FakeAnsible, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inventory, "MAX_JSON_BYTES", 1000)
+    large = tmp_path / "lab.ini"
+    large.write_text("#" * 1001)
+    with pytest.raises(RequestError, match=r"lab\.ini"):
+        read_lab(large)
+    assert ansible.calls == 0
+
+
+def test_a_broken_file_beside_the_inventory_is_named_with_its_line(
+    tmp_path: Path, ansible: FakeAnsible
+) -> None:
+    """Ansible would leave it out, and measure without what it sets."""
+    (tmp_path / "lab.ini").write_text("[testbeds]\nbed\n")
+    (tmp_path / "host_vars").mkdir()
+    (tmp_path / "host_vars" / "bed.yml").write_text("perfbisect_power:\n  on: [\n")
+    with pytest.raises(RequestError, match=r"bed\.yml:\d+: not valid YAML"):
+        read_lab(tmp_path / "lab.ini")
+    (tmp_path / "host_vars" / "bed.yml").write_text("$ANSIBLE_VAULT;1.1;AES256\n: [\n")
+    assert names(read_lab(tmp_path / "lab.ini")) == ["bed"]
+
+
+@pytest.mark.parametrize(
+    ("code", "output", "error", "message"),
+    [
+        (1, "Failed to parse inventory with 'a.b.yaml' plugin: no: x", RequestError, "inventory: no: x"),
+        (0, "[WARNING]: Skipping unexpected key (hots) in group (all)\n{\n}", RequestError, "key (hots)"),
+        (0, "usage", InfrastructureError, "printed no inventory"),
+        (0, '{\n"_meta": 3\n}', InfrastructureError, "printed no inventory"),
+        (0, '{\n"_meta": {"hostvars": {"a": 1}}\n}', InfrastructureError, "printed no inventory"),
+        (0, '{\n"_meta": {"hostvars": {}}, "all": {"hosts": 1}\n}', InfrastructureError, "printed no inv"),
+    ],
+)
+def test_what_ansible_refuses_is_the_users_and_what_is_no_answer_is_ansibles(
+    tmp_path: Path, ansible: FakeAnsible, code: int, output: str, error: type[Exception], message: str
+) -> None:
+    (tmp_path / "lab.ini").write_text("bed\n")
+    ansible.code, ansible.output = code, output
+    with pytest.raises(error) as caught:
+        read_lab(tmp_path / "lab.ini", tmp_path / "cache")
+    assert message in str(caught.value)
+    assert not (tmp_path / "cache").exists()
