@@ -12,7 +12,6 @@ from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Measure
 from bisector.model.records import Booted, Built
 from bisector.search import candidates, skip_model
-from bisector.search.acquisition import TrialRater
 from bisector.search.cache import PlannerCache
 from bisector.search.candidates import (
     DOMINANT_PRIOR_SHARE,
@@ -191,26 +190,27 @@ def test_a_reason_warns_where_the_commit_may_be_as_broken_as_its_neighbours(
     assert ("near untestable" in measure.reason) == near
 
 
-def test_what_several_testbeds_measure_that_tells_no_side_is_worth_less_each_time() -> None:
-    """Else all testbeds of a lab measure the good end at once, which one of them would do."""
-    context, cache = scattered()
-    posterior = cache.posterior(context, (), math.log(1.1))
-    rater = TrialRater(posterior, context.dag, context.run_cost)
+def test_what_trials_under_way_will_tell_is_not_counted_again() -> None:
+    """Else all testbeds of a lab measure the same commit at once, or the good end, which one of them would do."""
+    context, _ = context_of(linear(16))
+    weight = np.array([0.0] + [1 / 16] * 16)
 
     def left(commit: int, *under_way: int) -> float:
         pending = tuple(Measure(c, 2, "search", "") for c in under_way)
         factor = candidates._overlap(
-            rater, SearchContext(replace(context.state, pending=pending), context.dag, None)
+            SearchContext(replace(context.state, pending=pending), context.dag, None), weight
         )
         assert factor is not None
         return factor(commit)
 
-    assert left(0, 0) == pytest.approx(1 / 2)
-    assert left(0, 16, 0, 64) == pytest.approx(1 / 4)
-    assert left(32, 0) == pytest.approx(1.0)
-    assert left(32, 32) == pytest.approx(0.0), "the same trial again"
-    assert left(32, 16, 48) < 0.7 * left(32, 16), "both neighbours tell more than one"
-    assert candidates._overlap(rater, context) is None
+    assert left(0, 0) == pytest.approx(1 / 2)  # tells no side
+    assert left(0, 16, 0, 8, 0) == pytest.approx(1 / 4)
+    assert left(8, 0) == pytest.approx(1.0)
+    assert left(8, 8) == pytest.approx(0.0)
+    # 4 of 16 suspects: 4/16 * 12/16 before, and within the 8 older ones 4/16 * 4/16 / (8/16)
+    assert left(4, 8) == pytest.approx((1 / 8) / (3 / 16))
+    assert left(6, 4, 8) == pytest.approx((1 / 16) / (15 / 64))
+    assert candidates._overlap(context, weight) is None
 
 
 def test_a_commit_built_in_another_layout_only_is_not_called_built() -> None:

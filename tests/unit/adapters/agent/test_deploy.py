@@ -19,6 +19,7 @@ from bisector.adapters.agent.deploy import Deployment, boot_facts, verify_kernel
 from bisector.adapters.agent.session import AgentSession
 from bisector.adapters.ansible.playbook_events import Played, Task
 from bisector.adapters.ansible.runner import Ansible
+from bisector.adapters.system import ssh
 from bisector.adapters.system.channel import Line
 from bisector.adapters.system.ssh_endpoint import SSHHost
 from bisector.errors import BootFailed, InfrastructureError, Interrupted, KernelError
@@ -174,7 +175,7 @@ def connections(monkeypatch: pytest.MonkeyPatch) -> list[Connection]:
         made.append(Connection(host, **given))
         return made[-1]
 
-    monkeypatch.setattr(deploy, "SSH", connect)
+    monkeypatch.setattr(ssh, "SSH", connect)
     return made
 
 
@@ -243,7 +244,7 @@ def test_a_broken_connection_is_the_kernels_only_where_the_console_shows_its_dea
         words.extend([PANIC] * dies)  # they come as the connection breaks
         raise error
 
-    monkeypatch.setattr(deploy, "SSH", connect)
+    monkeypatch.setattr(ssh, "SSH", connect)
     with pytest.raises(told) as caught:
         Attempt(tmp_path, soon, lambda: words[0] if words else None).start()
     assert type(caught.value) is told
