@@ -191,7 +191,7 @@ def test_a_reason_warns_where_the_commit_may_be_as_broken_as_its_neighbours(
 
 
 def test_what_trials_under_way_will_tell_is_not_counted_again() -> None:
-    """Else all testbeds of a lab measure the same commit at once, or the good end, which one of them would do."""
+    """Else all testbeds of a lab measure the same commit at once, or the good end, which one would do."""
     context, _ = context_of(linear(16))
     weight = np.array([0.0] + [1 / 16] * 16)
 
