@@ -23,6 +23,8 @@ def calibration(boots: int, boot_sd: float = 1.0) -> Calibration:
             for b in range(boots)
         ],
         random,
+        boot_cost=0.0,
+        run_cost=1.0,
     )
 
 
