@@ -289,8 +289,8 @@ class Testbed(Protocol):
 class Store(Protocol):
     """Durable memory: bisections and their records, append-only until a bisection is removed."""
 
-    def create(self, stored: Stored) -> None:
-        """Add a bisection. Raises RequestError if the id exists."""
+    def create(self, stored: Stored, events: Sequence[Record | Decision] = ()) -> None:
+        """Add a bisection and what happened in it elsewhere. Raises RequestError: the id exists."""
         ...
 
     def load(self, bisection: str) -> Stored:

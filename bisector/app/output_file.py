@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 from bisector.adapters.system.files import replacing_or_os_error
@@ -18,7 +20,7 @@ def write_output_file(path: Path, text: str) -> None:
     Links, devices and pipes (`/dev/stdout`) are written directly.
     Raises RequestError, because the path is part of the request; InfrastructureError where the disk fails.
     """
-    try:
+    with os_errors_of(path):
         exists = path.exists()
         if path.is_symlink() or (exists and not path.is_file()):
             path.write_text(text, encoding="utf-8")
@@ -27,6 +29,13 @@ def write_output_file(path: Path, text: str) -> None:
             partial.write_text(text, encoding="utf-8")
             if exists:
                 shutil.copymode(path, partial)
+
+
+@contextlib.contextmanager
+def os_errors_of(path: Path) -> Iterator[None]:
+    """Raise RequestError where a file that the user named cannot be written, or InfrastructureError."""
+    try:
+        yield
     except OSError as error:
         message = f"{path}: cannot be written: {error.strerror}"
         if error.errno in _DISK_FAILED:

@@ -1,4 +1,4 @@
-"""YAML and TOML files as pydantic models. What is wrong in a file is named with file, line and key."""
+"""YAML, TOML and JSON files as pydantic models. What is wrong in a file is named with file, line and key."""
 
 from __future__ import annotations
 
@@ -11,7 +11,16 @@ from typing import Annotated, Any, ClassVar, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from bisector.errors import RequestError
-from bisector.schemas.documents.document import Key, nearest_line, read_document, shown, shown_path
+from bisector.schemas.documents.document import (
+    MAX_JSON_BYTES,
+    MAX_SETTINGS_BYTES,
+    Key,
+    nearest_line,
+    read_document,
+    shown,
+    shown_path,
+)
+from bisector.schemas.documents.json_reader import json_lines, parse_json
 from bisector.schemas.documents.toml_reader import parse_toml, toml_lines
 from bisector.schemas.documents.yaml_reader import parse_yaml, yaml_lines
 from bisector.schemas.refusal import WrongKeyError, refusal, wrong_key
@@ -81,14 +90,20 @@ def load_toml(path: Path, model: type[S], check: Callable[[S], None] = lambda fo
     return _load(path, model, parse_toml, toml_lines, check)
 
 
+def load_json(path: Path, model: type[S]) -> S:
+    """Read a JSON file; see `load_yaml`."""
+    return _load(path, model, parse_json, json_lines, lambda found: None, MAX_JSON_BYTES)
+
+
 def _load(
     path: Path,
     model: type[S],
     parse: Callable[[str, str], Any],
     find_lines: Callable[[str], Iterator[tuple[Key, int]]],
     check: Callable[[S], None],
+    max_bytes: int = MAX_SETTINGS_BYTES,
 ) -> S:
-    text, name = read_document(path), shown_path(path)
+    text, name = read_document(path, max_bytes), shown_path(path)
     data = parse(text, name)
     if not isinstance(data, dict | None):
         raise RequestError(

@@ -61,11 +61,21 @@ def decision_from(data: Mapping[str, Any]) -> Decision:
     return value
 
 
+def event_from(data: Mapping[str, Any]) -> Record | Decision:
+    """Read a record or a decision. Raises InfrastructureError if it is neither."""
+    value: Record | Decision = _typed(data)
+    return value
+
+
+def graph_to_json(graph: CommitGraph) -> dict[str, Any]:
+    """Return a graph as JSON values."""
+    # Here and below by hand: to validate 100,000 tuples one by one takes seconds.
+    return {field.name: getattr(graph, field.name) for field in fields(graph)}
+
+
 def pack_graph(graph: CommitGraph) -> bytes:
     """Return a graph as compressed JSON with a checksum; equal graphs give equal bytes."""
-    # Here and below by hand: to validate 100,000 tuples one by one takes seconds.
-    values = {field.name: getattr(graph, field.name) for field in fields(graph)}
-    return zlib.compress(json.dumps(values).encode(), level=_GRAPH_COMPRESSION)
+    return zlib.compress(json.dumps(graph_to_json(graph)).encode(), level=_GRAPH_COMPRESSION)
 
 
 def unpack_graph(packed: bytes) -> CommitGraph:
@@ -87,6 +97,11 @@ def unpack_graph(packed: bytes) -> CommitGraph:
     if not len(graph.shas) == len(graph.parents) == len(graph.candidate):
         raise ValueError("its columns differ in length")
     return graph
+
+
+def checked_graph_from(data: object) -> CommitGraph:
+    """Read a graph that somebody else may have written. Raises ValidationError."""
+    return _adapter(CommitGraph).validate_python(data)  # type: ignore[no-any-return]
 
 
 def goal_to_json(goal: Goal) -> dict[str, Any]:

@@ -77,6 +77,16 @@ def test_an_id_is_used_once(make: Callable[[], Store]) -> None:
         store.create(stored())
 
 
+def test_what_happened_elsewhere_comes_with_a_bisection_in_its_order(make: Callable[[], Store]) -> None:
+    decided = Measure(1, 2, "verify", "why")
+    make().create(stored(), [decided, *RECORDS, CONCLUSION])
+    numbers, records = zip(*make().records("one"), strict=True)
+    assert records == RECORDS
+    (first, decision), (last, conclusion) = make().decisions("one")
+    assert (decision, conclusion) == (decided, CONCLUSION)
+    assert first < min(numbers) and max(numbers) < last
+
+
 def test_an_unknown_id_is_refused_with_the_nearest(make: Callable[[], Store]) -> None:
     store = make()
     store.create(stored("pipe-test-1234"))

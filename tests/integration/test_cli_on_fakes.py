@@ -66,6 +66,26 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> 
     return out
 
 
+def test_what_was_found_here_is_reported_elsewhere(
+    bench: Bench, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commands of `export_import`, one after the other."""
+    assert run(START) == 0
+    capsys.readouterr()
+    drawn = said(capsys, "show")
+    assert drawn.startswith("Samples by commit")
+    result = said(capsys, "report").partition("What it cost")[0]
+    archive = tmp_path / "one.tar.gz"
+    sent = json.loads(said(capsys, "export", "--output", str(archive), "--json"))
+    assert sent["bytes"] == archive.stat().st_size
+    monkeypatch.setenv("PERFBISECT_STATE_DIR", str(tmp_path / "elsewhere"))
+    assert "No bisection yet" in said(capsys, "list")
+    assert json.loads(said(capsys, "import", str(archive), "--json")) == {"id": sent["id"], "status": "done"}
+    assert said(capsys, "report").partition("What it cost")[0] == result
+    assert said(capsys, "show") == drawn
+    said(capsys, "import", str(archive), code=1)
+
+
 def test_a_culprit_is_found_shown_and_kept(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     sha = bench.lab.graph.shas[fake.CULPRIT]
     assert run(START) == 0

@@ -96,7 +96,7 @@ def test_words_of_the_code_exist() -> None:
         ("bisector/schemas/lab.py", "TestbedKind = "),
         ("bisector/app/wiring.py", "def testbed"),
         ("bisector/interfaces/cli/application.py", "_COMMANDS"),
-        ("bisector/interfaces/cli/compare.py", "Format = "),
+        ("bisector/interfaces/cli/comparisons/compare.py", "Format = "),
         ("bisector/interfaces/cli/query.py", "def report"),
         ("bisector/report/text.py", "def render(material"),
         ("bisector/report/comparison/table.py", "def render(table"),

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from bisector.errors import RequestError, nearest
-from bisector.model.decisions import Conclusion, Decision
+from bisector.model.decisions import Conclusion, Decision, Measure
 from bisector.model.records import Record
 from bisector.model.stored_bisection import Stored, Summary, summary_of
 
@@ -32,12 +32,17 @@ class MemoryStore:
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
 
-    def create(self, stored: Stored) -> None:
-        """Add a bisection. Raises RequestError if the id exists."""
+    def create(self, stored: Stored, events: Sequence[Record | Decision] = ()) -> None:
+        """Add a bisection, with what happened in it elsewhere. Raises RequestError if the id exists."""
         with self._lock:
             if stored.id in self._kept:
                 raise RequestError(f"the bisection '{stored.id}' exists already")
-            self._kept[stored.id] = _Kept(stored, time.time())
+            kept = self._kept[stored.id] = _Kept(stored, time.time())
+            for event in events:
+                if isinstance(event, Measure | Conclusion):
+                    kept.decisions.append((next(self._numbers), event))
+                else:
+                    kept.records.append((next(self._numbers), event))
 
     def load(self, bisection: str) -> Stored:
         """Return one bisection. Raises RequestError naming the nearest one that exists."""

@@ -24,7 +24,7 @@ from bisector.adapters.store.notes_v1 import NO_NOTE, with_note
 from bisector.adapters.store.sqlite_file import Constrained, Row, SqliteFile
 from bisector.adapters.system.files import make_private_folder, os_errors_reported
 from bisector.errors import InfrastructureError, RequestError, nearest
-from bisector.model.decisions import Conclusion, Decision, Ending
+from bisector.model.decisions import Conclusion, Decision, Ending, Measure
 from bisector.model.records import Record
 from bisector.model.stored_bisection import Stored, Summary, summary_of
 from bisector.ports import Progress
@@ -62,12 +62,18 @@ class SqlStore:
             path.chmod(0o600)
         migration.prepare(self._file, path, before_conversion, progress)
 
-    def create(self, stored: Stored) -> None:
-        """Add a bisection. Raises RequestError if the id exists."""
+    def create(self, stored: Stored, events: Sequence[Record | Decision] = ()) -> None:
+        """Add a bisection and what happened in it elsewhere, all or nothing.
+
+        Raises RequestError if the id exists.
+        """
         graph, summary = serialization.pack_graph(stored.graph), summary_of(stored, time.time())
         try:
             with self._file.transaction():
                 migration.add(self._file, summary, graph, stored.request, _conclusion_text(stored.conclusion))
+                for event in events:
+                    kind = "decision" if isinstance(event, Measure | Conclusion) else "record"
+                    self._add(stored.id, kind, serialization.to_json(event))
         except Constrained as error:
             raise RequestError(
                 f"the bisection '{stored.id}' exists already", cure="'perfbisect list' shows it"

@@ -81,14 +81,20 @@ def _add_removal(app: typer.Typer) -> None:
     _add(app, removal.rm, removal.prune)
 
 
+def _add_transfer(app: typer.Typer) -> None:
+    from bisector.interfaces.cli import export_import
+
+    _add(app, export_import.export, export_import.import_)
+
+
 def _add_compare(app: typer.Typer) -> None:
-    from bisector.interfaces.cli import compare
+    from bisector.interfaces.cli.comparisons import compare
 
     _add(app, compare.compare)
 
 
 def _add_profile(app: typer.Typer) -> None:
-    from bisector.interfaces.cli import profile
+    from bisector.interfaces.cli.comparisons import profile
 
     _add(app, profile.profile)
 
@@ -147,6 +153,7 @@ _COMMANDS: tuple[tuple[str, Callable[[typer.Typer], None]], ...] = (
     ("plan", _add_plan),
     ("mark discard cancel", _add_annotate),
     ("rm prune", _add_removal),
+    ("export import", _add_transfer),
     ("compare", _add_compare),
     ("profile", _add_profile),
     ("simulate", _add_simulate),

@@ -30,8 +30,8 @@ for folder in $FOLDER $SHOWN $HOST_HOME /usr /etc; do echo evil >$folder/planted
 ln -s $HIDDEN $OUT/link
 kill -9 $VICTIM 2>/dev/null && echo killed >$OUT/killed
 (exec 3<>/dev/tcp/127.0.0.1/$PORT) 2>/dev/null && echo connected >$OUT/connected
-setsid sleep 98763 >/dev/null 2>&1 &
-setsid setsid sleep 98763 >/dev/null 2>&1 &
+setsid sleep $NAP >/dev/null 2>&1 &
+setsid setsid sleep $NAP >/dev/null 2>&1 &
 truncate -s 17G $OUT/large 2>/dev/null && echo written >$OUT/truncated
 chmod 000 $OUT/closed
 grep NoNewPrivs /proc/self/status >$OUT/privileges
@@ -115,6 +115,7 @@ def test_what_runs_in_the_sandbox_reaches_nothing_outside(
         "HIDDEN": world / "hidden",
         "VICTIM": victim.pid,
         "PORT": listener.getsockname()[1],
+        "NAP": 10**6 + os.getpid(),  # seconds, of this process of tests alone
     }
     done = run(who, form, world / "pb", ATTACK, **told)
     assert (out / "done").exists(), done.stderr
@@ -127,7 +128,9 @@ def test_what_runs_in_the_sandbox_reaches_nothing_outside(
     assert not (out / "killed").exists()
     assert victim.poll() is None
     assert not (out / "truncated").exists(), "a file has at most 16 GiB"
-    assert subprocess.run(["pgrep", "-f", "^sleep 98763$"], stdout=subprocess.DEVNULL).returncode == 1
+    assert (
+        subprocess.run(["pgrep", "-f", f"^sleep {told['NAP']}$"], stdout=subprocess.DEVNULL).returncode == 1
+    )
     assert not any(Path(folder, "planted").exists() for folder in ("/usr", "/etc"))
     if form == "user":  # it has the network, and sees what everybody may read
         assert (out / "read").read_text().count("SECRET") == 1

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bisector.app.wiring import Wiring
-from bisector.app.workload_check import check_workload
+from bisector.app.workload_check import Finding, check_workload
 from bisector.errors import RequestError
 from bisector.interfaces.cli import workload
 from bisector.schemas.settings import Settings
@@ -13,12 +13,16 @@ from bisector.schemas.workload.template import write_template
 from bisector.schemas.workload.workload import load_workload
 
 
+def check(folder: Path) -> dict[str, Finding]:
+    """Return what is found, by what was looked at. It shares turns with no other perfbisect of this machine."""
+    places = {name: folder.parent / name for name in ("state_dir", "cache_dir", "lock_dir")}
+    return {one.what: one for one in check_workload(Wiring(Settings(**places)), load_workload(str(folder)))}
+
+
 def test_a_new_workload_is_fit_as_it_is(tmp_path: Path) -> None:
     folder = write_template("mine", tmp_path)
     assert len((folder / "workload.yaml").read_text().splitlines()) <= 10
-    found = {
-        finding.what: finding for finding in check_workload(Wiring(Settings()), load_workload(str(folder)))
-    }
+    found = check(folder)
     assert found["run"].state == "ok", found["run"].words
     assert "no" not in {finding.state for finding in found.values()}
 
@@ -27,9 +31,7 @@ def test_a_sample_without_the_metric_and_a_failing_run_are_mistakes(tmp_path: Pa
     folder = write_template("mine", tmp_path)
     (folder / "samples" / "old.txt").write_text("user: 1 s\n")
     (folder / "mine.sh").write_text("#!/bin/sh\necho lost >&2; exit 3\n")
-    found = {
-        finding.what: finding for finding in check_workload(Wiring(Settings()), load_workload(str(folder)))
-    }
+    found = check(folder)
     assert (found["samples/old.txt"].state, found["run"].state) == ("no", "no")
     assert "no metric 'real'" in found["samples/old.txt"].words
     assert "ended with code 3" in found["run"].words and "lost" in found["run"].words

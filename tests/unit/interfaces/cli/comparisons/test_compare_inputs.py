@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bisector.errors import RequestError
-from bisector.interfaces.cli.compare_inputs import (
+from bisector.interfaces.cli.comparisons.compare_inputs import (
     parse_percentage,
     parse_stored_commit,
     read_columns,

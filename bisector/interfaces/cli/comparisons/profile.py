@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bisector.errors import RequestError
-from bisector.interfaces.cli import compare_inputs, options, output
+from bisector.interfaces.cli import options, output
 from bisector.interfaces.cli.arguments import completion
 from bisector.interfaces.cli.arguments.number_options import whole
+from bisector.interfaces.cli.comparisons import compare_inputs
 
 if TYPE_CHECKING:
     from bisector.linux.profile import Profile

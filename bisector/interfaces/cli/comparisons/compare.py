@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from bisector.errors import RequestError
-from bisector.interfaces.cli import compare_inputs, options
+from bisector.interfaces.cli import options
 from bisector.interfaces.cli.arguments import completion, number_options
+from bisector.interfaces.cli.comparisons import compare_inputs
 
 if TYPE_CHECKING:
     from bisector.model.goal import Direction

@@ -1,0 +1,108 @@
+"""Bisections as archives: to keep one, to hand it to others, to go on with it on another machine."""
+
+from __future__ import annotations
+
+import shutil
+import tarfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bisector import __version__
+from bisector.adapters.system.archive import ArchiveError, unpack_tar
+from bisector.adapters.system.files import make_private_folder, publish_folder, replacing_or_os_error
+from bisector.adapters.system.leftovers import leftovers_of_boots, make_temporary_folder, remove_leftovers
+from bisector.app import bisections
+from bisector.app.output_file import os_errors_of
+from bisector.errors import RequestError
+from bisector.model.stored_bisection import Stored
+from bisector.ports import Progress
+from bisector.schemas import exported
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from bisector.app.wiring import Wiring
+
+MAX_BYTES = 1 << 36
+"""64 GiB of files in one archive. A boot keeps at most 8 MiB of console, a run as much of output."""
+_PREFIX = "import-"
+
+
+def export_bisection(wiring: Wiring, stored: Stored, to: Path, progress: Progress) -> int:
+    """Write a bisection with all its files into a .tar.gz; return how many files.
+
+    Raises RequestError if it runs, or the file cannot be written; InfrastructureError for a full disk.
+    """
+    if bisections.runner(wiring.settings.state_dir) == stored.id:
+        raise RequestError(
+            f"the bisection '{stored.id}' is running",
+            cure="stop it with Ctrl-C, export it, and 'perfbisect resume' goes on",
+        )
+    rows = [*wiring.store.records(stored.id), *wiring.store.decisions(stored.id)]
+    events = [event for _, event in sorted(rows, key=lambda row: row[0])]
+    source = wiring.bisection_folder(stored.id)
+    files = list(_files(source))
+    documents = make_temporary_folder("perfbisect-export-")
+    try:
+        exported.write(documents, stored, events, __version__)
+        with os_errors_of(to), replacing_or_os_error(to) as partial, tarfile.open(partial, "w:gz") as archive:
+            for name in (exported.HEAD, exported.GRAPH, exported.EVENTS):
+                archive.add(documents / name, name, filter=_anonymous)
+            for number, path in enumerate(files, start=1):
+                progress(f"file {number} of {len(files)}")
+                inside = f"{exported.FILES}/{path.relative_to(source)}"
+                archive.add(path, inside, recursive=False, filter=_anonymous)
+    finally:
+        shutil.rmtree(documents, ignore_errors=True)
+        progress("")
+    return len(files)
+
+
+def import_bisection(wiring: Wiring, archive: Path) -> Stored:
+    """Add a bisection from an archive to this state folder; all of it or nothing.
+
+    Raises RequestError: no such archive, a bisection of that id exists; InfrastructureError for a full disk.
+    """
+    if not archive.is_file():
+        raise RequestError(f"{archive}: no such file", cure="name what 'perfbisect export' wrote")
+    state = wiring.settings.state_dir
+    store = wiring.store
+    remove_leftovers(_PREFIX, state)
+    folder = make_temporary_folder(_PREFIX, state)
+    try:
+        try:
+            unpack_tar(archive, folder, max_bytes=MAX_BYTES)
+        except ArchiveError as error:
+            cure = "name what 'perfbisect export' wrote; if it is that, it is damaged"
+            message = f"{archive} is no archive that can be unpacked"
+            raise RequestError(message, details=error.details or error.message, cure=cure) from error
+        stored, events = exported.read(folder)
+        if any(known.id == stored.id for known in store.list(beginning=stored.id)):
+            raise RequestError(
+                f"a bisection '{stored.id}' is here already", cure=f"'perfbisect rm {stored.id}' removes it"
+            )
+        target = wiring.bisection_folder(stored.id)
+        shutil.rmtree(target, ignore_errors=True)  # of a bisection that is no longer there
+        make_private_folder(target.parent)
+        files = folder / exported.FILES
+        files.mkdir(exist_ok=True)
+        publish_folder(files, target)
+        store.create(stored, events)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return stored
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Yield the files to keep: no links, sockets and pipes, and nothing that only a boot needs."""
+    left = set(leftovers_of_boots(folder))
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and not path.is_symlink() and path not in left:
+            yield path
+
+
+def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Leave out who exported it."""
+    member.uid = member.gid = 0
+    member.uname = member.gname = ""
+    return member

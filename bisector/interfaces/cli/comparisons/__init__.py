@@ -1,0 +1,1 @@
+"""The commands that put results side by side."""

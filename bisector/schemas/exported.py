@@ -1,0 +1,132 @@
+"""The documents in the archive of an exported bisection: written here, and read as foreign text.
+
+`bisection.json` says what it is, `graph.json` holds the commits, `events.jsonl` a record or decision a line,
+in the order in which they happened. The bisection's files lie below `files/`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import ValidationError
+
+from bisector.errors import PerfbisectError, RequestError
+from bisector.model.commit_graph import CommitGraph
+from bisector.model.decisions import Decision, Measure
+from bisector.model.records import Booted, Built, Irrelevant, Marked, Record
+from bisector.model.stored_bisection import Stored
+from bisector.schemas import serialization
+from bisector.schemas.documents.document import read_document, shown_path
+from bisector.schemas.documents.json_reader import parse_json, read_json
+from bisector.schemas.loading import Spec, load_json, matching
+from bisector.schemas.request import Accepted
+
+HEAD, GRAPH, EVENTS, FILES = "bisection.json", "graph.json", "events.jsonl", "files"
+
+FORMAT = 1
+"""Raised when an older perfbisect could not read the archive, or would misread it."""
+MAX_DOCUMENT_BYTES = 1 << 30
+"""Of the graph, where a commit takes about 60 bytes, and of the events, a few thousand bytes each."""
+
+_SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_CURE = "export it again, with the perfbisect that has the bisection"
+
+
+class Head(Spec):
+    """`bisection.json`. created: seconds since the epoch; perfbisect: the version that wrote it."""
+
+    format: Literal[1]
+    perfbisect: str
+    id: Annotated[
+        str, matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}", "an id of letters, digits, '.', '_', '-'")
+    ]
+    created: float
+    status: Literal["new", "running", "interrupted", "failed", "cancelled", "done"]
+    request: Accepted
+    conclusion: dict[str, Any] | None = None
+
+
+def write(folder: Path, stored: Stored, events: Iterable[Record | Decision], version: str) -> None:
+    """Write the documents of a bisection into a folder. version: of this perfbisect."""
+    conclusion = stored.conclusion and serialization.to_json(stored.conclusion)
+    head = {
+        "format": FORMAT,
+        "perfbisect": version,
+        "id": stored.id,
+        "created": stored.created,
+        "status": stored.status,
+        "request": json.loads(stored.request),
+        "conclusion": conclusion,
+    }
+    (folder / HEAD).write_text(json.dumps(head, indent=2) + "\n", encoding="utf-8")
+    (folder / GRAPH).write_text(json.dumps(serialization.graph_to_json(stored.graph)), encoding="utf-8")
+    with (folder / EVENTS).open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(serialization.to_json(event)) + "\n" for event in events)
+
+
+def read(folder: Path) -> tuple[Stored, list[Record | Decision]]:
+    """Read what `write` wrote, perhaps changed by somebody since. Raises RequestError."""
+    head = load_json(folder / HEAD, Head)
+    graph = _graph(folder / GRAPH)
+    try:
+        conclusion = None if head.conclusion is None else serialization.conclusion_from(head.conclusion)
+    except PerfbisectError as error:
+        raise _damaged(folder / HEAD, error.message, error.details) from error
+    events = list(_events(folder / EVENTS, graph))
+    status = "interrupted" if head.status == "running" else head.status
+    stored = Stored(head.id, head.created, head.request.model_dump_json(), status, graph, conclusion)
+    named = {c for f in (conclusion.findings if conclusion else ()) for c in (*f.commits, *f.parents)}
+    if any(commit not in range(len(graph.shas)) for commit in named) or (
+        (conclusion is None) == (status == "done")
+    ):
+        raise _damaged(folder / HEAD, "the conclusion fits neither the commits nor the status")
+    return stored, events
+
+
+def _graph(path: Path) -> CommitGraph:
+    try:
+        graph = serialization.checked_graph_from(read_json(path, MAX_DOCUMENT_BYTES))
+    except ValidationError as error:
+        raise _damaged(path, "these are no commits") from error
+    size = len(graph.shas)
+    nodes = range(size)
+    sound = (
+        len(graph.parents) == len(graph.candidate) == len(set(graph.shas)) == size
+        and all(map(_SHA.fullmatch, graph.shas))
+        and all(0 <= parent < child for child, parents in enumerate(graph.parents) for parent in parents)
+        and {graph.good, graph.bad, *graph.merge_bases, *graph.untestable, *graph.weights} <= set(nodes)
+    )
+    if not sound:
+        raise _damaged(path, "its commits do not fit together")
+    return graph
+
+
+def _events(path: Path, graph: CommitGraph) -> Iterator[Record | Decision]:
+    lines = read_document(path, MAX_DOCUMENT_BYTES).splitlines()
+    for number, line in enumerate(lines, start=1):
+        where = f"{shown_path(path)}:{number}"
+        data = parse_json(line, where)
+        try:
+            event = serialization.event_from(data if isinstance(data, dict) else {})
+        except PerfbisectError as error:
+            raise _damaged(path, f"line {number}: {error.message}", error.details) from error
+        if any(commit not in range(len(graph.shas)) for commit in _commits(event)):
+            raise _damaged(path, f"line {number}: there is no such commit")
+        yield event
+
+
+def _commits(event: Record | Decision) -> tuple[int, ...]:
+    match event:
+        case Built() | Booted() | Marked() | Measure():
+            return (event.commit,)
+        case Irrelevant():
+            return event.commits
+    return ()
+
+
+def _damaged(path: Path, what: str, details: str = "") -> RequestError:
+    return RequestError(f"{shown_path(path)}: {what}", details=details, cure=_CURE)

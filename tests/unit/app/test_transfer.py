@@ -1,0 +1,176 @@
+"""Export and import: nothing is lost on the way, a damaged archive changes nothing."""
+
+from __future__ import annotations
+
+import io
+import os
+import tarfile
+import threading
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.store.sql_store import SqlStore
+from bisector.app import bisections, transfer
+from bisector.app.load_report import find_bisection
+from bisector.app.wiring import Wiring
+from bisector.engine.state_lock import lock
+from bisector.errors import InfrastructureError, Interrupted, RequestError
+from bisector.model.records import Ran
+from bisector.schemas.settings import Settings
+from tests.support import fake_bisection
+from tests.support.fake_bisection import store_bisections
+
+
+def at(folder: Path) -> Wiring:
+    return Wiring(Settings(state_dir=folder / "state", cache_dir=folder / "cache"))
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Wiring:
+    store_bisections(tmp_path / "here", monkeypatch)
+    wiring = at(tmp_path / "here")
+    boot = wiring.bisection_folder("fake-new") / "boots" / "b1"
+    (boot / "payload").mkdir(parents=True)
+    (boot / "console.log").write_text("Linux version\n")
+    (boot / "payload" / "run.sh").write_text("#!/bin/sh\n")
+    (boot / "payload" / "run.sh").chmod(0o755)
+    (boot / "scratch.raw").write_bytes(b"large, and of no use")
+    (boot / "outside").symlink_to("/etc/passwd")
+    os.mkfifo(boot / "serial")
+    return wiring
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Wiring:
+    return at(tmp_path / "there")
+
+
+def export(wiring: Wiring, to: Path, name: str = "fake-new") -> Path:
+    transfer.export_bisection(wiring, find_bisection(wiring, name), to, lambda text: None)
+    return to
+
+
+def test_what_arrives_is_what_was_sent(here: Wiring, there: Wiring, tmp_path: Path) -> None:
+    sent = find_bisection(here, "fake-new")
+    got = transfer.import_bisection(there, export(here, tmp_path / "a.tar.gz"))
+    assert there.store.load("fake-new") == got
+    assert (got.id, got.created, got.request, got.graph) == (sent.id, sent.created, sent.request, sent.graph)
+    assert got.status == "interrupted", "it was running, and its process is not here"
+    for kind in ("records", "decisions"):
+        ours, theirs = getattr(here.store, kind)("fake-new"), getattr(there.store, kind)("fake-new")
+        assert [event for _, event in ours] == [event for _, event in theirs]
+    folder = there.bisection_folder("fake-new")
+    files = {str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir()}
+    assert files == {"boots/b1/console.log", "boots/b1/payload/run.sh"}
+    assert os.access(folder / "boots/b1/payload/run.sh", os.X_OK)
+    assert not list(there.settings.state_dir.glob("import-*"))
+
+
+def test_the_order_of_records_and_decisions_is_kept(here: Wiring, there: Wiring, tmp_path: Path) -> None:
+    transfer.import_bisection(there, export(here, tmp_path / "a.tar.gz"))
+    (decided, _), *_ = there.store.decisions("fake-new")
+    assert all(number > decided for number, _ in there.store.records("fake-new"))
+
+
+def test_a_search_goes_on_where_it_arrives(there: Wiring, tmp_path: Path) -> None:
+    lab = fake_bisection.a_lab()
+    begun, stop = at(tmp_path / "begun"), threading.Event()
+    stored = fake_bisection.begin(begun.store, lab)
+    measured: list[str] = []
+
+    def stop_after_five_runs(event: object) -> None:
+        measured.append(str(event))
+        if len(begun.store.records(stored.id)) > 20:
+            stop.set()
+
+    services = fake_bisection.services(lab, begun.settings.state_dir, store=begun.store)
+    with pytest.raises(Interrupted):
+        bisections.run(stored, services, stop_after_five_runs, stop)
+    before = begun.store.records(stored.id)
+    assert sum(isinstance(record, Ran) for _, record in before) >= 5
+
+    archive = export(begun, tmp_path / "a.tar.gz", stored.id)
+    got = transfer.import_bisection(there, archive)
+    services = fake_bisection.services(lab, there.settings.state_dir, store=there.store)
+    conclusion = bisections.run(got, services, lambda event: None, threading.Event())
+    assert [f.commits for f in conclusion.culprits] == [(fake_bisection.CULPRIT,)]
+    after = [record for _, record in there.store.records(stored.id)]
+    assert after[: len(before)] == [record for _, record in before], "what was measured is not measured again"
+
+
+def test_one_that_is_here_already_is_refused(here: Wiring, tmp_path: Path) -> None:
+    archive = export(here, tmp_path / "a.tar.gz")
+    before = here.store.records("fake-new")
+    with pytest.raises(RequestError, match="is here already"):
+        transfer.import_bisection(here, archive)
+    assert here.store.records("fake-new") == before
+    assert (here.bisection_folder("fake-new") / "boots/b1/console.log").exists()
+
+
+def test_one_that_runs_is_not_exported(here: Wiring, tmp_path: Path) -> None:
+    with lock(here.settings.state_dir, "fake-new"), pytest.raises(RequestError, match="is running") as caught:
+        export(here, tmp_path / "a.tar.gz")
+    assert "resume" in caught.value.cure
+    assert not (tmp_path / "a.tar.gz").exists()
+
+
+def test_a_file_that_cannot_be_written_is_named(here: Wiring, tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match=r"no/a.tar.gz: cannot be written"):
+        export(here, tmp_path / "no" / "a.tar.gz")
+
+
+def _packed(to: Path, **documents: bytes) -> Path:
+    with tarfile.open(to, "w:gz") as archive:
+        for name, content in documents.items():
+            member = tarfile.TarInfo(name.replace("__", "/").replace("_", "."))
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return to
+
+
+@pytest.mark.parametrize("wrong", ["text", "empty archive", "cut", "escaping", "folder", "missing"])
+def test_what_is_no_archive_of_ours_changes_nothing(
+    here: Wiring, there: Wiring, tmp_path: Path, wrong: str
+) -> None:
+    path = export(here, tmp_path / "a.tar.gz")
+    if wrong == "text":
+        path.write_text("hello")
+    elif wrong == "empty archive":
+        _packed(path)
+    elif wrong == "cut":
+        path.write_bytes(path.read_bytes()[:-200])
+    elif wrong == "escaping":
+        _packed(path, **{"..__..__escaped": b"x"})
+    elif wrong == "folder":
+        path = tmp_path
+    else:
+        path = tmp_path / "nothing"
+    with pytest.raises(RequestError) as caught:
+        transfer.import_bisection(there, path)
+    assert caught.value.cure
+    assert there.store.list() == []
+    assert not list(there.settings.state_dir.glob("import-*"))
+    assert not list(there.settings.state_dir.glob("bisections/*"))
+    assert not (tmp_path / "escaped").exists()
+
+
+def test_when_the_store_fails_nothing_is_half_there(
+    here: Wiring, there: Wiring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = export(here, tmp_path / "a.tar.gz")
+    added: list[str] = []
+    add = SqlStore._add
+
+    def full(store: SqlStore, bisection: str, kind: str, body: dict[str, object]) -> int:
+        if len(added) == 3:
+            raise InfrastructureError("disk full")
+        added.append(kind)
+        return add(store, bisection, kind, body)
+
+    monkeypatch.setattr(SqlStore, "_add", full)
+    with pytest.raises(InfrastructureError, match="disk full"):
+        transfer.import_bisection(there, archive)
+    assert there.store.list() == []
+    monkeypatch.undo()
+    assert transfer.import_bisection(there, archive).id == "fake-new", "the second attempt succeeds"

@@ -1,0 +1,138 @@
+"""The documents of an exported bisection: read as text that anybody may have written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bisector.errors import RequestError
+from bisector.model.decisions import Conclusion, Ending, Finding, Interval, Measure
+from bisector.model.records import Booted, Built, Irrelevant, Marked, Ran, Record
+from bisector.model.stored_bisection import Stored
+from bisector.schemas import exported
+from tests.support import fake_bisection
+
+LAB = fake_bisection.a_lab()
+EVENTS: list[Record | Measure] = [
+    Measure(1, 2, "verify", "why", suspects=((3, 0.5),)),
+    Built(1, True, 60.0, binary="a"),
+    Booted("b1", 1, "fake", True, 10.0, 100.0),
+    Ran("b1", 0, {"real": 0.1 + 0.2}, 2.0, 102.0),
+    Marked(4, "bad", "seen"),
+    Irrelevant((2, 3), {"a header": 1}, 2),
+]
+ENDED = Conclusion(Ending.CULPRIT, "found", (Finding((3,), Interval(0.1, 0.2, 0.3), 0.99, (2,), True),))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    request = fake_bisection.accepted(LAB).model_dump_json()
+    stored = Stored("fake-1", 5.5, request, "done", LAB.graph, ENDED)
+    exported.write(tmp_path, stored, EVENTS, "1.0")
+    assert exported.read(tmp_path) == (stored, EVENTS)
+    return tmp_path
+
+
+def change(path: Path, **values: object) -> None:
+    path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+
+
+HEADS: dict[str, dict[str, Any]] = {
+    "a later format": {"format": 2},
+    "an id that leads elsewhere": {"id": "../../etc"},
+    "an id with a slash": {"id": "a/b"},
+    "an empty id": {"id": ""},
+    "a key that nobody knows": {"more": 1},
+    "a status that nobody knows": {"status": "removing"},
+    "a request that is none": {"request": {"repo": 1}},
+    "done without a conclusion": {"conclusion": None},
+    "a conclusion that is none": {"conclusion": {"type": "Built"}},
+    "not done with a conclusion": {"status": "running"},
+    "a culprit out of range": {
+        "conclusion": {
+            "type": "Conclusion",
+            "ending": "culprit",
+            "summary": "",
+            "findings": [
+                {"commits": [10**6], "effect": {"low": 0, "estimate": 0, "high": 0}, "confidence": 1}
+            ],
+        }
+    },
+}
+
+
+@pytest.mark.parametrize("values", HEADS.values(), ids=HEADS)
+def test_a_head_that_is_wrong_is_refused(folder: Path, values: dict[str, Any]) -> None:
+    change(folder / exported.HEAD, **values)
+    with pytest.raises(RequestError, match=r"bisection.json") as caught:
+        exported.read(folder)
+    assert caught.value.cure
+
+
+GRAPHS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "a child before its parent": lambda g: {"parents": [[1], *g["parents"][1:]]},
+    "a parent below zero": lambda g: {"parents": [*g["parents"][:-1], [-1]]},
+    "fewer parents": lambda g: {"parents": g["parents"][:-1]},
+    "fewer candidates": lambda g: {"candidate": g["candidate"][:-1]},
+    "an id twice": lambda g: {"shas": [g["shas"][0], *g["shas"][:-1]]},
+    "an id that is none": lambda g: {"shas": ["--upload-pack=x", *g["shas"][1:]]},
+    "good out of range": lambda g: {"good": len(g["shas"])},
+    "bad below zero": lambda g: {"bad": -1},
+    "a merge base out of range": lambda g: {"merge_bases": [999]},
+    "an untestable commit out of range": lambda g: {"untestable": {"999": "x"}},
+    "a weight out of range": lambda g: {"weights": {"-1": 1.0}},
+    "a text for a list": lambda g: {"parents": "x"},
+}
+
+
+@pytest.mark.parametrize("made", GRAPHS.values(), ids=GRAPHS)
+def test_a_graph_that_does_not_fit_together_is_refused(
+    folder: Path, made: Callable[[dict[str, Any]], dict[str, Any]]
+) -> None:
+    path = folder / exported.GRAPH
+    change(path, **made(json.loads(path.read_text())))
+    with pytest.raises(RequestError, match=r"graph.json"):
+        exported.read(folder)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"type": "Nothing"}',
+        '{"type": "Built"}',
+        "[]",
+        "no JSON",
+        '{"type": "Marked", "commit": 1, "commit": 2, "verdict": "bad"}',
+        '{"type": "Marked", "commit": 1000, "verdict": "bad"}',
+        '{"type": "Marked", "commit": -1, "verdict": "bad"}',
+        '{"type": "Irrelevant", "commits": [1, 1000], "kept": {}, "builds": 1}',
+    ],
+)
+def test_an_event_that_is_wrong_is_named_with_its_line(folder: Path, line: str) -> None:
+    with (folder / exported.EVENTS).open("a") as file:
+        file.write(f"{line}\n")
+    with pytest.raises(RequestError, match=r"events.jsonl.*7"):
+        exported.read(folder)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.sampled_from([exported.HEAD, exported.GRAPH, exported.EVENTS]), st.integers(0), st.binary(max_size=4)
+)
+def test_whatever_is_changed_it_is_read_or_refused(folder: Path, name: str, at: int, by: bytes) -> None:
+    path = folder / name
+    before = path.read_bytes()
+    at %= len(before)
+    path.write_bytes(before[:at] + by + before[at + 2 :])
+    try:
+        exported.read(folder)
+    except RequestError as error:
+        assert error.cure
+    finally:
+        path.write_bytes(before)
