@@ -14,9 +14,10 @@ from bisector.schemas.workload.workload import load_workload
 
 
 def check(folder: Path) -> dict[str, Finding]:
-    """Return what is found, by what was looked at. It shares turns with no other perfbisect of this machine."""
-    places = {name: folder.parent / name for name in ("state_dir", "cache_dir", "lock_dir")}
-    return {one.what: one for one in check_workload(Wiring(Settings(**places)), load_workload(str(folder)))}
+    """Return what is found, by what was looked at. No other perfbisect is waited for."""
+    parent = folder.parent
+    own = Settings(state_dir=parent / "state", cache_dir=parent / "cache", lock_dir=parent / "locks")
+    return {one.what: one for one in check_workload(Wiring(own), load_workload(str(folder)))}
 
 
 def test_a_new_workload_is_fit_as_it_is(tmp_path: Path) -> None:
