@@ -149,6 +149,12 @@ def mark(
     commit = stored.graph.shas.index(sha)
     if verdict != "skip":
         _refuse_contradiction(store, stored, commit, verdict)
+    for end, name in ((stored.graph.good, "good"), (stored.graph.bad, "bad")):
+        if verdict == "skip" and commit == end:
+            raise RequestError(
+                f"{sha[:12]} cannot be skipped: it is the {name} end",
+                cure=f"begin another bisection whose --{name} can be tested",
+            )
     store.append(stored.id, Marked(commit, verdict, note))
 
 

@@ -71,6 +71,8 @@ def measure_commit(
     recipe = _recipe_for(wiring, order.recipe, order.sha, workload, spec.name)
     check_recipe(workload, load_recipe(recipe))
     order = dataclasses.replace(order, recipe=recipe)
+    if order.patches:
+        wiring.trees().tree(order.sha, order.patches, order.fixes)  # one that does not apply is told at once
     wiring.doing = f"run of {workload.name}"
     with (
         state_lock.lock(wiring.settings.state_dir, f"run of {workload.name} on {spec.name}"),

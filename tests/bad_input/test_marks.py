@@ -12,6 +12,8 @@ from tests.bad_input.harness import Row, check_row, each_row
 ROWS = [
     Row("good-end-bad", ["mark", "here-open", "v1", "bad"], ["cannot be bad", "is the good end"]),
     Row("bad-end-good", ["mark", "here-open", "v5", "good"], ["cannot be good", "is the bad end"]),
+    Row("good-end-skip", ["mark", "here-open", "v1", "skip"], ["cannot be skipped", "it is the good end"]),
+    Row("bad-end-skip", ["mark", "here-open", "v5", "skip"], ["cannot be skipped", "--bad can be tested"]),
     Row("outside", ["mark", "here-open", "unrelated", "bad"], ["is not in the range"]),
     Row("ended", ["mark", "here-ended", "v3", "bad"], ["has ended"]),
     Row("unknown", ["mark", "here-open", "v9", "bad"], ["v9"]),

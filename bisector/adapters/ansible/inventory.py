@@ -47,6 +47,11 @@ def read_lab(inventory: Path, cache_dir: Path | None = None) -> Lab:
         raise RequestError(
             f"{shown_path(inventory)}: no such inventory", cure="see playbooks/inventory/laptop.yml"
         )
+    if not (inventory.is_dir() or inventory.is_file()):
+        raise RequestError(
+            f"{shown_path(inventory)}: is neither a file nor a folder",
+            cure="see playbooks/inventory/laptop.yml",
+        )
     cached = None
     program = is_file(inventory) and os.access(inventory, os.X_OK)  # may answer differently each time
     if cache_dir is not None and not program:

@@ -111,7 +111,7 @@ def load_workload(name: str, folder: Path | None = None) -> Workload:
 
     Raises RequestError for an unknown name, or naming the wrong line of the manifest.
     """
-    root = folder if folder is not None else resource("workloads")
+    root = _root(folder)
     path = expand_user(name)
     place = path.parent if path.name == MANIFEST else path
     if not is_file(place / MANIFEST) and not name.startswith(("/", ".", "~")):
@@ -139,14 +139,30 @@ def load_workload(name: str, folder: Path | None = None) -> Workload:
 
 def list_workloads(folder: Path | None = None) -> list[Workload]:
     """Return all workloads of a folder (default: the shipped ones), by name."""
-    root = folder if folder is not None else resource("workloads")
-    return [load_workload(str(path.parent)) for path in _manifests(root)]
+    return [load_workload(str(path.parent)) for path in _manifests(_root(folder))]
 
 
 def workload_names(folder: Path | None = None) -> list[str]:
     """Return the names of the workloads of a folder (default: the shipped ones), without reading them."""
-    root = folder if folder is not None else resource("workloads")
+    root = _root(folder)
     return [str(found.parent.relative_to(root)) for found in _manifests(root)]
+
+
+def _root(folder: Path | None) -> Path:
+    """Return the folder of workloads. Raises RequestError for one that was named and holds none."""
+    if folder is None:
+        return resource("workloads")
+    root = expand_user(folder)
+    try:
+        found = root.is_dir() and _manifests(root)
+    except OSError:  # a link to itself
+        found = []
+    if not found:
+        raise RequestError(
+            f"{shown_path(folder)}: there is no workload in it",
+            cure=f"name a folder of folders with a {MANIFEST}, or none for the shipped ones",
+        )
+    return root
 
 
 def _manifests(root: Path) -> list[Path]:
