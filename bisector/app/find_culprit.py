@@ -18,8 +18,9 @@ from bisector.app.accept import accept, check_unchanged, missing_monitors, workl
 from bisector.app.load_report import find_bisection, load_material
 from bisector.app.plan import ExpectedWork, expected_work
 from bisector.app.pruning import Pruning
+from bisector.app.readiness import require_ready
 from bisector.app.wiring import Wiring
-from bisector.errors import PerfbisectError, RequestError
+from bisector.errors import InfrastructureError, PerfbisectError, RequestError
 from bisector.model.decisions import Conclusion
 from bisector.report import phrases
 from bisector.schemas.request import Accepted, Request
@@ -58,7 +59,12 @@ def find_culprit(wiring: Wiring, request: Request, observer: Observer) -> Materi
     The same request goes on where an unfinished bisection stopped. Raises RequestError, InfrastructureError
     or Interrupted: it can be resumed.
     """
-    accepted, graph = accept(wiring, request)
+    try:
+        accepted, graph = accept(wiring, request)
+    except InfrastructureError:  # one thing that is missing; there may be more
+        require_ready(wiring, request, observer.note)
+        raise
+    require_ready(wiring, accepted.request, observer.note)
     for note in (*missing_monitors(accepted), *wiring.source_of(request).notes()):
         observer.note(f"note: {note}")
     stored, is_new = bisections.begin(wiring.store, accepted, graph, wiring.clock.now())
@@ -86,6 +92,8 @@ def resume(wiring: Wiring, identity: str | None, observer: Observer) -> Material
         )
     observer.note(f"bisection {stored.id}: going on")
     accepted = Accepted.model_validate_json(stored.request)
+    if stored.conclusion is None:
+        require_ready(wiring, accepted.request, observer.note)
     return _run_and_report(wiring, stored, accepted, observer)
 
 

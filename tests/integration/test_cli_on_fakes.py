@@ -41,6 +41,7 @@ class Bench:
         for module in (accept, find_culprit):
             monkeypatch.setattr(module, "accept", self._accept)
         monkeypatch.setattr(find_culprit, "bisection_services", self._services)
+        monkeypatch.setattr(find_culprit, "require_ready", lambda *_: None)
         monkeypatch.setattr(Wiring, "source", lambda wiring, repo=None: FakeSource(self.lab.graph))
 
     def _accept(self, wiring: object, request: Any) -> tuple[Any, CommitGraph]:

@@ -8,11 +8,9 @@ from pathlib import Path
 from bisector.adapters.guest.kvm_probe import KvmProbe
 from bisector.adapters.guest.libvirt_connection import Hypervisor
 from bisector.adapters.guest.rootfs import GuestImages
-from bisector.adapters.system.host_requirements import Check, free_bytes
+from bisector.adapters.system.host_requirements import GUESTS, Check, free_bytes
 from bisector.errors import InfrastructureError
 from bisector.ports import Progress
-
-_NEEDED = "guests"
 
 IMAGE_MIB = 600
 """The guest image takes 220 MiB, its making twice that for a while."""
@@ -41,28 +39,28 @@ def _libvirt() -> Check:
         hypervisor = Hypervisor()
     except InfrastructureError as error:
         wrong = f"{error.message}: {error.details}" if error.details else error.message
-        return Check("libvirt answers", wrong=wrong, cure=error.cure, needed=_NEEDED)
+        return Check("libvirt answers", wrong=wrong, cure=error.cure, needed=GUESTS)
     hypervisor.close()
-    return Check("libvirt answers", found=hypervisor.uri, needed=_NEEDED)
+    return Check("libvirt answers", found=hypervisor.uri, needed=GUESTS)
 
 
 def _image(cache: Path) -> Check:
     image = GuestImages(cache).present()
     if image is not None:
-        return Check("guest image", found=f"{image.disk} (sha256 {image.checksum[:12]})", needed=_NEEDED)
+        return Check("guest image", found=f"{image.disk} (sha256 {image.checksum[:12]})", needed=GUESTS)
     place, free = free_bytes(cache)
     if free < IMAGE_MIB << 20:
         return Check(
             "guest image",
             wrong=f"not built, and less than {IMAGE_MIB} MiB are free in {place}",
             cure="free some, or point cache_dir (PERFBISECT_CACHE_DIR) to another disk",
-            needed=_NEEDED,
+            needed=GUESTS,
         )
     return Check(
         "guest image",
         wrong="not built yet; the first bisection builds it (as root, one to ten minutes)",
         cure="perfbisect doctor --fix",
-        needed=_NEEDED,
+        needed=GUESTS,
         optional=True,
     )
 
@@ -86,6 +84,6 @@ def _port() -> Check:
             "a free port on loopback",
             wrong=str(error.strerror),
             cure="widen net.ipv4.ip_local_port_range, or end what holds so many ports",
-            needed=_NEEDED,
+            needed=GUESTS,
         )
-    return Check("a free port on loopback", found="127.0.0.1", needed=_NEEDED)
+    return Check("a free port on loopback", found="127.0.0.1", needed=GUESTS)

@@ -39,26 +39,29 @@ class Check:
         return not self.wrong
 
 
-_BUILDING, _GUESTS, _WORKLOADS = "building kernels", "guests", "static workloads"
+BUILDING, GUESTS, _WORKLOADS = "building kernels", "guests", "static workloads"
 
 PROGRAMS = (
-    *((name, name, _BUILDING) for name in ("git", "make", "gcc", "flex", "bison", "bc", "perl")),
-    *((name, name, _BUILDING) for name in ("cpio", "patch", "ccache")),
-    ("qemu-system-x86_64", "qemu-system-x86", _GUESTS),
-    ("libvirtd", "libvirt-daemon", _GUESTS),
-    ("mmdebstrap", "mmdebstrap", _GUESTS),
-    ("mke2fs", "e2fsprogs", _GUESTS),
-    ("ssh-keygen", "openssh-client", _GUESTS),
+    *((name, name, BUILDING) for name in ("git", "make", "gcc", "flex", "bison", "bc", "perl")),
+    *((name, name, BUILDING) for name in ("cpio", "patch", "ccache")),
+    ("qemu-system-x86_64", "qemu-system-x86", GUESTS),
+    ("libvirtd", "libvirt-daemon", GUESTS),
+    ("mmdebstrap", "mmdebstrap", GUESTS),
+    ("mke2fs", "e2fsprogs", GUESTS),
+    ("ssh-keygen", "openssh-client", GUESTS),
     ("musl-gcc", "musl-tools", _WORKLOADS),
 )
 """(program, Debian package, what it is needed for)"""
 
-HEADERS = (("libelf.h", "libelf-dev", _BUILDING), ("openssl/opensslv.h", "libssl-dev", _BUILDING))
+HEADERS = (("libelf.h", "libelf-dev", BUILDING), ("openssl/opensslv.h", "libssl-dev", BUILDING))
 """(header below /usr/include, Debian package, what it is needed for)"""
 
 
-def checks(disk: Path) -> list[Check]:
-    """Return all checks that need neither libvirt nor a guest. disk: a folder where builds will lie."""
+def checks(disk: Path, gib: float = DISK_GIB) -> list[Check]:
+    """Return all checks that need neither libvirt nor a guest.
+
+    disk: a folder where builds will lie; gib: what must be free there.
+    """
     return [
         *(_program(*row) for row in PROGRAMS),
         *(_header(*row) for row in HEADERS),
@@ -66,7 +69,7 @@ def checks(disk: Path) -> list[Check]:
         _driver(),
         _python_libvirt(),
         _tuxmake(),
-        _disk(disk),
+        _disk(disk, gib),
     ]
 
 
@@ -104,7 +107,7 @@ def _driver() -> Check:
     """libvirt without its QEMU driver answers every connection with 'no connection driver'."""
     found = sorted(Path("/usr/lib").glob("*/libvirt/connection-driver/libvirt_driver_qemu.so"))
     cure = install("libvirt-daemon-driver-qemu")
-    return _installed("libvirt's QEMU driver", found[0] if found else None, cure=cure, needed=_GUESTS)
+    return _installed("libvirt's QEMU driver", found[0] if found else None, cure=cure, needed=GUESTS)
 
 
 def _python_libvirt() -> Check:
@@ -114,7 +117,7 @@ def _python_libvirt() -> Check:
         version,
         wrong="not in this Python environment",
         cure="make deps   (in perfbisect's folder; or: pip install 'perfbisect[libvirt]')",
-        needed=_GUESTS,
+        needed=GUESTS,
     )
 
 
@@ -122,7 +125,7 @@ def _tuxmake() -> Check:
     path = Path(sys.executable).parent / "tuxmake"
     found = path if path.exists() or shutil.which("tuxmake") is not None else None
     wrong = "not in this Python environment"
-    return _installed("tuxmake", found, wrong=wrong, cure="make setup", needed=_BUILDING)
+    return _installed("tuxmake", found, wrong=wrong, cure="make setup", needed=BUILDING)
 
 
 def free_bytes(folder: Path) -> tuple[Path, int]:
@@ -132,17 +135,17 @@ def free_bytes(folder: Path) -> tuple[Path, int]:
     return folder, shutil.disk_usage(folder).free
 
 
-def _disk(folder: Path) -> Check:
+def _disk(folder: Path, gib: float) -> Check:
     free = free_bytes(folder)[1] / 2**30
     name = f"disk space in {folder}"
-    if free < DISK_GIB:
+    if free < gib:
         return Check(
             name,
-            wrong=f"{free:.1f} GiB free, builds and images want {DISK_GIB}",
+            wrong=f"{free:.1f} GiB free, builds and images want {gib:g}",
             cure="free some, or point cache_dir (PERFBISECT_CACHE_DIR) to another disk",
-            needed=_BUILDING,
+            needed=BUILDING,
         )
-    return Check(name, found=f"{free:.0f} GiB free", needed=_BUILDING)
+    return Check(name, found=f"{free:.0f} GiB free", needed=BUILDING)
 
 
 def description() -> dict[str, str]:

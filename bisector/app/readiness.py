@@ -1,0 +1,134 @@
+"""Whether everything that a bisection needs is here, asked before its first kernel is compiled.
+
+What a workload asks of a testbed and what a request says wrong is refused by `accept`. This is about the
+machines: programs, libvirt, the guest image, disk, and the compilers for the whole range on every builder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from bisector.app.accept import recipe_for, workload_of
+from bisector.errors import InfrastructureError, PerfbisectError, SourceFailed
+from bisector.model.format import count
+
+if TYPE_CHECKING:
+    from bisector.adapters.system.host_requirements import Check
+    from bisector.app.wiring import Wiring
+    from bisector.ports import Progress
+    from bisector.schemas.kernel.recipe import RecipeManifest
+    from bisector.schemas.kernel.release import Release
+    from bisector.schemas.kernel.toolchain import Toolchain
+    from bisector.schemas.request import Request
+
+_FIRST_BUILD_GIB, _FURTHER_BUILD_GIB = 3, 1
+"""Room for a kernel tree with its objects (2.5 GiB), and for one more kernel where those are there."""
+
+_OF_DISK_GUESTS = ("mmdebstrap", "mke2fs", "ssh-keygen", "guest image", "a free port on loopback")
+"""Checks of what only guests with a distribution's user space need."""
+
+_OF_OTHER_CHECKS = ("qemu-system-x86_64", "musl-gcc")
+"""Checks that the recipe's architecture decides (`Machine`): its emulator, and its compiler of programs."""
+
+
+def require_ready(wiring: Wiring, request: Request, progress: Progress) -> None:
+    """Raise InfrastructureError naming all that is missing, each with what mends it."""
+    found = list(lacking(wiring, request, progress))
+    if len(found) == 1:
+        raise InfrastructureError(f"{found[0].name}: {found[0].wrong}", cure=found[0].cure)
+    if found:
+        raise InfrastructureError(
+            f"{count(len(found), 'thing')} that this bisection needs are missing; nothing was built",
+            details="\n".join(f"{one.name}: {one.wrong}\n  {one.cure}" for one in found),
+            cure="do what stands below each of them, then give the same command again",
+        )
+
+
+def lacking(wiring: Wiring, request: Request, progress: Progress) -> Iterator[Check]:
+    """Yield what is missing for a request; what only makes things worse is left to `perfbisect doctor`."""
+    from bisector.adapters.machine.physical_hosts import HERE, host_names
+    from bisector.adapters.system import host_requirements as host
+    from bisector.schemas.kernel.recipe import load_recipe, with_fragments
+
+    lab, cache, workload = wiring.lab, wiring.settings.cache_dir, workload_of(request)
+    names = request.testbeds or (lab.testbeds[0].name,)
+    source, trees = wiring.source_of(request), wiring.trees(request.repo)
+    ends = [source.resolve(rev) for rev in (request.good, request.bad)]
+    asked = with_fragments(request.recipe, workload.manifest.requires.fragments)
+    recipe = load_recipe(recipe_for(trees, asked, *ends, measures=(wiring, workload, names))).manifest
+    guests = any(lab.testbed(name).variables.kind == "libvirt" for name in names)
+    needed = {host.GUESTS} if guests else set()
+    if any(f"host-{HERE}" in host_names(lab, builder) for builder in lab.builders):
+        needed.add(host.BUILDING)
+    room = _FURTHER_BUILD_GIB if (cache / "builder" / "source").exists() else _FIRST_BUILD_GIB
+    checks = host.checks(cache, room)
+    if guests and host.has_libvirt():
+        from bisector.adapters.guest.preflight import guest_checks
+
+        checks += guest_checks(cache, progress)
+    unneeded = {*_OF_OTHER_CHECKS, *(_OF_DISK_GUESTS if recipe.userspace == "initramfs" else ())}
+    for check in checks:
+        if not check.ok and not check.optional and check.needed in needed and check.name not in unneeded:
+            yield check
+    if guests:
+        yield from _missing_emulation(recipe.arch)
+    try:
+        releases = sorted(trees.release(sha) for sha in ends)
+    except SourceFailed:  # a Makefile that names no release: the build will tell
+        return
+    yield from _missing_compilers(wiring, request, _toolchains(recipe, releases), progress)
+
+
+def _missing_emulation(arch: str) -> Iterator[Check]:
+    """Yield what guests of an architecture lack: the emulator, a compiler for their programs."""
+    from bisector.adapters.system.architectures import machine_for
+    from bisector.adapters.system.host_requirements import GUESTS
+
+    try:
+        machine = machine_for(arch)
+    except InfrastructureError as error:
+        yield _check(f"{arch} guests", error, GUESTS)
+        return
+    for name, ask in ((machine.emulator, machine.require_emulator), ("static programs", machine.compiler)):
+        try:
+            ask()
+        except InfrastructureError as error:
+            yield _check(name, error, GUESTS)
+
+
+def _toolchains(recipe: RecipeManifest, releases: list[Release]) -> list[Toolchain]:
+    """Return the rows of the recipe's toolchain that some release of the range needs, each compiler once."""
+    from bisector.schemas.kernel.toolchain import load_toolchains
+
+    rows = {
+        row.identity: row
+        for row in load_toolchains().toolchain
+        if row.name == recipe.toolchain and row.start <= releases[-1] and releases[0] < row.end
+    }
+    return list(rows.values())
+
+
+def _missing_compilers(
+    wiring: Wiring, request: Request, rows: list[Toolchain], progress: Progress
+) -> Iterator[Check]:
+    """Yield what builders lack for the toolchains; one that was found to have a toolchain is not asked."""
+    from bisector.adapters.build.toolchain_notes import read_note
+    from bisector.adapters.system.host_requirements import BUILDING
+
+    for spec in wiring.lab.builders:
+        builder = wiring.builder(request.repo, spec.name)
+        for row in rows:
+            if read_note(builder.cache, builder.system, row) is None:
+                try:
+                    builder.probe(row, progress)
+                except PerfbisectError as error:
+                    yield _check(f"builder '{spec.name}'", error, BUILDING)
+
+
+def _check(name: str, error: PerfbisectError, needed: str) -> Check:
+    """Return a failed check for an error that says what is missing."""
+    from bisector.adapters.system.host_requirements import Check
+
+    details = f" ({error.details})" if error.details else ""
+    return Check(name, wrong=f"{error.message}{details}", cure=error.cure, needed=needed)
