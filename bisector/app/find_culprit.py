@@ -62,9 +62,9 @@ def find_culprit(wiring: Wiring, request: Request, observer: Observer) -> Materi
     try:
         accepted, graph = accept(wiring, request)
     except InfrastructureError:  # one thing that is missing; there may be more
-        require_ready(wiring, request, observer.note)
+        require_ready(wiring, request)
         raise
-    require_ready(wiring, accepted.request, observer.note)
+    require_ready(wiring, accepted.request)
     for note in (*missing_monitors(accepted), *wiring.source_of(request).notes()):
         observer.note(f"note: {note}")
     stored, is_new = bisections.begin(wiring.store, accepted, graph, wiring.clock.now())
@@ -93,7 +93,7 @@ def resume(wiring: Wiring, identity: str | None, observer: Observer) -> Material
     observer.note(f"bisection {stored.id}: going on")
     accepted = Accepted.model_validate_json(stored.request)
     if stored.conclusion is None:
-        require_ready(wiring, accepted.request, observer.note)
+        require_ready(wiring, accepted.request)
     return _run_and_report(wiring, stored, accepted, observer)
 
 

@@ -16,7 +16,6 @@ from bisector.model.format import count
 if TYPE_CHECKING:
     from bisector.adapters.system.host_requirements import Check
     from bisector.app.wiring import Wiring
-    from bisector.ports import Progress
     from bisector.schemas.kernel.recipe import RecipeManifest
     from bisector.schemas.kernel.release import Release
     from bisector.schemas.kernel.toolchain import Toolchain
@@ -32,9 +31,9 @@ _OF_OTHER_CHECKS = ("qemu-system-x86_64", "musl-gcc")
 """Checks that the recipe's architecture decides (`Machine`): its emulator, and its compiler of programs."""
 
 
-def require_ready(wiring: Wiring, request: Request, progress: Progress) -> None:
+def require_ready(wiring: Wiring, request: Request) -> None:
     """Raise InfrastructureError naming all that is missing, each with what mends it."""
-    found = list(lacking(wiring, request, progress))
+    found = list(lacking(wiring, request))
     if len(found) == 1:
         raise InfrastructureError(f"{found[0].name}: {found[0].wrong}", cure=found[0].cure)
     if found:
@@ -45,7 +44,7 @@ def require_ready(wiring: Wiring, request: Request, progress: Progress) -> None:
         )
 
 
-def lacking(wiring: Wiring, request: Request, progress: Progress) -> Iterator[Check]:
+def lacking(wiring: Wiring, request: Request) -> Iterator[Check]:
     """Yield what is missing for a request; what only makes things worse is left to `perfbisect doctor`."""
     from bisector.adapters.machine.physical_hosts import HERE, host_names
     from bisector.adapters.system import host_requirements as host
@@ -66,7 +65,7 @@ def lacking(wiring: Wiring, request: Request, progress: Progress) -> Iterator[Ch
     if guests and host.has_libvirt():
         from bisector.adapters.guest.preflight import guest_checks
 
-        checks += guest_checks(cache, progress)
+        checks += guest_checks(cache, _silent)
     unneeded = {*_OF_OTHER_CHECKS, *(_OF_DISK_GUESTS if recipe.userspace == "initramfs" else ())}
     for check in checks:
         if not check.ok and not check.optional and check.needed in needed and check.name not in unneeded:
@@ -77,7 +76,7 @@ def lacking(wiring: Wiring, request: Request, progress: Progress) -> Iterator[Ch
         releases = sorted(trees.release(sha) for sha in ends)
     except SourceFailed:  # a Makefile that names no release: the build will tell
         return
-    yield from _missing_compilers(wiring, request, _toolchains(recipe, releases), progress)
+    yield from _missing_compilers(wiring, request, _toolchains(recipe, releases))
 
 
 def _missing_emulation(arch: str) -> Iterator[Check]:
@@ -109,9 +108,7 @@ def _toolchains(recipe: RecipeManifest, releases: list[Release]) -> list[Toolcha
     return list(rows.values())
 
 
-def _missing_compilers(
-    wiring: Wiring, request: Request, rows: list[Toolchain], progress: Progress
-) -> Iterator[Check]:
+def _missing_compilers(wiring: Wiring, request: Request, rows: list[Toolchain]) -> Iterator[Check]:
     """Yield what builders lack for the toolchains; one that was found to have a toolchain is not asked."""
     from bisector.adapters.build.toolchain_notes import read_note
     from bisector.adapters.system.host_requirements import BUILDING
@@ -121,9 +118,13 @@ def _missing_compilers(
         for row in rows:
             if read_note(builder.cache, builder.system, row) is None:
                 try:
-                    builder.probe(row, progress)
+                    builder.probe(row, _silent)
                 except PerfbisectError as error:
                     yield _check(f"builder '{spec.name}'", error, BUILDING)
+
+
+def _silent(text: str) -> None:
+    """Take what a probe does: seconds, of which only the outcome is of interest."""
 
 
 def _check(name: str, error: PerfbisectError, needed: str) -> Check:

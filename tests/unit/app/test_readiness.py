@@ -69,7 +69,7 @@ class Case:
     def missing(self, **fields: object) -> list[str]:
         asked = {"repo": str(self.history.path), "good": "good", "bad": "bad", "workload": "pipe-test"}
         request = Request.model_validate({"recipe": "auto", **asked, **fields})
-        return [check.name for check in readiness.lacking(self.wiring, request, lambda _: None)]
+        return [check.name for check in readiness.lacking(self.wiring, request)]
 
 
 class Builder:
@@ -95,7 +95,7 @@ def test_all_that_is_missing_is_said_at_once_with_what_mends_it(case: Case) -> N
         repo=str(case.history.path), good="good", bad="bad", workload="pipe-test", recipe="auto"
     )
     with pytest.raises(InfrastructureError) as caught:
-        readiness.require_ready(case.wiring, request, lambda _: None)
+        readiness.require_ready(case.wiring, request)
     assert caught.value.message == "4 things that this bisection needs are missing; nothing was built"
     lines = caught.value.details.splitlines()
     assert lines[0::2] == [
@@ -113,7 +113,7 @@ def test_one_thing_alone_is_the_error_itself(case: Case, monkeypatch: pytest.Mon
     monkeypatch.setattr(Builder, "probe", lambda *_: None)
     with pytest.raises(InfrastructureError) as caught:
         request = Request(repo=str(case.history.path), good="good", bad="bad", workload="pipe-test")
-        readiness.require_ready(case.wiring, request, lambda _: None)
+        readiness.require_ready(case.wiring, request)
     assert (caught.value.message, caught.value.cure) == ("flex: not installed", "apt-get install flex")
 
 
