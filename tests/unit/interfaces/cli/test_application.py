@@ -1,21 +1,24 @@
 """The application: global options hold for one command line, help texts keep their lists.
 
 Commands that only look start without the libraries that compute, measure or run bisections. No time is
-measured here: what was imported is the same on every machine. `tests/bench/state` has the times.
+measured here: what was imported is the same on every machine. `tests/bench/start_up` has the times.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence, Set
 from pathlib import Path
 
 import pytest
+import typer.main
 
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.interfaces.cli import run
-from bisector.interfaces.cli.application import keep_lists
+from bisector.interfaces.cli.application import application, keep_lists
 from bisector.interfaces.cli.options import global_options
 
 ROOT = Path(__file__).parents[4]
@@ -37,12 +40,22 @@ HEAVY = {
 }
 """None of these may be imported. git is GitPython, which names of commits need; here is no repository."""
 LOOK = """
-import sys
+import contextlib, io, json, os, sys
 from bisector.interfaces.cli import run
-code = run(sys.argv[1:])
-print(*sys.modules, file=open("modules", "w"))
-sys.exit(code)
+heavy, known, found = set(sys.argv[1].split()), set(), []
+for line, completed in json.loads(sys.argv[2]):
+    out = io.StringIO()
+    if completed:
+        os.environ.update(_PERFBISECT_COMPLETE="complete_bash", COMP_WORDS=line, COMP_CWORD=completed)
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out), contextlib.suppress(SystemExit):
+        run([] if completed else line.split())
+    new = heavy & set(sys.modules) - known
+    known |= new
+    found.append((line, out.getvalue(), sorted(new)))
+json.dump(found, sys.stdout)
 """
+"""Says of command lines what each printed, and which heavy modules it was the first to import. One process
+for all of them: to start takes most of the time of each."""
 
 
 def test_lists_and_indented_lines_keep_their_line_breaks() -> None:
@@ -79,25 +92,45 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "--help",
-        "--version",
-        "start --help",
-        "list",
-        "list --json",
-        "status",
-        "status --json",
-        "show",
-        "log",
-        "report fake-c430600c --json",
-        "report fake-cancelled",
-        "workload list",
-        "kernel list",
-    ],
+LOOKING = (
+    "--version",
+    "help",
+    "help plan",
+    "workload",
+    "kernel",
+    "lab",
+    "list",
+    "list --json",
+    "status",
+    "status --json",
+    "show",
+    "show --json",
+    "log",
+    "report fake-c430600c",
+    "report fake-c430600c --json",
+    "report fake-cancelled",
+    "workload list",
+    "workload show pipe-test",
+    "kernel list",
+    "lab list",
+    "rm fake-c430600c",
+    "prune --dry-run",
 )
-def test_commands_that_look_import_nothing_heavy(folder: Path, line: str) -> None:
+COMPLETED = (
+    "perfbisect sta",
+    "perfbisect status fake",
+    "perfbisect start --workload pipe",
+    "perfbisect start --workload pipe-test --metric re",
+    "perfbisect start --testbed g",
+    "perfbisect start --recipe a",
+    "perfbisect report --",
+)
+
+
+def looked(
+    folder: Path, lines: Sequence[str], *, completed: bool = False, heavy: Set[str] = HEAVY
+) -> dict[str, tuple[str, list[str]]]:
+    """Return what each line printed, and the heavy modules that it imported."""
     environment = {
         "PATH": "/usr/bin:/bin",
         "PYTHONPATH": str(ROOT),
@@ -105,8 +138,9 @@ def test_commands_that_look_import_nothing_heavy(folder: Path, line: str) -> Non
         "PERFBISECT_STATE_DIR": str(folder / "state"),
         "PERFBISECT_CACHE_DIR": str(folder / "cache"),
     }
+    rows = [(line, str(len(line.split()) - 1) if completed else "") for line in lines]
     done = subprocess.run(
-        [sys.executable, "-c", LOOK, *line.split()],
+        [sys.executable, "-c", LOOK, " ".join(heavy), json.dumps(rows)],
         cwd=folder,
         env=environment,
         capture_output=True,
@@ -114,22 +148,36 @@ def test_commands_that_look_import_nothing_heavy(folder: Path, line: str) -> Non
         timeout=60,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout
-    assert HEAVY & set((folder / "modules").read_text().split()) == set()
+    found = {line: (printed, new) for line, printed, new in json.loads(done.stdout)}
+    assert found.keys() == set(lines)
+    return found
+
+
+def command_lines(command: object, path: str = "") -> list[str]:
+    """Return the line that asks for help, for every command and group."""
+    below = getattr(command, "commands", {})
+    return [f"{path} --help".strip()] + [
+        line for name, one in below.items() for line in command_lines(one, f"{path} {name}".strip())
+    ]
+
+
+def test_commands_that_look_import_nothing_heavy(folder: Path) -> None:
+    lines = [*command_lines(typer.main.get_command(application())), *LOOKING]
+    assert len(lines) > 40
+    for line, (printed, heavy) in looked(folder, lines).items():
+        assert printed.strip(), f"'{line}' printed nothing"
+        assert "error:" not in printed or line.startswith("rm "), printed
+        assert heavy == [], f"'perfbisect {line}' imports {', '.join(heavy)}"
 
 
 def test_completion_imports_nothing_heavy(folder: Path) -> None:
-    environment = {
-        "PATH": "/usr/bin:/bin",
-        "PYTHONPATH": str(ROOT),
-        "HOME": str(folder),
-        "_PERFBISECT_COMPLETE": "complete_bash",
-        "COMP_WORDS": "perfbisect sta",
-        "COMP_CWORD": "1",
-    }
-    look = LOOK.replace("code = run(sys.argv[1:])", "code = 0\ntry: run([])\nexcept SystemExit: pass")
-    done = subprocess.run(
-        [sys.executable, "-c", look], cwd=folder, env=environment, capture_output=True, text=True, timeout=60
-    )
-    assert done.stdout.split() == ["start", "status"], done.stderr
-    assert HEAVY & set((folder / "modules").read_text().split()) == set()
+    found = looked(folder, COMPLETED, completed=True)
+    assert found["perfbisect sta"][0].split() == ["start", "status"]
+    for line, (printed, heavy) in found.items():
+        assert printed.strip(), f"'{line}' was completed by nothing"
+        assert heavy == [], f"to complete '{line}' imports {', '.join(heavy)}"
+
+
+def test_a_heavy_module_is_told_of_the_line_that_imports_it(folder: Path) -> None:
+    found = looked(folder, ["lab list", "list", "status"], heavy={"bisector.interfaces.cli.query"})
+    assert [len(heavy) for _, heavy in found.values()] == [0, 1, 0]
