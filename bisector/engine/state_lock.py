@@ -52,9 +52,9 @@ def lock(state_dir: Path, bisection: str) -> Iterator[None]:
 
 def runner(state_dir: Path) -> str | None:
     """Return the bisection that some process is running in this state folder, if any."""
-    if not _path(state_dir).exists():
+    if _holder(state_dir) is None or not _path(state_dir).exists():
         return None
-    from filelock import FileLock, Timeout  # takes 40 ms, which most commands that only look need not wait
+    from filelock import FileLock, Timeout  # takes 40 ms: only where one runs, or was killed
 
     try:
         with FileLock(_path(state_dir), timeout=0):

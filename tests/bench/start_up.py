@@ -2,8 +2,8 @@
 
     python -m tests.bench.start_up [COMMITS]
 
-The state holds a finished bisection of COMMITS (200) commits and one that was stopped half way. CPU seconds are
-those of the process and of all that it starts, the least of five: other work only makes one dearer.
+The state holds a finished bisection of COMMITS (200) commits and one that was stopped half way. CPU seconds
+are those of the process and of all that it starts, the least of five: other work only makes one dearer.
 """
 
 from __future__ import annotations
