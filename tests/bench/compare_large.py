@@ -8,14 +8,13 @@ seconds as a multiple of those for ten samples a side, which is what starting co
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
+
+from tests.bench.process_cost import measure, perfbisect
 
 FORMS = {"numbers": "{:.6f}", "name: value": "real: {:.6f} s", "JSON": "{:.6f}"}
 
@@ -32,26 +31,17 @@ def write(folder: Path, form: str, samples: int) -> list[str]:
     return names
 
 
-def measure(files: list[str]) -> tuple[float, float, float]:
-    """Return (CPU seconds, wall seconds, MB) of one comparison."""
-    program = "from bisector.interfaces.cli import main; main()"
-    started = time.monotonic()
-    with subprocess.Popen(
-        [sys.executable, "-c", program, "compare", *files], stdout=subprocess.DEVNULL
-    ) as process:
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0
-    return used.ru_utime + used.ru_stime, time.monotonic() - started, used.ru_maxrss / 1000
-
-
 def main(samples: int) -> None:
     """Measure every form."""
     with tempfile.TemporaryDirectory() as folder:
         for form in FORMS:
-            small = measure(write(Path(folder), form, 10))[0]
-            cpu, wall, memory = measure(write(Path(folder), form, samples))
-            print(f"{form:12} {cpu:6.1f} s CPU ({cpu / small:.1f} x) {wall:6.1f} s wall {memory:6.0f} MB")
+            small = measure(perfbisect("compare", *write(Path(folder), form, 10)), repeats=3)
+            cost = measure(perfbisect("compare", *write(Path(folder), form, samples)), repeats=3)
+            print(
+                f"{form:12} {cost.cpu:6.1f} s CPU ({cost.cpu / small.cpu:.1f} x) {cost.wall:6.1f} s wall "
+                f"{cost.memory / 1e6:6.0f} MB",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

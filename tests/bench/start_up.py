@@ -21,10 +21,10 @@ from bisector.adapters.store.sql_store import SqlStore
 from bisector.app import bisections
 from bisector.model.decisions import Conclusion, Measure
 from bisector.simulation.histories import branched
+from tests.bench.process_cost import measure, perfbisect
 from tests.support import fake_bisection as fake
 
 REPEATS = 5
-PROGRAM = "import sys; sys.argv[0] = 'perfbisect'; from bisector.interfaces.cli import main; main()"
 COUNT = "import atexit, sys; atexit.register(lambda: print(len(sys.modules), file=sys.stderr))\n"
 LINES = (
     "--version",
@@ -67,23 +67,12 @@ def store_bisections(folder: Path, commits: int) -> dict[str, str]:
     return {"done": "done", "half": "half"}
 
 
-def cpu_seconds(command: list[str], environment: dict[str, str]) -> float:
-    """Return the least CPU seconds of a command; SystemExit where it fails."""
-    seconds = []
-    for _ in range(REPEATS):
-        actions = [(os.POSIX_SPAWN_OPEN, number, "/dev/null", os.O_WRONLY, 0) for number in (1, 2)]
-        process = os.posix_spawn(command[0], command, environment, file_actions=actions)
-        _, status, used = os.wait4(process, 0)
-        if status != 0:
-            raise SystemExit(f"{command[2:]} failed ({status})")
-        seconds.append(used.ru_utime + used.ru_stime)
-    return min(seconds)
-
-
-def modules(command: list[str], environment: dict[str, str]) -> int:
+def modules(command: list[str], variables: dict[str, str]) -> int:
     """Return how many modules a command has loaded when it ends."""
     command = [*command[:2], COUNT + command[2], *command[3:]]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        command, env={**os.environ, **variables}, capture_output=True, text=True, check=True
+    )
     return int(done.stderr.splitlines()[-1])
 
 
@@ -93,18 +82,15 @@ def main(commits: int) -> None:
         folder = Path(name)
         ids = store_bisections(folder, commits)
         own = {f"PERFBISECT_{part}_DIR": name for part in ("STATE", "CACHE")}
-        environment = {**os.environ, **own}
-        nothing = cpu_seconds([sys.executable, "-c", "pass"], environment)
+        nothing = measure([sys.executable, "-c", "pass"], own, REPEATS).cpu
         print(f"| command | CPU | over `python -c pass` ({nothing:.3f} s) | modules |\n|---|---|---|---|")
-        rows = [(line, line.format(**ids).split(), environment) for line in LINES]
+        rows = [(line, line.format(**ids).split(), own) for line in LINES]
         for typed in COMPLETED:
             words = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split(" ")) - 1)}
-            rows.append(
-                (f"{typed}<TAB>", [], {**environment, "_PERFBISECT_COMPLETE": "complete_bash", **words})
-            )
+            rows.append((f"{typed}<TAB>", [], {**own, "_PERFBISECT_COMPLETE": "complete_bash", **words}))
         for line, arguments, variables in rows:
-            command = [sys.executable, "-c", PROGRAM, *arguments]
-            seconds, loaded = cpu_seconds(command, variables), modules(command, variables)
+            command = perfbisect(*arguments)
+            seconds, loaded = measure(command, variables, REPEATS).cpu, modules(command, variables)
             print(f"| `{line}` | {seconds:.2f} s | {seconds / nothing:.0f} | {loaded} |", flush=True)
 
 

@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
 from bisector.errors import PerfbisectError
@@ -14,6 +14,8 @@ from bisector.interfaces.cli.terminal import own
 from bisector.model.printable import printable_json
 from bisector.report.columns import fit, wrap
 
+_LINE_START = "\r\x1b[K"
+"""To the beginning of the terminal's line, which is emptied."""
 _RED, _GREEN, _YELLOW, _BOLD, _RESET = "31", "32", "33", "1", "\x1b[0m"
 
 
@@ -67,13 +69,26 @@ def print_error(message: str, details: str, cure: str) -> None:
 
 
 def print_note(text: str) -> None:
-    """Print a text that is not part of the result, on stderr."""
-    print(text, file=sys.stderr, flush=True)
+    """Print a text that is not part of the result, on stderr; on a terminal in place of a status."""
+    start = own(_LINE_START, sys.stderr) if redrawn(sys.stderr) else ""
+    print(start + text, file=sys.stderr, flush=True)
 
 
 def show_status(text: str) -> None:
     """Replace the last line of the terminal on stderr; '' removes it."""
-    print(own("\r\x1b[K", sys.stderr) + text[:100], end="", file=sys.stderr, flush=True)
+    print(own(_LINE_START, sys.stderr) + text[:100], end="", file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def status_line() -> Iterator[Callable[[str], None]]:
+    """Give a function that shows the current step, on a terminal only; the last one is removed at the end."""
+    if not redrawn(sys.stderr):
+        yield lambda text: None
+        return
+    try:
+        yield show_status
+    finally:
+        show_status("")
 
 
 def print_json(value: Any) -> None:  # noqa: ANN401 - anything that JSON holds

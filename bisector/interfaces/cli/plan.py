@@ -31,10 +31,14 @@ def plan(wiring: Wiring, request: Request, as_json: options.Json = False) -> Non
 
 def print_plan(wiring: Wiring, request: Request, *, as_json: bool) -> None:
     """Print the plan of a request. Raises RequestError where it would be refused."""
-    from bisector.app.accept import accept
-    from bisector.app.plan import make_plan
+    with output.status_line() as show:
+        show(f"reading the history from {request.good} to {request.bad} ...")
+        from bisector.app.accept import accept
+        from bisector.app.plan import make_plan
 
-    made = make_plan(wiring, *accept(wiring, request))
+        accepted, graph = accept(wiring, request)
+        show(f"simulating searches among {sum(graph.candidate):,} candidates ...")
+        made = make_plan(wiring, accepted, graph)
     if as_json:
         output.print_json(_as_json(made))
     else:

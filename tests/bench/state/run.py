@@ -5,13 +5,14 @@ python -m tests.bench.state.run [BISECTIONS] [TRIALS] [COMMITS] [FOLDER]
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
+
+from tests.bench import process_cost
+from tests.bench.process_cost import Cost
 
 REPEATS = 3
 """Calls of a command that changes nothing; the cheapest counts, for other work only makes one dearer."""
@@ -28,30 +29,12 @@ LOOK = (
     "prune --dry-run",
 )
 CHANGE = ("rm {last} --yes", "prune --keep 90d --yes")
-PROGRAM = "import sys; sys.argv[0] = 'perfbisect'; from bisector.interfaces.cli import main; main()"
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What one call took. memory: peak, in bytes."""
-
-    cpu: float
-    memory: float
 
 
 def measure(folder: Path, line: str, repeats: int = 1) -> Cost:
     """Return the cost of a command of its own process."""
-    environment = {**os.environ, "PERFBISECT_STATE_DIR": str(folder), "PERFBISECT_CACHE_DIR": str(folder)}
-    costs = []
-    for _ in range(repeats):
-        actions = [(os.POSIX_SPAWN_OPEN, number, "/dev/null", os.O_WRONLY, 0) for number in (1, 2)]
-        arguments = [sys.executable, "-c", PROGRAM, *line.split()]
-        process = os.posix_spawn(sys.executable, arguments, environment, file_actions=actions)
-        _, status, used = os.wait4(process, 0)
-        if status != 0:
-            raise SystemExit(f"'perfbisect {line}' failed ({status})")
-        costs.append(Cost(used.ru_utime + used.ru_stime, used.ru_maxrss * 1024))
-    return min(costs, key=lambda cost: cost.cpu)
+    variables = {"PERFBISECT_STATE_DIR": str(folder), "PERFBISECT_CACHE_DIR": str(folder)}
+    return process_cost.measure(process_cost.perfbisect(*line.split()), variables, repeats)
 
 
 def _make_state(*arguments: object) -> None:

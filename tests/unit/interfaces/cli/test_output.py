@@ -66,3 +66,20 @@ def test_a_status_replaces_the_line_before_it(capsys: pytest.CaptureFixture[str]
     output.show_status("a" * 200)
     output.show_status("")
     assert capsys.readouterr().err == "\r\x1b[K" + "a" * 100 + "\r\x1b[K"
+
+
+def test_a_status_line_is_shown_on_a_terminal_alone_and_is_gone_at_the_end(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with output.status_line() as show:
+        show("reading")
+    output.print_note("a note")
+    assert capsys.readouterr().err == "a note\n"
+    monkeypatch.setattr(output, "redrawn", lambda stream: True)
+    with pytest.raises(KeyError), output.status_line() as show:
+        show("reading")
+        output.print_note("a note")
+        show("counting")
+        raise KeyError
+    line = "\r\x1b[K"
+    assert capsys.readouterr().err == f"{line}reading{line}a note\n{line}counting{line}"
