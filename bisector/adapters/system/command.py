@@ -33,10 +33,13 @@ _READ_BYTES = 1 << 16
 MAX_OUTPUT_BYTES = 1 << 30
 """Of one command: perf prints some hundred MB about a recording of an hour, nothing else comes near it."""
 
+_KEPT_BYTES = 64 << 20
+"""Of a command whose whole output is kept: apt and compilers print a few MB."""
+
 
 @dataclass(frozen=True, slots=True)
 class CompletedCommand:
-    """A finished command. output holds stdout and stderr, interleaved as they came."""
+    """A finished command. output: the lines of stdout and stderr, interleaved as they came."""
 
     command: tuple[str, ...]
     code: int
@@ -49,25 +52,23 @@ def run_command(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
     timeout: float = 60.0,
+    max_bytes: float = _KEPT_BYTES,
     check: bool = True,
-    stdin: str | None = None,
 ) -> CompletedCommand:
     """Run a command to its end.
 
-    env: added to this process's environment. timeout: seconds. Raises InfrastructureError when the
-    program is missing, overstays its deadline, or (with check) ends with a code other than 0.
+    env: added to this process's environment. timeout: seconds. Raises InfrastructureError when the program is
+    missing, overstays its deadline, prints more than `max_bytes`, or (with check) ends with a code other than
+    0.
     """
     argv = tuple(str(part) for part in command)
-    process = _start(argv, cwd, env, subprocess.PIPE if stdin is not None else subprocess.DEVNULL)
+    process = _start(argv, cwd, env, subprocess.DEVNULL)
+    lines: list[str] = []
     try:
-        output, _ = process.communicate(stdin, timeout=timeout)
-    except BaseException as error:
+        _read_lines(process, lines.append, timeout, max_bytes, None, argv)
+    finally:
         _end(process)
-        if isinstance(error, subprocess.TimeoutExpired):
-            raise InfrastructureError(
-                f"'{argv[0]}' did not end within {timeout:.0f} s", details=" ".join(argv)
-            ) from error
-        raise
+    output = "".join(f"{line}\n" for line in lines)
     if check and process.returncode != 0:
         raise InfrastructureError(
             f"'{argv[0]}' failed with code {process.returncode}",
@@ -100,7 +101,7 @@ def stream_command(
     marks = ":".join(part for part in (os.environ.get(orphans.MARK, ""), mark) if part)
     process = _start(argv, cwd, {**(env or {}), orphans.MARK: marks}, subprocess.DEVNULL)
     try:
-        _read_lines(process, on_line, timeout, max_bytes, stop, argv[0])
+        _read_lines(process, on_line, timeout, max_bytes, stop, argv)
     finally:
         orphans.end_marked(mark)
         _end(process)
@@ -181,14 +182,14 @@ def _read_lines(
     timeout: float,
     max_bytes: float,
     stop: Callable[[], bool] | None,
-    name: str,
+    argv: Sequence[str],
 ) -> None:
     """Hand out lines until the process has ended; a daemon that keeps the pipe open does not hold us up."""
     assert process.stdout is not None
     deadline = awake_seconds() + timeout
     handle = process.stdout.fileno()
     reader = LineReader(
-        f"'{name}'", lambda seconds: _read_pipe(handle, seconds), max_bytes=max_bytes, split=True
+        f"'{argv[0]}'", lambda seconds: _read_pipe(handle, seconds), max_bytes=max_bytes, split=True
     )
     while True:
         ended = process.poll() is not None
@@ -204,11 +205,13 @@ def _read_lines(
                 break
             time.sleep(_POLL_SECONDS / 10)  # the pipe is closed, the process not yet gone
         if stop is not None and stop():
-            raise Interrupted(f"'{name}' was stopped on request")
+            raise Interrupted(f"'{argv[0]}' was stopped on request")
         if awake_seconds() > deadline:
             if ended:  # a daemon that keeps the pipe open goes on printing
                 break
-            raise InfrastructureError(f"'{name}' did not end within {timeout:.0f} s")
+            raise InfrastructureError(
+                f"'{argv[0]}' did not end within {timeout:.0f} s", details=" ".join(argv)
+            )
     if rest := reader.take_rest():
         on_line(rest)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bisector.adapters.parsers.input_text import first_bytes, malformed, read_standard_input, read_text
 from bisector.adapters.parsers.profiles import folded_stacks, function_listings, perf_script
-from bisector.adapters.system.command import run_command
+from bisector.adapters.system.command import MAX_OUTPUT_BYTES, run_command
 from bisector.errors import InfrastructureError
 from bisector.linux.profile import Profile
 
@@ -62,7 +62,7 @@ def _recording(path: Path) -> Profile:
     if symbols.is_file():
         command += ["--kallsyms", symbols]
     try:
-        done = run_command(command, timeout=_PERF_SECONDS, check=False)
+        done = run_command(command, timeout=_PERF_SECONDS, max_bytes=MAX_OUTPUT_BYTES, check=False)
     except InfrastructureError as error:
         raise malformed(
             str(path),

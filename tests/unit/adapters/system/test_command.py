@@ -19,21 +19,21 @@ def asleep(seconds: str) -> bool:
 
 def test_a_command_run_to_its_end_gives_its_code_and_all_it_printed(tmp_path: Path) -> None:
     done = run_command(
-        ["sh", "-c", "cat; pwd; echo $WORD >&2; exit 4"],
-        stdin="in\n",
+        ["sh", "-c", "pwd; echo $WORD >&2; printf end; exit 4"],
         cwd=tmp_path,
         env={"WORD": "more"},
         check=False,
     )
-    assert (done.code, done.output) == (4, f"in\n{tmp_path}\nmore\n")
+    assert (done.code, done.output) == (4, f"{tmp_path}\nmore\nend\n")
     with pytest.raises(InfrastructureError, match="'sh' failed with code 4") as error:
         run_command(["sh", "-c", "echo the reason; exit 4"])
     assert "the reason" in error.value.details
 
 
 def test_a_command_that_overstays_its_deadline_is_ended_with_its_group() -> None:
-    with pytest.raises(InfrastructureError, match="'sh' did not end within 1 s"):
+    with pytest.raises(InfrastructureError, match="'sh' did not end within 1 s") as error:
         run_command(["sh", "-c", "sleep 87650 & sleep 87650"], timeout=1)
+    assert "sleep 87650" in error.value.details
     assert not asleep("87650")
 
 
@@ -87,9 +87,20 @@ def test_a_daemon_that_goes_on_printing_is_left_at_the_deadline_and_ended() -> N
     assert subprocess.run(["pgrep", "-f", "^yes 87655$"], stdout=subprocess.DEVNULL).returncode == 1
 
 
-def test_output_beyond_its_limit_ends_the_command() -> None:
+@pytest.mark.parametrize(
+    "run", [run_command, lambda argv, **more: stream_command(argv, lambda _: None, **more)]
+)
+def test_output_beyond_its_limit_ends_the_command(run: Callable[..., object]) -> None:
     with pytest.raises(InfrastructureError, match="'yes' sent more than 1 MiB"):
-        stream_command(["yes", "87656"], lambda _: None, max_bytes=1 << 20)
+        run(["yes", "87656"], max_bytes=1 << 20)
+    assert subprocess.run(["pgrep", "-f", "^yes 87656$"], stdout=subprocess.DEVNULL).returncode == 1
+
+
+def test_a_command_that_leaves_a_daemon_behind_is_not_waited_for() -> None:
+    started = time.monotonic()
+    assert run_command(["sh", "-c", "setsid sleep 87657 & echo begun"]).output == "begun\n"
+    assert time.monotonic() - started < 30
+    subprocess.run(["pkill", "-f", "^sleep 87657$"], check=True)
 
 
 def test_an_error_of_the_reader_ends_the_command() -> None:
