@@ -101,7 +101,16 @@ def load_material(wiring: Wiring, identity: str | None, *, so_far: bool = False)
         files={"raw output": str(folder)},
         so_far=early,
         recipe_chosen=accepted.recipe_chosen,
+        cut_consoles=_cut_consoles(records),
     )
+
+
+def _cut_consoles(records: Sequence[tuple[int, Record]]) -> frozenset[str]:
+    """Return the boots whose console printed more than is kept."""
+    from bisector.adapters.system.console_log import is_cut
+
+    booted = [record for _, record in records if isinstance(record, Booted)]
+    return frozenset(b.boot for b in booted if b.console and is_cut(Path(b.console)))
 
 
 def _so_far(

@@ -107,6 +107,7 @@ def _trial(material: Material, trial: Trial) -> dict[str, Any]:
         "verdict": verdict(material, trial),
         "discarded": trial.discarded,
         "failure": trial.failure,
+        "console_cut": trial.console_cut,
         "overhead": booted.overhead,
         "runs": [
             {"index": i, "value": value, "flags": list(flags), "warmup": warmup}

@@ -37,12 +37,16 @@ class Commit:
 
 @dataclass(frozen=True)
 class Trial:
-    """One boot as the report shows it. values: (repetition, value, flags, warm-up) of the deciding metric."""
+    """One boot as the report shows it. values: (repetition, value, flags, warm-up) of the deciding metric.
+
+    console_cut: whether it printed more than is kept.
+    """
 
     visit: Visit
     values: tuple[tuple[int, float, tuple[str, ...], bool], ...] = ()
     discarded: bool = False
     reason: str = ""
+    console_cut: bool = False
 
     @property
     def booted(self) -> Booted:
@@ -71,6 +75,7 @@ class Material:
 
     host: versions and machine, name -> text. files: where things are, name -> path. so_far: the best
     statement before there is a conclusion. recipe_chosen: whether the recipe was chosen, not named.
+    cut_consoles: boots that printed more than is kept.
     """
 
     id: str
@@ -87,6 +92,7 @@ class Material:
     files: Mapping[str, str] = field(default_factory=dict)
     so_far: Conclusion | None = None
     recipe_chosen: bool = False
+    cut_consoles: frozenset[str] = frozenset()
 
     @cached_property
     def state(self) -> State:
@@ -117,6 +123,7 @@ class Material:
                 ),
                 discarded=state.is_discarded(visit),
                 reason=self._reason(numbers[visit.boot], visit.booted),
+                console_cut=visit.boot in self.cut_consoles,
             )
             for visit in state.boots
         )

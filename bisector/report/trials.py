@@ -62,6 +62,9 @@ def lines(material: Material) -> list[str]:
         result = verdict(material, trial)
         if result:
             out += phrases.wrap(f"says: {result}", "     ", "           ")
+        if trial.console_cut:
+            kept = f"console: it printed more than is kept; beginning and end are in {booted.console}"
+            out += phrases.wrap(kept, "     ", "              ")
     failed = [b for b in material.builds if not b.ok]
     if failed:
         out += ["", f"Commits that do not build ({len(failed)}):"]

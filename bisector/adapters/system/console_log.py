@@ -127,6 +127,17 @@ class ConsoleLog:
         os.truncate(self.path, 0)
 
 
+def is_cut(path: Path) -> bool:
+    """Return whether `join` left something out of a console's log."""
+    try:
+        if path.stat().st_size <= HEAD_BYTES:
+            return False
+        with path.open("rb") as file:
+            return _MISSING in file.read(HEAD_BYTES + len(_MISSING))
+    except OSError:
+        return False
+
+
 def _tail(parts: Sequence[Path], count: int) -> bytes:
     """Return the last bytes of several files, one after the other."""
     pieces: list[bytes] = []

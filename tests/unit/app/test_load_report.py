@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from bisector.adapters.system.console_log import HEAD_BYTES, TAIL_BYTES, ConsoleLog
 from bisector.app import bisections, load_report
 from bisector.app.wiring import Wiring
 from bisector.errors import InfrastructureError, RequestError
+from bisector.model.records import Booted
+from bisector.report import json_report, trials
 from bisector.schemas.settings import Settings
 from tests.support.fake_bisection import store_bisections
 
@@ -86,3 +89,21 @@ def test_a_commit_is_found_by_name_or_id(wiring: Wiring) -> None:
     assert load_report.commit_index(wiring, material, "bad") == material.graph.bad
     with pytest.raises(RequestError, match="unknown commit 'nope'"):
         load_report.commit_index(wiring, material, "nope")
+
+
+def test_a_console_that_was_cut_is_told(wiring: Wiring, tmp_path: Path) -> None:
+    console = tmp_path / "console.log"
+    log = ConsoleLog(console)
+    log.begin()
+    with console.open("ab") as file:
+        file.truncate(HEAD_BYTES + TAIL_BYTES + 1)
+    for boot, path in (("b2", console), ("b3", tmp_path / "none")):
+        wiring.store.append("fake-new", Booted(boot, 0, "fake", True, 1.0, 1.0, console=str(path)))
+    assert not any(trial.console_cut for trial in load_report.load_material(wiring, "fake-new").trials)
+    log.join()
+    material = load_report.load_material(wiring, "fake-new")
+    assert [trial.booted.boot for trial in material.trials if trial.console_cut] == ["b2"]
+    text = " ".join("\n".join(trials.lines(material)).split())
+    assert f"it printed more than is kept; beginning and end are in {console}" in text
+    assert text.count("printed more") == 1
+    assert [trial["console_cut"] for trial in json_report.render(material)["trials"]] == [False, True, False]

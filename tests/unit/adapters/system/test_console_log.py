@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bisector.adapters.system import console_log
-from bisector.adapters.system.console_log import ConsoleLog
+from bisector.adapters.system.console_log import ConsoleLog, is_cut
 
 HEAD, TAIL = 2000, 6000
 
@@ -68,6 +68,8 @@ def test_parts_are_joined_where_nothing_is_missing(log: ConsoleLog) -> None:
     assert len(_files(log)) == 4
     log.join()
     assert log.path.read_bytes() == said
+    assert not is_cut(log.path)
+    assert not is_cut(log.path.with_name("none"))
     assert _files(log) == ["console.log"]
 
 
@@ -98,6 +100,7 @@ def test_of_a_flood_beginning_and_end_are_kept(
     assert kept.endswith(b"line 019998\nline 019999\n")
     assert b"[perfbisect: more was printed than is kept" in kept
     assert len(kept) < HEAD + TAIL + 200
+    assert is_cut(log.path)
     assert _files(log) == ["console.log"]
 
 
