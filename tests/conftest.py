@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
+
+if TYPE_CHECKING:
+    from tests.support.command_line import Bench
 
 # No property is a matter of time: on a busy machine a deadline would fail it.
 hypothesis.settings.register_profile("perfbisect", deadline=None)
@@ -26,3 +32,12 @@ def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PERFBISECT_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.setenv("PERFBISECT_CACHE_DIR", str(tmp_path / "cache"))
     return tmp_path
+
+
+@pytest.fixture
+def bench(own_folders: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    """Put fakes behind the command line."""
+    from tests.support.command_line import Bench
+
+    yield Bench(own_folders, monkeypatch)
+    logging.getLogger("dbos").handlers.clear()  # they hold pytest's captured stderr, which is closed now

@@ -62,6 +62,12 @@ def render(material: Material) -> str:
     return phrases.page(out)  # a name of two lines must not become a line that git replays
 
 
+def steps(material: Material) -> list[dict[str, str]]:
+    """Return what git would replay: verdict and full id of each commit, in order."""
+    words = (line.split() for line in render(material).splitlines() if line.startswith("git bisect "))
+    return [{"verdict": said[2], "commit": said[3]} for said in words if said[2] != "start"]
+
+
 def descendants(graph: CommitGraph, commit: int) -> frozenset[int]:
     """Return the commit and all that contain it. Parents come before children in the graph's order."""
     found = {commit}

@@ -3,68 +3,19 @@
 from __future__ import annotations
 
 import json
-import logging
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from bisector.adapters.store.sql_store import SqlStore
-from bisector.app import accept, find_culprit
-from bisector.app.wiring import Wiring
 from bisector.errors import InfrastructureError
 from bisector.interfaces.cli import run
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.goal import Budget
 from bisector.simulation.histories import linear
 from bisector.simulation.noise_model import LabModel, SyntheticLab
-from bisector.testing.fakes import FakeSource, Faults
+from bisector.testing.fakes import Faults
 from tests.support import fake_bisection as fake
-
-START = ["start", "--repo", "/fake", "--good", "good", "--bad", "bad", "--workload", "pipe-test"]
-
-
-EXACT = LabModel(
-    run_noise=0.0, background=0.1, clock="instructions", build_seconds=60, boot_seconds=10, run_seconds=2
-)
-
-
-class Bench:
-    """The composition root with fakes in it; settings of a test come before `run`."""
-
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.state = folder / "state"
-        self.lab = fake.a_lab(model=EXACT)
-        self.faults: Faults | None = None
-        self.budget: Budget | None = None
-        for module in (accept, find_culprit):
-            monkeypatch.setattr(module, "accept", self._accept)
-        monkeypatch.setattr(find_culprit, "bisection_services", self._services)
-        monkeypatch.setattr(find_culprit, "require_ready", lambda *_: None)
-        monkeypatch.setattr(Wiring, "source", lambda wiring, repo=None: FakeSource(self.lab.graph))
-
-    def _accept(self, wiring: object, request: Any) -> tuple[Any, CommitGraph]:
-        accepted = fake.accepted(self.lab, budget=self.budget)
-        chosen = request.model_copy(update={"recipe": accepted.request.recipe})  # never 'auto' once accepted
-        return accepted.model_copy(update={"request": chosen}), self.lab.graph
-
-    def _services(self, wiring: Any, accepted: Any, stop: object) -> Any:
-        store = SqlStore(wiring.settings.state_dir / "perfbisect.sqlite")
-        return fake.services(self.lab, self.state, store=store, faults=self.faults, warmup=1)
-
-
-@pytest.fixture
-def bench(own_folders: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
-    yield Bench(own_folders, monkeypatch)
-    logging.getLogger("dbos").handlers.clear()  # they hold pytest's captured stderr, which is closed now
-
-
-def said(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
-    found = run(arguments)
-    out, err = capsys.readouterr()
-    assert found == code, err
-    return out
+from tests.support.command_line import EXACT, START, Bench, said
 
 
 def test_what_was_found_here_is_reported_elsewhere(

@@ -1,16 +1,66 @@
-"""Parse a command line without carrying it out: unknown commands, options and missing arguments raise."""
+"""The command line in tests: only parsed, or carried out with fakes for kernels, guests and time."""
 
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 from typing import Any
 
+import pytest
 import typer.main
 
+from bisector.adapters.store.sql_store import SqlStore
+from bisector.app import accept, find_culprit
+from bisector.app.wiring import Wiring
+from bisector.interfaces.cli import run
 from bisector.interfaces.cli.application import application
+from bisector.model.commit_graph import CommitGraph
+from bisector.model.goal import Budget
+from bisector.simulation.noise_model import LabModel
+from bisector.testing.fakes import FakeSource, Faults
+from tests.support import fake_bisection as fake
+
+START = ["start", "--repo", "/fake", "--good", "good", "--bad", "bad", "--workload", "pipe-test"]
+
+
+EXACT = LabModel(
+    run_noise=0.0, background=0.1, clock="instructions", build_seconds=60, boot_seconds=10, run_seconds=2
+)
+
+
+class Bench:
+    """The composition root with fakes in it; settings of a test come before `run`."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.state = folder / "state"
+        self.lab = fake.a_lab(model=EXACT)
+        self.faults: Faults | None = None
+        self.budget: Budget | None = None
+        for module in (accept, find_culprit):
+            monkeypatch.setattr(module, "accept", self._accept)
+        monkeypatch.setattr(find_culprit, "bisection_services", self._services)
+        monkeypatch.setattr(find_culprit, "require_ready", lambda *_: None)
+        monkeypatch.setattr(Wiring, "source", lambda wiring, repo=None: FakeSource(self.lab.graph))
+
+    def _accept(self, wiring: object, request: Any) -> tuple[Any, CommitGraph]:
+        accepted = fake.accepted(self.lab, budget=self.budget)
+        chosen = request.model_copy(update={"recipe": accepted.request.recipe})  # never 'auto' once accepted
+        return accepted.model_copy(update={"request": chosen}), self.lab.graph
+
+    def _services(self, wiring: Any, accepted: Any, stop: object) -> Any:
+        store = SqlStore(wiring.settings.state_dir / "perfbisect.sqlite")
+        return fake.services(self.lab, self.state, store=store, faults=self.faults, warmup=1)
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
+    found = run(arguments)
+    out, err = capsys.readouterr()
+    assert found == code, err
+    return out
 
 
 def parse(line: str) -> None:
+    """Parse a command line: unknown commands, options and missing arguments raise."""
     command: Any = typer.main.get_command(application())
     name, *rest = shlex.split(line)
     context = command.make_context(name, rest)

@@ -11,7 +11,14 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (
-    *("README.md", "CONTRIBUTING.md", "docs/architecture.md", "tests/README.md", "tests/bench/README.md"),
+    *(
+        "README.md",
+        "CONTRIBUTING.md",
+        "docs/architecture.md",
+        "docs/json.md",
+        "tests/README.md",
+        "tests/bench/README.md",
+    ),
     *("kernels/README.md", "workloads/README.md", "playbooks/README.md", "SECURITY.md"),
 )
 TOP = {path.name for path in ROOT.iterdir()}

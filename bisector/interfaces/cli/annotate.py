@@ -29,6 +29,7 @@ def mark(
     ],
     verdict: Annotated[Verdict, typer.Argument(metavar="VERDICT", help="good, bad or skip.")],
     note: Note = "",
+    as_json: options.Json = False,
 ) -> None:
     """Set the verdict of a commit, which overrides its measurements. The search continues with it.
 
@@ -46,7 +47,10 @@ def mark(
     request = Accepted.model_validate_json(stored.request).request
     sha = wiring.source_of(request).resolve(rev)
     bisections.mark(wiring.store, stored, sha, verdict, note)
-    output.print_note(f"{stored.id}: {rev} is {verdict}")
+    if as_json:
+        output.print_json({"id": stored.id, "commit": sha, "verdict": verdict, "note": note})
+    else:
+        output.print_note(f"{stored.id}: {rev} is {verdict}")
 
 
 def discard(
@@ -54,6 +58,7 @@ def discard(
     boot: Annotated[str | None, typer.Option(help="Discard the samples of this boot.")] = None,
     testbed: Annotated[str | None, typer.Option(help="Discard all samples of this testbed.")] = None,
     note: Note = "",
+    as_json: options.Json = False,
 ) -> None:
     """Discard the samples of a boot or a testbed. The report shows them, but they no longer count.
 
@@ -75,10 +80,13 @@ def discard(
     kind: Literal["boot", "testbed"] = "boot" if boot is not None else "testbed"
     name = str(boot or testbed)
     bisections.discard(wiring.store, stored, kind, name, note)
-    output.print_note(f"{stored.id}: the data of {kind} {name} no longer count")
+    if as_json:
+        output.print_json({"id": stored.id, "kind": kind, "name": name, "note": note})
+    else:
+        output.print_note(f"{stored.id}: the data of {kind} {name} no longer count")
 
 
-def cancel(identity: options.Id = None) -> None:
+def cancel(identity: options.Id = None, as_json: options.Json = False) -> None:
     """End a bisection for good, without a conclusion. What was measured stays and can be reported.
 
     A process that runs it stops and cleans up. To continue later, interrupt it instead (Ctrl-C).
@@ -92,4 +100,7 @@ def cancel(identity: options.Id = None) -> None:
     wiring = options.make_wiring()
     stored = load_report.find_bisection(wiring, identity)
     bisections.cancel(wiring.store, stored)
-    output.print_note(f"{stored.id} is cancelled; 'perfbisect report {stored.id}' shows how far it came")
+    if as_json:
+        output.print_json({"id": stored.id, "status": "cancelled"})
+    else:
+        output.print_note(f"{stored.id} is cancelled; 'perfbisect report {stored.id}' shows how far it came")

@@ -240,6 +240,7 @@ def gc(
     everything: Annotated[
         bool, typer.Option("--all", help="Keep only what unfinished bisections need.")
     ] = False,
+    as_json: options.Json = False,
 ) -> None:
     """Free disk space: remove the least recently used kernels, and logs of failed builds.
 
@@ -252,6 +253,9 @@ def gc(
     from bisector.app import kernels
 
     freed, kept = kernels.collect_kernels(options.make_wiring(), 0 if everything else int(keep * 1e9))
+    if as_json:
+        output.print_json({"freed_bytes": freed, "kept_for_bisections": kept})
+        return
     needed = f"; {kept} belong to unfinished bisections and stay" if kept else ""
     print(f"freed {freed / 1e6:.0f} MB{needed}")
 

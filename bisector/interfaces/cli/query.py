@@ -177,7 +177,7 @@ def report(
         print(content, end="")
 
 
-def log(identity: options.Id = None) -> None:
+def log(identity: options.Id = None, as_json: options.Json = False) -> None:
     """Print a bisection as `git bisect log` does; `git bisect replay` accepts it.
 
     Examples:
@@ -188,7 +188,11 @@ def log(identity: options.Id = None) -> None:
     """
     from bisector.report import bisect_log
 
-    print(bisect_log.render(_load(identity)), end="")
+    material = _load(identity)
+    if as_json:
+        output.print_json({"id": material.id, "steps": bisect_log.steps(material)})
+    else:
+        print(bisect_log.render(material), end="")
 
 
 def _load(identity: str | None, *, so_far: bool = False) -> Material:

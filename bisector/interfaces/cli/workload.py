@@ -199,6 +199,7 @@ def _run_text(run: str, values: Mapping[str, float], units: Mapping[str, str], m
 def new(
     name: Annotated[str, typer.Argument(help="Small letters, digits, '.', '_' and '-'.")],
     parent: Annotated[Path, typer.Option("--in", help="Where its folder is made.")] = Path(),
+    as_json: options.Json = False,
 ) -> None:
     """Write a new workload: a manifest of ten lines and a script that prints a number.
 
@@ -210,6 +211,9 @@ def new(
 
     folder = write_template(name, parent)
     place = folder if folder.is_absolute() else f"./{folder}"
+    if as_json:
+        output.print_json({"name": name, "folder": str(folder.resolve())})
+        return
     print(f"{place} is there; change {folder.name}.sh, then try it: perfbisect workload check {place}")
 
 

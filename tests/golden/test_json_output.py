@@ -1,0 +1,91 @@
+"""`--json` of each command has the keys that docs/json.md promises, and no others."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bisector.interfaces.cli import run
+from tests.support import fake_bisection as fake
+from tests.support.command_line import START, Bench, said
+
+TEXT = (Path(__file__).resolve().parents[2] / "docs" / "json.md").read_text(encoding="utf-8")
+
+
+def promised(command: str) -> set[str]:
+    """Return the keys of a command's table."""
+    section = TEXT.partition(f"\n## {command}\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
+    return {key for row in rows for key in re.findall(r"`([^`]+)`", row)}
+
+
+def keys(found: Any) -> set[str]:
+    return set(found[0] if isinstance(found, list) else found)
+
+
+def items_of_rm() -> set[str]:
+    """Return the keys of an item, as the table of `rm` lists them."""
+    return set(re.findall(r"`(\w+)`", TEXT.partition("\n## rm\n")[2].split("a list:")[1].split("|")[0]))
+
+
+def test_of_an_ended_bisection(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(START) == 0
+    capsys.readouterr()
+
+    def printed(*arguments: str) -> Any:
+        return json.loads(said(capsys, *arguments, "--json"))
+
+    for command in (
+        "list",
+        "status",
+        "show",
+        "log",
+        "report",
+        "kernel list",
+        "lab list",
+        "kernel gc",
+        "export",
+    ):
+        assert promised(command)
+        assert keys(printed(*command.split())) == promised(command), command
+    one = printed("show", "--commit", bench.lab.graph.shas[fake.CULPRIT])
+    assert keys(one) == promised("show --commit")
+    assert keys(one["trials"]) == promised("show")
+
+    sent = printed("export")
+    gone = printed("rm", sent["id"], "--yes")
+    assert keys(gone) == promised("rm")
+    assert keys(gone["items"]) == items_of_rm()
+    assert keys(printed("import", sent["file"])) == promised("import")
+    assert keys(printed("prune", "--dry-run")) == promised("rm")
+
+
+def test_what_changes_a_bisection(
+    bench: Bench,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = fake.store_bisections(bench.state.parent, monkeypatch)
+    assert store.status("fake-new")
+    for command, arguments in {
+        "mark": ["fake-new", bench.lab.graph.shas[3], "skip"],
+        "discard": ["fake-new", "--boot", "b1"],
+        "cancel": ["fake-new"],
+    }.items():
+        assert keys(json.loads(said(capsys, command, *arguments, "--json"))) == promised(command)
+
+
+def test_a_new_workload(own_folders: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = json.loads(said(capsys, "workload", "new", "mine", "--in", str(own_folders), "--json"))
+    assert keys(found) == promised("workload new")
+    assert (Path(found["folder"]) / "workload.yaml").exists()
+
+
+def test_the_only_command_without_json_is_help() -> None:
+    folder = Path(__file__).resolve().parent / "expected" / "help"
+    without = {path.stem for path in folder.glob("*.txt") if "--json" not in path.read_text()}
+    assert without == {"perfbisect", "help", "workload", "kernel", "lab"}, "groups, and help itself"
