@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bisector.adapters.guest.qemu_processes import is_running, qemu_pids
+from bisector.adapters.system.awake_clock import awake_seconds
 from bisector.adapters.system.command import run_command
 from bisector.adapters.system.processes import kill
 from bisector.errors import InfrastructureError
@@ -200,8 +201,8 @@ def ensure_libvirtd(uri: str) -> None:
         if not is_running(daemon):
             log.info("starting %s", daemon)
             run_command([daemon, "-d"], timeout=_START_SECONDS)
-    deadline = time.monotonic() + _START_SECONDS
-    while not _answers(uri) and time.monotonic() < deadline:
+    deadline = awake_seconds() + _START_SECONDS
+    while not _answers(uri) and awake_seconds() < deadline:
         time.sleep(0.1)
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import time
 from pathlib import Path
 
+from bisector.adapters.system.awake_clock import awake_seconds
 from bisector.adapters.system.channel import LineClosed, LineReader
 from bisector.errors import InfrastructureError
 
@@ -44,14 +44,14 @@ class FifoLine:
         """Send one line. Raises LineClosed if the other side takes nothing."""
         self._reader.restart_count()
         data = memoryview(text.encode() + b"\n")
-        deadline = time.monotonic() + _SEND_SECONDS
+        deadline = awake_seconds() + _SEND_SECONDS
         while data:
             if not self._fds:
                 raise LineClosed("the line to the guest is closed")
             try:
                 data = data[os.write(self._fds[0], data) :]
             except BlockingIOError:
-                if time.monotonic() > deadline:
+                if awake_seconds() > deadline:
                     raise LineClosed("the guest's serial port takes no more") from None
                 select.select([], [self._fds[0]], [], 0.1)
 

@@ -71,6 +71,26 @@ def test_a_guest_that_reads_nothing_does_not_block_us(
         line.send("x" * (1 << 20))
 
 
+def test_the_time_in_which_we_were_stopped_does_not_count_while_the_guest_is_to_read(
+    line: FifoLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    into, out = _guest_end(line)
+    jumped: list[int] = []
+
+    def stopped_meanwhile(*_: object) -> None:
+        jumped.append(1)
+        os.read(into, 1 << 16)  # the guest reads on before we look again
+
+    monkeypatch.setattr("bisector.adapters.system.channel_fifo._SEND_SECONDS", 1.0)
+    monkeypatch.setattr("select.select", stopped_meanwhile)
+    monkeypatch.setattr("time.monotonic", lambda: 1e6 * len(jumped))
+    monkeypatch.setattr("bisector.adapters.system.channel_fifo.awake_seconds", lambda: 0.0)
+    line.send("x" * (1 << 18))
+    assert len(jumped) > 1
+    os.close(into)
+    os.close(out)
+
+
 def test_a_closed_line_leaves_nothing_and_says_so(line: FifoLine) -> None:
     line.close()
     line.close()
