@@ -91,4 +91,4 @@ def correlation(boots: Sequence[Floats]) -> float:
         squares += float((z**2).sum())
         count += len(b)
         used += 1
-    return max(-1.0, min(1.0, pairs / squares + used / count)) if squares and count else 0.0
+    return min(1.0, pairs / squares + used / count) if squares else 0.0

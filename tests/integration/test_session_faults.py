@@ -12,8 +12,11 @@ from typing import Any, cast
 import pytest
 
 from bisector.adapters.agent.session import AgentSession
+from bisector.adapters.machine import local_testbed
 from bisector.adapters.machine.local_testbed import LocalTestbed, running_kernel
-from bisector.errors import BootFailed, RequestError, TestbedLost, WorkloadFailed
+from bisector.adapters.system.channel import Line
+from bisector.adapters.system.command import CompletedCommand, run_command
+from bisector.errors import BootFailed, InfrastructureError, RequestError, TestbedLost, WorkloadFailed
 from tests.support.workload_jobs import shell_job
 
 AUTOGROUP = Path("/proc/sys/kernel/sched_autogroup_enabled")
@@ -191,3 +194,25 @@ def test_this_machine_boots_no_other_kernel(tmp_path: Path) -> None:
     job = shell_job(tmp_path, "echo real: 1")
     with pytest.raises(RequestError, match=r"cannot boot the kernel 2\.6\.18"):
         LocalTestbed().boot(replace(running_kernel(), release="2.6.18"), job, tmp_path / "boot", quiet)
+
+
+def test_settings_are_put_back_where_the_agent_does_not_greet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What they were is written in the work folder; a machine that keeps them measures otherwise."""
+    asked: list[tuple[list[object], object]] = []
+
+    def run(command: list[Any], **given: Any) -> CompletedCommand:
+        asked.append((command[1:2], given["cwd"]))
+        return run_command(command, **given)
+
+    def silent(line: Line) -> None:
+        raise InfrastructureError("no greeting")
+
+    monkeypatch.setattr(local_testbed, "run_command", run)
+    monkeypatch.setattr(local_testbed, "await_greeting", silent)
+    job = shell_job(tmp_path, "echo real: 1")
+    with pytest.raises(InfrastructureError, match="no greeting"):
+        LocalTestbed().boot(running_kernel(), job, tmp_path / "boot", quiet)
+    work = tmp_path / "boot" / "work"
+    assert asked == [(["prepare"], work), (["undo"], work)]

@@ -79,6 +79,13 @@ def test_published_means_without_spread() -> None:
     assert "a: means of 10 runs without their spread: nothing can be tested" in result.warnings
 
 
+def test_a_published_mean_hides_nothing_of_the_other_side() -> None:
+    mean = Series(((5.0,),), error=0.1, repeats=10)
+    assert "b: 1 values are no finite numbers and left out" in (
+        compare("m", mean, series([[5.0, 5.1, 4.9, float("nan")]])).warnings
+    )
+
+
 def test_odd_values() -> None:
     odd = compare("m", series([[1.0, float("nan"), 2.0, float("inf")]]), series([[-1.0, 2.0]])).warnings
     assert "a: 2 values are no finite numbers and left out" in odd

@@ -88,6 +88,10 @@ def test_correlation_of_neighbouring_runs() -> None:
     assert correlation(free) == pytest.approx(0, abs=0.05)
     pairs = [np.repeat(random.standard_normal(20), 2) for _ in range(50)]
     assert correlation(pairs) == pytest.approx(0.5, abs=0.08)
+    beside = (np.eye(50, k=1) + np.eye(50, k=-1)) / 2
+    centred = np.eye(50) - 1 / 50
+    smoothest = np.linalg.eigh(centred @ beside @ centred)[1][:, -1]
+    assert correlation([smoothest]) == 1.0, "the correction must not give more than there can be"
     assert correlation([np.array([1.0, 2.0])]) == correlation([np.ones(5)]) == 0.0
 
 
