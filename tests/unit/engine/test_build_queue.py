@@ -32,6 +32,9 @@ class Bench:
         self.begun: list[str] = []
         self.dropped: list[str] = []
         self.said: list[str] = []
+        self.stopping: list[str] = []
+        self.let_go = threading.Event()
+        self.let_go.set()
         self.go: dict[str, threading.Event] = {}
         self.failures: dict[str, Exception] = {}
         self.stop = threading.Event()
@@ -67,6 +70,8 @@ class _Slow:
         progress("compiling")
         while not self.bench.gate(what.sha).wait(0.005):
             if self.stop():
+                self.bench.stopping.append(what.sha)
+                self.bench.let_go.wait(SECONDS)
                 self.bench.dropped.append(what.sha)
                 raise Interrupted("stopped")
         if what.sha in self.bench.failures:
@@ -111,6 +116,30 @@ def test_an_idle_builder_takes_it_and_nothing_is_dropped() -> None:
     assert bench.dropped == []
     bench.builders.close()
     assert bench.dropped == ["a"]
+
+
+def test_no_more_builds_ahead_are_dropped_than_orders_wait() -> None:
+    """A compiler takes seconds to end; what is dropped for nothing has cost minutes."""
+    bench = Bench(count=3)
+    bench.let_go.clear()
+    bench.builders.ahead([order(name) for name in "abc"])
+    until(lambda: len(bench.begun) == 3, SECONDS)
+    threads: list[threading.Thread] = []
+
+    def one_is_dropped_for_each() -> bool:
+        return len(bench.stopping) == len(threads)
+
+    for name in "xy":
+        bench.gate(name).set()
+        threads.append(bench.later(name)[0])
+        until(one_is_dropped_for_each, SECONDS)
+    time.sleep(0.05)
+    assert len(bench.stopping) == 2
+    bench.let_go.set()
+    for thread in threads:
+        thread.join(SECONDS)
+    bench.builders.close()
+    assert bench.begun.count("a") == 1, "the most probable one went on"
 
 
 def test_a_build_ahead_that_is_asked_for_is_waited_for_not_repeated() -> None:

@@ -51,6 +51,15 @@ def test_what_tells_the_noise_alone_does_not_count() -> None:
     assert bits(both) == pytest.approx(1.0, abs=1e-4)
 
 
+def test_of_a_trial_that_tells_noise_and_culprits_the_culprits_count() -> None:
+    """Two culprits that read alike under one noise hypothesis, and apart under the other: half of a bit."""
+    p = predicted([0.25] * 4, [0.0, 0.0, 100.0, 200.0], culprit_id=[1, 2, 1, 2])
+    assert bits(p) == pytest.approx(0.5, abs=1e-4)
+    uneven = predicted([0.4, 0.1, 0.1, 0.4], [0.0, 0.0, 100.0, 100.0], culprit_id=[1, 2, 1, 2])
+    entropy = -0.8 * math.log2(0.8) - 0.2 * math.log2(0.2)
+    assert bits(uneven) == pytest.approx(1.0 - entropy, abs=1e-4)
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.floats(0.01, 1), min_size=1, max_size=6),
@@ -110,3 +119,13 @@ def test_runs_are_worth_less_in_a_boot_whose_offset_is_known(monkeypatch: pytest
     assert {new.option.live_precision, live.option.live_precision} == {None, 1e6}
     by_live = {r.option.live_precision: r.bits for r in (new, live)}
     assert by_live[1e6] < 0.1 * by_live[None]
+    assert by_live[None] == pytest.approx(_bits_of_one_run(found, 0.05**2, 1.0), rel=1e-6)
+    (partly,) = found.rate_trials([option(8, 0.0, live=1000.0)], 1)
+    unknown = 0.001 / (0.05**2 + 0.001)  # the share of the boot's variance that its runs so far leave open
+    assert partly.bits == pytest.approx(_bits_of_one_run(found, 0.05**2 * unknown, unknown**2), rel=1e-6)
+
+
+def _bits_of_one_run(rater: TrialRater, boot_variance: float, scale: float) -> float:
+    run = 1 / rater.posterior.design.readings.precision_per_run()
+    levels = rater.predictor.levels([(8, 0)]).rows(np.array([0]))
+    return float(mutual_information(levels, np.array([boot_variance + run]), np.array([scale]))[0])
