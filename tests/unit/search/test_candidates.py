@@ -56,6 +56,17 @@ def test_a_class_of_untestable_commits_is_measured_by_its_newest_testable_one() 
     assert (found.commits, found.atomic, found.after) == ((9, 10, 11, 12), True, 12)
 
 
+@pytest.mark.parametrize("untestable", [(9, 10, 11, 12), (12,)])
+def test_a_class_whose_newest_commit_cannot_be_measured_any_more_is_measured_above_it(
+    untestable: tuple[int, ...],
+) -> None:
+    """After `mark 12 skip`: without it the culprit could never be proven."""
+    graph = linear(16, untestable=dict.fromkeys(untestable, "skipped"))
+    levels = {8: False, 12: True, 13: True} | ({11: False} if len(untestable) == 1 else {})
+    found = suspected(graph, levels)
+    assert (found.commits, found.atomic, found.after) == (untestable, True, 13)
+
+
 @pytest.mark.parametrize("weight", [1e-4, 0.02, 0.05, 1.0])
 def test_a_commit_is_suspected_alone_only_if_it_holds_nine_tenths_of_the_prior(weight: float) -> None:
     """The three others cannot change the kernel as far as is known; with some weight they stay suspects."""
@@ -233,3 +244,25 @@ def test_a_commit_built_in_another_layout_only_is_not_called_built() -> None:
     assert all(o.setup_seconds == context.visit_cost for o in new)
     assert all(o.setup_seconds == context.boot_cost for o in options if o.built)
     assert all(30 < o.commit < 40 for o in new if not o.layout), "a commit beyond what remains splits nothing"
+
+
+def test_branches_that_lack_good_are_compared_with_their_own_past() -> None:
+    """Else the offset of a branch, of half a release perhaps, would be taken for the loss."""
+    # 0 good; 1, 2, 3 older fork points, each with a branch of two commits; 10 from good; 11 to 13 merge them
+    parents = ((), (), (), (), (1,), (4,), (2,), (6,), (3,), (8,), (0,), (10, 5), (11, 7), (12, 9))
+    graph = CommitGraph(
+        tuple(f"{i:040x}" for i in range(14)),
+        parents,
+        (False,) * 4 + (True,) * 10,
+        0,
+        13,
+        untestable={1: "skipped"},
+    )
+    tips = (5, 7, 9)
+    context, _, posterior = searched(graph, dict.fromkeys(tips, True))
+    mass = np.array([0.0, 0.0, 0.0, 0.0, 0.1, 0.5, 0.1, 0.4, 0.1, 0.3, 0.0, 0.6, 0.8, 1.0])
+    # Of the two that are nearest to the middle: the newest commit without a suspect that can be measured.
+    assert candidates._fork_references(posterior, context, mass) == [4, 2]
+    sure = np.where(np.isin(np.arange(14), (5, 7)), 0.99, mass)
+    assert candidates._fork_references(posterior, context, sure) == [3]
+    assert candidates._fork_references(posterior, context, np.where(mass < 1, 0.0, 1.0)) == []
