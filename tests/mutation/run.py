@@ -62,7 +62,7 @@ class Selection:
         own = Path("tests/unit") / module.with_name(f"test_{module.name}")
         if not (self.root / own).is_file():
             own = Path(str(covered.get(file, "")).partition(": ")[0])
-        folder = Path("tests/unit") / module.parent
+        folder = Path("tests/unit") / module.parent if module.parent.name else Path()  # not all unit tests
         named = [tests for part, tests in self.then.items() if Path(file).is_relative_to(part)]
         stages = [[str(own)], [str(folder)], *named]
         paths = [" ".join(filter(self._exists, stage)) for stage in stages]

@@ -118,7 +118,7 @@ def test_what_is_listed_as_equivalent_is_still_there() -> None:
             "bisector/engine/monitor_runs.py",
             ["tests/unit/engine/test_trial_runner.py", "tests/unit/engine", "tests/contract"],
         ),
-        ("bisector/ports.py", ["tests/contract/test_testbed_contract.py", "tests/unit"]),
+        ("bisector/ports.py", ["tests/contract/test_testbed_contract.py"]),
     ],
 )
 def test_tests_come_in_stages(module: str, stages: list[str]) -> None:

@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bisector.model import dag
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.dag import CommitDag
+from tests.support.searching import linear
 
 
 @st.composite
@@ -65,8 +67,6 @@ def test_partition_groups_exactly_what_tested_commits_cannot_tell_apart(
 
 
 def test_sampled_masses_are_close(monkeypatch: pytest.MonkeyPatch) -> None:
-    from bisector.model import dag as module
-
     parents: list[tuple[int, ...]] = [()]
     random = np.random.default_rng(5)
     for i in range(1, 3000):
@@ -75,10 +75,39 @@ def test_sampled_masses_are_close(monkeypatch: pytest.MonkeyPatch) -> None:
         tuple(f"{i:040x}" for i in range(3000)), tuple(parents), (False, *[True] * 2999), 0, 2999
     )
     exact = CommitDag(graph).mass(np.ones(3000))
-    monkeypatch.setattr(module, "MAX_EXACT_SEGMENTS", 10)
-    monkeypatch.setattr(module, "SAMPLED_SEGMENTS", 512)
+    monkeypatch.setattr(dag, "MAX_EXACT_SEGMENTS", 10)
+    monkeypatch.setattr(dag, "SAMPLED_SEGMENTS", 512)
     sampled = CommitDag(graph).mass(np.ones(3000))
     assert np.abs(sampled - exact).max() < 0.02 * 3000
+
+
+def test_a_commit_of_no_weight_is_in_no_class() -> None:
+    """It cannot be the culprit: in a class of its own it would be a suspect all the same."""
+    classes = CommitDag(linear(8, weights={3: 0.0, 4: 0.0})).partition((0, 2, 4, 8))
+    assert classes.label[[3, 4]].tolist() == [-1, -1]
+    assert sorted(classes.size.tolist()) == [2, 4]
+    assert classes.prior.sum() == pytest.approx(1.0)
+
+
+def test_the_keys_of_classes_are_the_published_ones() -> None:
+    """The same in every version: classes are numbered by them, and a resumed search must go on alike."""
+    first = [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]  # of SplitMix64 with seed 0
+    steps = [dag._splitmix(np.array([k])) for k in range(3)]
+    assert [int(one[0]) for one in steps] == first
+
+
+def test_masks_of_ancestors_are_kept_up_to_their_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Computed again for each decision they would take most of its time; kept without end, all memory."""
+    graph = linear(300)
+    kept = CommitDag(graph)
+    masks = [kept.ancestors(commit) for commit in range(300)]
+    assert all(kept.ancestors(commit) is mask for commit, mask in enumerate(masks))
+    monkeypatch.setattr(dag, "MAX_MASK_BYTES", 100 * 301)
+    bounded = CommitDag(graph)
+    first, *_, last = [bounded.ancestors(commit) for commit in range(101)]
+    assert bounded.ancestors(100) is last
+    assert bounded.ancestors(0) is not first, "the oldest one went"
+    assert np.array_equal(bounded.ancestors(0), first)
 
 
 def test_fork_points_share_their_base() -> None:
@@ -121,9 +150,9 @@ def test_a_commit_has_the_base_of_good_only_if_it_contains_all_merge_bases() -> 
         5,
         merge_bases=(0, 1),
     )
-    dag = CommitDag(graph)
-    assert dag.fork_base(2) == dag.fork_base(5) == b""
-    assert dag.fork_base(3) != b""
-    assert dag.fork_base(4) not in (b"", dag.fork_base(3))
-    assert list(np.flatnonzero(dag.contains_good())) == [2, 5]
-    assert dag.fork_numbers((2, 3, 4, 5)).tolist() == [0, 1, 2, 0]
+    history = CommitDag(graph)
+    assert history.fork_base(2) == history.fork_base(5) == b""
+    assert history.fork_base(3) != b""
+    assert history.fork_base(4) not in (b"", history.fork_base(3))
+    assert list(np.flatnonzero(history.contains_good())) == [2, 5]
+    assert history.fork_numbers((2, 3, 4, 5)).tolist() == [0, 1, 2, 0]

@@ -82,6 +82,19 @@ def test_a_calibration_adds_its_boot_spread_to_the_prior() -> None:
     assert 5 * known.readings.run_sd in [pytest.approx(b) for b in added]
 
 
+def test_spreads_of_the_search_are_mixed_with_those_it_seldom_sees() -> None:
+    """A suspect is proven with what the search believes of binaries, and with what may yet be true."""
+    context, cache = context_of(linear(4), [Seen(c, (100.0, 100.1, 99.9)) for c in (0, 4) * 3])
+    posterior = cache.posterior(context, (), 0.05)
+    count = len(posterior.fits.noises)
+    mixed = context.spread_hypotheses(posterior)
+    assert all(s.weight >= 0 for s in mixed)
+    assert sum(s.weight for s in mixed[:count]) == pytest.approx(0.6)
+    assert sum(s.weight for s in mixed[count:]) == pytest.approx(0.4)
+    assert [s.binary for s in mixed[:count]] == [n.binary for n in posterior.fits.noises]
+    assert max(s.binary for s in mixed[count:]) > 0
+
+
 def test_unmeasured_costs_are_assumed_and_measured_ones_averaged() -> None:
     empty, _ = context_of(linear(4))
     assert (empty.build_cost, empty.boot_cost, empty.run_cost) == (60.0, 10.0, 1.0)

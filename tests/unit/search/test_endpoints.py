@@ -111,6 +111,9 @@ def test_reasons_and_layouts_follow_the_evidence() -> None:
     assert next_trial(context, None).reason.startswith("verify that the ends differ: boot 3 of good")
     assert "(odds 20 to 1 so far, 20 wanted)" in next_trial(context, YES).reason
     assert "odds beyond a million" in next_trial(context, replace(YES, log_e_change=99.0)).reason
+    open_yet = next_trial(context, replace(NO, log_e_below=0.49 * NEED))
+    assert open_yet.reason.startswith("verify that the ends differ")
+    assert open_yet.layout == 0, "another would be a build for nothing"
     denied = next_trial(context, NO)
     assert denied.reason.startswith("make sure that the ends do not differ")
     assert denied.layout == 1

@@ -86,6 +86,8 @@ def test_a_comparison_that_stays_open_goes_over_more_layouts() -> None:
     count = BOOTS_BEFORE_MORE_LAYOUTS
     assert following(seen(*[2, 1] * (count - 1))).layout == 0
     assert following(seen(*[2, 1] * count)).layout == 1
+    second_only = [Seen(c, purpose="certify", layout=2) for c in [2, 1] * count]
+    assert following(second_only, layouts=(1, 2)).layout == 1, "the first of those that were asked for"
 
 
 def test_runs_per_boot_follow_the_costs_and_the_noise() -> None:
