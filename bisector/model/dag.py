@@ -196,7 +196,7 @@ class CommitDag:
         known = self._partitions.get(tested)
         if known is not None:
             return known
-        keys = _splitmix(np.array(tested, dtype=np.int64))
+        keys = _splitmix(np.array(tested))
         signature = np.zeros(self.n, dtype=np.uint64)
         for key, commit in zip(keys, tested, strict=True):
             signature[self.ancestors(commit)] ^= key
@@ -208,8 +208,8 @@ class CommitDag:
         contains = np.empty((len(shown), len(tested)), dtype=bool)
         for j, commit in enumerate(tested):
             contains[:, j] = self.ancestors(commit)[shown]
-        prior = np.bincount(inverse, self.weights[chosen], minlength=len(shown)).astype(float)
-        size = np.bincount(inverse, minlength=len(shown))
+        prior = np.bincount(inverse, self.weights[chosen]).astype(float)
+        size = np.bincount(inverse)
         total = prior.sum()
         result = Partition(label, contains, prior / total if total > 0 else prior, size)
         if len(self._partitions) >= MAX_PARTITIONS:

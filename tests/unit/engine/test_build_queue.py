@@ -207,15 +207,23 @@ def test_told_to_stop_it_does_and_can_be_opened_again() -> None:
     bench = Bench()
     thread, result = bench.later("a")
     until(lambda: bench.begun == ["a"], SECONDS)
+    other, _ = bench.later("b")
+    until(lambda: len(bench.builders._waiting) == 1, SECONDS)
+    assert "builder-0" in {t.name for t in {*threading.enumerate()} - before}, "as a stack trace shows it"
+    bench.let_go.clear()
     bench.stop.set()
     thread.join(SECONDS)
+    other.join(SECONDS)
     assert isinstance(result[0], Interrupted)
+    threading.Timer(0.2, bench.let_go.set).start()
     bench.builders.close()
     assert not [t for t in {*threading.enumerate()} - before if t.name.startswith("builder-")]
     bench.stop.clear()
     bench.gate("a").set()
+    bench.gate("b").set()
     assert bench.builders.build(order("a"), lambda _: None).sha == "a"
     bench.builders.close()
+    assert bench.begun == ["a", "a"], "nobody waits for b any more"
 
 
 @pytest.mark.parametrize("ahead", [0, 2])

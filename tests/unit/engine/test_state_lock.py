@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -33,12 +34,14 @@ def test_nobody_runs_where_nothing_is(tmp_path: Path) -> None:
 
 
 def test_others_see_who_holds_it_and_are_refused(tmp_path: Path) -> None:
+    started = time.monotonic()
     with lock(tmp_path, "one"):
         assert runner(tmp_path) == "one"
         with pytest.raises(Busy, match="running the bisection 'one'") as caught, lock(tmp_path, "two"):
             pass
         assert caught.value.bisection == "one"
         assert runner(tmp_path) == "one", "who was refused has written nothing"
+    assert time.monotonic() - started < 15, "it is told soon, though it is tried again for a moment"
     assert runner(tmp_path) is None
     with lock(tmp_path, "two"):
         assert runner(tmp_path) == "two"

@@ -88,6 +88,8 @@ def test_a_comparison_that_stays_open_goes_over_more_layouts() -> None:
     assert following(seen(*[2, 1] * count)).layout == 1
     second_only = [Seen(c, purpose="certify", layout=2) for c in [2, 1] * count]
     assert following(second_only, layouts=(1, 2)).layout == 1, "the first of those that were asked for"
+    three = [Seen(c, purpose="certify", layout=1 + b // 2 % 3) for b, c in enumerate([2, 1] * 18)]
+    assert following(three[: 2 * count], layouts=(1, 2)).layout in (1, 2, 3), "one more, not two"
 
 
 def test_runs_per_boot_follow_the_costs_and_the_noise() -> None:

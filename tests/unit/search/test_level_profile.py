@@ -7,6 +7,7 @@ import math
 import pytest
 
 from bisector.model.commit_graph import CommitGraph
+from bisector.model.goal import Goal, Metric, Threshold
 from bisector.search.context import SearchContext
 from bisector.search.level_profile import (
     expected_steps_reaching_threshold,
@@ -35,6 +36,16 @@ def test_levels_are_relative_to_good_in_the_order_of_history() -> None:
         assert found.estimate == pytest.approx(level / 100 - 1, abs=2e-3)
         assert found.low < found.estimate < found.high
     assert all(x.sd > 0 for x in measured_levels(context, posterior))
+
+
+def test_no_measured_commit_is_missing_whatever_the_unit() -> None:
+    """In nanoseconds a level is known to thousands only, and yet it is known."""
+    metric = Metric("real", "ns", "lower", Threshold(5e4, relative=False))
+    visits = [Seen(c, (y, y + 5e2, y - 5e2)) for c, y in ((0, 1e6), (10, 1.04e6), (30, 1.1e6))] * 2
+    context, cache = context_of(linear(30), visits, wanted=Goal(metric))
+    levels = measured_levels(context, cache.posterior(context, (), 1e5))
+    assert [x.commit for x in levels] == [0, 10, 30]
+    assert [x.level for x in levels] == pytest.approx([0.0, 4e4, 1e5], abs=2e3)
 
 
 def test_steps_lead_from_each_commit_to_its_newest_measured_ancestor() -> None:
