@@ -40,6 +40,7 @@ def test_others_see_who_holds_it_and_are_refused(tmp_path: Path) -> None:
         with pytest.raises(Busy, match="running the bisection 'one'") as caught, lock(tmp_path, "two"):
             pass
         assert caught.value.bisection == "one"
+        assert "PERFBISECT_STATE_DIR" in caught.value.cure
         assert runner(tmp_path) == "one", "who was refused has written nothing"
     assert time.monotonic() - started < 15, "it is told soon, though it is tried again for a moment"
     assert runner(tmp_path) is None

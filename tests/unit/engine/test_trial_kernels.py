@@ -75,6 +75,19 @@ def test_a_build_is_recorded_once_with_what_is_known_of_the_kernel(tmp_path: Pat
         (built,) = [r for r in bench.records if isinstance(r, Built)]
         assert (built.commit, built.ok) == (3, True)
         assert built.kernel is not None and built.kernel.options == {"FAKE": "y"}
+        assert [e.text for e in bench.events if e.kind == "build"] == ["the kernel is built"]
+
+
+def test_a_kernel_of_an_earlier_bisection_is_said_to_be_in_the_cache(tmp_path: Path) -> None:
+    """Else whoever watches wonders at a build of no seconds."""
+    path = tmp_path / "image"
+
+    def found(order: BuildOrder) -> Kernel:
+        return Kernel(order.sha, "fake", order.sha, path, path, path, "6.1", "", 0.0, cached=True)
+
+    with closing(Bench(tmp_path, found)) as bench:
+        bench.kernels.build(trial(3), "t")
+        assert [e.text for e in bench.events if e.kind == "build"] == ["the kernel is in the cache"]
 
 
 def test_a_commit_that_does_not_build_is_recorded_with_its_log(tmp_path: Path) -> None:

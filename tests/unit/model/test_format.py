@@ -7,7 +7,7 @@ import math
 import pytest
 
 from bisector.model.decisions import Interval
-from bisector.model.format import change, count, interval, percent
+from bisector.model.format import change, count, interval, percent, size
 
 
 @pytest.mark.parametrize(("number", "text"), [(0, "0 runs"), (1, "1 run"), (2, "2 runs")])
@@ -31,6 +31,21 @@ def test_counts(number: int, text: str) -> None:
 )
 def test_percentages(fraction: float, text: str) -> None:
     assert percent(fraction) == text
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "text"),
+    [
+        (0, "0 kB"),
+        (12_345, "12 kB"),
+        (999_999, "1000 kB"),
+        (1e6, "1.0 MB"),
+        (3.44e6, "3.4 MB"),
+        (1.2e9, "1.2 GB"),
+    ],
+)
+def test_sizes(size_bytes: float, text: str) -> None:
+    assert size(size_bytes) == text
 
 
 def test_intervals() -> None:

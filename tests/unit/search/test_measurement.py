@@ -1,5 +1,7 @@
 """What the values of a boot mean: the pattern of repetitions, units, outliers."""
 
+import functools
+import math
 from collections.abc import Container, Iterable
 
 import numpy as np
@@ -12,7 +14,13 @@ from bisector.model.decisions import Interval
 from bisector.model.goal import Goal, Metric, TestbedClock, Threshold
 from bisector.model.records import Booted, Ran, Record
 from bisector.model.state import fold
-from bisector.search.measurement import Readings, Scale, summarise_visits
+from bisector.search.measurement import (
+    T_DEGREES_LOG_PRIOR,
+    T_DEGREES_OF_FREEDOM,
+    Readings,
+    Scale,
+    summarise_visits,
+)
 from bisector.stats.variance_components import VarianceComponents
 
 GRAPH = CommitGraph(("a" * 40, "b" * 40), ((), (0,)), (False, True), 0, 1)
@@ -141,6 +149,28 @@ def test_the_run_noise_is_pooled_with_a_calibration_by_degrees_of_freedom(log: b
 def alone_variance(r: Readings) -> float:
     """Return the variance of a run before it is widened for the efficiency of a robust location."""
     return r.run_sd**2 * (r.nu + 1) / (r.nu + 3)
+
+
+@pytest.mark.parametrize(("freedom", "fits"), [(2.5, (3.0,)), (5.0, (3.0, 5.0)), (math.inf, (10.0, 30.0))])
+def test_tails_of_the_runs_are_those_of_their_distribution(freedom: float, fits: tuple[float, ...]) -> None:
+    """Taken for too light, one outlier moves a level; for too heavy, a change needs more runs."""
+    random = np.random.default_rng(7)
+    drawn = random.standard_normal if math.isinf(freedom) else functools.partial(random.standard_t, freedom)
+    records: list[Record] = []
+    for b in range(60):
+        records.append(Booted(f"b{b}", b % 2, "t", True, 5.0, float(b)))
+        values = (100.0 + 0.5 * drawn(12)).tolist()
+        records += [Ran(f"b{b}", k, {"m": y}, 1.0, b + k / 100) for k, y in enumerate(values)]
+    r = summarise_visits(fold(GRAPH, Goal(Metric("m", "s", "lower", Threshold(0.02))), records))
+    assert r is not None
+    assert r.nu in fits
+
+
+def test_extreme_tails_are_believed_only_where_the_data_show_them() -> None:
+    heavy, *middle, gauss = T_DEGREES_LOG_PRIOR
+    assert len(T_DEGREES_LOG_PRIOR) == len(T_DEGREES_OF_FREEDOM)
+    assert len(set(middle)) == 1
+    assert heavy < gauss < middle[0]
 
 
 def test_limits_around_an_estimate_are_two_sd_away() -> None:

@@ -92,3 +92,9 @@ def test_a_prior_sums_to_one_over_spreads_that_grow(prior: tuple[tuple[float, fl
     assert spreads[0] == 0.0
     assert spreads == sorted(set(spreads))
     assert min(weight for _, weight in prior) > 0
+
+
+@pytest.mark.parametrize("prior", [BACKGROUND_PRIOR, DRIFT_PRIOR])
+def test_levels_may_wander_by_more_than_the_effect(prior: tuple[tuple[float, float], ...]) -> None:
+    """Otherwise two culprits would be believed where a machine only grew warm."""
+    assert prior[-1][0] > 1.0
