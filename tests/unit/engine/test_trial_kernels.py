@@ -135,7 +135,7 @@ def test_nothing_is_decided_ahead_where_every_builder_would_disturb_a_measuremen
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, measuring: tuple[int, ...], looks: bool
 ) -> None:
     looked = threading.Event()
-    monkeypatch.setattr(TrialKernels, "_look_ahead", lambda *_: looked.set())
+    monkeypatch.setattr(TrialKernels, "_look_ahead", lambda kernels, limit, pending: looked.set())
     with closing(Bench(tmp_path)) as bench:
         bench.kernels._services = dataclasses.replace(
             bench.services,

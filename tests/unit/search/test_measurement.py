@@ -159,7 +159,7 @@ def test_tails_of_the_runs_are_those_of_their_distribution(freedom: float, fits:
     records: list[Record] = []
     for b in range(60):
         records.append(Booted(f"b{b}", b % 2, "t", True, 5.0, float(b)))
-        values = (100.0 + 0.5 * drawn(12)).tolist()
+        values = (100.0 + 0.5 * np.asarray(drawn(12))).tolist()
         records += [Ran(f"b{b}", k, {"m": y}, 1.0, b + k / 100) for k, y in enumerate(values)]
     r = summarise_visits(fold(GRAPH, Goal(Metric("m", "s", "lower", Threshold(0.02))), records))
     assert r is not None
