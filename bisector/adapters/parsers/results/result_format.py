@@ -9,6 +9,7 @@ from bisector.adapters.parsers.elf_sections import is_elf, sections
 from bisector.adapters.parsers.input_text import malformed, read_standard_input, read_text
 from bisector.adapters.parsers.results import (
     fio,
+    hyperfine,
     json_documents,
     lkp,
     mmtests,
@@ -24,6 +25,7 @@ FORMS = (
     "'name: value' lines",
     'JSON {"metric": [run, ...]} (a list of lists: boots of runs)',
     "the output of time, perf stat (text or -j), fio --output-format=json, size",
+    "hyperfine --export-json",
     "an MMTests run's folder or extract-mmtests.pl --print-json, an lkp result folder",
     "a Phoronix Test Suite result: composite.xml or result-file-to-json",
     "a kernel's vmlinux (its sizes)",
@@ -100,6 +102,8 @@ def _json(text: str, where: str) -> list[SampleSet]:
         )
     if phoronix.looks_like_json(found[0]):
         return phoronix.read_json(found[0], where)
+    if hyperfine.looks_like(found[0]):
+        return [hyperfine.read(found[0], where)]
     if mmtests.looks_extracted(found[0]):
         return [mmtests.extracted(found[0], where)]
     return json_documents.read(found[0], where)
