@@ -15,7 +15,6 @@ from bisector.search import skip_model
 from bisector.search.acquisition import RatedTrial, TrialOption, TrialRater
 from bisector.search.cache import Proven
 from bisector.search.context import SearchContext
-from bisector.search.measurement import group_combinations
 from bisector.search.posterior import Posterior
 
 SPLIT_QUANTILES, OUTER_SPLIT_QUANTILES = (0.5, 0.35, 0.65), (0.15, 0.85)
@@ -101,7 +100,7 @@ def next_trial(
     rated = rater.rate_trials(
         options,
         min(most, 2) if context.exact_clock else most,
-        _discount(context, weight, breakage.expected_yield),
+        _discount(rater, context, breakage.expected_yield),
     )
     # A cheap trial without information must not win against an informative one that is likely to fail.
     best = next((rating for rating in rated if rating.bits >= MIN_TRIAL_BITS), rated[0])
@@ -167,38 +166,42 @@ def _reason(best: RatedTrial, runs: int, context: SearchContext, posterior: Post
 
 
 def _discount(
-    context: SearchContext, weight: NDArray[np.float64], expected_yield: NDArray[np.float64]
+    rater: TrialRater, context: SearchContext, expected_yield: NDArray[np.float64]
 ) -> Callable[[int], float] | None:
     """Return commit -> factor (0..1) on its information, for failures and open trials; None for no change."""
-    overlap = _overlap(context, weight)
+    overlap = _overlap(rater, context)
     if (expected_yield == 1.0).all():
         return overlap
     return lambda commit: float(expected_yield[commit]) * (1.0 if overlap is None else overlap(commit))
 
 
-def _overlap(context: SearchContext, weight: NDArray[np.float64]) -> Callable[[int], float] | None:
+def _overlap(rater: TrialRater, context: SearchContext) -> Callable[[int], float] | None:
     """Return commit -> share of its information left after the trials under way; None without these.
 
-    The information is taken as the variance of "the commit contains the culprit", and the trials under way as
-    exact: they tell to which part of the suspects the culprit belongs, within a class too. weight: (n,)
-    P(the commit is a culprit).
+    Where in a class they split it is left out: while nothing is known of a range, all testbeds measure its
+    middle. Spread over the range they want more builds: with one builder and builds of 60 s three testbeds
+    then took 881 s instead of 713, though 13% less where builds cost no more than boots.
     """
     under_way = sorted({m.commit for m in context.state.pending})
     if not under_way:
         return None
-    _, part = group_combinations(*(context.dag.ancestors(commit).astype(np.int64) for commit in under_way))
-    total = max(float(weight.sum()), 1e-12)
-    whole = np.bincount(part, weight) / total
+    marginal = rater.posterior.marginal
+    total = max(float(marginal.sum()), 1e-12)
 
     def factor(commit: int) -> float:
-        inside = np.bincount(part, weight * context.dag.ancestors(commit)) / total
-        p = float(inside.sum())
+        share = rater.predictor.shares(commit)
+        p = float((marginal * share).sum()) / total
         alone = p * (1 - p)
         if alone <= 1e-9:
             return 1.0 / (1 + len(under_way))
-        some = whole > 1e-12
-        left = inside[some] * (whole - inside)[some] / whole[some]
-        return float(left.sum()) / alone
+        groups: dict[tuple[bool, ...], list[float]] = {}
+        sides = np.stack([rater.predictor.shares(c) > 0.5 for c in under_way])
+        for k, m in enumerate(marginal):
+            g = groups.setdefault(tuple(sides[:, k].tolist()), [0.0, 0.0])
+            g[0] += m / total
+            g[1] += m * share[k] / total
+        left = sum(g[1] * (g[0] - g[1]) / g[0] for g in groups.values() if g[0] > 1e-12)
+        return float(left / alone)
 
     return factor
 

@@ -12,6 +12,7 @@ from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Measure
 from bisector.model.records import Booted, Built
 from bisector.search import candidates, skip_model
+from bisector.search.acquisition import TrialRater
 from bisector.search.cache import PlannerCache
 from bisector.search.candidates import (
     DOMINANT_PRIOR_SHARE,
@@ -146,22 +147,6 @@ def test_a_second_testbed_does_not_measure_what_the_first_is_measuring() -> None
     assert trial(0) == trial()  # what the good end reads tells nothing of where the culprit is
 
 
-def test_testbeds_share_a_range_of_which_nothing_is_known_yet() -> None:
-    """All suspects are one class then: the parts of it that trials under way tell apart count."""
-    ends = [Seen(c, BAD if c else GOOD, "verify") for c in (0, 64) * 3]
-    context, cache = context_of(linear(64), ends)
-    posterior = cache.posterior(context, (), math.log(1.1))
-    under_way: list[Measure] = []
-    for _ in range(3):
-        asked = SearchContext(replace(context.state, pending=tuple(under_way)), context.dag, None)
-        rated = next_trial(posterior, asked, (), most_probable_suspect(posterior, asked), "search")
-        assert rated is not None
-        under_way.append(rated[0])
-    middle, *others = (trial.commit for trial in under_way)
-    assert middle == pytest.approx(32, abs=1)
-    assert sorted(others) == pytest.approx([21, 43], abs=3)  # the quantiles 0.35 and 0.65 are offered
-
-
 def test_an_untestable_commit_that_was_built_is_no_candidate() -> None:
     graph = linear(64)
     broken = [Built(c, True, 20.0, f"k{c}") for c in range(28, 37)]
@@ -201,27 +186,38 @@ def test_a_reason_warns_where_the_commit_may_be_as_broken_as_its_neighbours(
     assert ("near untestable" in measure.reason) == near
 
 
-def test_what_trials_under_way_will_tell_is_not_counted_again() -> None:
-    """Else all testbeds of a lab measure the same commit at once, or the good end, which one would do."""
-    context, _ = context_of(linear(16))
-    weight = np.array([0.0] + [1 / 16] * 16)
+def test_what_several_testbeds_measure_that_tells_no_side_is_worth_less_each_time() -> None:
+    """Else all testbeds of a lab measure the good end at once, which one of them would do."""
+    context, cache = scattered()
+    posterior = cache.posterior(context, (), math.log(1.1))
+    rater = TrialRater(posterior, context.dag, context.run_cost)
 
     def left(commit: int, *under_way: int) -> float:
         pending = tuple(Measure(c, 2, "search", "") for c in under_way)
         factor = candidates._overlap(
-            SearchContext(replace(context.state, pending=pending), context.dag, None), weight
+            rater, SearchContext(replace(context.state, pending=pending), context.dag, None)
         )
         assert factor is not None
         return factor(commit)
 
-    assert left(0, 0) == pytest.approx(1 / 2)  # tells no side
-    assert left(0, 16, 0, 8, 0) == pytest.approx(1 / 4)
-    assert left(8, 0) == pytest.approx(1.0)
-    assert left(8, 8) == pytest.approx(0.0)
-    # 4 of 16 suspects: 4/16 * 12/16 before, and within the 8 older ones 4/16 * 4/16 / (8/16)
-    assert left(4, 8) == pytest.approx((1 / 8) / (3 / 16))
-    assert left(6, 4, 8) == pytest.approx((1 / 16) / (15 / 64))
-    assert candidates._overlap(context, weight) is None
+    assert left(0, 0) == pytest.approx(1 / 2)
+    assert left(0, 16, 0, 64) == pytest.approx(1 / 4)
+    assert left(32, 0) == pytest.approx(1.0)
+    assert left(32, 32) == pytest.approx(0.0), "the same trial again"
+    assert left(32, 16, 48) < 0.7 * left(32, 16), "both neighbours tell more than one"
+    assert candidates._overlap(rater, context) is None
+
+
+def test_a_range_of_which_nothing_is_known_is_measured_in_its_middle_by_all() -> None:
+    """One class holds all suspects then. Each other commit would want a build of its own."""
+    ends = [Seen(c, BAD if c else GOOD, "verify") for c in (0, 64) * 3]
+    context, cache = context_of(linear(64), ends)
+    posterior = cache.posterior(context, (), math.log(1.1))
+    rater = TrialRater(posterior, context.dag, context.run_cost)
+    asked = replace(context.state, pending=(Measure(32, 2, "search", ""),))
+    factor = candidates._overlap(rater, SearchContext(asked, context.dag, None))
+    assert factor is not None
+    assert factor(32) == pytest.approx(1.0)
 
 
 def test_a_commit_built_in_another_layout_only_is_not_called_built() -> None:
