@@ -65,13 +65,17 @@ def compare(
     alpha: float = 0.05,
     seed: int = 0,
     labels: tuple[str, str] = ("a", "b"),
+    summaries: tuple[Summary, Summary] | None = None,
 ) -> Comparison:
     """Compare one metric of two sets.
 
-    threshold: the smallest relative change that matters, 0 for any; seed: of the random splits and resamples.
-    Raises ValueError where a side has no finite value.
+    threshold: the smallest relative change that matters, 0 for any; seed: of the random splits and resamples;
+    summaries: of both, where they were made already. Raises ValueError where a side has no finite value.
     """
-    result, groups = _compare(name, a, b, threshold, alpha, seed, labels)
+    if summaries is None:
+        summaries = summarise(labels[0], a), summarise(labels[1], b)
+    labels = summaries[0].name, summaries[1].name
+    result, groups = _compare(name, a, b, summaries, threshold, alpha, seed)
     found = (outliers.find(a.boots), outliers.find(b.boots))
     clean = tuple(
         replace(s, boots=outliers.without(s.boots, o)) if o else s for s, o in zip((a, b), found, strict=True)
@@ -79,7 +83,8 @@ def compare(
     warnings = comparison_warnings.warnings(result, (a, b), (clean[0], clean[1]), groups, threshold, alpha)
     if any(found):
         warnings += comparison_warnings.describe_outliers(found, result.unit, labels)
-        again, _ = _compare(name, clean[0], clean[1], threshold, alpha, seed, labels)
+        others = summarise(labels[0], clean[0]), summarise(labels[1], clean[1])
+        again, _ = _compare(name, clean[0], clean[1], others, threshold, alpha, seed)
         said = "the conclusion is the same" if again.verdict == result.verdict else "THE CONCLUSION CHANGES"
         warnings.append(
             f"without {'them' if sum(map(len, found)) > 1 else 'it'}: {100 * again.effect.estimate:+.2f}% "
@@ -89,10 +94,15 @@ def compare(
 
 
 def _compare(
-    name: str, a: Series, b: Series, threshold: float, alpha: float, seed: int, labels: tuple[str, str]
+    name: str,
+    a: Series,
+    b: Series,
+    summaries: tuple[Summary, Summary],
+    threshold: float,
+    alpha: float,
+    seed: int,
 ) -> tuple[Comparison, Pair]:
     """Return the comparison without outliers and warnings, and the groups of both sides."""
-    summaries = summarise(labels[0], a), summarise(labels[1], b)
     better = direction(name, a if a.better is not None else b if b.better is not None else a)
     by_boot = min(s.boots for s in summaries) > 1
     groups = _groups(a, by_boot), _groups(b, by_boot)

@@ -105,10 +105,10 @@ def _row(
     )
     base = series[0]
     comparisons = tuple(
-        compare(metric, base, other, threshold=threshold, alpha=alpha, seed=seed, labels=(names[0], name))
-        if base is not None and base.values and other is not None and other.values
+        compare(metric, base, other, threshold=threshold, alpha=alpha, seed=seed, summaries=(cells[0], cell))
+        if base is not None and other is not None and cells[0] is not None and cell is not None
         else None
-        for name, other in zip(names[1:], series[1:], strict=True)
+        for cell, other in zip(cells[1:], series[1:], strict=True)
     )
     why = tuple(
         "" if cell is not None else s.missing.get(metric, "not measured")

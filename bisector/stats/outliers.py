@@ -41,20 +41,20 @@ def find(boots: Sequence[Sequence[float]]) -> tuple[Outlier, ...]:
     if scale == 0:
         return ()
     distances = np.abs(values - centre) / scale
-    first = np.searchsorted(boot_of, boot_of)  # where the run's boot begins
+    far = np.flatnonzero(np.isfinite(values) & (distances > MIN_OUTLIER_DISTANCE))
+    first = np.searchsorted(boot_of, boot_of[far])  # where the run's boot begins
     return tuple(
-        Outlier(float(values[i]), int(boot_of[i]) + 1, int(i - first[i]) + 1, float(distances[i]))
-        for i in np.flatnonzero(np.isfinite(values) & (distances > MIN_OUTLIER_DISTANCE))
+        Outlier(float(values[i]), int(boot_of[i]) + 1, int(i - start) + 1, float(distances[i]))
+        for i, start in zip(far, first, strict=True)
     )
 
 
 def without(boots: Sequence[Sequence[float]], found: Sequence[Outlier]) -> tuple[tuple[float, ...], ...]:
     """Return the boots without these runs."""
-    gone = {(o.boot, o.run) for o in found}
-    return tuple(
-        tuple(v for j, v in enumerate(runs, start=1) if (i, j) not in gone)
-        for i, runs in enumerate(boots, start=1)
-    )
+    kept = [bytearray(b"\1") * len(runs) for runs in boots]
+    for one in found:
+        kept[one.boot - 1][one.run - 1] = 0
+    return tuple(tuple(itertools.compress(runs, marks)) for runs, marks in zip(boots, kept, strict=True))
 
 
 def robust_sd(values: Floats) -> float:

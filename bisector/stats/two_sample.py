@@ -171,7 +171,8 @@ def _thinned(a: Floats, b: Floats) -> tuple[Floats, Floats]:
         return a, b
     most = math.isqrt(MAX_DIFFERENCES)
     places = (np.arange(most) + 0.5) / most
-    small = [x if len(x) <= most else np.quantile(x, places) for x in (a, b)]
+    # Of sorted values thousands of quantiles are had in a tenth of the time.
+    small = [x if len(x) <= most else np.quantile(np.sort(x), places) for x in (a, b)]
     return small[0], small[1]
 
 
