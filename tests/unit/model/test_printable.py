@@ -58,3 +58,7 @@ def test_json_says_the_same(value: dict[str, object]) -> None:
     text = printable_json(value)
     assert json.loads(text) == json.loads(json.dumps(value))
     assert printable(text) == text
+
+
+def test_json_is_written_for_readers_too() -> None:
+    assert printable_json({"a": [1]}) == '{\n  "a": [\n    1\n  ]\n}'

@@ -13,7 +13,7 @@ from bisector.model.decisions import Measure
 from bisector.model.facts import MonitorResult
 from bisector.model.goal import Goal, Metric, Threshold
 from bisector.model.records import Booted, Built, Discarded, Irrelevant, Left, Marked, Ran, Record, RunFailed
-from bisector.model.state import IRRELEVANT_WEIGHT, State, apply, extend, fold
+from bisector.model.state import IRRELEVANT_WEIGHT, Costs, State, apply, extend, fold
 from bisector.simulation.histories import linear
 
 GOAL = Goal(Metric("m", "s", "lower", Threshold(0.05)))
@@ -223,3 +223,8 @@ def test_extending_a_state_replaces_what_is_under_way() -> None:
     state = extend(fold(GRAPH, GOAL, (), pending=(old,), idle="a"), (), pending=(new,), idle="b")
     assert (state.pending, state.idle) == ((new,), "b")
     assert extend(state, ()).pending == ()
+
+
+def test_a_bisection_has_cost_all_that_was_done() -> None:
+    assert Costs((1.0, 2.0), (10.0, 20.0), (100.0, 200.0)).total == 333.0
+    assert Costs().total == 0.0
