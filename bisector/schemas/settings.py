@@ -12,7 +12,7 @@ import platformdirs
 from pydantic import AfterValidator, Field, ValidationError
 
 from bisector.errors import RequestError, nearest
-from bisector.schemas.documents.document import Key, exists, expand_user, shortened, shown_path
+from bisector.schemas.documents.document import exists, expand_user, shortened, shown_path
 from bisector.schemas.loading import Argument, Spec, load_toml, matching
 from bisector.schemas.ranges import Alpha, Jobs
 from bisector.schemas.refusal import refusal
@@ -108,6 +108,17 @@ def load_settings(
 
     Raises RequestError that names the file (or variable), the key, and the nearest known key.
     """
+    return load_with_sources(config, overrides, start=start, environment=environment)[0]
+
+
+def load_with_sources(
+    config: Path | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    *,
+    start: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> tuple[Settings, dict[str, str]]:
+    """Do the same; return in words, too, where each value that is no default comes from."""
     environment = os.environ if environment is None else environment
     if config is not None and not exists(config):
         raise RequestError(
@@ -121,23 +132,25 @@ def load_settings(
         for key in values.keys() & set(_PATHS):
             if values[key] is not None:
                 values[key] = path.resolve().parent / expand_user(values[key])
-    values.update(_from_environment(environment))
-    values.update({k: v for k, v in (overrides or {}).items() if v is not None})
+    said = dict.fromkeys(values, shown_path(path) if path is not None else "")
+    for more, source in (
+        (_from_environment(environment), "the variable {}"),
+        ({k: v for k, v in (overrides or {}).items() if v is not None}, "the command line"),
+    ):
+        values.update(more)
+        said.update({key: source.format(f"{VARIABLE_PREFIX}{key.upper()}") for key in more})
     try:
         settings = Settings.model_validate(values)
     except ValidationError as error:
-
-        def source(key: Key) -> str:
-            given = (overrides or {}).get(key[0]) is not None
-            return "the command line" if given else f"the variable {VARIABLE_PREFIX}{key[0].upper()}"
-
-        raise refusal(error, Settings, source, described_in=Settings.described_in) from error
+        raise refusal(
+            error, Settings, lambda key: said.get(key[0], ""), described_in=Settings.described_in
+        ) from error
     paths = {
         key: expand_user(value).absolute()
         for key in _PATHS
         if isinstance(value := getattr(settings, key), Path)
     }
-    return settings.model_copy(update=paths)
+    return settings.model_copy(update=paths), said
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:

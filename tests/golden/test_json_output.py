@@ -48,6 +48,8 @@ def test_of_an_ended_bisection(bench: Bench, capsys: pytest.CaptureFixture[str])
         "kernel list",
         "lab list",
         "kernel gc",
+        "settings show",
+        "settings check",
         "export",
     ):
         assert promised(command)
@@ -88,4 +90,6 @@ def test_a_new_workload(own_folders: Path, capsys: pytest.CaptureFixture[str]) -
 def test_the_only_command_without_json_is_help() -> None:
     folder = Path(__file__).resolve().parent / "expected" / "help"
     without = {path.stem for path in folder.glob("*.txt") if "--json" not in path.read_text()}
-    assert without == {"perfbisect", "help", "workload", "kernel", "lab"}, "groups, and help itself"
+    assert without == {"perfbisect", "help", "workload", "kernel", "lab", "settings"}, (
+        "groups, and help itself"
+    )

@@ -137,6 +137,14 @@ def _add_lab(app: typer.Typer) -> None:
     app.add_typer(group, name="lab")
 
 
+def _add_settings(app: typer.Typer) -> None:
+    from bisector.interfaces.cli import show_settings
+
+    group = typer.Typer(cls=StrictGroup, help="What is set, and where.", rich_markup_mode=None)
+    _add(group, show_settings.show, show_settings.check)
+    app.add_typer(group, name="settings")
+
+
 def _add_doctor(app: typer.Typer) -> None:
     from bisector.interfaces.cli import doctor
 
@@ -161,6 +169,7 @@ _COMMANDS: tuple[tuple[str, Callable[[typer.Typer], None]], ...] = (
     ("workload", _add_workload),
     ("kernel", _add_kernel),
     ("lab", _add_lab),
+    ("settings", _add_settings),
     ("doctor", _add_doctor),
     ("help", _add_help),
 )

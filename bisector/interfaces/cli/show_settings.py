@@ -1,0 +1,80 @@
+"""`perfbisect settings`: what is in force, and where each value comes from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from bisector.interfaces.cli import options, output
+from bisector.schemas.settings import SETTINGS_FILE, Settings, load_with_sources
+
+
+def show(as_json: options.Json = False) -> None:
+    """Show every setting, its value, and where that comes from.
+
+    Later ones override earlier ones: the default, the nearest perfbisect.toml in this folder or above it (or
+    what --config names), the environment. Options of a command override all of them.
+
+    Example:
+
+      perfbisect settings show
+    """
+    settings, sources = load_with_sources(options.global_options().config)
+    rows = [
+        {
+            "key": key,
+            "value": _plain(getattr(settings, key)),
+            "from": sources.get(key, "default"),
+            "means": info.description,
+        }
+        for key, info in Settings.model_fields.items()
+    ]
+    if as_json:
+        output.print_json(rows)
+        return
+    cells = [
+        [row["key"], "" if row["value"] is None else str(row["value"]), row["from"], row["means"]]
+        for row in rows
+    ]
+    print(
+        output.table(("KEY", "VALUE", "FROM", "MEANS"), cells, wrapped=["MEANS"], dropped=["MEANS", "FROM"])
+    )
+
+
+def check(
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE", help=f"A settings file. [default: the nearest {SETTINGS_FILE}]"),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Check a settings file: its keys and values, and whether what it names is there.
+
+    Example:
+
+      perfbisect settings check ./perfbisect.toml
+    """
+    settings, sources = load_with_sources(file or options.global_options().config)
+    found = sorted(set(sources.values()))
+    from bisector.app.wiring import Wiring
+    from bisector.schemas.workload.workload import load_workload
+
+    wiring = Wiring(settings)
+    if settings.lab is not None:
+        _ = wiring.lab
+    if settings.repo is not None:
+        wiring.source()
+    if settings.workload is not None:
+        load_workload(options.workload_name(settings, None))
+    if as_json:
+        output.print_json({"from": found, "keys": sorted(sources)})
+    elif found:
+        print(f"{', '.join(found)}: {len(sources)} settings, all of them valid")
+    else:
+        print(f"no {SETTINGS_FILE} here or above, and no variable: every setting has its default")
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - a setting
+    return str(value) if isinstance(value, Path) else value

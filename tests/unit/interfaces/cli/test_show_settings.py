@@ -1,0 +1,69 @@
+"""`perfbisect settings`: values with their sources, and what is wrong with a file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bisector.interfaces.cli import run
+from bisector.schemas.settings import Settings
+
+
+def show(capsys: pytest.CaptureFixture[str]) -> dict[str, tuple[object, str]]:
+    assert run(["settings", "show", "--json"]) == 0
+    return {row["key"]: (row["value"], row["from"]) for row in json.loads(capsys.readouterr().out)}
+
+
+def test_each_value_is_shown_with_where_it_comes_from(
+    own_folders: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = own_folders / "perfbisect.toml"
+    file.write_text('workload = "pipe-test"\nalpha = 0.01\njobs = 3\n')
+    monkeypatch.setenv("PERFBISECT_ALPHA", "0.02")
+    found = show(capsys)
+    assert set(found) == set(Settings.model_fields)
+    assert found["workload"] == ("pipe-test", str(file))
+    assert found["jobs"] == (3, str(file))
+    assert found["alpha"] == (0.02, "the variable PERFBISECT_ALPHA")
+    assert found["recipe"] == ("auto", "default")
+    assert found["repo"] == (None, "default")
+
+
+def test_the_table_fits_and_names_every_key(
+    own_folders: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    assert run(["settings", "show"]) == 0
+    head, *lines = capsys.readouterr().out.splitlines()
+    assert head.split() == ["KEY", "VALUE"]
+    assert [line.split()[0] for line in lines] == list(Settings.model_fields)
+
+
+def test_a_sound_file_is_told_from_none(own_folders: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = own_folders / "other.toml"
+    file.write_text("alpha = 0.01\n")
+    assert run(["settings", "check", str(file)]) == 0
+    assert capsys.readouterr().out.startswith(f"{file}, the variable PERFBISECT_")
+    assert run(["settings", "check", "nowhere.toml"]) == 1
+    assert "no such file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("alfa = 1\n", "other.toml:1: unknown key 'alfa'"),
+        ('alpha = 0.05\nworkload = "nope"\n', "nope"),
+        ('repo = "nowhere"\n', "nowhere"),
+        ('lab = "nowhere.yml"\n', "nowhere.yml"),
+    ],
+)
+def test_what_is_wrong_is_named(
+    own_folders: Path, capsys: pytest.CaptureFixture[str], text: str, said: str
+) -> None:
+    file = own_folders / "other.toml"
+    file.write_text(text)
+    assert run(["settings", "check", str(file)]) == 1
+    error = capsys.readouterr().err
+    assert said in error and "cure:" in error
