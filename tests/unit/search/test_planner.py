@@ -275,6 +275,16 @@ def test_transient_is_found_with_scan() -> None:
     assert all(j.verdict == "correct" for j in judged)
 
 
+def test_a_scan_looks_into_a_stretch_with_few_runs() -> None:
+    """It has many stretches to look into, and a boot of 64 runs for each would take days."""
+    _, _, decisions = drive(
+        linear(32), goal(scan=True), lambda commit, run: 100.0 + 0.1 * ((run * 7919) % 5 - 2)
+    )
+    looks = [d for d in decisions if d.reason.startswith("scan: nothing was measured")]
+    assert looks
+    assert max(d.runs for d in looks) <= 4
+
+
 @pytest.mark.parametrize("seed", [8460147692890830636, 3745271136416238336])
 def test_ends_that_do_not_differ_are_never_called_a_loss_that_is_spread(seed: int) -> None:
     pair = (Culprit(2.0, 300), Culprit(-2.0, 700))
