@@ -272,6 +272,19 @@ def test_infrastructure_is_tried_three_times(tmp_path: Path, door: str) -> None:
     assert not bench.state().untestable
 
 
+def test_the_pause_before_each_further_try_is_twice_as_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A network that is away for seconds comes back meanwhile; without pauses all tries fail at once."""
+    monkeypatch.setattr(trial_runner, "_PAUSE_SECONDS", 3.0)
+    lost = InfrastructureError("lost")
+    bench = Bench(tmp_path, [(5, 2)], faults_of("boot", {1: lost, 2: lost}))
+    pauses: list[float] = []
+    monkeypatch.setattr(bench.stop, "wait", pauses.append)
+    bench.run()
+    assert pauses == [3.0, 6.0]
+
+
 @pytest.mark.parametrize("door", ["build", "boot", "run"])
 def test_infrastructure_that_stays_broken_stops_and_can_be_resumed(tmp_path: Path, door: str) -> None:
     faults = faults_of(door, {n: InfrastructureError("disk full") for n in (1, 2, 3)})
