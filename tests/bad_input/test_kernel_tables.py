@@ -55,6 +55,8 @@ WRONG = {
         "a base of nobody": (RECIPE + 'base = "~no-such-user/x"\n', "the base '~no-such-user/x'"),
         "a base without options": (RECIPE + 'base = "/etc/hostname"\n', "contains no option"),
         "an unknown toolchain": (RECIPE + 'toolchain = "tcc"\n', "there is no toolchain 'tcc'"),
+        "files of nothing": (RECIPE + "files = 0\n", ":4: key 'files'"),
+        "an unknown fragment to take": (RECIPE + 'takes = ["laen"]\n', "there is no fragment 'laen'"),
         "true as text": (RECIPE + 'auto = "maybe"\n', ":4: key 'auto': must be true or false"),
     },
     "toolchains.toml": {

@@ -167,17 +167,11 @@ def load_recipe(name: str, kernels: Path | None = None) -> Recipe:
         wanted = tuple(fragment for fragment in manifest.wanted if fragment not in more)
         manifest = manifest.model_copy(update={"required": required, "wanted": wanted})
     options: list[Option] = []
+    for fragment in manifest.takes or ():
+        _fragment_file(kernels, fragment, path)
     for status, fragments in (("required", manifest.required), ("wanted", manifest.wanted)):
         for fragment in fragments:
-            file = kernels / "configs" / f"{fragment}.config"
-            if not exists(file):
-                there = sorted(f.stem for f in file.parent.glob("*.config"))
-                asked = f"recipe '{name}'" if fragment in more else path
-                raise RequestError(
-                    f"{asked}: there is no fragment '{shortened(fragment)}'{nearest(fragment[:200], there)}",
-                    details=f"fragments in {file.parent}: {', '.join(there)}",
-                    cure="name one of those",
-                )
+            file = _fragment_file(kernels, fragment, f"recipe '{name}'" if fragment in more else path)
             text = read_document(file)
             options += parse_fragment(text, fragment, "required" if status == "required" else "wanted", file)
     _no_contradiction(options, path)
@@ -185,6 +179,19 @@ def load_recipe(name: str, kernels: Path | None = None) -> Recipe:
     once = {option.name: option for option in reversed(options)}
     asked_for = tuple(option for option in options if option is once[option.name])
     return Recipe(name, path, manifest, asked_for, base_config(manifest.base, kernels / "configs", path))
+
+
+def _fragment_file(kernels: Path, fragment: str, asked: str | Path) -> Path:
+    """Return the path of a fragment. asked: what names it. Raises RequestError if it is not there."""
+    file = kernels / "configs" / f"{fragment}.config"
+    if not exists(file):
+        there = sorted(f.stem for f in file.parent.glob("*.config"))
+        raise RequestError(
+            f"{asked}: there is no fragment '{shortened(fragment)}'{nearest(fragment[:200], there)}",
+            details=f"fragments in {file.parent}: {', '.join(there)}",
+            cure="name one of those",
+        )
+    return file
 
 
 def resolve_recipe_name(
@@ -229,10 +236,12 @@ def choose_recipe(
             cure="name the nearest with --recipe to try it all the same",
         )
     if serves is not None:
+        takes = {name: offered[name].takes for name in fitting}
         able = [
             name
             for name in fitting
-            if set(fragments) <= set(offered[name].takes or fragments) and serves(load_recipe(name, kernels))
+            if set(fragments) <= set(fragments if (known := takes[name]) is None else known)
+            and serves(load_recipe(name, kernels))
         ]
         if able:
             return min(able, key=lambda name: offered[name].files or math.inf)

@@ -8,7 +8,13 @@ import pytest
 
 from bisector.errors import RequestError
 from bisector.schemas.kernel.build_plan import load_plan
-from bisector.schemas.kernel.recipe import DEFAULT_RECIPE, effective_options, load_recipe, parse_fragment
+from bisector.schemas.kernel.recipe import (
+    DEFAULT_RECIPE,
+    choose_recipe,
+    effective_options,
+    load_recipe,
+    parse_fragment,
+)
 from bisector.schemas.kernel.release import Release
 from tests.support.toy_kernel import write_recipes
 
@@ -86,3 +92,21 @@ def test_a_layout_that_is_not_there_is_refused(tmp_path: Path) -> None:
     assert recipe.flags(1) == "-falign-functions=64"
     with pytest.raises(RequestError, match=r"no layout 2 \(it has 1\)"):
         recipe.flags(2)
+
+
+@pytest.mark.parametrize(
+    ("takes", "fragments", "chosen"),
+    [("", ["speed"], "small"), ("takes = []", ["speed"], "toy"), ("takes = []", [], "small")],
+)
+def test_a_recipe_is_chosen_only_with_the_fragments_that_it_takes(
+    takes: str, fragments: list[str], chosen: str, tmp_path: Path
+) -> None:
+    kernels = write_recipes(tmp_path / "kernels")
+    toy = kernels / "recipes" / "toy.toml"
+    text = toy.read_text() + "auto = true\n"
+    toy.write_text(text + "files = 2\n")
+    (kernels / "recipes" / "small.toml").write_text(f"{text}files = 1\n{takes}\n")
+    ages = [Release(6, 1)]
+    assert choose_recipe(ages, fragments, kernels=kernels, serves=lambda _: True) == chosen
+    assert choose_recipe(ages, fragments, kernels=kernels, serves=lambda one: one.name == "toy") == "toy"
+    assert choose_recipe(ages, fragments, kernels=kernels) == "toy"
