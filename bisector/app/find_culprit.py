@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from bisector.adapters.system.files import write_atomically
 from bisector.app import bisections
 from bisector.app.accept import accept, check_unchanged, missing_monitors, workload_of
-from bisector.app.load_report import find_bisection, load_material
+from bisector.app.load_report import find_bisection, keep_names, load_material
 from bisector.app.plan import ExpectedWork, expected_work
 from bisector.app.pruning import Pruning
 from bisector.app.readiness import require_ready
@@ -23,7 +23,7 @@ from bisector.app.wiring import Wiring
 from bisector.errors import InfrastructureError, PerfbisectError, RequestError
 from bisector.model.decisions import Conclusion
 from bisector.report import phrases
-from bisector.schemas.request import Accepted, Request
+from bisector.schemas.request import Accepted, Request, read_accepted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,7 +81,11 @@ def resume(wiring: Wiring, identity: str | None, observer: Observer) -> Material
     if identity is None:
         unfinished = [s for s in wiring.store.list() if s.status not in bisections.ENDED]
         if not unfinished:
-            raise RequestError("every bisection has ended", cure="'perfbisect list' shows them")
+            latest = find_bisection(wiring, None)  # raises where there is none
+            raise RequestError(
+                f"there is nothing to resume: every bisection has ended, '{latest.id}' last",
+                cure="'perfbisect list' shows them; 'perfbisect start' begins another",
+            )
         stored = wiring.store.load(unfinished[0].id)
     else:
         stored = find_bisection(wiring, identity)
@@ -90,8 +94,8 @@ def resume(wiring: Wiring, identity: str | None, observer: Observer) -> Material
             f"the bisection '{stored.id}' was {'cancelled' if stored.status == 'cancelled' else 'removed'}",
             cure="'perfbisect start' with its request begins anew",
         )
+    accepted = read_accepted(stored.request)
     observer.note(f"bisection {stored.id}: going on")
-    accepted = Accepted.model_validate_json(stored.request)
     if stored.conclusion is None:
         require_ready(wiring, accepted.request)
     return _run_and_report(wiring, stored, accepted, observer)
@@ -229,6 +233,7 @@ def _write_reports(wiring: Wiring, identity: str, observer: Observer) -> Materia
     try:
         material = load_material(wiring, identity, so_far=True)
         folder = wiring.bisection_folder(identity)
+        keep_names(folder, material)
         write_atomically(folder / "report.txt", text.render(material))
         write_atomically(folder / "report.json", json.dumps(json_report.render(material), indent=2) + "\n")
     except (OSError, PerfbisectError) as error:

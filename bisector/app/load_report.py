@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+import json
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bisector.app import bisections
 from bisector.app.wiring import Wiring
@@ -14,12 +15,15 @@ from bisector.model.records import Booted, Built, Marked, Record
 from bisector.report.report_model import Commit, Material, named
 
 if TYPE_CHECKING:
+    from bisector.model.commit_graph import CommitGraph
     from bisector.model.stored_bisection import Stored, Summary
 from bisector.schemas.documents.json_reader import read_own_json
-from bisector.schemas.request import Accepted, Request
+from bisector.schemas.request import Accepted, Request, read_accepted
 
 _MAX_NAMED = 20
 """Ids in a message."""
+_NAMES = "commits.json"
+"""In a bisection's folder: id -> what `Commit` has, of the commits that its report names."""
 
 
 def find_bisection(wiring: Wiring, wanted: str | None) -> Stored:
@@ -65,11 +69,9 @@ def load_material(wiring: Wiring, identity: str | None, *, so_far: bool = False)
 
     so_far: add the planner's interim conclusion, which takes it seconds on a long history.
     """
-    from bisector.schemas.request import Accepted
-
     stored = find_bisection(wiring, identity)
     store = wiring.store
-    accepted = Accepted.model_validate_json(stored.request)
+    accepted = read_accepted(stored.request)
     records, decisions = store.records(stored.id), store.decisions(stored.id)
     wanted = {stored.graph.good, stored.graph.bad}
     for _, record in records:
@@ -96,7 +98,7 @@ def load_material(wiring: Wiring, identity: str | None, *, so_far: bool = False)
         conclusion=stored.conclusion,
         records=records,
         decisions=decisions,
-        commits=_names(wiring, accepted.request, stored.graph.shas, sorted(wanted), alone),
+        commits=_names(wiring, accepted.request, folder, stored.graph.shas, sorted(wanted), alone),
         host=_host(folder, accepted.version),
         files={"raw output": str(folder)},
         so_far=early,
@@ -126,30 +128,72 @@ def _so_far(
 
 
 def commit_index(wiring: Wiring, material: Material, rev: str) -> int:
-    """Return the index of a commit in the graph. Raises RequestError: unknown, or outside of the range."""
-    matching = [i for i, sha in enumerate(material.graph.shas) if sha.startswith(rev)]
+    """Return the index of a commit in the graph, as `find_commit` finds it. Raises RequestError."""
+    return find_commit(wiring, material.id, material.graph, material.request, rev)
+
+
+def find_commit(
+    wiring: Wiring, identity: str, graph: CommitGraph, request: Mapping[str, Any], rev: str
+) -> int:
+    """Return the index of a commit in the graph of a bisection.
+
+    The beginning of an id and the names of the ends are known without the repository. Raises RequestError:
+    unknown, or outside of the range.
+    """
+    matching = [i for i, sha in enumerate(graph.shas) if sha.startswith(rev)]
     if len(matching) == 1:
         return matching[0]
-    sha = wiring.source(str(material.request["repo"])).resolve(rev)
-    if sha not in material.graph.shas:
+    ends = {request["good"]: graph.good, request["bad"]: graph.bad}
+    if rev in ends:
+        return ends[rev]
+    repo = request["repo"]
+    try:
+        source = wiring.source(repo)
+    except PerfbisectError as error:
         raise RequestError(
-            f"{rev} ({sha[:12]}) is not in the range of the bisection {material.id}",
-            cure=f"'perfbisect show {material.id}' lists the commits tested",
+            f"'{rev}' is no id of the bisection {identity}, and names cannot be looked up: {error.message}",
+            details=error.details,
+            cure=f"write the beginning of an id; 'perfbisect show {identity}' lists the commits tested",
+        ) from error
+    sha = source.resolve(rev)
+    if sha not in graph.shas:
+        raise RequestError(
+            f"{rev} ({sha[:12]}) is not in the range of the bisection {identity}",
+            cure=f"'perfbisect show {identity}' lists those tested; any between good and bad can be marked",
         )
-    return material.graph.shas.index(sha)
+    return graph.shas.index(sha)
 
 
 def _names(
-    wiring: Wiring, request: Request, shas: Sequence[str], wanted: Sequence[int], described: Set[int]
+    wiring: Wiring,
+    request: Request,
+    folder: Path,
+    shas: Sequence[str],
+    wanted: Sequence[int],
+    described: Set[int],
 ) -> dict[int, Commit]:
+    """Return what people recognise commits by; without the repository what was kept in the folder."""
     try:
         source = wiring.source_of(request)
         found = source.infos([shas[i] for i in wanted], described={shas[i] for i in described})
     except PerfbisectError:
-        return {}
+        kept = read_own_json(folder / _NAMES) or {}
+        return {i: Commit(shas[i], **kept[shas[i]]) for i in wanted if shas[i] in kept}
     return {
         i: Commit(x.sha, x.subject, x.author, x.when, x.describe) for i, x in zip(wanted, found, strict=True)
     }
+
+
+def keep_names(folder: Path, material: Material) -> None:
+    """Write down what people recognise commits by, for reports without the repository."""
+    from bisector.adapters.system.files import write_atomically
+
+    names = {
+        c.sha: {"subject": c.subject, "author": c.author, "when": c.when, "describe": c.describe}
+        for c in material.commits.values()
+    }
+    if names:
+        write_atomically(folder / _NAMES, json.dumps(names))
 
 
 def _host(folder: Path, version: str) -> dict[str, str]:

@@ -23,7 +23,7 @@ from bisector.model.facts import MonitorResult
 from bisector.model.records import Booted, Left, Ran, RunFailed
 from bisector.model.stored_bisection import Stored
 from bisector.ports import Job, Kernel, Session
-from bisector.schemas.request import Accepted
+from bisector.schemas.request import read_accepted
 from bisector.search.loop import OpenTrials
 
 _INFRASTRUCTURE_TRIES = 3
@@ -43,7 +43,7 @@ class TrialRunner:
     def __init__(self, stored: Stored, services: Services, on_event: OnEvent, stop: threading.Event) -> None:
         """Take up a bisection where its records end; boots that are still open there are lost."""
         self.id = stored.id
-        self.accepted = Accepted.model_validate_json(stored.request)
+        self.accepted = read_accepted(stored.request)
         self._services = services
         self._stop = stop
         self._sessions: dict[str, tuple[str, Session]] = {}

@@ -7,12 +7,14 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
+from bisector.errors import InfrastructureError
 from bisector.model.goal import Budget, Goal
 from bisector.schemas import serialization
 from bisector.schemas.loading import Spec
 from bisector.schemas.ranges import Alpha, Amount, BuildsAhead, Hours
+from bisector.schemas.refusal import describe_problems
 
 _NOT_IDENTIFYING = ("good", "bad", "build_ahead", "with_fix", "trust_repo")
 """Fields that do not identify a bisection: names of commits, whose full ids are accepted, pace and trust."""
@@ -191,3 +193,15 @@ class Accepted(Spec):
         }
         text = json.dumps(same, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def read_accepted(text: str) -> Accepted:
+    """Return the request of a stored bisection. Raises InfrastructureError for one that is damaged."""
+    try:
+        return Accepted.model_validate_json(text)
+    except ValidationError as error:
+        raise InfrastructureError(
+            "the request of a stored bisection cannot be read",
+            details=describe_problems(error),
+            cure="the state file is damaged: 'perfbisect start' with the same request begins anew",
+        ) from error

@@ -154,6 +154,10 @@ def parse_culprits(text: str) -> tuple[Culprit, ...]:
             ) from error
         if where is not None and where == 0:
             raise RequestError("commits are counted from 1", cure="1 is the first after good; 'last' is bad")
+        if where is not None and any(other.place == where for other in culprits[:-1]):
+            raise RequestError(
+                f"--culprits: the commit {place} is there twice", cure="name it once, with the whole effect"
+            )
     return tuple(culprits)
 
 
@@ -163,13 +167,16 @@ def parse_costs(text: str) -> dict[str, float]:
     for part in text.split(","):
         name, _, value = part.strip().partition("=")
         try:
-            if name not in ("build", "boot", "run"):
+            if name not in ("build", "boot", "run") or f"{name}_seconds" in costs:
                 raise ValueError
             costs[f"{name}_seconds"] = float(value)
         except ValueError as error:
             raise RequestError(
-                f"cost '{part.strip()}' is not understood", cure="such as build=20,boot=5,run=1"
+                f"cost '{part.strip()}' is not understood, or there twice",
+                cure="such as build=20,boot=5,run=1",
             ) from error
+    if not any(costs.values()):
+        raise RequestError("--cost: nothing costs anything", cure="such as build=20,boot=5,run=1")
     return costs
 
 

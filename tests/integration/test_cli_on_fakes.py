@@ -75,7 +75,7 @@ def test_a_culprit_is_found_shown_and_kept(bench: Bench, capsys: pytest.CaptureF
     assert f"# first bad commit: [{sha}]" in log
     assert "ended" in _error(capsys, "mark", listed["id"], "bad", "good")
     assert "ended" in _error(capsys, "cancel")
-    assert "every bisection has ended" in _error(capsys, "resume")
+    assert "there is nothing to resume: every bisection has ended" in _error(capsys, "resume")
     # the same request after a finished one begins a new one
     said(capsys, *START)
     assert len(json.loads(said(capsys, "list", "--json"))) == 2

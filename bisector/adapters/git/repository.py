@@ -147,7 +147,7 @@ class Repository:
                 details=reason,
                 cure=f"fetch all of it: git -C {self.folder} fetch --refetch --no-filter",
             )
-        if "outside repository" in reason:
+        if "outside repository" in reason or "pathspec" in reason:
             raise RequestError(
                 f"a path is not one of the repository {self.folder}",
                 details=reason,

@@ -194,8 +194,10 @@ class GitSource:
             first, dots, last = text.partition("..")
             if last.startswith("."):
                 raise RequestError(f"--skip {text}: a range has two dots", cure=f"--skip {first}..{last[1:]}")
+            if dots and not (first and last):
+                raise RequestError(f"--skip '{text}' is no range A..B", cure="name both of its ends")
             if dots:
-                between = (f"^{self.resolve(first or 'HEAD')}", self.resolve(last or "HEAD"))
+                between = (f"^{self.resolve(first)}", self.resolve(last))
                 shas.update(self._repository.run("rev-list", *between).output.split())
             else:
                 shas.add(self.resolve(text))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -40,12 +41,15 @@ def mark(
       perfbisect mark 3f2a rt-11 skip --note 'breaks the network'
     """
     from bisector.app import bisections, load_report
-    from bisector.schemas.request import Accepted
+    from bisector.schemas.request import read_accepted
 
     wiring = options.make_wiring()
     stored = load_report.find_bisection(wiring, identity)
-    request = Accepted.model_validate_json(stored.request).request
-    sha = wiring.source_of(request).resolve(rev)
+    request = read_accepted(stored.request).request
+    if request.trust_repo:
+        wiring.trust(Path(request.repo))
+    commit = load_report.find_commit(wiring, stored.id, stored.graph, request.model_dump(), rev)
+    sha = stored.graph.shas[commit]
     bisections.mark(wiring.store, stored, sha, verdict, note)
     if as_json:
         output.print_json({"id": stored.id, "commit": sha, "verdict": verdict, "note": note})

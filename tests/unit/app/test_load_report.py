@@ -76,12 +76,18 @@ def test_without_the_repository_only_names_are_missing(
     def gone(*args: object) -> None:
         raise InfrastructureError("the repository is gone")
 
+    named = load_report.load_material(wiring, "fake-new")
     monkeypatch.setattr(Wiring, "source", gone)
     material = load_report.load_material(wiring, "fake-new")
     assert material.commits == {}
+    load_report.keep_names(wiring.bisection_folder("fake-new"), named)
+    assert load_report.load_material(wiring, "fake-new").commits == named.commits, "those of the last report"
     assert [trial.samples for trial in material.trials] == [(100.0, 101.0)]
     sha = material.graph.shas[3]
     assert load_report.commit_index(wiring, material, sha) == 3, "an id needs no repository"
+    assert load_report.commit_index(wiring, material, str(material.request["good"])) == material.graph.good
+    with pytest.raises(RequestError, match=r"no id of the bisection fake-new.*repository is gone"):
+        load_report.commit_index(wiring, material, "rt-10")
 
 
 def test_a_commit_is_found_by_name_or_id(wiring: Wiring) -> None:
