@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from bisector.app.single_run import try_workload
 from bisector.app.wiring import Wiring
-from bisector.errors import PerfbisectError, RequestError
+from bisector.errors import InfrastructureError, PerfbisectError, RequestError
 from bisector.model.format import count
 from bisector.schemas.kernel.recipe import DEFAULT_RECIPE, load_recipe, with_fragments
 from bisector.schemas.lab import TestbedSpec
@@ -96,6 +96,8 @@ def read_samples(workload: Workload) -> Iterator[tuple[Path, dict[str, float] | 
                 yield path, parse(manifest.parse, path.read_text(errors="replace"), specs)
         except OutputError as error:
             yield path, error
+        except InfrastructureError as error:  # an expression that takes too long
+            yield path, OutputError(f"{error.message}; {error.cure}")
 
 
 def _where(workload: Workload) -> Iterator[Finding]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 from pydantic.fields import FieldInfo
 
 from bisector.model.goal import LEAST_ALPHA
@@ -66,6 +66,17 @@ def range_text(field: FieldInfo) -> str:
         return f"from {_plain(limits['ge'])} to {_plain(limits['le'])}"
     words = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
     return ", ".join(f"{word} {_plain(limits[name])}" for name, word in words.items() if name in limits)
+
+
+def number_ranges(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield key and range of each number of a model and of the models in it, as users write the key."""
+    for name, field in model.model_fields.items():
+        path = f"{prefix}{field.alias or name}"
+        if kind_and_limits(field)[0] is not None:
+            yield path, range_text(field)
+        for inner in (field.annotation, *typing.get_args(field.annotation)):
+            if isinstance(inner, type) and issubclass(inner, BaseModel):
+                yield from number_ranges(inner, f"{path}.")
 
 
 def kind_and_limits(field: FieldInfo) -> tuple[type[int] | type[float] | None, Sequence[object]]:

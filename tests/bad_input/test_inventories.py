@@ -135,7 +135,7 @@ def test_every_number_of_a_host_has_its_rows() -> None:
     own = {
         f"perfbisect_{key}" for model in (TestbedVariables, BuilderVariables) for key in number_keys(model)
     }
-    assert own | set(number_keys(ConnectionVariables)) == set(OUTSIDE)
+    assert own | number_keys(ConnectionVariables) == set(OUTSIDE)
 
 
 ANSIBLE = {

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from bisector.interfaces.cli import run
 from bisector.schemas.workload.manifest import WorkloadManifest
 from tests.bad_input.broken_documents import ANY_LANGUAGE, YAML, YAML_VALUES, broken, not_a_file
 from tests.bad_input.harness import Row, check_row, each_row
@@ -170,4 +172,12 @@ def test_a_manifest_is_refused(
 
 
 def test_every_number_of_a_manifest_has_its_rows() -> None:
-    assert set(number_keys(WorkloadManifest)) == set(OUTSIDE)
+    assert number_keys(WorkloadManifest) == set(OUTSIDE)
+
+
+def test_the_range_of_every_number_is_shown(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["workload", "show", "./mine"]) == 0
+    out = capsys.readouterr().out
+    assert "monitors.perf-stat.repeat: from 1 to 100\n" in out
+    for key in OUTSIDE:
+        assert re.search(rf" {re.escape(key)}: (from|above) [-0-9]", out), f"{key}:\n{out}"

@@ -76,4 +76,4 @@ def test_settings_are_refused(
 
 
 def test_every_number_of_the_settings_has_its_rows() -> None:
-    assert set(number_keys(Settings)) == set(OUTSIDE)
+    assert number_keys(Settings) == set(OUTSIDE)

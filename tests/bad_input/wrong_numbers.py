@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from pydantic import BaseModel
 
-from bisector.schemas.ranges import kind_and_limits
+from bisector.schemas.ranges import number_ranges
 
 WRONG_NUMBERS: Mapping[str, Mapping[str, str]] = {
     "yaml": {
@@ -37,12 +36,6 @@ WRONG_NUMBERS: Mapping[str, Mapping[str, str]] = {
 """Language -> name -> text that is no number within any range."""
 
 
-def number_keys(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
-    """Yield the path of each number of a model and of the models in it, as users write it."""
-    for name, field in model.model_fields.items():
-        path = f"{prefix}{field.alias or name}"
-        if kind_and_limits(field)[0] is not None:
-            yield path
-        for inner in (field.annotation, *typing.get_args(field.annotation)):
-            if isinstance(inner, type) and issubclass(inner, BaseModel):
-                yield from number_keys(inner, f"{path}.")
+def number_keys(model: type[BaseModel]) -> set[str]:
+    """Return the path of each number of a model and of the models in it, as users write it."""
+    return {key for key, _ in number_ranges(model)}

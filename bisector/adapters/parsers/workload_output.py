@@ -5,17 +5,32 @@ Every parser raises `OutputError` with words a user can act on: no such metric, 
 
 from __future__ import annotations
 
+import json
 import math
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 
 from bisector.adapters.parsers.input_text import NUMBER, cut, shown
 from bisector.adapters.parsers.key_values import of_known_key
-from bisector.errors import RequestError
+from bisector.adapters.system.command import run_command
+from bisector.errors import InfrastructureError, RequestError
 from bisector.ports import MetricSpec
 from bisector.schemas.documents.json_reader import parse_json
 
 _MINUTES = re.compile(rf"(?:(?P<hours>[0-9]+)h)?(?P<minutes>[0-9]+)m(?P<seconds>{NUMBER})s")
+
+
+_MATCH_SECONDS = 10.0
+"""An honest expression takes 0.1 s for the mebibyte that a run may print; another may backtrack for years."""
+
+_MATCH = """
+import json, re, sys
+text, patterns = json.load(sys.stdin)
+found = {name: re.findall(pattern, text, re.MULTILINE)[-1:] for name, pattern in patterns.items()}
+print(json.dumps({name: last[0] for name, last in found.items() if last}))
+"""
+"""A process of its own, because an expression of `re` cannot be stopped in a thread."""
 
 
 class OutputError(ValueError):
@@ -185,9 +200,21 @@ def _last_document(text: str) -> object:
 
 
 def _regex(text: str, metrics: Sequence[MetricSpec]) -> Mapping[str, object]:
-    """The one group of each metric's expression, its last match; lines are matched as a whole text."""
-    matches = {metric.name: re.findall(metric.at, text, re.MULTILINE) for metric in metrics}
-    return {name: found[-1] for name, found in matches.items() if found}
+    """The one group of each metric's expression, its last match; lines are matched as a whole text.
+
+    Raises InfrastructureError for an expression that takes too long: that says nothing about the kernel.
+    """
+    asked = json.dumps([text, {metric.name: metric.at for metric in metrics}])
+    try:
+        done = run_command([sys.executable, "-I", "-S", "-c", _MATCH], stdin=asked, timeout=_MATCH_SECONDS)
+    except InfrastructureError as error:
+        raise InfrastructureError(
+            f"'parse: regex' does not end within {_MATCH_SECONDS:.0f} s on what the workload printed",
+            details="\n".join(f"{metric.name}: {metric.at}" for metric in metrics),
+            cure="write expressions without a repetition inside another, such as '(a+)+', in the manifest",
+        ) from error
+    found: dict[str, object] = json.loads(done.output)
+    return found
 
 
 _PARSERS: Mapping[str, Callable[[str, Sequence[MetricSpec]], Mapping[str, object]]] = {

@@ -58,6 +58,7 @@ def show(
 
       perfbisect workload show ./my-workload
     """
+    from bisector.schemas.ranges import number_ranges
     from bisector.schemas.workload.workload import load_workload
 
     workload = load_workload(name, folder)
@@ -81,6 +82,7 @@ def show(
                 "runs on": " or ".join(manifest.userspaces),
                 "requires": ", ".join(_requires(manifest.requires)) or "nothing",
                 "watched by": ", ".join(manifest.monitors.names()) or "nothing",
+                "numbers": "\n".join(f"{key}: {limits}" for key, limits in number_ranges(type(manifest))),
                 "pinned": ", ".join(f"{k}={v}" for k, v in manifest.environment.settings().items()),
             },
             indent="  ",

@@ -2,7 +2,9 @@
 
 import pytest
 
+from bisector.adapters.parsers import workload_output
 from bisector.adapters.parsers.workload_output import OutputError, parse
+from bisector.errors import InfrastructureError
 from bisector.ports import MetricSpec
 
 REAL = MetricSpec("real", "s")
@@ -81,3 +83,11 @@ def test_an_optional_metric_may_be_missing(kind: str, text: str) -> None:
     assert parse(kind, text, metrics) == {"real": 1.0}
     with pytest.raises(OutputError, match="no metric 'misses'"):
         parse(kind, text, [MetricSpec("misses", "1")])
+
+
+def test_an_expression_that_does_not_end_is_no_kernels_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workload_output, "_MATCH_SECONDS", 0.5)
+    slow = MetricSpec("real", "s", r"^((?:a+)+)$")
+    with pytest.raises(InfrastructureError, match="parse: regex") as caught:
+        parse("regex", "a" * 60 + "!", [slow])
+    assert "manifest" in caught.value.cure and slow.at in caught.value.details
