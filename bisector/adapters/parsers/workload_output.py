@@ -9,6 +9,7 @@ import json
 import math
 import re
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 
 from bisector.adapters.parsers.input_text import NUMBER, cut, shown
@@ -26,7 +27,7 @@ _MATCH_SECONDS = 10.0
 
 _MATCH = """
 import json, re, sys
-text, patterns = json.load(sys.stdin)
+text, patterns = json.load(open(sys.argv[1]))
 found = {name: re.findall(pattern, text, re.MULTILINE)[-1:] for name, pattern in patterns.items()}
 print(json.dumps({name: last[0] for name, last in found.items() if last}))
 """
@@ -206,7 +207,10 @@ def _regex(text: str, metrics: Sequence[MetricSpec]) -> Mapping[str, object]:
     """
     asked = json.dumps([text, {metric.name: metric.at for metric in metrics}])
     try:
-        done = run_command([sys.executable, "-I", "-S", "-c", _MATCH], stdin=asked, timeout=_MATCH_SECONDS)
+        with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="ascii") as file:
+            file.write(asked)
+            file.flush()
+            done = run_command([sys.executable, "-I", "-S", "-c", _MATCH, file.name], timeout=_MATCH_SECONDS)
     except InfrastructureError as error:
         raise InfrastructureError(
             f"'parse: regex' does not end within {_MATCH_SECONDS:.0f} s on what the workload printed",
