@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tarfile
 from pathlib import Path
@@ -33,6 +34,8 @@ def export_bisection(wiring: Wiring, stored: Stored, to: Path, progress: Progres
 
     Raises RequestError if it runs, or the file cannot be written; InfrastructureError for a full disk.
     """
+    if os.path.lexists(to) and not to.is_file():  # a device would be replaced, a folder's link too
+        raise RequestError(f"{to}: is no regular file", cure="name a file, there already or not")
     if bisections.runner(wiring.settings.state_dir) == stored.id:
         raise RequestError(
             f"the bisection '{stored.id}' is running",

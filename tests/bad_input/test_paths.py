@@ -57,7 +57,8 @@ def paths() -> Iterator[Row]:
             if kind not in FINE.get(option, set()) and not seen:
                 made = row(command, option, kind, value, [])
                 beside = BESIDE.get((command, option), [])
-                code = 3 if kind == "full" and option in OUTPUTS else 1  # a full disk is no wrong request
+                full = kind == "full" and option in OUTPUTS and command != "export"
+                code = 3 if full else 1  # a full disk is no wrong request
                 yield Row(made.name, [*made.arguments, *beside], [], setup=make_loop, code=code)
 
 
