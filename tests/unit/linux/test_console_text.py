@@ -66,3 +66,9 @@ def test_the_tail_begins_shortly_before_the_death_and_is_bounded() -> None:
     assert told[-1] == "[ 1.59] trace"
     assert len(tail("\n".join(before), lines=10).splitlines()) == 10
     assert len(tail("\n".join(["Oops: 0", *trace * 10])).splitlines()) == 120
+
+
+@pytest.mark.parametrize("words", ["perfbisect: not ready: no port", "perfbisect: sshd has ended"])
+def test_an_init_that_gives_up_says_so_in_either_way(words: str) -> None:
+    """Without it the boot would be waited for until its deadline."""
+    assert stage(f"perfbisect: init\n{words}\n") == "not-ready"

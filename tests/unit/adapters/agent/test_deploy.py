@@ -110,13 +110,23 @@ class Plays(Ansible):
 
 
 class Connection:
-    """Stands in for SSH and for the line to the agent."""
+    """Stands in for SSH."""
 
     def __init__(self, host: SSHHost, **_: object) -> None:
         self.closed = False
 
     def talk(self, command: list[str]) -> Line:
-        return cast(Line, self)
+        self.line = Talk()
+        return cast(Line, self.line)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Talk:
+    """Stands in for the line to the agent, which greets."""
+
+    closed = False
 
     def receive(self, timeout: float) -> str:
         return GREETING
@@ -197,6 +207,7 @@ def test_a_session_knows_its_boot_and_ends_its_connection_and_the_boot(
     assert not connection.closed
     session.leave()
     assert connection.closed
+    assert connection.line.closed
     assert attempt.left == ["left"]
 
 
