@@ -72,6 +72,10 @@ def check_range(
     except SourceFailed as error:
         cure = error.cure or "name two commits that hold a Linux kernel"
         raise RequestError(error.message, details=error.details, cure=cure) from error
+    if last < first:
+        raise RequestError(
+            f"{good}..{bad} is backwards: {first} is younger than {last}", cure=f"write {bad}..{good}"
+        )
     name = recipe_for(trees, recipe or wiring.settings.recipe, *shas)
     return range_check.check_range(load_recipe(name), Tables.load(), first, last, builders)
 

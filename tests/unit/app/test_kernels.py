@@ -62,6 +62,15 @@ def test_a_range_is_checked_between_the_ages_of_its_ends(wiring: Wiring) -> None
     assert found["broken"]
 
 
+def test_a_range_that_is_backwards_is_a_wrong_request(wiring: Wiring) -> None:
+    with pytest.raises(RequestError, match=r"young\.\.old is backwards: v6\.1 is younger") as caught:
+        kernels.check_range(wiring, "young", "old", "x86_64-old")
+    assert caught.value.cure == "write old..young"
+    assert kernels.check_range(wiring, "old", "old", "x86_64-old")["good"] == "v2.6.24", (
+        "the same age is fine"
+    )
+
+
 def test_an_end_that_is_no_linux_is_a_wrong_request(wiring: Wiring) -> None:
     with pytest.raises(RequestError):
         kernels.check_range(wiring, "none", "young", "x86_64-guest")
