@@ -112,15 +112,15 @@ def _add_calibrate(app: typer.Typer) -> None:
 
 
 def _add_workload(app: typer.Typer) -> None:
-    from bisector.interfaces.cli import workload
+    from bisector.interfaces.cli.groups import workload, workload_run
 
     group = typer.Typer(cls=StrictGroup, help="What can be measured.", rich_markup_mode=None)
-    _add(group, workload.list_, workload.show, workload.run, workload.new, workload.check)
+    _add(group, workload.list_, workload.show, workload_run.run, workload.new, workload.check)
     app.add_typer(group, name="workload")
 
 
 def _add_kernel(app: typer.Typer) -> None:
-    from bisector.interfaces.cli import kernel
+    from bisector.interfaces.cli.groups import kernel
 
     group = typer.Typer(
         cls=StrictGroup, help="Kernels: build one, explain how, manage the cache.", rich_markup_mode=None
@@ -130,7 +130,7 @@ def _add_kernel(app: typer.Typer) -> None:
 
 
 def _add_lab(app: typer.Typer) -> None:
-    from bisector.interfaces.cli import lab
+    from bisector.interfaces.cli.groups import lab
 
     group = typer.Typer(cls=StrictGroup, help="The machines that build and measure.", rich_markup_mode=None)
     _add(group, lab.list_, lab.check)
@@ -138,7 +138,7 @@ def _add_lab(app: typer.Typer) -> None:
 
 
 def _add_settings(app: typer.Typer) -> None:
-    from bisector.interfaces.cli import show_settings
+    from bisector.interfaces.cli.groups import show_settings
 
     group = typer.Typer(cls=StrictGroup, help="What is set, and where.", rich_markup_mode=None)
     _add(group, show_settings.show, show_settings.check)

@@ -66,6 +66,9 @@ def _extra(name: str) -> Mapping[str, Any]:
 
 
 # Options of a request that other commands have, too.
+WorkloadFolder = Annotated[
+    Path | None, typer.Option("--workloads", help="Folder of workloads. [default: the shipped ones]")
+]
 Repo = Annotated[Path | None, _option("repo")]
 TrustRepo = Annotated[bool, _option("trust_repo")]
 WorkloadName = Annotated[str | None, _option("workload")]

@@ -7,7 +7,7 @@ import pytest
 from bisector.app.wiring import Wiring
 from bisector.app.workload_check import Finding, check_workload
 from bisector.errors import RequestError
-from bisector.interfaces.cli import workload
+from bisector.interfaces.cli.groups import workload_run
 from bisector.schemas.settings import Settings
 from bisector.schemas.workload.template import write_template
 from bisector.schemas.workload.workload import load_workload
@@ -60,7 +60,7 @@ def test_a_run_of_many_metrics_is_a_list(
     manifest = (folder / "workload.yaml").read_text()
     (folder / "workload.yaml").write_text(manifest.replace("files:", "".join(rows) + "files:"))
     (folder / "mine.sh").write_text("#!/bin/sh\n" + "".join(f"echo {name}: 1.5 s\n" for name in names))
-    workload.run(str(folder), runs=1)
+    workload_run.run(str(folder), runs=1)
     told = capsys.readouterr().out.splitlines()
     assert len(told) == lines
     assert told[0].startswith("run 0:")

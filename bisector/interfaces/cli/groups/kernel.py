@@ -53,7 +53,7 @@ def build(
         with_fix=with_fix or (),
     )
     if print_plan:
-        from bisector.interfaces.cli import kernel_explain
+        from bisector.interfaces.cli.groups import kernel_explain
 
         plan, edited = kernels.kernel_plan(wiring, order)
         data = kernel_explain.plan_data(plan, edited)
@@ -116,7 +116,7 @@ def explain(
       perfbisect kernel explain v2.6.24 --repo ~/linux
     """
     from bisector.app import kernels
-    from bisector.interfaces.cli import kernel_explain
+    from bisector.interfaces.cli.groups import kernel_explain
     from bisector.schemas.kernel.recipe import load_recipe, with_default_recipe
 
     wiring = options.make_wiring(repo=repo, trust_repo=trust_repo)

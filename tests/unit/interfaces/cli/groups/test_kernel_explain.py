@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from bisector.interfaces.cli.kernel_explain import options_of, options_text, plan_data, plan_text, steps
+from bisector.interfaces.cli.groups.kernel_explain import (
+    options_of,
+    options_text,
+    plan_data,
+    plan_text,
+    steps,
+)
 from bisector.schemas.kernel.build_plan import BuildPlan, load_plan
 from bisector.schemas.kernel.recipe import DEFAULT_RECIPE
 from bisector.schemas.kernel.release import Release

@@ -1,0 +1,1 @@
+"""Commands with commands of their own: kernel, lab, settings, workload."""

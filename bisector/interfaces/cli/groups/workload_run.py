@@ -1,0 +1,151 @@
+"""`perfbisect workload run`: one workload by hand, here or in one boot of a commit."""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bisector.interfaces.cli import options, output
+from bisector.interfaces.cli.arguments import completion
+from bisector.interfaces.cli.arguments.number_options import whole
+
+if TYPE_CHECKING:
+    from bisector.model.facts import MonitorResult
+    from bisector.schemas.workload.workload import Workload
+    from bisector.stats.run_summary import RunSummary
+
+_METRICS_PER_LINE = 4
+"""Metrics of a run that fit into a line of 80 columns; a run with more is printed as a list."""
+
+
+def run(
+    name: options.WorkloadArgument,
+    runs: Annotated[int | None, whole(1, 1_000_000, "Number of runs. [default: the manifest's]")] = None,
+    keep: Annotated[
+        Path | None, typer.Option(help="Folder for the output. [default: no output is kept]")
+    ] = None,
+    rev: Annotated[
+        str | None,
+        typer.Option(
+            metavar="REV",
+            help="Build and boot this commit on a testbed, and run there.",
+            autocompletion=completion.commits,
+        ),
+    ] = None,
+    repo: options.Repo = None,
+    trust_repo: options.TrustRepo = False,
+    param: options.Params = None,
+    testbed: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="With --rev: a testbed of the lab. [default: the first]",
+            autocompletion=completion.testbeds,
+        ),
+    ] = None,
+    recipe: options.RecipeName = None,
+    apply: options.Apply = None,
+    monitor: options.Monitors = None,
+    folder: options.WorkloadFolder = None,
+    as_json: options.Json = False,
+) -> None:
+    """Run a workload on this machine with its kernel, or with --rev in one boot of a commit.
+
+    Without --rev it tests a manifest. The manifest's settings are restored afterwards; without root they are
+    not made. With --rev it repeats a measurement of a bisection by hand. Monitors get runs of their own,
+    after the others.
+
+    Examples:
+
+      perfbisect workload run pipe-test
+
+      perfbisect workload run ./my-workload --runs 10 --keep out
+
+      perfbisect workload run pipe-test --rev v6.1 --repo ~/linux
+
+      perfbisect workload run pipe-test --monitor perf-stat --monitor proc=/proc/vmstat
+
+      perfbisect workload run poundtime --param threads=2 --param threads=4x --param calls=100000
+    """
+    from bisector.app import kernels, single_run
+    from bisector.report import monitor_results
+    from bisector.schemas.workload.workload import load_workload
+
+    workload = load_workload(name, folder).with_parameters(options.parameters(param))
+    workload = workload.with_monitors(monitor or ())
+    warmup, wanted = workload.manifest.warmup, runs or workload.manifest.runs
+    done: list[dict[str, Any]] = []
+    monitored: list[MonitorResult] = []
+    with tempfile.TemporaryDirectory(prefix="perfbisect-") as scratch:
+        place = keep or Path(scratch)
+        wiring = options.make_wiring(repo=repo, trust_repo=trust_repo)
+        if rev is None:
+            results = single_run.try_workload(
+                wiring, workload, wanted, place, output.print_note, monitored.append
+            )
+        else:
+            order = kernels.order(
+                wiring, rev, recipe or wiring.settings.recipe, patches=options.patches(apply)
+            )
+            results = single_run.measure_commit(
+                wiring,
+                workload,
+                order,
+                wanted,
+                place,
+                output.print_note,
+                testbed_name=testbed,
+                on_monitor=monitored.append,
+            )
+        for index, result in enumerate(results):
+            done.append(
+                {"warmup": index < warmup, "values": dict(result.values), "flags": list(result.flags)}
+            )
+            if not as_json:
+                units = {metric.name: metric.unit for metric in workload.manifest.expanded_metrics()}
+                marks = [*(["warm-up"] if index < warmup else []), *result.flags]
+                print(_run_text(f"run {index}", result.values, units, marks))
+    if keep is None:  # the raw files are gone with the temporary folder
+        monitored = [dataclasses.replace(result, folder="") for result in monitored]
+    counted = [run["values"] for run in done if not run["warmup"] and not run["flags"]]
+    summary = _summary(workload, counted)
+    if as_json:
+        monitors = [dataclasses.asdict(result) for result in monitored]
+        rows = [dataclasses.asdict(one) for one in summary]
+        output.print_json({"workload": workload.name, "runs": done, "summary": rows, "monitors": monitors})
+        return
+    if len(counted) > 1:
+        from bisector.report import run_levels
+
+        deciding = {workload.metric(None, clock).name for clock in workload.manifest.clocks}
+        print("\n".join(["", *run_levels.lines(summary, deciding, output.terminal_width())]))
+    for seen in monitored:
+        print("\n".join(monitor_results.lines(seen)))
+
+
+def _summary(workload: Workload, runs: Sequence[Mapping[str, float]]) -> list[RunSummary]:
+    """Sum up every metric over the runs that have it."""
+    from bisector.stats.run_summary import sum_up
+
+    found = []
+    for spec in workload.manifest.expanded_metrics():
+        values = [run[spec.name] for run in runs if spec.name in run]
+        if values:
+            found.append(sum_up(spec.metric(), values))
+    return found
+
+
+def _run_text(run: str, values: Mapping[str, float], units: Mapping[str, str], marks: Sequence[str]) -> str:
+    """Return the values of a run: on one line, or for a matrix of parameters one line for each metric."""
+    note = f" ({', '.join(marks)})" if marks else ""
+    if len(values) <= _METRICS_PER_LINE:
+        texts = ", ".join(f"{key} {value:.6g} {units[key]}" for key, value in values.items())
+        return f"{run}: {texts}{note}"
+    width = max(map(len, values))
+    lines = [f"  {key:<{width}} {value:>12.6g} {units[key]}" for key, value in values.items()]
+    return "\n".join([f"{run}:{note}", *lines])
