@@ -99,6 +99,7 @@ def check_lab(wiring: Wiring) -> list[MachineAnswer]:
             check()
             wrong, details = "", ""
         except PerfbisectError as error:
-            wrong, details = error.message, "\n".join(filter(None, (error.details, error.cure)))
+            own = error.cure if error.cure != error.usual_cure else ""  # the usual one names this command
+            wrong, details = error.message, "\n".join(filter(None, (error.details, own)))
         answers.append(MachineAnswer(name, wrong, details, time.monotonic() - started))
     return answers

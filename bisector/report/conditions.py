@@ -29,14 +29,11 @@ def asked(material: Material) -> str:
 def request(material: Material) -> list[str]:
     """Return what the user asked for."""
     goal = material.goal
-    threshold = goal.metric.threshold
     rows = {
         "started": f"{phrases.date(material.created)}, id {material.id}",
         "range": asked(material),
         "metric": f"{goal.metric.name} in {goal.metric.unit}, {goal.metric.better} is better",
-        "threshold": f"{100 * threshold.value:g}% of good"
-        if threshold.relative
-        else f"{threshold.value:g} {goal.metric.unit}",
+        "threshold": phrases.threshold(goal.metric),
         "alpha": f"{goal.alpha:g}",
         "clock": _CLOCKS[goal.clock],
     }

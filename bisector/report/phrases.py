@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from bisector.model.decisions import Ending, Interval
 from bisector.model.format import interval, percent
-from bisector.model.goal import Direction
+from bisector.model.goal import Direction, Metric
 from bisector.model.printable import printable_line
 
 WIDTH = 78
@@ -44,6 +44,12 @@ def number(value: float, reference: float | None = None) -> str:
 def amount(value: float) -> str:
     """Return a count as an integer with separators, any other number as `number` does."""
     return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 1e6 else number(value)
+
+
+def threshold(metric: Metric) -> str:
+    """Return '5% of good' or '0.1 s'."""
+    size = metric.threshold
+    return f"{100 * size.value:g}% of good" if size.relative else f"{size.value:g} {metric.unit}"
 
 
 def judged(fraction: float, better: Direction) -> str:

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from bisector.app.wiring import Wiring
 from bisector.interfaces.cli import options, output
 from bisector.model.decisions import Measure
+from bisector.report import phrases
 from bisector.report.phrases import duration, recipe
 from bisector.schemas.request import Request
 
 if TYPE_CHECKING:
     from bisector.app.plan import Plan
+
+
+_MAX_REASONS = 3
+"""Reasons why commits cannot be tested that are named; there are two or three kinds."""
 
 
 @options.takes_request
@@ -42,7 +48,24 @@ def print_plan(wiring: Wiring, request: Request, *, as_json: bool) -> None:
     if as_json:
         output.print_json(_as_json(made))
     else:
-        print(output.pairs(_as_rows(made)))
+        print(output.pairs({**_ends(wiring, request, made), **_as_rows(made), "writes": _places(wiring)}))
+
+
+def _ends(wiring: Wiring, request: Request, plan: Plan) -> dict[str, str]:
+    """Return both ends as they were asked for, and as the kernel's people name commits."""
+    shas = (plan.accepted.good, plan.accepted.bad)
+    found = wiring.source_of(plan.accepted.request).infos(shas)
+    asked = {"good": request.good, "bad": request.bad}
+    return {
+        name: f'{rev}: {commit.sha[:12]} ("{commit.subject}")'
+        for (name, rev), commit in zip(asked.items(), found, strict=True)
+    }
+
+
+def _places(wiring: Wiring) -> str:
+    """Say where `start` would write."""
+    settings = wiring.settings
+    return f"records below {settings.state_dir}, kernels and their builds below {settings.cache_dir}"
 
 
 def _as_json(plan: Plan) -> dict[str, Any]:
@@ -75,25 +98,40 @@ def _as_json(plan: Plan) -> dict[str, Any]:
 
 def _as_rows(plan: Plan) -> dict[str, str]:
     accepted, estimate, seconds = plan.accepted, plan.estimate, plan.seconds
-    untestable = len(plan.graph.untestable)
+    metric = accepted.the_goal().metric
     return {
-        "range": f"{accepted.good[:12]}..{accepted.bad[:12]}: {plan.candidates} candidates"
-        + (f", {untestable} of them untestable" if untestable else ""),
+        "range": f"{plan.candidates:,} candidates{_untestable(plan)}",
         "relevant": _relevant(plan),
-        "measures": f"{accepted.the_goal().metric.name} of {accepted.workload}, "
+        "measures": f"{metric.name} of {accepted.workload}, "
         f"on {', '.join(accepted.testbeds)} (clock: {accepted.clock})",
+        "threshold": f"{phrases.threshold(metric)}: a smaller change is nobody's fault",
         "recipe": recipe(accepted.request.recipe, accepted.recipe_chosen),
         "first step": _first_step(plan),
         **{
-            name: f"{spread.mean:.0f} expected, {spread.p90:.0f} in one search of ten"
+            name: _about(f"{spread.p50:.0f}", f"{spread.p90:.0f}")
             for name in ("builds", "boots", "runs")
             for spread in (getattr(estimate, name),)
         },
-        "time": f"about {duration(estimate.wall.mean)}, {duration(estimate.wall.p90)} in one search of ten",
+        "time": _about(duration(estimate.wall.p50), duration(estimate.wall.p90)),
         "seconds each": f"build {seconds.build:.0f}, boot {seconds.boot:.1f}, run {seconds.run:.1f} "
         f"({seconds.source})",
         "assumed": "\n".join(estimate.assumptions),
     }
+
+
+def _about(half: str, most: str) -> str:
+    """Say a median and a 90th percentile to somebody who knows neither."""
+    return f"about {half}" if half == most else f"about {half}; in nine searches of ten at most {most}"
+
+
+def _untestable(plan: Plan) -> str:
+    """Say how many commits are known to be untestable, and why."""
+    reasons = Counter(plan.graph.untestable.values())
+    if not reasons:
+        return ""
+    said = [f"{count:,} ({why})" for why, count in reasons.most_common(_MAX_REASONS)]
+    more = f" and {len(reasons) - _MAX_REASONS} more reasons" if len(reasons) > _MAX_REASONS else ""
+    return f"; untestable: {', '.join(said)}{more}"
 
 
 def _first_step(plan: Plan) -> str:
