@@ -103,6 +103,13 @@ def test_the_error_names_the_key_and_shows_the_line() -> None:
     assert '"seconds": "soon"' in caught.value.details
 
 
+def test_a_line_that_is_no_json_is_shown() -> None:
+    with pytest.raises(AnswerError) as caught:
+        parse_answer('{"paused":1,"paused":1}')
+    assert "twice" in caught.value.details
+    assert '{"paused":1,"paused":1} (23 characters)' in caught.value.details
+
+
 def test_the_first_line_is_the_greeting_in_our_protocol() -> None:
     assert parse_greeting(GREETING).protocol == 1
     with pytest.raises(AnswerError, match="another protocol"):

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from bisector.adapters.agent import payload
+from bisector.errors import RequestError
 from bisector.ports import Job, MetricSpec
+from bisector.schemas.workload.workload import Workload, load_workload
 
 
 @pytest.fixture
@@ -73,3 +75,34 @@ def test_a_checksum_sees_names_contents_and_execute_bits(job: Job) -> None:
     (job.payload / "data" / "input").rename(job.payload / "data" / "other")
     sums.add(payload.checksum(job.payload))
     assert len(sums) == 4
+
+
+MANIFEST = """name: mine
+description: A made one.
+metrics:
+  - {name: real, unit: s, better: lower, threshold: 5%, decides: true}
+run: [made]
+build:
+  - [sh, -c, "echo '#!/bin/sh' > made; chmod +x made"]
+  - [sh, -c, "test -x made && exit CODE"]
+files: [made]
+"""
+
+
+def a_workload(folder: Path, code: int) -> Workload:
+    folder.mkdir()
+    (folder / "workload.yaml").write_text(MANIFEST.replace("CODE", str(code)))
+    return load_workload(str(folder))
+
+
+def test_a_workload_is_built_before_its_files_are_taken(tmp_path: Path) -> None:
+    made = payload.workload_job(a_workload(tmp_path / "mine", 0), tmp_path / "out").payload / "made"
+    assert made.read_text() == "#!/bin/sh\n"
+    assert not (tmp_path / "mine" / "made").exists(), "the workload's own folder is left alone"
+
+
+def test_a_step_that_fails_is_a_wrong_request_with_its_output(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match=r"'mine' does not build \('sh' ended with code 3\)") as caught:
+        payload.workload_job(a_workload(tmp_path / "mine", 3), tmp_path / "out")
+    assert "test -x made" in caught.value.details
+    assert caught.value.cure.startswith("mend 'build' in")

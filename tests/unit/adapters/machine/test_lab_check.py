@@ -56,9 +56,10 @@ def test_a_builder_over_ssh_needs_a_key() -> None:
     assert "ansible_ssh_private_key_file" in error.value.cure
 
 
-def test_a_machine_that_cannot_be_reached_is_infrastructure(tmp_path: Path) -> None:
+@pytest.mark.parametrize("machine", ["testbed bed", "builder maker"])
+def test_a_machine_that_cannot_be_reached_is_infrastructure(tmp_path: Path, machine: str) -> None:
     key = tmp_path / "key"
     key.write_text("no key")
     far = {"ansible_host": "127.0.0.1", "ansible_port": 1, "ansible_ssh_private_key_file": str(key)}
     with pytest.raises(InfrastructureError):
-        checks_of({"perfbisect_kind": "local"}, far)["builder maker"]()
+        checks_of({"perfbisect_kind": "ssh", **far}, far)[machine]()
