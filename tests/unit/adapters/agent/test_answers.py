@@ -106,7 +106,7 @@ def test_the_error_names_the_key_and_shows_the_line() -> None:
 def test_a_line_that_is_no_json_is_shown() -> None:
     with pytest.raises(AnswerError) as caught:
         parse_answer('{"paused":1,"paused":1}')
-    assert "twice" in caught.value.details
+    assert "is there already" in caught.value.details
     assert '{"paused":1,"paused":1} (23 characters)' in caught.value.details
 
 
