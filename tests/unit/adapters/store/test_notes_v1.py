@@ -59,6 +59,7 @@ def test_reports_of_an_old_state_are_what_they_were(
         defaults = {"folder": "", "seen": [], "absent": [], "seconds": 0.0}
         assert new.pop("seen") == [{**defaults, **result} for result in old.pop("seen")]
     for new, old in zip(now["trials"], before["trials"], strict=True):
+        assert new.pop("console_cut") is False, "what was not recorded then"
         assert new == old
     assert now == before
 
