@@ -74,7 +74,7 @@ def looks_keyed(text: str) -> bool:
 
 def keyed(text: str, where: str) -> SampleSet:
     """Read 'name: value [unit]' lines, as lkp writes them; a name that comes again is the next run."""
-    if quick := _keyed_only(text):
+    if quick := _one_metric(text) or _keyed_only(text):
         return SampleSet(where, quick)
     found: dict[str, list[float]] = {}
     units: dict[str, str] = {}
@@ -94,6 +94,23 @@ def keyed(text: str, where: str) -> SampleSet:
                 "give every value of a metric in one unit",
             )
     return SampleSet(where, {name: Series((tuple(v),), units[name]) for name, v in found.items()})
+
+
+def _one_metric(text: str) -> dict[str, Series]:
+    """Return the metric of a text whose lines differ in nothing but their numbers; {} for any other."""
+    text = text.removesuffix("\n")
+    first = _KEYED_LINE.match(text)
+    if first is None:
+        return {}
+    before, after = text[: first.start(2)], text[first.end(2) : first.end()]
+    number = text.count("\n") + 1
+    # A line without the unit, or with another name, makes one of the counts differ.
+    if f"\n{text}".count(f"\n{before}") != number or f"{text}\n".count(f"{after}\n") != number:
+        return {}
+    values = f"\n{text}\n".replace(f"\n{before}", "\n").replace(f"{after}\n", "\n")[1:-1]
+    one_a_line = " " not in values and "\t" not in values and "\n\n" not in f"\n{values}\n"
+    found = _numbers_only(values) if one_a_line else ()
+    return {first[1]: Series(found, first[3] or "")} if found else {}
 
 
 def _keyed_only(text: str) -> dict[str, Series]:

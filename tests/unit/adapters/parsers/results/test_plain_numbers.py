@@ -5,8 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from bisector.adapters.parsers.results import read
+from bisector.adapters.parsers.results import plain_numbers, read
+from bisector.errors import RequestError
+from bisector.stats.samples import Series
 from tests.support.result_samples import boots, only, written
 
 
@@ -54,3 +58,31 @@ def test_sizes_of_two_kernels_in_one_file(tmp_path: Path) -> None:
         ("old", {"text": 10, "data": 20, "bss": 30}),
         ("new", {"text": 11, "data": 20, "bss": 30}),
     ]
+
+
+PART = st.sampled_from(
+    ["real: 1.5 s", "real: 2 s", "real: 3", "real:", "real: 1 2", "user: 1 s", "", "# no", "real= 4 s"]
+)
+
+
+@given(st.lists(PART, max_size=5), st.sampled_from(["", "\n"]))
+def test_the_quick_ways_say_what_the_careful_one_says(parts: list[str], end: str) -> None:
+    text = "\n".join(parts) + end
+
+    def said(quick: bool) -> object:
+        with pytest.MonkeyPatch.context() as patch:
+            if not quick:
+                patch.setattr(plain_numbers, "_one_metric", lambda _: {})
+                patch.setattr(plain_numbers, "_keyed_only", lambda _: {})
+            try:
+                return plain_numbers.keyed(text, "x")
+            except RequestError as error:
+                return error.message
+
+    assert said(quick=True) == said(quick=False)
+
+
+def test_lines_that_differ_in_numbers_alone_are_read_at_once() -> None:
+    assert plain_numbers._one_metric("real: 1.5 s\nreal: 2 s\n") == {"real": Series(((1.5, 2.0),), "s")}
+    assert plain_numbers._one_metric("real: 1.5 s\nreal: 2\n") == {}
+    assert plain_numbers._one_metric("real: 1 2\nreal: \n") == {}
