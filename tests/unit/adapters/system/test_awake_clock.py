@@ -49,18 +49,25 @@ def test_a_deadline_does_not_pass_while_its_watcher_is_stopped() -> None:
 
 
 class _Time:
-    """The clock and the watching thread, both moved by hand."""
+    """The clock and the watching thread, both moved by hand.
+
+    Threads that are there already, such as the watcher of the process's own clock, keep the real time.
+    """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.others = {*threading.enumerate()} - {threading.current_thread()}
         self.now = 1000.0
         self.tick = threading.Semaphore(0)
         self.ticked = threading.Semaphore(0)
         monkeypatch.setattr(awake_clock, "time", self)
 
     def monotonic(self) -> float:
-        return self.now
+        return time.monotonic() if threading.current_thread() in self.others else self.now
 
-    def sleep(self, _: float) -> None:
+    def sleep(self, seconds: float) -> None:
+        if threading.current_thread() in self.others:
+            time.sleep(seconds)
+            return
         self.ticked.release()
         self.tick.acquire()
 
@@ -68,6 +75,12 @@ class _Time:
         """Let the thread look once."""
         self.tick.release()
         assert self.ticked.acquire(timeout=20)
+
+
+@pytest.fixture(autouse=True)
+def own_clock_runs() -> None:
+    """Begin each test as it is among others: with the process's own clock and its thread."""
+    awake_clock.awake_seconds()
 
 
 def test_it_runs_with_the_monotonic_clock_while_the_thread_looks(
