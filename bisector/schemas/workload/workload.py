@@ -137,9 +137,15 @@ def load_workload(name: str, folder: Path | None = None) -> Workload:
     return Workload(place.resolve(), load_yaml(place / MANIFEST, WorkloadManifest, check))
 
 
-def list_workloads(folder: Path | None = None) -> list[Workload]:
-    """Return all workloads of a folder (default: the shipped ones), by name."""
-    return [load_workload(str(path.parent)) for path in _manifests(_root(folder))]
+def list_workloads(folder: Path | None = None) -> tuple[list[Workload], list[RequestError]]:
+    """Return the workloads of a folder (default: the shipped ones), and what is wrong with others."""
+    found, wrong = [], []
+    for path in _manifests(_root(folder)):
+        try:
+            found.append(load_workload(str(path.parent)))
+        except RequestError as error:
+            wrong.append(error)
+    return found, wrong
 
 
 def workload_names(folder: Path | None = None) -> list[str]:

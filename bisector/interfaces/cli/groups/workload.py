@@ -24,13 +24,17 @@ def list_(folder: options.WorkloadFolder = None, as_json: options.Json = False) 
     """
     from bisector.schemas.workload.workload import list_workloads
 
-    found = list_workloads(folder)
+    found, wrong = list_workloads(folder)
     if as_json:
         output.print_json([_data(w) for w in found])
-        return
-    rows = [(w.name, _deciding(w), w.manifest.description.split("\n")[0]) for w in found]
-    header = ("NAME", "DECIDED BY", "DESCRIPTION")
-    print(output.table(header, rows, wrapped=["DECIDED BY", "DESCRIPTION"], dropped=["DECIDED BY"]))
+    else:
+        rows = [(w.name, _deciding(w), w.manifest.description.split("\n")[0]) for w in found]
+        header = ("NAME", "DECIDED BY", "DESCRIPTION")
+        print(output.table(header, rows, wrapped=["DECIDED BY", "DESCRIPTION"], dropped=["DECIDED BY"]))
+    for error in wrong:
+        output.print_error(error.message, error.details, error.cure)
+    if wrong:
+        raise typer.Exit(ExitCode.WRONG_REQUEST)
 
 
 def show(

@@ -150,7 +150,8 @@ def test_results_and_programs_of_a_manifest(tmp_path: Path) -> None:
 
 
 def test_shipped_workloads_load_and_their_samples_parse() -> None:
-    workloads = list_workloads()
+    workloads, wrong = list_workloads()
+    assert wrong == []
     assert {"pipe-test", "db-aio", "poundtime/small", "mmtests", "lkp", "phoronix"} <= {
         workload.name for workload in workloads
     }

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from bisector.interfaces.cli import run
+from bisector.schemas.workload.template import write_template
 
 
 def test_list_names_every_workload_and_what_decides(capsys: pytest.CaptureFixture[str]) -> None:
@@ -17,6 +19,21 @@ def test_list_names_every_workload_and_what_decides(capsys: pytest.CaptureFixtur
     assert line.split(maxsplit=3)[1:3] == ["real", "(s)"]
     assert run(["workload", "list", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)) == len(lines) - 1
+
+
+def test_one_broken_manifest_does_not_hide_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("broken", "sound"):
+        write_template(name, tmp_path)
+    with (tmp_path / "broken" / "workload.yaml").open("a") as file:
+        file.write("nonsense: 1\n")
+    assert run(["workload", "list", "--workloads", str(tmp_path)]) == 1
+    out, err = capsys.readouterr()
+    assert [line.split()[0] for line in out.splitlines()] == ["NAME", "sound"]
+    assert "broken/workload.yaml" in err and "'nonsense'" in err and "cure:" in err
+    assert run(["workload", "list", "--workloads", str(tmp_path), "--json"]) == 1
+    assert [one["name"] for one in json.loads(capsys.readouterr().out)] == ["sound"]
 
 
 def test_show_says_what_a_manifest_means(capsys: pytest.CaptureFixture[str]) -> None:
