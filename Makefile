@@ -37,12 +37,12 @@ $(DONE)/dev: $(DONE)/setup .setup/dev.txt
 	@$(WHEELS) --no-deps -r .setup/dev.txt
 	@touch $@
 
-$(DONE)/deps: .setup/debian-packages
-	@.setup/debian-install @.setup/debian-packages
+$(DONE)/deps: packaging/debian/packages
+	@packaging/debian/install @packaging/debian/packages
 	@mkdir -p $(DONE) && touch $@
 
-$(DONE)/test-deps: .setup/debian-packages-tests | $(DONE)/deps
-	@.setup/debian-install @.setup/debian-packages-tests
+$(DONE)/test-deps: packaging/debian/packages-tests | $(DONE)/deps
+	@packaging/debian/install @packaging/debian/packages-tests
 	@touch $@
 
 $(DONE)/libvirt: $(DONE)/setup .setup/libvirt.txt | $(DONE)/deps
@@ -54,7 +54,7 @@ $(DONE)/libvirt: $(DONE)/setup .setup/libvirt.txt | $(DONE)/deps
 
 setup: $(DONE)/setup  ## .venv with .venv/bin/perfbisect; enough for plan, simulate, compare, --help
 
-deps: $(DONE)/setup $(DONE)/deps $(DONE)/libvirt  ## the Debian packages of .setup/debian-packages, and libvirt-python
+deps: $(DONE)/setup $(DONE)/deps $(DONE)/libvirt  ## the Debian packages of packaging/debian/packages, and libvirt-python
 
 lab: deps  ## libvirt running, guest image built: what a bisection in guests needs
 	@$(BIN)/perfbisect doctor --fix --quiet

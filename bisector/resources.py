@@ -10,8 +10,12 @@ _PACKAGE = Path(__file__).resolve().parent
 
 
 def resource(name: str) -> Path:
-    """Return the folder 'playbooks', 'kernels' or 'workloads'. Raises InfrastructureError if it is gone."""
-    for root in (_PACKAGE.parent, _PACKAGE / "_data"):
+    """Return the folder 'playbooks', 'kernels', 'workloads' or 'packaging'.
+
+    Raises InfrastructureError if it is gone. Beside an installed package lie other packages, such as PyPI's
+    'packaging': the folders inside it come first.
+    """
+    for root in (_PACKAGE / "_data", _PACKAGE.parent):
         if (root / name).is_dir():
             return root / name
     raise InfrastructureError(

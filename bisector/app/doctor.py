@@ -77,12 +77,30 @@ def check_host(wiring: Wiring, progress: Progress, *, probe: bool = False) -> li
     return found
 
 
+def missing_packages() -> list[str]:
+    """Return the commands that `install_packages` would run."""
+    from bisector.adapters.system import host_packages
+
+    return host_packages.missing()
+
+
+def install_packages(progress: Progress) -> None:
+    """Install the packages that are missing. Raises InfrastructureError."""
+    from bisector.adapters.system import host_packages
+
+    for command in host_packages.missing():
+        progress(f"running: {command}")
+    host_packages.install_missing()
+
+
 def prepare_guests(wiring: Wiring, progress: Progress) -> None:
     """Start libvirt, build the guest image and probe KVM, as far as that is not done. Raises what fails."""
     from bisector.adapters.system.host_requirements import has_libvirt
 
     if not has_libvirt():
-        raise InfrastructureError("libvirt-python is not in this Python environment", cure="make deps")
+        raise InfrastructureError(
+            "libvirt-python is not in this Python environment", cure="perfbisect doctor --fix"
+        )
     from bisector.adapters.guest import preflight
 
     preflight.prepare_guests(wiring.settings.cache_dir, progress)

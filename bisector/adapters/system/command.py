@@ -10,6 +10,7 @@ import logging
 import os
 import select
 import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -75,6 +76,20 @@ def run_command(
             details=f"{' '.join(argv)}\n{output[-4000:]}",
         )
     return CompletedCommand(argv, process.returncode, output)
+
+
+def run_on_terminal(command: Sequence[str | Path]) -> int:
+    """Run a command that may ask its user something, such as sudo; return its code.
+
+    It stays in this process's group and keeps its terminal. Its output goes to stderr. Raises
+    InfrastructureError when the program is missing.
+    """
+    argv = tuple(str(part) for part in command)
+    log.debug("run %s", argv)
+    try:
+        return subprocess.run(argv, stdout=sys.stderr.fileno(), check=False).returncode  # noqa: S603 - a list
+    except OSError as error:
+        raise _not_started(argv, error) from error
 
 
 def stream_command(
@@ -168,12 +183,15 @@ def _start(
     except OSError as error:
         if cwd is not None and not cwd.exists():
             raise InfrastructureError(f"folder {cwd} does not exist") from error
-        if isinstance(error, FileNotFoundError) and "/" not in argv[0]:
-            raise InfrastructureError(
-                f"the program '{argv[0]}' is not installed",
-                cure="run 'perfbisect doctor' to see what is missing",
-            ) from error
-        raise InfrastructureError(f"'{argv[0]}' cannot be started: {error.strerror}") from error
+        raise _not_started(argv, error) from error
+
+
+def _not_started(argv: Sequence[str], error: OSError) -> InfrastructureError:
+    if isinstance(error, FileNotFoundError) and "/" not in argv[0]:
+        return InfrastructureError(
+            f"the program '{argv[0]}' is not installed", cure="run 'perfbisect doctor' to see what is missing"
+        )
+    return InfrastructureError(f"'{argv[0]}' cannot be started: {error.strerror}")
 
 
 def _read_lines(

@@ -116,7 +116,7 @@ def _python_libvirt() -> Check:
         "libvirt-python",
         version,
         wrong="not in this Python environment",
-        cure="make deps   (in perfbisect's folder; or: pip install 'perfbisect[libvirt]')",
+        cure="perfbisect doctor --fix",
         needed=GUESTS,
     )
 
@@ -124,8 +124,8 @@ def _python_libvirt() -> Check:
 def _tuxmake() -> Check:
     path = Path(sys.executable).parent / "tuxmake"
     found = path if path.exists() or shutil.which("tuxmake") is not None else None
-    wrong = "not in this Python environment"
-    return _installed("tuxmake", found, wrong=wrong, cure="make setup", needed=BUILDING)
+    wrong, cure = "not in this Python environment", "install perfbisect again (in its checkout: make setup)"
+    return _installed("tuxmake", found, wrong=wrong, cure=cure, needed=BUILDING)
 
 
 def free_bytes(folder: Path) -> tuple[Path, int]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bisector.errors import ExitCode, PerfbisectError
+from bisector.errors import ExitCode, PerfbisectError, RequestError
 from bisector.interfaces.cli import options, output
 from bisector.model.format import size
 
@@ -17,7 +19,15 @@ if TYPE_CHECKING:
 
 def doctor(
     fix: Annotated[
-        bool, typer.Option("--fix", help="Start libvirt and build the guest image if they are missing.")
+        bool,
+        typer.Option(
+            "--fix",
+            help="Install what is missing, start libvirt, and build the guest image; needs root or sudo.",
+        ),
+    ] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="With --fix: print the commands that install packages, run none."),
     ] = False,
     probe: Annotated[bool, typer.Option("--probe", help="Boot again to see whether KVM works.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print only what is wrong.")] = False,
@@ -32,15 +42,19 @@ def doctor(
 
       perfbisect doctor
 
+      perfbisect doctor --fix --dry-run
+
       perfbisect doctor --fix
 
       perfbisect doctor --json
     """
     from bisector.app.doctor import check_host
 
+    if dry_run and not fix:
+        raise RequestError("--dry-run without --fix does nothing", cure="add --fix, or leave --dry-run out")
     wiring = options.make_wiring()
     if fix:
-        _fix(wiring)
+        _fix(wiring, dry_run=dry_run)
     checks = check_host(wiring, output.print_note, probe=probe)
     bad = [check for check in checks if not check.ok]
     disk = _disk_use(wiring)
@@ -62,7 +76,9 @@ def doctor(
             print("\n" + output.table(header, rows, dropped=["WHERE"]))
         needed = [c for c in bad if not c.optional]
         if needed:
-            print(f"\n{len(needed)} of {len(checks)} are missing.")
+            print(
+                f"\n{len(needed)} of {len(checks)} are missing. 'perfbisect doctor --fix' installs packages."
+            )
         elif not quiet:
             print("\nEverything is there.")
     if any(not c.optional for c in bad):
@@ -74,12 +90,26 @@ def _line(name: str, text: str) -> str:
     return output.pairs({name: text}, " " * 8)[8:]
 
 
-def _fix(wiring: Wiring) -> None:
-    """Do what needs no package to be installed. The checks that follow report what still fails."""
-    from bisector.app.doctor import prepare_guests
+def _fix(wiring: Wiring, *, dry_run: bool) -> None:
+    """Make this machine ready, or say how. The checks that follow report what still fails."""
+    from bisector.app import doctor as ready
 
+    if dry_run:
+        with _told():
+            for command in ready.missing_packages():
+                output.print_note(f"would run: {command}")
+        return
+    with _told():
+        ready.install_packages(output.print_note)
+    with _told():
+        ready.prepare_guests(wiring, output.print_note)
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    """Print an error and go on."""
     try:
-        prepare_guests(wiring, output.print_note)
+        yield
     except PerfbisectError as error:
         output.print_error(error.message, error.details, error.cure)
 
@@ -88,11 +118,9 @@ def _disk_use(wiring: Wiring) -> list[DiskUse]:
     """Return what files take; a state file that cannot be read is told, and the checks are still printed."""
     from bisector.app.doctor import disk_use
 
-    try:
+    with _told():
         return disk_use(wiring)
-    except PerfbisectError as error:
-        output.print_error(error.message, error.details, error.cure)
-        return []
+    return []
 
 
 def _check_row(check: Any) -> dict[str, Any]:  # noqa: ANN401 - an adapter's, which interfaces never import

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bisector.adapters.machine import lab_check
-from bisector.adapters.system import host_requirements
+from bisector.adapters.system import host_packages, host_requirements
 from bisector.adapters.system.host_requirements import Check
 from bisector.app import doctor
 from bisector.app.wiring import Wiring
@@ -62,8 +62,18 @@ def test_without_libvirt_guests_are_neither_checked_nor_prepared(
     assert doctor.check_host(wiring, print) == [HOST]
     with pytest.raises(InfrastructureError, match="libvirt-python is not in this Python") as caught:
         doctor.prepare_guests(wiring, print)
-    assert caught.value.cure == "make deps"
+    assert caught.value.cure == "perfbisect doctor --fix"
     assert [name for name, _ in asked] == ["host"]
+
+
+def test_packages_are_installed_after_the_commands_were_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(host_packages, "missing", lambda: ["apt-get install gcc"])
+    monkeypatch.setattr(host_packages, "install_missing", lambda: done.append("installed"))
+    assert doctor.missing_packages() == ["apt-get install gcc"]
+    assert done == []
+    doctor.install_packages(done.append)
+    assert done == ["running: apt-get install gcc", "installed"]
 
 
 def test_guests_are_prepared_in_the_cache(wiring: Wiring, asked: list[tuple[str, object]]) -> None:

@@ -38,7 +38,7 @@ def test_what_is_missing_is_told_with_its_cure_and_exit_code_3(
     assert run(["doctor", "--quiet"]) == 3
     assert capsys.readouterr().out == (
         "missing libvirt  no daemon (needed for guests)\n        first\n        second\n\n"
-        "1 of 2 are missing.\n"
+        "1 of 2 are missing. 'perfbisect doctor --fix' installs packages.\n"
     )
 
 
@@ -96,9 +96,27 @@ def test_what_cannot_be_fixed_is_told_and_the_checks_follow(
     def prepare(*args: object) -> None:
         raise InfrastructureError("no room for an image", cure="free some space")
 
+    def install(*args: object) -> None:
+        raise InfrastructureError("no root", cure="sudo -i")
+
+    monkeypatch.setattr(doctor, "install_packages", install)
     monkeypatch.setattr(doctor, "prepare_guests", prepare)
     checks += [MISSING]
     assert run(["doctor", "--fix"]) == 3
     shown = capsys.readouterr()
+    assert "error: no root\ncure: sudo -i\n" in shown.err
     assert "error: no room for an image\ncure: free some space\n" in shown.err
     assert "missing libvirt" in shown.out
+
+
+def test_a_dry_run_prints_commands_and_runs_none(
+    checks: list[Check], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("install_packages", "prepare_guests"):
+        monkeypatch.setattr(doctor, name, lambda *args: pytest.fail("it was run"))
+    monkeypatch.setattr(doctor, "missing_packages", lambda: ["apt-get install gcc", "pip install x"])
+    checks += [FINE]
+    assert run(["doctor", "--fix", "--dry-run"]) == 0
+    assert capsys.readouterr().err == "would run: apt-get install gcc\nwould run: pip install x\n"
+    assert run(["doctor", "--dry-run"]) == 1
+    assert "--dry-run without --fix" in capsys.readouterr().err
