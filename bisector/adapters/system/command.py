@@ -10,7 +10,6 @@ import logging
 import os
 import select
 import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -24,6 +23,9 @@ from bisector.adapters.system.processes import GRACE_SECONDS, end_group, identit
 from bisector.errors import InfrastructureError, Interrupted
 
 log = logging.getLogger(__name__)
+
+_STDERR = 2
+"""The descriptor, whatever Python's streams are."""
 
 _POLL_SECONDS = 0.2
 """How soon a request to stop is seen; short enough that Ctrl-C feels immediate."""
@@ -81,13 +83,13 @@ def run_command(
 def run_on_terminal(command: Sequence[str | Path]) -> int:
     """Run a command that may ask its user something, such as sudo; return its code.
 
-    It stays in this process's group and keeps its terminal. Its output goes to stderr. Raises
-    InfrastructureError when the program is missing.
+    It stays in this process's group and keeps its terminal. Its output goes to stderr as it is: only for
+    programs of this machine that are trusted. Raises InfrastructureError when the program is missing.
     """
     argv = tuple(str(part) for part in command)
     log.debug("run %s", argv)
     try:
-        return subprocess.run(argv, stdout=sys.stderr.fileno(), check=False).returncode  # noqa: S603 - a list
+        return subprocess.run(argv, stdout=_STDERR, check=False).returncode  # noqa: S603 - a list
     except OSError as error:
         raise _not_started(argv, error) from error
 
