@@ -109,6 +109,12 @@ class TestbedLost(InfrastructureError):
     __test__ = False  # not a pytest class
 
 
+class Fenced(InfrastructureError):
+    """Another process has taken over what this one works on; what this one still writes is refused."""
+
+    usual_cure = "nothing is lost: the other process goes on with it; start this one again"
+
+
 class Interrupted(PerfbisectError):
     """The user pressed Ctrl-C or the process was told to end; the state is resumable. Exit code 130."""
 

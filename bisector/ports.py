@@ -1,7 +1,7 @@
 """The doors between the program and the world: small protocols and the values that pass through them.
 
 Each port has a real adapter in `adapters/` and a shipped fake in `testing/fakes.py`; both pass the same
-contract suite in `tests/contract`.
+contract suite in `tests/contract`. Those of durable memory are in `bisector/store_ports.py`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,8 @@ from pathlib import Path
 from typing import Protocol
 
 from bisector.model.commit_graph import CommitGraph
-from bisector.model.decisions import Conclusion, Decision
 from bisector.model.facts import MonitorResult, Userspace
 from bisector.model.goal import TestbedClock
-from bisector.model.records import Record
-from bisector.model.stored_bisection import Stored, Summary
 
 Progress = Callable[[str], None]
 """Told, in one short sentence each time, what a long action is doing now."""
@@ -280,55 +277,4 @@ class Testbed(Protocol):
 
         Raises BootFailed (panic, hang, no SSH, wrong kernel) or InfrastructureError.
         """
-        ...
-
-
-# --- stored bisections --------------------------------------------------------------------------------------
-
-
-class Store(Protocol):
-    """Durable memory: bisections and their records, append-only until a bisection is removed."""
-
-    def create(self, stored: Stored, events: Sequence[Record | Decision] = ()) -> None:
-        """Add a bisection and what happened in it elsewhere. Raises RequestError: the id exists."""
-        ...
-
-    def load(self, bisection: str) -> Stored:
-        """Return one bisection. Raises RequestError naming the ones that exist."""
-        ...
-
-    def list(self, *, beginning: str = "", limit: int | None = None) -> Sequence[Summary]:
-        """Return summaries, newest first. beginning: of the ids; limit: so many, by default all."""
-        ...
-
-    def append(self, bisection: str, record: Record) -> int:
-        """Add a record; return its sequence number."""
-        ...
-
-    def records(self, bisection: str, *, after: int = 0) -> Sequence[tuple[int, Record]]:
-        """Return (sequence number, record), oldest first; only those with a number above `after`."""
-        ...
-
-    def decide(self, bisection: str, decision: Decision) -> int:
-        """Keep what the planner decided, with its reason; return its sequence number."""
-        ...
-
-    def decisions(self, bisection: str) -> Sequence[tuple[int, Decision]]:
-        """Return (sequence number, decision), oldest first; numbers are shared with `records`."""
-        ...
-
-    def status(self, bisection: str) -> str:
-        """Return the status alone, quickly. Raises RequestError for an unknown id."""
-        ...
-
-    def set_status(self, bisection: str, status: str, conclusion: Conclusion | None = None) -> None:
-        """Change the status ('running', 'interrupted', 'cancelled', 'failed', 'done', 'removing')."""
-        ...
-
-    def remove(self, bisection: str) -> None:
-        """Forget a bisection with all its records. Raises RequestError for an unknown id."""
-        ...
-
-    def give_back(self) -> int:
-        """Give the space of what was removed back to the file system; return how many bytes."""
         ...

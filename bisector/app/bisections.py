@@ -18,8 +18,8 @@ from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Conclusion, Measure
 from bisector.model.records import Booted, Built, Discarded, Marked, Ran, Record, RunFailed
 from bisector.model.stored_bisection import Stored
-from bisector.ports import Store
 from bisector.schemas.request import Accepted
+from bisector.store_ports import Store
 
 __all__ = ["Busy", "Stored", "begin", "cancel", "discard", "follow", "mark", "run", "runner"]
 

@@ -23,12 +23,14 @@ if TYPE_CHECKING:
     from bisector.adapters.build.builder import KernelBuilder
     from bisector.adapters.build.kernel_cache import KernelCache
     from bisector.adapters.git.trees import KernelTrees
+    from bisector.adapters.store.database import Database
     from bisector.adapters.system.machine_locks import MachineLock
-    from bisector.ports import Fix, Progress, Source, Store, Testbed
+    from bisector.ports import Fix, Progress, Source, Testbed
     from bisector.schemas.lab import BuilderSpec, Lab, TestbedSpec
     from bisector.schemas.request import Accepted, Request
     from bisector.search.planner import Planner
     from bisector.stats.aa_analysis import Known
+    from bisector.store_ports import Coordinator, Store
 
 Stop = Callable[[], bool]
 """Asked while something long runs; True ends it and raises Interrupted."""
@@ -71,7 +73,20 @@ class Wiring:
         """The bisections of the state folder."""
         from bisector.adapters.store.sql_store import SqlStore
 
-        return SqlStore(self._store_path, self._check_nothing_runs, self._note)
+        return SqlStore(self._database)
+
+    @cached_property
+    def coordinator(self) -> Coordinator:
+        """Who may use what, in the database of the bisections."""
+        from bisector.adapters.store.sql_coordinator import SqlCoordinator
+
+        return SqlCoordinator(self._database)
+
+    @cached_property
+    def _database(self) -> Database:
+        from bisector.adapters.store.open_database import open_state_file
+
+        return open_state_file(self._store_path, self._check_nothing_runs, self._note)
 
     def _check_nothing_runs(self) -> None:
         """Raise RequestError while a perfbisect of an earlier version writes to the state file."""

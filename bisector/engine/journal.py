@@ -11,7 +11,7 @@ from bisector.model.decisions import Decision, Measure
 from bisector.model.goal import Goal
 from bisector.model.records import Left, Record
 from bisector.model.state import State, apply, extend, fold
-from bisector.ports import Store
+from bisector.store_ports import Store
 
 _SAME_DECISIONS = 3
 """Equal decisions without a record in between: after so many the planner is stuck. One repetition is

@@ -10,8 +10,9 @@ from pathlib import Path
 from bisector.engine.build_queue import MakeBuilder, Stop
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.records import Irrelevant
-from bisector.ports import Clock, Fix, Job, Progress, Source, Store, Testbed
+from bisector.ports import Clock, Fix, Job, Progress, Source, Testbed
 from bisector.search.loop import Planner
+from bisector.store_ports import Store
 
 MakeJob = Callable[[Path], Job]
 """Builds the workload below a folder, once; raises RequestError when its own build fails."""

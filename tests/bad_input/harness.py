@@ -28,6 +28,7 @@ from pathlib import Path
 import pytest
 
 from bisector.adapters.git.source import GitSource
+from bisector.adapters.store.open_database import open_state_file
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.interfaces.cli import run
 from bisector.interfaces.cli.terminal import PrintableStream
@@ -97,7 +98,7 @@ def make_shared_place(folder: Path) -> Path:
     request = Request(repo=str(folder / "linux"), good="v1", bad="v5", workload="pipe-test")
     same = {"request": request, "good": good, "bad": bad}
     asked = accepted(a_lab(), testbeds=("me",)).model_copy(update=same).model_dump_json()
-    store = SqlStore(folder / "state" / "perfbisect.sqlite")
+    store = SqlStore(open_state_file(folder / "state" / "perfbisect.sqlite"))
     store.create(Stored("here-ended", 1.0, asked, "cancelled", graph))
     store.create(Stored("here-open", 2.0, asked, "interrupted", graph))
     store.decide("here-open", Measure(graph.good, 1, "verify", "the good end comes first"))

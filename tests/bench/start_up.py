@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bisector.adapters.store.memory_store import MemoryStore
+from bisector.adapters.store.open_database import open_state_file
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.app import bisections
 from bisector.model.decisions import Conclusion, Measure
@@ -55,7 +56,7 @@ def store_bisections(folder: Path, commits: int) -> dict[str, str]:
     stored = fake.begin(memory, lab)
     bisections.run(stored, fake.services(lab, folder, store=memory), lambda _: None, threading.Event())
     events = sorted([*memory.records(stored.id), *memory.decisions(stored.id)], key=lambda event: event[0])
-    store = SqlStore(folder / "perfbisect.sqlite")
+    store = SqlStore(open_state_file(folder / "perfbisect.sqlite"))
     for name, kept in (("done", events), ("half", events[: len(events) // 2])):
         store.create(replace(memory.load(stored.id), id=name, status="running", conclusion=None))
         for _, event in kept:

@@ -19,11 +19,13 @@ from typing import Any
 import sqlalchemy as sa
 
 from bisector.adapters.guest.libvirt_testbed import domain_prefix
+from bisector.adapters.store.open_database import open_state_file
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.adapters.system import orphans, processes
 from bisector.app.wiring import Wiring
 from bisector.interfaces import cli
-from bisector.ports import Job, Kernel, Progress, RunResult, Session, Store, Testbed
+from bisector.ports import Job, Kernel, Progress, RunResult, Session, Testbed
+from bisector.store_ports import Store
 from tests.campaign import striking
 from tests.campaign.faults import Fault
 from tests.campaign.striking import Helper, Strike, Striker
@@ -139,7 +141,7 @@ class HurtProcess:
     @cached_property
     def store(self) -> Any:
         """The store of this process, watched."""
-        return WatchedStore(SqlStore(self.state / "perfbisect.sqlite"), self.striker)
+        return WatchedStore(SqlStore(open_state_file(self.state / "perfbisect.sqlite")), self.striker)
 
     def _committed(self, connection: sa.Connection) -> None:
         if "dbos" in str(connection.engine.url):

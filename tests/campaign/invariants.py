@@ -24,6 +24,7 @@ from filelock import FileLock, Timeout
 
 from bisector.adapters.guest import qemu_processes
 from bisector.adapters.guest.libvirt_testbed import domain_prefix
+from bisector.adapters.store.open_database import open_state_file
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.adapters.system import processes
 from bisector.model.decisions import Conclusion, Decision, Measure
@@ -82,7 +83,7 @@ def read_records(folder: Path) -> Records:
     path = state_of(folder) / "perfbisect.sqlite"
     if not path.exists():
         return Records()
-    store = SqlStore(path)
+    store = SqlStore(open_state_file(path))
     found = store.list()
     if not found:
         return Records()

@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from bisector.adapters.store.memory_store import MemoryStore
+from bisector.adapters.store.open_database import open_state_file
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.errors import RequestError
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Conclusion, Ending, Finding, Interval, Measure
 from bisector.model.records import Booted, Built, Discarded, Left, Marked, Ran, Record, RunFailed
 from bisector.model.stored_bisection import Stored
-from bisector.ports import Store
+from bisector.store_ports import Store
 
 RECORDS: tuple[Record, ...] = (
     Built(1, True, 60.5, "abc", 0, False),
@@ -57,7 +58,9 @@ CONCLUSION = Conclusion(
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Store]:
     """Opens the store; a second call opens the same one again where it outlives its object."""
     memory = MemoryStore()
-    return lambda: SqlStore(tmp_path / "state" / "x.sqlite") if request.param == "sql" else memory
+    return lambda: (
+        SqlStore(open_state_file(tmp_path / "state" / "x.sqlite")) if request.param == "sql" else memory
+    )
 
 
 def stored(name: str = "one", created: float = 1.0) -> Stored:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from bisector.adapters.store.open_database import open_state_file
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.app import bisections
 from bisector.model.decisions import Ending
@@ -36,7 +37,7 @@ def program(name: str, *arguments: object) -> subprocess.Popen[str]:
 
 
 def the_one(folder: Path) -> tuple[SqlStore, Stored]:
-    store = SqlStore(folder / "perfbisect.sqlite")
+    store = SqlStore(open_state_file(folder / "perfbisect.sqlite"))
     (one,) = store.list()
     return store, store.load(one.id)
 
@@ -138,7 +139,7 @@ def test_watching_ends_with_the_conclusion_of_the_other_process(tmp_path: Path) 
 def test_a_state_of_a_newer_version_is_refused_by_the_whole_program(tmp_path: Path) -> None:
     import sqlite3
 
-    SqlStore(tmp_path / "perfbisect.sqlite")
+    SqlStore(open_state_file(tmp_path / "perfbisect.sqlite"))
     with sqlite3.connect(tmp_path / "perfbisect.sqlite") as connection:
         connection.execute("update about set value = '99'")
     process = program("fake_bisection.py", tmp_path, 1, 0)

@@ -14,6 +14,7 @@ import pytest
 
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.build.builder import KernelBuilder
+from bisector.adapters.store.open_database import open_state_file
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.engine.build_queue import BuildQueue
 from bisector.ports import Builder, BuildOrder, Kernel
@@ -173,7 +174,7 @@ def said(folder: Path) -> str:
 
 
 def status(folder: Path) -> str:
-    (one,) = SqlStore(folder / "perfbisect.sqlite").list()
+    (one,) = SqlStore(open_state_file(folder / "perfbisect.sqlite")).list()
     return one.status
 
 
@@ -204,7 +205,7 @@ def test_a_wait_for_a_testbed_can_be_ended(start: Start, tmp_path: Path, how: st
     if how == "terminated":
         second.send_signal(signal.SIGTERM)
     else:
-        store = SqlStore(two / "perfbisect.sqlite")
+        store = SqlStore(open_state_file(two / "perfbisect.sqlite"))
         store.set_status(store.list()[0].id, "cancelled")
     assert second.wait(SECONDS) == 130
     assert status(two) == ("interrupted" if how == "terminated" else "cancelled")

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bisector.adapters.store.memory_store import MemoryStore
+from bisector.adapters.store.open_database import open_state_file
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.adapters.system.machine_locks import MachineLock
 from bisector.app import bisections
@@ -30,12 +31,13 @@ from bisector.model.decisions import EXIT_CODES, Measure
 from bisector.model.goal import Budget, Goal, Metric, Threshold
 from bisector.model.records import Booted, Built, Left, Ran
 from bisector.model.stored_bisection import Stored
-from bisector.ports import Progress, Store
+from bisector.ports import Progress
 from bisector.schemas import serialization
 from bisector.schemas.request import Accepted, Request
 from bisector.search.planner import Planner
 from bisector.simulation.histories import linear
 from bisector.simulation.noise_model import LabModel, SyntheticLab
+from bisector.store_ports import Store
 from bisector.testing.fake_testbed import FakeTestbed, job
 from bisector.testing.fakes import METRIC, FakeBuilder, FakeSource, Faults, Pace
 
@@ -101,7 +103,7 @@ def begin(store: Store, lab: SyntheticLab, testbeds: tuple[str, ...] = ("fake",)
 def store_bisections(folder: Path, monkeypatch: pytest.MonkeyPatch) -> SqlStore:
     """Store 'fake-old', cancelled, and 'fake-new', with one boot of its good end; return the store."""
     lab = a_lab()
-    store = SqlStore(folder / "state" / "perfbisect.sqlite")
+    store = SqlStore(open_state_file(folder / "state" / "perfbisect.sqlite"))
     request = accepted(lab).model_dump_json()
     store.create(Stored("fake-old", 1.0, request, "cancelled", lab.graph))
     store.create(Stored("fake-new", 2.0, request, "running", lab.graph))
@@ -135,7 +137,7 @@ def main() -> int:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     lab = a_lab(seed=seed)
-    store = SqlStore(folder / "perfbisect.sqlite")
+    store = SqlStore(open_state_file(folder / "perfbisect.sqlite"))
     stored = begin(store, lab)
 
     def tell(event: Event) -> None:

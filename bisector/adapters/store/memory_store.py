@@ -1,8 +1,8 @@
-"""A store without a file: for tests, and for a planner tried without a kernel."""
+"""A store without a database: for tests, and for a planner tried without a kernel."""
 
 from __future__ import annotations
 
-import itertools
+import copy
 import threading
 import time
 from collections.abc import Sequence
@@ -10,8 +10,10 @@ from dataclasses import dataclass, field, replace
 
 from bisector.errors import RequestError, nearest
 from bisector.model.decisions import Conclusion, Decision, Measure
+from bisector.model.leases import Lease
 from bisector.model.records import Record
 from bisector.model.stored_bisection import Stored, Summary, summary_of
+from bisector.store_ports import Coordinator
 
 
 @dataclass
@@ -20,17 +22,29 @@ class _Kept:
 
     stored: Stored
     changed: float
-    records: list[tuple[int, Record]] = field(default_factory=list)
-    decisions: list[tuple[int, Decision]] = field(default_factory=list)
+    events: list[tuple[int, Record | Decision]] = field(default_factory=list)
+
+    def add(self, event: Record | Decision) -> int:
+        """Add an event; return its number."""
+        self.events.append((len(self.events) + 1, event))
+        return len(self.events)
 
 
 class MemoryStore:
-    """ports.Store that forgets everything with its process."""
+    """store_ports.Store that forgets everything with its process."""
 
-    def __init__(self) -> None:
+    def __init__(self, coordinator: Coordinator | None = None) -> None:
+        """coordinator: knows the leases of `fenced`."""
         self._kept: dict[str, _Kept] = {}
-        self._numbers = itertools.count(1)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self._coordinator = coordinator
+        self._lease: Lease | None = None
+
+    def fenced(self, lease: Lease) -> MemoryStore:
+        """Return this store for the holder of a lease: it refuses to write once the lease is lost."""
+        view = copy.copy(self)
+        view._lease = lease
+        return view
 
     def create(self, stored: Stored, events: Sequence[Record | Decision] = ()) -> None:
         """Add a bisection, with what happened in it elsewhere. Raises RequestError if the id exists."""
@@ -39,10 +53,7 @@ class MemoryStore:
                 raise RequestError(f"the bisection '{stored.id}' exists already")
             kept = self._kept[stored.id] = _Kept(stored, time.time())
             for event in events:
-                if isinstance(event, Measure | Conclusion):
-                    kept.decisions.append((next(self._numbers), event))
-                else:
-                    kept.records.append((next(self._numbers), event))
+                kept.add(event)
 
     def load(self, bisection: str) -> Stored:
         """Return one bisection. Raises RequestError naming the nearest one that exists."""
@@ -55,26 +66,31 @@ class MemoryStore:
 
     def append(self, bisection: str, record: Record) -> int:
         """Add a record; return its sequence number."""
-        with self._lock:
-            number = next(self._numbers)
-            self._one(bisection).records.append((number, record))
-            return number
+        return self._add(bisection, record)
 
     def records(self, bisection: str, *, after: int = 0) -> Sequence[tuple[int, Record]]:
         """Return (sequence number, record), oldest first; only those with a number above `after`."""
-        with self._lock:
-            return [row for row in self._one(bisection).records if row[0] > after]
+        events = self._one(bisection).events[after:]
+        return [(n, event) for n, event in events if not isinstance(event, Measure | Conclusion)]
 
     def decide(self, bisection: str, decision: Decision) -> int:
         """Keep what the planner decided, with its reason; return its sequence number."""
-        with self._lock:
-            number = next(self._numbers)
-            self._one(bisection).decisions.append((number, decision))
-            return number
+        return self._add(bisection, decision)
 
     def decisions(self, bisection: str) -> Sequence[tuple[int, Decision]]:
         """Return (sequence number, decision), oldest first; numbers are shared with `records`."""
-        return list(self._one(bisection).decisions)
+        events = self._one(bisection).events
+        return [(n, event) for n, event in events if isinstance(event, Measure | Conclusion)]
+
+    def _add(self, bisection: str, event: Record | Decision) -> int:
+        with self._lock:
+            self._check_lease()
+            return self._one(bisection).add(event)
+
+    def _check_lease(self) -> None:
+        if self._lease is not None:
+            assert self._coordinator is not None, "a lease comes from a coordinator"
+            self._coordinator.check(self._lease)
 
     def status(self, bisection: str) -> str:
         """Return the status alone. Raises RequestError for an unknown id."""
@@ -82,13 +98,15 @@ class MemoryStore:
 
     def set_status(self, bisection: str, status: str, conclusion: Conclusion | None = None) -> None:
         """Change the status and, if given, the conclusion. Raises RequestError for an unknown id."""
-        kept = self._one(bisection)
-        kept.changed = time.time()
-        kept.stored = replace(
-            kept.stored,
-            status=status,
-            conclusion=conclusion if conclusion is not None else kept.stored.conclusion,
-        )
+        with self._lock:
+            self._check_lease()
+            kept = self._one(bisection)
+            kept.changed = time.time()
+            kept.stored = replace(
+                kept.stored,
+                status=status,
+                conclusion=conclusion if conclusion is not None else kept.stored.conclusion,
+            )
 
     def remove(self, bisection: str) -> None:
         """Forget a bisection with all its records. Raises RequestError for an unknown id."""

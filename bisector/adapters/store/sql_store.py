@@ -1,37 +1,33 @@
-"""The store: bisections and their records in one SQLite file, append-only.
+"""The store: bisections and their records in a SQL database, append-only.
 
 Every record is its own transaction, so that a killed process loses nothing that had ended. A graph is stored
 once, however many bisections search it; what lists show stands in columns of its own, so that they decode
-nothing. The schema's version is kept in the file: a newer file is refused and left alone, an older one is
-converted when it is opened (`migration`). Records written before a field existed are read with the field's
-default; those of version 1 have facts beside them, in the column `note` (`notes_v1`).
-
-The statements are standard SQL with named parameters; what only SQLite knows is in `sqlite_file`.
+nothing. Events are numbered within their bisection, under the lock of its row: a reader that asks for what is
+new misses nothing. Records written before a field existed are read with the field's default; those of version
+1 have facts beside them, in the column `note` (`notes_v1`).
 """
 
 from __future__ import annotations
 
+import copy
+import hashlib
 import json
-import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
+from functools import lru_cache
 from typing import Any
 
-from bisector.adapters.store import migration
+from bisector.adapters.store.database import Constrained, Database, Row
 from bisector.adapters.store.notes_v1 import NO_NOTE, with_note
-from bisector.adapters.store.sqlite_file import Constrained, Row, SqliteFile
-from bisector.adapters.system.files import make_private_folder, os_errors_reported
+from bisector.adapters.store.sql_coordinator import check_lease
 from bisector.errors import InfrastructureError, RequestError, nearest
+from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Conclusion, Decision, Ending, Measure
+from bisector.model.leases import Lease
 from bisector.model.records import Record
 from bisector.model.stored_bisection import Stored, Summary, summary_of
-from bisector.ports import Progress
 from bisector.schemas import serialization
 from bisector.schemas.documents.json_reader import parse_json
-
-SCHEMA = migration.SCHEMA
 
 _MAX_NAMED = 20
 """Ids in a message."""
@@ -40,40 +36,56 @@ _NO_LIMIT = (1 << 63) - 1
 
 
 class SqlStore:
-    """ports.Store in a SQLite file; safe to use from several threads and processes."""
+    """store_ports.Store in a SQL database; safe to use from several threads and processes."""
 
-    def __init__(
-        self,
-        path: Path,
-        before_conversion: Callable[[], None] = lambda: None,
-        progress: Progress = lambda text: None,
-    ) -> None:
-        """Open or make the file. Raises InfrastructureError: unusable, or of a newer version.
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._lease: Lease | None = None
 
-        before_conversion: called before a file of an earlier version is converted; it may raise.
-        """
-        with os_errors_reported(
-            f"the state folder {path.parent} cannot be made",
-            cure="use another one: PERFBISECT_STATE_DIR, or state_dir in perfbisect.toml",
-        ):
-            make_private_folder(path.parent)
-        self._file = SqliteFile(path)
-        with suppress(OSError):  # of another user, who lets us write to it
-            path.chmod(0o600)
-        migration.prepare(self._file, path, before_conversion, progress)
+    def fenced(self, lease: Lease) -> SqlStore:
+        """Return this store for the holder of a lease: it refuses to write once the lease is lost."""
+        view = copy.copy(self)
+        view._lease = lease
+        return view
 
     def create(self, stored: Stored, events: Sequence[Record | Decision] = ()) -> None:
         """Add a bisection and what happened in it elsewhere, all or nothing.
 
         Raises RequestError if the id exists.
         """
-        graph, summary = serialization.pack_graph(stored.graph), summary_of(stored, time.time())
+        graph, conclusion = serialization.pack_graph(stored.graph), _conclusion_text(stored.conclusion)
+        texts = [(_kind(event), json.dumps(serialization.to_json(event))) for event in events]
+        summary = summary_of(stored, 0.0)
+        checksum = hashlib.sha256(graph).hexdigest()
+
+        def work() -> None:
+            self._database.execute(
+                "INSERT INTO graphs (checksum, body) VALUES (:checksum, :body) "
+                "ON CONFLICT (checksum) DO NOTHING",
+                checksum=checksum,
+                body=graph,
+            )
+            self._database.execute(
+                "INSERT INTO bisections (id, created, changed, status, workload, good, bad, ending, "
+                "culprits, graph, request, conclusion) VALUES (:id, :created, seconds_now(), :status, "
+                ":workload, :good, :bad, :ending, :culprits, :graph, :request, :conclusion)",
+                id=summary.id,
+                created=summary.created,
+                status=summary.status,
+                workload=summary.workload,
+                good=summary.good,
+                bad=summary.bad,
+                ending=summary.ending.value if summary.ending is not None else None,
+                culprits=" ".join(summary.culprits),
+                graph=checksum,
+                request=stored.request,
+                conclusion=conclusion,
+            )
+            for kind, body in texts:
+                self._insert(stored.id, kind, body)
+
         try:
-            with self._file.transaction():
-                migration.add(self._file, summary, graph, stored.request, _conclusion_text(stored.conclusion))
-                for event in events:
-                    kind = "decision" if isinstance(event, Measure | Conclusion) else "record"
-                    self._add(stored.id, kind, serialization.to_json(event))
+            self._database.transact(work)
         except Constrained as error:
             raise RequestError(
                 f"the bisection '{stored.id}' exists already", cure="'perfbisect list' shows it"
@@ -92,13 +104,13 @@ class SqlStore:
             created=row["created"],
             request=row["request"],
             status=row["status"],
-            graph=migration.decode_graph(row["body"]),
+            graph=_decode_graph(row["body"]),
             conclusion=None if text is None else serialization.conclusion_from(_parse(text)),
         )
 
     def list(self, *, beginning: str = "", limit: int | None = None) -> Sequence[Summary]:
         """Return summaries, newest first. beginning: of the ids; limit: so many, by default all."""
-        rows = self._file.execute(
+        rows = self._database.execute(
             "SELECT id, created, changed, status, workload, good, bad, ending, culprits FROM bisections "
             "WHERE substr(id, 1, length(:beginning)) = :beginning ORDER BY created DESC LIMIT :limit",
             beginning=beginning,
@@ -108,7 +120,7 @@ class SqlStore:
 
     def append(self, bisection: str, record: Record) -> int:
         """Add a record; return its sequence number."""
-        return self._add(bisection, "record", serialization.to_json(record))
+        return self._add(bisection, record)
 
     def records(self, bisection: str, *, after: int = 0) -> Sequence[tuple[int, Record]]:
         """Return (sequence number, record), oldest first; only those with a number above `after`."""
@@ -119,7 +131,7 @@ class SqlStore:
 
     def decide(self, bisection: str, decision: Decision) -> int:
         """Keep what the planner decided, with its reason; return its sequence number."""
-        return self._add(bisection, "decision", serialization.to_json(decision))
+        return self._add(bisection, decision)
 
     def decisions(self, bisection: str) -> Sequence[tuple[int, Decision]]:
         """Return (sequence number, decision), oldest first; numbers are shared with `records`."""
@@ -134,64 +146,80 @@ class SqlStore:
 
     def set_status(self, bisection: str, status: str, conclusion: Conclusion | None = None) -> None:
         """Change the status and, if given, the conclusion. Raises RequestError for an unknown id."""
-        now = time.time()
-        if conclusion is None:
-            changed = self._file.execute(
-                "UPDATE bisections SET status = :status, changed = :changed WHERE id = :id RETURNING id",
+
+        def work() -> None:
+            self._lock(bisection)
+            self._database.execute(
+                "UPDATE bisections SET status = :status, changed = seconds_now() WHERE id = :id",
                 id=bisection,
                 status=status,
-                changed=now,
             )
-            if not changed:
-                raise self._unknown(bisection)
-            return
-        summary = summary_of(replace(self.load(bisection), status=status, conclusion=conclusion), now)
-        self._file.execute(
-            "UPDATE bisections SET status = :status, changed = :changed, ending = :ending, "
-            "culprits = :culprits, conclusion = :conclusion WHERE id = :id",
-            id=bisection,
-            status=status,
-            changed=now,
-            ending=conclusion.ending.value,
-            culprits=" ".join(summary.culprits),
-            conclusion=_conclusion_text(conclusion),
-        )
+            if conclusion is None:
+                return
+            ended = replace(self.load(bisection), status=status, conclusion=conclusion)
+            self._database.execute(
+                "UPDATE bisections SET ending = :ending, culprits = :culprits, conclusion = :conclusion "
+                "WHERE id = :id",
+                id=bisection,
+                ending=conclusion.ending.value,
+                culprits=" ".join(summary_of(ended, 0.0).culprits),
+                conclusion=_conclusion_text(conclusion),
+            )
+
+        self._database.transact(work)
 
     def remove(self, bisection: str) -> None:
         """Forget a bisection with all its records, and its graph if no other has it.
 
         Raises RequestError for an unknown id.
         """
-        with self._file.transaction():
+
+        def work() -> None:
             graph = self._row("SELECT graph FROM bisections WHERE id = :id", bisection)["graph"]
-            self._file.execute("DELETE FROM events WHERE bisection = :id", id=bisection)
-            self._file.execute("DELETE FROM bisections WHERE id = :id", id=bisection)
-            self._file.execute(
+            self._database.execute("DELETE FROM events WHERE bisection = :id", id=bisection)
+            self._database.execute("DELETE FROM bisections WHERE id = :id", id=bisection)
+            self._database.execute(
                 "DELETE FROM graphs WHERE checksum = :graph "
                 "AND NOT EXISTS (SELECT 1 FROM bisections WHERE graph = :graph)",
                 graph=graph,
             )
 
+        self._database.transact(work)
+
     def give_back(self) -> int:
         """Give the space of what was removed back to the file system; return how many bytes."""
-        return self._file.give_back()
+        return self._database.give_back()
 
-    def _add(self, bisection: str, kind: str, body: Mapping[str, Any]) -> int:
-        try:
-            (row,) = self._file.execute(
-                "INSERT INTO events (bisection, kind, body, note) VALUES (:bisection, :kind, :body, :note) "
-                "RETURNING sequence",
-                bisection=bisection,
-                kind=kind,
-                body=json.dumps(body),
-                note=NO_NOTE,
-            )
-        except Constrained as error:
-            raise self._unknown(bisection) from error
+    def _add(self, bisection: str, event: Record | Decision) -> int:
+        kind, body = _kind(event), json.dumps(serialization.to_json(event))
+
+        def work() -> int:
+            self._lock(bisection)
+            return self._insert(bisection, kind, body)
+
+        return self._database.transact(work)
+
+    def _lock(self, bisection: str) -> None:
+        """Let nobody else write to a bisection until the transaction ends. Raises Fenced, RequestError."""
+        if self._lease is not None:
+            check_lease(self._database, self._lease)
+        self._row("SELECT id FROM bisections WHERE id = :id FOR UPDATE", bisection)
+
+    def _insert(self, bisection: str, kind: str, body: str) -> int:
+        """Add an event with the next number; the bisection is locked, or nobody else knows it yet."""
+        (row,) = self._database.execute(
+            "INSERT INTO events (sequence, bisection, kind, body, note) "
+            "SELECT coalesce(max(sequence), 0) + 1, :bisection, :kind, :body, :note FROM events "
+            "WHERE bisection = :bisection RETURNING sequence",
+            bisection=bisection,
+            kind=kind,
+            body=body,
+            note=NO_NOTE,
+        )
         return int(row["sequence"])
 
     def _events(self, bisection: str, kind: str, after: int = 0) -> Sequence[Row]:
-        return self._file.execute(
+        return self._database.execute(
             "SELECT sequence, body, note FROM events WHERE bisection = :bisection AND kind = :kind "
             "AND sequence > :after ORDER BY sequence",
             bisection=bisection,
@@ -201,13 +229,14 @@ class SqlStore:
 
     def _row(self, statement: str, bisection: str) -> Row:
         """Return the one row of a bisection. Raises RequestError for an unknown id."""
-        rows = self._file.execute(statement, id=bisection)
+        rows = self._database.execute(statement, id=bisection)
         if not rows:
             raise self._unknown(bisection)
         return rows[0]
 
     def _unknown(self, bisection: str) -> RequestError:
-        known = [row["id"] for row in self._file.execute("SELECT id FROM bisections ORDER BY created DESC")]
+        rows = self._database.execute("SELECT id FROM bisections ORDER BY created DESC")
+        known = [row["id"] for row in rows]
         more = f" and {len(known) - _MAX_NAMED:,} more" if len(known) > _MAX_NAMED else ""
         return RequestError(
             f"there is no bisection '{bisection}'{nearest(bisection, known)}",
@@ -228,6 +257,23 @@ def _summary(row: Row) -> Summary:
         ending=None if row["ending"] is None else Ending(row["ending"]),
         culprits=tuple(row["culprits"].split()),
     )
+
+
+def _kind(event: Record | Decision) -> str:
+    return "decision" if isinstance(event, Measure | Conclusion) else "record"
+
+
+@lru_cache(maxsize=1)
+def _decode_graph(body: bytes) -> CommitGraph:
+    """Read a packed graph; quick for the one that was read last. Raises InfrastructureError."""
+    try:
+        return serialization.unpack_graph(body)
+    except ValueError as error:
+        raise InfrastructureError(
+            "a stored commit graph cannot be read",
+            details=str(error),
+            cure="the state file is damaged: 'perfbisect start' with the same request begins anew",
+        ) from error
 
 
 def _conclusion_text(conclusion: Conclusion | None) -> str | None:

@@ -1,78 +1,71 @@
-"""A SQLite file as the store uses it: transactions, reads, and errors in words.
+"""A SQLite file as the store's database: transactions, reads, and errors in words.
 
-Directly through the driver: importing SQLAlchemy takes 0.22 s of CPU time, as long as all the rest of
-`perfbisect list`. The statements of `sql_store` are standard SQL with named parameters; what only SQLite
-knows is here.
+Directly through the driver: importing SQLAlchemy takes 0.16 s of CPU time, as long as all the rest of
+`perfbisect list`. What only SQLite knows is here.
 """
 
 from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
+from bisector.adapters.store.database import Constrained, Value
 from bisector.errors import InfrastructureError
 
 _WAIT_SECONDS = 30.0
 """How long another process's transaction is waited for; each of ours takes a few milliseconds."""
 
-Row = sqlite3.Row
-Value = str | bytes | float | int | None
-
-
-class Constrained(Exception):
-    """A row refers to one that does not exist, or exists already."""
+T = TypeVar("T")
 
 
 class SqliteFile:
-    """One connection, used by one thread at a time. Safe in several threads and processes.
+    """Database in a file: one connection, used by one thread at a time.
 
     Raises InfrastructureError for a file that cannot be used.
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.name = f"the state file {path}"
+        self.url = f"sqlite:///{path}"
         self._lock = threading.RLock()
         with self._reporting():
             # Transactions begin where we say so, not where the driver guesses.
             self._connection = sqlite3.connect(
                 path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
             )
-            self._connection.row_factory = Row
+            self._connection.row_factory = sqlite3.Row
+            self._connection.create_function("seconds_now", 0, time.time)
             self.execute("PRAGMA auto_vacuum=INCREMENTAL")  # without effect on a file that has tables
             self.execute("PRAGMA journal_mode=WAL")  # readers (status, report) never wait for the executor
             self.execute("PRAGMA synchronous=NORMAL")  # in WAL mode safe against kill -9, what we promise
             self.execute("PRAGMA foreign_keys=ON")
 
-    def execute(self, statement: str, **values: Value) -> list[Row]:
-        """Execute one statement, in a transaction of its own outside of `transaction`; return its rows.
+    def execute(self, statement: str, **values: Value) -> list[sqlite3.Row]:
+        """Execute one statement, in a transaction of its own outside of `transact`; return its rows.
 
         Raises Constrained.
         """
+        # SQLite locks no rows: a transaction that writes is the only one from its beginning on.
+        statement = statement.removesuffix(" FOR UPDATE").removesuffix(" FOR SHARE")
         with self._reporting(), self._lock:
             return self._connection.execute(statement, values).fetchall()
 
-    @contextmanager
-    def transaction(self, *, exchanging_tables: bool = False) -> Iterator[None]:
-        """Let all that the block executes happen, or nothing of it. No other process writes meanwhile.
-
-        exchanging_tables: a table may be renamed and another made with its name, to which others refer then.
-        """
+    def transact(self, work: Callable[[], T]) -> T:
+        """Let all that `work` executes happen, or nothing of it. No other process writes meanwhile."""
         with self._lock:
-            if exchanging_tables:
-                self.execute("PRAGMA foreign_keys=OFF")
-                self.execute("PRAGMA legacy_alter_table=ON")  # else those that refer to it follow it
             try:
                 self.execute("BEGIN IMMEDIATE")
-                yield
+                done = work()
                 self.execute("COMMIT")
             finally:
                 with self._reporting():
                     self._connection.rollback()  # does nothing after a commit
-                self.execute("PRAGMA foreign_keys=ON")
-                self.execute("PRAGMA legacy_alter_table=OFF")
+        return done
 
     def has_table(self, name: str) -> bool:
         """Return whether there is a table."""
@@ -105,6 +98,6 @@ class SqliteFile:
             raise Constrained(str(error)) from error
         except sqlite3.Error as error:
             raise InfrastructureError(
-                f"the state file {self._path} cannot be used: {error}",
+                f"{self.name} cannot be used: {error}",
                 cure="check the disk's free space and the folder's permissions ('perfbisect doctor')",
             ) from error

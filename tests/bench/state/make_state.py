@@ -9,10 +9,12 @@ import json
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from bisector.adapters.store.notes_v1 import NO_NOTE
+from bisector.adapters.store.open_database import open_state_file
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Conclusion, Ending, Finding, Interval, Measure
@@ -39,8 +41,8 @@ def make_state(
     folder: Path, bisections: int, trials: int = 100, commits: int = 2000, seed: int = 1
 ) -> SqlStore:
     """Write perfbisect.sqlite into a folder; the second half of the bisections ended over 90 days ago."""
-    store = SqlStore(folder / "perfbisect.sqlite")
-    file = store._file
+    file = open_state_file(folder / "perfbisect.sqlite")
+    store = SqlStore(file)
     random = np.random.default_rng(seed)
     request = fake_bisection.accepted(fake_bisection.a_lab()).model_dump_json()
     templates = [_events(random, trials, commits) for _ in range(TEMPLATES)]
@@ -56,15 +58,19 @@ def make_state(
         stored = Stored(f"fake-{number:06x}", created, request, "done", graph, conclusion)
         store.create(stored)
         rows = [
-            {"bisection": stored.id, "kind": kind, "body": body, "note": NO_NOTE}
-            for kind, body in templates[number % TEMPLATES]
+            {"sequence": sequence, "bisection": stored.id, "kind": kind, "body": body, "note": NO_NOTE}
+            for sequence, (kind, body) in enumerate(templates[number % TEMPLATES], 1)
         ]
-        with file.transaction():
+
+        def write(rows: list[dict[str, Any]] = rows, name: str = stored.id) -> None:
             file._connection.executemany(
-                "INSERT INTO events (bisection, kind, body, note) VALUES (:bisection, :kind, :body, :note)",
+                "INSERT INTO events (sequence, bisection, kind, body, note) "
+                "VALUES (:sequence, :bisection, :kind, :body, :note)",
                 rows,
             )
-            file.execute("UPDATE bisections SET changed = created WHERE id = :id", id=stored.id)
+            file.execute("UPDATE bisections SET changed = created WHERE id = :id", id=name)
+
+        file.transact(write)
     return store
 
 

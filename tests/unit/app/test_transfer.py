@@ -160,15 +160,15 @@ def test_when_the_store_fails_nothing_is_half_there(
 ) -> None:
     archive = export(here, tmp_path / "a.tar.gz")
     added: list[str] = []
-    add = SqlStore._add
+    insert = SqlStore._insert
 
-    def full(store: SqlStore, bisection: str, kind: str, body: dict[str, object]) -> int:
+    def full(store: SqlStore, bisection: str, kind: str, body: str) -> int:
         if len(added) == 3:
             raise InfrastructureError("disk full")
         added.append(kind)
-        return add(store, bisection, kind, body)
+        return insert(store, bisection, kind, body)
 
-    monkeypatch.setattr(SqlStore, "_add", full)
+    monkeypatch.setattr(SqlStore, "_insert", full)
     with pytest.raises(InfrastructureError, match="disk full"):
         transfer.import_bisection(there, archive)
     assert there.store.list() == []

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from bisector.adapters.store.open_database import open_state_file
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.app import bisections
 from bisector.engine import trial_runner
@@ -32,7 +33,7 @@ ALWAYS = {number: InfrastructureError("no power") for number in range(1, 1000)}
 def begin(folder: Path, *broken: str) -> tuple[Stored, Services]:
     """Return a bisection on the testbeds a and b; those that are broken never boot."""
     lab = fake.a_lab()
-    store = SqlStore(folder / "perfbisect.sqlite")
+    store = SqlStore(open_state_file(folder / "perfbisect.sqlite"))
     testbeds = {
         name: FakeTestbed(name, lab, faults=Faults(boot=ALWAYS) if name in broken else None) for name in "ab"
     }

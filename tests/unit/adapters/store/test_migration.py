@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from bisector.adapters.store import migration
+from bisector.adapters.store.open_database import open_state_file
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.app import bisections
 from bisector.app.wiring import Wiring
@@ -57,7 +58,7 @@ def make_large(path: Path, count: int = 1200) -> None:
 def test_all_bisections_are_what_they_were(state: Path) -> None:
     events = rows(state, "select * from events order by sequence")
     before = rows(state, "select id, created, request, status, conclusion from bisections order by id")
-    store = SqlStore(state)
+    store = SqlStore(open_state_file(state))
     assert rows(state, "select * from events order by sequence") == events
     assert (
         rows(state, "select id, created, request, status, conclusion from bisections order by id") == before
@@ -75,12 +76,12 @@ def test_all_bisections_are_what_they_were(state: Path) -> None:
 
 
 def test_a_graph_that_several_bisections_search_is_kept_once(state: Path) -> None:
-    SqlStore(state)
+    SqlStore(open_state_file(state))
     assert rows(state, "select count(*) from graphs") == [(2,)]
 
 
 def test_records_go_on_behind_the_old_ones(state: Path) -> None:
-    store = SqlStore(state)
+    store = SqlStore(open_state_file(state))
     last = rows(state, "select max(sequence) from events")[0][0]
     assert store.append("fake-c430600c-2", Ran("boot-001", 1, {"m": 1.0}, 2.0, 3.0)) == last + 1
     with pytest.raises(RequestError):  # events still refer to bisections, not to a table that has gone
@@ -88,7 +89,7 @@ def test_records_go_on_behind_the_old_ones(state: Path) -> None:
 
 
 def test_the_time_of_the_last_record_is_when_an_old_bisection_changed_last(state: Path) -> None:
-    store = SqlStore(state)
+    store = SqlStore(open_state_file(state))
     assert next(s for s in store.list() if s.id == "fake-c430600c-2").changed == 1.8e9 + 12
     assert next(s for s in store.list() if s.id == "fake-cancelled").changed == 1.0
 
@@ -98,16 +99,16 @@ def test_a_process_that_is_killed_while_it_converts_loses_nothing(state: Path) -
     before = rows(state, "select id, graph, conclusion from bisections order by id")
     kill = (
         "import os, signal, sys, pathlib\n"
-        "from bisector.adapters.store.sql_store import SqlStore\n"
+        "from bisector.adapters.store.open_database import open_state_file\n"
         "def progress(text):\n"
         "    if ' 1,000 of 1,203' in text: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "SqlStore(pathlib.Path(sys.argv[1]), progress=progress)\n"
+        "open_state_file(pathlib.Path(sys.argv[1]), progress=progress)\n"
     )
     killed = subprocess.run([sys.executable, "-c", kill, str(state)], cwd=ROOT, timeout=60)
     assert killed.returncode == -signal.SIGKILL
     assert rows(state, "select value from about where key = 'schema'") == [("2",)]
     assert rows(state, "select id, graph, conclusion from bisections order by id") == before
-    store = SqlStore(state)
+    store = SqlStore(open_state_file(state))
     assert len(store.list()) == 1203
     assert len(store.records("copy-7")) + len(store.decisions("copy-7")) == 3
 
@@ -115,10 +116,10 @@ def test_a_process_that_is_killed_while_it_converts_loses_nothing(state: Path) -
 def test_a_large_state_is_told_about_and_a_small_one_is_not(state: Path, tmp_path: Path) -> None:
     told: list[str] = []
     shutil.copy(state, tmp_path / "small.sqlite")
-    SqlStore(tmp_path / "small.sqlite", progress=told.append)
+    SqlStore(open_state_file(tmp_path / "small.sqlite", progress=told.append))
     assert told == []
     make_large(state)
-    SqlStore(state, progress=told.append)
+    SqlStore(open_state_file(state, progress=told.append))
     assert told[1] == "converting the state file, once: 500 of 1,203 bisections"
 
 
@@ -127,7 +128,7 @@ def test_a_damaged_bisection_does_not_keep_the_others(state: Path) -> None:
         connection.execute("update bisections set graph = x'00' where id = 'fake-c430600c'")
         connection.execute("update bisections set request = '{' where id = 'fake-cancelled'")
         connection.execute("update events set body = '[' where bisection = 'fake-c430600c-2'")
-    store = SqlStore(state)
+    store = SqlStore(open_state_file(state))
     assert [(s.id, s.workload, s.ending) for s in store.list()] == [
         ("fake-c430600c-2", "fake", None),
         ("fake-c430600c", "fake", None),
@@ -150,7 +151,7 @@ def test_a_file_that_an_earlier_version_writes_to_is_left_alone(state: Path) -> 
 
 def test_a_converted_file_has_no_free_pages_and_gives_later_ones_back(state: Path) -> None:
     make_large(state)
-    store = SqlStore(state)
+    store = SqlStore(open_state_file(state))
     assert rows(state, "pragma freelist_count") == [(0,)]
     for number in range(600):
         store.remove(f"copy-{number}")

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from bisector.adapters.store.migration import SCHEMA
 from bisector.adapters.store.notes_v1 import NO_NOTE, with_note
-from bisector.adapters.store.sql_store import SCHEMA, SqlStore
+from bisector.adapters.store.open_database import open_state_file
+from bisector.adapters.store.sql_store import SqlStore
 from bisector.app import load_report
 from bisector.app.wiring import Wiring
 from bisector.model.facts import MonitorValue
@@ -67,18 +69,18 @@ def test_reports_of_an_old_state_are_what_they_were(
 
 def test_an_old_state_goes_on_and_older_programs_are_refused_then(state: Path) -> None:
     assert _versions(state) == "1"
-    store = SqlStore(state / "perfbisect.sqlite")
+    store = SqlStore(open_state_file(state / "perfbisect.sqlite"))
     assert _versions(state) == str(SCHEMA)
     (unfinished,) = [s.id for s in store.list() if s.status == "interrupted"]
     before = store.records(unfinished)
     store.append(unfinished, Ran("boot-005", 0, {"m": 1.0}, 2.0, 3.0, raw="/raw", guest_seconds=1.5))
-    after = SqlStore(state / "perfbisect.sqlite").records(unfinished)
+    after = SqlStore(open_state_file(state / "perfbisect.sqlite")).records(unfinished)
     assert list(after[:-1]) == list(before)
     assert after[-1][1] == Ran("boot-005", 0, {"m": 1.0}, 2.0, 3.0, raw="/raw", guest_seconds=1.5)
 
 
 def test_what_stood_beside_a_record_is_part_of_it(state: Path) -> None:
-    store = SqlStore(state / "perfbisect.sqlite")
+    store = SqlStore(open_state_file(state / "perfbisect.sqlite"))
     (unfinished,) = [s.id for s in store.list() if s.status == "interrupted"]
     records = [record for _, record in store.records(unfinished)]
     built, booted, warmup = records[:3]
@@ -102,6 +104,6 @@ def test_a_number_that_nobody_knew_is_left_out() -> None:
 
 
 def test_a_request_has_the_identity_that_it_had(state: Path) -> None:
-    store = SqlStore(state / "perfbisect.sqlite")
+    store = SqlStore(open_state_file(state / "perfbisect.sqlite"))
     for stored in [store.load(summary.id) for summary in store.list()]:
         assert stored.id == f"fake-{Accepted.model_validate_json(stored.request).identity()}"

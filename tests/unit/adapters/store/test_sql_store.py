@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters.store.sql_store import SCHEMA, SqlStore
+from bisector.adapters.store.migration import SCHEMA
+from bisector.adapters.store.open_database import open_state_file
+from bisector.adapters.store.sql_store import SqlStore
 from bisector.errors import InfrastructureError
 from bisector.model.records import Built, Ran
 from bisector.model.stored_bisection import Stored
@@ -17,7 +19,7 @@ from bisector.simulation.histories import linear
 
 
 def a_store(path: Path, commits: int = 4) -> SqlStore:
-    store = SqlStore(path)
+    store = SqlStore(open_state_file(path))
     store.create(Stored("one", 1.0, "{}", "new", linear(commits)))
     return store
 
@@ -28,7 +30,7 @@ def test_a_state_of_a_newer_version_is_refused_and_left_alone(tmp_path: Path) ->
     with sqlite3.connect(path) as connection:
         connection.execute("update about set value = ? where key = 'schema'", (str(SCHEMA + 1),))
     with pytest.raises(InfrastructureError, match="newer perfbisect") as error:
-        SqlStore(path)
+        SqlStore(open_state_file(path))
     assert error.value.cure
     with sqlite3.connect(path) as connection:
         assert connection.execute("select value from about").fetchone() == (str(SCHEMA + 1),)
@@ -40,7 +42,7 @@ def test_records_of_an_older_version_that_lacked_a_field_are_read(tmp_path: Path
     old = {"type": "Built", "commit": 1, "ok": True, "seconds": 2.0}
     with sqlite3.connect(path) as connection:
         connection.execute(
-            "insert into events (bisection, kind, body, note) values ('one', 'record', ?, '{}')",
+            "insert into events (sequence, bisection, kind, body, note) values (1, 'one', 'record', ?, '{}')",
             (json.dumps(old),),
         )
     assert [r for _, r in store.records("one")] == [Built(1, True, 2.0)]
@@ -51,7 +53,7 @@ def test_a_record_that_this_version_does_not_know_is_refused_with_its_name(tmp_p
     store = a_store(path)
     with sqlite3.connect(path) as connection:
         connection.execute(
-            "insert into events (bisection, kind, body, note) values ('one', 'record', ?, '{}')",
+            "insert into events (sequence, bisection, kind, body, note) values (1, 'one', 'record', ?, '{}')",
             (json.dumps({"type": "Teleported"}),),
         )
     with pytest.raises(InfrastructureError, match="Teleported"):
@@ -64,7 +66,8 @@ def test_a_damaged_record_is_told(tmp_path: Path, body: str) -> None:
     store = a_store(path)
     with sqlite3.connect(path) as connection:
         connection.execute(
-            "insert into events (bisection, kind, body, note) values ('one', 'record', ?, '{}')", (body,)
+            "insert into events (sequence, bisection, kind, body, note) values (1, 'one', 'record', ?, '{}')",
+            (body,),
         )
         connection.execute("update bisections set conclusion = ?", (body,))
     for read in (store.records, store.load):
@@ -103,18 +106,18 @@ def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
     path = tmp_path / "x.sqlite"
     path.write_text("not a database at all" * 100)
     with pytest.raises(InfrastructureError, match=r"x\.sqlite"):
-        SqlStore(path)
+        SqlStore(open_state_file(path))
 
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InfrastructureError, match="state folder"):
-        SqlStore(tmp_path / "file" / "x.sqlite")
+        SqlStore(open_state_file(tmp_path / "file" / "x.sqlite"))
 
 
 def test_what_one_process_writes_another_reads_while_it_writes(tmp_path: Path) -> None:
     writer = a_store(tmp_path / "x.sqlite")
-    reader = SqlStore(tmp_path / "x.sqlite")
+    reader = SqlStore(open_state_file(tmp_path / "x.sqlite"))
     for index in range(5):
         writer.append("one", Ran("boot-001", index, {"real": 1.0}, 1.0, 1.0))
         assert len(reader.records("one")) == index + 1
@@ -137,6 +140,6 @@ def test_other_users_cannot_look_into_the_state_even_of_an_earlier_version(tmp_p
     folder = tmp_path / "state"
     folder.mkdir(mode=0o755)
     (folder / "perfbisect.sqlite").touch(mode=0o644)
-    SqlStore(folder / "perfbisect.sqlite")
+    SqlStore(open_state_file(folder / "perfbisect.sqlite"))
     assert folder.stat().st_mode & 0o777 == 0o700
     assert (folder / "perfbisect.sqlite").stat().st_mode & 0o777 == 0o600

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters.store.sqlite_file import Constrained, SqliteFile
+from bisector.adapters.store.database import Constrained
+from bisector.adapters.store.sqlite_file import SqliteFile
 from bisector.errors import InfrastructureError
 
 
@@ -25,22 +26,18 @@ def count(file: SqliteFile) -> int:
 
 
 def test_what_fails_in_a_transaction_undoes_all_of_it(file: SqliteFile) -> None:
-    with pytest.raises(KeyboardInterrupt), file.transaction():
+    def interrupted() -> None:
         file.execute("INSERT INTO parents VALUES ('a')")
         raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        file.transact(interrupted)
     assert count(file) == 0
-    with file.transaction():
-        file.execute("INSERT INTO parents VALUES ('a')")
+    file.transact(lambda: file.execute("INSERT INTO parents VALUES ('a')"))
     assert count(file) == 1
 
 
-def test_a_row_without_what_it_refers_to_is_refused_also_after_tables_were_exchanged(
-    file: SqliteFile,
-) -> None:
-    with file.transaction(exchanging_tables=True):
-        file.execute("ALTER TABLE parents RENAME TO old")
-        file.execute("CREATE TABLE parents (id TEXT NOT NULL PRIMARY KEY)")
-        file.execute("DROP TABLE old")
+def test_a_row_without_what_it_refers_to_is_refused(file: SqliteFile) -> None:
     with pytest.raises(Constrained):
         file.execute("INSERT INTO children VALUES ('nobody')")
     file.execute("INSERT INTO parents VALUES ('a')")
@@ -56,11 +53,15 @@ def test_a_transaction_of_one_thread_is_not_another_ones(file: SqliteFile) -> No
 
     thread = threading.Thread(target=other)
     thread.start()
-    with pytest.raises(ValueError, match="undo"), file.transaction():
+
+    def undone() -> None:
         inside.set()
         thread.join(0.2)
         file.execute("INSERT INTO parents VALUES ('a')")
         raise ValueError("undo")
+
+    with pytest.raises(ValueError, match="undo"):
+        file.transact(undone)
     thread.join(10)
     assert [row["id"] for row in file.execute("SELECT id FROM parents")] == ["other"]
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import typer.main
 
+from bisector.adapters.store.open_database import open_state_file
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.interfaces.cli import run
 from bisector.interfaces.cli.application import application, keep_lists
@@ -88,7 +89,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     state.parent.mkdir()
     data = ROOT / "tests" / "unit" / "adapters" / "store" / "data" / "state-2.sqlite"
     shutil.copy(data, state)
-    SqlStore(state)  # converts it, once
+    SqlStore(open_state_file(state))  # converts it, once
     return folder
 
 

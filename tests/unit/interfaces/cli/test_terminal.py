@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from bisector.adapters.store.open_database import open_state_file
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.interfaces.cli import output
 from bisector.interfaces.cli.terminal import PrintableStream, guard_streams, own, unguarded
@@ -129,7 +130,7 @@ def hostile_state(tmp_path_factory: pytest.TempPathFactory) -> Path:
     accepted = fake_bisection.accepted(fake_bisection.a_lab())
     asked = accepted.request.model_copy(update={"repo": str(repo.path)})
     accepted = accepted.model_copy(update={"request": asked, "good": shas[0], "bad": shas[4]})
-    store = SqlStore(folder / "state" / "perfbisect.sqlite")
+    store = SqlStore(open_state_file(folder / "state" / "perfbisect.sqlite"))
     finding = Finding((4,), Interval(0.09, 0.1, 0.11), 0.97, parents=(3,), note=HOSTILE, certified=True)
     conclusion = Conclusion(Ending.CULPRIT, HOSTILE, (finding,), warnings=(HOSTILE,))
     store.create(Stored("hostile", 1.0, accepted.model_dump_json(), "running", graph))

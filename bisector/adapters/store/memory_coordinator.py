@@ -1,0 +1,145 @@
+"""A coordinator without a database: for tests, and for a lab that one process plays."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+
+from bisector.adapters.store.sql_coordinator import check_reservation, executor_fenced, lease_lost, name_taken
+from bisector.model.leases import (
+    HEARTBEAT_TTL_SECONDS,
+    Executor,
+    Lease,
+    Reservation,
+    TestbedState,
+    TestbedStatus,
+)
+
+
+class MemoryCoordinator:
+    """store_ports.Coordinator that forgets everything with its process."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        """clock: what takes the place of the database's."""
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._executors: dict[str, tuple[str, float, bool]] = {}
+        self._leases: dict[str, Lease] = {}
+        self._testbeds: dict[str, TestbedStatus] = {}
+        self._reservations: list[Reservation] = []
+
+    def now(self) -> float:
+        """Return the clock's time."""
+        return self._clock()
+
+    def register(self, executor: str, name: str, *, replace: bool = False) -> None:
+        """Add an executor by a new id. Raises RequestError: one of this name lives, and is not replaced."""
+        with self._lock:
+            others = [e for e in self.executors() if e.name == name and not e.fenced]
+            living = [e for e in others if e.silent < HEARTBEAT_TTL_SECONDS]
+            if living and not replace:
+                raise name_taken(living[0])
+            for other in others:
+                self._fence(other)
+            self._executors[executor] = (name, self._clock(), False)
+
+    def heartbeat(self, executor: str) -> None:
+        """Say that an executor lives. Raises Fenced."""
+        with self._lock:
+            self._check_alive(executor)
+            name, _, fenced = self._executors[executor]
+            self._executors[executor] = (name, self._clock(), fenced)
+
+    def unregister(self, executor: str) -> None:
+        """Forget an executor that ends, with its leases."""
+        with self._lock:
+            for known in self.executors():
+                if known.id == executor:
+                    self._fence(known)
+                    del self._executors[executor]
+
+    def executors(self) -> Sequence[Executor]:
+        """Return all that were registered and did not unregister, by name and last heartbeat."""
+        with self._lock:
+            known = [
+                Executor(id, name, seen, self._clock() - seen, fenced)
+                for id, (name, seen, fenced) in self._executors.items()
+            ]
+        return sorted(known, key=lambda e: (e.name, e.seen))
+
+    def fence_silent(self, ttl: float = HEARTBEAT_TTL_SECONDS) -> Sequence[Executor]:
+        """Fence executors without a heartbeat for `ttl` seconds, free their leases; return those fenced."""
+        with self._lock:
+            dead = [e for e in self.executors() if not e.fenced and e.silent >= ttl]
+            for executor in dead:
+                self._fence(executor)
+            return dead
+
+    def acquire(self, resource: str, executor: str) -> Lease | None:
+        """Return a lease with a new epoch; None while another executor holds one. Raises Fenced."""
+        with self._lock:
+            self._check_alive(executor)
+            last = self._leases.get(resource, Lease(resource, "", 0))
+            if last.executor not in ("", executor):
+                return None
+            lease = self._leases[resource] = Lease(resource, executor, last.epoch + 1)
+            return lease
+
+    def check(self, lease: Lease) -> None:
+        """Raise Fenced where a lease holds no longer."""
+        with self._lock:
+            if self._leases.get(lease.resource) != lease:
+                raise lease_lost(lease)
+
+    def release(self, lease: Lease) -> None:
+        """Free the resource. Does nothing for a lease that holds no longer."""
+        with self._lock:
+            if self._leases.get(lease.resource) == lease:
+                self._leases[lease.resource] = Lease(lease.resource, "", lease.epoch)
+
+    def leases(self) -> Sequence[Lease]:
+        """Return the leases that are held, by resource."""
+        with self._lock:
+            return [lease for _, lease in sorted(self._leases.items()) if lease.executor]
+
+    def set_testbed(self, name: str, state: TestbedState, reason: str, by: str) -> None:
+        """Say what a testbed may be used for from now on, and why."""
+        with self._lock:
+            self._testbeds[name] = TestbedStatus(name, state, reason, by, self._clock())
+
+    def testbeds(self) -> Sequence[TestbedStatus]:
+        """Return the status of all testbeds that ever had one, by name."""
+        with self._lock:
+            return [self._testbeds[name] for name in sorted(self._testbeds)]
+
+    def reserve(self, testbed: str, who: str, end: float, start: float | None = None) -> Reservation:
+        """Reserve a testbed for a person, by default from now on. Raises RequestError."""
+        with self._lock:
+            now = self._clock()
+            wanted = Reservation(testbed, who, now if start is None else start, end)
+            check_reservation(wanted, self.reservations(), now)
+            self._reservations.append(wanted)
+            return wanted
+
+    def unreserve(self, testbed: str, who: str) -> int:
+        """End a person's reservations of a testbed; return how many there were."""
+        with self._lock:
+            ended = [r for r in self.reservations() if (r.testbed, r.who) == (testbed, who)]
+            self._reservations = [r for r in self._reservations if r not in ended]
+            return len(ended)
+
+    def reservations(self) -> Sequence[Reservation]:
+        """Return those that have not ended, by start."""
+        with self._lock:
+            now = self._clock()
+            return sorted((r for r in self._reservations if r.end > now), key=lambda r: (r.start, r.testbed))
+
+    def _check_alive(self, executor: str) -> None:
+        if executor not in self._executors or self._executors[executor][2]:
+            raise executor_fenced(executor)
+
+    def _fence(self, executor: Executor) -> None:
+        self._executors[executor.id] = (executor.name, executor.seen, True)
+        for lease in self.leases():
+            if lease.executor == executor.id:
+                self.release(lease)

@@ -1,0 +1,273 @@
+"""Executors, leases, testbeds and reservations in a SQL database."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bisector.adapters.store.database import Database, Row
+from bisector.errors import Fenced, RequestError
+from bisector.model.leases import (
+    HEARTBEAT_TTL_SECONDS,
+    Executor,
+    Lease,
+    Reservation,
+    TestbedState,
+    TestbedStatus,
+)
+
+
+def check_lease(database: Database, lease: Lease) -> None:
+    """Raise Fenced where a lease holds no longer; it holds until the end of the transaction then.
+
+    To take it away, others must mark its executor, whose row is locked here.
+    """
+    valid = database.execute(
+        "SELECT id FROM executors WHERE id = :executor AND fenced = 0 AND EXISTS "
+        "(SELECT 1 FROM leases WHERE resource = :resource AND executor = :executor AND epoch = :epoch) "
+        "FOR SHARE",
+        resource=lease.resource,
+        executor=lease.executor,
+        epoch=lease.epoch,
+    )
+    if not valid:
+        raise lease_lost(lease)
+
+
+def lease_lost(lease: Lease) -> Fenced:
+    """Return the error of a lease that holds no longer."""
+    return Fenced(f"'{lease.resource}' is no longer leased to '{lease.executor}' (epoch {lease.epoch})")
+
+
+def executor_fenced(executor: str) -> Fenced:
+    """Return the error of an executor that counts as dead."""
+    return Fenced(f"the executor '{executor}' counts as dead: it was not heard of for too long, or replaced")
+
+
+class SqlCoordinator:
+    """store_ports.Coordinator in the database of the bisections."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def now(self) -> float:
+        """Return the database's time, seconds since the epoch."""
+        (row,) = self._database.execute("SELECT seconds_now() AS now")
+        return float(row["now"])
+
+    def register(self, executor: str, name: str, *, replace: bool = False) -> None:
+        """Add an executor by a new id. Raises RequestError: one of this name lives, and is not replaced."""
+
+        def work() -> None:
+            # One at a time for a name; also where there is no row yet that could be locked.
+            self._lock_resource(f"name of executors: {name}")
+            others = [e for e in self.executors() if e.name == name and not e.fenced]
+            living = [e for e in others if e.silent < HEARTBEAT_TTL_SECONDS]
+            if living and not replace:
+                raise name_taken(living[0])
+            for other in others:
+                self._fence(other.id)
+            self._database.execute(
+                "INSERT INTO executors (id, name, seen, fenced) VALUES (:id, :name, seconds_now(), 0)",
+                id=executor,
+                name=name,
+            )
+
+        self._database.transact(work)
+
+    def heartbeat(self, executor: str) -> None:
+        """Say that an executor lives. Raises Fenced."""
+        alive = self._database.execute(
+            "UPDATE executors SET seen = seconds_now() WHERE id = :id AND fenced = 0 RETURNING id",
+            id=executor,
+        )
+        if not alive:
+            raise executor_fenced(executor)
+
+    def unregister(self, executor: str) -> None:
+        """Forget an executor that ends, with its leases."""
+
+        def work() -> None:
+            self._fence(executor)
+            self._database.execute("DELETE FROM executors WHERE id = :id", id=executor)
+
+        self._database.transact(work)
+
+    def executors(self) -> Sequence[Executor]:
+        """Return all that were registered and did not unregister, by name and last heartbeat."""
+        return [
+            _executor(row)
+            for row in self._database.execute(
+                "SELECT id, name, seen, seconds_now() AS now, fenced FROM executors ORDER BY name, seen"
+            )
+        ]
+
+    def fence_silent(self, ttl: float = HEARTBEAT_TTL_SECONDS) -> Sequence[Executor]:
+        """Fence executors without a heartbeat for `ttl` seconds, free their leases; return those fenced."""
+
+        def work() -> Sequence[Executor]:
+            fenced = []
+            for executor in self.executors():
+                if not executor.fenced and executor.silent >= ttl and self._fence(executor.id, executor.seen):
+                    fenced.append(executor)
+            return fenced
+
+        return self._database.transact(work)
+
+    def acquire(self, resource: str, executor: str) -> Lease | None:
+        """Return a lease with a new epoch; None while another executor holds one. Raises Fenced."""
+
+        def work() -> Lease | None:
+            living = "SELECT id FROM executors WHERE id = :id AND fenced = 0 FOR SHARE"
+            if not self._database.execute(living, id=executor):
+                raise executor_fenced(executor)
+            rows = self._database.execute(
+                "INSERT INTO leases (resource, executor, epoch) VALUES (:resource, :executor, 1) "
+                "ON CONFLICT (resource) DO UPDATE SET executor = excluded.executor, epoch = leases.epoch + 1 "
+                "WHERE leases.executor IS NULL OR leases.executor = excluded.executor RETURNING epoch",
+                resource=resource,
+                executor=executor,
+            )
+            return Lease(resource, executor, rows[0]["epoch"]) if rows else None
+
+        return self._database.transact(work)
+
+    def check(self, lease: Lease) -> None:
+        """Raise Fenced where a lease holds no longer."""
+        self._database.transact(lambda: check_lease(self._database, lease))
+
+    def release(self, lease: Lease) -> None:
+        """Free the resource. Does nothing for a lease that holds no longer."""
+        self._database.execute(
+            "UPDATE leases SET executor = NULL "
+            "WHERE resource = :resource AND executor = :executor AND epoch = :epoch",
+            resource=lease.resource,
+            executor=lease.executor,
+            epoch=lease.epoch,
+        )
+
+    def leases(self) -> Sequence[Lease]:
+        """Return the leases that are held, by resource."""
+        rows = self._database.execute(
+            "SELECT resource, executor, epoch FROM leases WHERE executor IS NOT NULL ORDER BY resource"
+        )
+        return [Lease(row["resource"], row["executor"], row["epoch"]) for row in rows]
+
+    def set_testbed(self, name: str, state: TestbedState, reason: str, by: str) -> None:
+        """Say what a testbed may be used for from now on, and why."""
+        self._database.execute(
+            "INSERT INTO testbeds (name, state, reason, changed_by, since) "
+            "VALUES (:name, :state, :reason, :by, seconds_now()) "
+            "ON CONFLICT (name) DO UPDATE SET state = excluded.state, reason = excluded.reason, "
+            "changed_by = excluded.changed_by, since = excluded.since",
+            name=name,
+            state=state,
+            reason=reason,
+            by=by,
+        )
+
+    def testbeds(self) -> Sequence[TestbedStatus]:
+        """Return the status of all testbeds that ever had one, by name."""
+        rows = self._database.execute(
+            "SELECT name, state, reason, changed_by, since FROM testbeds ORDER BY name"
+        )
+        return [TestbedStatus(r["name"], r["state"], r["reason"], r["changed_by"], r["since"]) for r in rows]
+
+    def reserve(self, testbed: str, who: str, end: float, start: float | None = None) -> Reservation:
+        """Reserve a testbed for a person, by default from now on. Raises RequestError."""
+
+        def work() -> Reservation:
+            now = self.now()
+            wanted = Reservation(testbed, who, now if start is None else start, end)
+            self._lock_resource(testbed)
+            check_reservation(wanted, self.reservations(), now)
+            self._database.execute(
+                "INSERT INTO reservations (testbed, who, starts, ends) VALUES (:testbed, :who, :start, :end) "
+                "ON CONFLICT (testbed, who, starts) DO UPDATE SET ends = excluded.ends",
+                testbed=testbed,
+                who=who,
+                start=wanted.start,
+                end=end,
+            )
+            return wanted
+
+        return self._database.transact(work)
+
+    def unreserve(self, testbed: str, who: str) -> int:
+        """End a person's reservations of a testbed; return how many there were."""
+        return self._database.transact(
+            lambda: len(
+                self._database.execute(
+                    "DELETE FROM reservations WHERE testbed = :testbed AND who = :who "
+                    "AND ends > seconds_now() RETURNING who",
+                    testbed=testbed,
+                    who=who,
+                )
+            )
+        )
+
+    def reservations(self) -> Sequence[Reservation]:
+        """Return those that have not ended, by start."""
+        rows = self._database.execute(
+            "SELECT testbed, who, starts, ends FROM reservations WHERE ends > seconds_now() "
+            "ORDER BY starts, testbed"
+        )
+        return [Reservation(row["testbed"], row["who"], row["starts"], row["ends"]) for row in rows]
+
+    def _lock_resource(self, resource: str) -> None:
+        """Let nobody else lease, reserve or lock a resource until the transaction ends."""
+        self._database.execute(
+            "INSERT INTO leases (resource, epoch) VALUES (:resource, 0) ON CONFLICT (resource) DO NOTHING",
+            resource=resource,
+        )
+        self._database.execute(
+            "SELECT epoch FROM leases WHERE resource = :resource FOR UPDATE",
+            resource=resource,
+        )
+
+    def _fence(self, executor: str, seen: float | None = None) -> bool:
+        """Mark an executor, unless it was heard of after `seen`; free its leases. Return whether it was."""
+        marked = self._database.execute(
+            "UPDATE executors SET fenced = 1 WHERE id = :id AND fenced = 0 AND seen = coalesce(:seen, seen) "
+            "RETURNING id",
+            id=executor,
+            seen=seen,
+        )
+        if marked:
+            self._database.execute(
+                "UPDATE leases SET executor = NULL WHERE executor = :executor", executor=executor
+            )
+        return bool(marked)
+
+
+def name_taken(living: Executor) -> RequestError:
+    """Return the error of a second executor of one name."""
+    return RequestError(
+        f"a worker '{living.name}' runs already: it was heard of {living.silent:.0f} s ago",
+        cure="give this one another name, or end that one; "
+        f"{HEARTBEAT_TTL_SECONDS:.0f} s after it was killed the name is free",
+    )
+
+
+def check_reservation(wanted: Reservation, others: Sequence[Reservation], now: float) -> None:
+    """Raise RequestError where a reservation ends too early, or another person has the testbed then."""
+    if wanted.end <= max(wanted.start, now):
+        raise RequestError(
+            f"the reservation of '{wanted.testbed}' would end before it begins, or has ended already",
+            cure="name an end that is later",
+        )
+    for other in others:
+        if (
+            other.testbed == wanted.testbed
+            and other.who != wanted.who
+            and other.start < wanted.end
+            and wanted.start < other.end
+        ):
+            raise RequestError(
+                f"'{wanted.testbed}' is reserved for {other.who} in that time",
+                cure=f"ask {other.who}, or take another time or testbed",
+            )
+
+
+def _executor(row: Row) -> Executor:
+    silent = max(0.0, row["now"] - row["seen"])  # a clock that was set back does not make it negative
+    return Executor(row["id"], row["name"], row["seen"], silent, bool(row["fenced"]))

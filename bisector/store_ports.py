@@ -1,0 +1,148 @@
+"""The ports of durable memory: stored bisections, and who may use what.
+
+Both lie in one database (`bisector/adapters/store`): memory, SQLite or PostgreSQL. All implementations pass
+the same suites: `tests/contract/test_store_contract.py`, `tests/contract/test_coordinator_contract.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from bisector.model.decisions import Conclusion, Decision
+from bisector.model.leases import (
+    HEARTBEAT_TTL_SECONDS,
+    Executor,
+    Lease,
+    Reservation,
+    TestbedState,
+    TestbedStatus,
+)
+from bisector.model.records import Record
+from bisector.model.stored_bisection import Stored, Summary
+
+
+class Store(Protocol):
+    """Durable memory: bisections and their records, append-only until a bisection is removed."""
+
+    def fenced(self, lease: Lease) -> Store:
+        """Return this store for the holder of a lease: `append`, `decide` and `set_status` then raise Fenced
+        once the lease is not the newest of its resource, or its executor counts as dead."""
+        ...
+
+    def create(self, stored: Stored, events: Sequence[Record | Decision] = ()) -> None:
+        """Add a bisection and what happened in it elsewhere. Raises RequestError: the id exists."""
+        ...
+
+    def load(self, bisection: str) -> Stored:
+        """Return one bisection. Raises RequestError naming the ones that exist."""
+        ...
+
+    def list(self, *, beginning: str = "", limit: int | None = None) -> Sequence[Summary]:
+        """Return summaries, newest first. beginning: of the ids; limit: so many, by default all."""
+        ...
+
+    def append(self, bisection: str, record: Record) -> int:
+        """Add a record; return its sequence number: from 1 on, one more than the bisection's last event."""
+        ...
+
+    def records(self, bisection: str, *, after: int = 0) -> Sequence[tuple[int, Record]]:
+        """Return (sequence number, record), oldest first; only those with a number above `after`."""
+        ...
+
+    def decide(self, bisection: str, decision: Decision) -> int:
+        """Keep what the planner decided, with its reason; return its sequence number."""
+        ...
+
+    def decisions(self, bisection: str) -> Sequence[tuple[int, Decision]]:
+        """Return (sequence number, decision), oldest first; numbers are shared with `records`."""
+        ...
+
+    def status(self, bisection: str) -> str:
+        """Return the status alone, quickly. Raises RequestError for an unknown id."""
+        ...
+
+    def set_status(self, bisection: str, status: str, conclusion: Conclusion | None = None) -> None:
+        """Change the status ('running', 'interrupted', 'cancelled', 'failed', 'done', 'removing')."""
+        ...
+
+    def remove(self, bisection: str) -> None:
+        """Forget a bisection with all its records. Raises RequestError for an unknown id."""
+        ...
+
+    def give_back(self) -> int:
+        """Give the space of what was removed back to the file system; return how many bytes."""
+        ...
+
+
+class Coordinator(Protocol):
+    """Who may use what: executors and their leases, the state of testbeds, reservations."""
+
+    def now(self) -> float:
+        """Return the database's time, seconds since the epoch."""
+        ...
+
+    def register(self, executor: str, name: str, *, replace: bool = False) -> None:
+        """Add an executor by a new id, alive from now on; its name is free for one living executor.
+
+        replace: an executor of this name is fenced instead. Raises RequestError: there is one, and it lives.
+        """
+        ...
+
+    def heartbeat(self, executor: str) -> None:
+        """Say that an executor lives. Raises Fenced: it counts as dead, and must end."""
+        ...
+
+    def unregister(self, executor: str) -> None:
+        """Forget an executor that ends, with its leases. Does nothing for one that is not known."""
+        ...
+
+    def executors(self) -> Sequence[Executor]:
+        """Return all that were registered and did not unregister, by name and last heartbeat."""
+        ...
+
+    def fence_silent(self, ttl: float = HEARTBEAT_TTL_SECONDS) -> Sequence[Executor]:
+        """Fence executors without a heartbeat for `ttl` seconds, and free their leases; return those fenced.
+
+        When it returns, none of their writes is under way.
+        """
+        ...
+
+    def acquire(self, resource: str, executor: str) -> Lease | None:
+        """Return a lease with a new epoch; None while another executor holds one. Raises Fenced."""
+        ...
+
+    def check(self, lease: Lease) -> None:
+        """Raise Fenced where a lease holds no longer: before anything is done to the resource."""
+        ...
+
+    def release(self, lease: Lease) -> None:
+        """Free the resource. Does nothing for a lease that holds no longer."""
+        ...
+
+    def leases(self) -> Sequence[Lease]:
+        """Return the leases that are held, by resource."""
+        ...
+
+    def set_testbed(self, name: str, state: TestbedState, reason: str, by: str) -> None:
+        """Say what a testbed may be used for from now on, and why."""
+        ...
+
+    def testbeds(self) -> Sequence[TestbedStatus]:
+        """Return the status of all testbeds that ever had one, by name; others are good."""
+        ...
+
+    def reserve(self, testbed: str, who: str, end: float, start: float | None = None) -> Reservation:
+        """Reserve a testbed for a person, by default from now on.
+
+        Raises RequestError: the end is not after the start, or another person has it in that time.
+        """
+        ...
+
+    def unreserve(self, testbed: str, who: str) -> int:
+        """End a person's reservations of a testbed; return how many there were."""
+        ...
+
+    def reservations(self) -> Sequence[Reservation]:
+        """Return those that have not ended, by start."""
+        ...

@@ -1,0 +1,210 @@
+"""What every Coordinator must do, and every Store with the leases that it gives."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.store.memory_coordinator import MemoryCoordinator
+from bisector.adapters.store.memory_store import MemoryStore
+from bisector.adapters.store.open_database import open_state_file
+from bisector.adapters.store.sql_coordinator import SqlCoordinator
+from bisector.adapters.store.sql_store import SqlStore
+from bisector.errors import Fenced, RequestError
+from bisector.model.decisions import Measure
+from bisector.model.records import Built
+from bisector.model.stored_bisection import Stored
+from bisector.simulation.histories import linear
+from bisector.store_ports import Coordinator, Store
+
+RECORD = Built(1, True, 1.0)
+
+
+@dataclass
+class Lab:
+    """coordinator, store: of one database. another: opens them as another process would."""
+
+    coordinator: Coordinator
+    store: Store
+    another: Callable[[], Coordinator]
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Lab:
+    if request.param == "memory":
+        memory = MemoryCoordinator(time.time)
+        return Lab(memory, MemoryStore(memory), lambda: memory)
+    path = tmp_path / "state" / "x.sqlite"
+    file = open_state_file(path)
+    return Lab(SqlCoordinator(file), SqlStore(file), lambda: SqlCoordinator(open_state_file(path)))
+
+
+def test_executors_are_registered_once_and_heard_of(lab: Lab) -> None:
+    before = lab.coordinator.now()
+    lab.coordinator.register("b-1", "b")
+    lab.coordinator.register("a-1", "a")
+    first, second = lab.another().executors()
+    assert (first.id, first.name, second.id) == ("a-1", "a", "b-1")
+    assert before <= second.seen <= lab.coordinator.now()
+    assert not first.fenced and first.silent < 10
+    lab.coordinator.heartbeat("b-1")
+    assert lab.coordinator.executors()[1].seen >= second.seen
+    lab.coordinator.unregister("a-1")
+    lab.coordinator.unregister("nobody")
+    assert [e.id for e in lab.coordinator.executors()] == ["b-1"]
+
+
+def test_a_name_is_for_one_living_executor(lab: Lab) -> None:
+    lab.coordinator.register("one", "w")
+    with pytest.raises(RequestError, match="a worker 'w' runs already: it was heard of 0 s ago") as error:
+        lab.another().register("two", "w")
+    assert error.value.cure
+    lease = lab.coordinator.acquire("guest", "one")
+    assert lease is not None
+    lab.another().register("two", "w", replace=True)
+    with pytest.raises(Fenced):
+        lab.coordinator.heartbeat("one")
+    with pytest.raises(Fenced):
+        lab.coordinator.check(lease)
+    assert lab.coordinator.acquire("guest", "two") is not None
+
+
+def test_who_is_silent_is_fenced_and_loses_its_leases(lab: Lab) -> None:
+    lab.coordinator.register("one", "w1")
+    lab.coordinator.register("two", "w2")
+    lease = lab.coordinator.acquire("guest", "one")
+    assert lease is not None
+    assert lab.another().fence_silent(60) == []
+    time.sleep(0.05)
+    lab.coordinator.heartbeat("two")
+    assert [e.id for e in lab.another().fence_silent(0.04)] == ["one"]
+    assert {e.id: e.fenced for e in lab.coordinator.executors()}["one"]
+    acts: list[Callable[[], object]] = [
+        lambda: lab.coordinator.heartbeat("one"),
+        lambda: lab.coordinator.acquire("guest", "one"),
+        lambda: lab.coordinator.check(lease),
+    ]
+    for act in acts:
+        with pytest.raises(Fenced) as error:
+            act()
+        assert error.value.cure and error.value.exit_code == 3
+    assert "guest" not in [held.resource for held in lab.coordinator.leases()]
+
+
+def test_the_epoch_grows_with_every_lease(lab: Lab) -> None:
+    lab.coordinator.register("one", "w1")
+    lab.coordinator.register("two", "w2")
+    first = lab.coordinator.acquire("guest", "one")
+    assert first is not None and first.epoch == 1
+    assert lab.another().acquire("guest", "two") is None
+    again = lab.coordinator.acquire("guest", "one")
+    assert again is not None and again.epoch == 2
+    lab.coordinator.release(first)  # an old one: nothing happens
+    assert lab.coordinator.leases() == [again]
+    with pytest.raises(Fenced):
+        lab.coordinator.check(first)
+    lab.coordinator.check(again)
+    lab.coordinator.release(again)
+    assert lab.coordinator.leases() == []
+    third = lab.another().acquire("guest", "two")
+    assert third is not None and third.epoch == 3
+    lab.coordinator.unregister("two")
+    fourth = lab.coordinator.acquire("guest", "one")
+    assert fourth is not None and fourth.epoch == 4
+
+
+def test_an_executor_that_nobody_registered_gets_nothing(lab: Lab) -> None:
+    with pytest.raises(Fenced):
+        lab.coordinator.acquire("guest", "nobody")
+    with pytest.raises(Fenced):
+        lab.coordinator.heartbeat("nobody")
+
+
+def test_of_several_that_ask_for_a_resource_one_gets_it(lab: Lab) -> None:
+    for number in range(6):
+        lab.coordinator.register(f"e{number}", f"w{number}")
+    got = []
+
+    def ask(number: int) -> None:
+        lease = lab.another().acquire("guest", f"e{number}")
+        if lease is not None:
+            got.append(lease)
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(got) == 1 and lab.coordinator.leases() == got
+
+
+def test_a_store_writes_for_the_holder_of_a_lease_only(lab: Lab) -> None:
+    lab.store.create(Stored("one", 1.0, "{}", "new", linear(3)))
+    lab.coordinator.register("e", "w")
+    lease = lab.coordinator.acquire("guest", "e")
+    assert lease is not None
+    mine = lab.store.fenced(lease)
+    mine.append("one", RECORD)
+    mine.decide("one", Measure(1, 1, "verify", "why"))
+    mine.set_status("one", "running")
+    newer = lab.coordinator.acquire("guest", "e")
+    assert newer is not None
+    for write in (
+        lambda: mine.append("one", RECORD),
+        lambda: mine.decide("one", Measure(1, 1, "verify", "why")),
+        lambda: mine.set_status("one", "done"),
+    ):
+        with pytest.raises(Fenced, match=r"'guest' is no longer leased to 'e' \(epoch 1\)"):
+            write()
+    assert mine.status("one") == "running"
+    assert len(mine.records("one")) == len(mine.decisions("one")) == 1
+    lab.store.fenced(newer).append("one", RECORD)
+    lab.coordinator.unregister("e")
+    with pytest.raises(Fenced):
+        lab.store.fenced(newer).append("one", RECORD)
+    lab.store.append("one", RECORD)
+    assert [number for number, _ in lab.store.records("one")] == [1, 3, 4]
+
+
+def test_a_testbed_has_the_state_that_was_said_last(lab: Lab) -> None:
+    before = lab.coordinator.now()
+    lab.coordinator.set_testbed("b", "suspect", "reference run 5% slow", "health check")
+    lab.coordinator.set_testbed("a", "good", "", "eve")
+    lab.coordinator.set_testbed("b", "retired", "burnt", "eve")
+    a, b = lab.another().testbeds()
+    assert (a.name, a.state) == ("a", "good")
+    assert (b.name, b.state, b.reason, b.by) == ("b", "retired", "burnt", "eve")
+    assert before <= b.since <= lab.coordinator.now()
+
+
+def test_reservations_of_a_testbed_do_not_overlap(lab: Lab) -> None:
+    now = lab.coordinator.now()
+    mine = lab.coordinator.reserve("a", "eve", now + 100)
+    assert now <= mine.start <= lab.coordinator.now()
+    with pytest.raises(RequestError, match="'a' is reserved for eve in that time"):
+        lab.another().reserve("a", "bob", now + 50)
+    later = lab.another().reserve("a", "bob", now + 300, now + 200)
+    with pytest.raises(RequestError, match="reserved for bob"):
+        lab.coordinator.reserve("a", "eve", now + 250, now + 100)
+    other = lab.coordinator.reserve("b", "bob", now + 50, now + 10)
+    assert lab.another().reservations() == [mine, other, later]
+    assert lab.coordinator.unreserve("a", "eve") == 1
+    assert lab.coordinator.unreserve("a", "eve") == 0
+    assert lab.coordinator.reservations() == [other, later]
+    assert lab.coordinator.leases() == []
+
+
+def test_a_reservation_ends_by_itself(lab: Lab) -> None:
+    now = lab.coordinator.now()
+    lab.coordinator.reserve("a", "eve", now + 0.05)
+    time.sleep(0.1)
+    assert lab.coordinator.reservations() == []
+    lab.coordinator.reserve("a", "bob", now + 100)
+    for start, end in ((None, now - 1), (now + 20, now + 10)):
+        with pytest.raises(RequestError, match="end before it begins"):
+            lab.coordinator.reserve("a", "bob", end, start)
