@@ -17,6 +17,7 @@ from tests.bad_input.harness import Row, check_row, each_row
 
 NEEDED = {
     "compare": ["old.txt", "new.txt"],
+    "init": ["--yes"],
     "kernel build": ["v1", "--repo", "linux"],
     "kernel check": ["v1..v5", "--repo", "linux"],
     "mark": ["here-open", "v3", "bad"],
@@ -30,7 +31,11 @@ NEEDED = {
 }
 """What a command cannot do without."""
 
-BESIDE = {"--testbed-spread": ["--testbeds", "2"]}
+BESIDE = {
+    "--boot": ["--testbed", "ssh", "--host", "box1"],
+    "--host": ["--testbed", "ssh"],
+    "--testbed-spread": ["--testbeds", "2"],
+}
 """What an option cannot do without."""
 
 NOT_A_NUMBER = {

@@ -87,6 +87,11 @@ def test_a_new_workload(own_folders: Path, capsys: pytest.CaptureFixture[str]) -
     assert (Path(found["folder"]) / "workload.yaml").exists()
 
 
+def test_first_settings(own_folders: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = json.loads(said(capsys, "init", "--yes", "--dry-run", "--json"))
+    assert keys(found) == promised("init")
+
+
 def test_the_only_command_without_json_is_help() -> None:
     folder = Path(__file__).resolve().parent / "expected" / "help"
     without = {path.stem for path in folder.glob("*.txt") if "--json" not in path.read_text()}

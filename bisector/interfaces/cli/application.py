@@ -145,6 +145,12 @@ def _add_settings(app: typer.Typer) -> None:
     app.add_typer(group, name="settings")
 
 
+def _add_init(app: typer.Typer) -> None:
+    from bisector.interfaces.cli import init
+
+    _add(app, init.init)
+
+
 def _add_doctor(app: typer.Typer) -> None:
     from bisector.interfaces.cli import doctor
 
@@ -170,6 +176,7 @@ _COMMANDS: tuple[tuple[str, Callable[[typer.Typer], None]], ...] = (
     ("kernel", _add_kernel),
     ("lab", _add_lab),
     ("settings", _add_settings),
+    ("init", _add_init),
     ("doctor", _add_doctor),
     ("help", _add_help),
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bisector.errors import ExitCode, PerfbisectError, RequestError
+from bisector.errors import ExitCode, PerfbisectError
 from bisector.interfaces.cli import options, output
 from bisector.model.format import size
 
@@ -50,8 +50,6 @@ def doctor(
     """
     from bisector.app.doctor import check_host
 
-    if dry_run and not fix:
-        raise RequestError("--dry-run without --fix does nothing", cure="add --fix, or leave --dry-run out")
     wiring = options.make_wiring()
     if fix:
         _fix(wiring, dry_run=dry_run)

@@ -21,7 +21,11 @@ _SHOWN = 40
 
 IGNORED: tuple[tuple[str, str, Literal["with", "without"], str], ...] = (
     ("compare", "--format", "with", "--json"),
+    ("doctor", "--dry-run", "without", "--fix"),
     ("doctor", "--quiet", "with", "--json"),
+    ("init", "--boot", "without", "--testbed"),
+    ("init", "--host", "without", "--testbed"),
+    ("init", "--overwrite", "with", "--dry-run"),
     ("kernel explain", "--repo", "without", "REV"),
     ("kernel explain", "--trust-repo", "without", "REV"),
     ("kernel gc", "--keep", "with", "--all"),

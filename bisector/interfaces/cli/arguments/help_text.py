@@ -21,7 +21,7 @@ GROUPS: Mapping[str, str] = {
     "Workload and decision": "--workload --workloads --param --metric --threshold --alpha --better --unit "
     "--same-kernel --clock --scan --runs --boots --bisection",
     "Kernels": "--recipe --apply --with-fix --layout --build-ahead --print-plan --install",
-    "Machines": "--testbed --lab --monitor --testbeds --testbed-spread --jobs",
+    "Machines": "--testbed --host --boot --builder --lab --monitor --testbeds --testbed-spread --jobs",
     "Noise": "--noise --run-noise --boot-noise --build-noise --drift --samples",
     "Limits": "--max-hours --max-builds --max-runs --max-cost --cost --trials --seed",
 }

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
 import typer
 
 from bisector.errors import ExitCode
 from bisector.interfaces.cli import options, output
 from bisector.report.phrases import duration
+
+if TYPE_CHECKING:
+    from bisector.app.doctor import MachineAnswer
 
 
 def list_(lab: options.Lab = None, as_json: options.Json = False) -> None:
@@ -61,12 +67,21 @@ def check(lab: options.Lab = None, as_json: options.Json = False) -> None:
 
     results = check_lab(options.make_wiring(lab=lab))
     if as_json:
-        output.print_json(
-            [{"name": r.name, "ok": r.ok, "wrong": r.wrong, "seconds": r.seconds} for r in results]
-        )
+        output.print_json(machine_rows(results))
     else:
-        for r in results:
-            answer = output.good("answers") if r.ok else output.bad(r.wrong)
-            print(f"{r.name}: {answer} ({duration(r.seconds)})")
+        print("\n".join(machine_lines(results)))
     if not all(r.ok for r in results):
         raise typer.Exit(ExitCode.INFRASTRUCTURE)
+
+
+def machine_rows(answers: Sequence[MachineAnswer]) -> list[dict[str, Any]]:
+    """Return what machines answered, for JSON."""
+    return [{"name": a.name, "ok": a.ok, "wrong": a.wrong, "seconds": a.seconds} for a in answers]
+
+
+def machine_lines(answers: Sequence[MachineAnswer]) -> Iterator[str]:
+    """Yield what machines answered, with what mends it."""
+    for answer in answers:
+        said = output.good("answers") if answer.ok else output.bad(answer.wrong)
+        yield f"{answer.name}: {said} ({duration(answer.seconds)})"
+        yield from (f"  {line}" for line in answer.details.splitlines())

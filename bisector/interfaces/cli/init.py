@@ -1,0 +1,246 @@
+"""`perfbisect init`: a few questions, then a settings file and an inventory that were tried."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar, get_args
+
+import typer
+
+from bisector.errors import ExitCode, PerfbisectError, RequestError
+from bisector.interfaces.cli import options, output
+from bisector.interfaces.cli.groups import lab
+from bisector.schemas.lab import TestbedKind
+from bisector.schemas.settings import SETTINGS_FILE, Settings
+
+if TYPE_CHECKING:
+    from bisector.app.first_settings import Address, Answers, MachineBoot
+
+_HERE = "here"
+T = TypeVar("T")
+
+_KINDS = "libvirt: guests on this machine; ssh: machines; local: only this machine, which boots no kernels"
+
+
+def init(
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Where the files go, and whatever is below it uses them.")
+    ] = Path(),
+    repo: Annotated[Path | None, typer.Option(metavar="FOLDER", help="The kernel's git repository.")] = None,
+    testbed: Annotated[TestbedKind | None, typer.Option(metavar="KIND", help=f"{_KINDS}.")] = None,
+    host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[USER@]HOST[:PORT]", help="A machine that measures, with ssh; repeatable."),
+    ] = None,
+    boot: Annotated[
+        str | None, typer.Option(metavar="HOW", help="How machines boot a kernel: kexec or grub.")
+    ] = None,
+    builder: Annotated[
+        str | None,
+        typer.Option(metavar="[USER@]HOST[:PORT]", help="The machine that compiles; here: this one."),
+    ] = None,
+    state_dir: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Where bisections are kept.")
+    ] = None,
+    cache_dir: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Where kernels, images and builds are kept.")
+    ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Ask nothing: options say what differs from the defaults.")
+    ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the files; write and try none.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Write a settings file and an inventory of machines from a few answers, and try them.
+
+    Each option answers a question. Exit code 3 if a machine does not answer; the files are written then, too.
+
+    Examples:
+
+      perfbisect init
+
+      perfbisect init --repo ~/linux --yes
+
+      perfbisect init --testbed ssh --host root@box1 --host root@box2 --boot kexec --yes --dry-run
+    """
+    from bisector.app import first_settings
+    from bisector.app.doctor import check_lab
+
+    asks = not yes
+    if asks and not (sys.stdin is not None and sys.stdin.isatty()):
+        raise RequestError(
+            "init asks questions, and its input is no terminal",
+            cure="add --yes, and --repo, --testbed, --host, --boot, --builder, --state-dir or --cache-dir "
+            "for what differs from the defaults",
+        )
+    if not folder.is_dir():
+        raise RequestError(f"{folder}: no such folder", cure="name a folder that exists")
+    answers = _Questions(asks).answers(repo, testbed, host, boot, builder, (state_dir, cache_dir))
+    texts = first_settings.files(folder, answers)
+    if dry_run:
+        if as_json:
+            output.print_json(
+                {"files": {str(p): text for p, text in texts.items()}, "written": False, "machines": []}
+            )
+        else:
+            print("\n".join(f"--- {path}\n{text}" for path, text in texts.items()), end="")
+        return
+    _allow_overwriting([path for path in texts if path.exists()], asks=asks, allowed=overwrite)
+    wiring = first_settings.write(texts)
+    if not as_json:
+        print("\n".join(f"{path} is written" for path in texts))
+    machines = check_lab(wiring)
+    if as_json:
+        found = {str(path): text for path, text in texts.items()}
+        output.print_json({"files": found, "written": True, "machines": lab.machine_rows(machines)})
+    else:
+        print("\n".join(lab.machine_lines(machines)))
+    if not all(machine.ok for machine in machines):
+        raise typer.Exit(ExitCode.INFRASTRUCTURE)
+
+
+def _allow_overwriting(there: Sequence[Path], *, asks: bool, allowed: bool) -> None:
+    """Ask before a file is replaced. Raises RequestError if that must not be."""
+    if not there or allowed:
+        return
+    names = " and ".join(str(path) for path in there)
+    if not asks:
+        raise RequestError(f"{names}: there already", cure="add --overwrite, or name another folder")
+    if not typer.confirm(f"{names}: there already. Replace?", err=True):
+        raise RequestError(f"{names}: not replaced", cure="name another folder: perfbisect init FOLDER")
+
+
+class _Questions:
+    """What options did not say: asked on a terminal, or the default."""
+
+    def __init__(self, asks: bool) -> None:
+        self._asks = asks
+
+    def answers(
+        self,
+        repo: Path | None,
+        testbed: TestbedKind | None,
+        hosts: Sequence[str] | None,
+        boot: str | None,
+        builder: str | None,
+        folders: tuple[Path | None, Path | None],
+    ) -> Answers:
+        """Return all answers. Raises RequestError for one that is wrong."""
+        from bisector.app.first_settings import Answers, MachineBoot
+
+        usual = Settings()
+        kept = options.make_wiring().settings.repo
+        found = self._ask(
+            "--repo", repo, "Kernel repository (empty: named with each command)", kept, _repository
+        )
+        kind = self._ask(
+            "--testbed",
+            testbed,
+            "Testbeds: libvirt (guests here), ssh (machines), local (only this one)",
+            "libvirt",
+            _choice(get_args(TestbedKind)),
+        )
+        over_ssh = kind == "ssh"
+        for option, given in (("--host", hosts), ("--boot", boot)):
+            if given and not over_ssh:
+                raise RequestError(f"{option} is for machines", cure="leave it out, or say --testbed ssh")
+        said = " ".join(hosts) if hosts else None
+        machines: tuple[Address, ...] = ()
+        how: MachineBoot = "kexec"
+        if over_ssh:
+            machines = self._ask("--host", said, "Machines, as [USER@]HOST[:PORT] ...", None, _addresses)
+            how = self._ask(
+                "--boot",
+                boot,
+                "How they boot a kernel (kexec, grub)",
+                "kexec",
+                _choice(get_args(MachineBoot)),
+            )
+        compiles = self._ask("--builder", builder, "Builder ('here', or [USER@]HOST[:PORT])", _HERE, _builder)
+        state, cache = (
+            self._ask(option, given, f"Folder of {what}", default, _folder)
+            for option, given, what, default in (
+                ("--state-dir", folders[0], "bisections", usual.state_dir),
+                ("--cache-dir", folders[1], "kernels, images and builds", usual.cache_dir),
+            )
+        )
+        return Answers(
+            found,
+            kind,
+            machines,
+            how,
+            compiles,
+            None if state == usual.state_dir else state,
+            None if cache == usual.cache_dir else cache,
+        )
+
+    def _ask(self, option: str, given: object, question: str, default: object, read: Callable[[str], T]) -> T:
+        """Return what was given, or is answered, or the default. A wrong answer is asked for again."""
+        if given is not None or not self._asks:
+            if given is None and default is None and option == "--host":
+                raise RequestError("--testbed ssh needs a machine", cure="add --host root@box1")
+            value = default if given is None else given
+            try:
+                return read("" if value is None else str(value))
+            except RequestError as error:
+                raise RequestError(
+                    f"{option}: {error.message}", details=error.details, cure=error.cure
+                ) from error
+
+        def read_answer(text: str) -> T:
+            try:
+                return read(text.strip())
+            except PerfbisectError as error:
+                raise typer.BadParameter(f"{error.message} ({error.cure})") from error
+
+        shown = str(default) if default is not None else "" if option == "--repo" else None
+        answer: T = typer.prompt(
+            question, default=shown, show_default=bool(shown), value_proc=read_answer, err=True
+        )
+        return answer
+
+
+def _repository(text: str) -> Path | None:
+    from bisector.app.first_settings import check_repository
+
+    if not text:
+        return None
+    path = Path(text).expanduser().absolute()
+    check_repository(path)
+    return path
+
+
+def _choice(known: Sequence[T]) -> Callable[[str], T]:
+    def read(text: str) -> T:
+        for one in known:
+            if one == text:
+                return one
+        raise RequestError(f"unknown value '{text[:40]}'", cure=f"write one of {', '.join(map(str, known))}")
+
+    return read
+
+
+def _addresses(text: str) -> tuple[Address, ...]:
+    from bisector.app.first_settings import parse_address
+
+    found = tuple(dict.fromkeys(parse_address(one) for one in text.replace(",", " ").split()))
+    if len({one.host for one in found}) < len(found):
+        raise RequestError(
+            "a machine is named twice", cure=f"name each once; {SETTINGS_FILE} names its inventory"
+        )
+    if not found:
+        raise RequestError("no machine is named", cure="write [USER@]HOST[:PORT], as in root@box1")
+    return found
+
+
+def _builder(text: str) -> Address | None:
+    from bisector.app.first_settings import parse_address
+
+    return None if text == _HERE else parse_address(text)
+
+
+def _folder(text: str) -> Path:
+    return Path(text).expanduser().absolute()

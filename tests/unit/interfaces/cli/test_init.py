@@ -1,0 +1,149 @@
+"""`perfbisect init`: what it asks, what it refuses, what it writes."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from bisector.app import doctor
+from bisector.app.doctor import MachineAnswer
+from bisector.interfaces.cli import run
+from tests.support.small_git import LINUX, SmallGit
+
+
+@pytest.fixture
+def answers(own_folders: Path, monkeypatch: pytest.MonkeyPatch) -> list[MachineAnswer]:
+    """What machines answer."""
+    found = [MachineAnswer("testbed guest", "", "", 0.1)]
+    monkeypatch.setattr(doctor, "check_lab", lambda wiring: found)
+    return found
+
+
+def on_terminal(monkeypatch: pytest.MonkeyPatch, *lines: str) -> None:
+    typed = io.StringIO("".join(f"{line}\n" for line in lines))
+    monkeypatch.setattr(typed, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stdin", typed)
+
+
+def test_without_a_terminal_the_options_are_named(
+    answers: list[MachineAnswer],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    assert run(["init", str(tmp_path)]) == 1
+    told = capsys.readouterr().err
+    for option in (
+        "--yes",
+        "--repo",
+        "--testbed",
+        "--host",
+        "--boot",
+        "--builder",
+        "--state-dir",
+        "--cache-dir",
+    ):
+        assert option in told
+    assert not (tmp_path / "lab.yml").exists()
+
+
+def test_answers_are_written_and_tried_and_wrong_ones_asked_for_again(
+    answers: list[MachineAnswer],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    small = SmallGit(tmp_path / "linux")
+    small.make(f"a | {' '.join(LINUX)}")
+    on_terminal(
+        monkeypatch,
+        str(tmp_path),
+        str(small.path),
+        "guest",
+        "ssh",
+        "a b c@",
+        "root@box1 box2",
+        "grub",
+        "",
+        "",
+        "",
+    )
+    assert run(["init", str(tmp_path)]) == 0
+    shown = capsys.readouterr()
+    assert f"Error: {tmp_path}" in shown.err
+    assert "unknown value 'guest'" in shown.err and "'c@' is not the address" in shown.err
+    assert shown.out.splitlines()[-1].startswith("testbed guest: answers")
+    assert f'repo = "{small.path}"' in (tmp_path / "perfbisect.toml").read_text(encoding="utf-8")
+    assert 'lab = "lab.yml"' in (tmp_path / "perfbisect.toml").read_text(encoding="utf-8")
+    lab = (tmp_path / "lab.yml").read_text(encoding="utf-8")
+    assert "box1" in lab and "box2" in lab and "perfbisect_boot_method: grub" in lab
+
+
+def test_files_that_are_there_are_replaced_only_after_a_yes(
+    answers: list[MachineAnswer],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    mine = tmp_path / "perfbisect.toml"
+    mine.write_text('workload = "pipe-test"\n', encoding="utf-8")
+    assert run(["init", str(tmp_path), "--yes"]) == 1
+    assert "there already" in capsys.readouterr().err
+    on_terminal(monkeypatch, *[""] * 5, "n")
+    assert run(["init", str(tmp_path)]) == 1
+    assert mine.read_text(encoding="utf-8") == 'workload = "pipe-test"\n'
+    assert not (tmp_path / "lab.yml").exists()
+    on_terminal(monkeypatch, *[""] * 5, "y")
+    assert run(["init", str(tmp_path)]) == 0
+    assert "lab.yml" in mine.read_text(encoding="utf-8")
+    assert run(["init", str(tmp_path), "--yes", "--overwrite"]) == 0
+
+
+def test_a_dry_run_prints_the_files_and_writes_none(
+    answers: list[MachineAnswer], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        run(["init", str(tmp_path), "--yes", "--dry-run", "--testbed", "ssh", "--host", "kim@box1:2222"]) == 0
+    )
+    shown = capsys.readouterr().out
+    assert f"--- {tmp_path}/lab.yml" in shown and "ansible_port: 2222" in shown
+    assert run(["init", str(tmp_path), "--yes", "--dry-run", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["written"] is False
+    assert list(tmp_path.iterdir()) == [] or not (tmp_path / "lab.yml").exists()
+
+
+def test_a_machine_that_does_not_answer_is_told_after_the_files_are_written(
+    answers: list[MachineAnswer], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers[:] = [MachineAnswer("testbed box1", "no route", "plug it in", 1.0)]
+    assert run(["init", str(tmp_path), "--yes", "--testbed", "ssh", "--host", "box1"]) == 3
+    assert capsys.readouterr().out.splitlines()[-2:] == ["testbed box1: no route (1.0 s)", "  plug it in"]
+    assert (tmp_path / "lab.yml").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--testbed", "ssh"], "needs a machine"),
+        (["--testbed", "local", "--host", "box1"], "--host is for machines"),
+        (["--testbed", "ssh", "--host", "box1", "--boot", "bios"], "--boot: unknown value 'bios'"),
+        (["--testbed", "ssh", "--host", "box1", "--host", "root@box1"], "named twice"),
+        (["--builder", "a b"], "--builder: 'a b' is not the address"),
+        (["--repo", "/nowhere"], "--repo: "),
+    ],
+)
+def test_wrong_answers_are_refused(
+    answers: list[MachineAnswer],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    options: list[str],
+    says: str,
+) -> None:
+    assert run(["init", str(tmp_path), "--yes", *options]) == 1
+    assert says in capsys.readouterr().err
+    assert not (tmp_path / "lab.yml").exists()
