@@ -13,7 +13,7 @@ from typing import Protocol
 
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.facts import MonitorResult, Userspace
-from bisector.model.goal import TestbedClock
+from bisector.model.goal import TERMS, Terms, TestbedClock
 
 Progress = Callable[[str], None]
 """Told, in one short sentence each time, what a long action is doing now."""
@@ -61,8 +61,9 @@ class Source(Protocol):
         first_parent: bool = False,
         paths: Sequence[str] = (),
         skip: Sequence[str] = (),
+        terms: Terms = TERMS["regression"],
     ) -> CommitGraph:
-        """Return the history between two commits. Raises RequestError for ends that cannot be searched."""
+        """Return the history from an older to a newer end. Raises RequestError for ends of no use."""
         ...
 
     def infos(self, shas: Sequence[str], *, described: Container[str] = ()) -> Sequence[CommitInfo]:

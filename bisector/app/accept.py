@@ -35,7 +35,13 @@ def accept(wiring: Wiring, request: Request) -> tuple[Accepted, CommitGraph]:
     load_recipe(with_default_recipe(recipe))
     source, trees = wiring.source_of(request), wiring.trees(request.repo)
     good, bad = source.resolve(request.good), source.resolve(request.bad)
-    graph = source.graph(good, bad, first_parent=request.first_parent, paths=request.paths, skip=request.skip)
+    graph = source.graph(
+        *request.oldest_first(good, bad),
+        first_parent=request.first_parent,
+        paths=request.paths,
+        skip=request.skip,
+        terms=request.terms,
+    )
     _check_ends(source, good, bad)
     fixes = wiring.known_fixes(request.repo, request.with_fix)
     _check_patches(trees, request, fixes, good, bad)
@@ -161,7 +167,14 @@ def goal_of(request: Request, workload: Workload, clock: TestbedClock) -> Goal:
             metric = dataclasses.replace(metric, threshold=parse_threshold(request.threshold, metric.unit))
         except ValueError as error:
             raise RequestError(f"--threshold: {error}", cure="write for example --threshold 5%") from error
-    return Goal(metric=metric, alpha=request.alpha, budget=request.budget, clock=clock, scan=request.scan)
+    return Goal(
+        metric=metric,
+        alpha=request.alpha,
+        budget=request.budget,
+        clock=clock,
+        scan=request.scan,
+        find=request.find,
+    )
 
 
 def _check_ends(source: Source, good: str, bad: str) -> None:

@@ -16,9 +16,10 @@ from bisector.engine.state_lock import Busy, runner
 from bisector.errors import InfrastructureError, RequestError
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Conclusion, Measure
+from bisector.model.goal import Terms, Verdict
 from bisector.model.records import Booted, Built, Discarded, Marked, Ran, Record, RunFailed
 from bisector.model.stored_bisection import Stored
-from bisector.schemas.request import Accepted
+from bisector.schemas.request import Accepted, read_accepted
 from bisector.store_ports import Store
 
 __all__ = ["Busy", "Stored", "begin", "cancel", "discard", "follow", "mark", "run", "runner"]
@@ -133,14 +134,14 @@ def _with_totals(event: Event, tally: Counter[str]) -> Event:
     return replace(event, runs=tally["Ran"], boots=tally["Booted"], builds=tally["Built"])
 
 
-def mark(
-    store: Store, stored: Stored, sha: str, verdict: Literal["good", "bad", "skip"], note: str = ""
-) -> None:
-    """Record what a person knows about a commit.
+def mark(store: Store, stored: Stored, sha: str, said: Verdict, note: str = "") -> None:
+    """Record what a person knows about a commit. said: in the person's terms.
 
     Raises RequestError: not in range, it has ended, or the verdict contradicts an end or another mark.
     """
     _still_open(stored)
+    terms = read_accepted(stored.request).request.terms
+    verdict = terms.turned(said)
     if sha not in stored.graph.shas:
         raise RequestError(
             f"the commit {sha[:12]} is not in the range of '{stored.id}'",
@@ -148,8 +149,8 @@ def mark(
         )
     commit = stored.graph.shas.index(sha)
     if verdict != "skip":
-        _refuse_contradiction(store, stored, commit, verdict)
-    for end, name in ((stored.graph.good, "good"), (stored.graph.bad, "bad")):
+        _refuse_contradiction(store, stored, commit, verdict, terms)
+    for end, name in ((stored.graph.good, terms.old), (stored.graph.bad, terms.new)):
         if verdict == "skip" and commit == end:
             raise RequestError(
                 f"{sha[:12]} cannot be skipped: it is the {name} end",
@@ -158,22 +159,26 @@ def mark(
     store.append(stored.id, Marked(commit, verdict, note))
 
 
-def _refuse_contradiction(store: Store, stored: Stored, commit: int, verdict: Literal["good", "bad"]) -> None:
+def _refuse_contradiction(
+    store: Store, stored: Stored, commit: int, verdict: Literal["good", "bad"], terms: Terms
+) -> None:
     """Raise RequestError where a bad commit would be contained in a good one: no culprit explains both."""
     from bisector.model.dag import CommitDag
 
     graph, dag = stored.graph, CommitDag(stored.graph)
-    marks: dict[int, str] = {}
+    marks: dict[int, Verdict] = {}
     for _, record in store.records(stored.id):
         if isinstance(record, Marked):
             marks[record.commit] = record.verdict
     known = {
-        c: f"is marked {said}" for c, said in marks.items() if c != commit and said not in ("skip", verdict)
+        c: f"is marked {terms.turned(known)}"
+        for c, known in marks.items()
+        if c != commit and known not in ("skip", verdict)
     }
     if verdict == "bad" and not graph.candidate[commit]:
-        known = {graph.good: "is the good end"}
+        known = {graph.good: f"is the {terms.old} end"}
     elif verdict == "good" and commit == graph.bad:
-        known = {graph.bad: "is the bad end"}
+        known = {graph.bad: f"is the {terms.new} end"}
     else:
         known = {c: why for c, why in known.items() if dag.is_ancestor(*_bad_first(commit, c, verdict))}
     for other, why in known.items():
@@ -182,7 +187,7 @@ def _refuse_contradiction(store: Store, stored: Stored, commit: int, verdict: Li
             "" if other == commit else ", which contains it," if verdict == "bad" else ", which it contains,"
         )
         raise RequestError(
-            f"{graph.shas[commit][:12]} cannot be {verdict}: {both}{relation} {why}",
+            f"{graph.shas[commit][:12]} cannot be {terms.turned(verdict)}: {both}{relation} {why}",
             cure="change that mark first, or mark this commit 'skip'; other ends are another bisection's",
         )
 

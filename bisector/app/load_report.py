@@ -11,6 +11,7 @@ from bisector.app import bisections
 from bisector.app.wiring import Wiring
 from bisector.errors import PerfbisectError, RequestError
 from bisector.model.decisions import Conclusion, Measure
+from bisector.model.goal import TERMS
 from bisector.model.records import Booted, Built, Marked, Record
 from bisector.report.report_model import Commit, Material, named
 
@@ -143,7 +144,8 @@ def find_commit(
     matching = [i for i, sha in enumerate(graph.shas) if sha.startswith(rev)]
     if len(matching) == 1:
         return matching[0]
-    ends = {request["good"]: graph.good, request["bad"]: graph.bad}
+    terms = TERMS[request.get("find", "regression")]
+    ends = {request[terms.old]: graph.good, request[terms.new]: graph.bad}
     if rev in ends:
         return ends[rev]
     repo = request["repo"]

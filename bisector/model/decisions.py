@@ -44,7 +44,7 @@ class Interval:
 
 
 class Ending(enum.Enum):
-    """How a bisection can end."""
+    """How a bisection can end; those with a fix are of searches for one."""
 
     CULPRIT = "culprit"
     CULPRITS = "culprits"
@@ -53,7 +53,16 @@ class Ending(enum.Enum):
     FIXED_ON_GOOD_SIDE = "fixed on good's side"
     NOT_REPRODUCED = "not reproduced"
     INCONCLUSIVE = "inconclusive"
+    FIX = "fix"
+    FIXES = "fixes"
+    FIX_SET = "fix set"
+    BROKEN_ON_BAD_SIDE = "broken on bad's side"
 
+
+FOUND = frozenset(
+    {Ending.CULPRIT, Ending.CULPRITS, Ending.CULPRIT_SET, Ending.FIX, Ending.FIXES, Ending.FIX_SET}
+)
+"""The endings whose first findings are what was looked for."""
 
 EXIT_CODES: Mapping[Ending, ExitCode] = {
     Ending.CULPRIT: ExitCode.DONE,
@@ -63,6 +72,10 @@ EXIT_CODES: Mapping[Ending, ExitCode] = {
     Ending.SPREAD: ExitCode.INCONCLUSIVE,
     Ending.FIXED_ON_GOOD_SIDE: ExitCode.INCONCLUSIVE,
     Ending.INCONCLUSIVE: ExitCode.INCONCLUSIVE,
+    Ending.FIX: ExitCode.DONE,
+    Ending.FIXES: ExitCode.DONE,
+    Ending.FIX_SET: ExitCode.CULPRIT_SET,
+    Ending.BROKEN_ON_BAD_SIDE: ExitCode.INCONCLUSIVE,
 }
 
 

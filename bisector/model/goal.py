@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -10,6 +11,11 @@ Direction = Literal["lower", "higher"]
 
 
 TestbedClock = Literal["wall", "instructions"]
+
+Find = Literal["regression", "fix"]
+"""What is looked for: the commit that made the metric worse, or the one that made it better."""
+
+Verdict = Literal["good", "bad", "skip"]
 
 LEAST_ALPHA = 1e-6
 """The smallest accepted chance of a wrong answer: a rank test then needs 12 groups a side (2/C(24,12))."""
@@ -34,6 +40,37 @@ class Metric:
 
 
 @dataclass(frozen=True, slots=True)
+class Terms:
+    """What people call the two ends, and what lies between them.
+
+    A search knows one direction: in graph, marks and records 'good' is the older end, without the change, and
+    'bad' the newer one. Where a fix is looked for, people call the older end bad.
+    one, several: what is found; change: what it did.
+    """
+
+    old: Literal["good", "bad"]
+    new: Literal["good", "bad"]
+    one: str
+    several: str
+    change: str
+
+    def turned(self, verdict: Verdict) -> Verdict:
+        """Return what people call a verdict of the search; and as well the search's word for theirs."""
+        said: Mapping[Verdict, Verdict] = {"good": self.old, "bad": self.new}
+        return said.get(verdict, verdict)
+
+    def verdict(self, said: Verdict | Literal["old", "new"]) -> Verdict:
+        """Return a verdict in people's terms, where git's 'old' and 'new' are allowed as well."""
+        return self.old if said == "old" else self.new if said == "new" else said
+
+
+TERMS: Mapping[Find, Terms] = {
+    "regression": Terms("good", "bad", "culprit", "culprits", "loss"),
+    "fix": Terms("bad", "good", "fix", "fixes", "gain"),
+}
+
+
+@dataclass(frozen=True, slots=True)
 class Budget:
     """Upper limits on lab time (seconds), builds and runs; None means unlimited."""
 
@@ -48,7 +85,7 @@ class Goal:
 
     alpha: from LEAST_ALPHA to below 0.5. clock: of the testbeds; under 'instructions' run and boot noise are
     (nearly) zero and repetition k is compared with repetition k. scan: search even where the ends do not
-    differ.
+    differ. find: with 'fix' the search's "worse" is better for people, see `Terms`.
     """
 
     metric: Metric
@@ -57,3 +94,9 @@ class Goal:
     clock: TestbedClock = "wall"
     scan: bool = False
     max_runs_per_boot: int = 64
+    find: Find = "regression"
+
+    @property
+    def terms(self) -> Terms:
+        """The words for what is looked for."""
+        return TERMS[self.find]

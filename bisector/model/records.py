@@ -8,6 +8,7 @@ from typing import Literal
 
 from bisector.model.decisions import Purpose
 from bisector.model.facts import KernelFacts, MonitorResult
+from bisector.model.goal import Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +95,10 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """The user said what a commit is (`perfbisect mark`)."""
+    """The user said what a commit is (`perfbisect mark`), in the search's terms (`goal.Terms`)."""
 
     commit: int
-    verdict: Literal["good", "bad", "skip"]
+    verdict: Verdict
     note: str = ""
 
 

@@ -13,7 +13,7 @@ from functools import reduce
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Measure, Purpose
 from bisector.model.facts import MonitorResult
-from bisector.model.goal import Goal
+from bisector.model.goal import Goal, Verdict
 from bisector.model.records import Booted, Built, Discarded, Irrelevant, Left, Marked, Ran, Record, RunFailed
 
 IRRELEVANT_WEIGHT = 1e-4
@@ -104,7 +104,7 @@ class State:
     visits: tuple[Visit, ...] = ()
     binaries: Mapping[tuple[int, int], str] = field(default_factory=dict)
     untestable: Mapping[int, str] = field(default_factory=dict)
-    marks: Mapping[int, str] = field(default_factory=dict)
+    marks: Mapping[int, Verdict] = field(default_factory=dict)
     costs: Costs = field(default_factory=Costs)
     pending: tuple[Measure, ...] = ()
     idle: str | None = None

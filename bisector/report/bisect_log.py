@@ -1,4 +1,7 @@
-"""A bisection in the form of `git bisect log`, which git can replay. Trials are in the comments."""
+"""A bisection in the form of `git bisect log`, which git can replay. Trials are in the comments.
+
+Where a fix is looked for, the words are git's 'old' and 'new': its 'good' is always the older end.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,13 @@ from bisector.report.trials import level, values, verdict
 
 def render(material: Material) -> str:
     """Return the log. A commit whose trials contradict the culprit appears only in a comment."""
-    graph, conclusion = material.graph, material.conclusion
+    graph, conclusion, words = material.graph, material.conclusion, _words(material)
     paths = [str(p) for p in material.request.get("paths") or ()]
     out = [f"# perfbisect {material.id}: {material.goal.metric.name}, {material.status}"]
     out.append("git bisect start" + (f" -- {shlex.join(paths)}" if paths else ""))
-    out += _line(material, graph.bad, "bad") + _line(material, graph.good, "good")
+    out += _line(material, graph.bad, words["bad"]) + _line(material, graph.good, words["good"])
     after: frozenset[int] | None = None
-    if conclusion is not None and conclusion.ending is Ending.CULPRIT:
+    if conclusion is not None and conclusion.ending in (Ending.CULPRIT, Ending.FIX):
         after = descendants(graph, conclusion.findings[0].commits[0])
     printed = {graph.good, graph.bad}
     for number, trial in enumerate(material.trials, start=1):
@@ -42,16 +45,19 @@ def render(material: Material) -> str:
         printed.add(commit)
         expected = side if after is None else "bad" if commit in after else "good"
         if side == expected:
-            out += _line(material, commit, side)
+            out += _line(material, commit, words[side])
         else:
-            out.append(f"#   measured '{side}', which the final proof contradicts; not part of the replay")
+            out.append(
+                f"#   measured '{words[side]}', which the final proof contradicts; not part of the replay"
+            )
     for commit, why in sorted(material.state.untestable.items()):
         if commit not in printed:
             out.append(f"# {why}".splitlines()[0])
             out += _line(material, commit, "skip")
     if conclusion is not None:
         for finding in conclusion.findings:
-            kind = "first bad commit" if len(finding.commits) == 1 else "possible first bad commit"
+            kind = f"first {words['bad']} commit"
+            kind = kind if len(finding.commits) == 1 else f"possible {kind}"
             if finding.small:
                 kind = "smaller than the threshold"
             for commit in finding.commits:
@@ -75,6 +81,13 @@ def descendants(graph: CommitGraph, commit: int) -> frozenset[int]:
         if any(parent in found for parent in graph.parents[index]):
             found.add(index)
     return frozenset(found)
+
+
+def _words(material: Material) -> dict[str, str]:
+    """Return git's words for the search's."""
+    if material.goal.find == "regression":
+        return {"good": "good", "bad": "bad"}
+    return {"good": "old", "bad": "new"}
 
 
 def _side(material: Material, commit: int) -> str | None:

@@ -30,15 +30,16 @@ def request(material: Material) -> list[str]:
     """Return what the user asked for."""
     goal = material.goal
     rows = {
+        **({"looked for": "what made it better (--find fix)"} if goal.find == "fix" else {}),
         "started": f"{phrases.date(material.created)}, id {material.id}",
         "range": asked(material),
         "metric": f"{goal.metric.name} in {goal.metric.unit}, {goal.metric.better} is better",
-        "threshold": phrases.threshold(goal.metric),
+        "threshold": phrases.threshold(goal),
         "alpha": f"{goal.alpha:g}",
         "clock": _CLOCKS[goal.clock],
     }
     for name, value in material.request.items():
-        if name not in rows and value not in (None, "", [], (), False, {}):
+        if name not in (*rows, "find") and value not in (None, "", [], (), False, {}):
             rows[name] = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
     if "recipe" in rows:
         rows["recipe"] = phrases.recipe(rows["recipe"], material.recipe_chosen)

@@ -1,8 +1,9 @@
 """The report for machines: one JSON object with everything that the text says, unrounded and unabridged.
 
-Keys: schema (this form's number), id, status, exit_code, request, recipe_chosen (none was named), metric,
-threshold, alpha, clock, ending, summary, confidence, total, rest, findings, so_far (findings before there is
-a conclusion), warnings, trials, monitors, builds, drift, untestable, user, costs, host, files.
+Keys: schema (this form's number), id, status, exit_code, request, recipe_chosen (none was named), good, bad,
+find ('regression' or 'fix'), metric, threshold, alpha, clock, ending, summary, confidence, total, rest,
+findings, so_far (findings before there is a conclusion), warnings, trials, monitors, builds, drift,
+untestable, user, costs, host, files.
 Commits are full ids; effects are relative changes (0.35: the number rises by 35%); times are seconds.
 """
 
@@ -33,8 +34,9 @@ def render(material: Material) -> dict[str, Any]:
         "exit_code": EXIT_CODES[conclusion.ending] if conclusion else None,
         "request": dict(material.request),
         "recipe_chosen": material.recipe_chosen,
-        "good": shas[material.graph.good],
-        "bad": shas[material.graph.bad],
+        goal.terms.old: shas[material.graph.good],
+        goal.terms.new: shas[material.graph.bad],
+        "find": goal.find,
         "candidates": sum(material.graph.candidate),
         "metric": {"name": goal.metric.name, "unit": goal.metric.unit, "better": goal.metric.better},
         "threshold": dataclasses.asdict(goal.metric.threshold),

@@ -1,4 +1,4 @@
-"""Levels along history, for a loss that is spread over many commits."""
+"""Levels along history, for a change that is spread over many commits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bisector.report.report_model import Material
 def lines(material: Material, conclusion: Conclusion) -> list[str]:
     """Return the level of every measured commit relative to good, the oldest first."""
     better = material.goal.metric.better
-    out = phrases.heading("Levels along history, relative to good")
+    out = phrases.heading(f"Levels along history, relative to {material.goal.terms.old}")
     for commit, level in conclusion.levels:
         out.append(f"  {material.label(commit):<24}  {phrases.effect(level, better)}")
     return out

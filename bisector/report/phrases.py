@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from bisector.model.decisions import Ending, Interval
 from bisector.model.format import interval, percent
-from bisector.model.goal import Direction, Metric
+from bisector.model.goal import Direction, Goal
 from bisector.model.printable import printable_line
 
 WIDTH = 78
@@ -26,6 +26,10 @@ ENDINGS = {
     Ending.FIXED_ON_GOOD_SIDE: "FIXED ON GOOD'S SIDE",
     Ending.NOT_REPRODUCED: "NOT REPRODUCED",
     Ending.INCONCLUSIVE: "INCONCLUSIVE",
+    Ending.FIX: "FIX PROVEN",
+    Ending.FIXES: "SEVERAL FIXES",
+    Ending.FIX_SET: "A SET OF COMMITS THAT CANNOT BE TOLD APART",
+    Ending.BROKEN_ON_BAD_SIDE: "BROKEN ON BAD'S SIDE",
 }
 """The headline of each ending."""
 
@@ -46,10 +50,14 @@ def amount(value: float) -> str:
     return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 1e6 else number(value)
 
 
-def threshold(metric: Metric) -> str:
+def threshold(goal: Goal) -> str:
     """Return '5% of good' or '0.1 s'."""
-    size = metric.threshold
-    return f"{100 * size.value:g}% of good" if size.relative else f"{size.value:g} {metric.unit}"
+    size = goal.metric.threshold
+    return (
+        f"{100 * size.value:g}% of {goal.terms.old}"
+        if size.relative
+        else f"{size.value:g} {goal.metric.unit}"
+    )
 
 
 def judged(fraction: float, better: Direction) -> str:

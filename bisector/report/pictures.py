@@ -26,12 +26,14 @@ _ASCII = str.maketrans(
 def section(material: Material, width: int) -> list[str]:
     """Return the pictures of a bisection, with headings. width: characters of a line."""
     out: list[str] = []
+    terms = material.goal.terms
     drawn = strip(material, width)
     if drawn:
-        out += [*phrases.heading("Samples by commit, from good to bad"), *drawn]
+        title = f"Samples by commit, from {terms.old} to {terms.new}"
+        out += [*phrases.heading(title), *drawn]
     last = material.decisions[-1][1] if material.decisions else None
     if isinstance(last, Measure) and last.suspects and material.conclusion is None:
-        out += [*phrases.heading("Where the culprit may be"), *suspects(last.suspects, material.label)]
+        out += [*phrases.heading(f"Where the {terms.one} may be"), *suspects(last.suspects, material.label)]
     return out
 
 
@@ -64,7 +66,8 @@ def strip(material: Material, width: int) -> list[str]:
     if len(measured) < 2 or low == high:
         return []
     names = {commit: material.commit(commit).sha[:12] for commit in measured}
-    ends = {material.graph.good: "good", material.graph.bad: "bad"}
+    terms = material.goal.terms
+    ends = {material.graph.good: terms.old, material.graph.bad: terms.new}
     notes = {
         commit: f"{phrases.number(level(material, commit) or 0.0, high)}  {count(len(values), 'run')}"
         + (f"  {ends[commit]}" if commit in ends else "")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Conclusion, Decision, Finding, Measure
 from bisector.model.facts import KernelFacts
-from bisector.model.goal import Goal
+from bisector.model.goal import Goal, Verdict
 from bisector.model.records import Booted, Built, Discarded, Marked, Record
 from bisector.model.state import State, Visit, fold
 
@@ -108,6 +108,11 @@ class Material:
         commit = self.commit(index)
         return f'{commit.sha[:12]} ("{commit.subject}")' if commit.subject else commit.sha[:12]
 
+    def mark(self, index: int) -> Verdict | None:
+        """Return what the user said of a commit."""
+        mark = self.state.marks.get(index)
+        return self.goal.terms.turned(mark) if mark is not None else None
+
     @cached_property
     def trials(self) -> tuple[Trial, ...]:
         """Every boot in the order it was started, with its runs and the planner's reason for it."""
@@ -160,5 +165,10 @@ class Material:
 
     @cached_property
     def words_of_user(self) -> tuple[Marked | Discarded, ...]:
-        """Every mark and discard, in order."""
-        return tuple(r for _, r in self.records if isinstance(r, Marked | Discarded))
+        """Every mark, in the user's terms, and every discard, in order."""
+        terms = self.goal.terms
+        return tuple(
+            replace(r, verdict=terms.turned(r.verdict)) if isinstance(r, Marked) else r
+            for _, r in self.records
+            if isinstance(r, Marked | Discarded)
+        )

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from bisector.model.decisions import Conclusion, Ending
+from bisector.model.decisions import FOUND, Conclusion
 from bisector.report import phrases
 from bisector.report.report_model import Material
 from bisector.schemas.request import command_line
@@ -20,11 +20,9 @@ def lines(material: Material, conclusion: Conclusion) -> list[str]:
     extra, beds = _selection(request), [str(t) for t in request.get("testbeds") or ()]
     where = ["--testbed", beds[0]] if beds else []
     out = phrases.heading("How to reproduce")
-    pairs = [
-        (*f.parents[:1], f.commits[-1])
-        for f in conclusion.culprits
-        if conclusion.ending in (Ending.CULPRIT, Ending.CULPRITS, Ending.CULPRIT_SET)
-    ] or [(material.graph.good, material.graph.bad)]
+    pairs = [(*f.parents[:1], f.commits[-1]) for f in conclusion.culprits if conclusion.ending in FOUND] or [
+        (material.graph.good, material.graph.bad)
+    ]
     involved = tuple(dict.fromkeys(index for pair in pairs for index in pair))
     commands = []
     for index in involved:

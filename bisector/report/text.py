@@ -65,7 +65,8 @@ def summary(material: Material) -> list[str]:
         return [f"No conclusion yet: {material.status}.", "", *asked, *_so_far(material)]
     proven = sum(f.certified for f in conclusion.culprits)
     partly = conclusion.ending is Ending.INCONCLUSIVE and proven
-    also = f", {count(proven, 'CULPRIT').upper()} PROVEN" if partly else ""
+    terms = material.goal.terms
+    also = f", {proven} {terms.one if proven == 1 else terms.several} proven".upper() if partly else ""
     out = [f"Result: {phrases.ENDINGS[conclusion.ending]}{also}", ""]
     for finding in conclusion.findings:
         out += _finding(material, finding)
@@ -107,7 +108,7 @@ def _finding(material: Material, finding: Finding) -> list[str]:
         if before is not None and after is not None:
             rows[metric.name] = (
                 f"{phrases.number(before, after)} -> {phrases.number(after)} {metric.unit}  "
-                f"(mean, parent -> {'commit' if finding.small else 'culprit'})"
+                f"(mean, parent -> {'commit' if finding.small else material.goal.terms.one})"
             )
     rows["effect"] = phrases.effect(finding.effect, metric.better)
     rows["confidence"] = f"{100 * finding.confidence:.1f}%"
@@ -188,7 +189,8 @@ def _rest(material: Material, conclusion: Conclusion) -> list[str]:
     out = phrases.heading("How it adds up")
     if conclusion.total is None:
         return [*out, "  The two ends were not compared."]
-    rows = {"good to bad": phrases.effect(conclusion.total, better)}
+    terms = material.goal.terms
+    rows = {f"{terms.old} to {terms.new}": phrases.effect(conclusion.total, better)}
     # What is not proven is a part of the rest, where a rest is stated.
     for finding in (f for f in conclusion.findings if f.certified or conclusion.rest is None):
         names = ", ".join(material.commit(i).sha[:12] for i in finding.commits)
@@ -202,10 +204,10 @@ def _rest(material: Material, conclusion: Conclusion) -> list[str]:
     if rest is not None and conclusion.findings:
         unknown = rest.low > 0 or rest.high < 0
         text = (
-            "Part of the change from good to bad is not explained by what was found: other commits of the "
-            "range contribute, each less than the threshold or not searched for."
+            f"Part of the change from {terms.old} to {terms.new} is not explained by what was found: other "
+            "commits of the range contribute, each less than the threshold or not searched for."
             if unknown
-            else "What was found explains the change from good to bad within the interval."
+            else f"What was found explains the change from {terms.old} to {terms.new} within the interval."
         )
         out += phrases.wrap(text)
     return out

@@ -34,13 +34,14 @@ def verdict(material: Material, trial: Trial) -> str:
     if good is None or good == 0:
         return ""
     change = here / good - 1.0
-    text = f"{percent(change, 2)} {phrases.judged(change, material.goal.metric.better)} than good"
+    terms = material.goal.terms
+    text = f"{percent(change, 2)} {phrases.judged(change, material.goal.metric.better)} than {terms.old}"
     if trial.booted.commit == material.graph.good:
-        return "the good end"
+        return f"the {terms.old} end"
     if bad is None or bad == good:
         return text
     part = (here - good) / (bad - good)
-    side = "good's side" if part < 0.5 else "bad's side"
+    side = f"{terms.old if part < 0.5 else terms.new}'s side"
     way = round(100 * part) or 0  # never "-0%"
     return f"{text}: {side}, {way}% of the way"
 

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from bisector.errors import InfrastructureError
-from bisector.model.goal import Budget, Goal
+from bisector.model.goal import TERMS, Budget, Find, Goal, Terms
 from bisector.schemas import serialization
 from bisector.schemas.loading import Spec
 from bisector.schemas.ranges import Alpha, Amount, BuildsAhead, Hours
@@ -19,8 +19,8 @@ from bisector.schemas.refusal import describe_problems
 _NOT_IDENTIFYING = ("good", "bad", "build_ahead", "with_fix", "trust_repo")
 """Fields that do not identify a bisection: names of commits, whose full ids are accepted, pace and trust."""
 
-_ADDED_LATER = ("monitors", "param")
-"""Fields that requests did not have from the beginning. An empty value keeps the old identity."""
+_ADDED_LATER = ("monitors", "param", "find")
+"""Fields that requests did not have from the beginning. Their default keeps the old identity."""
 
 
 class Request(Spec):
@@ -34,6 +34,11 @@ class Request(Spec):
         description="A commit without the regression. [required]", json_schema_extra={"metavar": "REV"}
     )
     bad: str = Field(description="A commit with it. [required]", json_schema_extra={"metavar": "REV"})
+    find: Find = Field(
+        default="regression",
+        description="'fix' finds what made the metric better: then BAD is the older end, and GOOD the newer "
+        "one. [default: regression]",
+    )
     workload: str = Field(
         description="A name, or a folder with a workload.yaml. [required, here or in the settings]",
         json_schema_extra={"metavar": "NAME"},
@@ -113,6 +118,15 @@ class Request(Spec):
     )
 
     @property
+    def terms(self) -> Terms:
+        """What the ends are called."""
+        return TERMS[self.find]
+
+    def oldest_first(self, good: str, bad: str) -> tuple[str, str]:
+        """Return what belongs to the two ends, that of the older one first."""
+        return (good, bad) if self.find == "regression" else (bad, good)
+
+    @property
     def budget(self) -> Budget:
         """The limits in the model's units (seconds)."""
         hours = self.max_hours
@@ -132,7 +146,7 @@ def command_line(request: Mapping[str, Any]) -> list[str]:
     arguments: list[str] = []
     for field in Request.model_fields:
         value, option = request.get(field), option_name(field)
-        if not value:  # not said: None, off, none of them
+        if not value or (field, value) == ("find", "regression"):  # not said: None, off, none of them
             continue
         if field == "paths":
             arguments = [str(path) for path in value]
@@ -186,10 +200,14 @@ class Accepted(Spec):
         same = self.model_dump(
             exclude={"version", "recipe_chosen"} | ({"fixes"} if not self.fixes else set())
         )
+        same["goal"] = {name: value for name, value in self.goal.items() if name != "find"}
+        unsaid = {
+            name: Request.model_fields[name].get_default(call_default_factory=True) for name in _ADDED_LATER
+        }
         same["request"] = {
             name: value
             for name, value in same["request"].items()
-            if name not in _NOT_IDENTIFYING and (value or name not in _ADDED_LATER)
+            if name not in _NOT_IDENTIFYING and (name not in unsaid or value != unsaid[name])
         }
         text = json.dumps(same, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:8]

@@ -148,16 +148,17 @@ def _reason(best: RatedTrial, runs: int, context: SearchContext, posterior: Post
     """Return the reason for a trial. runs: asked for now; fails: P(a breakage seen near it holds it, too)."""
     known = best.option.commit in posterior.design.tested
     if best.option.layout:
-        what = "tells from another code layout whether the commit is slow or only its build"
+        level = "slow" if context.goal.find == "regression" else "fast"
+        what = f"tells from another code layout whether the commit is {level} or only its build"
     elif 0.02 < best.bad_probability < 0.98:
         what = f"splits what remains {best.bad_probability:.0%} to {1 - best.bad_probability:.0%}"
         what += ", measured before" if known else ""
     elif known:
         what = "measures a level again, as a reference"
     elif context.dag.fork_base(best.option.commit):
-        what = "measures the offset of a branch that lacks part of good's history"
+        what = f"measures the offset of a branch that lacks part of {context.goal.terms.old}'s history"
     else:
-        what = "measures where a culprit is unlikely"
+        what = f"measures where a {context.goal.terms.one} is unlikely"
     where = "in this boot" if best.option.boot else ("already built" if best.option.built else "a new build")
     bring = "run brings" if best.runs == 1 else "runs bring"
     now = f", {runs} of them now" if runs < best.runs else ""

@@ -48,7 +48,8 @@ def conclude_untestable(context: SearchContext) -> Conclusion | None:
     graph = context.graph
     if not any(graph.candidate):
         return Conclusion(Ending.INCONCLUSIVE, "There is no commit between good and bad.")
-    for end, name in ((graph.good, "good"), (graph.bad, "bad")):
+    terms = context.goal.terms
+    for end, name in ((graph.good, terms.old), (graph.bad, terms.new)):
         if not context.testable(end):
             why = context.state.untestable[end]
             return Conclusion(Ending.INCONCLUSIVE, f"The {name} end cannot be tested: {why}.")
@@ -82,12 +83,16 @@ def warnings(context: SearchContext, posterior: Posterior | None) -> tuple[str, 
 
 def conclude_not_reproduced(context: SearchContext, ends: Evidence) -> Conclusion:
     """Return the conclusion for ends that do not differ by the threshold."""
-    total = _interval(context, ends)
+    total, terms = _interval(context, ends), context.goal.terms
     if ends.high < 0:
-        text = f"Bad is better than good: {change(total)}. Are the ends swapped?"
-        hidden = "losses behind gains"
+        way, hidden = ("better", "losses behind gains")
+        if context.goal.find == "fix":
+            way, hidden = ("worse", "gains behind losses")
+        text = f"{terms.new.capitalize()} is {way} than {terms.old}: {change(total)}. Are the ends swapped?"
     else:
-        text = f"Bad differs from good by {change(total)}, less than the threshold."
+        text = (
+            f"{terms.new.capitalize()} differs from {terms.old} by {change(total)}, less than the threshold."
+        )
         hidden = "changes that cancel between the ends"
     if not context.goal.scan:
         text += f" --scan looks for {hidden}."
@@ -109,9 +114,15 @@ def merge_base_is_bad(context: SearchContext, base: int, ends: Evidence) -> bool
 
 def conclude_fixed_on_good_side(context: SearchContext, base: int, ends: Evidence) -> Conclusion:
     """Return the conclusion for a merge base that is itself bad."""
+    if context.goal.find == "regression":
+        kind = Ending.FIXED_ON_GOOD_SIDE
+        text = "The merge base is as bad as the bad end: the loss was fixed on good's side."
+    else:
+        kind = Ending.BROKEN_ON_BAD_SIDE
+        text = "The merge base is as good as the good end: nothing was fixed, the loss is on bad's side."
     return Conclusion(
-        Ending.FIXED_ON_GOOD_SIDE,
-        "The merge base is as bad as the bad end: the loss was fixed on good's side.",
+        kind,
+        text,
         (Finding((base,), _interval(context, ends), 1 - context.alpha, note="the merge base"),),
         _interval(context, ends),
         confidence=1 - context.alpha,
@@ -126,9 +137,14 @@ def conclude_culprits(
     findings, added, total, rest = _added_up(context, proofs, ends)
     large = [p for p in proofs if not p.small]
     sets = any(len(p.commits) > 1 for p in large)
-    kind = Ending.CULPRIT_SET if sets else (Ending.CULPRIT if len(large) == 1 else Ending.CULPRITS)
+    one, several, unsplit = (
+        (Ending.CULPRIT, Ending.CULPRITS, Ending.CULPRIT_SET)
+        if context.goal.find == "regression"
+        else (Ending.FIX, Ending.FIXES, Ending.FIX_SET)
+    )
+    kind = unsplit if sets else one if len(large) == 1 else several
     text = (
-        f"Proven with fresh boots. In percent of good's level: total {change(total)} = "
+        f"Proven with fresh boots. In percent of {context.goal.terms.old}'s level: total {change(total)} = "
         f"{' + '.join(change(p) for p in added)} + rest {change(rest)}."
         if len(findings) > 1
         else f"Proven with fresh boots: it explains {change(findings[0].effect)} of {change(total)}; "
@@ -193,12 +209,14 @@ def conclude_spread(
 ) -> Conclusion:
     """Return the conclusion for a loss that no commit explains. proofs: of changes that are too small."""
     findings, _, total, rest = _added_up(context, proofs, ends)
+    terms = context.goal.terms
     steps = [
         f"{change(step)} over {count(many, 'commit')}" for many, step in largest_steps(context, posterior)
     ]
     return Conclusion(
         Ending.SPREAD,
-        f"Bad differs from good by {change(total)}, but no commit reaches the threshold. "
+        f"{terms.new.capitalize()} differs from {terms.old} by {change(total)}, but no commit reaches the "
+        "threshold. "
         f"The largest steps from one measured commit to the next: {'; '.join(steps)}.",
         findings,
         total,

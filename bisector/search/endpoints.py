@@ -78,7 +78,7 @@ def next_trial(context: SearchContext, evidence: Evidence | None) -> Measure:
         why += f" ({odds} to 1 so far, {1 / context.alpha:.3g} wanted)"
         if evidence.log_e_below > 0.5 * math.log(1 / context.alpha):
             why, layouts = "make sure that the ends do not differ", range(SCATTER_LAYOUTS)
-    names = {context.graph.good: "good", context.graph.bad: "bad"}
+    names = {context.graph.good: context.goal.terms.old, context.graph.bad: context.goal.terms.new}
     return next_interleaved(context, tuple(names), "verify", target, layouts, why, names)
 
 

@@ -18,7 +18,7 @@ from scipy.ndimage import median
 
 from bisector.model.dag import Floats, Ints
 from bisector.model.decisions import Interval, Purpose
-from bisector.model.goal import Metric
+from bisector.model.goal import Goal
 from bisector.model.state import State, Visit
 from bisector.stats.variance_components import VarianceComponents
 
@@ -118,10 +118,13 @@ def average_cells(weight: Floats, location: Floats, cell: Ints) -> tuple[Floats,
     return mean, total, log_likelihood
 
 
-def scale_of(metric: Metric, values: Floats, level: float) -> Scale:
-    """Choose the units of a metric. level: a typical value at the good end."""
-    threshold = metric.threshold
-    sign = 1.0 if metric.better == "lower" else -1.0
+def scale_of(goal: Goal, values: Floats, level: float) -> Scale:
+    """Choose the units of the metric. level: a typical value at the good end.
+
+    Where a fix is looked for, what is better for people counts as worse.
+    """
+    threshold = goal.metric.threshold
+    sign = 1.0 if (goal.metric.better == "lower") == (goal.find == "regression") else -1.0
     positive = bool(len(values)) and bool(values.min() > 0)
     if threshold.relative and positive:
         return Scale(True, sign, math.log1p(threshold.value), 1.0)
@@ -190,7 +193,7 @@ def summarise_visits(state: State, calibrated_noise: VarianceComponents | None =
     commit = np.array([v.commit for v in visits])
     layout = np.array([v.layout for v in visits])
     at_good = raw[commit[visit] == state.graph.good]
-    scale = scale_of(state.goal.metric, raw, float(np.median(at_good if len(at_good) else raw)))
+    scale = scale_of(state.goal, raw, float(np.median(at_good if len(at_good) else raw)))
     y = scale.to_worse_units(raw)
     if state.goal.clock == "instructions":
         y = _subtract_repetition_profile(y, visit, repetition)

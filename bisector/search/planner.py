@@ -128,7 +128,9 @@ class _Decider:
             boots = context.boots(base, "verify")
             if len(boots) < interleaving.min_boots_per_side(context, "verify"):
                 runs = max(2, interleaving.FIRST_BOOT_RUNS)
-                return Measure(base, runs, "verify", "test the merge base: it may itself be bad")
+                return Measure(
+                    base, runs, "verify", f"test the merge base: it may itself be {context.goal.terms.new}"
+                )
             if conclusion.merge_base_is_bad(context, base, ends):
                 return conclusion.conclude_fixed_on_good_side(context, base, ends)
         return None

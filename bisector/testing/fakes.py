@@ -25,6 +25,7 @@ from pathlib import Path
 
 from bisector.errors import BuildFailed, Interrupted, RequestError, nearest
 from bisector.model.commit_graph import CommitGraph
+from bisector.model.goal import TERMS, Terms
 from bisector.ports import BuildOrder, CommitInfo, Kernel, Progress
 from bisector.simulation.noise_model import SyntheticLab
 
@@ -116,6 +117,7 @@ class FakeSource:
         first_parent: bool = False,
         paths: Sequence[str] = (),
         skip: Sequence[str] = (),
+        terms: Terms = TERMS["regression"],
     ) -> CommitGraph:
         """Return the graph with the skipped commits marked; only its own ends can be asked for.
 

@@ -6,7 +6,10 @@ import dataclasses
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from bisector.model.commit_graph import CommitGraph
+from bisector.model.goal import Find
 from bisector.report import bisect_log
 from bisector.report.report_model import Commit
 from tests.support.expected import check
@@ -28,7 +31,8 @@ def test_what_was_measured_below_the_range_is_only_a_comment() -> None:
     assert f"git bisect good {graph.shas[2]}" not in log
 
 
-def test_git_replays_the_log_and_stops_at_the_same_commit(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("find", "word"), [("regression", "bad"), ("fix", "new")])
+def test_git_replays_the_log_and_stops_at_the_same_commit(tmp_path: Path, find: Find, word: str) -> None:
     def git(*arguments: str) -> str:
         done = subprocess.run(
             ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", *arguments],
@@ -45,6 +49,7 @@ def test_git_replays_the_log_and_stops_at_the_same_commit(tmp_path: Path) -> Non
         git("commit", "-q", "--allow-empty", "-m", subject)
         shas.append(git("rev-parse", "HEAD"))
     material = demo()
+    material = dataclasses.replace(material, goal=dataclasses.replace(material.goal, find=find))
     graph = CommitGraph(
         shas=tuple(shas),
         parents=material.graph.parents,
@@ -56,4 +61,4 @@ def test_git_replays_the_log_and_stops_at_the_same_commit(tmp_path: Path) -> Non
     (tmp_path / "log").write_text(
         bisect_log.render(dataclasses.replace(material, graph=graph, commits=commits))
     )
-    assert f"{shas[3]} is the first bad commit" in git("bisect", "replay", "log")
+    assert f"{shas[3]} is the first {word} commit" in git("bisect", "replay", "log")

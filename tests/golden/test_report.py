@@ -27,6 +27,20 @@ def test_the_whole_text_of_a_proven_culprit() -> None:
     check("report-culprit.txt", text.render(demo()))
 
 
+def test_the_whole_text_of_a_proven_fix() -> None:
+    found = demo()
+    assert found.conclusion is not None
+    finding = dataclasses.replace(found.conclusion.findings[0], effect=Interval(-0.1647, -0.1641, -0.1635))
+    conclusion = dataclasses.replace(
+        found.conclusion, ending=Ending.FIX, findings=(finding,), summary="One commit made it better."
+    )
+    request = {**found.request, "good": "rt-04", "bad": "rt-00", "find": "fix"}
+    goal = dataclasses.replace(found.goal, find="fix")
+    material = dataclasses.replace(found, conclusion=conclusion, request=request, goal=goal)
+    assert "culprit" not in text.short(material).lower()
+    check("report-fix.txt", text.render(material))
+
+
 def test_the_json_of_a_proven_culprit() -> None:
     check("report-culprit.json", json.dumps(json_report.render(demo()), indent=2) + "\n")
 

@@ -9,7 +9,7 @@ import contextlib
 import hashlib
 import json
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from bisector.adapters.git.repository import Repository, find_repository
 from bisector.adapters.system.files import write_atomically
 from bisector.errors import InfrastructureError, RequestError, nearest
 from bisector.model.commit_graph import CommitGraph
+from bisector.model.goal import TERMS, Terms
 from bisector.ports import CommitInfo
 from bisector.schemas import serialization
 
@@ -65,8 +66,11 @@ class GitSource:
         first_parent: bool = False,
         paths: Sequence[str] = (),
         skip: Sequence[str] = (),
+        terms: Terms = TERMS["regression"],
     ) -> CommitGraph:
         """Return the history between two commits (full ids), as git bisect would search it.
+
+        good: the older end, bad: the newer one, whatever people call them (`terms`).
 
         Raises RequestError: equal, swapped or unrelated ends, a shallow clone that cuts the range, nothing
         that touches the paths, a skip that names an end.
@@ -78,10 +82,10 @@ class GitSource:
         cached = self._cache_path(good, bad, first_parent, paths)
         graph = _load(cached) if cached is not None else None
         if graph is None:
-            graph = self._read_graph(good, bad, first_parent, paths)
+            graph = self._read_graph(good, bad, first_parent, paths, terms)
             if cached is not None and len(graph.shas) >= _CACHED_CANDIDATES_MIN:
                 _save(cached, graph)
-        skipped = self._resolve_skips(skip, good, bad)
+        skipped = self._resolve_skips(skip, {terms.old: good, terms.new: bad})
         index = {sha: i for i, sha in enumerate(graph.shas)} if skipped else {}
         reasons = {index[sha]: "skipped by the user (--skip)" for sha in skipped if sha in index}
         return replace(graph, untestable={**graph.untestable, **reasons})
@@ -127,7 +131,7 @@ class GitSource:
 
     # --- the range --------------------------------------------------------------------------------------
 
-    def _find_merge_bases(self, good: str, bad: str) -> tuple[str, ...]:
+    def _find_merge_bases(self, good: str, bad: str, terms: Terms) -> tuple[str, ...]:
         """Return the merge bases, none if good is an ancestor of bad; refuse ends that cannot be searched."""
         done = self._repository.run("merge-base", "--all", good, bad, silent_codes=(1,))
         bases = tuple(done.output.split())
@@ -136,25 +140,23 @@ class GitSource:
                 raise self._refuse_shallow()
             raise RequestError(
                 "good and bad have no common ancestor",
-                details=f"good {good}\nbad  {bad}",
+                details=f"{terms.old:4} {good}\n{terms.new:4} {bad}",
                 cure="name two commits of one history",
             )
         if bad in bases:
-            raise RequestError(
-                "bad is an ancestor of good: the ends look swapped",
-                cure=f"--good {bad[:12]} --bad {good[:12]}; to find where something became faster, swap them "
-                "too and turn the metric's direction",
-            )
+            raise _swapped(good, bad, terms)
         return () if good in bases else bases
 
-    def _read_graph(self, good: str, bad: str, first_parent: bool, paths: Sequence[str]) -> CommitGraph:
+    def _read_graph(
+        self, good: str, bad: str, first_parent: bool, paths: Sequence[str], terms: Terms
+    ) -> CommitGraph:
         options = ["--topo-order", "--reverse", "--parents", *(["--first-parent"] if first_parent else [])]
         lines = self._repository.run("rev-list", *options, bad, f"^{good}", "--", *paths).output
         parents = parse_rev_list(lines, first_parent=first_parent)
         # To ask for merge bases takes git as long as the list: a good end that is a parent of a candidate is
         # an ancestor of the bad one.
         is_parent = any(good in above for above in parents.values())
-        bases = () if is_parent else self._find_merge_bases(good, bad)
+        bases = () if is_parent else self._find_merge_bases(good, bad, terms)
         if not parents:
             raise RequestError(
                 f"no commit between good and bad touches {', '.join(paths)}", cure="check the paths after --"
@@ -188,7 +190,7 @@ class GitSource:
         width = len(_LINUX_NAMES)
         return [there[i] and any(there[i + 1 : i + width]) for i in range(0, len(there), width)]
 
-    def _resolve_skips(self, skip: Sequence[str], good: str, bad: str) -> set[str]:
+    def _resolve_skips(self, skip: Sequence[str], ends: Mapping[str, str]) -> set[str]:
         shas: set[str] = set()
         for text in skip:
             first, dots, last = text.partition("..")
@@ -201,7 +203,7 @@ class GitSource:
                 shas.update(self._repository.run("rev-list", *between).output.split())
             else:
                 shas.add(self.resolve(text))
-        for name, end in (("good", good), ("bad", bad)):
+        for name, end in ends.items():
             if end in shas:
                 raise RequestError(
                     f"--skip covers the {name} end, which must be measured",
@@ -256,6 +258,21 @@ class GitSource:
         asked = [good, bad, first_parent, list(paths)]
         name = json.dumps([_CACHE_FORMAT, str(self._common), *asked, *self._history_changes()])
         return self._cache_dir / f"{hashlib.sha256(name.encode()).hexdigest()[:24]}.graph"
+
+
+def _swapped(old: str, new: str, terms: Terms) -> RequestError:
+    """Return the error for ends in the wrong order, with a cure for each of the two mistakes it can be."""
+    exchanged = f"--{terms.old} {new[:12]} --{terms.new} {old[:12]}"
+    if terms is TERMS["regression"]:
+        return RequestError(
+            "bad is an ancestor of good: the ends look swapped",
+            cure=f"{exchanged}; or, to find the commit that made it better: --find fix, with the ends as "
+            "they are",
+        )
+    return RequestError(
+        "good is an ancestor of bad: a fix is looked for from bad, the older end, to good",
+        cure=f"{exchanged}; or, to find the commit that made it worse: leave --find fix out",
+    )
 
 
 def _read_if_any(path: Path) -> str:

@@ -11,7 +11,7 @@ from bisector.errors import RequestError
 from bisector.interfaces.cli import options, output
 from bisector.interfaces.cli.arguments import completion
 
-Verdict = Literal["good", "bad", "skip"]
+Said = Literal["good", "bad", "skip", "old", "new"]
 Note = Annotated[str, typer.Option(help="The reason, for the report.")]
 Needed = Annotated[
     str,
@@ -28,7 +28,10 @@ def mark(
     rev: Annotated[
         str, typer.Argument(metavar="REV", help="A commit of the range.", autocompletion=completion.commits)
     ],
-    verdict: Annotated[Verdict, typer.Argument(metavar="VERDICT", help="good, bad or skip.")],
+    verdict: Annotated[
+        Said,
+        typer.Argument(metavar="VERDICT", help="good, bad or skip; or old or new, as for git bisect."),
+    ],
     note: Note = "",
     as_json: options.Json = False,
 ) -> None:
@@ -50,11 +53,12 @@ def mark(
         wiring.trust(Path(request.repo))
     commit = load_report.find_commit(wiring, stored.id, stored.graph, request.model_dump(), rev)
     sha = stored.graph.shas[commit]
-    bisections.mark(wiring.store, stored, sha, verdict, note)
+    said = request.terms.verdict(verdict)
+    bisections.mark(wiring.store, stored, sha, said, note)
     if as_json:
-        output.print_json({"id": stored.id, "commit": sha, "verdict": verdict, "note": note})
+        output.print_json({"id": stored.id, "commit": sha, "verdict": said, "note": note})
     else:
-        output.print_note(f"{stored.id}: {rev} is {verdict}")
+        output.print_note(f"{stored.id}: {rev} is {said}")
 
 
 def discard(

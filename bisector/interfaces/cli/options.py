@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 import typer
 from pydantic import ValidationError
@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from bisector.errors import RequestError
 from bisector.interfaces.cli import output
 from bisector.interfaces.cli.arguments import completion, number_options
+from bisector.model.goal import TERMS
 from bisector.schemas.ranges import kind_and_limits
 from bisector.schemas.refusal import refusal
 from bisector.schemas.request import Request, option_name
@@ -147,8 +148,23 @@ def _request_parameters() -> Iterator[inspect.Parameter]:
         default = False if field.annotation is bool else None
         option_type = _option_type(field.annotation, is_path=kind == "path")
         yield _parameter(name, option_type, _option(name), default)
+        if name == "bad":
+            yield from _ends_by_age()
         if name == "testbeds":
             yield inspect.Parameter("lab", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Lab)
+
+
+def _ends_by_age() -> Iterator[inspect.Parameter]:
+    """Yield git bisect's other words for the two ends, which leave open which of them is better."""
+    for name, words in (("old", "older"), ("new", "newer")):
+        option = typer.Option(
+            f"--{name}",
+            metavar="REV",
+            help=f"The {words} end, whichever it is: --good or --bad.",
+            show_default=False,
+            autocompletion=completion.commits,
+        )
+        yield _parameter(name, str | None, option, None)
 
 
 def _parameter(name: str, kind: Any, info: Any, default: object) -> inspect.Parameter:  # noqa: ANN401 - types
@@ -163,6 +179,8 @@ def _option_type(annotation: Any, *, is_path: bool) -> Any:  # noqa: ANN401 - ty
         return bool
     if getattr(annotation, "__origin__", None) in (tuple, dict):
         return list[Path] | None if is_path else list[str] | None
+    if get_origin(annotation) is Literal:
+        return annotation | None
     plain = next((kind for kind in get_args(annotation) if kind is not type(None)), annotation)
     plain = plain.__origin__ if get_origin(plain) is Annotated else plain
     return (Path if is_path else plain) | None
@@ -182,12 +200,7 @@ def make_wiring(*, lab: Path | None = None, repo: Path | None = None, trust_repo
 
 def _request(settings: Settings, values: Mapping[str, Any]) -> Request:
     """Return the request; settings fill in what is not said. Raises RequestError for what is missing."""
-    for name in ("good", "bad"):
-        if not values[name]:
-            raise RequestError(
-                f"--{name} is missing",
-                cure="name both ends: perfbisect start --good v6.1 --bad v6.2 --workload pipe-test",
-            )
+    values = _named_ends(values)
     said = {name: value for name, value in values.items() if value is not None}
     said |= {
         "repo": str((settings.repo or Path.cwd()).expanduser().absolute()),
@@ -203,6 +216,27 @@ def _request(settings: Settings, values: Mapping[str, Any]) -> Request:
         raise refusal(
             error, Request, label=lambda key: option_name(key[0]), described_in="'perfbisect start --help'"
         ) from error
+
+
+def _named_ends(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values with --old and --new as the ends that they mean. Raises RequestError."""
+    terms = TERMS["fix" if values["find"] == "fix" else "regression"]
+    found = dict(values)
+    for age, name in (("old", terms.old), ("new", terms.new)):
+        said = found.pop(age)
+        if said and found[name]:
+            raise RequestError(
+                f"--{age} and --{name} are the same end", cure=f"give one of them; here --{age} is --{name}"
+            )
+        found[name] = found[name] or said
+    ends = "--bad v6.1 --good v6.2 --find fix" if terms.old == "bad" else "--good v6.1 --bad v6.2"
+    for name in (terms.old, terms.new):
+        if not found[name]:
+            raise RequestError(
+                f"--{name} is missing",
+                cure=f"name both ends: perfbisect start {ends} --workload pipe-test",
+            )
+    return found
 
 
 def parameters(said: Sequence[str] | None) -> dict[str, tuple[str, ...]]:

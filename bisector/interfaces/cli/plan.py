@@ -38,7 +38,8 @@ def plan(wiring: Wiring, request: Request, as_json: options.Json = False) -> Non
 def print_plan(wiring: Wiring, request: Request, *, as_json: bool) -> None:
     """Print the plan of a request. Raises RequestError where it would be refused."""
     with output.status_line() as show:
-        show(f"reading the history from {request.good} to {request.bad} ...")
+        old, new = request.oldest_first(request.good, request.bad)
+        show(f"reading the history from {old} to {new} ...")
         from bisector.app.accept import accept
         from bisector.app.plan import make_plan
 
@@ -53,12 +54,13 @@ def print_plan(wiring: Wiring, request: Request, *, as_json: bool) -> None:
 
 def _ends(wiring: Wiring, request: Request, plan: Plan) -> dict[str, str]:
     """Return both ends as they were asked for, and as the kernel's people name commits."""
-    shas = (plan.accepted.good, plan.accepted.bad)
+    shas = (plan.graph.shas[plan.graph.good], plan.graph.shas[plan.graph.bad])
     found = wiring.source_of(plan.accepted.request).infos(shas)
-    asked = {"good": request.good, "bad": request.bad}
+    names = (request.terms.old, request.terms.new)
+    asked = request.oldest_first(request.good, request.bad)
     return {
         name: f'{rev}: {commit.sha[:12]} ("{commit.subject}")'
-        for (name, rev), commit in zip(asked.items(), found, strict=True)
+        for name, rev, commit in zip(names, asked, found, strict=True)
     }
 
 
@@ -73,6 +75,7 @@ def _as_json(plan: Plan) -> dict[str, Any]:
     return {
         "good": accepted.good,
         "bad": accepted.bad,
+        "find": accepted.request.find,
         "candidates": plan.candidates,
         "relevant": plan.relevant if plan.irrelevant else None,
         "kept": dict(plan.irrelevant.kept) if plan.irrelevant else None,
@@ -98,13 +101,16 @@ def _as_json(plan: Plan) -> dict[str, Any]:
 
 def _as_rows(plan: Plan) -> dict[str, str]:
     accepted, estimate, seconds = plan.accepted, plan.estimate, plan.seconds
-    metric = accepted.the_goal().metric
+    goal = accepted.the_goal()
+    metric = goal.metric
     return {
+        **({"looks for": f"what made {metric.name} better"} if goal.find == "fix" else {}),
         "range": f"{plan.candidates:,} candidates{_untestable(plan)}",
         "relevant": _relevant(plan),
         "measures": f"{metric.name} of {accepted.workload}, "
         f"on {', '.join(accepted.testbeds)} (clock: {accepted.clock})",
-        "threshold": f"{phrases.threshold(metric)}: a smaller change is nobody's fault",
+        "threshold": f"{phrases.threshold(goal)}: a smaller change is nobody's "
+        + ("fault" if goal.find == "regression" else "merit"),
         "recipe": recipe(accepted.request.recipe, accepted.recipe_chosen),
         "first step": _first_step(plan),
         **{

@@ -124,7 +124,7 @@ def show(
         "commit": material.graph.shas[index],
         "subject": material.commit(index).subject,
         "untestable": material.state.untestable.get(index),
-        "mark": material.state.marks.get(index),
+        "mark": material.mark(index),
         "kernel": json_report.kernel(material, index),
         "trials": [
             t for t in json_report.render(material)["trials"] if t["commit"] == material.graph.shas[index]

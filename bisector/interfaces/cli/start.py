@@ -30,11 +30,11 @@ def start(
     ] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Find the commit between GOOD and BAD that made WORKLOAD slower.
+    """Find the commit between GOOD and BAD that made WORKLOAD slower; with --find fix, faster.
 
-    The same request goes on where an unfinished one stopped. Exit codes: 0 culprit proven, 1 wrong request,
-    2 not reproduced, 3 infrastructure, 4 a set that cannot be told apart, 5 inconclusive, spread over many
-    commits or budget spent, 130 interrupted.
+    The same request goes on where an unfinished one stopped. Exit codes: 0 culprit or fix proven, 1 wrong
+    request, 2 not reproduced, 3 infrastructure, 4 a set that cannot be told apart, 5 inconclusive, spread
+    over many commits or budget spent, 130 interrupted.
 
     Examples:
 
@@ -43,6 +43,8 @@ def start(
       perfbisect start --good v6.1 --bad v6.2 --workload ./mine --skip v6.2-rc1 --max-hours 8 -- kernel/sched
 
       perfbisect start --good v6.1 --bad v6.2 --workload pipe-test --threshold 2% --dry-run
+
+      perfbisect start --find fix --bad v6.1 --good v6.2 --workload pipe-test
     """
     from bisector.app.find_culprit import find_culprit
     from bisector.interfaces.cli import plan

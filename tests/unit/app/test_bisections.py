@@ -204,6 +204,19 @@ def test_a_mark_is_recorded_for_a_commit_of_the_range_only(store: MemoryStore, s
         bisections.mark(store, stored, "f" * 40, "bad")
 
 
+def test_a_mark_is_in_the_terms_of_who_says_it(store: MemoryStore) -> None:
+    lab = fake.a_lab()
+    accepted = fake.accepted(lab)
+    looking = accepted.model_copy(update={"request": accepted.request.model_copy(update={"find": "fix"})})
+    stored, _ = bisections.begin(store, looking, lab.graph, 1.0)
+    bisections.mark(store, stored, stored.graph.shas[4], "bad")
+    assert [record for _, record in store.records(stored.id)] == [Marked(4, "good")]
+    with pytest.raises(RequestError, match=r"cannot be good: .* which contains it, is marked bad"):
+        bisections.mark(store, stored, stored.graph.shas[3], "good")
+    with pytest.raises(RequestError, match="cannot be skipped: it is the bad end"):
+        bisections.mark(store, stored, stored.graph.shas[stored.graph.good], "skip")
+
+
 @pytest.mark.parametrize(("kind", "name"), [("boot", "b1"), ("testbed", "bed")])
 def test_what_was_never_booted_cannot_be_discarded(
     store: MemoryStore, stored: Stored, kind: str, name: str

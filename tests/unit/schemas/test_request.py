@@ -40,6 +40,12 @@ def test_a_request_that_says_little_is_a_short_command() -> None:
     )
 
 
+def test_a_search_for_a_fix_has_its_ends_by_age_and_comes_back_as_a_command() -> None:
+    request = Request(good="v2", bad="v1", workload="w", repo="/r", find="fix")
+    assert request.oldest_first(request.good, request.bad) == ("v1", "v2")
+    assert "--good v2 --bad v1 --find fix" in " ".join(command_line(request.model_dump(mode="json")))
+
+
 def test_options_are_named_after_fields_unless_said_otherwise() -> None:
     assert [option_name(name) for name in ("max_hours", "testbeds", "monitors")] == [
         "--max-hours",

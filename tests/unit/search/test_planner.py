@@ -42,6 +42,19 @@ def test_finds_the_commit(clock: TestbedClock, at: int) -> None:
     assert len([r for r in records if isinstance(r, Built)]) <= 9
 
 
+@pytest.mark.parametrize("clock", ["wall", "instructions"])
+def test_finds_the_fix_in_the_other_direction(clock: TestbedClock) -> None:
+    wanted = goal(clock=clock, find="fix")
+    end, _, decisions = drive(linear(32), wanted, step(17, -0.1))
+    assert (end.ending, end.findings[0].commits) == (Ending.FIX, (17,))
+    assert end.findings[0].effect.low <= -0.1 <= end.findings[0].effect.high
+    assert "boot 1 of bad" in decisions[0].reason, "the older end is the bad one"
+    slower, _, _ = drive(linear(32), wanted, step(17))
+    assert slower.ending is Ending.NOT_REPRODUCED
+    assert slower.summary.startswith("Good is worse than bad: +")
+    assert "--scan looks for gains behind losses" in slower.summary
+
+
 def test_the_time_that_is_left_shrinks_through_search_and_proof() -> None:
     _, _, decisions = drive(linear(64), goal(clock="instructions"), step(17))
     left = [d.left or 0.0 for d in decisions if d.purpose == "search"]

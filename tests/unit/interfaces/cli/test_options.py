@@ -35,7 +35,9 @@ def call(**said: object) -> Request:
 
 def test_every_field_has_its_option_in_the_order_of_the_model() -> None:
     parameters = list(inspect.signature(command).parameters)
-    assert [name for name in parameters if name not in ("lab", "extra")] == list(Request.model_fields)
+    others = ("old", "new", "lab", "extra")
+    assert [name for name in parameters if name not in others] == list(Request.model_fields)
+    assert parameters[:4] == ["good", "bad", "old", "new"]
     assert parameters.index("lab") == parameters.index("testbeds") + 1
     assert parameters[-1] == "extra"
 
@@ -81,8 +83,20 @@ def test_the_settings_give_what_is_not_said(own_folders: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("find", "good", "bad"), [(None, "v1", "v2"), ("regression", "v1", "v2"), ("fix", "v2", "v1")]
+)
+def test_old_and_new_are_the_ends_whichever_is_looked_for(find: str | None, good: str, bad: str) -> None:
+    request = call(old="v1", new="v2", workload="w", find=find)
+    assert (request.good, request.bad) == (good, bad)
+
+
+@pytest.mark.parametrize(
     ("said", "message"),
     [
+        ({"find": "fix", "good": "v2"}, "--bad is missing"),
+        ({"find": "fix", "old": "v2"}, "--good is missing"),
+        ({"old": "v1", "good": "v1", "bad": "v2"}, "--old and --good are the same end"),
+        ({"old": "v1", "bad": "v1", "find": "fix"}, "--old and --bad are the same end"),
         ({}, "--good is missing"),
         ({"good": "v1"}, "--bad is missing"),
         ({"good": "v1", "bad": "v2"}, "--workload is missing"),

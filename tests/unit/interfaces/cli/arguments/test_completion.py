@@ -47,7 +47,7 @@ LINES = {
     "start --lab absent.yml --testbed ": [],
     "start --recipe x86_64-o": ["x86_64-old"],
     "start --monitor perf": ["perf-stat", "perf-record"],
-    "mark x v1 ": ["good", "bad", "skip"],
+    "mark x v1 ": ["good", "bad", "skip", "old", "new"],
     "help workl": ["workload"],
     "workl": ["workload"],
 }
