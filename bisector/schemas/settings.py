@@ -51,12 +51,12 @@ Mirror = Annotated[str, matching(r"(https?://|file:///)\S{1,1000}", "an address:
 class Settings(Spec):
     """Settings of every bisection here. Relative paths in the file start at the file's folder."""
 
-    described_in = "README.md"
+    described_in = "docs/reference/settings.md"
 
     repo: FilePath | None = Field(default=None, description="the kernel's git repository")
     workload: NonEmpty | None = Field(default=None, description="the workload when none is named")
     recipe: NonEmpty = Field(
-        default="auto", description="how a commit becomes a kernel; auto: by the age of the commits"
+        default="auto", description="how a commit becomes a kernel; auto: the smallest that serves"
     )
     lab: FilePath | None = Field(
         default=None, description="an Ansible inventory; unset: one guest on this machine"

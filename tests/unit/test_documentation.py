@@ -11,11 +11,10 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (
+    *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs").rglob("*.md"))),
     *(
         "README.md",
         "CONTRIBUTING.md",
-        "docs/architecture.md",
-        "docs/json.md",
         "tests/README.md",
         "tests/bench/README.md",
     ),
@@ -41,9 +40,29 @@ def _exists(page: str, path: str) -> bool:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_paths_exist(page: str) -> None:
-    named = _named_paths(page)
-    assert named, "the page names paths, and this test reads them"
-    assert [path for path in named if not _exists(page, path)] == []
+    assert [path for path in _named_paths(page) if not _exists(page, path)] == []
+
+
+def test_paths_are_found() -> None:
+    assert sum(len(_named_paths(page)) for page in PAGES) > 100
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    links = re.findall(r"\]\((?!https?://)([^)#]+)", text)
+    assert [link for link in links if not (ROOT / page).parent.joinpath(link).exists()] == []
+
+
+def test_every_page_of_docs_is_linked() -> None:
+    linked = {
+        (ROOT / page).parent.joinpath(link).resolve()
+        for page in ("README.md", "docs/README.md")
+        for link in re.findall(r"\]\(([^)#]+)", (ROOT / page).read_text(encoding="utf-8"))
+    }
+    pages = {path.resolve() for path in (ROOT / "docs").rglob("*.md")} - {ROOT / "docs" / "README.md"}
+    assert pages <= linked
+    assert {path.resolve() for path in (ROOT / "docs" / "images").glob("*.svg")} <= linked
 
 
 def test_paths_in_docstrings_and_comments_exist() -> None:
