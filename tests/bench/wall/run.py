@@ -20,6 +20,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TypedDict
 
@@ -50,8 +51,12 @@ class Arm(TypedDict):
     steps: list[Step]
 
 
-class Guests:
-    """CPU time of guests that belong to libvirt's daemon, not to us: looked at twice a second."""
+class CpuTime:
+    """CPU time of an arm's commands, by a control group that has them all, and of its guests.
+
+    Builds run behind processes that do not wait for them, so that times of children would leave them out.
+    Guests belong to libvirt's daemon: they are looked at twice a second.
+    """
 
     def __init__(self, state: Path) -> None:
         digest = hashlib.sha256(str(state.resolve()).encode()).hexdigest()[:8]
@@ -59,18 +64,32 @@ class Guests:
         self._seen: dict[str, tuple[float, float]] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch)
+        root = Path("/sys/fs/cgroup")
+        self.group = next((r for r in (root / "cpuacct", root) if (r / "cgroup.procs").exists()), root)
+        self.group /= f"perfbisect-wall-{os.getpid()}"
 
-    def __enter__(self) -> Guests:
+    def __enter__(self) -> CpuTime:
+        self.group.mkdir()
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join()
+        with suppress(OSError):  # a process of it is left
+            self.group.rmdir()
 
     def seconds(self) -> tuple[float, float]:
-        """Return the user and system seconds of all guests so far."""
-        return sum(user for user, _ in self._seen.values()), sum(system for _, system in self._seen.values())
+        """Return the user and system seconds so far."""
+        guests = list(self._seen.values())
+        user, system = sum(user for user, _ in guests), sum(system for _, system in guests)
+        if (self.group / "cpuacct.usage_user").exists():
+            nanoseconds = [
+                int((self.group / f"cpuacct.usage_{part}").read_text()) for part in ("user", "sys")
+            ]
+            return user + nanoseconds[0] / 1e9, system + nanoseconds[1] / 1e9
+        lines = dict(line.split() for line in (self.group / "cpu.stat").read_text().splitlines())
+        return user + int(lines["user_usec"]) / 1e6, system + int(lines["system_usec"]) / 1e6
 
     def _watch(self) -> None:
         while not self._stop.wait(0.5):
@@ -104,11 +123,21 @@ class Results:
 
 
 class Clock:
-    """Wall seconds, and the user and system seconds of commands that have ended, and of guests."""
+    """Wall, user and system seconds, and commands that are counted."""
 
-    def __init__(self, guests: Guests) -> None:
-        self._guests = guests
+    def __init__(self, used: CpuTime) -> None:
+        self._used = used
         self._last = self._now()
+
+    def run(
+        self, command: Sequence[str], folder: Path, environment: Mapping[str, str], *, check: bool = True
+    ) -> subprocess.CompletedProcess[str]:
+        """Return how a command ended, with its output; what it says on stderr is shown."""
+        enter = ["sh", "-c", 'echo $$ >"$0" && exec nice -n 5 "$@"', str(self._used.group / "cgroup.procs")]
+        whole = {**os.environ, **environment}
+        return subprocess.run(
+            [*enter, *command], cwd=folder, env=whole, stdout=subprocess.PIPE, text=True, check=check
+        )
 
     def step(self, what: str, answer: str) -> Step:
         """Return what went by since the last step."""
@@ -119,8 +148,7 @@ class Clock:
         return Step(what=what, answer=answer, wall=wall, user=user, system=system)
 
     def _now(self) -> tuple[float, float, float]:
-        used, (user, system) = os.times(), self._guests.seconds()
-        return time.monotonic(), used.children_user + user, used.children_system + system
+        return time.monotonic(), *self._used.seconds()
 
 
 def run_arm(name: str, repo: Path, good: str, bad: str, folder: Path, results: Results) -> None:
@@ -132,22 +160,25 @@ def run_arm(name: str, repo: Path, good: str, bad: str, folder: Path, results: R
         work.mkdir(parents=True)
         results.arms[name] = Arm(finished="", steps=[])
     arm = results.arms[name]
-    with Guests(work / "state") as guests:
-        clock = Clock(guests)
+    with CpuTime(work / "state") as used:
+        clock = Clock(used)
         if name == "perfbisect":
-            arm["finished"] = _perfbisect(repo, good, bad, work)
+            arm["finished"] = _perfbisect(repo, good, bad, work, clock)
             arm["steps"].append(clock.step("all", arm["finished"]))
         else:
             _script(name, repo, good, bad, work, arm, clock, results)
     results.save()
+    if name == "perfbisect":  # for tests.bench.progress
+        shutil.rmtree(folder / "state", ignore_errors=True)
+        (work / "state").rename(folder / "state")
     shutil.rmtree(work)
 
 
-def _perfbisect(repo: Path, good: str, bad: str, work: Path) -> str:
+def _perfbisect(repo: Path, good: str, bad: str, work: Path, clock: Clock) -> str:
     environment = {"PERFBISECT_CACHE_DIR": str(work / "cache"), "PERFBISECT_STATE_DIR": str(work / "state")}
     command = [sys.executable, "-c", "from bisector.interfaces.cli import main; main()", "start"]
     command += ["--repo", str(repo), "--good", good, "--bad", bad, "--workload", "pipe-test"]
-    out = _run(command, _TOP, {**environment, "PYTHONPATH": str(_TOP)})
+    out = clock.run(command, _TOP, {**environment, "PYTHONPATH": str(_TOP)}).stdout
     (work.parent / "perfbisect.txt").write_text(out)
     return " ".join(out.split("Result:")[-1].split()[:3])
 
@@ -163,53 +194,36 @@ def _script(
         "PROGRAM": str(program),
         "CCACHE_DIR": str(work / "ccache"),
     }
-    steps = arm["steps"]
+    steps, script = arm["steps"], [str(_HERE / "bisect.sh")]
+
+    def git(*words: str) -> str:
+        return clock.run(["git", *words], tree, {}).stdout.strip()
 
     def done(what: str, answer: str) -> None:
         steps.append(clock.step(what, answer))
         results.save()
 
     if not steps:
-        _run(["git", "clone", "--quiet", "--shared", "--no-checkout", str(repo), str(tree)], work, {})
+        clock.run(["git", "clone", "--quiet", "--shared", "--no-checkout", str(repo), str(tree)], work, {})
         compiler = ["musl-gcc", "-static", "-no-pie", "-fno-pie", "-O2", "-o", str(program)]
-        _run([*compiler, str(_TOP / "workloads" / "pipe-test" / "pipe-test.c")], work, {})
+        clock.run([*compiler, str(_TOP / "workloads" / "pipe-test" / "pipe-test.c")], work, {})
         config.write_text(load_plan("x86_64-small", Release(6, 1), "x").config)
         done("clone", "")
     for rev in (good, bad)[len(steps) - 1 :]:
-        _git(tree, "checkout", "--quiet", "--force", rev)
-        done(rev, _run([str(_HERE / "bisect.sh")], tree, environment).strip())
+        git("checkout", "--quiet", "--force", rev)
+        done(rev, clock.run(script, tree, environment).stdout.strip())
     limit = str(sum(float(step["answer"]) for step in steps[1:3]) / 2)
-    _git(tree, "bisect", "start", bad, good)
+    git("bisect", "start", bad, good)
     said = ""
     for step in steps[3:]:  # of an earlier run
-        said = _git(tree, "bisect", step["answer"])
+        said = git("bisect", step["answer"])
     while "is the first bad commit" not in said:
-        commit = _git(tree, "describe", "--tags", "--always")
-        ended = _start([str(_HERE / "bisect.sh")], tree, {**environment, "LIMIT": limit})
+        commit = git("describe", "--tags", "--always")
+        ended = clock.run(script, tree, {**environment, "LIMIT": limit}, check=False)
         answer = {0: "good", 1: "bad", _SKIPPED: "skip"}[ended.returncode]
-        said = _git(tree, "bisect", answer)
+        said = git("bisect", answer)
         done(commit, answer)
     arm["finished"] = next(line for line in said.splitlines() if "is the first bad commit" in line)
-
-
-def _git(folder: Path, *words: str) -> str:
-    return _run(["git", *words], folder, {}).strip()
-
-
-def _run(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> str:
-    ended = _start(command, folder, environment)
-    ended.check_returncode()
-    return ended.stdout
-
-
-def _start(
-    command: Sequence[str], folder: Path, environment: Mapping[str, str]
-) -> subprocess.CompletedProcess[str]:
-    """Return how a command ended, with its output; what it says on stderr is shown."""
-    whole = {**os.environ, **environment}
-    return subprocess.run(
-        ["nice", "-n", "5", *command], cwd=folder, env=whole, stdout=subprocess.PIPE, text=True, check=False
-    )
 
 
 def main() -> None:
