@@ -119,7 +119,8 @@ def _event(record: Record, tally: Counter[str], commits: dict[str, int]) -> Even
             kind, seconds = "boot", record.seconds
             text = "booted" if record.ok else record.failure
         case Ran():
-            kind, commit, seconds = "run", commits.get(record.boot, -1), record.seconds
+            kind, commit = "warmup" if record.warmup else "run", commits.get(record.boot, -1)
+            seconds = record.seconds
             text = ", ".join(f"{name} {value:.6g}" for name, value in record.values.items())
         case RunFailed():
             kind, commit, text = "trouble", commits.get(record.boot, -1), record.failure

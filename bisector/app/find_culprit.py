@@ -16,9 +16,10 @@ from bisector.adapters.system.files import write_atomically
 from bisector.app import bisections
 from bisector.app.accept import accept, check_unchanged, missing_monitors, workload_of
 from bisector.app.load_report import find_bisection, keep_names, load_material
-from bisector.app.plan import ExpectedWork, expected_work
+from bisector.app.plan import expected_work
 from bisector.app.pruning import Pruning
 from bisector.app.readiness import require_ready
+from bisector.app.time_left import ExpectedWork
 from bisector.app.wiring import Wiring
 from bisector.errors import InfrastructureError, PerfbisectError, RequestError
 from bisector.model.decisions import Conclusion

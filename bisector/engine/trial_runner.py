@@ -246,7 +246,8 @@ class TrialRunner:
         suspicious = f" (not counted: {', '.join(ran.flags)})" if ran.flags else ""
         reading = f"{metric.name} {value:.6g} {metric.unit}" if value is not None else "no value"
         text = f"{'warm-up' if warmup else 'run'} {index}: {reading}{suspicious}"
-        self._events.send("run", text, measure.commit, testbed, seconds=ran.seconds, value=value)
+        kind: EventKind = "warmup" if warmup else "run"
+        self._events.send(kind, text, measure.commit, testbed, seconds=ran.seconds, value=value)
         if ran.flags and boot in self._uncounted_boots(measure.commit):
             raise WorkloadFailed(f"none of {_FLAGGED_RUNS} runs can be counted: {', '.join(ran.flags)}")
 

@@ -16,7 +16,7 @@ from bisector.schemas.request import Request
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from bisector.app.plan import ExpectedWork
+    from bisector.app.time_left import ExpectedWork
     from bisector.interfaces.cli.progress import ProgressDisplay
     from bisector.report.report_model import Material
 
