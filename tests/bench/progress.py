@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bisector.adapters.store.open_database import open_state_file
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.app.plan import GUESSED, ActionSeconds, measured_seconds, work_of
 from bisector.app.time_left import ExpectedWork, TimeLeft
@@ -104,7 +105,7 @@ def main() -> None:
     words = [word for word in sys.argv[1:] if word != "--each"]
     pairs: list[tuple[float, float]] = []
     for folder in map(Path, words):
-        store, seconds = SqlStore(folder / "perfbisect.sqlite"), GUESSED
+        store, seconds = SqlStore(open_state_file(folder / "perfbisect.sqlite")), GUESSED
         for summary in reversed(store.list()):
             stored, records = store.load(summary.id), store.records(summary.id)
             if stored.conclusion is None or not any(isinstance(r, Booted) for _, r in records):
