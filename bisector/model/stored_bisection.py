@@ -53,7 +53,7 @@ def summary_of(stored: Stored, changed: float) -> Summary:
         created=stored.created,
         changed=changed,
         status=stored.status,
-        workload=asked.get("workload"),
+        workload=asked.get("workload") or None,
         good=asked.get("good"),
         bad=asked.get("bad"),
         ending=ended.ending if ended is not None else None,
@@ -65,6 +65,7 @@ def _asked_for(text: str) -> dict[str, Any]:
     """Return the request of an accepted one; empty for a damaged one, which lists show all the same."""
     try:
         accepted = json.loads(text)
-        return dict(accepted.get("request", accepted))
+        asked = dict(accepted.get("request", accepted))
+        return asked if asked.get("workload") else {**asked, "workload": accepted.get("workload")}
     except (ValueError, TypeError, AttributeError):
         return {}
