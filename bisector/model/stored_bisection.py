@@ -9,6 +9,13 @@ from typing import Any
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Conclusion, Ending
 
+REMOVING = "removing"
+"""The status of a bisection whose removal has begun: it is over, and part of it may be gone already."""
+ENDED = ("done", "cancelled", REMOVING)
+"""Statuses after which a bisection is over."""
+TO_EXECUTE = ("queued", "running")
+"""Statuses of bisections that an executor works on; 'new', 'interrupted' and 'failed' can be resumed."""
+
 MAX_CULPRITS = 4
 """A line of `perfbisect list` names three; the fourth says that there are more."""
 
