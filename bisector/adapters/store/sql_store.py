@@ -49,7 +49,7 @@ class SqlStore:
         return view
 
     def create(self, stored: Stored, events: Sequence[Record | Decision] = ()) -> None:
-        """Add a bisection and what happened in it elsewhere, or nothing. Raises RequestError: the id exists."""
+        """Add a bisection and what happened in it elsewhere, whole. Raises RequestError: the id exists."""
         graph, conclusion = serialization.pack_graph(stored.graph), _conclusion_text(stored.conclusion)
         texts = [(_kind(event), json.dumps(serialization.to_json(event))) for event in events]
         summary = summary_of(stored, 0.0)
