@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,9 @@ import hypothesis
 import pytest
 
 if TYPE_CHECKING:
+    from bisector.schemas.database_url import DatabaseUrl
     from tests.support.command_line import Bench
+    from tests.support.servers.postgres import Server
 
 # No property is a matter of time: on a busy machine a deadline would fail it.
 hypothesis.settings.register_profile("perfbisect", deadline=None)
@@ -39,3 +42,35 @@ def bench(own_folders: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]
     from tests.support.command_line import Bench
 
     yield Bench(own_folders, monkeypatch)
+    logging.getLogger("dbos").handlers.clear()  # they hold pytest's captured stderr, which is closed now
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A PostgreSQL server, which other tests of this process use too."""
+    from tests.support.servers import postgres
+
+    if postgres.programs() is None:
+        pytest.skip("needs PostgreSQL (apt install postgresql) and root, to run it as its user")
+    with postgres.postgres_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def session_database(postgres: Server) -> DatabaseUrl:
+    """Return the address of a database with perfbisect's tables, for one test after the other."""
+    from bisector.adapters.store import migration
+    from bisector.adapters.store.postgres_server import PostgresServer
+
+    url = postgres.new_database()
+    server = PostgresServer(url)
+    migration.upgrade(server, lambda text: None)
+    server.close()
+    return url
+
+
+@pytest.fixture
+def database_url(postgres: Server, session_database: DatabaseUrl) -> DatabaseUrl:
+    """Return the address of a database with perfbisect's tables and nothing in them."""
+    postgres.empty(session_database.name)
+    return session_database

@@ -1,6 +1,6 @@
 """The wiring: settings become real adapters, each made once and passed down to the use cases.
 
-Adapters are imported where they are made: `perfbisect --help` must not wait for libvirt or numpy.
+Adapters are imported where they are made: `perfbisect --help` must not wait for libvirt or DBOS.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,7 +50,7 @@ class Wiring:
     def __init__(self, settings: Settings, note: Progress = lambda text: None) -> None:
         """note: told what takes long before a command can do its work."""
         self.settings = settings
-        self._note = note
+        self.note = note
         self.doing = "no bisection"  # told to others who wait for what we hold
         self.clock = SystemClock()
 
@@ -61,8 +61,8 @@ class Wiring:
 
     @property
     def has_store(self) -> bool:
-        """Whether the state folder holds bisections; asking for the store would make it."""
-        return self._store_path.exists()
+        """Whether there is a database of bisections; asking for the store would make one."""
+        return self.settings.database is not None or self._store_path.exists()
 
     @property
     def _store_path(self) -> Path:
@@ -70,32 +70,51 @@ class Wiring:
 
     @cached_property
     def store(self) -> Store:
-        """The bisections of the state folder."""
+        """The bisections of the settings' database, else of the state folder."""
         from bisector.adapters.store.sql_store import SqlStore
 
-        return SqlStore(self._database)
+        return SqlStore(self.database)
 
     @cached_property
     def coordinator(self) -> Coordinator:
         """Who may use what, in the database of the bisections."""
         from bisector.adapters.store.sql_coordinator import SqlCoordinator
 
-        return SqlCoordinator(self._database)
+        return SqlCoordinator(self.database)
 
     @cached_property
-    def _database(self) -> Database:
-        from bisector.adapters.store.open_database import open_state_file
+    def database(self) -> Database:
+        """The database of bisections, with the tables of this version."""
+        from bisector.adapters.store.open_database import open_server, open_state_file
 
-        return open_state_file(self._store_path, self._check_nothing_runs, self._note)
+        if self.settings.database is not None:
+            return open_server(self.settings.database, self.note)
+        return open_state_file(self._store_path, self._check_nothing_runs, self.note)
+
+    def connect_database(self) -> Database:
+        """Return the same, whatever version its tables are of."""
+        from bisector.adapters.store.open_database import connect
+
+        return connect(self.settings.database or self._store_path, self.note)
+
+    @property
+    def workflows_url(self) -> str:
+        """Where DBOS keeps its workflows: in the same database, in the schema 'dbos', else in a file.
+
+        As SQLAlchemy reads it, so it may hold a password.
+        """
+        if self.settings.database is not None:
+            return self.settings.database.for_sqlalchemy
+        return f"sqlite:///{self.settings.state_dir / 'dbos.sqlite'}"
 
     def _check_nothing_runs(self) -> None:
         """Raise RequestError while a perfbisect of an earlier version writes to the state file."""
-        from bisector.engine.state_lock import find_holder
+        from bisector.engine.state_lock import runner
 
-        holder = find_holder(self.settings.state_dir)
-        if holder is not None:
+        running = runner(self.settings.state_dir)
+        if running is not None:
             raise RequestError(
-                f"the state file {self._store_path} is of an earlier version, and {holder}",
+                f"the state file {self._store_path} is of an earlier version, which is running '{running}'",
                 cure="wait until it ends; then any command converts the file",
             )
 
@@ -221,18 +240,18 @@ class Wiring:
         return frozenset(number for number, spec in builders if measuring & {*host_names(lab, spec)})
 
     @contextmanager
-    def claim_testbed(
-        self, name: str, progress: Progress, stop: Stop | None = None
-    ) -> Iterator[Callable[[], bool]]:
-        """Hold a testbed against all other perfbisects of this machine, whatever their state folder is.
-
-        Gives what tells whether one of them waits for it.
-        """
+    def claim_testbeds(
+        self, testbeds: Sequence[str], progress: Progress, stop: Stop | None = None
+    ) -> Iterator[None]:
+        """Hold testbeds against all other perfbisects of this machine, whatever their state folder is."""
         from bisector.adapters.machine.physical_hosts import claim_names
 
-        lock = self._machine_lock(claim_names(self.lab.testbed(name)), f"the testbed '{name}'", stop)
-        with lock.exclusive(progress):
-            yield lock.is_wanted
+        named = sorted((claim_names(self.lab.testbed(name)), name) for name in testbeds)
+        with ExitStack() as held:
+            for names, name in named:
+                lock = self._machine_lock(names, f"the testbed '{name}'", stop)
+                held.enter_context(lock.exclusive(progress))
+            yield
 
     @contextmanager
     def this_machine(self) -> Iterator[Testbed]:
@@ -243,7 +262,7 @@ class Wiring:
 
         own = self._machine_lock((f"testbed-{HERE}",), "this machine as a testbed", None)
         host = self._machine_lock((f"host-{HERE}",), "its turn on this machine", None)
-        with own.exclusive(self._note):
+        with own.exclusive(self.note):
             yield TestbedOnHost(LocalTestbed(), host)
 
     def _host_lock(self, spec: TestbedSpec | BuilderSpec, stop: Stop | None) -> MachineLock:

@@ -1,1 +1,1 @@
-"""Executes bisections: decisions, builds, visits to testbeds; goes on after any kill."""
+"""DBOS workflows: bisection, build, trial; recovery after any kill."""

@@ -161,10 +161,11 @@ def _cure(error: Any, name: str, field: FieldInfo | None, described_in: str) -> 
 
 
 def _wrong_value(error: Any, field: FieldInfo | None) -> str:  # noqa: ANN401 - the same
-    """Return what is wrong in a value, with the value if it is no list or mapping."""
+    """Return what is wrong in a value, with the value if it is no list or mapping, and no secret."""
     message, given = _words(error, field), error.get("input")
     named = error["type"] == "value_error" and str(given)[:80] in message
-    plain = named or isinstance(given, dict | list | tuple | BaseModel)
+    secret = field is not None and not field.repr
+    plain = named or secret or isinstance(given, dict | list | tuple | BaseModel)
     return message if plain else f"{message} (got {shown(given)})"
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import platformdirs
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, Field, PlainValidator, ValidationError
 
 from bisector.errors import RequestError, nearest
+from bisector.schemas.database_url import DatabaseUrl, database_url
 from bisector.schemas.documents.document import exists, expand_user, shortened, shown_path
 from bisector.schemas.loading import Argument, Spec, load_toml, matching
 from bisector.schemas.ranges import Alpha, Jobs
@@ -71,6 +72,11 @@ class Settings(Spec):
     )
     lock_dir: FilePath = Field(
         default_factory=_lock_dir, description="for the locks of hosts and testbeds; one for a machine"
+    )
+    database: Annotated[DatabaseUrl, PlainValidator(database_url)] | None = Field(
+        default=None,
+        repr=False,  # it may hold a password
+        description="postgresql://USER@HOST/NAME for bisections; unset: a file in state_dir",
     )
     jobs: Jobs | None = Field(default=None, description="parallel compilers; unset: as many as CPUs")
     toolchain_mirror: Mirror | None = Field(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bisector.adapters.store.memory_store import MemoryStore
-from bisector.adapters.store.open_database import open_state_file
+from bisector.adapters.store.open_database import open_server, open_state_file
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.errors import RequestError
 from bisector.model.commit_graph import CommitGraph
@@ -54,13 +54,16 @@ CONCLUSION = Conclusion(
 )
 
 
-@pytest.fixture(params=["sql", "memory"])
+@pytest.fixture(params=["sqlite", "postgresql", "memory"])
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Store]:
     """Opens the store; a second call opens the same one again where it outlives its object."""
+    if request.param == "sqlite":
+        return lambda: SqlStore(open_state_file(tmp_path / "state" / "x.sqlite"))
+    if request.param == "postgresql":
+        url = request.getfixturevalue("database_url")
+        return lambda: SqlStore(open_server(url))
     memory = MemoryStore()
-    return lambda: (
-        SqlStore(open_state_file(tmp_path / "state" / "x.sqlite")) if request.param == "sql" else memory
-    )
+    return lambda: memory
 
 
 def stored(name: str = "one", created: float = 1.0) -> Stored:

@@ -48,6 +48,9 @@ def test_of_an_ended_bisection(bench: Bench, capsys: pytest.CaptureFixture[str])
         "kernel list",
         "lab list",
         "kernel gc",
+        "db upgrade",
+        "db check",
+        "db prune",
         "settings show",
         "settings check",
         "export",
@@ -95,6 +98,6 @@ def test_first_settings(own_folders: Path, capsys: pytest.CaptureFixture[str]) -
 def test_the_only_command_without_json_is_help() -> None:
     folder = Path(__file__).resolve().parent / "expected" / "help"
     without = {path.stem for path in folder.glob("*.txt") if "--json" not in path.read_text()}
-    assert without == {"perfbisect", "help", "workload", "kernel", "lab", "settings"}, (
+    assert without == {"perfbisect", "help", "workload", "kernel", "lab", "db", "settings"}, (
         "groups, and help itself"
     )

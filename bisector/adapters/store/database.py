@@ -55,6 +55,10 @@ class Database(Protocol):
         """Return whether there is a table."""
         ...
 
+    def damage(self) -> Sequence[str]:
+        """Return what the database finds wrong in its own files, if it can tell."""
+        ...
+
     def give_back(self) -> int:
         """Give the space of removed rows back to the file system; return how many bytes, if anybody knows."""
         ...

@@ -17,6 +17,8 @@ from bisector.ports import Progress
 SCHEMA = 4
 """The version of the tables that this program reads and writes: the newest revision."""
 
+_LAST_WITHOUT_ALEMBIC = 3
+"""The last version that no revision has written down; the first revision knows those before it."""
 _MIGRATION_LOCK = 7_237_021_905
 """Key of PostgreSQL's lock against two upgrades at a time; any number that others do not use."""
 
@@ -63,7 +65,7 @@ def upgrade(database: Database, progress: Progress) -> None:
             if known == SCHEMA:
                 return
             config.attributes["connection"] = connection
-            if known == SCHEMA - 1:  # the last one without a table of Alembic's
+            if known == _LAST_WITHOUT_ALEMBIC:
                 command.stamp(config, str(known))
             command.upgrade(config, "head")
             connection.execute(sa.text("DELETE FROM about WHERE key = 'schema'"))

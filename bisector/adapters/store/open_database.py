@@ -7,32 +7,62 @@ from contextlib import suppress
 from pathlib import Path
 
 from bisector.adapters.store import migration
+from bisector.adapters.store.database import Database
 from bisector.adapters.store.sqlite_file import SqliteFile
 from bisector.adapters.system.files import make_private_folder, os_errors_reported
+from bisector.errors import InfrastructureError
 from bisector.ports import Progress
+from bisector.schemas.database_url import DatabaseUrl
+
+
+def connect(where: DatabaseUrl | Path, progress: Progress = lambda text: None) -> Database:
+    """Open a database on a server, or open or make a SQLite file, whatever tables it has.
+
+    progress: told when a server is waited for. Raises InfrastructureError.
+    """
+    if isinstance(where, DatabaseUrl):
+        from bisector.adapters.store.postgres_server import PostgresServer
+
+        return PostgresServer(where, progress)
+    with os_errors_reported(
+        f"the state folder {where.parent} cannot be made",
+        cure="use another one: PERFBISECT_STATE_DIR, or state_dir in perfbisect.toml",
+    ):
+        make_private_folder(where.parent)
+    file = SqliteFile(where)
+    with suppress(OSError):  # of another user, who lets us write to it
+        where.chmod(0o600)
+    return file
 
 
 def open_state_file(
     path: Path,
     before_conversion: Callable[[], None] = lambda: None,
     progress: Progress = lambda text: None,
-) -> SqliteFile:
-    """Open or make a SQLite file; one of an earlier version is converted.
+) -> Database:
+    """Open or make a SQLite file with the tables of this version; those of an earlier one are converted.
 
     before_conversion: called before that; it may raise. Raises InfrastructureError: unusable, or of a newer
     version.
     """
-    with os_errors_reported(
-        f"the state folder {path.parent} cannot be made",
-        cure="use another one: PERFBISECT_STATE_DIR, or state_dir in perfbisect.toml",
-    ):
-        make_private_folder(path.parent)
-    file = SqliteFile(path)
-    with suppress(OSError):  # of another user, who lets us write to it
-        path.chmod(0o600)
+    file = connect(path)
     known = migration.version(file)
     if known < migration.SCHEMA:
         if known:
             before_conversion()
         migration.upgrade(file, progress)
     return file
+
+
+def open_server(address: DatabaseUrl, progress: Progress = lambda text: None) -> Database:
+    """Open a database on a PostgreSQL server. progress: told when the server is waited for.
+
+    Raises InfrastructureError: it cannot be reached, or its tables are of another version. Others use them
+    too, so only a person upgrades them.
+    """
+    server = connect(address, progress)
+    known = migration.version(server)
+    if known < migration.SCHEMA:
+        state = f"has tables of an earlier version ({known})" if known else "has no tables of perfbisect yet"
+        raise InfrastructureError(f"{server.name} {state}", cure="perfbisect db upgrade")
+    return server

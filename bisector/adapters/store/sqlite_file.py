@@ -72,6 +72,11 @@ class SqliteFile:
         known = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :name"
         return bool(self.execute(known, name=name))
 
+    def damage(self) -> list[str]:
+        """Return what SQLite finds wrong in the file."""
+        found = [str(row[0]) for row in self.execute("PRAGMA quick_check")]
+        return [f"{self.name}: {line}" for line in found if line != "ok"]
+
     def give_back(self) -> int:
         """Give free pages back to the file system; return how many bytes. Costs little."""
         before = self._bytes()

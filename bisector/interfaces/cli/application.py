@@ -137,6 +137,14 @@ def _add_lab(app: typer.Typer) -> None:
     app.add_typer(group, name="lab")
 
 
+def _add_db(app: typer.Typer) -> None:
+    from bisector.interfaces.cli.groups import db
+
+    group = typer.Typer(cls=StrictGroup, help="The database of bisections.", rich_markup_mode=None)
+    _add(group, db.upgrade, db.check, db.move, db.prune)
+    app.add_typer(group, name="db")
+
+
 def _add_settings(app: typer.Typer) -> None:
     from bisector.interfaces.cli.groups import show_settings
 
@@ -175,6 +183,7 @@ _COMMANDS: tuple[tuple[str, Callable[[typer.Typer], None]], ...] = (
     ("workload", _add_workload),
     ("kernel", _add_kernel),
     ("lab", _add_lab),
+    ("db", _add_db),
     ("settings", _add_settings),
     ("init", _add_init),
     ("doctor", _add_doctor),

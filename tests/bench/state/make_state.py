@@ -63,11 +63,12 @@ def make_state(
         ]
 
         def write(rows: list[dict[str, Any]] = rows, name: str = stored.id) -> None:
-            file._connection.executemany(
-                "INSERT INTO events (sequence, bisection, kind, body, note) "
-                "VALUES (:sequence, :bisection, :kind, :body, :note)",
-                rows,
-            )
+            for row in rows:
+                file.execute(
+                    "INSERT INTO events (sequence, bisection, kind, body, note) "
+                    "VALUES (:sequence, :bisection, :kind, :body, :note)",
+                    **row,
+                )
             file.execute("UPDATE bisections SET changed = created WHERE id = :id", id=name)
 
         file.transact(write)

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from bisector.interfaces.cli import options, output
+from bisector.schemas.database_url import DatabaseUrl
 from bisector.schemas.settings import SETTINGS_FILE, Settings, load_with_sources
 
 
@@ -77,4 +78,4 @@ def check(
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - a setting
-    return str(value) if isinstance(value, Path) else value
+    return str(value) if isinstance(value, Path | DatabaseUrl) else value

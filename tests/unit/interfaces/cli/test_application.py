@@ -26,9 +26,10 @@ ROOT = Path(__file__).parents[4]
 HEAVY = {
     "ansible_runner",
     "asyncio",
-    "bisector.engine.bisection_run",
+    "bisector.engine.workflows",
     "bisector.search.planner",
     "bisector.simulation",
+    "dbos",
     "filelock",
     "git",
     "libvirt",

@@ -1,0 +1,265 @@
+"""A database on a PostgreSQL server: connections for several threads, and what to do when the server is away.
+
+Directly through the driver, as with SQLite: psycopg takes half the CPU time of SQLAlchemy to import. What
+only PostgreSQL knows is here.
+
+A server that does not answer, is restarted, or closes a connection is waited for, and the statement or the
+transaction is given again: in `_on_connection`, for all reads and writes. Whether a COMMIT whose answer was
+lost has happened, the server is asked by the transaction's id, so that nothing is stored twice.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg.rows import dict_row
+
+from bisector.adapters.store.database import Constrained, Value
+from bisector.errors import InfrastructureError
+from bisector.ports import Progress
+from bisector.schemas.database_url import DatabaseUrl
+
+FIRST_WAIT_SECONDS = 20.0
+"""For a server that never answered yet: a restart of it takes a few seconds; else the address is wrong."""
+WAIT_SECONDS = 900.0
+"""For a server that did answer: a host that is upgraded and booted is back in less."""
+_CONNECT_SECONDS = 10
+"""Of one attempt to connect, for a host that swallows packets."""
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.1, 5.0
+"""Between two attempts; each pause is twice the one before it."""
+_MOST_ATTEMPTS = 5
+"""Of one statement whose connection breaks each time: it may be what ends the server."""
+_IDLE_IN_TRANSACTION = "10s"
+"""A frozen process holds the locks of its transaction no longer; each of ours takes milliseconds."""
+_KEEPALIVE = {
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 25_000,
+}
+"""A host that vanished without a word is noticed in 25 s (the last one in milliseconds)."""
+
+_REFUSED = (
+    ("password authentication failed", "the user or the password is wrong: see PGPASSWORD, ~/.pgpass"),
+    ("no password supplied", "give the password: PGPASSWORD, ~/.pgpass, or in the address"),
+    ("no pg_hba.conf entry", "let this host and user in: pg_hba.conf of the server"),
+    ('role "', "make the user on the server (createuser), or mend the address"),
+    ('database "', "make the database (createdb), or mend the address; then: perfbisect db upgrade"),
+    ("failed to resolve host", "mend the host in the address"),
+    ("invalid", "mend the address"),
+)
+"""What a message of a refused connection has in it -> the cure. Told at once of a server that never answered;
+later it may be the name service, or a new password. Servers that speak other languages are waited for."""
+
+_AGAIN = frozenset({"40001", "40P01"})
+"""SQLSTATEs of a transaction that another one ended: serialization, deadlock."""
+_CURES = {
+    "53100": "free space on the server's disk",
+    "53200": "give the server more memory",
+    "42501": "let this user have it (GRANT), or own the tables",
+    "25006": "it is a standby: name the primary server in the address",
+    "42P01": "the tables are not complete: restore a backup, or use another database",
+}
+"""SQLSTATE -> the cure."""
+_ADDRESS_CURE = "database in perfbisect.toml, or PERFBISECT_DATABASE"
+
+T = TypeVar("T")
+Connection = psycopg.Connection[dict[str, Any]]
+
+
+class PostgresServer:
+    """Database on a server. Raises InfrastructureError where it cannot be used, or was waited for in vain."""
+
+    def __init__(self, address: DatabaseUrl, progress: Progress = lambda text: None) -> None:
+        """progress: told when the server is waited for."""
+        self.name = f"the database {address}"
+        self.url = address.for_sqlalchemy
+        self._address, self._progress = address, progress
+        self._idle: list[Connection] = []
+        self._lock = threading.Lock()
+        self._local = threading.local()
+        self._wait_seconds = FIRST_WAIT_SECONDS
+        self._away = False
+
+    def execute(self, statement: str, **values: Value) -> Sequence[dict[str, Any]]:
+        """Execute one statement, in a transaction of its own outside of `transact`; return its rows.
+
+        Raises Constrained.
+        """
+
+        def work(connection: Connection) -> Sequence[dict[str, Any]]:
+            answer = connection.execute(_with_percent(statement), values)
+            return answer.fetchall() if answer.description is not None else []
+
+        current = getattr(self._local, "connection", None)
+        return self._on_connection(work) if current is None else work(current)
+
+    def transact(self, work: Callable[[], T]) -> T:
+        """Let all that `work` executes happen, once, or nothing of it; return what it returns."""
+        committing: list[tuple[str, T]] = []
+
+        def attempt(connection: Connection) -> T:
+            if committing:  # the answer to the last COMMIT was lost
+                transaction, done = committing[0]
+                if _has_happened(connection, transaction):
+                    return done
+                committing.clear()
+            self._local.connection = connection
+            try:
+                connection.execute("BEGIN")
+                done = work()
+                row = connection.execute("SELECT pg_current_xact_id_if_assigned()::text AS id").fetchone()
+                if row is not None and row["id"] is not None:
+                    committing.append((row["id"], done))
+                connection.execute("COMMIT")
+                return done
+            finally:
+                del self._local.connection
+
+        assert getattr(self._local, "connection", None) is None, "transactions do not nest"
+        return self._on_connection(attempt)
+
+    def has_table(self, name: str) -> bool:
+        """Return whether there is a table."""
+        (row,) = self.execute("SELECT to_regclass(:name) IS NOT NULL AS known", name=name)
+        return bool(row["known"])
+
+    def damage(self) -> Sequence[str]:
+        """Return nothing: the server checks its pages as it reads them."""
+        return ()
+
+    def give_back(self) -> int:
+        """Return 0: the server uses the space of removed rows again by itself."""
+        return 0
+
+    def rewrite(self) -> None:
+        """Do nothing, for the same reason."""
+
+    def close(self) -> None:
+        """Close the connections that nobody uses now."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    def _on_connection(self, work: Callable[[Connection], T]) -> T:
+        """Have work done on a connection; again on another one where it breaks."""
+        for attempt in range(1, _MOST_ATTEMPTS + 1):
+            connection = self._take()
+            try:
+                done = work(connection)
+            except psycopg.Error as error:
+                again = connection.broken or connection.closed or error.sqlstate in _AGAIN
+                if not again or attempt == _MOST_ATTEMPTS:
+                    raise self._in_words(error) from error
+                if error.sqlstate not in _AGAIN:
+                    self.close()  # what broke one has broken the others
+                    time.sleep((attempt - 1) * _FIRST_PAUSE_SECONDS)
+            else:
+                return done
+            finally:
+                self._put(connection)
+        raise AssertionError("the loop returns or raises")
+
+    def _take(self) -> Connection:
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+        return self._connect()
+
+    def _put(self, connection: Connection) -> None:
+        """Keep a connection for the next one; what it did not commit is undone."""
+        try:
+            if not connection.closed:
+                connection.rollback()
+        except psycopg.Error:
+            connection.close()
+        if not connection.closed:
+            with self._lock:
+                self._idle.append(connection)
+
+    def _connect(self) -> Connection:
+        """Connect, and wait for a server that is away. Raises InfrastructureError."""
+        began, pause = time.monotonic(), _FIRST_PAUSE_SECONDS
+        while True:
+            try:
+                connection = psycopg.connect(
+                    self._address.secret,
+                    autocommit=True,
+                    row_factory=dict_row,
+                    connect_timeout=_CONNECT_SECONDS,
+                    application_name="perfbisect",
+                    **_KEEPALIVE,  # type: ignore[arg-type]
+                )
+                connection.execute(f"SET idle_in_transaction_session_timeout = '{_IDLE_IN_TRANSACTION}'")
+            except psycopg.Error as error:
+                text = self._without_password(str(error))
+                for sign, cure in _REFUSED if self._wait_seconds < WAIT_SECONDS else ():
+                    if sign in text:
+                        raise InfrastructureError(
+                            f"{self.name} cannot be used: {_reason(text)}", details=text, cure=cure
+                        ) from None
+                waited = time.monotonic() - began
+                if waited + pause > self._wait_seconds:
+                    raise InfrastructureError(
+                        f"{self.name} does not answer, for {waited:.0f} s now",
+                        details=text,
+                        cure=f"start the server, or mend the address: {_ADDRESS_CURE}",
+                    ) from None
+                if not self._away:
+                    self._away = True
+                    self._progress(
+                        f"{self.name} does not answer ({_reason(text)}); "
+                        f"waiting for it, up to {self._wait_seconds:.0f} s"
+                    )
+                time.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+            else:
+                if self._away:
+                    self._away = False
+                    self._progress(f"{self.name} answers again")
+                self._wait_seconds = WAIT_SECONDS
+                return connection
+
+    def _in_words(self, error: psycopg.Error) -> Exception:
+        if isinstance(error, psycopg.IntegrityError):
+            return Constrained(str(error))
+        text = self._without_password(str(error))
+        return InfrastructureError(
+            f"{self.name} cannot be used: {text.splitlines()[0] if text else type(error).__name__}",
+            details=text,
+            cure=_CURES.get(
+                error.sqlstate or "", "the server's log says more; 'perfbisect db check' looks at it"
+            ),
+        )
+
+    def _without_password(self, text: str) -> str:
+        """Return a message of libpq, which quotes parts of an address that it does not understand."""
+        return text.replace(self._address.secret, str(self._address)).strip()
+
+
+def _has_happened(connection: Connection, transaction: str) -> bool:
+    """Return whether a transaction was committed; waits until the server knows."""
+    while True:
+        row = connection.execute("SELECT pg_xact_status(%s::xid8) AS status", (transaction,)).fetchone()
+        if row is None or row["status"] != "in progress":
+            return row is not None and row["status"] == "committed"
+        time.sleep(_FIRST_PAUSE_SECONDS)
+
+
+def _reason(text: str) -> str:
+    """Return why a connection failed, without what libpq says of the address."""
+    lines = [line for line in text.splitlines() if "failed: " in line] or text.splitlines()[-1:]
+    return "".join(lines[-1:]).rpartition("failed: ")[2].removeprefix("FATAL:").strip()
+
+
+@lru_cache(maxsize=256)
+def _with_percent(statement: str) -> str:
+    """Return a statement with its parameters as psycopg has them: `:name` is `%(name)s`."""
+    return re.sub(r"(?<!:):(\w+)", r"%(\1)s", statement.replace("%", "%%"))

@@ -1,0 +1,170 @@
+"""`perfbisect db`: the database of bisections."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from bisector.errors import ExitCode, RequestError
+from bisector.interfaces.cli import options, output
+from bisector.model.format import count, size
+
+_MAX_PRINTED = 20
+"""Problems that are printed; --json has all of them."""
+
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask. Needed where there is no terminal.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done; change nothing.")]
+
+
+def upgrade(yes: Yes = False, dry_run: DryRun = False, as_json: options.Json = False) -> None:
+    """Make the tables in a new database, or bring those of an earlier version to this one.
+
+    A file in the state folder is upgraded by any command; a PostgreSQL database by this one only, since older
+    programs cannot use it afterwards. Stop the workers and make a backup first. All happens, or nothing.
+
+    Examples:
+
+      perfbisect db upgrade --dry-run
+
+      perfbisect db upgrade --yes
+    """
+    from bisector.app import database_care
+
+    wiring = options.make_wiring()
+    name, version, newest = database_care.versions(wiring)
+    needed = version < newest
+    if not as_json:
+        was = f"version {version}" if version else "without tables"
+        print(f"{name}: {was}; {'to be brought to' if needed else 'this program uses'} version {newest}")
+    if needed and not dry_run:
+        _confirm("Upgrade it?", yes)
+        database_care.upgrade(wiring)
+    if as_json:
+        done = newest if needed and not dry_run else version
+        output.print_json({"database": name, "before": version, "version": done, "newest": newest})
+    elif needed and not dry_run:
+        print("upgraded" if version else "the tables are made")
+
+
+def check(as_json: options.Json = False) -> None:
+    """Check the database: its version, numbers without gaps, commit graphs and conclusions that can be read.
+
+    Exit code 3 if something is wrong.
+
+    Example:
+
+      perfbisect db check
+    """
+    from bisector.app import database_care
+
+    found = database_care.check(options.make_wiring())
+    if as_json:
+        output.print_json(
+            {
+                "database": found.name,
+                "version": found.version,
+                "newest": found.newest,
+                "bisections": found.bisections,
+                "events": found.events,
+                "problems": list(found.problems),
+            }
+        )
+    else:
+        told = f"{count(found.bisections, 'bisection')}, {count(found.events, 'event')}"
+        print(f"{found.name}: version {found.version}, {told}")
+        for problem in found.problems[:_MAX_PRINTED]:
+            print(output.bad(problem))
+        if len(found.problems) > _MAX_PRINTED:
+            print(f"and {len(found.problems) - _MAX_PRINTED:,} more; --json lists all")
+        if not found.problems:
+            print(output.good("nothing is wrong"))
+    if found.problems:
+        raise typer.Exit(ExitCode.INFRASTRUCTURE)
+
+
+def move(
+    target: Annotated[
+        str,
+        typer.Argument(metavar="TARGET", help="postgresql://USER@HOST/NAME, or the path of a SQLite file."),
+    ],
+    yes: Yes = False,
+    as_json: options.Json = False,
+) -> None:
+    """Copy all bisections to another database, from SQLite to PostgreSQL or back, and compare what arrived.
+
+    TARGET has no bisections yet. The old database stays as it is; 'database' in perfbisect.toml says which is
+    used. Raw output and reports stay in the state folder. Others of this machine would see a password in
+    TARGET: leave it to PGPASSWORD or ~/.pgpass.
+
+    Examples:
+
+      perfbisect db move postgresql://perfbisect@db.example/perfbisect
+
+      perfbisect db move ./perfbisect.sqlite --yes
+    """
+    from bisector.app import database_care
+
+    wiring = options.make_wiring()
+    to = database_care.target_of(target)
+    _confirm(f"Copy {wiring.database.name} to {to}?", yes)
+    rows = database_care.move(wiring, to)
+    if as_json:
+        output.print_json({"from": wiring.database.name, "to": str(to), "rows": rows})
+        return
+    print(output.table(("TABLE", "ROWS"), [(name, f"{number:,}") for name, number in rows.items()]))
+    server = "://" in str(to)
+    how = f'database = "{to}" in perfbisect.toml' if server else "its folder as state_dir, and no 'database'"
+    print(f"copied and compared; to use it: {how}")
+
+
+def prune(
+    keep: Annotated[
+        str, typer.Option(metavar="AGE", help="Remove what ended so long ago: '30d', '12w'; from 1d.")
+    ] = "30d",
+    yes: Yes = False,
+    dry_run: DryRun = False,
+    as_json: options.Json = False,
+) -> None:
+    """Remove rows that nothing needs: ended workflows of the engine, dead executors, past reservations.
+
+    No bisection is touched: 'perfbisect prune' and 'perfbisect rm' remove those.
+
+    Examples:
+
+      perfbisect db prune --dry-run
+
+      perfbisect db prune --keep 7d --yes
+    """
+    from bisector.app import database_care
+
+    wiring = options.make_wiring()
+    days = options.days(keep, "--keep")
+    found = database_care.find_garbage(wiring, days)
+    rows = {
+        "workflows": len(found.workflows),
+        "executors": len(found.executors),
+        "reservations": found.reservations,
+    }
+    if not as_json:
+        print(", ".join(count(number, name.rstrip("s")) for name, number in rows.items()))
+    freed = 0
+    if any(rows.values()) and not dry_run:
+        _confirm("Remove them?", yes)
+        freed = database_care.remove_garbage(wiring, found, days)
+        if not as_json:
+            print(f"removed; {size(freed)} given back to the file system")
+    if as_json:
+        output.print_json({"dry_run": dry_run, **rows, "freed_bytes": freed})
+
+
+def _confirm(question: str, yes: bool) -> None:
+    """Go on if a person agrees. Raises RequestError if not, or where there is nobody to ask."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise RequestError("nothing was changed: nobody can be asked here", cure="say --yes")
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise RequestError("nothing was changed", cure="answer y, or say --yes")
