@@ -138,7 +138,7 @@ def raise_for_failure(played: Played, code: int, events: Events, check: bool) ->
     if failed is not None:
         if check:
             raise InfrastructureError(
-                f"the task '{failed.name}' failed on '{failed.host}'",
+                f"the task '{failed.name}' failed on '{failed.host}': {_reason(failed)}",
                 details=f"{explain_failure(failed)}\n{where}",
             )
         return
@@ -183,6 +183,16 @@ def _ended_by_signal(code: int) -> bool:
         128 + signal.SIGKILL,
         128 + signal.SIGINT,
     )
+
+
+def _reason(task: Task) -> str:
+    """Return in a line why a task failed: the signal that ended its command, else the last that it said."""
+    code = task.result.get("rc")
+    if isinstance(code, int) and _ended_by_signal(code):
+        return "its command was ended by a signal, which another process or the system sent"
+    said = [str(task.result.get(key, "")).strip() for key in ("stderr", "module_stderr", "msg")]
+    text = next((text for text in said if text), "it gave no reason")
+    return text.splitlines()[-1].strip()[:_WORDS_MAX]
 
 
 def explain_failure(task: Task) -> str:

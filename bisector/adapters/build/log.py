@@ -29,7 +29,12 @@ _MACHINE: tuple[tuple[str, str], ...] = (
         "a compiler was killed or ran out of memory",
     ),
     (r"out of memory allocating|Cannot allocate memory|memory exhausted", "out of memory"),
-    (r"\] (?:Killed|Terminated|Hangup|Interrupt)\b|received signal \d+; terminating", "the build was ended"),
+    (
+        # 128 and the signal: what a shell says of a command that was killed.
+        r"\] (?:Killed|Terminated|Hangup|Interrupt)\b|\] Error (?:129|130|137|143)\b"
+        r"|received signal \d+; terminating|^perfbisect: make was ended",
+        "the build was ended by a signal, from the system or another process",
+    ),
     (r"(?:^|: )(?:line )?\d+: [\w./+-]+: (?:not found|command not found)", "a tool is missing"),
     (r"make(?:\[\d+\])?: [\w./+-]+: No such file or directory", "a tool is missing"),
     (r"fatal error: (?:gelf|libelf|openssl/\w+|zlib)\.h: No such file", "a library to build with is missing"),

@@ -128,6 +128,14 @@ same_options() { # but for the name by which the compiler was called
 }
 compile() {
     mkdir -p "$out"
+    if [ -e "$out/.perfbisect-unfinished" ]; then
+        # A build ended here before its time, and what was being written then may be half a file, which make takes for
+        # a whole one. All that is older stays. What is missing make makes again, but for the marks of changed options.
+        local newest
+        newest=$(find "$out" -type f -printf '%T@\n' | sort -n | tail -n 1)
+        find "$out" -type f -newermt "@$((${newest%.*} - 30))" ! -path "$out/include/config/*" ! -name '.perfbisect-*' -delete
+    fi
+    : >"$out/.perfbisect-unfinished"
     # tuxmake takes a configuration that it finds for the one it was asked for, and a warm folder may hold another.
     same_options || cp config "$out/.config"
     echo "$fits" >"$out/.perfbisect-config"
@@ -161,7 +169,10 @@ compile() {
             break
         fi
     done
-    [ "$code" = 0 ] && [ -n "$built" ]
+    if [ "$code" != 0 ] && ! grep -qE '\*\*\* |[Ee]rror:' "$log"; then # make tells each error of its own
+        echo "perfbisect: make was ended without an error (code $code)" >>"$log"
+    fi
+    [ "$code" = 0 ] && [ -n "$built" ] && rm -f "$out/.perfbisect-unfinished"
 }
 warm=no
 [ ! -d "$out" ] || warm=yes

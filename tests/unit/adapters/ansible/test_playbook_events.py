@@ -98,10 +98,26 @@ def test_a_host_that_is_not_reached_wins_over_a_failed_task(tmp_path: Path) -> N
         raise_for_failure(played, 4, events, check=False)
     assert "no route" in unreachable.value.details
     played, events, _ = read(tmp_path, failed)
-    with pytest.raises(InfrastructureError, match="the task 'building' failed on 'here'") as error:
+    with pytest.raises(InfrastructureError, match="the task 'building' failed on 'here': cc: no") as error:
         raise_for_failure(played, 2, events, check=True)
     assert "broken\ncc: no" in error.value.details
     raise_for_failure(played, 2, events, check=False)  # the caller reads `failed`
+
+
+@pytest.mark.parametrize(
+    ("res", "reason"),
+    [
+        ({"rc": -9, "msg": "non-zero return code"}, "its command was ended by a signal, which another"),
+        ({"rc": 137, "stderr": "cc: no"}, "its command was ended by a signal, which another"),
+        ({"rc": 1, "msg": "non-zero return code", "stderr": "a\nno sandbox\n"}, "no sandbox$"),
+        ({"msg": "no such file", "module_stderr": " "}, "no such file$"),
+        ({}, "it gave no reason$"),
+    ],
+)
+def test_a_failed_task_says_why(tmp_path: Path, res: dict[str, object], reason: str) -> None:
+    played, events, _ = read(tmp_path, event("runner_on_failed", "building", host="here", res=res))
+    with pytest.raises(InfrastructureError, match=f"the task 'building' failed on 'here': {reason}"):
+        raise_for_failure(played, 2, events, check=True)
 
 
 def test_a_play_without_a_host_is_told(tmp_path: Path) -> None:

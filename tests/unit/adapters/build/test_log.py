@@ -6,6 +6,8 @@ import pytest
 
 from bisector.adapters.build.log import excerpt, judge, without_folder
 
+ENDED = "the build was ended by a signal, from the system or another process"
+
 COMPILE = (
     "  CC      kernel/work.o\n"
     "kernel/work.c: In function 'work':\n"
@@ -38,7 +40,7 @@ COMPILE = (
         ("/bin/sh: line 1: bison: command not found\n", "infrastructure", "a tool is missing"),
         ("make[2]: bison: No such file or directory\n", "infrastructure", "a tool is missing"),
         ("fatal error: gelf.h: No such file\n", "infrastructure", "a library to build with is missing"),
-        ("make[1]: *** [Makefile:1: x.o] Terminated\n", "infrastructure", "the build was ended"),
+        ("make[1]: *** [Makefile:1: x.o] Terminated\n", "infrastructure", ENDED),
     ],
 )  # fmt: skip
 def test_blame(log: str, blame: str, what: str) -> None:
@@ -95,7 +97,7 @@ def test_a_linkers_warning_is_not_why_it_failed() -> None:
 
 
 DISK, COMPILER, MEMORY = "the disk fails", "a compiler was killed or ran out of memory", "out of memory"
-TOOL, LIBRARY, ENDED = "a tool is missing", "a library to build with is missing", "the build was ended"
+TOOL, LIBRARY = "a tool is missing", "a library to build with is missing"
 
 MACHINE = [
     ("ccache: fatal: write error: Disk quota exceeded", "the disk is full"),
@@ -109,6 +111,8 @@ MACHINE = [
     ("ld: memory exhausted", MEMORY),
     *((f"make[1]: *** [Makefile:1: x.o] {word}", ENDED) for word in ("Killed", "Terminated", "Hangup")),
     ("make[1]: *** [Makefile:1: x.o] Interrupt", ENDED),
+    *((f"make: *** [Makefile:1: x.o] Error {code}", ENDED) for code in (129, 130, 137, 143)),
+    ("perfbisect: make was ended without an error (code 137)", ENDED),
     ("tuxmake: received signal 15; terminating", ENDED),
     ("/bin/sh: 1: flex: not found", TOOL),
     ("1: bison: not found", TOOL),
