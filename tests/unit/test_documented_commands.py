@@ -31,6 +31,7 @@ ELSEWHERE = {
     "perfbisect calibrate": "tests/unit/interfaces/cli/test_calibrate.py",
     "perfbisect workload check": "measures: tests/unit/interfaces/cli/groups/test_workload.py",
     "perfbisect workload run": "measures: tests/unit/interfaces/cli/groups/test_workload_run.py",
+    "perfbisect db move": "needs a server: tests/unit/interfaces/cli/groups/test_db.py",
     "perfbisect lab check": "asks machines: tests/unit/interfaces/cli/groups/test_lab.py",
     "perfbisect doctor": "asks this machine: tests/unit/interfaces/cli/test_doctor.py",
     "perfbisect init": "asks questions: tests/unit/interfaces/cli/test_init.py",
