@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 import typer.main
 
-from bisector.adapters.store.open_database import open_state_file
-from bisector.adapters.store.sql_store import SqlStore
 from bisector.app import accept, find_culprit
 from bisector.app.wiring import Wiring
 from bisector.interfaces.cli import run
@@ -49,8 +47,7 @@ class Bench:
         return accepted.model_copy(update={"request": chosen}), self.lab.graph
 
     def _services(self, wiring: Any, accepted: Any, stop: object) -> Any:
-        store = SqlStore(open_state_file(wiring.settings.state_dir / "perfbisect.sqlite"))
-        return fake.services(self.lab, self.state, store=store, faults=self.faults, warmup=1)
+        return fake.services(self.lab, self.state, store=wiring.store, faults=self.faults, warmup=1)
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:

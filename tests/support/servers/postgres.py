@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -58,6 +59,10 @@ class Server:
             stdout=subprocess.DEVNULL,
             stderr=(self.folder / "log").open("ab"),
         )
+        self._wait()
+
+    def _wait(self) -> None:
+        assert self._process is not None
         deadline = time.monotonic() + 60
         while True:
             try:
@@ -71,9 +76,15 @@ class Server:
     def stop(self) -> None:
         """Stop it at once, as a host that is switched off."""
         if self._process is not None:
-            self._process.send_signal(3)
+            self._process.send_signal(signal.SIGQUIT)
             self._process.wait(60)
             self._process = None
+
+    def crash(self) -> None:
+        """Kill a process of the server, which then closes all connections and recovers by itself."""
+        with psycopg.connect(self.url("postgres").secret) as connection:
+            os.kill(connection.info.backend_pid, signal.SIGKILL)
+        self._wait()
 
     def url(self, database: str, *, user: str = "postgres", password: str = ESCAPED) -> DatabaseUrl:
         """Return the address of a database."""
@@ -85,11 +96,11 @@ class Server:
             answer = connection.execute(statement.encode())
             return answer.fetchall() if answer.description is not None else []
 
-    def new_database(self) -> DatabaseUrl:
+    def new_database(self, tablespace: str = "pg_default") -> DatabaseUrl:
         """Make an empty database of a name of its own; return its address. Takes half a second."""
         name = f"test_{len(self._databases)}"
         self._databases.append(name)
-        self.execute(f"CREATE DATABASE {name} TEMPLATE template0 ENCODING 'UTF8'")
+        self.execute(f"CREATE DATABASE {name} TEMPLATE template0 ENCODING 'UTF8' TABLESPACE {tablespace}")
         return self.url(name)
 
     def empty(self, database: str) -> None:

@@ -156,3 +156,32 @@ def test_a_converted_file_has_no_free_pages_and_gives_later_ones_back(state: Pat
     for number in range(600):
         store.remove(f"copy-{number}")
     assert store.give_back() > 1_000_000
+
+
+def test_the_numbers_of_version_3_stay_and_new_ones_go_on_behind_them(tmp_path: Path) -> None:
+    """state-3.sqlite: that of version 2, converted by a program of version 3, and three events more."""
+    state = Path(shutil.copy(DATA / "state-3.sqlite", tmp_path / "perfbisect.sqlite"))
+    columns = "sequence, bisection, kind, body, note"
+    events = rows(state, f"select {columns} from events order by sequence")
+    bisections = rows(
+        state, "select id, created, changed, status, culprits, graph from bisections order by id"
+    )
+    store = SqlStore(open_state_file(state))
+    assert rows(state, f"select {columns} from events order by sequence") == events
+    assert (
+        rows(state, "select id, created, changed, status, culprits, graph from bisections order by id")
+        == bisections
+    )
+    assert [number for number, _ in store.records("fake-c430600c-2")][-2:] == [74, 76]
+    ran = Ran("boot-001", 3, {"m": 1.0}, 2.0, 3.0)
+    assert store.append("fake-c430600c-2", ran) == 77
+    assert store.append("fake-cancelled", ran) == 76
+    assert store.records("fake-c430600c-2", after=76) == [(77, ran)]
+    assert rows(state, "select dense_after from bisections order by id") == [(68,), (76,), (75,)]
+
+
+def test_the_newest_revision_is_the_version_that_the_program_uses() -> None:
+    from alembic.script import ScriptDirectory
+
+    folder = Path(migration.__file__).parent / "migrations"
+    assert ScriptDirectory(str(folder)).get_heads() == [str(migration.SCHEMA)]
