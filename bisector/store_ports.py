@@ -6,7 +6,7 @@ the same suites: `tests/contract/test_store_contract.py`, `tests/contract/test_c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from bisector.model.decisions import Conclusion, Decision
@@ -38,8 +38,10 @@ class Store(Protocol):
         """Return one bisection. Raises RequestError naming the ones that exist."""
         ...
 
-    def list(self, *, beginning: str = "", limit: int | None = None) -> Sequence[Summary]:
-        """Return summaries, newest first. beginning: of the ids; limit: so many, by default all."""
+    def list(
+        self, *, beginning: str = "", limit: int | None = None, statuses: Collection[str] = ()
+    ) -> Sequence[Summary]:
+        """Return summaries, newest first. beginning: of ids; limit: so many; statuses: those alone."""
         ...
 
     def append(self, bisection: str, record: Record) -> int:

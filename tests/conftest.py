@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,7 +41,6 @@ def bench(own_folders: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]
     from tests.support.command_line import Bench
 
     yield Bench(own_folders, monkeypatch)
-    logging.getLogger("dbos").handlers.clear()  # they hold pytest's captured stderr, which is closed now
 
 
 @pytest.fixture(scope="session")

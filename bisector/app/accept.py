@@ -15,6 +15,7 @@ from bisector.model.commit_graph import CommitGraph
 from bisector.model.goal import Goal, TestbedClock
 from bisector.schemas import serialization
 from bisector.schemas.request import Accepted, KnownFix, Request
+from bisector.schemas.workload.command_workload import command_workload
 from bisector.schemas.workload.compatibility import check_recipe, check_testbed, recipe_serves
 from bisector.schemas.workload.metric import parse_threshold
 from bisector.schemas.workload.workload import Workload, load_workload
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 def accept(wiring: Wiring, request: Request) -> tuple[Accepted, CommitGraph]:
     """Resolve everything in a request, or refuse it: RequestError, and nothing was changed."""
-    from bisector.adapters.agent.payload import checksum
+    from bisector.adapters.agent.workload_sources import source_checksum
     from bisector.schemas.kernel.recipe import is_auto, load_recipe, with_default_recipe, with_fragments
 
     workload = workload_of(request)
@@ -56,7 +57,7 @@ def accept(wiring: Wiring, request: Request) -> tuple[Accepted, CommitGraph]:
         testbeds=testbeds,
         clock=clock,
         workload=workload.name,
-        workload_sum=checksum(workload.folder),
+        workload_sum=source_checksum(workload),
         recipe_sum=recipe_sum(trees, chosen, good, bad),
         recipe_chosen=is_auto(recipe),
         patch_sums=tuple(digest(Path(path)) for path in request.apply),
@@ -114,7 +115,12 @@ def _choose_testbeds(
 
 def workload_of(request: Request) -> Workload:
     """Return the workload as it is asked for: with its parameters and monitors. Raises RequestError."""
-    return load_workload(request.workload).with_parameters(request.param).with_monitors(request.monitors)
+    asked = (
+        command_workload(request.run, request.metric, higher_is_better=request.higher_is_better)
+        if request.run
+        else load_workload(request.workload)
+    )
+    return asked.with_parameters(request.param).with_monitors(request.monitors)
 
 
 def missing_monitors(accepted: Accepted) -> list[str]:

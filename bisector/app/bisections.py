@@ -4,31 +4,25 @@ from __future__ import annotations
 
 import itertools
 import threading
-import time
-from collections import Counter
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from bisector.engine.events import Event, EventKind, OnEvent, decision_event
+from bisector.app.following import concluded, wait_for_turn
+from bisector.engine.events import OnEvent
 from bisector.engine.services import Services
-from bisector.engine.state_lock import Busy, runner
-from bisector.errors import InfrastructureError, RequestError
+from bisector.engine.state_lock import Busy
+from bisector.errors import RequestError
 from bisector.model.commit_graph import CommitGraph
-from bisector.model.decisions import Conclusion, Measure
+from bisector.model.decisions import Conclusion
 from bisector.model.goal import Terms, Verdict
-from bisector.model.records import Booted, Built, Discarded, Marked, Ran, Record, RunFailed
-from bisector.model.stored_bisection import Stored
+from bisector.model.records import Booted, Discarded, Marked
+from bisector.model.stored_bisection import ENDED, REMOVING, Stored
 from bisector.schemas.request import Accepted, read_accepted
 from bisector.store_ports import Store
 
-__all__ = ["Busy", "Stored", "begin", "cancel", "discard", "follow", "mark", "run", "runner"]
+if TYPE_CHECKING:
+    from bisector.engine.executor import OpenOther
 
-REMOVING = "removing"
-"""The status of a bisection whose removal has begun: it is over, and part of it may be gone already."""
-ENDED = ("done", "cancelled", REMOVING)
-"""Statuses after which a bisection is over; 'new', 'running', 'interrupted' and 'failed' can be resumed."""
-_FOLLOW_SECONDS = 0.5
+__all__ = ["ENDED", "REMOVING", "Stored", "begin", "cancel", "discard", "mark", "run"]
 
 
 def begin(store: Store, accepted: Accepted, graph: CommitGraph, now: float) -> tuple[Stored, bool]:
@@ -65,73 +59,32 @@ def _latest(store: Store, accepted: Accepted) -> tuple[str, str]:
     raise AssertionError("the loop returns")
 
 
-def run(stored: Stored, services: Services, on_event: OnEvent, stop: threading.Event) -> Conclusion:
-    """Run a bisection until it concludes.
+def run(
+    stored: Stored,
+    services: Services,
+    on_event: OnEvent,
+    stop: threading.Event,
+    open_other: OpenOther | None = None,
+) -> Conclusion:
+    """Run a bisection until it concludes; where another process works in the state folder, queue it there.
 
-    Raises Busy when another process has the state folder, Interrupted (resumable), InfrastructureError.
+    open_other: makes the adapters of bisections that others queue here. Raises Interrupted (resumable),
+    RequestError, InfrastructureError.
     """
     from bisector.engine.executor import execute, tidy
 
     if stored.conclusion is not None:
         tidy(stored, services)
         return stored.conclusion
-    execute(stored, services, on_event, stop)
-    return _conclusion(services.store.load(stored.id))
-
-
-def follow(store: Store, bisection: str, running: Callable[[], bool], on_event: OnEvent) -> Conclusion:
-    """Watch a bisection that another process runs, until it ends; tells what happens from now on.
-
-    Raises InfrastructureError if it stops without a conclusion.
-    """
-    tally: Counter[str] = Counter()
-    commits: dict[str, int] = {}
-    seen, told, first = 0, 0, True
-    while True:
-        alive = running()  # asked before reading, so that nothing written before the end is missed
-        for number, record in store.records(bisection, after=seen):
-            seen = number
-            tally[type(record).__name__] += 1
-            event = _event(record, tally, commits)
-            if event is not None and not first:
-                on_event(event)
-        decisions = [(n, d) for n, d in store.decisions(bisection) if n > told]
-        for number, decision in decisions[-1:] if first else decisions:
-            told = number
-            if isinstance(decision, Measure):
-                on_event(_with_totals(decision_event(decision, "another process measures"), tally))
-        first = False
-        if not alive:
-            return _conclusion(store.load(bisection))
-        time.sleep(_FOLLOW_SECONDS)
-
-
-def _event(record: Record, tally: Counter[str], commits: dict[str, int]) -> Event | None:
-    """Return what a record of another process tells, or None."""
-    kind: EventKind
-    seconds: float | None = None
-    match record:
-        case Built():
-            kind, commit, seconds = "build", record.commit, record.seconds
-            text = "the kernel is built" if record.ok else record.failure
-        case Booted():
-            commits[record.boot] = commit = record.commit
-            kind, seconds = "boot", record.seconds
-            text = "booted" if record.ok else record.failure
-        case Ran():
-            kind, commit, seconds = "run", commits.get(record.boot, -1), record.seconds
-            text = ", ".join(f"{name} {value:.6g}" for name, value in record.values.items())
-        case RunFailed():
-            kind, commit, text = "trouble", commits.get(record.boot, -1), record.failure
-        case _:
-            return None
-    event = Event(kind, text, None if commit < 0 else commit, seconds=seconds)
-    return _with_totals(event, tally)
-
-
-def _with_totals(event: Event, tally: Counter[str]) -> Event:
-    """Return the event with the totals so far. tally: how many records of each type there are."""
-    return replace(event, runs=tally["Ran"], boots=tally["Booted"], builds=tally["Built"])
+    conclusion = None
+    while conclusion is None:
+        try:
+            execute(stored, services, on_event, stop, open_other)
+        except Busy:
+            conclusion = wait_for_turn(services.store, services.state_dir, stored, on_event, stop)
+        else:
+            conclusion = concluded(services.store.load(stored.id))
+    return conclusion
 
 
 def mark(store: Store, stored: Stored, sha: str, said: Verdict, note: str = "") -> None:
@@ -221,12 +174,3 @@ def _still_open(stored: Stored) -> None:
             f"the bisection '{stored.id}' has ended ({stored.status})",
             cure="'perfbisect list' shows those that go on; 'perfbisect start' begins another",
         )
-
-
-def _conclusion(stored: Stored) -> Conclusion:
-    if stored.conclusion is None:
-        raise InfrastructureError(
-            f"the bisection '{stored.id}' stopped without a conclusion ({stored.status})",
-            cure=f"perfbisect resume {stored.id}",
-        )
-    return stored.conclusion

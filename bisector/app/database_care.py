@@ -11,7 +11,7 @@ from bisector.adapters.store.database import Database
 from bisector.adapters.store.open_database import connect
 from bisector.adapters.store.sql_coordinator import SqlCoordinator
 from bisector.app.wiring import Wiring
-from bisector.engine.state_lock import runner
+from bisector.engine.state_lock import find_holder
 from bisector.errors import RequestError
 from bisector.model.leases import HEARTBEAT_TTL_SECONDS
 from bisector.schemas.database_url import DatabaseUrl
@@ -35,7 +35,6 @@ class Checked:
 class Garbage:
     """What `prune` removes: rows that nothing needs any more."""
 
-    workflows: tuple[str, ...]
     executors: tuple[str, ...]
     reservations: int
 
@@ -110,13 +109,10 @@ def move(wiring: Wiring, to: DatabaseUrl | Path) -> dict[str, int]:
 
 def find_garbage(wiring: Wiring, keep_days: float) -> Garbage:
     """Return what ended so many days ago and nothing needs: bisections are `perfbisect prune`'s."""
-    from bisector.engine.old_workflows import old_workflows
-
     coordinator = wiring.coordinator
     before = coordinator.now() - keep_days * DAY_SECONDS
     (past,) = wiring.database.execute("SELECT count(*) AS n FROM reservations WHERE ends < :t", t=before)
     return Garbage(
-        workflows=tuple(old_workflows(wiring.workflows_url, before)) if _has_workflows(wiring) else (),
         executors=tuple(e.id for e in coordinator.executors() if e.fenced and e.seen < before),
         reservations=past["n"],
     )
@@ -124,10 +120,6 @@ def find_garbage(wiring: Wiring, keep_days: float) -> Garbage:
 
 def remove_garbage(wiring: Wiring, found: Garbage, keep_days: float) -> int:
     """Remove what was found; return the bytes that the file system has back, if anybody knows."""
-    from bisector.engine.old_workflows import delete_workflows
-
-    if found.workflows:
-        delete_workflows(wiring.workflows_url, list(found.workflows))
     for executor in found.executors:
         wiring.coordinator.unregister(executor)
     before = wiring.coordinator.now() - keep_days * DAY_SECONDS
@@ -137,11 +129,9 @@ def remove_garbage(wiring: Wiring, found: Garbage, keep_days: float) -> int:
 
 def _refuse_users(wiring: Wiring, database: Database) -> None:
     """Raise RequestError while another process works with a database."""
-    running = runner(wiring.settings.state_dir)
-    if running is not None:
-        raise RequestError(
-            f"the bisection '{running}' is running", cure="wait until it ends, or stop it: Ctrl-C there"
-        )
+    holder = find_holder(wiring.settings.state_dir)
+    if holder is not None:
+        raise RequestError(str(holder), cure="wait until it ends, or stop it: Ctrl-C there")
     if database.has_table("executors"):
         living = _living(database)
         if living:
@@ -155,13 +145,6 @@ def _refuse_users(wiring: Wiring, database: Database) -> None:
 def _living(database: Database) -> Sequence[str]:
     executors = SqlCoordinator(database).executors()
     return [f"'{e.name}'" for e in executors if not e.fenced and e.silent < HEARTBEAT_TTL_SECONDS]
-
-
-def _has_workflows(wiring: Wiring) -> bool:
-    """Return whether the workflow engine has ever run here; asking it would make its tables."""
-    if wiring.settings.database is None:
-        return (wiring.settings.state_dir / "dbos.sqlite").exists()
-    return wiring.database.has_table("dbos.workflow_status")
 
 
 def _remove_file(path: Path) -> None:

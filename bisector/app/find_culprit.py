@@ -16,9 +16,10 @@ from bisector.adapters.system.files import write_atomically
 from bisector.app import bisections
 from bisector.app.accept import accept, check_unchanged, missing_monitors, workload_of
 from bisector.app.load_report import find_bisection, keep_names, load_material
-from bisector.app.plan import ExpectedWork, expected_work
+from bisector.app.plan import expected_work
 from bisector.app.pruning import Pruning
 from bisector.app.readiness import require_ready
+from bisector.app.time_left import ExpectedWork
 from bisector.app.wiring import Wiring
 from bisector.errors import InfrastructureError, PerfbisectError, RequestError
 from bisector.model.decisions import Conclusion
@@ -112,7 +113,7 @@ def _run_and_report(wiring: Wiring, stored: Stored, accepted: Accepted, observer
 
 
 def _run(wiring: Wiring, stored: Stored, accepted: Accepted, observer: Observer) -> Conclusion:
-    """Run to the end, or watch another process that runs it already."""
+    """Run to the end, or wait for another process that works in this state folder, and watch it."""
     repository = wiring.source_of(accepted.request)
 
     def label(index: int) -> str:
@@ -125,16 +126,15 @@ def _run(wiring: Wiring, stored: Stored, accepted: Accepted, observer: Observer)
     wiring.doing = f"bisection '{stored.id}'"
     with observer.progress(label, _expected(wiring, stored, accepted)) as on_event:
         services = bisection_services(wiring, accepted, observer.stop)
-        try:
-            return bisections.run(stored, services, on_event, observer.stop)
-        except bisections.Busy as busy:
-            if busy.bisection != stored.id:
-                raise
-            observer.note("another process runs it; watching")
-            folder = wiring.settings.state_dir
-            return bisections.follow(
-                wiring.store, stored.id, lambda: bisections.runner(folder) == stored.id, on_event
-            )
+        open_other = partial(_open_other, wiring)
+        return bisections.run(stored, services, on_event, observer.stop, open_other)
+
+
+def _open_other(wiring: Wiring, stored: Stored, stop: threading.Event) -> Services:
+    """Return real adapters for a bisection that another process has queued."""
+    accepted = read_accepted(stored.request)
+    wiring.source_of(accepted.request)  # says whether its repository is trusted
+    return bisection_services(wiring, accepted, stop)
 
 
 def bisection_services(wiring: Wiring, accepted: Accepted, stop: threading.Event) -> Services:
@@ -167,7 +167,7 @@ def bisection_services(wiring: Wiring, accepted: Accepted, stop: threading.Event
         measuring_builders=wiring.measuring_builders(
             name for name, testbed in testbeds.items() if testbed.clock == "wall"
         ),
-        claim=partial(wiring.claim_testbeds, accepted.testbeds),
+        claim=wiring.claim_testbed,
         tidy=partial(_tidy, wiring.settings.cache_dir),
         irrelevant=Pruning.of(wiring.settings, accepted),
     )

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bisector.app import bisections
 from bisector.app.wiring import Wiring
+from bisector.engine.state_lock import is_executed
 from bisector.errors import PerfbisectError, RequestError
 from bisector.model.decisions import Conclusion, Measure
 from bisector.model.goal import TERMS
@@ -60,7 +60,7 @@ def find_summary(wiring: Wiring, wanted: str) -> Summary:
 
 def current_status(wiring: Wiring, stored: Stored | Summary) -> str:
     """Return the status; 'interrupted' for one that was running when its process was killed."""
-    if stored.status == "running" and bisections.runner(wiring.settings.state_dir) != stored.id:
+    if stored.status == "running" and not is_executed(wiring.settings.state_dir, stored.status):
         return "interrupted"
     return stored.status
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
 
 from bisector.app.pruning import Pruning
+from bisector.app.time_left import ExpectedWork, Work
 from bisector.app.wiring import Wiring
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Decision
-from bisector.model.records import Booted, Built, Irrelevant, Ran
+from bisector.model.records import Booted, Built, Irrelevant, Ran, Record
 from bisector.model.state import fold
 
 if TYPE_CHECKING:
@@ -36,16 +38,9 @@ class ActionSeconds:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedWork:
-    """What the search will probably take, from a simulation of it; seconds are guesses until measured."""
-
-    builds: float
-    boots: float
-    runs: float
-    build_seconds: float
-    boot_seconds: float
-    run_seconds: float
+GUESSED = ActionSeconds(
+    _BUILD_SECONDS, _BOOT_SECONDS, _RUN_SECONDS, False, "guessed, nothing was measured here yet"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +76,13 @@ def make_plan(wiring: Wiring, accepted: Accepted, graph: CommitGraph) -> Plan:
 def expected_work(wiring: Wiring, accepted: Accepted, graph: CommitGraph) -> ExpectedWork:
     """Return what a live display counts down from. Raises RequestError where there is nothing to search."""
     estimate, seconds = _estimate(wiring, accepted, graph, None)
-    return ExpectedWork(
-        estimate.builds.mean,
-        estimate.boots.mean,
-        estimate.runs.mean,
-        seconds.build,
-        seconds.boot,
-        seconds.run,
-    )
+    return work_of(estimate, seconds)
+
+
+def work_of(estimate: Estimate, seconds: ActionSeconds) -> ExpectedWork:
+    """Return the expected work of an estimate."""
+    work = {p: Work(use.builds, use.boots, use.runs) for p, use in estimate.by_purpose.items()}
+    return ExpectedWork(work, seconds.build, seconds.boot, seconds.run)
 
 
 def _estimate(
@@ -102,8 +96,7 @@ def _estimate(
         source = "boot and run as 'perfbisect calibrate' measured, build guessed"
         seconds = ActionSeconds(_BUILD_SECONDS, known.boot_seconds, known.run_seconds, False, source)
     if seconds is None:
-        source = "guessed, nothing was measured here yet"
-        seconds = ActionSeconds(_BUILD_SECONDS, _BOOT_SECONDS, _RUN_SECONDS, False, source)
+        seconds = GUESSED
     excluded = {*graph.untestable, *(irrelevant.commits if irrelevant else ())}
     found = estimate(
         max(sum(graph.candidate) - len(excluded), 1),
@@ -122,10 +115,17 @@ def _measured_seconds(wiring: Wiring) -> ActionSeconds | None:
     if not wiring.has_store:
         return None
     for summary in wiring.store.list(limit=_BISECTIONS_ASKED):
-        records = [record for _, record in wiring.store.records(summary.id)]
-        builds = [r.seconds for r in records if isinstance(r, Built) and r.ok and not r.cached]
-        boots = [r.seconds for r in records if isinstance(r, Booted) and r.ok]
-        runs = [r.seconds for r in records if isinstance(r, Ran)]
-        if builds and boots and runs:
-            return ActionSeconds(fmean(builds), fmean(boots), fmean(runs), True, "measured here before")
+        found = measured_seconds([record for _, record in wiring.store.records(summary.id)])
+        if found is not None:
+            return found
+    return None
+
+
+def measured_seconds(records: Sequence[Record]) -> ActionSeconds | None:
+    """Return the means of one bisection; None if it has not built, booted and run."""
+    builds = [r.seconds for r in records if isinstance(r, Built) and r.ok and not r.cached]
+    boots = [r.seconds for r in records if isinstance(r, Booted) and r.ok]
+    runs = [r.seconds for r in records if isinstance(r, Ran)]
+    if builds and boots and runs:
+        return ActionSeconds(fmean(builds), fmean(boots), fmean(runs), True, "measured here before")
     return None

@@ -16,6 +16,7 @@ from bisector.adapters.system.disk_usage import disk_usage, half_removed, remove
 from bisector.adapters.system.leftovers import leftovers_of_boots
 from bisector.app import bisections
 from bisector.app.wiring import Wiring
+from bisector.engine.state_lock import Holder, find_holder
 from bisector.errors import RequestError
 from bisector.model.records import Booted, Built
 from bisector.model.stored_bisection import Summary
@@ -23,6 +24,9 @@ from bisector.model.stored_bisection import Summary
 DAY_SECONDS = 86400.0
 KEEP_DAYS = 90.0
 """Days that things are kept by default: longer than the nine weeks from one kernel release to the next."""
+
+_CLEANING_SECONDS = 60.0
+"""After so long no visit of a cancelled bisection is under way: twice what an executor grants them."""
 
 Kind = Literal["bisection", "results", "boot files", "kernel", "build log", "guest image", "graph", "remains"]
 """results: files of a bisection that is no longer there; boot files: temporary ones of a killed process;
@@ -76,9 +80,9 @@ def to_remove(wiring: Wiring, wanted: Sequence[str]) -> list[Removable]:
     from bisector.app.load_report import find_summary
 
     found = {one.id: one for one in (find_summary(wiring, identity) for identity in wanted)}
-    running = bisections.runner(wiring.settings.state_dir)
+    holder = find_holder(wiring.settings.state_dir)
     for summary in found.values():
-        if summary.id == running:
+        if _is_in_use(wiring, summary, holder):
             raise RequestError(
                 f"the bisection '{summary.id}' is running",
                 cure=f"perfbisect cancel {summary.id}, and wait until its process has ended",
@@ -109,6 +113,16 @@ def remove_one(wiring: Wiring, item: Removable) -> bool:
     return True
 
 
+def _is_in_use(wiring: Wiring, summary: Summary, holder: Holder | None) -> bool:
+    """Return whether a process works on a bisection, or may still clean up after it was cancelled."""
+    if holder is None or not holder.executes:
+        return False
+    fresh = wiring.clock.now() - summary.changed < _CLEANING_SECONDS
+    return (
+        holder.doing == summary.id or summary.status == "running" or (summary.status == "cancelled" and fresh)
+    )
+
+
 def _summaries(wiring: Wiring) -> Sequence[Summary]:
     return wiring.store.list() if wiring.has_store else ()
 
@@ -120,11 +134,12 @@ def _bisection(wiring: Wiring, summary: Summary) -> Removable:
 
 def _of_bisections(wiring: Wiring, before: float) -> Iterator[Removable]:
     known = {summary.id: summary for summary in _summaries(wiring)}
-    running = bisections.runner(wiring.settings.state_dir)
+    holder = find_holder(wiring.settings.state_dir)
+    in_use = {summary.id for summary in known.values() if _is_in_use(wiring, summary, holder)}
     going = set()
     for summary in known.values():
         old = summary.status in bisections.ENDED and summary.changed < before
-        if summary.id != running and (old or summary.status == bisections.REMOVING):
+        if summary.id not in in_use and (old or summary.status == bisections.REMOVING):
             going.add(summary.id)
             yield _bisection(wiring, summary)
     folder = wiring.settings.state_dir / "bisections"
@@ -132,7 +147,7 @@ def _of_bisections(wiring: Wiring, before: float) -> Iterator[Removable]:
     for path in _older(folder.glob("[!.]*"), before):
         if wiring.has_store and path.name not in known:  # without it, nobody knows whose they are
             yield _item("results", path)
-    ended = {s.id for s in known.values() if s.status in bisections.ENDED} - going - {running}
+    ended = {s.id for s in known.values() if s.status in bisections.ENDED} - going - in_use
     for name in sorted(ended):
         for path in _older(leftovers_of_boots(folder / name), before):
             yield _item("boot files", path)

@@ -76,7 +76,7 @@ def measure_commit(
     wiring.doing = f"run of {workload.name}"
     with (
         state_lock.lock(wiring.settings.state_dir, f"run of {workload.name} on {spec.name}"),
-        wiring.claim_testbeds([spec.name], progress),
+        wiring.claim_testbed(spec.name, progress),
     ):
         kernel = wiring.builder().build(order, progress)
         job = workload_job(workload, folder / "workload", kernel.arch)
@@ -144,7 +144,7 @@ def calibration(
     wiring.doing = f"calibration of {manifest.name}"
     with (
         state_lock.lock(wiring.settings.state_dir, f"calibration of {manifest.name} on {spec.name}"),
-        wiring.claim_testbeds([spec.name], progress),
+        wiring.claim_testbed(spec.name, progress),
     ):
         wanted = BuildOrder(sha, _recipe_for(wiring, recipe, sha, manifest, spec.name))
         arch = load_recipe(wanted.recipe).manifest.arch

@@ -1,6 +1,6 @@
 """The wiring: settings become real adapters, each made once and passed down to the use cases.
 
-Adapters are imported where they are made: `perfbisect --help` must not wait for libvirt or DBOS.
+Adapters are imported where they are made: `perfbisect --help` must not wait for libvirt or numpy.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -97,24 +97,14 @@ class Wiring:
 
         return connect(self.settings.database or self._store_path, self.note)
 
-    @property
-    def workflows_url(self) -> str:
-        """Where DBOS keeps its workflows: in the same database, in the schema 'dbos', else in a file.
-
-        As SQLAlchemy reads it, so it may hold a password.
-        """
-        if self.settings.database is not None:
-            return self.settings.database.for_sqlalchemy
-        return f"sqlite:///{self.settings.state_dir / 'dbos.sqlite'}"
-
     def _check_nothing_runs(self) -> None:
         """Raise RequestError while a perfbisect of an earlier version writes to the state file."""
-        from bisector.engine.state_lock import runner
+        from bisector.engine.state_lock import find_holder
 
-        running = runner(self.settings.state_dir)
-        if running is not None:
+        holder = find_holder(self.settings.state_dir)
+        if holder is not None:
             raise RequestError(
-                f"the state file {self._store_path} is of an earlier version, which is running '{running}'",
+                f"the state file {self._store_path} is of an earlier version, and {holder}",
                 cure="wait until it ends; then any command converts the file",
             )
 
@@ -240,18 +230,18 @@ class Wiring:
         return frozenset(number for number, spec in builders if measuring & {*host_names(lab, spec)})
 
     @contextmanager
-    def claim_testbeds(
-        self, testbeds: Sequence[str], progress: Progress, stop: Stop | None = None
-    ) -> Iterator[None]:
-        """Hold testbeds against all other perfbisects of this machine, whatever their state folder is."""
+    def claim_testbed(
+        self, name: str, progress: Progress, stop: Stop | None = None
+    ) -> Iterator[Callable[[], bool]]:
+        """Hold a testbed against all other perfbisects of this machine, whatever their state folder is.
+
+        Gives what tells whether one of them waits for it.
+        """
         from bisector.adapters.machine.physical_hosts import claim_names
 
-        named = sorted((claim_names(self.lab.testbed(name)), name) for name in testbeds)
-        with ExitStack() as held:
-            for names, name in named:
-                lock = self._machine_lock(names, f"the testbed '{name}'", stop)
-                held.enter_context(lock.exclusive(progress))
-            yield
+        lock = self._machine_lock(claim_names(self.lab.testbed(name)), f"the testbed '{name}'", stop)
+        with lock.exclusive(progress):
+            yield lock.is_wanted
 
     @contextmanager
     def this_machine(self) -> Iterator[Testbed]:

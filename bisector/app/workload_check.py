@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -151,7 +151,7 @@ def _run(wiring: Wiring, workload: Workload) -> Iterator[Finding]:
         alone = {"warmup": 0, "settle": 0.0, "pause": 0.0, "monitors": Monitors()}
         one = workload.manifest.model_copy(update=alone)
         try:
-            tried = Workload(workload.folder, one)
+            tried = replace(workload, manifest=one)
             results = list(try_workload(wiring, tried, 1, Path(scratch), lambda _: None))
         except PerfbisectError as error:
             words = "\n".join(part for part in (error.message, error.details) if part)

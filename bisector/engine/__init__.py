@@ -1,1 +1,1 @@
-"""DBOS workflows: bisection, build, trial; recovery after any kill."""
+"""Executes bisections: decisions, builds, visits to testbeds; goes on after any kill."""

@@ -6,20 +6,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from bisector.model.decisions import Measure
+from bisector.model.compiling import Compiling
+from bisector.model.decisions import Measure, Purpose
 from bisector.model.format import count
 from bisector.model.state import Costs
 from bisector.ports import Progress
 
-EventKind = Literal["decision", "build", "boot", "run", "note", "trouble", "done"]
+EventKind = Literal["decision", "build", "boot", "warmup", "run", "note", "trouble", "done"]
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
     """One thing that happens. commit: index in the graph, or None.
 
-    text: a short sentence; reason: the planner's, with decisions; seconds: how long the finished thing took;
-    left: seconds until the next culprit is located or proven, with decisions, where the planner knows;
+    text: a short sentence; reason, purpose: the planner's, with decisions; new_boot: whether the decision
+    needs one; seconds: how long the finished thing took; share: of the running build that is done, with
+    notes; left: seconds until the next culprit is located or proven, with decisions, where the planner knows;
     suspects: commits with their probabilities, with decisions; runs, boots, builds: totals of this bisection
     so far.
     """
@@ -28,6 +30,9 @@ class Event:
     text: str
     commit: int | None = None
     reason: str = ""
+    purpose: Purpose | None = None
+    new_boot: bool = False
+    share: float | None = None
     testbed: str = ""
     seconds: float | None = None
     value: float | None = None
@@ -40,8 +45,17 @@ class Event:
 
 def decision_event(measure: Measure, text: str, testbed: str = "") -> Event:
     """Return the event of a decision. text: what is done."""
-    left, suspects = measure.left, measure.suspects
-    return Event("decision", text, measure.commit, measure.reason, testbed, left=left, suspects=suspects)
+    return Event(
+        "decision",
+        text,
+        measure.commit,
+        reason=measure.reason,
+        purpose=measure.purpose,
+        new_boot=measure.boot is None,
+        testbed=testbed,
+        left=measure.left,
+        suspects=measure.suspects,
+    )
 
 
 OnEvent = Callable[[Event], None]
@@ -82,4 +96,9 @@ class EventSender:
 
     def progress(self, measure: Measure, testbed: str) -> Progress:
         """Return where an adapter reports what it is doing for a trial."""
-        return lambda text: self.send("note", text, measure.commit, testbed)
+
+        def report(text: str) -> None:
+            share = text.share if isinstance(text, Compiling) else None
+            self._send(Event("note", text, measure.commit, testbed=testbed, share=share))
+
+        return report

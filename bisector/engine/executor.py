@@ -1,6 +1,7 @@
-"""The one executor of a state folder: holds its lock, launches DBOS, runs a bisection to its end.
+"""The one executor of a state folder: shares its testbeds among the bisections that are to be executed.
 
-Two processes that launch DBOS on one SQLite file take over each other's work, hence the lock.
+The process that holds the folder's lock executes its own bisection and those that others have queued there.
+Nothing is kept beside the records and statuses in the store: an executor that dies is replaced by any other.
 """
 
 from __future__ import annotations
@@ -9,20 +10,24 @@ import contextlib
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
+from bisector.engine import waiting
+from bisector.engine.bisection_run import BisectionRun
 from bisector.engine.disk_reserve import DiskReserve, remove_reserve
-from bisector.engine.events import Event, OnEvent
+from bisector.engine.events import OnEvent
+from bisector.engine.schedule import Claimant, choose, should_yield
 from bisector.engine.services import Services
 from bisector.engine.state_lock import Busy, lock
-from bisector.engine.trial_runner import TrialRunner
-from bisector.errors import InfrastructureError, Interrupted, RequestError
-from bisector.model.stored_bisection import Stored
+from bisector.errors import InfrastructureError, Interrupted, PerfbisectError
+from bisector.model.stored_bisection import TO_EXECUTE, Stored
+
+OpenOther = Callable[[Stored, threading.Event], Services]
+"""Makes the adapters of a bisection that somebody else began. Raises PerfbisectError."""
 
 _POLL_SECONDS = 0.2
-"""How soon Ctrl-C and the end of a bisection are noticed."""
+"""How soon Ctrl-C, a cancelled bisection and one that was queued are noticed."""
 _SHUTDOWN_SECONDS = 30.0
 """Timeout of a build or boot to end after its guest and children ended; then the process ends anyway."""
 
@@ -30,7 +35,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
-def _signals(stop: threading.Event) -> Iterator[None]:
+def signals(stop: threading.Event) -> Iterator[None]:
     """Let the first Ctrl-C, SIGTERM or closed terminal set `stop`; a second Ctrl-C ends at once."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -59,49 +64,58 @@ def tidy(stored: Stored, services: Services) -> None:
         remove_reserve(services.state_dir)
 
 
-def execute(stored: Stored, services: Services, on_event: OnEvent, stop: threading.Event) -> None:
-    """Run a bisection to its end; the conclusion is then in the store.
+def execute(
+    stored: Stored,
+    services: Services,
+    on_event: OnEvent,
+    stop: threading.Event,
+    open_other: OpenOther | None = None,
+) -> None:
+    """Run a bisection to its end, and meanwhile those that are queued; its conclusion is then in the store.
 
-    Raises Busy, Interrupted (stop was set, Ctrl-C or SIGTERM), RequestError (something it was begun with has
-    changed) or InfrastructureError; it can be resumed after each.
+    open_other: None leaves queued ones to others. Raises Busy, Interrupted (stop was set, Ctrl-C or
+    SIGTERM), RequestError (something it was begun with has changed) or InfrastructureError; it can be
+    resumed after each.
     """
-    with lock(services.state_dir, stored.id), _signals(stop), _resumable(stored.id):
-        services.tidy(services.folder(stored.id))
-        reserve = DiskReserve(services.state_dir)
-        trials = TrialRunner(stored, services, on_event, stop)
+    with lock(services.state_dir, stored.id), signals(stop), _resumable(stored.id):
+        own = BisectionRun(stored, lambda: services, on_event, stop)
         services.store.set_status(stored.id, "running")
-
-        def told_to_stop() -> bool:
-            if services.store.status(stored.id) == "cancelled":
-                stop.set()
-            return stop.is_set()
-
+        reserve = DiskReserve(services.state_dir)
+        executor = _Executor(own, services, open_other)
+        full = False
         try:
-            with services.claim(lambda text: on_event(Event("note", text)), told_to_stop):
-                result = _run(trials, services, stop, reserve)
-        except (KeyboardInterrupt, Interrupted):
-            result = {"error": "interrupted"}
+            waiting.mark_interrupted(services.store, services.state_dir, stored.id)
+            while not (own.ended or full):
+                executor.share_testbeds()
+                executor.wait(_POLL_SECONDS)
+                full = reserve.is_full()
+        except KeyboardInterrupt:
             stop.set()
         except BaseException:
             _record_failure(services, stored.id)
             raise
         finally:
+            executor.end(_SHUTDOWN_SECONDS / 6 if full else _SHUTDOWN_SECONDS)
             reserve.release()
-            trials.close()
-        if "ended" in result:
-            return
-        if stop.is_set():
-            if services.store.status(stored.id) == "cancelled":
-                raise Interrupted(f"the bisection '{stored.id}' was cancelled")
-            services.store.set_status(stored.id, "interrupted")
-            raise Interrupted(
-                f"the bisection '{stored.id}' is interrupted; nothing is lost",
-                cure=f"perfbisect resume {stored.id}",
-            )
-        _record_failure(services, stored.id)
-        message, details = result.get("error", "the workflow engine stopped"), result.get("details", "")
-        kind = RequestError if result.get("exit_code") == RequestError.exit_code else InfrastructureError
-        raise kind(message, details=details, cure=result.get("cure") or "mend the cause")
+        _tell_end(own, services, reserve.error() if full else None)
+
+
+def _tell_end(own: BisectionRun, services: Services, full: InfrastructureError | None) -> None:
+    """Write down how the bisection ended without a conclusion, and raise that. full: the disk's error."""
+    status = services.store.status(own.id)
+    if status == "done":
+        return
+    error = full or own.error
+    if full is None and status == "cancelled":
+        raise Interrupted(f"the bisection '{own.id}' was cancelled")
+    if error is None or (full is None and own.stop.is_set()):
+        services.store.set_status(own.id, "interrupted")
+        raise Interrupted(
+            f"the bisection '{own.id}' is interrupted; nothing is lost", cure=f"perfbisect resume {own.id}"
+        )
+    _record_failure(services, own.id)
+    error.cure = error.cure or "mend the cause"
+    raise error
 
 
 @contextmanager
@@ -121,123 +135,100 @@ def _record_failure(services: Services, bisection: str) -> None:
         services.store.set_status(bisection, "failed")
 
 
-def _run(
-    trials: TrialRunner, services: Services, stop: threading.Event, reserve: DiskReserve
-) -> dict[str, Any]:
-    from dbos import DBOS, SetWorkflowID
+class _Executor:
+    """The bisections that this process executes, and who has which testbed. Used by one thread."""
 
-    from bisector.engine import workflows
+    def __init__(self, own: BisectionRun, services: Services, open_other: OpenOther | None) -> None:
+        self._own = own
+        self._store = services.store
+        self._open_other = open_other
+        self._runs = {own.id: own}
+        self._visits: dict[str, tuple[BisectionRun, threading.Thread]] = {}  # by testbed
+        self._served: dict[tuple[str, str], float] = {}  # (testbed, bisection) -> when its last visit ended
+        self._changed = threading.Event()
 
-    url = f"sqlite:///{services.state_dir / 'dbos.sqlite'}"
-    testbeds = list(services.testbeds)
-    workflows.attach(trials)
-    DBOS(
-        config={
-            "name": "perfbisect",
-            "system_database_url": url,
-            "application_version": workflows.APPLICATION_VERSION,
-            "serializer": workflows.JsonSerializer(),
-            "log_level": "CRITICAL",
-            "console_log_level": "CRITICAL",
-        }
-    )
-    try:
-        left_over = _retire_others(url, trials.id)
-        DBOS.launch()
-        for testbed in testbeds:
-            DBOS.register_queue(
-                workflows.queue_of(testbed),
-                worker_concurrency=1,
-                polling_interval_sec=workflows.QUEUE_POLL_SECONDS,
-                on_conflict="always_update",
-            )
-        handle: Any
-        if left_over is not None:
-            handle = DBOS.retrieve_workflow(left_over)
-        else:
-            attempts = len(DBOS.list_workflows(workflow_id_prefix=f"{trials.id}.", name="bisection"))
-            with SetWorkflowID(f"{trials.id}.{attempts + 1}"):
-                handle = DBOS.start_workflow(workflows.bisection, trials.id, testbeds)
-        result = _wait(handle, trials, services, stop, reserve)
-        _prune(trials.id)
-        return result
-    finally:
-        DBOS.destroy(workflow_completion_timeout_sec=0)
-        workflows.detach(trials.id)
+    def share_testbeds(self) -> None:
+        """Take up what was queued, let go of what was cancelled, give each free testbed its next visit."""
+        self._follow_statuses()
+        for testbed, (run, thread) in list(self._visits.items()):
+            if not thread.is_alive():
+                self._served[testbed, run.id] = time.monotonic()
+                del self._visits[testbed]
+        for run in [run for run in self._runs.values() if run.ended and run is not self._own]:
+            if not any(visitor is run for visitor, _ in self._visits.values()):
+                self._let_go(run)
+        for testbed in sorted({name for run in self._runs.values() for name in run.testbeds}):
+            if testbed not in self._visits:
+                chosen = choose(self._claimants(testbed))
+                if chosen is not None:
+                    self._begin_visit(self._runs[chosen], testbed)
 
+    def wait(self, seconds: float) -> None:
+        """Wait until a visit has ended, so long at most."""
+        self._changed.wait(seconds)
+        self._changed.clear()
 
-def _wait(
-    handle: Any,  # noqa: ANN401 - DBOS's
-    trials: TrialRunner,
-    services: Services,
-    stop: threading.Event,
-    reserve: DiskReserve,
-) -> dict[str, Any]:
-    """Return the workflow's result; raises InfrastructureError when the disk is full.
+    def end(self, seconds: float) -> None:
+        """End all visits and wait for them, so long at most; the others' bisections are queued again."""
+        deadline = time.monotonic() + seconds
+        for run in self._runs.values():
+            if run is not self._own or not run.ended:
+                run.stop.set()
+        while any(thread.is_alive() for _, thread in self._visits.values()) and time.monotonic() < deadline:
+            for run in self._runs.values():
+                run.close()  # repeatedly: a guest may still start during shutdown
+            self.wait(_POLL_SECONDS)
+        for run in list(self._runs.values()):
+            run.close()
+            if run is not self._own:
+                with contextlib.suppress(PerfbisectError):
+                    self._let_go(run)
 
-    Ctrl-C, `stop` and a `perfbisect cancel` elsewhere end the live boots, which ends the running step.
-    """
-    done = threading.Event()
-    result: dict[str, Any] = {}
+    def _begin_visit(self, run: BisectionRun, testbed: str) -> None:
+        def visit() -> None:
+            run.visit(testbed, lambda: self._is_wanted(run, testbed))
+            self._changed.set()
 
-    def collect() -> None:
-        try:
-            result.update(handle.get_result(polling_interval_sec=_POLL_SECONDS))
-        except Exception as error:  # whatever DBOS raises ends the bisection, resumable
-            result.setdefault("error", f"the workflow engine failed: {error}")
-        done.set()
+        thread = threading.Thread(target=visit, daemon=True, name=f"visit-{testbed}")
+        self._visits[testbed] = run, thread
+        thread.start()
 
-    threading.Thread(target=collect, daemon=True, name="result").start()
-    full = False
-    while not stop.is_set() and not done.wait(_POLL_SECONDS):
-        full = reserve.is_full()
-        if full or services.store.status(trials.id) == "cancelled":
-            stop.set()
-    # What the engine could not write for want of space it never writes: no use in waiting long for that.
-    deadline = time.monotonic() + (_SHUTDOWN_SECONDS / 6 if full else _SHUTDOWN_SECONDS)
-    while not done.is_set() and time.monotonic() < deadline:
-        trials.close()  # repeatedly: a guest may still start during shutdown
-        done.wait(_POLL_SECONDS)
-    if full:
-        raise reserve.error()
-    return dict(result)
+    def _claimants(self, testbed: str, but: str = "") -> list[Claimant]:
+        return [
+            self._claimant(run, testbed)
+            for run in list(self._runs.values())
+            if testbed in run.testbeds and run.id != but and not run.ended
+        ]
 
+    def _claimant(self, run: BisectionRun, testbed: str) -> Claimant:
+        using = sum(visitor is run for visitor, _ in list(self._visits.values()))
+        served = self._served.get((testbed, run.id), 0.0)
+        return Claimant(run.id, priority=1, using=using, served=served, created=run.created)
 
-def _prune(bisection: str) -> None:
-    """Forget the workflows of a bisection that have ended: all that matters is in the store."""
-    from dbos import DBOS
+    def _is_wanted(self, run: BisectionRun, testbed: str) -> bool:
+        return should_yield(self._claimant(run, testbed), self._claimants(testbed, but=run.id))
 
-    with contextlib.suppress(Exception):  # tidying must not turn a good end into a bad one
-        known = DBOS.list_workflows(workflow_id_prefix=f"{bisection}.")
-        if all(w.status not in ("PENDING", "ENQUEUED") for w in known):
-            DBOS.delete_workflows([w.workflow_id for w in known])
+    def _follow_statuses(self) -> None:
+        statuses = {one.id: one.status for one in self._store.list(statuses=TO_EXECUTE)}
+        for run in self._runs.values():
+            if run.id not in statuses and not run.ended:
+                run.stop.set()
+                run.close()
+        if self._open_other is not None:
+            for name in statuses:
+                if name not in self._runs:
+                    self._take_up(name, self._open_other)
 
+    def _take_up(self, name: str, open_other: OpenOther) -> None:
+        stored, stop = self._store.load(name), threading.Event()
+        run = BisectionRun(stored, lambda: open_other(stored, stop), lambda event: None, stop)
+        self._runs[name] = run
+        self._own.note(f"the bisection '{name}' shares the testbeds from now on")
 
-def _retire_others(url: str, bisection: str) -> str | None:
-    """Cancel what other bisections left pending; return this one's pending workflow, to be recovered.
-
-    Launching DBOS takes up everything that is pending; a bisection that the user did not name must not
-    start by itself. It loses nothing: its records are in the store, and resuming it starts a new workflow.
-    So does a workflow that set a testbed aside: whoever resumes it may have mended the testbed.
-    """
-    from dbos import DBOS, DBOSClient
-
-    from bisector.engine.workflows import APPLICATION_VERSION, SET_ASIDE, JsonSerializer
-
-    DBOS.migrate(url)
-    client = DBOSClient(system_database_url=url, serializer=JsonSerializer())
-    try:
-        pending = client.list_workflows(status=["PENDING", "ENQUEUED"])
-        found = None
-        for status in pending:
-            name = status.workflow_id
-            ours = status.name == "bisection" and name.startswith(f"{bisection}.")
-            if ours and status.app_version == APPLICATION_VERSION:
-                steps = client.list_workflow_steps(name, load_output=False)
-                found = name if all(step["function_name"] != SET_ASIDE for step in steps) else None
-        for name in (status.workflow_id for status in pending):
-            if found is None or (name != found and not name.startswith(f"{found}-trial-")):
-                client.cancel_workflow(name)
-        return found
-    finally:
-        client.destroy()
+    def _let_go(self, run: BisectionRun) -> None:
+        """Forget a bisection of others: it is over, or waits for another executor."""
+        self._runs.pop(run.id, None)
+        if self._store.status(run.id) in TO_EXECUTE:
+            self._store.set_status(run.id, "queued" if run.error is None else "failed")
+        if run.error is not None:
+            self._own.note(f"the bisection '{run.id}' failed: {run.error.message}")

@@ -32,8 +32,6 @@ class Journal:
         for visit in self._state.visits:
             if visit.live:
                 self.record(Left(visit.boot, lost=True))
-        self.last_before = max((self._seen, *(number for number, _ in store.decisions(bisection))))
-        """Decisions up to this number were made before this journal took over."""
 
     @property
     def state(self) -> State:

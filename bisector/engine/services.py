@@ -26,7 +26,8 @@ class Services:
     state_dir holds `bisections/<id>/` with everything a bisection keeps. guest_image: checksum of the root
     file system of guests, '' where nobody knows it before the boot. measuring_builders: those of
     `builders`, by number, whose host also measures with a wall clock: they build nothing ahead. claim: holds
-    the testbeds against other perfbisects of this machine; told when it waits for one. tidy: ends and
+    a testbed against other perfbisects of this machine, and tells whether one of them waits for it; told when
+    it waits itself. tidy: ends and
     removes what a killed executor left, given the bisection's folder; called before work is taken up.
     irrelevant: the commits that cannot change the kernel, as far as the builds of both ends show; None as
     long as they do not.
@@ -44,7 +45,9 @@ class Services:
     fixes: tuple[Fix, ...] = ()
     guest_image: str = ""
     measuring_builders: frozenset[int] = frozenset()
-    claim: Callable[[Progress, Stop], AbstractContextManager[object]] = lambda *_: nullcontext()
+    claim: Callable[[str, Progress, Stop], AbstractContextManager[Callable[[], bool]]] = lambda *_: (
+        nullcontext(lambda: False)
+    )
     tidy: Callable[[Path], object] = lambda bisection: None
     irrelevant: Callable[[CommitGraph], Irrelevant | None] = lambda graph: None
 

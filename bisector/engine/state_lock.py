@@ -8,31 +8,49 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from bisector.errors import ExitCode, PerfbisectError
 
 _PROBE_SECONDS = 1.0
-"""How long the lock is waited for: a process that only asks with `runner` holds it for an instant."""
+"""How long the lock is waited for: a process that only asks with `find_holder` holds it for an instant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """The process that has the lock, as it wrote down itself. doing: a bisection's id, or words."""
+
+    pid: str
+    doing: str
+
+    @property
+    def executes(self) -> bool:
+        """Whether it executes bisections; others measure without one. Ids have no spaces."""
+        return " " not in self.doing
+
+    def __str__(self) -> str:
+        doing = f"runs the bisection '{self.doing}'" if self.executes else f"does a {self.doing}"
+        return f"another perfbisect (process {self.pid}) {doing} in this state folder"
 
 
 class Busy(PerfbisectError):
-    """Another process runs bisections in this state folder. `bisection` is the one it runs."""
+    """Another process works in this state folder. holder: who, where it is known."""
 
     exit_code = ExitCode.WRONG_REQUEST
 
-    def __init__(self, pid: str, bisection: str) -> None:
-        """pid and bisection as the other process wrote them down."""
-        self.bisection = bisection
+    def __init__(self, holder: Holder | None) -> None:
+        """holder: as it wrote down itself."""
+        self.holder = holder
         super().__init__(
-            f"another perfbisect (process {pid}) is running the bisection '{bisection}' in this state folder",
+            str(holder or "another perfbisect works in this state folder"),
             cure="wait, follow it with 'perfbisect status', or use another folder: PERFBISECT_STATE_DIR",
         )
 
 
 @contextmanager
-def lock(state_dir: Path, bisection: str) -> Iterator[None]:
-    """Hold the state folder's lock; the kernel frees it when we die. Raises Busy."""
+def lock(state_dir: Path, doing: str) -> Iterator[None]:
+    """Hold the state folder's lock; the kernel frees it when we die. doing: told to others. Raises Busy."""
     from filelock import FileLock, Timeout
 
     state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -40,9 +58,9 @@ def lock(state_dir: Path, bisection: str) -> Iterator[None]:
     try:
         file_lock.acquire(timeout=_PROBE_SECONDS, poll_interval=_PROBE_SECONDS / 20)
     except Timeout:
-        raise Busy(*(_holder(state_dir) or ("unknown", "unknown"))) from None
+        raise Busy(_holder(state_dir)) from None
     try:
-        _holder_path(state_dir).write_text(f"{os.getpid()} {bisection}\n", encoding="utf-8")
+        _holder_path(state_dir).write_text(f"{os.getpid()} {doing}\n", encoding="utf-8")
         yield
     finally:
         with suppress(OSError):  # a full disk must not hide how the search ended
@@ -50,8 +68,8 @@ def lock(state_dir: Path, bisection: str) -> Iterator[None]:
         file_lock.release()
 
 
-def runner(state_dir: Path) -> str | None:
-    """Return the bisection that some process is running in this state folder, if any."""
+def find_holder(state_dir: Path) -> Holder | None:
+    """Return who works in this state folder, if anybody does."""
     if _holder(state_dir) is None or not _path(state_dir).exists():
         return None
     from filelock import FileLock, Timeout  # takes 40 ms: only where one runs, or was killed
@@ -60,8 +78,13 @@ def runner(state_dir: Path) -> str | None:
         with FileLock(_path(state_dir), timeout=0):
             return None
     except Timeout:
-        holder = _holder(state_dir)
-        return holder[1] if holder is not None else None
+        return _holder(state_dir)
+
+
+def is_executed(state_dir: Path, status: str) -> bool:
+    """Return whether a bisection of this status is being executed, rather than left by a killed process."""
+    holder = find_holder(state_dir) if status == "running" else None
+    return holder is not None and holder.executes
 
 
 def _path(state_dir: Path) -> Path:
@@ -72,9 +95,9 @@ def _holder_path(state_dir: Path) -> Path:
     return state_dir / "executor.holder"
 
 
-def _holder(state_dir: Path) -> tuple[str, str] | None:
-    """Return the process and the bisection that were written down last, if any were."""
+def _holder(state_dir: Path) -> Holder | None:
+    """Return the process that was written down last, if any was."""
     with suppress(OSError):
-        pid, _, bisection = _holder_path(state_dir).read_text(encoding="utf-8").strip().partition(" ")
-        return (pid, bisection) if bisection else None
+        pid, _, doing = _holder_path(state_dir).read_text(encoding="utf-8").strip().partition(" ")
+        return Holder(pid, doing) if doing else None
     return None

@@ -1,7 +1,6 @@
 """Carries out decisions: builds, boots and runs, and records each unit of work as soon as it has ended.
 
-The records are the truth. A runner that starts after a kill closes the boots that died with its predecessor
-and lets the planner decide anew; finished builds come from the cache and finished runs stay samples.
+The records are the truth: after a kill, finished builds come from the cache and finished runs stay samples.
 """
 
 from __future__ import annotations
@@ -11,20 +10,17 @@ import threading
 import time
 from collections.abc import Sequence
 
-from bisector.engine.events import EventKind, EventSender, OnEvent
+from bisector.engine.events import EventKind, EventSender
 from bisector.engine.journal import Journal
 from bisector.engine.monitor_runs import run_monitors
 from bisector.engine.services import Services
 from bisector.engine.trial_kernels import TrialKernels, check_stop
 from bisector.errors import InfrastructureError, KernelError, WorkloadFailed
 from bisector.linux.settings_report import unset
-from bisector.model.decisions import Conclusion, Decision, Measure
+from bisector.model.decisions import Measure
 from bisector.model.facts import MonitorResult
 from bisector.model.records import Booted, Left, Ran, RunFailed
-from bisector.model.stored_bisection import Stored
 from bisector.ports import Job, Kernel, Session
-from bisector.schemas.request import read_accepted
-from bisector.search.loop import OpenTrials
 
 _INFRASTRUCTURE_TRIES = 3
 """Tries of a step that infrastructure broke: one fault passes, two can be chance, three are a cause."""
@@ -38,85 +34,38 @@ _FLAGGED_RUNS = 5
 
 
 class TrialRunner:
-    """Carries out one bisection's trials. `decide` and `carry_out` may be called from several threads."""
+    """Carries out one bisection's trials, in one thread for each testbed. Owns the live boots."""
 
-    def __init__(self, stored: Stored, services: Services, on_event: OnEvent, stop: threading.Event) -> None:
-        """Take up a bisection where its records end; boots that are still open there are lost."""
-        self.id = stored.id
-        self.accepted = read_accepted(stored.request)
+    def __init__(
+        self,
+        journal: Journal,
+        kernels: TrialKernels,
+        services: Services,
+        events: EventSender,
+        stop: threading.Event,
+    ) -> None:
+        """Begin without a live boot."""
+        self._journal = journal
+        self._kernels = kernels
         self._services = services
+        self._events = events
         self._stop = stop
         self._sessions: dict[str, tuple[str, Session]] = {}
-        self._trials = OpenTrials()
         self._job: Job | None = None
         self._reported_settings: set[tuple[str, str]] = set()
-        self._journal = Journal(
-            services.store, stored.id, stored.graph, self.accepted.the_goal(), services.folder(stored.id)
-        )
-        self._events = EventSender(on_event, lambda: self._journal.state.costs)
-        self._kernels = TrialKernels(self.accepted, stored.graph, services, self._journal, self._events, stop)
 
-    # --- decide -----------------------------------------------------------------------------------------
-
-    def decide(self, testbed: str) -> tuple[int, Decision]:
-        """Ask the planner what the idle testbed should do; return the decision with its number."""
-        journal = self._journal
-        with journal.lock:
-            journal.refresh()
-            decision = self._trials.ask(self._services.planner, journal.state, testbed)
-            number = journal.decide(testbed, decision)
-            if isinstance(decision, Measure):
-                self._events.send_decision(decision, testbed)
-            return number, decision
-
-    def conclude(self, conclusion: Conclusion) -> None:
-        """Free the testbeds and write the end down."""
-        self.close()
-        self._services.store.set_status(self.id, "done", conclusion)
-        self._events.send("done", conclusion.summary)
-
-    # --- carry out --------------------------------------------------------------------------------------
-
-    def carry_out(self, number: int, measure: Measure, testbed: str) -> InfrastructureError | None:
-        """Do what was decided, unless it was decided before this runner took over.
+    def carry_out(self, measure: Measure, testbed: str) -> InfrastructureError | None:
+        """Do what was decided.
 
         Returns how the testbed failed, None while it is well. Raises InfrastructureError where trying again
         did not help with anything else, Interrupted when told to stop.
         """
-        try:
-            if number > self._journal.last_before:
-                with self._journal.lock:
-                    trials = tuple(self._trials.by_testbed.values())
-                self._kernels.ahead(trials)
-                return self._measure(measure, testbed)
-            return None
-        finally:
-            with self._journal.lock:
-                self._trials.close(testbed)
-
-    def set_aside(self, testbed: str, left: Sequence[str]) -> None:
-        """Tell that the search goes on without a testbed. left: the others."""
-        self._events.send(
-            "trouble",
-            f"the testbed '{testbed}' failed {_INFRASTRUCTURE_TRIES} times and is set aside until "
-            f"'perfbisect resume'; the search goes on with {', '.join(left)}",
-            testbed=testbed,
-        )
-
-    def close(self) -> None:
-        """End every live boot and record that. Raises nothing: what cannot be written is found at restart."""
-        for testbed in list(self._sessions):
-            with contextlib.suppress(InfrastructureError):
-                self._leave(testbed)
-        self._kernels.close()
-
-    def _measure(self, measure: Measure, testbed: str) -> InfrastructureError | None:
         boot, session = self._sessions.get(testbed, ("", None))
         missing = measure.runs
         if measure.boot is not None and (session is None or boot != measure.boot):
             return None  # the boot is gone, which is recorded; the planner decides anew
         if measure.boot is None:
-            self._leave(testbed)
+            self.leave(testbed)
             session = None
         failures = 0
         losses = {"builder": 0, "testbed": 0}
@@ -136,7 +85,7 @@ class TrialRunner:
             except InfrastructureError as error:
                 check_stop(self._stop)  # we end guests when we stop, which looks like a fault from here
                 losses[part] += 1
-                self._leave(testbed, lost=True)
+                self.leave(testbed, lost=True)
                 session = None
                 again = losses[part] < _INFRASTRUCTURE_TRIES
                 text = error.message + ("; trying again" if again else "")
@@ -152,10 +101,38 @@ class TrialRunner:
                 if max(failures, len(self._uncounted_boots(measure.commit))) >= _KERNEL_TRIES:
                     self._record_failure(error, measure, testbed)
                     return None
-                self._leave(testbed, broken=True)
+                self.leave(testbed, broken=True)
                 session = None
                 self._events.send("trouble", f"{error.message}; once more", measure.commit, testbed)
         return None
+
+    def set_aside(self, testbed: str, left: Sequence[str]) -> None:
+        """Tell that the search goes on without a testbed. left: the others."""
+        self._events.send(
+            "trouble",
+            f"the testbed '{testbed}' failed {_INFRASTRUCTURE_TRIES} times and is set aside until "
+            f"'perfbisect resume'; the search goes on with {', '.join(left)}",
+            testbed=testbed,
+        )
+
+    def close(self) -> None:
+        """End every live boot and record that. Raises nothing: what cannot be written is found at restart."""
+        for testbed in list(self._sessions):
+            with contextlib.suppress(InfrastructureError):
+                self.leave(testbed)
+        self._kernels.close()
+
+    def leave(self, testbed: str, *, lost: bool = False, broken: bool = False) -> None:
+        """End the live boot of a testbed, if it has one, after its monitors' runs; record that.
+
+        lost: it ended by itself; broken: its kernel failed. Neither is given to monitors.
+        """
+        live = self._sessions.get(testbed)
+        monitors = () if live is None or lost or broken else self._monitor(*live, testbed)
+        live = self._sessions.pop(testbed, None)  # told to stop, another thread may have left it meanwhile
+        if live is not None:
+            live[1].leave()
+            self._journal.record(Left(live[0], lost, monitors))
 
     def _record_failure(self, error: KernelError, measure: Measure, testbed: str) -> None:
         """Record what a kernel did twice."""
@@ -246,7 +223,8 @@ class TrialRunner:
         suspicious = f" (not counted: {', '.join(ran.flags)})" if ran.flags else ""
         reading = f"{metric.name} {value:.6g} {metric.unit}" if value is not None else "no value"
         text = f"{'warm-up' if warmup else 'run'} {index}: {reading}{suspicious}"
-        self._events.send("run", text, measure.commit, testbed, seconds=ran.seconds, value=value)
+        kind: EventKind = "warmup" if warmup else "run"
+        self._events.send(kind, text, measure.commit, testbed, seconds=ran.seconds, value=value)
         if ran.flags and boot in self._uncounted_boots(measure.commit):
             raise WorkloadFailed(f"none of {_FLAGGED_RUNS} runs can be counted: {', '.join(ran.flags)}")
 
@@ -256,14 +234,6 @@ class TrialRunner:
         return [v.boot for v in visits if not v.samples and len(v.flagged) >= _FLAGGED_RUNS]
 
     # --- small parts ------------------------------------------------------------------------------------
-
-    def _leave(self, testbed: str, *, lost: bool = False, broken: bool = False) -> None:
-        live = self._sessions.get(testbed)
-        monitors = () if live is None or lost or broken else self._monitor(*live, testbed)
-        live = self._sessions.pop(testbed, None)  # told to stop, another thread may have left it meanwhile
-        if live is not None:
-            live[1].leave()
-            self._journal.record(Left(live[0], lost, monitors))
 
     def _monitor(self, boot: str, session: Session, testbed: str) -> tuple[MonitorResult, ...]:
         """Make the runs of all monitors, once a commit and testbed; return what they saw, to be recorded."""
@@ -279,7 +249,7 @@ class TrialRunner:
     def _prepare_job(self) -> Job:
         with self._journal.lock:
             if self._job is None:
-                self._job = self._services.make_job(self._services.folder(self.id) / "workload")
+                self._job = self._services.make_job(self._journal.folder / "workload")
             return self._job
 
     def _now(self) -> float:

@@ -9,6 +9,13 @@ from typing import Any
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Conclusion, Ending
 
+REMOVING = "removing"
+"""The status of a bisection whose removal has begun: it is over, and part of it may be gone already."""
+ENDED = ("done", "cancelled", REMOVING)
+"""Statuses after which a bisection is over."""
+TO_EXECUTE = ("queued", "running")
+"""Statuses of bisections that an executor works on; 'new', 'interrupted' and 'failed' can be resumed."""
+
 MAX_CULPRITS = 4
 """A line of `perfbisect list` names three; the fourth says that there are more."""
 
@@ -53,7 +60,7 @@ def summary_of(stored: Stored, changed: float) -> Summary:
         created=stored.created,
         changed=changed,
         status=stored.status,
-        workload=asked.get("workload"),
+        workload=asked.get("workload") or None,
         good=asked.get("good"),
         bad=asked.get("bad"),
         ending=ended.ending if ended is not None else None,
@@ -65,6 +72,7 @@ def _asked_for(text: str) -> dict[str, Any]:
     """Return the request of an accepted one; empty for a damaged one, which lists show all the same."""
     try:
         accepted = json.loads(text)
-        return dict(accepted.get("request", accepted))
+        asked = dict(accepted.get("request", accepted))
+        return asked if asked.get("workload") else {**asked, "workload": accepted.get("workload")}
     except (ValueError, TypeError, AttributeError):
         return {}

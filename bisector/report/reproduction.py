@@ -16,7 +16,8 @@ def lines(material: Material, conclusion: Conclusion) -> list[str]:
     """Return the section of the report with the commands."""
     request = material.request
     repo = str(request.get("repo") or ".")
-    workload = str(request.get("workload") or "WORKLOAD")
+    own = f"{material.files.get('raw output', '.')}/workload/build"  # where a command became a workload
+    workload = str(request.get("workload") or own)
     extra, beds = _selection(request), [str(t) for t in request.get("testbeds") or ()]
     where = ["--testbed", beds[0]] if beds else []
     out = phrases.heading("How to reproduce")

@@ -19,7 +19,7 @@ from bisector.schemas.refusal import describe_problems
 _NOT_IDENTIFYING = ("good", "bad", "build_ahead", "with_fix", "trust_repo")
 """Fields that do not identify a bisection: names of commits, whose full ids are accepted, pace and trust."""
 
-_ADDED_LATER = ("monitors", "param", "find")
+_ADDED_LATER = ("monitors", "param", "find", "run", "higher_is_better")
 """Fields that requests did not have from the beginning. Their default keeps the old identity."""
 
 
@@ -40,8 +40,19 @@ class Request(Spec):
         "one. [default: regression]",
     )
     workload: str = Field(
-        description="A name, or a folder with a workload.yaml. [required, here or in the settings]",
+        default="",
+        description="A name, or a folder with a workload.yaml. [required, here or in the settings, or --run]",
         json_schema_extra={"metavar": "NAME"},
+    )
+    run: str = Field(
+        default="",
+        description="In place of --workload: a command for the testbed's shell. Its time decides, by the "
+        "testbed's clock; with --metric NAME the number in its last line 'NAME: 12.5', with --metric number "
+        "in a line of its own. A code other than 0, as git bisect run's 125, makes a commit untestable.",
+        json_schema_extra={"metavar": "CMD"},
+    )
+    higher_is_better: bool = Field(
+        default=False, description="With --run and --metric: more of it is better."
     )
     repo: str = Field(
         description="The kernel's git repository. [default: settings, else this folder's]",

@@ -1,6 +1,7 @@
 """The decision loop: idle testbeds ask the planner, trials are carried out, until there is a conclusion.
 
-The engine (on a durable queue), the simulator (in virtual time) and tests run this one loop.
+The simulator (in virtual time) and tests run this loop; the engine, in which several bisections share
+testbeds, asks in the same way (`OpenTrials`).
 """
 
 from __future__ import annotations

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from bisector.model.decisions import Purpose
 from bisector.model.goal import Goal
 from bisector.simulation.batch import simulate_all
 from bisector.simulation.noise_model import LabModel
@@ -26,7 +28,7 @@ _CLOCK_BACKGROUND_PER_THRESHOLD = 0.1
 class Estimate:
     """Expected use of the lab. seconds: all builds, boots and runs; wall: from start to end.
 
-    assumptions: what was not known and is supposed, in words.
+    by_purpose: means; assumptions: what was not known and is supposed, in words.
     """
 
     builds: Distribution
@@ -34,6 +36,7 @@ class Estimate:
     runs: Distribution
     seconds: Distribution
     wall: Distribution
+    by_purpose: Mapping[Purpose, PurposeUse]
     assumptions: tuple[str, ...]
 
 
@@ -100,6 +103,10 @@ def estimate(
         wall=_plus(
             summary.wall_time, more * halving.cost * summary.wall_time.mean / max(summary.cost.mean, 1e-9)
         ),
+        by_purpose={
+            purpose: _with_halvings(use, halving, more if purpose == "search" else 0.0)
+            for purpose, use in summary.by_purpose.items()
+        },
         assumptions=tuple(assumptions),
     )
 
@@ -107,6 +114,12 @@ def estimate(
 def _per_halving(summary: Summary, halvings: float) -> PurposeUse:
     search = summary.by_purpose["search"]
     return PurposeUse(**{name: value / halvings for name, value in search.model_dump().items()})
+
+
+def _with_halvings(use: PurposeUse, halving: PurposeUse, more: float) -> PurposeUse:
+    return PurposeUse(
+        **{name: value + more * getattr(halving, name) for name, value in use.model_dump().items()}
+    )
 
 
 def _plus(spread: Distribution, more: float) -> Distribution:

@@ -82,7 +82,7 @@ class Summary(_Model):
     builds: Distribution
     cost: Distribution = Field(description="sum of all builds, boots and runs")
     wall_time: Distribution = Field(description="virtual time to the answer with the given testbeds")
-    by_purpose: dict[str, PurposeUse] = Field(
+    by_purpose: dict[Purpose, PurposeUse] = Field(
         description="means for: verify the ends, search, certify the culprit, attribute the total"
     )
     mean_confidence: float = Field(description="mean stated confidence of the answers that claim something")

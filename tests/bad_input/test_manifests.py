@@ -44,6 +44,10 @@ WRONG = {
     "an empty description": (MANIFEST.replace("a workload of my own", "''"), [":2: key 'description'"]),
     "a metric with a colon": (MANIFEST.replace("real", "'a: b'"), [":6: key 'metrics.0.name'"]),
     "a unit of 10,000 characters": (MANIFEST.replace("unit: s", "unit: " + "s" * 10_000), ["at most 40"]),
+    "the time of a matrix": (
+        MANIFEST.replace("[./mine]", '[./mine, "{n}"]') + "parse: elapsed\nparameters: {n: [1, 2]}\n",
+        ["'elapsed' is of one run"],
+    ),
     "another direction": (MANIFEST.replace("lower", "down"), ["must be 'lower' or 'higher' (got 'down')"]),
     "metrics that are text": (MANIFEST[: MANIFEST.index("metrics")] + "metrics: real\n", ["must be a list"]),
     "no metrics": (MANIFEST[: MANIFEST.index("metrics")] + "metrics: []\n", ["must not be empty"]),

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import dbos  # noqa: F401 - imported before the fork: importing takes longer than a bisection on fakes
 import scipy.stats  # noqa: F401
 
 from bisector.adapters.agent import session as agent_session
@@ -19,7 +18,7 @@ from bisector.adapters.system.channel import LineClosed, LineSilent
 from bisector.adapters.system.channel_fifo import FifoLine
 from bisector.app import find_culprit
 from bisector.app.wiring import Wiring
-from bisector.engine import build_queue, trial_runner, workflows
+from bisector.engine import build_queue, executor, trial_runner
 from bisector.engine.services import Services
 from bisector.model.commit_graph import CommitGraph
 from bisector.resources import resource
@@ -38,7 +37,7 @@ TESTBED = "guest"
 
 _SHORTER: tuple[tuple[Any, str, float], ...] = (
     (trial_runner, "_PAUSE_SECONDS", 0.01),
-    (workflows, "QUEUE_POLL_SECONDS", 0.05),
+    (executor, "_POLL_SECONDS", 0.05),
     (build_queue, "_WAIT_SECONDS", 0.01),
     (files, "_LOCK_POLL_SECONDS", 0.01),
     (agent_session, "_CONSOLE_DELAY_SECONDS", 0.05),

@@ -51,7 +51,7 @@ CLASSES: Mapping[str, FaultClass] = {
 PASSED: Mapping[str, int] = {
     "write": 66,
     "written": 66,
-    "engine": 300,
+    "engine": 60,
     "build": 8,
     "cached": 4,
     "playing": 8,
@@ -70,7 +70,7 @@ strike."""
 PASSED_ON_GUESTS: Mapping[str, int] = {
     "write": 50,
     "written": 50,
-    "engine": 600,
+    "engine": 150,
     "cached": 7,
     "playing": 7,
     "boot": 7,

@@ -16,8 +16,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import sqlalchemy as sa
-
 from bisector.adapters.guest.libvirt_testbed import domain_prefix
 from bisector.adapters.store.open_database import open_state_file
 from bisector.adapters.store.sql_store import SqlStore
@@ -50,13 +48,15 @@ class SteppedClock:
 
 
 class WatchedStore:
-    """A store that says 'write' before and 'written' after everything that it writes."""
+    """A store that says 'write' before and 'written' after what it writes, 'engine' before reads."""
 
     def __init__(self, inner: Store, striker: Striker) -> None:
         self._inner, self._striker = inner, striker
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._inner, name)
+        if name in ("list", "records"):
+            self._striker.moment("engine")
         if name not in ("create", "append", "decide", "set_status"):
             return found
 
@@ -130,7 +130,6 @@ class HurtProcess:
         os.environ["PERFBISECT_STATE_DIR"] = str(self.state)
         os.environ["TMPDIR"] = str(self.disk / "tmp")
         Wiring.store = property(lambda wiring: self.store)  # type: ignore[assignment]
-        sa.event.listen(sa.Engine, "commit", self._committed)
         self.patch()
         cli.main()
 
@@ -142,10 +141,6 @@ class HurtProcess:
     def store(self) -> Any:
         """The store of this process, watched."""
         return WatchedStore(SqlStore(open_state_file(self.state / "perfbisect.sqlite")), self.striker)
-
-    def _committed(self, connection: sa.Connection) -> None:
-        if "dbos" in str(connection.engine.url):
-            self.striker.moment("engine")
 
     # --- what faults do -------------------------------------------------------------------------------------
 
@@ -191,10 +186,8 @@ class HurtProcess:
         os.kill(os.getpid(), signal.SIGSTOP)
 
     def _lock(self, fault: Fault) -> None:
-        file = ("perfbisect.sqlite", "dbos.sqlite")[int(fault.choice * 1000) % 2]
-        # The engine's transaction is still open: the other process gets the lock once we go on.
-        tell = self.helper.tell if fault.moment == "engine" else self.helper.ask
-        tell("lock", seconds=_between(LOCKED_SECONDS, fault), file=str(self.state / file))
+        seconds = _between(LOCKED_SECONDS, fault)
+        self.helper.ask("lock", seconds=seconds, file=str(self.state / "perfbisect.sqlite"))
 
     def _fill_disk(self, fault: Fault) -> None:
         fill(self.disk)

@@ -14,7 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import dbos  # noqa: F401 - imported before the fork
 import scipy.stats  # noqa: F401
 
 from bisector.adapters.agent.session import AgentSession

@@ -13,7 +13,8 @@ import pytest
 
 from bisector.adapters.store.open_database import open_state_file
 from bisector.adapters.store.sql_store import SqlStore
-from bisector.app import bisections
+from bisector.app import bisections, following
+from bisector.engine.state_lock import is_executed
 from bisector.model.decisions import Ending
 from bisector.model.records import Booted, Left, Ran
 from bisector.model.stored_bisection import Stored
@@ -99,22 +100,23 @@ def test_ctrl_c_and_sigterm_leave_the_boot_and_can_be_resumed(tmp_path: Path, nu
     check_records(tmp_path)
 
 
-def test_a_second_process_is_told_who_works_and_can_watch_mark_and_cancel(tmp_path: Path) -> None:
+def test_a_second_process_watches_and_others_can_mark_and_cancel(tmp_path: Path) -> None:
     first = _started(tmp_path, 0.2)
     try:
         store, stored = the_one(tmp_path)
         second = program("fake_bisection.py", tmp_path, 1, 0)
-        _, err = second.communicate(timeout=60)
-        assert second.returncode == 1
-        assert f"(process {first.pid}) is running the bisection '{stored.id}'" in err
+        assert second.stdout is not None
+        assert f"process {first.pid} runs it; watching" in second.stdout.readline()
         for _ in range(20):  # looking does not disturb
-            assert bisections.runner(tmp_path) == stored.id
+            assert is_executed(tmp_path, "running")
         bisections.mark(store, stored, stored.graph.shas[fake.CULPRIT], "bad", "seen by eye")
         bisections.cancel(store, stored)
-        until(lambda: bisections.runner(tmp_path) is None, 30)
+        until(lambda: not is_executed(tmp_path, "running"), 30)
         _, err = first.communicate(timeout=60)
         assert first.returncode == 130
         assert "was cancelled" in err
+        _, err = second.communicate(timeout=60)
+        assert (second.returncode, "(cancelled)" in err) == (3, True)
         assert store.status(stored.id) == "cancelled"
     finally:
         first.kill()
@@ -125,8 +127,8 @@ def test_watching_ends_with_the_conclusion_of_the_other_process(tmp_path: Path) 
     try:
         store, stored = the_one(tmp_path)
         seen: list[str] = []
-        conclusion = bisections.follow(
-            store, stored.id, lambda: bisections.runner(tmp_path) == stored.id, lambda e: seen.append(e.kind)
+        conclusion = following.follow(
+            store, stored.id, lambda: is_executed(tmp_path, "running"), lambda e: seen.append(e.kind)
         )
         assert conclusion.findings[0].commits == (fake.CULPRIT,)
         assert {"decision", "run", "boot"} <= set(seen)

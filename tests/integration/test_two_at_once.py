@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from bisector.adapters.build.builder import KernelBuilder
 from bisector.adapters.store.open_database import open_state_file
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.engine.build_queue import BuildQueue
+from bisector.model.records import Booted, Left
 from bisector.ports import Builder, BuildOrder, Kernel
 from bisector.resources import resource
 from tests.support.loopback_sshd import Server
@@ -140,6 +142,8 @@ def test_two_trials_build_at_once_on_two_machines(sshd: Server, tmp_path: Path) 
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 60.0
+SLOW = 2.5
+"""Seconds of a build, a boot and a run that are long enough for a wait to be told."""
 
 Start = Callable[[str, float], "subprocess.Popen[bytes]"]
 
@@ -182,7 +186,7 @@ def test_the_second_waits_says_for_whom_and_measures_when_the_first_is_gone(
     start: Start, tmp_path: Path
 ) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
-    first = start("one", 0.2)
+    first = start("one", SLOW)
     until(lambda: "boot " in said(one), SECONDS)
     second = start("two", 0.0)
     until(lambda: "waiting for" in said(two), SECONDS)
@@ -195,10 +199,27 @@ def test_the_second_waits_says_for_whom_and_measures_when_the_first_is_gone(
     assert "boot " in said(two)
 
 
+def test_two_that_want_one_testbed_have_it_boot_by_boot(start: Start, tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    first = start("one", 0.05)
+    until(lambda: "boot " in said(one), SECONDS)
+    second = start("two", 0.05)
+    assert (first.wait(SECONDS), second.wait(SECONDS)) == (0, 0)
+    boots = []
+    for folder in (one, two):
+        store = SqlStore(open_state_file(folder / "perfbisect.sqlite"))
+        records = [record for _, record in store.records(store.list()[0].id)]
+        assert not any(record.lost for record in records if isinstance(record, Left))
+        boots += [(record.at, folder.name) for record in records if isinstance(record, Booted)]
+    order = [name for _, name in sorted(boots)]
+    turns = [len(list(group)) for _, group in groupby(order)]
+    assert len(turns) > 4, order
+
+
 @pytest.mark.parametrize("how", ["terminated", "cancelled"])
 def test_a_wait_for_a_testbed_can_be_ended(start: Start, tmp_path: Path, how: str) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
-    start("one", 0.2)
+    start("one", SLOW)
     until(lambda: "boot " in said(one), SECONDS)
     second = start("two", 0.0)
     until(lambda: "waiting for" in said(two), SECONDS)

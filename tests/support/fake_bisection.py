@@ -10,8 +10,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -126,8 +126,11 @@ def claiming(services: Services, bisection: str) -> Services:
     user = f"process {os.getpid()} (bisection '{bisection}', state folder {services.state_dir})"
     locks = services.state_dir.parent / "locks"
 
-    def claim(progress: Progress, stop: Callable[[], bool]) -> AbstractContextManager[None]:
-        return MachineLock(locks, ("testbed-fake",), "the testbed 'fake'", user, stop).exclusive(progress)
+    @contextmanager
+    def claim(name: str, progress: Progress, stop: Callable[[], bool]) -> Iterator[Callable[[], bool]]:
+        lock = MachineLock(locks, (f"testbed-{name}",), f"the testbed '{name}'", user, stop)
+        with lock.exclusive(progress):
+            yield lock.is_wanted
 
     return replace(services, claim=claim)
 

@@ -13,9 +13,7 @@ import sys
 from pathlib import Path
 
 # Before the fork: what every attempt needs.
-import dbos  # noqa: F401
-
-from bisector.engine import workflows  # noqa: F401
+from bisector.engine import executor  # noqa: F401
 from tests.support import fake_bisection
 
 PACE = "0.02"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
-import os
 import shutil
 import tarfile
 from collections.abc import Mapping, Sequence
@@ -14,6 +12,7 @@ from pathlib import Path
 
 from bisector.adapters.agent.monitors import plan_text as monitors_text
 from bisector.adapters.agent.monitors import plans
+from bisector.adapters.agent.workload_sources import checksum, copy_sources
 from bisector.adapters.system.architectures import machine_for
 from bisector.adapters.system.command import run_command
 from bisector.adapters.system.files import write_atomically
@@ -166,17 +165,6 @@ def _ratio(metric: MetricManifest, label: str) -> tuple[str, str] | None:
     return over, under
 
 
-def checksum(folder: Path) -> str:
-    """Return the SHA-256 over names, execute bits and contents of all files below a folder."""
-    digest = hashlib.sha256()
-    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
-        data = path.read_bytes()
-        executable = "x" if os.access(path, os.X_OK) else "-"
-        digest.update(f"{path.relative_to(folder)} {executable} {len(data)}\n".encode())
-        digest.update(data)
-    return digest.hexdigest()
-
-
 def write_archive(job: Job, path: Path) -> None:
     """Write what the deploy role unpacks on a testbed: payload and settings, as one tar file."""
     with tarfile.open(path, mode="w", format=tarfile.USTAR_FORMAT) as archive:
@@ -239,7 +227,7 @@ def agent_command(job: Job, *, undo: bool = False) -> list[str]:
 def _build(workload: Workload, build: Path, payload: Path, cc: tuple[str, ...]) -> None:
     for folder in (build, payload):
         shutil.rmtree(folder, ignore_errors=True)  # of an interrupted build
-    shutil.copytree(workload.folder, build)
+    copy_sources(workload, build)
     payload.mkdir(parents=True)
     for step in workload.manifest.build:
         command = [word for part in step for word in (cc if part == "{cc}" else (part,))]

@@ -99,6 +99,8 @@ def read_values(job: Job, outcome: Outcome, results: Path | None) -> dict[str, f
     try:
         if job.results and results is None:
             raise OutputError(f"the run left no '{job.results}'")
+        if job.parse == "elapsed" and isinstance(outcome.answer, Finished):
+            return {metric.name: outcome.answer.seconds for metric in job.metrics}
         if job.parse == "results" and results is not None:
             return values_of_files(results, job.metrics)
         return parse(job.parse, outcome.out, job.metrics)

@@ -44,14 +44,15 @@ class BuildPlay:
     ) -> dict[str, str]:
         """Play until the builder's folder was ours; return the facts of the build.
 
-        build: what build.sh is told; variables: further ones of the playbook. The folder is locked on the
-        builder: another master may know it, and the builder, by other names.
+        build: what build.sh is told; variables: further ones of the playbook; usual_files: what a build from
+        nothing compiles, 0 if unknown. The folder is locked on the builder: another master may know it, and
+        the builder, by other names.
         """
         ours = Path(self.builder.folder) if self.builder.here else None
         wait, told = _FIRST_WAIT_SECONDS, ""
         while True:
             holder = f"{self.user}, since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
-            watch = BuildProgress(ours, holder, usual_files, progress, self.ansible.stop)
+            watch = BuildProgress(ours, build["PB_OUT"], holder, usual_files, progress, self.ansible.stop)
             played = replace(self.ansible, stop=watch).play(
                 "build",
                 limit=self.host,

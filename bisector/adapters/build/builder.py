@@ -194,7 +194,7 @@ class KernelBuilder:
                     "perfbisect_base": recipe.base,
                     "perfbisect_artefacts": str(artefacts),
                 },
-                self._store.most_compiled(),
+                self._store.most_compiled(recipe.name) or recipe.manifest.files or 0,
                 progress,
             )
             if pack:

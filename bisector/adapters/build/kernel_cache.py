@@ -135,9 +135,10 @@ class KernelCache:
         found = [(path.stat().st_mtime, path.name) for path in self.folder.glob("*") if _is_key(path.name)]
         return [entry for _, name in sorted(found) if (entry := self._read(name)) is not None]
 
-    def most_compiled(self) -> int:
-        """Return how many files the largest build compiled: what a build from nothing takes; 0 if unknown."""
-        return max((int(entry.facts.get("compiled") or 0) for entry in self.entries()), default=0)
+    def most_compiled(self, recipe: str) -> int:
+        """Return how many files a recipe's largest build compiled: one from nothing; 0 if unknown."""
+        facts = (entry.facts for entry in self.entries())
+        return max((int(f.get("compiled") or 0) for f in facts if f.get("recipe") == recipe), default=0)
 
     def inventory(self) -> dict[str, Any]:
         """Return what is there, the latest used first, as JSON holds it."""

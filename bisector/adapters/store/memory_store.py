@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from bisector.errors import RequestError, nearest
@@ -59,9 +59,18 @@ class MemoryStore:
         """Return one bisection. Raises RequestError naming the nearest one that exists."""
         return self._one(bisection).stored
 
-    def list(self, *, beginning: str = "", limit: int | None = None) -> Sequence[Summary]:
-        """Return summaries, newest first. beginning: of the ids; limit: so many, by default all."""
-        found = [summary_of(k.stored, k.changed) for id, k in self._kept.items() if id.startswith(beginning)]
+    def list(
+        self, *, beginning: str = "", limit: int | None = None, statuses: Collection[str] = ()
+    ) -> Sequence[Summary]:
+        """Return summaries, newest first.
+
+        beginning: of the ids; limit: so many, by default all; statuses: those alone, by default all.
+        """
+        found = [
+            summary_of(kept.stored, kept.changed)
+            for id, kept in self._kept.items()
+            if id.startswith(beginning) and (not statuses or kept.stored.status in statuses)
+        ]
         return sorted(found, key=lambda s: -s.created)[:limit]
 
     def append(self, bisection: str, record: Record) -> int:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -49,10 +49,7 @@ class SqlStore:
         return view
 
     def create(self, stored: Stored, events: Sequence[Record | Decision] = ()) -> None:
-        """Add a bisection and what happened in it elsewhere, all or nothing.
-
-        Raises RequestError if the id exists.
-        """
+        """Add a bisection and what happened in it elsewhere, whole. Raises RequestError: the id exists."""
         graph, conclusion = serialization.pack_graph(stored.graph), _conclusion_text(stored.conclusion)
         texts = [(_kind(event), json.dumps(serialization.to_json(event))) for event in events]
         summary = summary_of(stored, 0.0)
@@ -94,8 +91,7 @@ class SqlStore:
     def load(self, bisection: str) -> Stored:
         """Return one bisection. Raises RequestError naming the nearest one that exists."""
         row = self._row(
-            "SELECT b.*, g.body FROM bisections AS b JOIN graphs AS g ON b.graph = g.checksum "
-            "WHERE b.id = :id",
+            "SELECT b.*, g.body FROM bisections b JOIN graphs g ON b.graph = g.checksum WHERE b.id = :id",
             bisection,
         )
         text = row["conclusion"]
@@ -108,12 +104,16 @@ class SqlStore:
             conclusion=None if text is None else serialization.conclusion_from(_parse(text)),
         )
 
-    def list(self, *, beginning: str = "", limit: int | None = None) -> Sequence[Summary]:
-        """Return summaries, newest first. beginning: of the ids; limit: so many, by default all."""
+    def list(
+        self, *, beginning: str = "", limit: int | None = None, statuses: Collection[str] = ()
+    ) -> Sequence[Summary]:
+        """Return summaries, newest first. beginning: of ids; limit: so many; statuses: those alone."""
         rows = self._database.execute(
             "SELECT id, created, changed, status, workload, good, bad, ending, culprits FROM bisections "
-            "WHERE substr(id, 1, length(:beginning)) = :beginning ORDER BY created DESC LIMIT :limit",
+            "WHERE substr(id, 1, length(:beginning)) = :beginning AND "
+            "(:statuses = '' OR :statuses LIKE '%|' || status || '|%') ORDER BY created DESC LIMIT :limit",
             beginning=beginning,
+            statuses="".join(f"|{status}|" for status in statuses),
             limit=_NO_LIMIT if limit is None else limit,
         )
         return [_summary(row) for row in rows]

@@ -56,11 +56,23 @@ class MachineLock:
         with self._all(fcntl.LOCK_SH, progress):
             yield
 
+    def is_wanted(self) -> bool:
+        """Return whether anybody waits for it while we hold it."""
+        return any(self._has_waiter(self._path(name)) for name in self.names)
+
+    def _has_waiter(self, path: Path) -> bool:
+        with contextlib.suppress(OSError), _opened(path.with_name(f"{path.name}.turn")) as turn:
+            return not _try_lock(turn, fcntl.LOCK_EX)
+        return False
+
+    def _path(self, name: str) -> Path:
+        return self.folder / re.sub(r"[^\w.:-]", "_", name)
+
     @contextlib.contextmanager
     def _all(self, kind: int, progress: Progress) -> Iterator[None]:
         with contextlib.ExitStack() as held:
             for name in sorted(set(self.names)):
-                path = self.folder / re.sub(r"[^\w.:-]", "_", name)
+                path = self._path(name)
                 try:
                     held.enter_context(self._one(path, kind, progress))
                 except OSError as error:

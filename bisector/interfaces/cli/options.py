@@ -16,8 +16,7 @@ from pydantic import ValidationError
 
 from bisector.errors import RequestError
 from bisector.interfaces.cli import output
-from bisector.interfaces.cli.arguments import completion, number_options
-from bisector.model.goal import TERMS
+from bisector.interfaces.cli.arguments import completion, ends, number_options
 from bisector.schemas.ranges import kind_and_limits
 from bisector.schemas.refusal import refusal
 from bisector.schemas.request import Request, option_name
@@ -149,22 +148,9 @@ def _request_parameters() -> Iterator[inspect.Parameter]:
         option_type = _option_type(field.annotation, is_path=kind == "path")
         yield _parameter(name, option_type, _option(name), default)
         if name == "bad":
-            yield from _ends_by_age()
+            yield from (_parameter(age, str | None, option, None) for age, option in ends.by_age().items())
         if name == "testbeds":
             yield inspect.Parameter("lab", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Lab)
-
-
-def _ends_by_age() -> Iterator[inspect.Parameter]:
-    """Yield git bisect's other words for the two ends, which leave open which of them is better."""
-    for name, words in (("old", "older"), ("new", "newer")):
-        option = typer.Option(
-            f"--{name}",
-            metavar="REV",
-            help=f"The {words} end, whichever it is: --good or --bad.",
-            show_default=False,
-            autocompletion=completion.commits,
-        )
-        yield _parameter(name, str | None, option, None)
 
 
 def _parameter(name: str, kind: Any, info: Any, default: object) -> inspect.Parameter:  # noqa: ANN401 - types
@@ -200,11 +186,11 @@ def make_wiring(*, lab: Path | None = None, repo: Path | None = None, trust_repo
 
 def _request(settings: Settings, values: Mapping[str, Any]) -> Request:
     """Return the request; settings fill in what is not said. Raises RequestError for what is missing."""
-    values = _named_ends(values)
+    values = ends.with_names(values)
     said = {name: value for name, value in values.items() if value is not None}
     said |= {
         "repo": str((settings.repo or Path.cwd()).expanduser().absolute()),
-        "workload": workload_name(settings, values["workload"]),
+        "workload": _workload_or_command(settings, values),
         "param": parameters(values["param"]),
         "apply": tuple(map(str, patches(values["apply"]))),
         "recipe": values["recipe"] or settings.recipe,
@@ -216,27 +202,6 @@ def _request(settings: Settings, values: Mapping[str, Any]) -> Request:
         raise refusal(
             error, Request, label=lambda key: option_name(key[0]), described_in="'perfbisect start --help'"
         ) from error
-
-
-def _named_ends(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values with --old and --new as the ends that they mean. Raises RequestError."""
-    terms = TERMS["fix" if values["find"] == "fix" else "regression"]
-    found = dict(values)
-    for age, name in (("old", terms.old), ("new", terms.new)):
-        said = found.pop(age)
-        if said and found[name]:
-            raise RequestError(
-                f"--{age} and --{name} are the same end", cure=f"give one of them; here --{age} is --{name}"
-            )
-        found[name] = found[name] or said
-    ends = "--bad v6.1 --good v6.2 --find fix" if terms.old == "bad" else "--good v6.1 --bad v6.2"
-    for name in (terms.old, terms.new):
-        if not found[name]:
-            raise RequestError(
-                f"--{name} is missing",
-                cure=f"name both ends: perfbisect start {ends} --workload pipe-test",
-            )
-    return found
 
 
 def parameters(said: Sequence[str] | None) -> dict[str, tuple[str, ...]]:
@@ -263,6 +228,17 @@ def patches(apply: Sequence[Path] | None) -> tuple[Path, ...]:
     return found
 
 
+def _workload_or_command(settings: Settings, values: Mapping[str, Any]) -> str:
+    """Return the workload, '' where a command is run instead. Raises RequestError for both, or neither."""
+    if not values["run"]:
+        return workload_name(settings, values["workload"])
+    if values["workload"]:
+        raise RequestError("--run and --workload exclude each other", cure="give one of them")
+    if not values["run"].strip():
+        raise RequestError("--run is empty", cure="write a command: --run 'perf bench sched pipe'")
+    return ""
+
+
 def workload_name(settings: Settings, said: str | None) -> str:
     """Return the workload to use; a folder as an absolute path, for a resumed bisection starts elsewhere.
 
@@ -271,7 +247,8 @@ def workload_name(settings: Settings, said: str | None) -> str:
     name = said or settings.workload
     if not name:
         raise RequestError(
-            "--workload is missing", cure="'perfbisect workload list' shows what can be measured; name one"
+            "--workload is missing",
+            cure="'perfbisect workload list' shows what can be measured; name one, or a command with --run",
         )
     path = Path(name).expanduser()
     is_path = name.startswith(("/", ".", "~")) or name.endswith(".yaml")

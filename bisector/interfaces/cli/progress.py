@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from bisector.app.time_left import ExpectedWork, TimeLeft
 from bisector.interfaces.cli import output
 from bisector.interfaces.cli.terminal import unguarded
 from bisector.model.format import count
@@ -20,7 +21,6 @@ from bisector.report import pictures
 from bisector.report.phrases import cut, duration
 
 if TYPE_CHECKING:
-    from bisector.app.plan import ExpectedWork
     from bisector.engine.events import Event
 
 _SECONDS_BETWEEN_NOTES = 15.0
@@ -28,36 +28,6 @@ _SECONDS_BETWEEN_NOTES = 15.0
 
 _ACTION_WIDTH = 32
 """Columns of the current action. The commit's 12, this, and the times fit into a terminal of 80 columns."""
-
-_SMALLEST_SHARE_LEFT = 0.05
-"""Share of the expected builds, boots or runs that still counts once all of them are done. Most searches need
-a few more than the mean, so the time left never falls to zero."""
-
-
-def seconds_left(expected: ExpectedWork, done: Sequence[int], means: Sequence[float]) -> float:
-    """Return the expected seconds left. done, means: number and mean seconds of builds, boots and runs."""
-    wanted = (expected.builds, expected.boots, expected.runs)
-    return sum(
-        max(all_of - so_far, _SMALLEST_SHARE_LEFT * all_of) * seconds
-        for all_of, so_far, seconds in zip(wanted, done, means, strict=True)
-    )
-
-
-@dataclass
-class _Durations:
-    """How often one kind of action was done, and its seconds in all. expected: the mean until it was done."""
-
-    expected: float
-    number: int = 0
-    seconds: float = 0.0
-
-    def add(self, seconds: float) -> None:
-        self.number += 1
-        self.seconds += seconds
-
-    @property
-    def mean(self) -> float:
-        return self.seconds / self.number if self.number else self.expected
 
 
 @dataclass
@@ -72,12 +42,7 @@ class ProgressDisplay:
         self._started = time.monotonic()
         self._lock = threading.Lock()
         self._last_note = self._started
-        e = self.expected
-        self._durations = {
-            "build": _Durations(e.build_seconds if e else 0.0),
-            "boot": _Durations(e.boot_seconds if e else 0.0),
-            "run": _Durations(e.run_seconds if e else 0.0),
-        }
+        self._left = None if self.expected is None else TimeLeft(self.expected, self._started)
         self._output: _Lines | _Terminal = _Terminal() if self.terminal else _Lines(self._started)
         self._totals = (0, 0, 0)
         self._next_culprit: float | None = None  # when it is expected, by time.monotonic()
@@ -98,8 +63,8 @@ class ProgressDisplay:
         self._totals = (event.builds, event.boots, event.runs)
         now = time.monotonic()
         where = self.label(event.commit) if event.commit is not None else ""
-        if event.seconds is not None and event.kind in self._durations:
-            self._durations[event.kind].add(event.seconds)
+        if self._left is not None:
+            self._left.take(event, now)
         match event.kind:
             case "decision":
                 self._next_culprit = None if event.left is None else now + event.left
@@ -112,7 +77,7 @@ class ProgressDisplay:
                 self._output.update(self._current(where, event.text), self._suspects)
                 if not self.terminal and now - self._last_note >= _SECONDS_BETWEEN_NOTES:
                     self._last_note = now
-                    self._output.add_line(f"    {event.text}")
+                    self._output.add_line(f"    {event.text}{self._time_left() if event.share else ''}")
             case "trouble":
                 self._output.add_line(f"    trouble: {event.text}")
             case "done":
@@ -129,17 +94,17 @@ class ProgressDisplay:
         return f"{where[:12]} {cut(text, _ACTION_WIDTH)} | {spent}{self._time_left()}, {done}"
 
     def _time_left(self) -> str:
-        """Return ', about 12 min to go' from the expected work and the mean times measured so far."""
-        if self.expected is None:
+        """Return ', about 12 min to go', as `TimeLeft` expects it."""
+        if self.expected is None or self._left is None:
             return ""
         builds, boots, _ = self._totals
-        if builds > self.expected.builds and boots > self.expected.boots:
+        all_of, now = self.expected.total(), time.monotonic()
+        if builds > all_of.builds and boots > all_of.boots:
             # The estimate is for one culprit, and there may be more.
             if self._next_culprit is None:
                 return ", longer than expected"
-            return f", about {duration(max(self._next_culprit - time.monotonic(), 0.0))} to the next culprit"
-        means = [self._durations[kind].mean for kind in ("build", "boot", "run")]
-        return f", about {duration(seconds_left(self.expected, self._totals, means))} to go"
+            return f", about {duration(max(self._next_culprit - now, 0.0))} to the next culprit"
+        return f", about {duration(self._left.seconds(now))} to go"
 
 
 class _Lines:

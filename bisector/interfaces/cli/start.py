@@ -16,7 +16,7 @@ from bisector.schemas.request import Request
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from bisector.app.plan import ExpectedWork
+    from bisector.app.time_left import ExpectedWork
     from bisector.interfaces.cli.progress import ProgressDisplay
     from bisector.report.report_model import Material
 
@@ -45,6 +45,8 @@ def start(
       perfbisect start --good v6.1 --bad v6.2 --workload pipe-test --threshold 2% --dry-run
 
       perfbisect start --find fix --bad v6.1 --good v6.2 --workload pipe-test
+
+      perfbisect start --good v6.1 --bad v6.2 --run 'dd if=/dev/zero of=/dev/null bs=1 count=100000'
     """
     from bisector.app.find_culprit import find_culprit
     from bisector.interfaces.cli import plan

@@ -33,7 +33,7 @@ from bisector.schemas.workload.requirements import Environment, Requirements
 MAX_POINTS = 1000
 """Combinations of parameters: each is executed in each run, so a run has no more."""
 
-ParseKind = Literal["key-value", "time", "json", "regex", "results"]
+ParseKind = Literal["key-value", "time", "json", "regex", "results", "elapsed"]
 
 WorkloadName = Annotated[
     str,
@@ -81,7 +81,9 @@ class WorkloadManifest(Spec):
     files: Distinct[Argument] = Field(
         default=(), description="what goes to the testbed, relative to the folder"
     )
-    parse: ParseKind = Field(default="key-value", description="the form of what it prints")
+    parse: ParseKind = Field(
+        default="key-value", description="the form of what it prints; elapsed: seconds that a run takes"
+    )
     results: Argument = Field(
         default="",
         description="file or folder that each run leaves: fetched, kept, and read by 'parse: results'",
@@ -228,8 +230,8 @@ class WorkloadManifest(Spec):
             raise WrongKeyError("they are fetched over SSH, which an 'initramfs' does not have", "results")
         if self.parse == "results" and not self.results:
             raise WrongKeyError("'results' needs the key 'results': what a run leaves", "parse")
-        if self.parse == "results" and len(self.points()) > 1:
-            raise WrongKeyError("'results' is of one run, so parameters need one value each", "parse")
+        if self.parse in ("results", "elapsed") and len(self.points()) > 1:
+            raise WrongKeyError(f"'{self.parse}' is of one run, so parameters need one value each", "parse")
         return self
 
     @model_validator(mode="after")

@@ -25,10 +25,11 @@ MANIFEST = "workload.yaml"
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A checked manifest and the folder it came from."""
+    """A checked manifest and the folder it came from; a command of `--run` has a script instead."""
 
     folder: Path
     manifest: WorkloadManifest
+    script: str = ""
 
     @property
     def name(self) -> str:
@@ -88,7 +89,7 @@ class Workload:
         decides = {n: v for n, v in self.manifest.decides_at.items() if v in parameters[n]}
         data = dict(self.manifest) | {"parameters": parameters, "decides_at": decides}
         try:
-            return Workload(self.folder, WorkloadManifest.model_validate(data))
+            return replace(self, manifest=WorkloadManifest.model_validate(data))
         except ValidationError as error:
             raise refusal(
                 error,

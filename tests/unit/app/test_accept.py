@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import bisector
-from bisector.adapters.agent.payload import checksum
+from bisector.adapters.agent.workload_sources import checksum
 from bisector.app import accept, bisections
 from bisector.app.wiring import Wiring
 from bisector.errors import RequestError

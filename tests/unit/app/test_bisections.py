@@ -11,11 +11,10 @@ import pytest
 from bisector.adapters.store.memory_store import MemoryStore
 from bisector.app import bisections
 from bisector.engine import executor, trial_runner
-from bisector.engine.events import Event
-from bisector.engine.state_lock import Busy, lock
+from bisector.engine.state_lock import lock
 from bisector.errors import InfrastructureError, RequestError
-from bisector.model.decisions import Conclusion, Ending, Measure
-from bisector.model.records import Booted, Built, Discarded, Left, Marked, Ran, RunFailed
+from bisector.model.decisions import Conclusion, Ending
+from bisector.model.records import Booted, Discarded, Marked
 from bisector.model.stored_bisection import Stored
 from bisector.testing.fakes import Faults
 from tests.support import fake_bisection as fake
@@ -88,15 +87,6 @@ def test_what_a_process_left_that_was_killed_after_the_end_is_removed(stored: St
     assert tidied == [services.folder(stored.id)]
 
 
-def test_two_processes_do_not_run_in_one_state_folder(
-    store: MemoryStore, stored: Stored, tmp_path: Path
-) -> None:
-    services = fake.services(fake.a_lab(), tmp_path, store=store)
-    with lock(tmp_path, "another"), pytest.raises(Busy) as caught:
-        bisections.run(stored, services, lambda event: None, threading.Event())
-    assert caught.value.bisection == "another"
-
-
 def test_a_run_that_leaves_no_conclusion_says_how_to_go_on(
     store: MemoryStore, stored: Stored, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,63 +125,6 @@ def test_whatever_breaks_the_cure_ends_with_the_command_that_goes_on(
     said = {"failed": ("no compiler", "install one")}.get(breaks, (full.message, "make room"))
     assert caught.value.message == said[0]
     assert caught.value.cure == f"{said[1]}; then: perfbisect resume {stored.id}"
-
-
-# --- following another process ------------------------------------------------------------------------------
-
-
-def test_following_tells_what_happens_from_now_on_with_the_totals(
-    store: MemoryStore, stored: Stored, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(bisections, "_FOLLOW_SECONDS", 0.0)
-    name = stored.id
-    store.decide(name, Measure(0, 2, "verify", "an old reason"))
-    store.decide(name, Measure(3, 2, "search", "the newest reason"))
-    for record in (
-        Built(0, True, 60.0),
-        Booted("b1", 0, "bed", True, 10.0, 1.0),
-        Ran("b1", 0, {"real": 1.0}, 2.0, 3.0),
-    ):
-        store.append(name, record)
-
-    def while_following() -> bool:
-        """Let the other process do its work before the second look, and end before the third."""
-        looks.append(1)
-        if len(looks) == 2:
-            store.decide(name, Measure(5, 2, "search", "what comes next"))
-            for record in (
-                Built(5, False, 7.0, failure="a.c:1: error"),
-                Booted("b2", 5, "bed", False, 4.0, 5.0, failure="panic"),
-                Booted("b3", 3, "bed", True, 4.0, 6.0),
-                Ran("b3", 0, {"real": 1.25}, 2.0, 8.0),
-                RunFailed("b1", "code 1"),
-                Left("b3"),
-            ):
-                store.append(name, record)
-        if len(looks) == 3:
-            store.set_status(name, "done", CONCLUSION)
-        return len(looks) < 3
-
-    looks: list[int] = []
-    events: list[Event] = []
-    assert bisections.follow(store, name, while_following, events.append) == CONCLUSION
-    assert [(e.kind, e.text, e.commit) for e in events] == [
-        ("decision", "another process measures", 3),
-        ("build", "a.c:1: error", 5),
-        ("boot", "panic", 5),
-        ("boot", "booted", 3),
-        ("run", "real 1.25", 3),
-        ("trouble", "code 1", 0),
-        ("decision", "another process measures", 5),
-    ]
-    assert (events[0].reason, events[-1].reason) == ("the newest reason", "what comes next")
-    assert (events[0].builds, events[0].boots, events[0].runs) == (1, 1, 1)
-    assert (events[-1].builds, events[-1].boots, events[-1].runs) == (2, 3, 2)
-
-
-def test_following_what_stops_without_a_conclusion_says_so(store: MemoryStore, stored: Stored) -> None:
-    with pytest.raises(InfrastructureError, match="stopped without a conclusion"):
-        bisections.follow(store, stored.id, lambda: False, lambda event: None)
 
 
 # --- what a person knows ------------------------------------------------------------------------------------

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from bisector.adapters.system.console_log import HEAD_BYTES, TAIL_BYTES, ConsoleLog
-from bisector.app import bisections, load_report
+from bisector.app import load_report
 from bisector.app.wiring import Wiring
+from bisector.engine.state_lock import lock
 from bisector.errors import InfrastructureError, RequestError
 from bisector.model.records import Booted
 from bisector.report import json_report, trials
@@ -38,14 +39,12 @@ def test_an_id_that_is_the_beginning_of_another_is_itself(wiring: Wiring, own_fo
     assert load_report.find_bisection(wiring, "fake").id == "fake"
 
 
-def test_a_bisection_whose_process_is_gone_is_interrupted(
-    wiring: Wiring, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bisection_whose_process_is_gone_is_interrupted(wiring: Wiring) -> None:
     stored = load_report.find_bisection(wiring, "fake-new")
     assert stored.status == "running"
     assert load_report.current_status(wiring, stored) == "interrupted"
-    monkeypatch.setattr(bisections, "runner", lambda state_dir: "fake-new")
-    assert load_report.current_status(wiring, stored) == "running"
+    with lock(wiring.settings.state_dir, "another"):
+        assert load_report.current_status(wiring, stored) == "running", "an executor shares the testbeds"
     assert load_report.current_status(wiring, load_report.find_bisection(wiring, "fake-old")) == "cancelled"
 
 

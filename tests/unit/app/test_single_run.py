@@ -72,7 +72,7 @@ class Bench:
 
     def build(self, order: BuildOrder, progress: Callable[[str], None]) -> Any:
         """Build while the state folder is locked, as no bisection may run meanwhile."""
-        assert state_lock.runner(self.wiring.settings.state_dir) is not None
+        assert state_lock.find_holder(self.wiring.settings.state_dir) is not None
         self.orders.append(order)
         return self._builder.build(order, progress)
 
@@ -113,7 +113,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
 
 def is_free(bench: Bench) -> bool:
     """Whether the testbed can boot again and nobody holds the state folder's lock."""
-    return bench.testbed._live is None and state_lock.runner(bench.wiring.settings.state_dir) is None
+    return bench.testbed._live is None and state_lock.find_holder(bench.wiring.settings.state_dir) is None
 
 
 def test_a_commit_is_built_booted_once_and_run_after_its_warm_up(bench: Bench) -> None:

@@ -95,17 +95,29 @@ def test_the_repository_of_a_request_is_trusted_as_its_user_said(
 
 def test_a_claimed_testbed_is_anothers_whatever_its_state_folder(wiring: Wiring, tmp_path: Path) -> None:
     other = Wiring(wiring.settings.model_copy(update={"state_dir": tmp_path / "another"}))
-    with wiring.claim_testbeds(["box", "here"], print):
-        for names in (["box"], ["here"]):
-            with pytest.raises(Interrupted), other.claim_testbeds(names, print, lambda: True):
-                pass
-    with other.claim_testbeds(["here", "box"], print, lambda: True):
+    with wiring.claim_testbed("box", print) as wanted:
+        assert not wanted()
+        with pytest.raises(Interrupted), other.claim_testbed("box", print, lambda: True):
+            pass
+        asked: list[bool] = []
+
+        def while_waiting() -> bool:
+            asked.append(wanted())
+            return True
+
+        with pytest.raises(Interrupted), other.claim_testbed("box", print, while_waiting):
+            pass
+        assert asked == [True]
+        with other.claim_testbed("here", print, lambda: True):
+            pass
+        assert not wanted()
+    with other.claim_testbed("box", print, lambda: True):
         pass
 
 
 def test_who_waits_is_told_what_the_holder_is_doing(wiring: Wiring, tmp_path: Path) -> None:
     wiring.doing = "bisection 'x'"
-    with wiring.claim_testbeds(["box"], print):
+    with wiring.claim_testbed("box", print):
         (lock,) = (path for path in (tmp_path / "locks").iterdir() if path.suffix != ".turn")
         said = lock.read_text()
     assert lock.name == "testbed-192.0.2.1-22"

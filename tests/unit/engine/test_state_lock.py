@@ -11,7 +11,14 @@ import pytest
 from filelock import Timeout
 
 from bisector.engine import state_lock
-from bisector.engine.state_lock import Busy, lock, runner
+from bisector.engine.state_lock import Busy, find_holder, is_executed, lock
+
+
+def runner(folder: Path) -> str | None:
+    """Return what its holder does, if it has one."""
+    holder = find_holder(folder)
+    return holder.doing if holder is not None else None
+
 
 HOLD = """
 import sys, time
@@ -37,9 +44,10 @@ def test_others_see_who_holds_it_and_are_refused(tmp_path: Path) -> None:
     started = time.monotonic()
     with lock(tmp_path, "one"):
         assert runner(tmp_path) == "one"
-        with pytest.raises(Busy, match="running the bisection 'one'") as caught, lock(tmp_path, "two"):
+        with pytest.raises(Busy, match="runs the bisection 'one'") as caught, lock(tmp_path, "two"):
             pass
-        assert caught.value.bisection == "one"
+        assert caught.value.holder is not None
+        assert caught.value.holder.doing == "one"
         assert "PERFBISECT_STATE_DIR" in caught.value.cure
         assert runner(tmp_path) == "one", "who was refused has written nothing"
     assert time.monotonic() - started < 15, "it is told soon, though it is tried again for a moment"
@@ -72,5 +80,16 @@ def test_a_holder_that_has_not_signed_yet_is_unknown(tmp_path: Path) -> None:
     with lock(tmp_path, "one"):
         (tmp_path / "executor.holder").unlink()
         assert runner(tmp_path) is None
-        with pytest.raises(Busy, match="process unknown"), lock(tmp_path, "two"):
+        with pytest.raises(Busy, match="another perfbisect works in this"), lock(tmp_path, "two"):
             pass
+
+
+def test_only_who_executes_bisections_keeps_one_running(tmp_path: Path) -> None:
+    with lock(tmp_path, "one"):
+        assert is_executed(tmp_path, "running")
+        assert not is_executed(tmp_path, "interrupted")
+    assert not is_executed(tmp_path, "running"), "its process was killed"
+    with lock(tmp_path, "run of pipe-test on guest"):
+        assert not is_executed(tmp_path, "running")
+        with pytest.raises(Busy, match="does a run of pipe-test on guest in this state folder"):
+            lock(tmp_path, "two").__enter__()

@@ -18,9 +18,9 @@ from bisector.adapters.store.memory_store import MemoryStore
 from bisector.adapters.system.machine_locks import MachineLock
 from bisector.app import bisections
 from bisector.engine import trial_runner
+from bisector.engine.bisection_run import OpenBisection
 from bisector.engine.events import Event
 from bisector.engine.services import Services
-from bisector.engine.trial_runner import TrialRunner
 from bisector.errors import (
     BootFailed,
     InfrastructureError,
@@ -34,6 +34,7 @@ from bisector.model.records import Booted, Built, Left, Ran, Record, RunFailed
 from bisector.model.state import State, fold
 from bisector.model.stored_bisection import Stored
 from bisector.ports import Job, Kernel, Monitor, Progress, RunResult
+from bisector.schemas.request import read_accepted
 from bisector.simulation.noise_model import LabModel, SyntheticLab
 from bisector.testing.fake_testbed import FakeSession, FakeTestbed
 from bisector.testing.fakes import Faults
@@ -70,7 +71,7 @@ Kind = TypeVar("Kind")
 
 
 class Bench:
-    """One bisection on fakes, driven without DBOS."""
+    """One bisection on fakes, driven trial by trial."""
 
     def __init__(
         self,
@@ -95,17 +96,18 @@ class Bench:
         self.stored: Stored = fake.begin(self.store, self.lab, testbeds)
         self.runner = self.again()
 
-    def again(self) -> TrialRunner:
-        self.runner = TrialRunner(self.stored, self.services, self.events.append, self.stop)
+    def again(self) -> OpenBisection:
+        self.runner = OpenBisection.take_up(self.stored, self.services, self.events.append, self.stop)
         return self.runner
 
     def run(self, testbed: str = "fake", most: int = 60) -> None:
         for _ in range(most):
-            number, decision = self.runner.decide(testbed)
+            decision = self.runner.decider.decide(testbed)
+            assert decision is not None
             if isinstance(decision, Conclusion):
                 self.runner.conclude(decision)
                 return
-            failed = self.runner.carry_out(number, decision, testbed)
+            failed = self.runner.carry_out(decision, testbed)
             if failed is not None:
                 raise failed
         raise AssertionError("it does not end")
@@ -118,7 +120,7 @@ class Bench:
         return [r for r in self.records if isinstance(r, kind)]
 
     def state(self) -> State:
-        return fold(self.lab.graph, self.runner.accepted.the_goal(), self.records)
+        return fold(self.lab.graph, read_accepted(self.stored.request).the_goal(), self.records)
 
 
 def faults_of(kind: str, places: Any) -> Faults:
@@ -291,10 +293,10 @@ def test_infrastructure_that_stays_broken_stops_and_can_be_resumed(tmp_path: Pat
     bench = Bench(tmp_path, [(5, 2)], faults)
     with pytest.raises(InfrastructureError, match="disk full"):
         bench.run()
-    bench.runner.close()
+    bench.runner.trials.close()
     assert not bench.state().untestable
     assert not any(v.live for v in bench.state().visits)
-    bench.again().close()
+    bench.again().trials.close()
     bench.run()
     assert len(bench.of(Ran)) == 2
 
@@ -311,10 +313,10 @@ def test_only_what_happens_on_the_testbed_is_its_failure(tmp_path: Path, door: s
     """Another testbed would meet a broken builder too."""
     faults = faults_of(door, {n: InfrastructureError("broken") for n in (1, 2, 3)})
     bench = Bench(tmp_path, [(5, 2)], faults)
-    number, decision = bench.runner.decide("fake")
+    decision = bench.runner.decider.decide("fake")
     assert isinstance(decision, Measure)
     try:
-        failed = bench.runner.carry_out(number, decision, "fake")
+        failed = bench.runner.carry_out(decision, "fake")
     except InfrastructureError:
         assert raised
     else:
@@ -325,33 +327,30 @@ def test_only_what_happens_on_the_testbed_is_its_failure(tmp_path: Path, door: s
 
 def test_a_store_that_cannot_be_written_does_not_keep_guests_alive(tmp_path: Path) -> None:
     bench = Bench(tmp_path, [(5, 2)])
-    number, decision = bench.runner.decide("fake")
+    decision = bench.runner.decider.decide("fake")
     assert isinstance(decision, Measure)
-    bench.runner.carry_out(number, decision, "fake")
+    bench.runner.carry_out(decision, "fake")
 
     def full(*_: object, **__: object) -> int:
         raise InfrastructureError("disk full")
 
     bench.store.append = full  # type: ignore[method-assign]
-    bench.runner.close()
+    bench.runner.trials.close()
     assert bench.services.testbeds["fake"]._live is None  # type: ignore[attr-defined]
 
 
 # --- stopping and starting ------------------------------------------------------------------------
 
 
-def test_a_new_driver_closes_boots_that_died_and_ignores_old_decisions(tmp_path: Path) -> None:
+def test_who_takes_up_a_bisection_closes_boots_that_died_and_decides_anew(tmp_path: Path) -> None:
     bench = Bench(tmp_path, [(5, 4)], a_visit=2)
-    number, decision = bench.runner.decide("fake")
+    decision = bench.runner.decider.decide("fake")
     assert isinstance(decision, Measure)
-    bench.runner.carry_out(number, decision, "fake")
-    old, stale = bench.runner.decide("fake")
-    assert isinstance(stale, Measure)
+    bench.runner.carry_out(decision, "fake")
+    assert isinstance(bench.runner.decider.decide("fake"), Measure)  # never carried out
     bench.services.testbeds["fake"].free()  # type: ignore[attr-defined]
     bench.again()  # as after kill -9
     assert bench.of(Left) == [Left("boot-001", lost=True)]
-    bench.runner.carry_out(old, stale, "fake")
-    assert len(bench.of(Ran)) == 2
     bench.run()
     assert [len(v.samples) for v in bench.state().visits] == [2, 2]
     assert len(bench.of(Built)) == 1
@@ -364,12 +363,12 @@ def test_stopping_is_not_held_against_anybody(tmp_path: Path) -> None:
         bench.events.append(event)
         if event.kind == "run":
             bench.stop.set()
-            bench.runner.close()
+            bench.runner.trials.close()
 
-    bench.runner = TrialRunner(bench.stored, bench.services, stopping, bench.stop)
+    bench.runner = OpenBisection.take_up(bench.stored, bench.services, stopping, bench.stop)
     with pytest.raises(Interrupted):
         bench.run()
-    bench.runner.close()
+    bench.runner.trials.close()
     assert len(bench.of(Ran)) == 1
     assert not bench.of(RunFailed)
     assert not bench.state().untestable
@@ -378,12 +377,12 @@ def test_stopping_is_not_held_against_anybody(tmp_path: Path) -> None:
 
 def test_marks_and_discards_of_other_processes_are_seen_by_the_next_decision(tmp_path: Path) -> None:
     bench = Bench(tmp_path, [(5, 2), (6, 2)])
-    number, decision = bench.runner.decide("fake")
+    decision = bench.runner.decider.decide("fake")
     assert isinstance(decision, Measure)
-    bench.runner.carry_out(number, decision, "fake")
+    bench.runner.carry_out(decision, "fake")
     bisections.mark(bench.store, bench.stored, bench.lab.graph.shas[6], "skip", "known bad")
     bisections.discard(bench.store, bench.stored, "boot", "boot-001", "a backup ran")
-    _, decision = bench.runner.decide("fake")
+    decision = bench.runner.decider.decide("fake")
     assert isinstance(decision, Measure)
     assert decision.commit == 5  # its data are gone; 6 is skipped
     with pytest.raises(RequestError, match="not in the range"):
@@ -409,10 +408,10 @@ def test_another_workload_or_image_ends_the_comparison(tmp_path: Path, what: str
     bench = Bench(tmp_path, [(5, 2), (6, 2)])
     bench.services = _of(bench.services, what, "1234")
     bench.again()
-    number, decision = bench.runner.decide("fake")
+    decision = bench.runner.decider.decide("fake")
     assert isinstance(decision, Measure)
-    bench.runner.carry_out(number, decision, "fake")
-    bench.runner.close()
+    bench.runner.carry_out(decision, "fake")
+    bench.runner.trials.close()
     bench.services = _of(bench.services, what, "5678")
     bench.again()
     with pytest.raises(RequestError, match="changed since the bisection"):
@@ -495,7 +494,7 @@ def test_monitors_have_runs_of_their_own_once_a_commit(tmp_path: Path) -> None:
     assert len(bench.of(Ran)) == 5
     assert len(bench.state().visits[0].samples) == 2
     bench.again()
-    journal = bench.runner._journal
+    journal = bench.runner.journal
     assert [c for c in range(10) if journal.is_monitored(c, "fake")] == [5, 6]
     assert not journal.is_monitored(5, "another")
 
@@ -516,12 +515,12 @@ def test_what_goes_wrong_while_watching_judges_no_commit(tmp_path: Path) -> None
 def test_a_boot_that_is_lost_or_told_to_end_is_not_watched(tmp_path: Path) -> None:
     faults = Faults(run={2: TestbedLost("gone")})
     bench = watching(Bench(tmp_path, [(5, 2)], faults), "proc")
-    number, decision = bench.runner.decide("fake")
+    decision = bench.runner.decider.decide("fake")
     assert isinstance(decision, Measure)
-    bench.runner.carry_out(number, decision, "fake")
+    bench.runner.carry_out(decision, "fake")
     assert seen_by_monitors(bench) == []
     bench.stop.set()
-    bench.runner.close()
+    bench.runner.trials.close()
     assert seen_by_monitors(bench) == []
     assert [r.lost for r in bench.of(Left)] == [True, False]
 
@@ -562,10 +561,10 @@ def test_a_kernel_failure_while_told_to_stop_is_no_failure_of_the_commit(
         return boot(self, *arguments)
 
     monkeypatch.setattr(FakeTestbed, "boot", dying)
-    number, decision = bench.runner.decide("fake")
+    decision = bench.runner.decider.decide("fake")
     assert isinstance(decision, Measure)
     with pytest.raises(Interrupted):
-        bench.runner.carry_out(number, decision, "fake")
+        bench.runner.carry_out(decision, "fake")
     assert len(calls) == 2
     assert not bench.state().untestable
     assert not bench.of(RunFailed)
@@ -584,13 +583,13 @@ def test_the_planner_is_told_what_the_other_testbeds_do_and_not_what_the_asking_
     bench = Bench(tmp_path, [], testbeds=("a", "b"))
     bench.services = _with(bench.services, planner=Asked())
     runner = bench.again()
-    first = runner.decide("a")
-    runner.decide("b")
-    runner.decide("a")
+    first = runner.decider.decide("a")
+    runner.decider.decide("b")
+    runner.decider.decide("a")
     assert asked == [("a", []), ("b", [6]), ("a", [7])]
-    assert isinstance(first[1], Measure)
-    runner.carry_out(first[0], first[1], "a")
-    runner.decide("b")
+    assert isinstance(first, Measure)
+    runner.carry_out(first, "a")
+    runner.decider.decide("b")
     assert asked[-1] == ("b", []), "a trial that has ended is not pending"
 
 
@@ -617,11 +616,8 @@ class _Watched(FakeTestbed):
 
 def carry_out_together(bench: Bench, testbeds: Sequence[str]) -> None:
     """Carry out one trial on each testbed at once."""
-    trials = [(*bench.runner.decide(name), name) for name in testbeds]
-    threads = [
-        threading.Thread(target=bench.runner.carry_out, args=(number, decision, name), daemon=True)
-        for number, decision, name in trials
-    ]
+    trials = [(bench.runner.decider.decide(name), name) for name in testbeds]
+    threads = [threading.Thread(target=bench.runner.carry_out, args=trial, daemon=True) for trial in trials]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -642,7 +638,7 @@ def measure_on(folder: Path, hosts: Sequence[str], around: Callable[[], Abstract
     bench.services = _with(bench.services, testbeds=testbeds)
     bench.again()
     carry_out_together(bench, names)
-    bench.runner.close()
+    bench.runner.trials.close()
     return len(bench.of(Ran))
 
 

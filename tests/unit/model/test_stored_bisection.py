@@ -27,6 +27,13 @@ def test_an_accepted_request_and_a_plain_one_say_the_same(request_text: str) -> 
     assert (found.workload, found.good, found.bad, found.changed) == ("w", "a", "b", 2.0)
 
 
+def test_a_command_is_called_as_it_was_accepted() -> None:
+    said = json.dumps(
+        {"request": {"workload": "", "run": "dd", "good": "a", "bad": "b"}, "workload": "run-dd"}
+    )
+    assert summary_of(replace(STORED, request=said), 2.0).workload == "run-dd"
+
+
 @pytest.mark.parametrize("text", ["{", "[]", '{"request": 3}'])
 def test_a_damaged_request_leaves_a_bisection_in_the_list(text: str) -> None:
     assert summary_of(replace(STORED, request=text), 2.0).workload is None

@@ -19,6 +19,15 @@ def test_the_culprit_and_its_parent_are_built_and_run() -> None:
     assert f".config of {culprit[:12]}: /cache/kernels/3/config" in text
 
 
+def test_a_command_is_run_again_from_the_folder_that_was_made_of_it() -> None:
+    material = demo()
+    assert material.conclusion is not None
+    request = {**material.request, "workload": "", "run": "dd if=/dev/zero"}
+    text = "\n".join(reproduction.lines(dataclasses.replace(material, request=request), material.conclusion))
+    assert f"workload run {material.files['raw output']}/workload/build --rev" in text
+    assert "--run 'dd if=/dev/zero'" in text
+
+
 def test_without_a_culprit_the_two_ends_are() -> None:
     material = demo()
     assert material.conclusion is not None

@@ -46,6 +46,14 @@ def test_a_search_for_a_fix_has_its_ends_by_age_and_comes_back_as_a_command() ->
     assert "--good v2 --bad v1 --find fix" in " ".join(command_line(request.model_dump(mode="json")))
 
 
+def test_a_command_comes_back_as_it_was_said() -> None:
+    request = Request(good="v1", bad="v2", repo="/r", run="a | b", metric="rate", higher_is_better=True)
+    words = command_line(request.model_dump(mode="json"))
+    assert words[words.index("--run") + 1] == "a | b"
+    assert "--higher-is-better" in words
+    assert "--workload" not in words
+
+
 def test_options_are_named_after_fields_unless_said_otherwise() -> None:
     assert [option_name(name) for name in ("max_hours", "testbeds", "monitors")] == [
         "--max-hours",

@@ -19,8 +19,8 @@ GROUPS: Mapping[str, str] = {
     "Commits": "--good --bad --old --new --find --repo --trust-repo --rev --commit --skip --first-parent "
     "--commits --history --culprits --effect --background --fork-offset --untestable --broken-stretch "
     "--same-binary",
-    "Workload and decision": "--workload --workloads --param --metric --threshold --alpha --better --unit "
-    "--same-kernel --clock --scan --runs --boots --bisection",
+    "Workload and decision": "--workload --workloads --run --higher-is-better --param --metric --threshold "
+    "--alpha --better --unit --same-kernel --clock --scan --runs --boots --bisection",
     "Kernels": "--recipe --apply --with-fix --layout --build-ahead --print-plan --install",
     "Machines": "--testbed --host --boot --builder --lab --monitor --testbeds --testbed-spread --jobs",
     "Noise": "--noise --run-noise --boot-noise --build-noise --drift --samples",

@@ -203,11 +203,11 @@ def _measured(wiring: Wiring, bisection: str | None, rev: str) -> list[SampleSet
 
 
 def _metrics(request: Mapping[str, Any], deciding: Metric) -> dict[str, Metric]:
-    from bisector.schemas.workload.workload import load_workload
+    from bisector.app.accept import workload_of
+    from bisector.schemas.request import Request
 
     try:
-        workload = load_workload(str(request.get("workload", "")))
-        workload = workload.with_parameters(request.get("param") or {})
+        workload = workload_of(Request.model_validate(request))
         found = {m.name: m.metric() for m in workload.manifest.expanded_metrics()}
     except PerfbisectError:  # without the workload's folder the deciding metric is still known
         found = {}

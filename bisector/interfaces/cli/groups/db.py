@@ -127,7 +127,7 @@ def prune(
     dry_run: DryRun = False,
     as_json: options.Json = False,
 ) -> None:
-    """Remove rows that nothing needs: ended workflows of the engine, dead executors, past reservations.
+    """Remove rows that nothing needs: executors that died, and past reservations.
 
     No bisection is touched: 'perfbisect prune' and 'perfbisect rm' remove those.
 
@@ -143,7 +143,6 @@ def prune(
     days = options.days(keep, "--keep")
     found = database_care.find_garbage(wiring, days)
     rows = {
-        "workflows": len(found.workflows),
         "executors": len(found.executors),
         "reservations": found.reservations,
     }

@@ -25,8 +25,8 @@ from bisector.adapters.agent.session import AgentSession, await_greeting
 from bisector.adapters.store.memory_store import MemoryStore
 from bisector.adapters.system.channel import LineReader
 from bisector.engine import trial_runner
+from bisector.engine.bisection_run import OpenBisection
 from bisector.engine.events import Event
-from bisector.engine.trial_runner import TrialRunner
 from bisector.model.decisions import Conclusion, Decision, Ending, Measure
 from bisector.model.goal import TestbedClock
 from bisector.model.printable import printable
@@ -232,13 +232,14 @@ def _search(folder: Path, plan: Iterator[tuple[str, Misbehave] | None]) -> tuple
     events: list[Event] = []
     testbeds: dict[str, Testbed] = {"fake": HostileTestbed("fake", lab, plan)}
     given = replace(fake.services(lab, folder, store=store), testbeds=testbeds)
-    runner = TrialRunner(fake.begin(store, lab), given, events.append, threading.Event())
+    opened = OpenBisection.take_up(fake.begin(store, lab), given, events.append, threading.Event())
     for _ in range(200):
-        number, decision = runner.decide("fake")
+        decision = opened.decider.decide("fake")
+        assert decision is not None
         if isinstance(decision, Conclusion):
-            runner.close()
-            return decision, events, [record for _, record in store.records(runner.id)]
-        runner.carry_out(number, decision, "fake")
+            opened.trials.close()
+            return decision, events, [record for _, record in store.records(opened.stored.id)]
+        opened.carry_out(decision, "fake")
     raise AssertionError("the search does not end")
 
 

@@ -66,17 +66,6 @@ def test_the_agent_is_told_what_it_does_itself(job: Job) -> None:
     ]
 
 
-def test_a_checksum_sees_names_contents_and_execute_bits(job: Job) -> None:
-    sums = {payload.checksum(job.payload)}
-    (job.payload / "data" / "input").write_text("2\n")
-    sums.add(payload.checksum(job.payload))
-    (job.payload / "data" / "input").chmod(0o755)
-    sums.add(payload.checksum(job.payload))
-    (job.payload / "data" / "input").rename(job.payload / "data" / "other")
-    sums.add(payload.checksum(job.payload))
-    assert len(sums) == 4
-
-
 MANIFEST = """name: mine
 description: A made one.
 metrics:

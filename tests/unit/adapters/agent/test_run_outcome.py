@@ -40,6 +40,13 @@ def test_values_of_a_run_that_ended_well() -> None:
     assert read_values(job(), Outcome(finished(out=b"real: 1.5 s\n"), 1.0), None) == {"real": 1.5}
 
 
+def test_the_time_that_a_run_took_is_by_the_testbeds_clock() -> None:
+    outcome = Outcome(finished(out=b"real: 9 s\n", seconds=1.25), 3.0)
+    assert read_values(job(parse="elapsed"), outcome, None) == {"real": 1.25}
+    with pytest.raises(WorkloadFailed, match="ended with code 125"):
+        read_values(job(parse="elapsed"), Outcome(finished(code=125), 1.0), None)
+
+
 def test_values_of_a_run_that_failed_are_not_read() -> None:
     answer = finished(code=1, out=b"real: 1.5 s\n", err=b"x" * 5000 + b"last words\n")
     with pytest.raises(WorkloadFailed, match="the workload 'toy' ended with code 1") as caught:

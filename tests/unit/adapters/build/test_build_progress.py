@@ -9,6 +9,7 @@ import pytest
 
 from bisector.adapters.build import build_progress
 from bisector.adapters.build.build_progress import BuildProgress
+from bisector.model.compiling import Compiling
 
 
 @pytest.fixture(autouse=True)
@@ -24,17 +25,35 @@ def test_files_are_counted_in_the_log_of_either_driver_and_told_when_there_are_m
     path.parent.mkdir(parents=True)
     told: list[str] = []
     (tmp_path / "builder" / "lock.holder").write_text("process 1")
-    progress = BuildProgress(tmp_path, "process 1", 1200, told.append, None)
+    progress = BuildProgress(tmp_path, "toy-0", "process 1", 1200, told.append, None)
     assert not progress()
-    path.write_text("make\n  CC      a.o\n  LD      b.o\n  CC      c.o\n")
+    path.write_text("make\n  CC      a.o\n  LD      b.o\n  AS      c.o\n  HOSTCC  d\n")
     assert not progress()
     assert not progress()
-    path.write_text("make\n" + "  CC      x.o\n" * 1001)
+    path.write_text("make\n" + "  CC      x.o\n" * 1080)
     assert not progress()
+    assert told == ["compiling: 3 of about 1,200 files", "compiling: 1,080 of about 1,200 files"]
+    assert [text.share for text in told if isinstance(text, Compiling)] == [3 / 1200, 0.9]
+    path.write_text("make\n" + "  CC      x.o\n" * 1201)
+    assert not progress()
+    assert told[2] == "compiling: 1,201 files so far (a whole kernel has 1,200)"
+    assert not isinstance(told[2], Compiling)
+
+
+def test_of_a_build_in_a_folder_with_objects_nobody_knows_how_much_is_done(tmp_path: Path) -> None:
+    path = tmp_path / "builder" / "work" / "build.log"
+    path.parent.mkdir(parents=True)
+    (tmp_path / "builder" / "out" / "toy-0").mkdir(parents=True)
+    (tmp_path / "builder" / "lock.holder").write_text("me")
+    path.write_text("make\n  CC      a.o\n  CC      b.o\n")
+    told: list[str] = []
+    BuildProgress(tmp_path, "toy-0", "me", 1200, told.append, None)()
+    BuildProgress(tmp_path, "toy-1", "me", 1200, told.append, None)()
     assert told == [
         "compiling: 2 files so far (a whole kernel has 1,200)",
-        "compiling: 1,001 files so far (a whole kernel has 1,200)",
+        "compiling: 2 of about 1,200 files",
     ]
+    assert [isinstance(text, Compiling) for text in told] == [False, True]
 
 
 def test_the_log_of_another_build_is_not_counted(tmp_path: Path) -> None:
@@ -42,19 +61,19 @@ def test_the_log_of_another_build_is_not_counted(tmp_path: Path) -> None:
     path.parent.mkdir(parents=True)
     path.write_text("make\n  CC      a.o\n")
     told: list[str] = []
-    BuildProgress(tmp_path, "process 1, since 2", 0, told.append, None)()
+    BuildProgress(tmp_path, "toy-0", "process 1, since 2", 0, told.append, None)()
     (tmp_path / "builder" / "lock.holder").write_text("process 1, since 1")
-    BuildProgress(tmp_path, "process 1, since 2", 0, told.append, None)()
+    BuildProgress(tmp_path, "toy-0", "process 1, since 2", 0, told.append, None)()
     assert told == []
     (tmp_path / "builder" / "lock.holder").write_text("process 1, since 2")
-    BuildProgress(tmp_path, "process 1, since 2", 0, told.append, None)()
+    BuildProgress(tmp_path, "toy-0", "process 1, since 2", 0, told.append, None)()
     assert told == ["compiling: 1 files so far"]
 
 
 def test_a_request_to_stop_is_passed_on(tmp_path: Path) -> None:
-    assert BuildProgress(None, "", 0, print, lambda: True)()
-    assert not BuildProgress(None, "", 0, print, lambda: False)()
-    assert not BuildProgress(tmp_path / "nowhere", "", 0, print, None)()
+    assert BuildProgress(None, "toy-0", "", 0, print, lambda: True)()
+    assert not BuildProgress(None, "toy-0", "", 0, print, lambda: False)()
+    assert not BuildProgress(tmp_path / "nowhere", "toy-0", "", 0, print, None)()
 
 
 def test_what_a_build_puts_in_place_of_its_log_is_not_followed(tmp_path: Path) -> None:
@@ -65,11 +84,11 @@ def test_what_a_build_puts_in_place_of_its_log_is_not_followed(tmp_path: Path) -
     (tmp_path / "builder" / "lock.holder").write_text("me")
     told: list[str] = []
     path.symlink_to(secret)
-    BuildProgress(tmp_path, "me", 0, told.append, None)()
+    BuildProgress(tmp_path, "toy-0", "me", 0, told.append, None)()
     path.unlink()
     os.mkfifo(path)  # which nobody writes to: to open it would wait for ever
-    BuildProgress(tmp_path, "me", 0, told.append, None)()
+    BuildProgress(tmp_path, "toy-0", "me", 0, told.append, None)()
     path.unlink()
     path.symlink_to("/dev/zero")
-    BuildProgress(tmp_path, "me", 0, told.append, None)()
+    BuildProgress(tmp_path, "toy-0", "me", 0, told.append, None)()
     assert told == []

@@ -106,12 +106,19 @@ def test_a_cache_that_cannot_be_written_is_infrastructure(tmp_path: Path) -> Non
 def test_the_least_recently_used_go_first(tmp_path: Path) -> None:
     cache = KernelCache(tmp_path)
     for n in range(4):
-        cache.put(key(n), artefacts(tmp_path / "building", size=100_000), {**FACTS, "compiled": str(n)})
+        cache.put(key(n), artefacts(tmp_path / "building", size=100_000), FACTS)
         os.utime(tmp_path / key(n), (n + 1, n + 1))
     cache.get(key(0))  # used just now
     cache.shrink(250_000, keep=frozenset({key(1)}))
     assert [entry.key for entry in cache.entries()] == [key(1), key(0)]
-    assert cache.most_compiled() == 1
+
+
+def test_the_largest_build_of_a_recipe_tells_what_one_from_nothing_compiles(tmp_path: Path) -> None:
+    cache = KernelCache(tmp_path)
+    for n, (recipe, compiled) in enumerate([("small", "680"), ("small", "12"), ("guest", "1120")]):
+        facts = {**FACTS, "recipe": recipe, "compiled": compiled}
+        cache.put(key(n), artefacts(tmp_path / "building"), facts)
+    assert [cache.most_compiled(recipe) for recipe in ("small", "guest", "old")] == [680, 1120, 0]
 
 
 def test_the_key_covers_tree_plan_and_toolchain() -> None:

@@ -15,9 +15,8 @@ import pytest
 from bisector.adapters.store import migration
 from bisector.adapters.store.open_database import open_state_file
 from bisector.adapters.store.sql_store import SqlStore
-from bisector.app import bisections
 from bisector.app.wiring import Wiring
-from bisector.engine.state_lock import lock
+from bisector.engine.state_lock import is_executed, lock
 from bisector.errors import InfrastructureError, RequestError
 from bisector.model.decisions import Ending
 from bisector.model.records import Ran
@@ -142,11 +141,11 @@ def test_a_damaged_bisection_does_not_keep_the_others(state: Path) -> None:
 def test_a_file_that_an_earlier_version_writes_to_is_left_alone(state: Path) -> None:
     wiring = Wiring(Settings(state_dir=state.parent, cache_dir=state.parent))
     with lock(state.parent, "fake-c430600c-2"):
-        with pytest.raises(RequestError, match="which is running 'fake-c430600c-2'"):
+        with pytest.raises(RequestError, match="runs the bisection 'fake-c430600c-2'"):
             wiring.store  # noqa: B018
         assert rows(state, "select value from about where key = 'schema'") == [("2",)]
     assert len(wiring.store.list()) == 3
-    assert bisections.runner(state.parent) is None
+    assert not is_executed(state.parent, "running")
 
 
 def test_a_converted_file_has_no_free_pages_and_gives_later_ones_back(state: Path) -> None:

@@ -26,10 +26,9 @@ ROOT = Path(__file__).parents[4]
 HEAVY = {
     "ansible_runner",
     "asyncio",
-    "bisector.engine.workflows",
+    "bisector.engine.bisection_run",
     "bisector.search.planner",
     "bisector.simulation",
-    "dbos",
     "filelock",
     "git",
     "libvirt",

@@ -82,21 +82,17 @@ def test_the_settings_give_what_is_not_said(own_folders: Path) -> None:
     assert call(good="v1", bad="v2", alpha=0.2, recipe="r", workload="w").alpha == 0.2
 
 
-@pytest.mark.parametrize(
-    ("find", "good", "bad"), [(None, "v1", "v2"), ("regression", "v1", "v2"), ("fix", "v2", "v1")]
-)
-def test_old_and_new_are_the_ends_whichever_is_looked_for(find: str | None, good: str, bad: str) -> None:
-    request = call(old="v1", new="v2", workload="w", find=find)
-    assert (request.good, request.bad) == (good, bad)
+def test_a_command_takes_the_place_of_the_settings_workload(own_folders: Path) -> None:
+    Path("perfbisect.toml").write_text('workload = "pipe-test"\n')
+    request = call(good="v1", bad="v2", run="dd")
+    assert (request.workload, request.run) == ("", "dd")
 
 
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        ({"find": "fix", "good": "v2"}, "--bad is missing"),
-        ({"find": "fix", "old": "v2"}, "--good is missing"),
-        ({"old": "v1", "good": "v1", "bad": "v2"}, "--old and --good are the same end"),
-        ({"old": "v1", "bad": "v1", "find": "fix"}, "--old and --bad are the same end"),
+        ({"good": "v1", "bad": "v2", "workload": "w", "run": "x"}, "--run and --workload exclude"),
+        ({"good": "v1", "bad": "v2", "run": " "}, "--run is empty"),
         ({}, "--good is missing"),
         ({"good": "v1"}, "--bad is missing"),
         ({"good": "v1", "bad": "v2"}, "--workload is missing"),

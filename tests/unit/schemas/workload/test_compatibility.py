@@ -68,8 +68,12 @@ def test_a_testbed_that_lacks_something_is_refused_with_the_cure() -> None:
         ("sched-tick/small", machine("libvirt"), "x86_64-small"),
         ("pipe-test", machine("ssh"), "x86_64-guest"),  # a machine is reached over its network
         ("hackbench", machine("libvirt"), "x86_64-guest"),  # a Debian package
-        ("db-aio", machine("libvirt"), "x86_64-guest"),  # block devices
+        ("hackbench/small", machine("libvirt"), "x86_64-small"),
+        ("db-aio", machine("libvirt"), "x86_64-small"),  # RAM disks
+        ("db-aio/fio", machine("libvirt"), "x86_64-guest"),  # a disk
         ("cfs-bandwidth", machine("libvirt"), "x86_64-guest"),  # bash
+        ("cfs-bandwidth/small", machine("libvirt"), "x86_64-small"),
+        ("sched-tick", machine("libvirt"), "x86_64-small"),
     ],
 )
 def test_the_smallest_recipe_that_serves_is_chosen(name: str, bed: TestbedSpec, recipe: str) -> None:

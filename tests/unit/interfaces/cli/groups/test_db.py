@@ -245,12 +245,10 @@ def test_garbage_goes_and_the_rest_stays(
     use: Callable[[DatabaseUrl], DatabaseUrl],
 ) -> None:
     if kind == "postgresql":
-        url = use(request.getfixturevalue("database_url"))
-        database, workflows = open_server(url), url.for_sqlalchemy
+        database = open_server(use(request.getfixturevalue("database_url")))
     else:
         database = open_state_file(own_folders / "state" / "perfbisect.sqlite")
-        workflows = f"sqlite:///{own_folders / 'state' / 'dbos.sqlite'}"
-    assert db("prune", "--dry-run") == (0, "0 workflows, 0 executors, 0 reservations\n", "")
+    assert db("prune", "--dry-run") == (0, "0 executors, 0 reservations\n", "")
     coordinator = SqlCoordinator(database)
     now = coordinator.now()
     coordinator.register("dead", "w")
@@ -260,37 +258,10 @@ def test_garbage_goes_and_the_rest_stays(
     month = 40 * 86400.0
     database.execute("UPDATE executors SET seen = seen - :s WHERE id = 'dead'", s=month)
     database.execute("UPDATE reservations SET ends = ends - :s WHERE ends < :end", s=month, end=now + 1500)
-    _make_workflows(workflows)
-    assert db("prune", "--dry-run")[1] == "1 workflow, 1 executor, 1 reservation\n"
+    assert db("prune", "--dry-run")[1] == "1 executor, 1 reservation\n"
     code, out, _ = db("prune", "--yes", "--json")
     found = json.loads(out)
-    assert (code, found["workflows"], found["executors"], found["reservations"]) == (0, 1, 1, 1)
-    assert db("prune") == (0, "0 workflows, 0 executors, 0 reservations\n", "")
+    assert (code, found["executors"], found["reservations"]) == (0, 1, 1)
+    assert db("prune") == (0, "0 executors, 0 reservations\n", "")
     assert [e.id for e in coordinator.executors()] == ["alive"]
     assert len(coordinator.reservations()) == 1
-
-
-def _make_workflows(url: str) -> None:
-    """Write what DBOS keeps of three workflows: one ended long ago, one now, one old one goes on."""
-    import sqlalchemy as sa
-    from dbos import DBOS
-
-    DBOS.migrate(url)
-    engine = sa.create_engine(url)
-    schema = "dbos." if engine.dialect.name == "postgresql" else ""
-    old = 1_000_000_000_000
-    with engine.begin() as connection:
-        for name, status, created in (
-            ("old", "SUCCESS", old),
-            ("new", "SUCCESS", 4_000_000_000_000),
-            ("open", "PENDING", old),
-        ):
-            connection.execute(
-                sa.text(
-                    f"INSERT INTO {schema}workflow_status "
-                    "(workflow_uuid, status, name, created_at, updated_at) "
-                    "VALUES (:name, :status, 'trial', :created, :created)"
-                ),
-                {"name": name, "status": status, "created": created},
-            )
-    engine.dispose()

@@ -1,4 +1,4 @@
-"""The durable loop over several testbeds: one that stays broken is set aside, the search goes on."""
+"""One bisection on several testbeds: one that stays broken is set aside, the search goes on."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ import os, signal, sys, threading
 from pathlib import Path
 from bisector.app import bisections
 from bisector.engine import trial_runner
-from tests.unit.engine.test_workflows import begin
+from tests.unit.engine.test_bisection_run import begin
 trial_runner._PAUSE_SECONDS = 0.01
 stored, services = begin(Path(sys.argv[1]), "b")
 told = []

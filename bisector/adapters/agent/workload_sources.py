@@ -1,0 +1,44 @@
+"""What a payload is made of: the folder of a workload, or a command for which one is written."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from pathlib import Path
+
+from bisector.schemas.workload.command_workload import SCRIPT
+from bisector.schemas.workload.workload import MANIFEST, Workload
+
+
+def checksum(folder: Path) -> str:
+    """Return the SHA-256 over names, execute bits and contents of all files below a folder."""
+    digest = hashlib.sha256()
+    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+        data = path.read_bytes()
+        executable = "x" if os.access(path, os.X_OK) else "-"
+        digest.update(f"{path.relative_to(folder)} {executable} {len(data)}\n".encode())
+        digest.update(data)
+    return digest.hexdigest()
+
+
+def source_checksum(workload: Workload) -> str:
+    """Return the SHA-256 of what a payload is made of: a folder, or a command with its manifest."""
+    if not workload.script:
+        return checksum(workload.folder)
+    said = workload.manifest.model_dump(mode="json", exclude_unset=True)
+    return hashlib.sha256(json.dumps([said, workload.script]).encode()).hexdigest()
+
+
+def copy_sources(workload: Workload, build: Path) -> None:
+    """Copy the workload's folder, or make the folder of a command, which is a workload like any other."""
+    if not workload.script:
+        shutil.copytree(workload.folder, build)
+        return
+    build.mkdir(parents=True)
+    said = workload.manifest.model_dump(mode="json", exclude_unset=True)
+    (build / MANIFEST).write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
+    script = build / SCRIPT
+    script.write_text(workload.script, encoding="utf-8")
+    script.chmod(0o755)

@@ -1,0 +1,145 @@
+"""Watching a bisection that another process executes, and waiting there for its turn."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from bisector.engine import waiting
+from bisector.engine.events import Event, EventKind, OnEvent, decision_event
+from bisector.engine.state_lock import Holder, find_holder
+from bisector.errors import InfrastructureError, Interrupted
+from bisector.model.decisions import Conclusion, Measure
+from bisector.model.format import count
+from bisector.model.records import Booted, Built, Ran, Record, RunFailed
+from bisector.model.stored_bisection import ENDED, TO_EXECUTE, Stored
+from bisector.store_ports import Store
+
+_FOLLOW_SECONDS = 0.5
+
+
+class Follower:
+    """Tells what happens in a bisection from its making on."""
+
+    def __init__(self, store: Store, bisection: str, on_event: OnEvent) -> None:
+        """on_event: who listens."""
+        self._store, self._id, self._on_event = store, bisection, on_event
+        self._tally: Counter[str] = Counter()
+        self._commits: dict[str, int] = {}
+        self._seen = self._told = 0
+        self._first = True
+
+    def look(self) -> None:
+        """Tell what was recorded since the last look; of what was before, the last decision alone."""
+        for number, record in self._store.records(self._id, after=self._seen):
+            self._seen = number
+            self._tally[type(record).__name__] += 1
+            event = self._event(record)
+            if event is not None and not self._first:
+                self._on_event(event)
+        decisions = [(n, d) for n, d in self._store.decisions(self._id) if n > self._told]
+        for number, decision in decisions[-1:] if self._first else decisions:
+            self._told = number
+            if isinstance(decision, Measure):
+                self._on_event(self._with_totals(decision_event(decision, "another process measures")))
+        self._first = False
+
+    def _event(self, record: Record) -> Event | None:
+        """Return what a record of another process tells, or None."""
+        kind: EventKind
+        seconds: float | None = None
+        commits = self._commits
+        match record:
+            case Built():
+                kind, commit, seconds = "build", record.commit, record.seconds
+                text = "the kernel is built" if record.ok else record.failure
+            case Booted():
+                commits[record.boot] = commit = record.commit
+                kind, seconds = "boot", record.seconds
+                text = "booted" if record.ok else record.failure
+            case Ran():
+                kind, commit = "warmup" if record.warmup else "run", commits.get(record.boot, -1)
+                seconds = record.seconds
+                text = ", ".join(f"{name} {value:.6g}" for name, value in record.values.items())
+            case RunFailed():
+                kind, commit, text = "trouble", commits.get(record.boot, -1), record.failure
+            case _:
+                return None
+        return self._with_totals(Event(kind, text, None if commit < 0 else commit, seconds=seconds))
+
+    def _with_totals(self, event: Event) -> Event:
+        """Return the event with the numbers of records so far."""
+        tally = self._tally
+        return replace(event, runs=tally["Ran"], boots=tally["Booted"], builds=tally["Built"])
+
+
+def follow(store: Store, bisection: str, running: Callable[[], bool], on_event: OnEvent) -> Conclusion:
+    """Watch a bisection that another process runs, until it ends; tells what happens from now on.
+
+    Raises InfrastructureError if it stops without a conclusion.
+    """
+    follower = Follower(store, bisection, on_event)
+    while True:
+        alive = running()  # asked before reading, so that nothing written before the end is missed
+        follower.look()
+        if not alive:
+            return concluded(store.load(bisection))
+        time.sleep(_FOLLOW_SECONDS)
+
+
+def wait_for_turn(
+    store: Store, state_dir: Path, stored: Stored, on_event: OnEvent, stop: threading.Event
+) -> Conclusion | None:
+    """Queue a bisection at the process that works in the state folder, and watch it.
+
+    Returns its conclusion, or None when nobody works there any more and we may. Raises Interrupted when told
+    to stop, InfrastructureError where it ends otherwise.
+    """
+    name = stored.id
+    follower = Follower(store, name, on_event)
+    told = None
+    with waiting.waiter(state_dir, name) as is_ours:
+        if store.status(name) not in (*TO_EXECUTE, *ENDED):
+            store.set_status(name, "queued")
+        while True:
+            holder = find_holder(state_dir)
+            place = told if holder is None else _place(store, name, holder)
+            if place is not None and place != told:
+                told = place
+                on_event(Event("note", place))
+            follower.look()
+            if store.status(name) not in TO_EXECUTE:
+                return concluded(store.load(name))
+            if holder is None:
+                return None
+            if stop.wait(_FOLLOW_SECONDS):
+                if is_ours and holder.doing != name:
+                    store.set_status(name, "interrupted")
+                raise Interrupted(
+                    f"the bisection '{name}' is no longer watched; nothing is lost",
+                    cure=f"perfbisect resume {name}",
+                )
+
+
+def _place(store: Store, name: str, holder: Holder) -> str:
+    """Return where a bisection is in the queue, in words."""
+    if holder.doing == name:
+        return f"process {holder.pid} runs it; watching"
+    others = [one.id for one in store.list(statuses=TO_EXECUTE)]
+    before = len(others) - 1 - others.index(name) if name in others else 0
+    place = f"{count(before, 'bisection')} before it, which it shares the testbeds with"
+    return f"queued: {holder}; {place}" if holder.executes else f"queued: {holder}"
+
+
+def concluded(stored: Stored) -> Conclusion:
+    """Return the conclusion of a bisection. Raises InfrastructureError: it stopped without one."""
+    if stored.conclusion is None:
+        raise InfrastructureError(
+            f"the bisection '{stored.id}' stopped without a conclusion ({stored.status})",
+            cure=f"perfbisect resume {stored.id}",
+        )
+    return stored.conclusion

@@ -1,0 +1,59 @@
+"""Decides what each testbed of a bisection does next, and writes that down before anybody acts on it.
+
+Nothing lives here that the records do not tell: a decider of a later process goes on where the records end.
+"""
+
+from __future__ import annotations
+
+from bisector.engine.events import EventSender
+from bisector.engine.journal import Journal
+from bisector.model.decisions import Conclusion, Decision, Measure
+from bisector.search.loop import OpenTrials, Planner
+
+
+class Decider:
+    """The decisions of one bisection. Safe to use from several threads, one for each testbed."""
+
+    def __init__(self, planner: Planner, journal: Journal, events: EventSender) -> None:
+        """Begin without a trial under way."""
+        self._planner = planner
+        self._journal = journal
+        self._events = events
+        self._open = OpenTrials()
+        self.ended_trials = 0
+        """How many trials have ended here; what is decided may be another thing after each."""
+        self.conclusion: Conclusion | None = None
+
+    def decide(self, testbed: str, *, may_boot: bool = True) -> Decision | None:
+        """Return what the idle testbed should do; a trial is under way from then on until `end`.
+
+        Returns None where that is to wait: for the trials of other testbeds, which may change a conclusion,
+        or, unless it may boot, for another turn.
+        """
+        journal = self._journal
+        with journal.lock:
+            journal.refresh()
+            decision = self._open.ask(self._planner, journal.state, testbed)
+            if isinstance(decision, Measure):
+                if decision.boot is None and not may_boot:
+                    self._open.close(testbed)
+                    return None
+                journal.decide(testbed, decision)
+                self._events.send_decision(decision, testbed)
+                return decision
+            if self.conclusion is not None or set(self._open.by_testbed) - {testbed}:
+                return None
+            journal.decide(testbed, decision)
+            self.conclusion = decision
+            return decision
+
+    def under_way(self) -> tuple[Measure, ...]:
+        """Return the trials that have not ended."""
+        with self._journal.lock:
+            return tuple(self._open.by_testbed.values())
+
+    def end(self, testbed: str) -> None:
+        """Take note that the trial of a testbed has ended, well or not."""
+        with self._journal.lock:
+            self._open.close(testbed)
+            self.ended_trials += 1

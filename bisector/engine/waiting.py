@@ -1,0 +1,59 @@
+"""Bisections that wait for an executor, and the processes that wait for a bisection.
+
+A process that waits holds a lock named after the bisection, which ends with the process however it dies: so
+others know whether anybody still wants to see the end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bisector.store_ports import Store
+
+
+def _path(state_dir: Path, bisection: str) -> Path:
+    return state_dir / "waiting" / bisection
+
+
+@contextmanager
+def waiter(state_dir: Path, bisection: str) -> Iterator[bool]:
+    """Wait for a bisection while the block runs; gives whether nobody else did before."""
+    from filelock import FileLock, Timeout
+
+    path = _path(state_dir, bisection)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+        lock.release()
+
+
+def is_waited_for(state_dir: Path, bisection: str) -> bool:
+    """Return whether some process waits for a bisection."""
+    from filelock import FileLock, Timeout
+
+    if not _path(state_dir, bisection).exists():
+        return False
+    try:
+        with FileLock(_path(state_dir, bisection), timeout=0):
+            return False
+    except Timeout:
+        return True
+
+
+def mark_interrupted(store: Store, state_dir: Path, own: str) -> None:
+    """Let bisections whose executor was killed wait for 'resume', unless somebody still waits for them."""
+    for summary in store.list(statuses=("running",)):
+        if summary.id != own and not is_waited_for(state_dir, summary.id):
+            store.set_status(summary.id, "interrupted")

@@ -1,0 +1,37 @@
+"""What payloads are made of: checksums of folders and commands, and the folder of a command."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from bisector.adapters.agent.payload import workload_job
+from bisector.adapters.agent.workload_sources import checksum, source_checksum
+from bisector.schemas.workload.command_workload import command_workload
+from bisector.schemas.workload.workload import load_workload
+
+
+def test_a_checksum_sees_names_contents_and_execute_bits(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "input").write_text("1\n")
+    sums = {checksum(tmp_path)}
+    (data / "input").write_text("2\n")
+    sums.add(checksum(tmp_path))
+    (data / "input").chmod(0o755)
+    sums.add(checksum(tmp_path))
+    (data / "input").rename(data / "other")
+    sums.add(checksum(tmp_path))
+    assert len(sums) == 4
+
+
+def test_a_command_becomes_a_workload_with_a_folder(tmp_path: Path) -> None:
+    workload = command_workload("echo 'rate: 3'", "rate", higher_is_better=True)
+    job = workload_job(workload, tmp_path)
+    done = subprocess.run([job.payload / job.run[0]], capture_output=True, text=True, check=True)
+    assert done.stdout == "rate: 3\n"
+    again = load_workload(str(tmp_path / "build"))
+    assert again.manifest == workload.manifest
+    other = command_workload("echo 'rate: 4'", "rate", higher_is_better=True)
+    assert source_checksum(workload) != source_checksum(other)
+    assert source_checksum(again) != source_checksum(workload), "a folder is another workload"

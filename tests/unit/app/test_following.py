@@ -1,0 +1,184 @@
+"""Watching a bisection that another process executes, and waiting for a turn."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.store.memory_store import MemoryStore
+from bisector.app import following
+from bisector.engine import state_lock, waiting
+from bisector.engine.events import Event
+from bisector.engine.state_lock import lock
+from bisector.errors import InfrastructureError, Interrupted
+from bisector.model.decisions import Conclusion, Ending, Measure
+from bisector.model.records import Booted, Built, Left, Ran, RunFailed
+from bisector.model.stored_bisection import Stored
+from tests.support import fake_bisection as fake
+
+CONCLUSION = Conclusion(Ending.NOT_REPRODUCED, "the ends do not differ", ())
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+@pytest.fixture
+def stored(store: MemoryStore) -> Stored:
+    return fake.begin(store, fake.a_lab())
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "_FOLLOW_SECONDS", 0.01)
+    monkeypatch.setattr(state_lock, "_PROBE_SECONDS", 0.1)
+
+
+def test_following_tells_what_happens_from_now_on_with_the_totals(
+    store: MemoryStore, stored: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "_FOLLOW_SECONDS", 0.0)
+    name = stored.id
+    store.decide(name, Measure(0, 2, "verify", "an old reason"))
+    store.decide(name, Measure(3, 2, "search", "the newest reason"))
+    for record in (
+        Built(0, True, 60.0),
+        Booted("b1", 0, "bed", True, 10.0, 1.0),
+        Ran("b1", 0, {"real": 1.0}, 2.0, 3.0),
+    ):
+        store.append(name, record)
+
+    def while_following() -> bool:
+        """Let the other process do its work before the second look, and end before the third."""
+        looks.append(1)
+        if len(looks) == 2:
+            store.decide(name, Measure(5, 2, "search", "what comes next"))
+            for record in (
+                Built(5, False, 7.0, failure="a.c:1: error"),
+                Booted("b2", 5, "bed", False, 4.0, 5.0, failure="panic"),
+                Booted("b3", 3, "bed", True, 4.0, 6.0),
+                Ran("b3", 0, {"real": 1.25}, 2.0, 8.0),
+                RunFailed("b1", "code 1"),
+                Left("b3"),
+            ):
+                store.append(name, record)
+        if len(looks) == 3:
+            store.set_status(name, "done", CONCLUSION)
+        return len(looks) < 3
+
+    looks: list[int] = []
+    events: list[Event] = []
+    assert following.follow(store, name, while_following, events.append) == CONCLUSION
+    assert [(e.kind, e.text, e.commit) for e in events] == [
+        ("decision", "another process measures", 3),
+        ("build", "a.c:1: error", 5),
+        ("boot", "panic", 5),
+        ("boot", "booted", 3),
+        ("run", "real 1.25", 3),
+        ("trouble", "code 1", 0),
+        ("decision", "another process measures", 5),
+    ]
+    assert (events[0].reason, events[-1].reason) == ("the newest reason", "what comes next")
+    assert (events[0].builds, events[0].boots, events[0].runs) == (1, 1, 1)
+    assert (events[-1].builds, events[-1].boots, events[-1].runs) == (2, 3, 2)
+
+
+def test_following_what_stops_without_a_conclusion_says_so(store: MemoryStore, stored: Stored) -> None:
+    with pytest.raises(InfrastructureError, match="stopped without a conclusion"):
+        following.follow(store, stored.id, lambda: False, lambda event: None)
+
+
+# --- waiting for a turn -------------------------------------------------------------------------------------
+
+
+class Waiting:
+    """A bisection that waits while others hold the state folder."""
+
+    def __init__(self, store: MemoryStore, stored: Stored, folder: Path) -> None:
+        self.store, self.stored, self.folder = store, stored, folder
+        self.told: list[str] = []
+        self.stop = threading.Event()
+        self.notes = 0
+
+    def wait(self, then: Callable[[], object] = lambda: None) -> Conclusion | None:
+        """Wait for its turn; `then` happens when it was told its place for the first time."""
+
+        def tell(event: Event) -> None:
+            self.told.append(event.text)
+            if len(self.told) == 1:
+                then()
+
+        return following.wait_for_turn(self.store, self.folder, self.stored, tell, self.stop)
+
+    @property
+    def status(self) -> str:
+        return self.store.status(self.stored.id)
+
+
+@pytest.fixture
+def bench(store: MemoryStore, stored: Stored, tmp_path: Path) -> Waiting:
+    return Waiting(store, stored, tmp_path)
+
+
+def test_who_waits_is_queued_and_told_its_place(bench: Waiting) -> None:
+    others = fake.accepted(fake.a_lab(seed=2)).model_dump_json()
+    bench.store.create(Stored("older", 1.0, others, "running", bench.stored.graph))
+    bench.store.create(Stored("ended", 1.0, others, "done", bench.stored.graph))
+    with lock(bench.folder, "older"):
+        seen: list[str] = []
+
+        def end() -> None:
+            seen.append(bench.status)
+            bench.store.set_status(bench.stored.id, "done", CONCLUSION)
+
+        assert bench.wait(end) == CONCLUSION
+    assert seen == ["queued"]
+    (place,) = bench.told
+    assert place.startswith("queued: another perfbisect (process ")
+    assert place.endswith(
+        "runs the bisection 'older' in this state folder; "
+        "1 bisection before it, which it shares the testbeds with"
+    )
+
+
+def test_who_waits_takes_over_when_nobody_works_there_any_more(bench: Waiting) -> None:
+    held = lock(bench.folder, "run of pipe-test on guest")
+    held.__enter__()
+    assert bench.wait(lambda: held.__exit__(None, None, None)) is None
+    assert bench.status == "queued"
+    assert bench.told[0].endswith("does a run of pipe-test on guest in this state folder")
+
+
+def test_told_to_stop_who_waits_takes_its_bisection_out_of_the_queue(bench: Waiting) -> None:
+    with lock(bench.folder, "older"), pytest.raises(Interrupted, match="no longer watched"):
+        bench.wait(bench.stop.set)
+    assert bench.status == "interrupted"
+
+
+def test_who_only_watches_what_another_process_began_does_not_stop_it(bench: Waiting) -> None:
+    bench.store.set_status(bench.stored.id, "running")
+    with lock(bench.folder, bench.stored.id), pytest.raises(Interrupted):
+        bench.wait(bench.stop.set)
+    assert bench.status == "running"
+    assert "runs it; watching" in bench.told[0]
+
+
+def test_a_second_one_that_waits_for_the_same_does_not_take_it_out(bench: Waiting) -> None:
+    with (
+        lock(bench.folder, "older"),
+        waiting.waiter(bench.folder, bench.stored.id),
+        pytest.raises(Interrupted),
+    ):
+        bench.wait(bench.stop.set)
+    assert bench.status == "queued"
+
+
+@pytest.mark.parametrize("status", ["cancelled", "failed", "interrupted"])
+def test_an_end_without_a_conclusion_is_told(bench: Waiting, status: str) -> None:
+    refused = pytest.raises(InfrastructureError, match=f"stopped without a conclusion \\({status}\\)")
+    with lock(bench.folder, "older"), refused:
+        bench.wait(lambda: bench.store.set_status(bench.stored.id, status))

@@ -1,0 +1,108 @@
+"""The time that a search still takes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bisector.app.time_left import ExpectedWork, TimeLeft, Work
+from bisector.engine.events import Event, EventKind
+from bisector.model.decisions import Purpose
+
+WORK: dict[Purpose, Work] = {
+    "verify": Work(2, 2, 4),
+    "search": Work(4, 4, 4),
+    "certify": Work(0, 4, 8),
+    "attribute": Work(),
+}
+
+
+def fresh(build: float = 100.0, boot: float = 2.0, run: float = 1.0) -> TimeLeft:
+    return TimeLeft(ExpectedWork(WORK, build, boot, run), 0.0)
+
+
+def decide(purpose: Purpose, commit: int, *, new_boot: bool = True) -> Event:
+    return Event("decision", "", commit, purpose=purpose, new_boot=new_boot)
+
+
+def done(kind: EventKind, commit: int = 0, seconds: float = 1.0) -> Event:
+    return Event(kind, "", commit, seconds=seconds)
+
+
+def test_all_that_is_expected_is_left_at_first() -> None:
+    # Two builds of ends, four between them at 0.4 of those; 10 boots of 2 s, 16 runs of 1 s, 1.5 times.
+    assert fresh().seconds(0.0) == pytest.approx(2 * 100 + 4 * 40 + 1.5 * (10 * 2 + 16))
+
+
+def test_the_build_that_runs_gets_shorter_and_is_never_done() -> None:
+    left = fresh()
+    left.take(decide("verify", 0), 0.0)
+    whole = left.seconds(0.0)
+    assert left.seconds(30.0) == pytest.approx(whole - 30)
+    # It takes longer than expected: so will the others.
+    assert left.seconds(200.0) > whole
+
+
+def test_the_files_that_are_compiled_tell_how_long_builds_take() -> None:
+    left = fresh()
+    left.take(decide("verify", 0), 0.0)
+    left.take(Event("note", "", 0, share=0.01), 10.0)  # still configuring
+    assert left.seconds(10.0) == pytest.approx(fresh().seconds(0.0) - 10)
+    left.take(Event("note", "", 0, share=0.5), 20.0)
+    # 40 s: half of this one, another end, four between them at 0.4.
+    assert left.seconds(20.0) == pytest.approx(20 + 40 + 4 * 16 + 1.5 * (10 * 2 + 16))
+
+
+def test_builds_between_the_ends_are_expected_as_those_were() -> None:
+    left = fresh()
+    left.take(decide("verify", 0), 0.0)
+    left.take(done("build", 0), 50.0)
+    before = left.seconds(50.0)
+    assert before == pytest.approx(50 + 4 * 20 + 1.5 * (10 * 2 + 16))
+    left.take(decide("search", 5), 50.0)
+    left.take(done("build", 5), 54.0)
+    assert left.seconds(54.0) == pytest.approx(3 * (20 + 4) / 2 + 1.5 * (8 * 2 + 12))
+
+
+def test_a_commit_that_is_built_is_not_waited_for_again() -> None:
+    left = fresh()
+    left.take(decide("verify", 0), 0.0)
+    left.take(done("build", 0), 100.0)
+    left.take(decide("certify", 0), 100.0)
+    assert left.seconds(100.0) == pytest.approx(1.5 * (4 * 2 + 8))
+
+
+def test_the_pace_is_learnt_from_the_time_that_really_went_by() -> None:
+    left = fresh(boot=1.0)
+    left.take(decide("verify", 0), 0.0)
+    left.take(done("build", 0), 0.0)
+    now = 0.0
+    for _ in range(30):
+        for event in (done("boot"), done("warmup"), done("run")):
+            now += 2.0
+            left.take(event, now)
+    left.take(decide("certify", 0), now)
+    # Six seconds for a boot and a run that took one each by themselves: a factor of three.
+    assert left.seconds(now) == pytest.approx(3 * (4 + 8), rel=0.05)
+
+
+def test_trouble_is_no_pace() -> None:
+    left, undisturbed = fresh(), fresh()
+    for one in (left, undisturbed):
+        one.take(decide("verify", 0), 0.0)
+    left.take(Event("trouble", "the connection was lost; trying again"), 1000.0)
+    assert left.seconds(1000.0) == undisturbed.seconds(0.0)
+
+
+KINDS: list[EventKind] = ["decision", "build", "boot", "warmup", "run", "trouble"]
+
+
+@given(st.lists(st.tuples(st.sampled_from(KINDS), st.floats(0, 1e5))))
+def test_something_is_always_left(happened: list[tuple[EventKind, float]]) -> None:
+    left, now = fresh(), 0.0
+    for kind, seconds in happened:
+        now += seconds
+        event = decide("search", 3) if kind == "decision" else done(kind, 3, seconds)
+        left.take(event, now)
+        assert left.seconds(now + seconds) > 0

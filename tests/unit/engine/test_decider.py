@@ -1,0 +1,71 @@
+"""What is decided for one testbed depends on the others' trials, and waits for them before it concludes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from bisector.adapters.store.memory_store import MemoryStore
+from bisector.engine.bisection_run import OpenBisection
+from bisector.engine.decider import Decider
+from bisector.model.decisions import Conclusion, Decision, Ending, Measure
+from bisector.model.state import State
+from tests.support import fake_bisection as fake
+
+END = Conclusion(Ending.INCONCLUSIVE, "the script is over")
+
+
+class Script:
+    """A planner that answers what it was given, one answer after the other."""
+
+    def __init__(self, answers: Sequence[Decision]) -> None:
+        self.answers = list(answers)
+
+    def next(self, state: State) -> Decision:
+        return self.answers.pop(0)
+
+
+def decider(folder: Path, *answers: Decision) -> tuple[Decider, MemoryStore, str]:
+    lab, store = fake.a_lab(), MemoryStore()
+    services = fake.services(lab, folder, testbeds=("a", "b"), store=store)
+    stored = fake.begin(store, lab, ("a", "b"))
+    opened = OpenBisection.take_up(stored, services, lambda event: None, threading.Event())
+    return Decider(Script(answers), opened.journal, opened.events), store, stored.id
+
+
+def measure(commit: int, boot: str | None = None) -> Measure:
+    return Measure(commit, 1, "search", "why", boot)
+
+
+def test_a_conclusion_waits_for_the_trials_of_others(tmp_path: Path) -> None:
+    decide, store, name = decider(tmp_path, measure(1), measure(2), END, END)
+    assert isinstance(decide.decide("a"), Measure)
+    assert isinstance(decide.decide("b"), Measure)
+    decide.end("a")
+    assert decide.decide("a") is None, "b may still change it"
+    assert decide.conclusion is None
+    assert len(store.decisions(name)) == 2, "what waits is not written down"
+    decide.end("b")
+    assert decide.ended_trials == 2
+    assert decide.decide("a") == END
+    assert decide.conclusion == END
+    assert [d for _, d in store.decisions(name)][-1] == END
+
+
+def test_there_is_one_conclusion(tmp_path: Path) -> None:
+    decide, store, name = decider(tmp_path, END, END)
+    assert decide.decide("a") == END
+    assert decide.decide("b") is None
+    assert len(store.decisions(name)) == 1
+
+
+def test_a_testbed_that_may_not_boot_goes_on_in_its_boot_only(tmp_path: Path) -> None:
+    decide, store, name = decider(tmp_path, measure(1, "boot-001"), measure(2), measure(2))
+    assert decide.decide("a", may_boot=False) == measure(1, "boot-001")
+    decide.end("a")
+    assert decide.decide("a", may_boot=False) is None
+    assert decide.under_way() == (), "what was not begun is not under way"
+    assert len(store.decisions(name)) == 1
+    assert decide.decide("a") == measure(2)
+    assert decide.under_way() == (measure(2),)

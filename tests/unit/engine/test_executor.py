@@ -1,0 +1,235 @@
+"""Several bisections on the testbeds of one process: all end right, share fairly, and are let go of."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from itertools import groupby, pairwise
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.store.open_database import open_state_file
+from bisector.adapters.store.sql_store import SqlStore
+from bisector.app import bisections
+from bisector.engine import executor, trial_runner
+from bisector.engine.events import Event
+from bisector.engine.services import Services
+from bisector.errors import InfrastructureError, Interrupted, PerfbisectError, RequestError
+from bisector.model.records import Booted, Left
+from bisector.model.stored_bisection import Stored
+from bisector.ports import Job, Kernel, Progress
+from bisector.simulation.noise_model import SyntheticLab
+from bisector.testing.fake_testbed import FakeSession, FakeTestbed
+from bisector.testing.fakes import Faults, Pace
+from tests.support import fake_bisection as fake
+
+
+@dataclass
+class Lab:
+    """A state folder with bisections of one synthetic history, all on the same testbeds."""
+
+    folder: Path
+    testbeds: tuple[str, ...] = ("fake",)
+    pace: Pace | None = None
+    opened: list[str] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    broken: dict[str, PerfbisectError] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.lab: SyntheticLab = fake.a_lab()
+        self.store = SqlStore(open_state_file(self.folder / "perfbisect.sqlite"))
+
+    def begin(self, name: str, status: str = "queued") -> Stored:
+        accepted = fake.accepted(self.lab, self.testbeds)
+        stored = Stored(name, time.time(), accepted.model_dump_json(), status, self.lab.graph)
+        self.store.create(stored)
+        return stored
+
+    def services(self) -> Services:
+        return fake.services(self.lab, self.folder, store=self.store, testbeds=self.testbeds, pace=self.pace)
+
+    def open(self, stored: Stored, stop: threading.Event) -> Services:
+        self.opened.append(stored.id)
+        if stored.id in self.broken:
+            raise self.broken[stored.id]
+        return self.services()
+
+    def run(
+        self,
+        stored: Stored,
+        tell: Callable[[Event], object] = lambda event: None,
+        stop: threading.Event | None = None,
+    ) -> None:
+        def on_event(event: Event) -> None:
+            self.events.append(event)
+            tell(event)
+
+        bisections.run(stored, self.services(), on_event, stop or threading.Event(), self.open)
+
+    def boots(self) -> list[tuple[float, str, str]]:
+        """Return (when, bisection, testbed) of all boots, in their order."""
+        return sorted(
+            (record.at, summary.id, record.testbed)
+            for summary in self.store.list()
+            for _, record in self.store.records(summary.id)
+            if isinstance(record, Booted)
+        )
+
+    def status(self, name: str) -> str:
+        return self.store.status(name)
+
+    def end_of(self, name: str) -> tuple[int, ...]:
+        conclusion = self.store.load(name).conclusion
+        assert conclusion is not None
+        return conclusion.findings[0].commits
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial_runner, "_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(executor, "_POLL_SECONDS", 0.02)
+
+
+def test_queued_bisections_share_the_testbed_boot_by_boot(tmp_path: Path) -> None:
+    lab = Lab(tmp_path, pace=Pace(boot=0.02))
+    own, other = lab.begin("own"), lab.begin("other")
+    lab.run(own)
+    assert lab.end_of("own") == (fake.CULPRIT,)
+    order = [name for _, name, _ in lab.boots()]
+    turns = [len(list(group)) for _, group in groupby(order)]
+    assert len(turns) > 6, order
+    assert max(turns) <= 2, "nobody waits for another to end"
+    assert [e.text for e in lab.events if "shares" in e.text] == [
+        "the bisection 'other' shares the testbeds from now on"
+    ]
+    assert lab.status("other") in ("queued", "done"), "what is not done waits for the next executor"
+    lab.run(other)
+    assert lab.end_of("other") == (fake.CULPRIT,)
+    for name in ("own", "other"):
+        assert not any(r.lost for _, r in lab.store.records(name) if isinstance(r, Left))
+
+
+def test_each_of_two_has_a_testbed_of_its_own_where_there_are_two(tmp_path: Path) -> None:
+    lab = Lab(tmp_path, testbeds=("a", "b"), pace=Pace(boot=0.02, run=0.002))
+    own = lab.begin("own")
+    lab.begin("other")
+    lab.run(own)
+    changes = 0
+    for name in ("a", "b"):
+        users = [bisection for _, bisection, testbed in lab.boots() if testbed == name]
+        assert users
+        changes += sum(one != two for one, two in pairwise(users))
+    assert changes <= 3, "once they are even, nobody changes its testbed"
+
+
+def test_a_bisection_that_is_cancelled_frees_its_testbed(tmp_path: Path) -> None:
+    lab = Lab(tmp_path)
+    own = lab.begin("own")
+    other = lab.begin("other")
+
+    def cancel(event: Event) -> None:
+        if event.kind == "boot" and lab.status("other") == "running":
+            bisections.cancel(lab.store, lab.store.load(other.id))
+
+    lab.run(own, cancel)
+    assert lab.end_of("own") == (fake.CULPRIT,)
+    assert lab.status("other") == "cancelled"
+    open_boots = {r.boot for _, r in lab.store.records("other") if isinstance(r, Booted)}
+    assert open_boots == {r.boot for _, r in lab.store.records("other") if isinstance(r, Left)}
+
+
+@pytest.mark.parametrize("error", [RequestError("the workload changed"), InfrastructureError("no libvirt")])
+def test_another_that_cannot_be_executed_fails_alone(tmp_path: Path, error: PerfbisectError) -> None:
+    lab = Lab(tmp_path, broken={"other": error})
+    own = lab.begin("own")
+    lab.begin("other")
+    lab.run(own)
+    assert lab.end_of("own") == (fake.CULPRIT,)
+    assert lab.status("other") == "failed"
+    assert [e.text for e in lab.events if "failed" in e.text] == [
+        f"the bisection 'other' failed: {error.message}"
+    ]
+    assert lab.opened == ["other"], "it is not tried again and again"
+
+
+def test_what_ended_or_waits_for_resume_is_not_executed(tmp_path: Path) -> None:
+    lab = Lab(tmp_path)
+    own = lab.begin("own")
+    others = {"a": "interrupted", "b": "failed", "c": "cancelled", "d": "new", "e": "running"}
+    for name, status in others.items():
+        lab.begin(name, status)
+    lab.run(own)
+    assert lab.opened == []
+    assert {name: lab.status(name) for name in others} == {**others, "e": "interrupted"}
+
+
+def test_interrupted_the_own_one_waits_for_resume_and_others_for_an_executor(tmp_path: Path) -> None:
+    lab = Lab(tmp_path, pace=Pace(boot=0.05))
+    own = lab.begin("own")
+    lab.begin("other")
+    stop = threading.Event()
+
+    def at_the_fourth_boot(event: Event) -> None:
+        if event.boots >= 3:
+            stop.set()
+
+    with pytest.raises(Interrupted) as caught:
+        lab.run(own, at_the_fourth_boot, stop)
+    assert caught.value.cure == "perfbisect resume own"
+    assert (lab.status("own"), lab.status("other")) == ("interrupted", "queued")
+    for name in ("own", "other"):
+        kinds = [type(r) for _, r in lab.store.records(name)]
+        assert kinds.count(Booted) == kinds.count(Left)
+
+
+def test_a_testbed_is_used_by_one_bisection_at_a_time(tmp_path: Path) -> None:
+    """Three bisections on two testbeds; each testbed notes when two are on it."""
+    lab = Lab(tmp_path, testbeds=("a", "b"))
+    used: dict[str, threading.Lock] = {name: threading.Lock() for name in lab.testbeds}
+    met: list[str] = []
+
+    class Watched(FakeTestbed):
+        def boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> FakeSession:
+            if not used[self.name].acquire(blocking=False):
+                met.append(self.name)
+            session = super().boot(kernel, job, folder, progress)
+            leave = session.leave
+
+            def left() -> None:
+                leave()
+                used[self.name].release()
+
+            session.leave = left  # type: ignore[method-assign]
+            return session
+
+    made = lab.services
+    lab.services = lambda: replace(  # type: ignore[method-assign]
+        made(), testbeds={name: Watched(name, lab.lab) for name in lab.testbeds}
+    )
+    own = lab.begin("own")
+    for name in ("x", "y"):
+        lab.begin(name)
+    lab.run(own)
+    assert lab.end_of("own") == (fake.CULPRIT,)
+    assert met == []
+
+
+def test_a_testbed_that_failed_for_one_still_serves_another(tmp_path: Path) -> None:
+    lab = Lab(tmp_path, testbeds=("a", "b"))
+    lab.pace = Pace(run=0.01)
+    own = lab.begin("own")
+    faults = Faults(boot={n: InfrastructureError("no power") for n in (1, 2, 3)})
+    testbeds = {n: FakeTestbed(n, lab.lab, faults=faults if n == "b" else None, pace=lab.pace) for n in "ab"}
+    broken = replace(lab.services(), testbeds=testbeds)
+
+    def tell(event: Event) -> None:
+        if "set aside" in event.text:
+            lab.begin("other")
+
+    bisections.run(own, broken, tell, threading.Event(), lab.open)
+    assert lab.end_of("own") == (fake.CULPRIT,)
+    assert {testbed for _, name, testbed in lab.boots() if name == "own"} == {"a"}
+    assert "b" in {testbed for _, name, testbed in lab.boots() if name == "other"}

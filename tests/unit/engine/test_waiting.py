@@ -1,0 +1,58 @@
+"""Who waits for a bisection is known while it lives, and no longer."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from bisector.adapters.store.memory_store import MemoryStore
+from bisector.engine.waiting import is_waited_for, mark_interrupted, waiter
+from bisector.model.stored_bisection import Stored
+from tests.support import fake_bisection as fake
+
+WAIT = """
+import sys, time
+from pathlib import Path
+from bisector.engine.waiting import waiter
+with waiter(Path(sys.argv[1]), "b") as first:
+    print(first, flush=True)
+    time.sleep(60)
+"""
+
+
+def test_one_waits_others_see_it_and_nothing_stays(tmp_path: Path) -> None:
+    assert not is_waited_for(tmp_path, "b")
+    with waiter(tmp_path, "b") as first:
+        assert first
+        assert is_waited_for(tmp_path, "b")
+        assert not is_waited_for(tmp_path, "c")
+        with waiter(tmp_path, "b") as second:
+            assert not second
+        assert is_waited_for(tmp_path, "b")
+    assert not is_waited_for(tmp_path, "b")
+    assert not list((tmp_path / "waiting").iterdir())
+
+
+def test_a_killed_process_waits_no_longer(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", WAIT, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None and process.stdout.readline() == "True\n"
+        assert is_waited_for(tmp_path, "b")
+        process.kill()
+        process.wait()
+    assert not is_waited_for(tmp_path, "b")
+    with waiter(tmp_path, "b") as first:
+        assert first
+
+
+def test_what_a_killed_executor_left_running_waits_for_resume_unless_somebody_waits(tmp_path: Path) -> None:
+    store, lab = MemoryStore(), fake.a_lab()
+    request = fake.accepted(lab).model_dump_json()
+    statuses = {"own": "running", "left": "running", "awaited": "running", "next": "queued", "over": "done"}
+    for name, status in statuses.items():
+        store.create(Stored(name, 1.0, request, status, lab.graph))
+    with waiter(tmp_path, "awaited"):
+        mark_interrupted(store, tmp_path, "own")
+    assert {name: store.status(name) for name in statuses} == {**statuses, "left": "interrupted"}

@@ -1,0 +1,65 @@
+"""Commands of `--run`: which metric decides, what is read of the output, what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from bisector.adapters.agent.payload import metric_specs
+from bisector.adapters.parsers.workload_output import OutputError, parse
+from bisector.errors import RequestError
+from bisector.schemas.workload.command_workload import command_workload
+
+
+def read(metric: str, printed: str) -> float:
+    manifest = command_workload("./bench", metric, higher_is_better=True).manifest
+    return parse(manifest.parse, printed, metric_specs(manifest))[metric]
+
+
+def test_without_a_metric_the_time_decides() -> None:
+    for metric in (None, "time"):
+        workload = command_workload("make -j4\necho done", metric, higher_is_better=False)
+        found = workload.metric(metric)
+        assert (found.name, found.unit, found.better, found.threshold.value) == ("time", "s", "lower", 0.05)
+        assert workload.manifest.parse == "elapsed"
+        assert workload.script == "#!/bin/sh\nmake -j4\necho done\n"
+
+
+@pytest.mark.parametrize("line", ["rate: 12.5", "rate=12.5 MB/s", "  rate 1.25e1", "rate : +12.5 1/s "])
+def test_a_named_number_is_read_whatever_its_unit(line: str) -> None:
+    assert read("rate", f"rates: 3\nrate: 1\nthe rate 7\nrate12 8\n{line}\nrate5 9\n") == 12.5
+    assert command_workload("x", "rate", higher_is_better=True).metric("rate").better == "higher"
+
+
+def test_a_number_on_a_line_of_its_own() -> None:
+    assert read("number", "begin 5\n 12.5 \nend: 7\n") == 12.5
+    assert read("number", "3 ops/s\n") == 3
+
+
+@pytest.mark.parametrize("printed", ["", "rate: fast\n", "rate: 1 2\n", "ratex: 3\n"])
+def test_output_without_the_number_is_a_failure(printed: str) -> None:
+    with pytest.raises(OutputError, match="has no metric 'rate'"):
+        read("rate", printed)
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("perf bench sched pipe", "run-perf"),
+        ("/usr/bin/Time.x -p", "run-time-x"),
+        ("$X", "run-x"),
+        ("%", "run-command"),
+    ],
+)
+def test_it_is_called_by_its_first_word(command: str, name: str) -> None:
+    assert command_workload(command, None, higher_is_better=False).name == name
+
+
+def test_a_time_is_better_when_it_is_lower() -> None:
+    with pytest.raises(RequestError, match="--higher-is-better") as caught:
+        command_workload("x", None, higher_is_better=True)
+    assert "--metric NAME" in caught.value.cure
+
+
+def test_a_metric_needs_a_name_that_can_be_printed() -> None:
+    with pytest.raises(RequestError, match="--metric 'a b' is not the name"):
+        command_workload("x", "a b", higher_is_better=False)
