@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from bisector.schemas.workload.workload import Workload, load_workload
 
 if TYPE_CHECKING:
     from bisector.model.facts import MonitorResult
+    from bisector.model.goal import Metric
     from bisector.ports import BuildOrder, Job, Progress, RunResult, Session
     from bisector.stats.aa_analysis import Calibration
 
@@ -28,7 +29,7 @@ def try_workload(
     folder: Path,
     progress: Progress,
     on_monitor: OnMonitor = lambda _: None,
-) -> Iterator[RunResult]:
+) -> Generator[RunResult, None, None]:
     """Run a workload on this machine, under the kernel it has; warm-up runs come first and are given as well.
 
     folder: where its program is built and its output kept; on_monitor: is given what each monitor
@@ -42,6 +43,16 @@ def try_workload(
     with wiring.this_machine() as testbed:
         session = testbed.boot(running_kernel(), job, folder, progress)
         yield from _all_runs(session, job, runs, progress, on_monitor)
+
+
+def series(workload: Workload, runs: Sequence[Mapping[str, float]]) -> list[tuple[Metric, list[float]]]:
+    """Return each metric with its values in the order of runs, over those that have it."""
+    found = []
+    for spec in workload.manifest.expanded_metrics():
+        values = [run[spec.name] for run in runs if spec.name in run]
+        if values:
+            found.append((spec.metric(), values))
+    return found
 
 
 def measure_commit(

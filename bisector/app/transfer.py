@@ -57,7 +57,6 @@ def export_bisection(wiring: Wiring, stored: Stored, to: Path, progress: Progres
                 archive.add(path, inside, recursive=False, filter=_anonymous)
     finally:
         shutil.rmtree(documents, ignore_errors=True)
-        progress("")
     return len(files)
 
 

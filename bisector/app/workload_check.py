@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -9,18 +10,25 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from bisector.app.single_run import try_workload
+from bisector.app.single_run import series, try_workload
 from bisector.app.wiring import Wiring
 from bisector.errors import InfrastructureError, PerfbisectError, RequestError
 from bisector.model.format import count
+from bisector.model.goal import TestbedClock
+from bisector.report import run_levels
 from bisector.schemas.kernel.recipe import DEFAULT_RECIPE, load_recipe, with_fragments
 from bisector.schemas.lab import TestbedSpec
 from bisector.schemas.workload.compatibility import missing_resources
 from bisector.schemas.workload.monitors import Monitors, shortfalls
 from bisector.schemas.workload.workload import Workload
+from bisector.stats.run_summary import sum_up
 
 if TYPE_CHECKING:
     from bisector.adapters.parsers.workload_output import OutputError
+    from bisector.ports import RunResult
+
+_TRIED_RUNS, _TRIED_SECONDS = 5, 20.0
+"""Runs that tell their spread within a factor of two; none is begun once they have taken so long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +158,15 @@ def _run(wiring: Wiring, workload: Workload) -> Iterator[Finding]:
     with tempfile.TemporaryDirectory(prefix="perfbisect-") as scratch:
         alone = {"warmup": 0, "settle": 0.0, "pause": 0.0, "monitors": Monitors()}
         one = workload.manifest.model_copy(update=alone)
+        results: list[RunResult] = []
         try:
             tried = replace(workload, manifest=one)
-            results = list(try_workload(wiring, tried, 1, Path(scratch), lambda _: None))
+            running = try_workload(wiring, tried, _TRIED_RUNS, Path(scratch), lambda _: None)
+            with contextlib.closing(running):
+                for result in running:
+                    results.append(result)
+                    if sum(done.seconds for done in results) > _TRIED_SECONDS:
+                        break
         except PerfbisectError as error:
             words = "\n".join(part for part in (error.message, error.details) if part)
             needed = workload.manifest.requires.fragments
@@ -160,8 +174,23 @@ def _run(wiring: Wiring, workload: Workload) -> Iterator[Finding]:
                 words = f"not under this machine's kernel, which may lack {', '.join(needed)}: {words}"
             yield Finding("run", "note" if needed else "no", words.rstrip())
             return
-        for result in results:
-            values = ", ".join(f"{name} {value:.6g}" for name, value in result.values.items())
-            yield Finding("run", "ok", f"{result.seconds:.2f} s here; {values}")
-            if result.seconds * 2 > workload.manifest.timeout:
-                yield Finding("timeout", "note", f"{workload.manifest.timeout:g} s leave little room")
+    values = ", ".join(f"{name} {value:.6g}" for name, value in results[0].values.items())
+    yield Finding("run", "ok", f"{results[0].seconds:.2f} s here; {values}")
+    if max(result.seconds for result in results) * 2 > workload.manifest.timeout:
+        yield Finding("timeout", "note", f"{workload.manifest.timeout:g} s leave little room")
+    yield from _threshold(workload, results)
+
+
+def _threshold(workload: Workload, results: Sequence[RunResult]) -> Iterator[Finding]:
+    """Say how many runs the threshold takes on this machine, of each metric that can decide here."""
+    clock: TestbedClock = "wall" if "wall" in workload.manifest.clocks else "instructions"
+    deciding = workload.metric(None, clock).name
+    for metric, values in series(workload, [result.values for result in results]):
+        said = run_levels.what_is_shown(sum_up(metric, values)) if metric.name == deciding else ""
+        if said:
+            yield Finding("threshold", "ok", f"{said} (here, in one boot)")
+        elif metric.name == deciding and len(values) < 2:
+            words = (
+                "a run is too long to try several; 'perfbisect workload run' says what the threshold takes"
+            )
+            yield Finding("threshold", "note", words)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import pairwise
+from statistics import fmean
 
 from bisector.model.decisions import Measure
 from bisector.model.format import count
@@ -14,12 +16,20 @@ from bisector.report.trials import level
 _BAR_CELLS = 20
 """Characters of the longest bar: one for five percent."""
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
+_HEIGHTS = "▁▂▃▄▅▆▇█"
 _DOTS = "·•●"
 """One, two, and more samples in the place of one character."""
 _LEAST_CELLS = 20
 """Characters of a strip, at least: fewer tell nothing."""
 _ASCII = str.maketrans(
-    {**dict.fromkeys("▌▋▊▉█", "#"), **dict.fromkeys("▏▎▍", " "), "·": ".", "•": "o", "●": "O"}
+    {
+        **dict.fromkeys("▌▋▊▉█", "#"),
+        **dict.fromkeys("▏▎▍", " "),
+        **dict(zip(_HEIGHTS[:-1], "__..--=", strict=True)),
+        "·": ".",
+        "•": "o",
+        "●": "O",
+    }
 )
 
 
@@ -42,6 +52,21 @@ def bar(share: float, cells: int = _BAR_CELLS) -> str:
     eighths = round(min(max(share, 0.0), 1.0) * cells * 8)
     full, part = divmod(eighths, 8)
     return (_EIGHTHS[8] * full + (_EIGHTHS[part] if part else "")).ljust(cells)
+
+
+def sparkline(values: Sequence[float], cells: int = 60) -> str:
+    """Return a character for each value by its height between the least and the largest.
+
+    More values than `cells` are drawn as the means of equal parts of the series; equal ones as one line.
+    """
+    parts = min(len(values), cells)
+    bounds = [len(values) * at // parts for at in range(parts + 1)] if parts else [0]
+    means = [fmean(values[begin:end]) for begin, end in pairwise(bounds)]
+    low, high = min(means, default=0.0), max(means, default=0.0)
+    steps = len(_HEIGHTS) - 1
+    return "".join(
+        _HEIGHTS[round((mean - low) / (high - low) * steps) if high > low else 0] for mean in means
+    )
 
 
 def suspects(found: Sequence[tuple[int, float]], label: Callable[[int], str]) -> list[str]:
@@ -87,7 +112,7 @@ def strip(material: Material, width: int) -> list[str]:
 def in_characters_of(encoding: str | None, lines: Sequence[str]) -> list[str]:
     """Return the lines as they are, or in ASCII where this encoding lacks what they draw with."""
     try:
-        "".join(_EIGHTHS + _DOTS).encode(encoding or "ascii")
+        "".join(_EIGHTHS + _HEIGHTS + _DOTS).encode(encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
         return [line.translate(_ASCII) for line in lines]
     return list(lines)

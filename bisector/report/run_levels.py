@@ -4,20 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 
-from bisector.report import phrases
+from bisector.model.goal import Metric
+from bisector.report import phrases, pictures
 from bisector.report.columns import fit, wrap
-from bisector.stats.run_summary import RunSummary
+from bisector.stats.run_summary import RunSummary, sum_up
 
 _HEADER = ("METRIC", "MEAN", "SPREAD", "RANGE", "RUNS")
 
 
-def lines(summary: Sequence[RunSummary], deciding: Container[str], width: int | None) -> list[str]:
+_LEAST_DRAWN = 4
+"""Runs of a series that a picture says more of than the range."""
+
+
+def lines(
+    series: Sequence[tuple[Metric, Sequence[float]]], deciding: Container[str], width: int | None
+) -> list[str]:
     """Return a table of the metrics and what follows from it.
 
-    deciding: names of metrics of which it is said what can be shown. width: characters of a line, or None.
+    series: each metric with a value a run. deciding: names of metrics of which it is said what can be shown.
+    width: characters of a line, or None.
     """
-    rows, notes = [], []
-    for one in summary:
+    rows, notes, drawn = [], [], []
+    for metric, values in series:
+        one = sum_up(metric, values)
         name, unit, sd = one.metric.name, one.metric.unit, one.sd or 0.0
         share = f" ({sd / abs(one.mean):.2%})" if one.mean else ""
         rows.append(
@@ -31,14 +40,20 @@ def lines(summary: Sequence[RunSummary], deciding: Container[str], width: int | 
         )
         if one.far:
             notes.append(f"{name}: far off: run {', '.join(map(str, one.far))}, counted without warm-ups")
-        if name in deciding and one.needed is not None and one.shown is not None:
-            notes.append(_what_is_shown(one, one.needed, one.shown))
+        if name in deciding and (said := what_is_shown(one)):
+            notes.append(said)
+            if len(values) >= _LEAST_DRAWN and one.low < one.high:
+                drawn.append(f"{name}  {pictures.sparkline(values)}  in the order of runs")
     notes.append("runs of one boot; what boots differ by comes on top ('perfbisect calibrate' measures it)")
     table = fit(_HEADER, rows, width, dropped=["RUNS", "RANGE"])
-    return [*table, *(line for note in notes for line in wrap(f"note: {note}", width))]
+    return [*table, *drawn, *(line for note in notes for line in wrap(f"note: {note}", width))]
 
 
-def _what_is_shown(one: RunSummary, needed: int, shown: float) -> str:
+def what_is_shown(one: RunSummary) -> str:
+    """Return which change so many runs show, and how many show the threshold; '' where nobody can say."""
+    needed, shown = one.needed, one.shown
+    if needed is None or shown is None:
+        return ""
     unit = one.metric.unit
     threshold = f"the threshold of {phrases.number(one.threshold, one.mean)} {unit}".rstrip()
     if needed <= one.runs:

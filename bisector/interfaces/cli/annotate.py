@@ -25,9 +25,7 @@ Needed = Annotated[
 
 def mark(
     identity: Needed,
-    rev: Annotated[
-        str, typer.Argument(metavar="REV", help="A commit of the range.", autocompletion=completion.commits)
-    ],
+    rev: Annotated[str, completion.commit_argument("A commit of the range.")],
     verdict: Annotated[
         Said,
         typer.Argument(metavar="VERDICT", help="good, bad or skip; or old or new, as for git bisect."),

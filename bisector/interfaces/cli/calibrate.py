@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def command(
     rev: Annotated[
         str,
-        typer.Argument(metavar="REV", help="The commit to measure.", autocompletion=completion.commits),
+        completion.commit_argument("The commit to measure."),
     ] = "HEAD",
     workload: options.WorkloadName = None,
     testbed: options.Testbed = None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -34,8 +33,8 @@ def export(
     wiring = options.make_wiring()
     stored = load_report.find_bisection(wiring, identity)
     path = to or Path(f"{stored.id}.tar.gz")
-    show = output.show_status if output.redrawn(sys.stderr) else lambda text: None
-    files = transfer.export_bisection(wiring, stored, path, show)
+    with output.status_line() as show:
+        files = transfer.export_bisection(wiring, stored, path, show)
     size = path.stat().st_size
     if as_json:
         output.print_json({"id": stored.id, "file": str(path.resolve()), "files": files, "bytes": size})

@@ -83,15 +83,8 @@ Lab = Annotated[Path | None, typer.Option(help="An Ansible inventory. [default: 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-Testbed = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME", help="A testbed of the lab. [default: the first]", autocompletion=completion.testbeds
-    ),
-]
-Commit = Annotated[
-    str, typer.Argument(metavar="REV", help="A commit of the repository.", autocompletion=completion.commits)
-]
+Testbed = Annotated[str | None, completion.testbed_option("A testbed of the lab. [default: the first]")]
+Commit = Annotated[str, completion.commit_argument("A commit of the repository.")]
 WorkloadArgument = Annotated[
     str,
     typer.Argument(

@@ -89,12 +89,7 @@ def show(
     identity: options.Id = None,
     rev: Annotated[
         str | None,
-        typer.Option(
-            "--commit",
-            metavar="REV",
-            help="Only this commit: a name or an id.",
-            autocompletion=completion.commits,
-        ),
+        completion.commit_option("Only this commit: a name or an id.", "--commit"),
     ] = None,
     as_json: options.Json = False,
 ) -> None:

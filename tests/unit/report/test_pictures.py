@@ -55,7 +55,16 @@ def test_suspects_are_shown_until_there_is_a_conclusion() -> None:
     assert any(line.startswith(" 90% ███") for line in pictures.section(unfinished, 70))
 
 
+def test_a_series_is_drawn_from_its_least_to_its_largest_value() -> None:
+    assert pictures.sparkline([1, 2, 3, 8]) == "▁▂▃█"
+    assert pictures.sparkline([5, 5]) == "▁▁"
+    assert pictures.sparkline([]) == ""
+    long = pictures.sparkline([0.0] * 60 + [1.0] * 60, cells=4)
+    assert long == "▁▁██"
+
+
 def test_a_terminal_without_these_characters_gets_ascii() -> None:
     assert pictures.in_characters_of("utf-8", ["█▌·●"]) == ["█▌·●"]
     assert pictures.in_characters_of("ascii", ["█▌▏·●"]) == ["## .O"]
     assert pictures.in_characters_of(None, ["•"]) == ["o"]
+    assert pictures.in_characters_of("ascii", ["▁▄█"]) == ["_.#"]

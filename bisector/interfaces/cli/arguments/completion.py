@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -30,6 +30,21 @@ def _completes(look_up: Lookup) -> Complete:
     complete.__annotations__ = {"ctx": typer.Context, "incomplete": str}  # Typer chooses arguments by type
     del complete.__wrapped__
     return complete
+
+
+def commit_option(text: str, *names: str) -> Any:  # noqa: ANN401 - what Typer takes
+    """Return an option whose value is a commit. text: its help; names: unless it is that of the parameter."""
+    return typer.Option(*names, metavar="REV", help=text, autocompletion=commits)
+
+
+def commit_argument(text: str) -> Any:  # noqa: ANN401 - what Typer takes
+    """Return an argument that is a commit. text: its help."""
+    return typer.Argument(metavar="REV", help=text, autocompletion=commits)
+
+
+def testbed_option(text: str) -> Any:  # noqa: ANN401 - what Typer takes
+    """Return an option whose value is a testbed of the lab. text: its help."""
+    return typer.Option(metavar="NAME", help=text, autocompletion=testbeds)
 
 
 @_completes

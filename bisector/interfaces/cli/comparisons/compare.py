@@ -88,10 +88,7 @@ def compare(
             cure="perfbisect compare old.txt new.txt; the same file twice compares it with itself",
         )
     columns = compare_inputs.with_directions(columns, directions)
-    for name in metric or ():
-        if not any(name in s.series for column in columns for s in column):
-            known = dict.fromkeys(n for column in columns for s in column for n in s.series)
-            raise compare_inputs.unknown_metric("--metric", name, known)
+    compare_inputs.require_metrics(columns, metric or ())
     try:
         found = comparison_table.build(
             columns, metrics=metric or (), alpha=alpha, threshold=smallest, same=same or itself

@@ -130,6 +130,14 @@ def with_directions(found: list[Column], better: Mapping[str, Direction]) -> lis
     ]
 
 
+def require_metrics(columns: Sequence[Column], names: Iterable[str]) -> None:
+    """Raise RequestError for a metric that no column has."""
+    known = dict.fromkeys(name for column in columns for samples in column for name in samples.series)
+    for name in names:
+        if name not in known:
+            raise unknown_metric("--metric", name, known)
+
+
 def unknown_metric(option: str, name: str, known: Iterable[str]) -> RequestError:
     """Return the refusal of a metric that nothing has measured."""
     names = list(known)

@@ -33,12 +33,7 @@ def profile(
         Path | None, typer.Option(help="Write a differential flame graph (SVG) to this file.")
     ] = None,
     commit: Annotated[
-        str | None,
-        typer.Option(
-            metavar="REV",
-            help="Mark the functions that this commit changes.",
-            autocompletion=completion.commits,
-        ),
+        str | None, completion.commit_option("Mark the functions that this commit changes.")
     ] = None,
     repo: options.Repo = None,
     trust_repo: options.TrustRepo = False,
@@ -68,15 +63,7 @@ def profile(
     from bisector.report.profiles import json_profile, profile_table
 
     share = _smallest_share(least)
-    compare_inputs.refuse_two_inputs([a, b])
-    (label_a, place_a), (label_b, place_b) = _split(a), _split(b)
-    first, second = _read(label_a, place_a), _read(label_b, place_b)
-    if first.name == second.name:
-        first, second = replace(first, name=place_a), replace(second, name=place_b)
-    if not (first.own and second.own) and not (first.calls and second.calls):
-        raise RequestError(
-            "one profile holds shares, the other one counts of calls", cure="give two recordings of one kind"
-        )
+    first, second = _read_two(a, b)
     touched = (
         _changed_functions(repo, commit, trust_repo=trust_repo) if commit is not None else frozenset[str]()
     )
@@ -99,6 +86,20 @@ def profile(
     sys.stdout.write(
         json_profile.render(found, trees) if as_json else profile_table.render(found, top, trees)
     )
+
+
+def _read_two(a: str, b: str) -> tuple[Profile, Profile]:
+    """Return two profiles with different names. Raises RequestError if they cannot be compared."""
+    compare_inputs.refuse_two_inputs([a, b])
+    (label_a, place_a), (label_b, place_b) = _split(a), _split(b)
+    first, second = _read(label_a, place_a), _read(label_b, place_b)
+    if first.name == second.name:
+        first, second = replace(first, name=place_a), replace(second, name=place_b)
+    if not (first.own and second.own) and not (first.calls and second.calls):
+        raise RequestError(
+            "one profile holds shares, the other one counts of calls", cure="give two recordings of one kind"
+        )
+    return first, second
 
 
 def _split(argument: str) -> tuple[str | None, str]:

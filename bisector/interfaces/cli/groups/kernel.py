@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -62,14 +61,15 @@ def build(
         else:
             print("\n".join((f"recipe     {data['recipe']}", *kernel_explain.plan_text(data))))
         return
-    kernel = kernels.build(
-        wiring,
-        order,
-        _progress(),
-        lambda fix, needed: output.print_note(
-            f"{order.sha[:12]} {'needs' if needed else 'does not need'} the fix {fix.sha[:12]}"
-        ),
-    )
+    with output.status_line() as show:
+        kernel = kernels.build(
+            wiring,
+            order,
+            show,
+            lambda fix, needed: output.print_note(
+                f"{order.sha[:12]} {'needs' if needed else 'does not need'} the fix {fix.sha[:12]}"
+            ),
+        )
     data = _data(kernel)
     if as_json:
         output.print_json(data)
@@ -96,11 +96,7 @@ def build(
 def explain(
     rev: Annotated[
         str | None,
-        typer.Argument(
-            metavar="REV",
-            help="Also show how this commit is built, and which options it was granted.",
-            autocompletion=completion.commits,
-        ),
+        completion.commit_argument("Also show how this commit is built, and which options it was granted."),
     ] = None,
     repo: options.Repo = None,
     trust_repo: options.TrustRepo = False,
@@ -258,11 +254,6 @@ def gc(
         return
     needed = f"; {kept} belong to unfinished bisections and stay" if kept else ""
     print(f"freed {freed / 1e6:.0f} MB{needed}")
-
-
-def _progress() -> Any:  # noqa: ANN401 - ports.Progress
-    """Return a callback that shows the current step on a terminal, and nothing elsewhere."""
-    return output.show_status if output.redrawn(sys.stderr) else lambda text: None
 
 
 def _data(kernel: Any) -> dict[str, Any]:  # noqa: ANN401 - ports.Kernel, which interfaces may not import

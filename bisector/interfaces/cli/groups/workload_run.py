@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,8 +17,8 @@ from bisector.interfaces.cli.arguments.number_options import whole
 
 if TYPE_CHECKING:
     from bisector.model.facts import MonitorResult
+    from bisector.model.goal import Metric
     from bisector.schemas.workload.workload import Workload
-    from bisector.stats.run_summary import RunSummary
 
 _METRICS_PER_LINE = 4
 """Metrics of a run that fit into a line of 80 columns; a run with more is printed as a list."""
@@ -31,22 +32,13 @@ def run(
     ] = None,
     rev: Annotated[
         str | None,
-        typer.Option(
-            metavar="REV",
-            help="Build and boot this commit on a testbed, and run there.",
-            autocompletion=completion.commits,
-        ),
+        completion.commit_option("Build and boot this commit on a testbed, and run there."),
     ] = None,
     repo: options.Repo = None,
     trust_repo: options.TrustRepo = False,
     param: options.Params = None,
     testbed: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="With --rev: a testbed of the lab. [default: the first]",
-            autocompletion=completion.testbeds,
-        ),
+        str | None, completion.testbed_option("With --rev: a testbed of the lab. [default: the first]")
     ] = None,
     recipe: options.RecipeName = None,
     apply: options.Apply = None,
@@ -75,15 +67,16 @@ def run(
     from bisector.app import kernels, single_run
     from bisector.report import monitor_results
     from bisector.schemas.workload.workload import load_workload
+    from bisector.stats.run_summary import sum_up
 
     workload = load_workload(name, folder).with_parameters(options.parameters(param))
     workload = workload.with_monitors(monitor or ())
-    warmup, wanted = workload.manifest.warmup, runs or workload.manifest.runs
-    done: list[dict[str, Any]] = []
+    wanted = runs or workload.manifest.runs
     monitored: list[MonitorResult] = []
     with tempfile.TemporaryDirectory(prefix="perfbisect-") as scratch:
         place = keep or Path(scratch)
         wiring = options.make_wiring(repo=repo, trust_repo=trust_repo)
+        results: Iterable[Any]
         if rev is None:
             results = single_run.try_workload(
                 wiring, workload, wanted, place, output.print_note, monitored.append
@@ -102,42 +95,42 @@ def run(
                 testbed_name=testbed,
                 on_monitor=monitored.append,
             )
-        for index, result in enumerate(results):
-            done.append(
-                {"warmup": index < warmup, "values": dict(result.values), "flags": list(result.flags)}
-            )
-            if not as_json:
-                units = {metric.name: metric.unit for metric in workload.manifest.expanded_metrics()}
-                marks = [*(["warm-up"] if index < warmup else []), *result.flags]
-                print(_run_text(f"run {index}", result.values, units, marks))
+        done = _carry_out(workload, results, as_json=as_json)
     if keep is None:  # the raw files are gone with the temporary folder
         monitored = [dataclasses.replace(result, folder="") for result in monitored]
     counted = [run["values"] for run in done if not run["warmup"] and not run["flags"]]
-    summary = _summary(workload, counted)
+    series = single_run.series(workload, counted)
     if as_json:
         monitors = [dataclasses.asdict(result) for result in monitored]
-        rows = [dataclasses.asdict(one) for one in summary]
+        rows = [dataclasses.asdict(sum_up(metric, values)) for metric, values in series]
         output.print_json({"workload": workload.name, "runs": done, "summary": rows, "monitors": monitors})
         return
     if len(counted) > 1:
-        from bisector.report import run_levels
-
-        deciding = {workload.metric(None, clock).name for clock in workload.manifest.clocks}
-        print("\n".join(["", *run_levels.lines(summary, deciding, output.terminal_width())]))
+        _print_levels(workload, series)
     for seen in monitored:
         print("\n".join(monitor_results.lines(seen)))
 
 
-def _summary(workload: Workload, runs: Sequence[Mapping[str, float]]) -> list[RunSummary]:
-    """Sum up every metric over the runs that have it."""
-    from bisector.stats.run_summary import sum_up
+def _carry_out(workload: Workload, results: Iterable[Any], *, as_json: bool) -> list[dict[str, Any]]:
+    """Return what each run gave; print it as it comes unless all of it is printed as JSON."""
+    warmup = workload.manifest.warmup
+    units = {metric.name: metric.unit for metric in workload.manifest.expanded_metrics()}
+    done = []
+    for index, result in enumerate(results):
+        done.append({"warmup": index < warmup, "values": dict(result.values), "flags": list(result.flags)})
+        if not as_json:
+            marks = [*(["warm-up"] if index < warmup else []), *result.flags]
+            print(_run_text(f"run {index}", result.values, units, marks))
+    return done
 
-    found = []
-    for spec in workload.manifest.expanded_metrics():
-        values = [run[spec.name] for run in runs if spec.name in run]
-        if values:
-            found.append(sum_up(spec.metric(), values))
-    return found
+
+def _print_levels(workload: Workload, series: Sequence[tuple[Metric, list[float]]]) -> None:
+    """Print what the runs sum up to."""
+    from bisector.report import pictures, run_levels
+
+    deciding = {workload.metric(None, clock).name for clock in workload.manifest.clocks}
+    lines = run_levels.lines(series, deciding, output.terminal_width())
+    print("\n".join(["", *pictures.in_characters_of(sys.stdout.encoding, lines)]))
 
 
 def _run_text(run: str, values: Mapping[str, float], units: Mapping[str, str], marks: Sequence[str]) -> str:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from bisector.app import workload_check
 from bisector.app.wiring import Wiring
 from bisector.app.workload_check import Finding, check_workload
 from bisector.errors import RequestError
@@ -26,6 +27,15 @@ def test_a_new_workload_is_fit_as_it_is(tmp_path: Path) -> None:
     found = check(folder)
     assert found["run"].state == "ok", found["run"].words
     assert "no" not in {finding.state for finding in found.values()}
+    assert found["threshold"].words.startswith("real: 5 runs a side show ")
+    assert "the threshold of 0." in found["threshold"].words
+
+
+def test_a_long_workload_is_run_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workload_check, "_TRIED_SECONDS", 0.0)
+    found = check(write_template("mine", tmp_path))
+    assert (found["run"].state, found["threshold"].state) == ("ok", "note")
+    assert "perfbisect workload run" in found["threshold"].words
 
 
 def test_a_sample_without_the_metric_and_a_failing_run_are_mistakes(tmp_path: Path) -> None:
