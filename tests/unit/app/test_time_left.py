@@ -10,6 +10,9 @@ from bisector.app.time_left import ExpectedWork, TimeLeft, Work
 from bisector.engine.events import Event, EventKind
 from bisector.model.decisions import Purpose
 
+BETWEEN = 0.25 * (1 + 1.4 + 1.4**2 + 1.4**3)
+"""Four builds between the ends, as a share of one of an end."""
+
 WORK: dict[Purpose, Work] = {
     "verify": Work(2, 2, 4),
     "search": Work(4, 4, 4),
@@ -31,8 +34,8 @@ def done(kind: EventKind, commit: int = 0, seconds: float = 1.0) -> Event:
 
 
 def test_all_that_is_expected_is_left_at_first() -> None:
-    # Two builds of ends, four between them at 0.4 of those; 10 boots of 2 s, 16 runs of 1 s, 1.5 times.
-    assert fresh().seconds(0.0) == pytest.approx(2 * 100 + 4 * 40 + 1.5 * (10 * 2 + 16))
+    # Two builds of ends, four between them; 10 boots of 2 s and 16 runs of 1 s, 1.5 times.
+    assert fresh().seconds(0.0) == pytest.approx(2 * 100 + 100 * BETWEEN + 1.5 * (10 * 2 + 16))
 
 
 def test_the_build_that_runs_gets_shorter_and_is_never_done() -> None:
@@ -50,19 +53,25 @@ def test_the_files_that_are_compiled_tell_how_long_builds_take() -> None:
     left.take(Event("note", "", 0, share=0.01), 10.0)  # still configuring
     assert left.seconds(10.0) == pytest.approx(fresh().seconds(0.0) - 10)
     left.take(Event("note", "", 0, share=0.5), 20.0)
-    # 40 s: half of this one, another end, four between them at 0.4.
-    assert left.seconds(20.0) == pytest.approx(20 + 40 + 4 * 16 + 1.5 * (10 * 2 + 16))
+    # 40 s: half of this one, another end, four between them.
+    assert left.seconds(20.0) == pytest.approx(20 + 40 + 40 * BETWEEN + 1.5 * (10 * 2 + 16))
 
 
-def test_builds_between_the_ends_are_expected_as_those_were() -> None:
+def test_builds_between_the_ends_get_smaller_and_are_expected_as_those_before() -> None:
     left = fresh()
     left.take(decide("verify", 0), 0.0)
     left.take(done("build", 0), 50.0)
-    before = left.seconds(50.0)
-    assert before == pytest.approx(50 + 4 * 20 + 1.5 * (10 * 2 + 16))
+    assert left.seconds(50.0) == pytest.approx(50 + 50 * BETWEEN + 1.5 * (10 * 2 + 16))
     left.take(decide("search", 5), 50.0)
-    left.take(done("build", 5), 54.0)
-    assert left.seconds(54.0) == pytest.approx(3 * (20 + 4) / 2 + 1.5 * (8 * 2 + 12))
+    boots = 1.5 * (8 * 2 + 12)
+    assert left.seconds(50.0) == pytest.approx(50 * BETWEEN + boots)
+    first = 0.25 * 1.4**3
+    now = 50 + 50 * first
+    left.take(done("build", 5), now)  # as expected
+    assert left.seconds(now) == pytest.approx(50 * (BETWEEN - first) + boots)
+    left.take(decide("search", 3), now)
+    left.take(done("build", 3), now)  # no time at all
+    assert left.seconds(now) - boots < 50 * 0.25 * (1 + 1.4)
 
 
 def test_a_commit_that_is_built_is_not_waited_for_again() -> None:
