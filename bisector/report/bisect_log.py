@@ -6,6 +6,8 @@ Where a fix is looked for, the words are git's 'old' and 'new': its 'good' is al
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
 from statistics import fmean
 
 from bisector.model.commit_graph import CommitGraph
@@ -15,63 +17,88 @@ from bisector.report.report_model import Material
 from bisector.report.trials import level, values, verdict
 
 
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What git replays of one commit. word: git's for the verdict."""
+
+    word: str
+    commit: int
+
+
 def render(material: Material) -> str:
     """Return the log. A commit whose trials contradict the culprit appears only in a comment."""
-    graph, conclusion, words = material.graph, material.conclusion, _words(material)
     paths = [str(p) for p in material.request.get("paths") or ()]
     out = [f"# perfbisect {material.id}: {material.goal.metric.name}, {material.status}"]
     out.append("git bisect start" + (f" -- {shlex.join(paths)}" if paths else ""))
-    out += _line(material, graph.bad, words["bad"]) + _line(material, graph.good, words["good"])
-    after: frozenset[int] | None = None
-    if conclusion is not None and conclusion.ending in (Ending.CULPRIT, Ending.FIX):
-        after = descendants(graph, conclusion.findings[0].commits[0])
-    printed = {graph.good, graph.bad}
-    for number, trial in enumerate(material.trials, start=1):
-        commit = trial.booted.commit
-        out.append(
-            f"# trial {number}: [{material.graph.shas[commit][:12]}] {trial.reason or 'no reason kept'}"
-        )
-        if trial.values:
-            out.append(f"#   {material.goal.metric.name}: {values(trial)} {material.goal.metric.unit}")
-        out.append(f"#   {verdict(material, trial)}")
-        if commit in printed or commit in material.state.untestable:
-            continue
-        if not graph.candidate[commit] and commit not in graph.merge_bases:
-            out.append("#   below the range, for the offset of a branch; not part of the replay")
-            continue
-        side = _side(material, commit)
-        if side is None:
-            continue
-        printed.add(commit)
-        expected = side if after is None else "bad" if commit in after else "good"
-        if side == expected:
-            out += _line(material, commit, words[side])
+    for entry in _entries(material):
+        if isinstance(entry, str):
+            out.append(f"# {entry}")
         else:
-            out.append(
-                f"#   measured '{words[side]}', which the final proof contradicts; not part of the replay"
-            )
-    for commit, why in sorted(material.state.untestable.items()):
-        if commit not in printed:
-            out.append(f"# {why}".splitlines()[0])
-            out += _line(material, commit, "skip")
-    if conclusion is not None:
-        for finding in conclusion.findings:
-            kind = f"first {words['bad']} commit"
-            kind = kind if len(finding.commits) == 1 else f"possible {kind}"
-            if finding.small:
-                kind = "smaller than the threshold"
-            for commit in finding.commits:
-                out.append(
-                    f"# {kind}: [{graph.shas[commit]}] {material.commit(commit).subject} "
-                    f"({phrases.effect(finding.effect, material.goal.metric.better)})"
-                )
+            sha = material.graph.shas[entry.commit]
+            out.append(f"# {entry.word}: [{sha}] {material.commit(entry.commit).subject}")
+            out.append(f"git bisect {entry.word} {sha}")
     return phrases.page(out)  # a name of two lines must not become a line that git replays
 
 
 def steps(material: Material) -> list[dict[str, str]]:
     """Return what git would replay: verdict and full id of each commit, in order."""
-    words = (line.split() for line in render(material).splitlines() if line.startswith("git bisect "))
-    return [{"verdict": said[2], "commit": said[3]} for said in words if said[2] != "start"]
+    return [
+        {"verdict": entry.word, "commit": material.graph.shas[entry.commit]}
+        for entry in _entries(material)
+        if isinstance(entry, _Step)
+    ]
+
+
+def _entries(material: Material) -> Iterator[_Step | str]:
+    """Yield the steps, and the comments around them, in the order of the log."""
+    graph, words, after = material.graph, _words(material), _after_culprit(material)
+    yield _Step(words["bad"], graph.bad)
+    yield _Step(words["good"], graph.good)
+    judged = {graph.good, graph.bad}
+    for number, trial in enumerate(material.trials, start=1):
+        commit = trial.booted.commit
+        yield f"trial {number}: [{graph.shas[commit][:12]}] {trial.reason or 'no reason kept'}"
+        if trial.values:
+            yield f"  {material.goal.metric.name}: {values(trial)} {material.goal.metric.unit}"
+        yield f"  {verdict(material, trial)}"
+        if commit in judged or commit in material.state.untestable:
+            continue
+        if not graph.candidate[commit] and commit not in graph.merge_bases:
+            yield "  below the range, for the offset of a branch; not part of the replay"
+            continue
+        side = _side(material, commit)
+        if side is None:
+            continue
+        judged.add(commit)
+        if after is None or (commit in after) is (side == "bad"):
+            yield _Step(words[side], commit)
+        else:
+            yield f"  measured '{words[side]}', which the final proof contradicts; not part of the replay"
+    for commit, why in sorted(material.state.untestable.items()):
+        if commit not in judged:
+            yield why.splitlines()[0]
+            yield _Step("skip", commit)
+    yield from _findings(material)
+
+
+def _after_culprit(material: Material) -> frozenset[int] | None:
+    """Return the proven culprit and all commits that contain it; None if there is not exactly one."""
+    conclusion = material.conclusion
+    if conclusion is None or conclusion.ending not in (Ending.CULPRIT, Ending.FIX):
+        return None
+    return descendants(material.graph, conclusion.findings[0].commits[0])
+
+
+def _findings(material: Material) -> Iterator[str]:
+    """Yield a comment for each commit of the conclusion."""
+    first = f"first {_words(material)['bad']} commit"
+    for finding in material.conclusion.findings if material.conclusion is not None else ():
+        kind = first if len(finding.commits) == 1 else f"possible {first}"
+        if finding.small:
+            kind = "smaller than the threshold"
+        for commit in finding.commits:
+            effect = phrases.effect(finding.effect, material.goal.metric.better)
+            yield f"{kind}: [{material.graph.shas[commit]}] {material.commit(commit).subject} ({effect})"
 
 
 def descendants(graph: CommitGraph, commit: int) -> frozenset[int]:
@@ -99,8 +126,3 @@ def _side(material: Material, commit: int) -> str | None:
     if here is None or good is None or bad is None or good == bad:
         return None
     return "bad" if (here - fmean((good, bad))) * (bad - good) > 0 else "good"
-
-
-def _line(material: Material, commit: int, word: str) -> list[str]:
-    sha = material.graph.shas[commit]
-    return [f"# {word}: [{sha}] {material.commit(commit).subject}", f"git bisect {word} {sha}"]

@@ -77,13 +77,13 @@ def effect(value: Interval, better: Direction) -> str:
     return f"{text} ({interval(value, digits)})"
 
 
-def wrap(text: str, indent: str = "  ", hang: str | None = None) -> list[str]:
-    """Return a paragraph filled to the report's width; words longer than a line stay whole."""
+def wrap(text: str, indent: str = "  ", hang: str | None = None, width: int = WIDTH) -> list[str]:
+    """Return a paragraph filled to a width, the report's by default; words longer than a line stay whole."""
     lines: list[str] = []
     for paragraph in text.splitlines() or [""]:
         lines += textwrap.wrap(
             paragraph,
-            WIDTH,
+            width,
             initial_indent=indent,
             subsequent_indent=indent if hang is None else hang,
             break_long_words=False,
@@ -107,13 +107,17 @@ def bullets(items: Iterable[str], indent: str = "  ") -> list[str]:
     return [line for item in items for line in wrap(item, f"{indent}* ", f"{indent}  ")]
 
 
-def remarks(sentences: Iterable[str], warnings: Iterable[str]) -> list[str]:
-    """Return what every table ends with: conclusions in paragraphs, then notes."""
+def remarks(sentences: Iterable[str], warnings: Iterable[str], width: int | None = None) -> list[str]:
+    """Return what every table ends with: conclusions in paragraphs, then notes.
+
+    width: characters of a line of the terminal; a report's lines are no longer than WIDTH on any.
+    """
+    room = WIDTH if width is None else min(width, WIDTH)
     out: list[str] = []
     for sentence in sentences:
-        out += [*wrap(sentence, ""), ""]
+        out += [*wrap(sentence, "", width=room), ""]
     for warning in warnings:
-        out += wrap(f"note: {warning}", "", "      ")
+        out += wrap(f"note: {warning}", "", "      ", room)
     return out
 
 

@@ -20,6 +20,15 @@ def test_the_log_word_for_word() -> None:
     check("bisect.log", bisect_log.render(demo()))
 
 
+def test_the_steps_are_those_of_the_log() -> None:
+    replayed = [
+        line.split() for line in bisect_log.render(demo()).splitlines() if line.startswith("git bisect ")
+    ]
+    found = [[step["verdict"], step["commit"]] for step in bisect_log.steps(demo())]
+    assert found == [words[2:] for words in replayed[1:]]
+    assert len(found) > 2
+
+
 def test_what_was_measured_below_the_range_is_only_a_comment() -> None:
     material = demo()
     graph = dataclasses.replace(

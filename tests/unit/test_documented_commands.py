@@ -33,6 +33,7 @@ ELSEWHERE = {
     "perfbisect workload run": "measures: tests/unit/interfaces/cli/groups/test_workload_run.py",
     "perfbisect db move": "needs a server: tests/unit/interfaces/cli/groups/test_db.py",
     "perfbisect lab check": "asks machines: tests/unit/interfaces/cli/groups/test_lab.py",
+    "perfbisect db": "changes databases: tests/unit/interfaces/cli/groups/test_db.py",
     "perfbisect doctor": "asks this machine: tests/unit/interfaces/cli/test_doctor.py",
     "perfbisect init": "asks questions: tests/unit/interfaces/cli/test_init.py",
 }

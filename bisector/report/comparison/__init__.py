@@ -17,7 +17,12 @@ _MODULES = {
 FORMS = tuple(_MODULES)
 
 
-def render(table: ComparisonTable, form: str = "people") -> str:
-    """Return the comparison as text that ends with a newline. form: one of FORMS."""
-    text: str = importlib.import_module(f"{__name__}.{_MODULES[form]}").render(table)
+def render(table: ComparisonTable, form: str = "people", width: int | None = None) -> str:
+    """Return the comparison as text that ends with a newline.
+
+    form: one of FORMS. width: characters of a line of the form for people, None for any number; the other
+    forms are those of other programs, whatever the terminal.
+    """
+    module = importlib.import_module(f"{__name__}.{_MODULES[form]}")
+    text: str = module.render(table, width) if form == "people" else module.render(table)
     return text

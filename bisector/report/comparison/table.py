@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisector.model.format import interval, percent
 from bisector.report import phrases
-from bisector.report.columns import align
+from bisector.report.columns import fit
 from bisector.report.comparison import kernel_sizes
 from bisector.stats.comparison_result import Comparison, Summary
 from bisector.stats.comparison_table import ComparisonTable, TestbedTable
@@ -15,9 +15,9 @@ _MAX_TESTBEDS = 4
 """Testbeds side by side in one table, so that it fits a terminal; more go below."""
 
 
-def render(table: ComparisonTable) -> str:
-    """Return the comparison for people."""
-    out = _by_testbed(table)
+def render(table: ComparisonTable, width: int | None = None) -> str:
+    """Return the comparison for people. width: characters of a line, None for any number."""
+    out = _by_testbed(table, width)
     for testbed in table.testbeds:
         for column, name in enumerate(table.names[1:]):
             rows = [
@@ -30,12 +30,13 @@ def render(table: ComparisonTable) -> str:
             where = f"{testbed.name}: " if testbed.name else ""
             itself = "  (one kernel against itself)" if table.same else ""
             head = ("METRIC", "BASE", "OTHER", "CHANGE", f"{1 - table.alpha:.0%} INTERVAL", "MEAN", "P")
-            out += [f"{where}{table.names[0]} -> {name}{itself}", *align(head, rows), ""]
+            lines = fit(head, rows, width, wrapped=["BASE", "OTHER", "CHANGE"], dropped=["MEAN", "P"])
+            out += [f"{where}{table.names[0]} -> {name}{itself}", *lines, ""]
         out += kernel_sizes.lines(testbed)
-    return phrases.page([*out, *phrases.remarks(table.sentences, table.warnings)])
+    return phrases.page([*out, *phrases.remarks(table.sentences, table.warnings, width)])
 
 
-def _by_testbed(table: ComparisonTable) -> list[str]:
+def _by_testbed(table: ComparisonTable, width: int | None) -> list[str]:
     """Return, for several testbeds, the change of every metric on each, side by side."""
     if len(table.testbeds) < 2:
         return []
@@ -48,7 +49,8 @@ def _by_testbed(table: ComparisonTable) -> list[str]:
                 (metric, *(_cell(t, metric, column, table.threshold) for t in some)) for metric in metrics
             ]
             head = ("METRIC", *(t.name or "-" for t in some))
-            out += [f"{table.names[0]} -> {name} by testbed", *align(head, rows), ""]
+            lines = fit(head, rows, width, wrapped=head[1:])
+            out += [f"{table.names[0]} -> {name} by testbed", *lines, ""]
     return out
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from bisector.errors import RequestError
-from bisector.interfaces.cli import options
+from bisector.interfaces.cli import options, output
 from bisector.interfaces.cli.arguments import completion, number_options
 from bisector.interfaces.cli.comparisons import compare_inputs
 
@@ -99,7 +99,7 @@ def compare(
             details="\n".join(f"{c[0].name}: {', '.join(n for s in c for n in s.series)}" for c in columns),
             cure="give results with a metric of one name that has finite numbers",
         ) from error
-    sys.stdout.write(comparison.render(found, "json" if as_json else form))
+    sys.stdout.write(comparison.render(found, "json" if as_json else form, output.terminal_width()))
 
 
 def _directions(given: list[str]) -> dict[str, Direction]:

@@ -25,6 +25,16 @@ def test_a_line_for_each_metric() -> None:
     assert "+8.75%" in lines[3]
 
 
+@pytest.mark.parametrize("width", [60, 70, 80])
+def test_it_fits_the_terminal_without_breaking_a_word(width: int) -> None:
+    lines = table.render(two_kernels(), width).splitlines()
+    assert max(map(len, lines)) <= width
+    text = " ".join(" ".join(lines).split())
+    for word in ("METRIC", "CHANGE", "INTERVAL", "+20.00%", "slower", "+17.82% .. +22.22%", "10.000"):
+        assert word in text
+    assert "MEAN" not in text
+
+
 @pytest.mark.parametrize(
     ("threshold", "verdict", "significant", "text"),
     [
