@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 _BUILD_SECONDS, _BOOT_SECONDS, _RUN_SECONDS = 150.0, 10.0, 3.0
 """Assumed costs before anything was measured here: those of the first demo runs, on two cores. The first
 build of a tree is cold, those after it find most objects in ccache or in the output folder."""
+
+CACHED_SECONDS = 1.0
+"""Of a build whose kernel is in the cache: 2 s for the first, as its builder is asked, then nothing."""
 
 _BISECTIONS_ASKED = 5
 """The latest bisections, whose measured seconds count: older ones are of other workloads and machines."""
@@ -76,7 +79,18 @@ def make_plan(wiring: Wiring, accepted: Accepted, graph: CommitGraph) -> Plan:
 def expected_work(wiring: Wiring, accepted: Accepted, graph: CommitGraph) -> ExpectedWork:
     """Return what a live display counts down from. Raises RequestError where there is nothing to search."""
     estimate, seconds = _estimate(wiring, accepted, graph, None)
+    if _ends_are_built(wiring, accepted):
+        seconds = replace(seconds, build=CACHED_SECONDS)
     return work_of(estimate, seconds)
+
+
+def _ends_are_built(wiring: Wiring, accepted: Accepted) -> bool:
+    """Return whether the kernels of both ends are in the cache: those between them will mostly be as well."""
+    from bisector.adapters.build.kernel_cache import KernelCache
+
+    entries = KernelCache(wiring.settings.cache_dir / "kernels").entries()
+    built = {e.facts.get("sha") for e in entries if e.facts.get("recipe") == accepted.request.recipe}
+    return {accepted.good, accepted.bad} <= built
 
 
 def work_of(estimate: Estimate, seconds: ActionSeconds) -> ExpectedWork:

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from bisector.adapters.store.open_database import open_state_file
 from bisector.adapters.store.sql_store import SqlStore
-from bisector.app.plan import GUESSED, ActionSeconds, measured_seconds, work_of
+from bisector.app.plan import CACHED_SECONDS, GUESSED, ActionSeconds, measured_seconds, work_of
 from bisector.app.time_left import ExpectedWork, TimeLeft
 from bisector.engine.events import Event, decision_event
 from bisector.model.decisions import Decision, Measure
@@ -85,8 +86,8 @@ def replay(expected: ExpectedWork, happened: Sequence[tuple[float, Event]]) -> l
     return found
 
 
-def expect(stored: Stored, seconds: ActionSeconds) -> ExpectedWork:
-    """Return what a search expected when it began."""
+def expect(stored: Stored, seconds: ActionSeconds, *, cached: bool) -> ExpectedWork:
+    """Return what a search expected when it began. cached: whether the kernels of the ends were there."""
     accepted = read_accepted(stored.request)
     candidates = sum(stored.graph.candidate) - len(stored.graph.untestable)
     found = estimate(
@@ -97,7 +98,7 @@ def expect(stored: Stored, seconds: ActionSeconds) -> ExpectedWork:
         run_seconds=seconds.run,
         testbeds=len(accepted.testbeds),
     )
-    return work_of(found, seconds)
+    return work_of(found, replace(seconds, build=CACHED_SECONDS) if cached else seconds)
 
 
 def main() -> None:
@@ -113,7 +114,8 @@ def main() -> None:
             happened = list(
                 events(sorted([*records, *store.decisions(summary.id)], key=lambda pair: pair[0]))
             )
-            found = replay(expect(stored, seconds), happened)
+            ends = [r.cached for _, r in records if isinstance(r, Built)][:2]
+            found = replay(expect(stored, seconds, cached=all(ends)), happened)
             ending, took = stored.conclusion.ending.value, found[0][1]
             print(f"{folder} {summary.id} ({ending}), {took:.0f} s: {told(found)}")
             if "--each" in sys.argv:
