@@ -1,4 +1,4 @@
-"""What interfaces ask of the engine: begin or take up a bisection, run it, tell it what a person learnt."""
+"""Use cases of bisections: begin or resume one, run it, mark commits, discard samples, cancel it."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def mark(store: Store, stored: Stored, sha: str, said: Verdict, note: str = "") 
 def _refuse_contradiction(
     store: Store, stored: Stored, commit: int, verdict: Literal["good", "bad"], terms: Terms
 ) -> None:
-    """Raise RequestError where a bad commit would be contained in a good one: no culprit explains both."""
+    """Raise RequestError if a good commit would contain a bad one: no culprit explains both."""
     from bisector.model.dag import CommitDag
 
     graph, dag = stored.graph, CommitDag(stored.graph)
@@ -150,7 +150,7 @@ def _bad_first(commit: int, other: int, verdict: str) -> tuple[int, int]:
 
 
 def discard(store: Store, stored: Stored, kind: Literal["testbed", "boot"], name: str, note: str) -> None:
-    """Throw away the samples of a testbed or of one boot. Raises RequestError if there are none."""
+    """Discard the samples of a testbed or of one boot. Raises RequestError if there are none."""
     _still_open(stored)
     names = {getattr(record, kind) for _, record in store.records(stored.id) if isinstance(record, Booted)}
     if name not in names:

@@ -1,8 +1,8 @@
-"""The builders at work: kernels that a trial waits for, and in between kernels that one will wait for.
+"""A queue of kernel builds, with one thread for each builder.
 
-One thread a builder. An order that a trial waits for goes to an idle builder; otherwise a speculative build
-is cancelled for it. Orders ahead are given as a list, most probable first; what is no longer in it is
-dropped, for its builder has better to do.
+Trials wait for some builds; the others are speculative: they are done ahead, while builders are idle. A
+build that a trial waits for goes to an idle builder, or a speculative one is cancelled for it. Speculative
+builds are given as a list, the most probable first; one that is no longer in the list is cancelled.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bisector.ports import Builder, BuildOrder, Kernel, Progress
 
 Stop = Callable[[], bool]
 MakeBuilder = Callable[[Stop], Builder]
-"""Makes the adapter of one builder; it gives up with Interrupted soon after the callable says True."""
+"""Makes the adapter of one builder, which raises Interrupted soon after the callable returns True."""
 
 _WAIT_SECONDS = 0.2
 """How soon a waiting trial notices that it should stop."""
@@ -24,7 +24,7 @@ _WAIT_SECONDS = 0.2
 
 @dataclass(slots=True, eq=False)
 class _Job:
-    """One order. progress: None while nobody waits for it."""
+    """One build. progress: None while no trial waits for it."""
 
     order: BuildOrder
     progress: Progress | None
@@ -34,7 +34,7 @@ class _Job:
     error: BaseException | None = None
 
     def report(self, text: str) -> None:
-        """Report progress to whoever waits."""
+        """Report progress to the trial that waits, if there is one."""
         if self.progress is not None:
             self.progress(text)
 
@@ -45,7 +45,7 @@ class BuildQueue:
     def __init__(self, make: Sequence[MakeBuilder], stop: Stop, measuring: Collection[int] = ()) -> None:
         """make: one for each builder; stop: asked while something is built or waited for.
 
-        measuring: the builders, by number, that build nothing ahead: it would disturb what is measured there.
+        measuring: numbers of builders that do no speculative builds, which would disturb measurements there.
         """
         self._stop = stop
         self._measuring = measuring
@@ -59,7 +59,7 @@ class BuildQueue:
         self._threads: list[threading.Thread] = []
 
     def build(self, order: BuildOrder, progress: Progress) -> Kernel:
-        """Return the kernel of an order, built before anything that nobody waits for.
+        """Return the kernel of an order; it is built before all speculative builds.
 
         Raises what `Builder.build` raises, and Interrupted when told to stop.
         """
@@ -85,7 +85,7 @@ class BuildQueue:
         return job.kernel
 
     def ahead(self, orders: Sequence[BuildOrder]) -> None:
-        """Build these while nobody waits for anything, the first first; drop what is not among them."""
+        """Build these in this order while no trial waits; cancel other speculative builds."""
         with self._change:
             self._open()
             self._ahead = [order for order in orders if order not in self._finished]
@@ -95,7 +95,7 @@ class BuildQueue:
             self._change.notify_all()
 
     def close(self) -> None:
-        """Drop everything and wait for the builders to let go."""
+        """Cancel all builds and wait until their threads have ended."""
         with self._change:
             self._closed = True
             for job in (*self._active.values(), *self._waiting):
@@ -118,7 +118,7 @@ class BuildQueue:
             self._threads[-1].start()
 
     def _make_way(self) -> None:
-        """Drop the work that nobody waits for, as much as orders wait for a builder. Holds the lock."""
+        """Cancel as many speculative builds as trials wait for a builder. Holds the lock."""
         idle = len(self._threads) - len(self._active)
         unneeded = [job for job in self._active.values() if job.progress is None and not job.dropped]
         under_way = sum(job.dropped for job in self._active.values())
@@ -152,11 +152,11 @@ class BuildQueue:
             current[:] = [job]
             try:
                 job.kernel = builder.build(job.order, job.report)
-            except BaseException as error:  # handed to whoever waits, in another thread
+            except BaseException as error:  # raised again in the thread that waits
                 job.error = error
             with self._change:
                 del self._active[number]
-                # A commit's failure is as good a result as a kernel; trouble of ours is met again.
+                # A commit that fails to build is a result to keep; an infrastructure failure is not.
                 if job.progress is None and (job.kernel is not None or isinstance(job.error, BuildFailed)):
                     self._finished[job.order] = job
                 job.ended.set()

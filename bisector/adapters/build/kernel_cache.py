@@ -25,11 +25,11 @@ from bisector.schemas.documents.json_reader import read_own_json
 from bisector.schemas.kernel.recipe import effective_options
 
 _NEEDED_FACTS = ("binary", "build_id", "release")
-"""Facts without which nothing can be said of a kernel, and so those of an entry that is whole."""
+"""Facts that every complete entry has."""
 
 _CHECKSUM = "sha256."
-"""Before the name of a file: the fact that is its checksum. An entry of an earlier version gets them when it
-is first used; until then only the size of its image tells whether it is whole."""
+"""Prefix of a fact that holds the checksum of a file: `sha256.NAME`. Entries of earlier versions get theirs
+at first use; until then only the size of the image shows whether they are complete."""
 
 _FORMAT = 2
 """Part of every key; raised when the way kernels are built changes what comes out."""
@@ -87,7 +87,8 @@ class Entry:
         except ArchiveError:
             return None
         read = frozenset(text.decode("utf-8", "surrogateescape").split("\n"))
-        # A kernel without a C file is none: what tells of so few would let everything else be set aside.
+        # Every kernel compiles C files. A list without any is damaged; believing it would make all commits
+        # look irrelevant.
         return read - {""} if any(path.endswith(".c") for path in read) else None
 
     def options(self) -> dict[str, str]:

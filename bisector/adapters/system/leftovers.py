@@ -1,4 +1,4 @@
-"""Temporary files that a killed process could not remove, and their removal before work is taken up again."""
+"""Removal of temporary files that a killed process left behind."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 from bisector.adapters.system.processes import identity, life
 
 _OWNER, _DRAFT = "owner", "owner.new"
-"""File of a temporary folder that says which process made it, and its name until it is written."""
+"""The file in a temporary folder that names the process that made it, and its name while it is written."""
 
 _DRAWN_CHARACTERS = 8
-"""What `tempfile.mkdtemp` adds to a prefix."""
+"""Random characters that `tempfile.mkdtemp` adds to a prefix."""
 
 _OF_A_BOOT = ("deploy.gate", "deploy.tar", "initramfs", "scratch.raw", "serial.in", "serial.out")
-"""Files in the folder of a boot that nobody needs once it has ended; some have the size of a workload."""
+"""Files of a boot that are not needed after it has ended. Some are as large as a workload."""
 
 
 def make_temporary_folder(prefix: str, parent: Path | None = None) -> Path:
@@ -30,19 +30,19 @@ def make_temporary_folder(prefix: str, parent: Path | None = None) -> Path:
         try:
             (folder / _DRAFT).write_text(identity(os.getpid()), encoding="utf-8")
             (folder / _DRAFT).rename(folder / _OWNER)
-        except FileNotFoundError:  # another process thought that the maker was killed: see remove_leftovers
+        except FileNotFoundError:  # removed by another process, in `remove_leftovers`
             continue
-        except OSError:  # a full disk, where nobody would know whose it is
+        except OSError:  # a full disk; without its owner file the folder would never be removed
             shutil.rmtree(folder, ignore_errors=True)
             raise
         return folder
 
 
 def remove_leftovers(prefix: str, parent: Path | None = None) -> None:
-    """Remove the temporary folders of processes that are dead; what may belong to a living one stays."""
+    """Remove the temporary folders of dead processes, and none that may belong to a living one."""
     for folder in (parent or Path(tempfile.gettempdir())).glob(f"{prefix}{'?' * _DRAWN_CHARACTERS}"):
         with contextlib.suppress(OSError):  # another user's, not empty, or removed meanwhile
-            if not (folder / _OWNER).exists():  # its maker was killed at once; a living one makes another
+            if not (folder / _OWNER).exists():  # its maker was killed here, or will try again
                 (folder / _DRAFT).unlink(missing_ok=True)
                 folder.rmdir()
             elif life((folder / _OWNER).read_text(encoding="utf-8")) == "dead":
@@ -50,12 +50,12 @@ def remove_leftovers(prefix: str, parent: Path | None = None) -> None:
 
 
 def remove_leftovers_of_boots(bisection: Path) -> None:
-    """Remove what the boots of a bisection left. bisection: its folder, while nobody measures for it."""
+    """Remove what the boots of a bisection left. bisection: its folder; no boot may be running."""
     for path in leftovers_of_boots(bisection):
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)
 
 
 def leftovers_of_boots(bisection: Path) -> list[Path]:
-    """Return the files of a bisection's boots that nobody needs once they have ended."""
+    """Return the files of a bisection's boots that are not needed after they have ended."""
     return [path for name in _OF_A_BOOT for path in bisection.glob(f"boots/*/{name}")]

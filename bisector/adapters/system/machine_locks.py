@@ -1,7 +1,7 @@
 """Locks that all perfbisects of this machine share, whatever their state and cache folders are.
 
-What a lock protects (a physical machine, a testbed) is in its name. It ends with the process that holds it,
-however that dies. Those who wait get it in turn: a process that takes it again and again lets others in.
+A lock is named after what it protects: a physical machine or a testbed. The kernel frees it when its holder
+dies. Waiting processes get it in turn, so one that locks again and again does not starve the others.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from bisector.errors import InfrastructureError, Interrupted
 from bisector.ports import Progress
 
 _POLL_SECONDS = 0.05
-"""How often a taken lock is tried: a host is idle for half of this when one passes it on to another."""
+"""How often a taken lock is tried. When it is passed on the host is idle for half of this on average."""
 
 _SILENT_SECONDS = 2.0
-"""A wait is told after this long: short runs of another bisection are not worth a word each."""
+"""A wait is reported after this time, so that waits for single short runs are not."""
 
 _HOLDER_BYTES = 1000
-"""What is read of a holder's text: names of a bisection and a folder; others may write to the file."""
+"""Limit for the holder's text, the names of a bisection and a folder: others may write to the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class MachineLock:
-    """One lock or several that are taken together, in one order everywhere, so that nobody waits in a circle.
+    """One lock, or several that are taken together, always in the same order, so that there is no deadlock.
 
-    folder: the same for all perfbisects of the machine. what: follows 'waiting for' where the lock is taken.
-    user: who we are, told to those who wait for us. stop: asked while waiting; True raises Interrupted.
+    folder: the same for all perfbisects of the machine. what: ends the message 'waiting for ...'.
+    user: this process, as shown to those who wait for it. stop: asked while waiting; True raises Interrupted.
     """
 
     folder: Path
@@ -86,12 +86,12 @@ class MachineLock:
     @contextlib.contextmanager
     def _one(self, path: Path, kind: int, progress: Progress) -> Iterator[None]:
         while True:
-            # Who waits holds the turn: whoever comes later, the last holder too, waits behind.
+            # The next in line holds the turn lock. Everybody else, the last holder too, waits for that.
             with _opened(path.with_name(f"{path.name}.turn")) as turn, _opened(path) as file:
                 self._wait(turn, fcntl.LOCK_EX, file, progress)
                 self._wait(file, kind, file, progress)
                 if os.fstat(turn).st_nlink == 0 or os.fstat(file).st_nlink == 0:
-                    continue  # removed while we waited, as by a cleaner of old files: others lock a new one
+                    continue  # removed meanwhile by a cleaner of old files: others lock a new one
                 since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
                 os.truncate(file, 0)
                 os.pwrite(file, f"{identity(os.getpid())}\n{self.user}, since {since}\n".encode(), 0)
@@ -112,7 +112,7 @@ class MachineLock:
             time.sleep(_POLL_SECONDS)
 
     def _tell(self, file: int, progress: Progress) -> bool:
-        """Say who holds it; nothing where we do: a process knows what it does itself."""
+        """Report who holds it, unless this process does. Return whether it was reported."""
         holder, _, text = os.pread(file, _HOLDER_BYTES, 0).decode(errors="replace").partition("\n")
         if holder == identity(os.getpid()):
             return False

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class GlobalOptions:
-    """The global options of this command line."""
+    """The options that come before the command."""
 
     config: Path | None = None
     debug: bool = False
@@ -38,7 +38,7 @@ _global_options = GlobalOptions()
 
 
 def global_options() -> GlobalOptions:
-    """Return the global options that came before the command."""
+    """Return the options that came before the command."""
     return _global_options
 
 
@@ -60,12 +60,12 @@ def _option(name: str) -> Any:  # noqa: ANN401 - what Typer takes
 
 
 def _extra(name: str) -> Mapping[str, Any]:
-    """Return what a field of a request says of its option."""
+    """Return the properties of an option that its field of the request defines."""
     extra = Request.model_fields[name].json_schema_extra
     return extra if isinstance(extra, Mapping) else {}
 
 
-# Options of a request that other commands have, too.
+# Options of a request that other commands share.
 WorkloadFolder = Annotated[
     Path | None, typer.Option("--workloads", help="Folder of workloads. [default: the shipped ones]")
 ]
@@ -178,7 +178,7 @@ def make_wiring(*, lab: Path | None = None, repo: Path | None = None, trust_repo
 
 
 def _request(settings: Settings, values: Mapping[str, Any]) -> Request:
-    """Return the request; settings fill in what is not said. Raises RequestError for what is missing."""
+    """Return the request, with defaults from the settings. Raises RequestError if something is missing."""
     values = ends.with_names(values)
     said = {name: value for name, value in values.items() if value is not None}
     said |= {
@@ -198,7 +198,7 @@ def _request(settings: Settings, values: Mapping[str, Any]) -> Request:
 
 
 def parameters(said: Sequence[str] | None) -> dict[str, tuple[str, ...]]:
-    """Return what --param said; a name said several times has several values. Raises RequestError."""
+    """Return the values of --param; a name that is given again has several. Raises RequestError."""
     found: dict[str, tuple[str, ...]] = {}
     for text in said or ():
         name, equals, value = text.partition("=")
