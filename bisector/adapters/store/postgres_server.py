@@ -160,7 +160,7 @@ class PostgresServer:
                     raise self._in_words(error) from error
                 if error.sqlstate not in _AGAIN:
                     self.close()  # what broke one has broken the others
-                    time.sleep((attempt - 1) * _FIRST_PAUSE_SECONDS)
+                    time.sleep((2**attempt - 2) * _FIRST_PAUSE_SECONDS)
             else:
                 return done
             finally:

@@ -106,7 +106,6 @@ class Server:
     def empty(self, database: str) -> None:
         """Remove all rows, but those that say which tables there are; also connections of earlier tests."""
         self.break_connections(database)
-        self.execute("DROP SCHEMA IF EXISTS dbos CASCADE", database)
         self.execute(
             "DO $$ BEGIN EXECUTE (SELECT 'TRUNCATE ' || string_agg(tablename, ',') FROM pg_tables "
             "WHERE schemaname = 'public' AND tablename NOT IN ('about', 'alembic_version')); END $$",

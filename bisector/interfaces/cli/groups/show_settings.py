@@ -67,6 +67,8 @@ def check(
         _ = wiring.lab
     if settings.repo is not None:
         wiring.source()
+    if settings.database is not None:
+        _ = wiring.store
     if settings.workload is not None:
         load_workload(options.workload_name(settings, None))
     if as_json:

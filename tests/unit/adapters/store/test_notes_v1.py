@@ -64,6 +64,8 @@ def test_reports_of_an_old_state_are_what_they_were(
         assert new.pop("console_cut") is False, "what was not recorded then"
         assert new == old
     assert now.pop("recipe_chosen") is False
+    assert now.pop("find") == now["request"].pop("find") == "regression"
+    assert now["request"].pop("run") == ""
     assert now == before
 
 

@@ -176,8 +176,9 @@ def test_records_are_stored_once_while_connections_break(database_url: DatabaseU
         numbers.extend(store.append("one", RECORD) for _ in range(writes))
 
     def hurt() -> None:
-        while not done.wait(0.1):
-            postgres.break_connections(database_url.name)
+        for _ in range(10):  # not for ever: on a busy machine a transaction takes longer than a pause
+            if not done.wait(0.2):
+                postgres.break_connections(database_url.name)
 
     threads = [threading.Thread(target=write) for _ in range(2)]
     hurting = threading.Thread(target=hurt)
