@@ -27,6 +27,9 @@ class ExitCode(enum.IntEnum):
     """The smallest set that cannot be told apart."""
     INCONCLUSIVE = 5
     """Also: spread over many commits, fixed on good's side, budget spent."""
+    PARTLY_MENDED = 6
+    """Of `perfbisect try`: part of the loss is gone, and part of it is proven to be left."""
+    NOT_MENDED = 7
     INTERRUPTED = 130
 
 

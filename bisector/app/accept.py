@@ -232,11 +232,7 @@ def recipe_sum(trees: KernelTrees, recipe: str, *shas: str) -> str:
 def check_unchanged(wiring: Wiring, accepted: Accepted) -> None:
     """Raise RequestError when kernels tested from now on would not be made as those tested so far."""
     request = accepted.request
-    for path, known in zip(request.apply, accepted.patch_sums, strict=True):
-        if digest(Path(path)) != known:
-            raise RequestError(
-                f"the patch {path} has changed since the bisection began", cure="start a new one"
-            )
+    check_patches(request.apply, accepted.patch_sums)
     now = recipe_sum(wiring.trees(request.repo), request.recipe, accepted.good, accepted.bad)
     if accepted.recipe_sum not in ("", now):
         raise RequestError(
@@ -244,6 +240,15 @@ def check_unchanged(wiring: Wiring, accepted: Accepted) -> None:
             details="kernels of before and after would differ by more than their commits",
             cure="start a new one, or put the files of 'kernels' back as they were",
         )
+
+
+def check_patches(paths: Sequence[str], sums: Sequence[str]) -> None:
+    """Raise RequestError for a patch that is not what it was. sums: what `digest` gave then."""
+    for path, known in zip(paths, sums, strict=True):
+        if digest(Path(path)) != known:
+            raise RequestError(
+                f"the patch {path} has changed since the bisection began", cure="start a new one"
+            )
 
 
 def digest(path: Path) -> str:

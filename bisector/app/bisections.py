@@ -47,7 +47,7 @@ def unfinished(store: Store, accepted: Accepted) -> str | None:
 def _latest(store: Store, accepted: Accepted) -> tuple[str, str]:
     """Return the id and status of the request's unfinished bisection, or an id that is free and no status."""
     plain = accepted.workload.replace("/", "-")  # an id is the name of a folder and part of a URL
-    base = f"{plain}-{accepted.identity()}"
+    base = f"{'try-' if accepted.attempt is not None else ''}{plain}-{accepted.identity()}"
     for number in itertools.count(1):
         name = base if number == 1 else f"{base}-{number}"
         try:
@@ -93,7 +93,13 @@ def mark(store: Store, stored: Stored, sha: str, said: Verdict, note: str = "") 
     Raises RequestError: not in range, it has ended, or the verdict contradicts an end or another mark.
     """
     _still_open(stored)
-    terms = read_accepted(stored.request).request.terms
+    accepted = read_accepted(stored.request)
+    if accepted.attempt is not None:
+        raise RequestError(
+            f"'{stored.id}' compares three kernels and takes no verdicts",
+            cure=f"'perfbisect discard' throws boots away; to mark commits: {accepted.attempt.of}",
+        )
+    terms = accepted.request.terms
     verdict = terms.turned(said)
     if sha not in stored.graph.shas:
         raise RequestError(

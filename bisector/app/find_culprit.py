@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from bisector.adapters.system.files import write_atomically
 from bisector.app import bisections
-from bisector.app.accept import accept, check_unchanged, missing_monitors, workload_of
+from bisector.app.accept import accept, check_patches, check_unchanged, missing_monitors, workload_of
 from bisector.app.load_report import find_bisection, keep_names, load_material
 from bisector.app.plan import expected_work
 from bisector.app.pruning import Pruning
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from bisector.engine.events import OnEvent
     from bisector.engine.services import Services
+    from bisector.model.commit_graph import CommitGraph
     from bisector.model.stored_bisection import Stored
     from bisector.ports import Builder
     from bisector.report.report_model import Material
@@ -77,6 +78,14 @@ def find_culprit(wiring: Wiring, request: Request, observer: Observer) -> Materi
     return _run_and_report(wiring, stored, accepted, observer)
 
 
+def try_change(wiring: Wiring, accepted: Accepted, graph: CommitGraph, observer: Observer) -> Material:
+    """Measure whether a change mends a culprit; otherwise as `find_culprit`. See `app/attempts`."""
+    require_ready(wiring, accepted.request)
+    stored, is_new = bisections.begin(wiring.store, accepted, graph, wiring.clock.now())
+    observer.note(f"{stored.id}: {'' if is_new else 'going on with '}three kernels side by side")
+    return _run_and_report(wiring, stored, accepted, observer)
+
+
 def resume(wiring: Wiring, identity: str | None, observer: Observer) -> Material:
     """Go on with a bisection, the latest that has not ended if none is named; otherwise as `find_culprit`."""
     if identity is None:
@@ -117,7 +126,9 @@ def _run(wiring: Wiring, stored: Stored, accepted: Accepted, observer: Observer)
     repository = wiring.source_of(accepted.request)
 
     def label(index: int) -> str:
-        sha = stored.graph.shas[index]
+        sha, attempt = stored.graph.shas[index], accepted.attempt
+        if attempt is not None and attempt.patches and sha == attempt.tried:
+            return f"{sha[:12]} ({attempt.tried_name()})"
         try:
             return f'{sha[:12]} ("{repository.infos([sha])[0].subject}")'
         except PerfbisectError:
@@ -162,6 +173,7 @@ def bisection_services(wiring: Wiring, accepted: Accepted, stop: threading.Event
         make_job=lambda folder: workload_job(workload, folder, arch),
         state_dir=wiring.settings.state_dir,
         patches=tuple(Path(path) for path in request.apply),
+        patched=_patched(accepted),
         fixes=tuple(Fix(fix.sha, fix.guilty) for fix in accepted.fixes),
         guest_image=guest_image(wiring, accepted, workload),
         measuring_builders=wiring.measuring_builders(
@@ -169,8 +181,17 @@ def bisection_services(wiring: Wiring, accepted: Accepted, stop: threading.Event
         ),
         claim=wiring.claim_testbed,
         tidy=partial(_tidy, wiring.settings.cache_dir),
-        irrelevant=Pruning.of(wiring.settings, accepted),
+        irrelevant=Pruning.of(wiring.settings, accepted) if accepted.attempt is None else lambda graph: None,
     )
+
+
+def _patched(accepted: Accepted) -> dict[str, tuple[str, tuple[Path, ...]]]:
+    """Return the patched kernel of a try; raise RequestError where a patch has changed since it began."""
+    attempt = accepted.attempt
+    if attempt is None or not attempt.patches:
+        return {}
+    check_patches(attempt.patches, attempt.sums)
+    return {attempt.tried: (attempt.unpatched, tuple(map(Path, attempt.patches)))}
 
 
 def _tidy(cache: Path, bisection: Path) -> None:

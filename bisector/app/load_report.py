@@ -99,7 +99,8 @@ def load_material(wiring: Wiring, identity: str | None, *, so_far: bool = False)
         conclusion=stored.conclusion,
         records=records,
         decisions=decisions,
-        commits=_names(wiring, accepted.request, folder, stored.graph.shas, sorted(wanted), alone),
+        commits=_named_commits(wiring, accepted, folder, stored.graph.shas, wanted, alone),
+        attempt=accepted.attempt,
         host=_host(folder, accepted.version),
         files={"raw output": str(folder)},
         so_far=early,
@@ -164,6 +165,23 @@ def find_commit(
             cure=f"'perfbisect show {identity}' lists those tested; any between good and bad can be marked",
         )
     return graph.shas.index(sha)
+
+
+def _named_commits(
+    wiring: Wiring,
+    accepted: Accepted,
+    folder: Path,
+    shas: Sequence[str],
+    wanted: Set[int],
+    described: Set[int],
+) -> dict[int, Commit]:
+    """Return what people recognise commits by; a patched one is called by its patches."""
+    attempt = accepted.attempt
+    own = shas.index(attempt.tried) if attempt is not None and attempt.patches else None
+    found = _names(wiring, accepted.request, folder, shas, sorted(wanted - {own}), described)
+    if attempt is not None and own is not None:
+        found[own] = Commit(attempt.tried, attempt.tried_name())
+    return found
 
 
 def _names(

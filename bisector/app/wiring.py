@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from bisector.ports import Fix, Progress, Source, Testbed
     from bisector.schemas.lab import BuilderSpec, Lab, TestbedSpec
     from bisector.schemas.request import Accepted, Request
+    from bisector.search.attempt.mending import MendingPlanner
     from bisector.search.planner import Planner
     from bisector.stats.aa_analysis import Known
     from bisector.store_ports import Coordinator, Store
@@ -276,12 +277,14 @@ class Wiring:
         metric = accepted.the_goal().metric.name
         return load_known(self.settings.state_dir, accepted.workload, accepted.testbeds, metric)
 
-    def planner(self, accepted: Accepted) -> Planner:
+    def planner(self, accepted: Accepted) -> Planner | MendingPlanner:
         """Return the planner, with the noise of the first testbed that was calibrated as its prior."""
+        from bisector.search.attempt.mending import MendingPlanner
         from bisector.search.planner import Planner
 
         known = self.calibrated(accepted)
-        return Planner(calibrated_noise=known.noise if known is not None else None)
+        kind = Planner if accepted.attempt is None else MendingPlanner
+        return kind(calibrated_noise=known.noise if known is not None else None)
 
     def bisection_folder(self, identity: str) -> Path:
         """Return where a bisection keeps its raw output and reports."""

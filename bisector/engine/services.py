@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from bisector.engine.build_queue import MakeBuilder, Stop
@@ -22,7 +22,8 @@ MakeJob = Callable[[Path], Job]
 class Services:
     """testbeds: name -> testbed, the ones this bisection uses. builders: one or more.
 
-    patches: on top of every commit tested; fixes: on top of those that need them, before the patches.
+    patches: on top of every commit tested; patched: id in the graph -> the commit that is meant and patches
+    of its own, on top of the others; fixes: on top of those that need them, before the patches.
     state_dir holds `bisections/<id>/` with everything a bisection keeps. guest_image: checksum of the root
     file system of guests, '' where nobody knows it before the boot. measuring_builders: those of
     `builders`, by number, whose host also measures with a wall clock: they build nothing ahead. claim: holds
@@ -42,6 +43,7 @@ class Services:
     make_job: MakeJob
     state_dir: Path
     patches: tuple[Path, ...] = ()
+    patched: Mapping[str, tuple[str, tuple[Path, ...]]] = field(default_factory=dict)
     fixes: tuple[Fix, ...] = ()
     guest_image: str = ""
     measuring_builders: frozenset[int] = frozenset()

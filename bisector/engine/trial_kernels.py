@@ -131,7 +131,8 @@ class TrialKernels:
     def _order(self, measure: Measure) -> BuildOrder:
         sha = self._graph.shas[measure.commit]
         services, recipe = self._services, self._accepted.request.recipe
-        return BuildOrder(sha, recipe, measure.layout, services.patches, services.fixes)
+        commit, own = services.patched.get(sha, (sha, ()))
+        return BuildOrder(commit, recipe, measure.layout, (*services.patches, *own), services.fixes)
 
 
 def _facts_of(kernel: Kernel) -> KernelFacts:

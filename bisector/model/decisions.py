@@ -44,7 +44,7 @@ class Interval:
 
 
 class Ending(enum.Enum):
-    """How a bisection can end; those with a fix are of searches for one."""
+    """How a bisection can end. FIX and the next three: of a search for a fix; the last three: of a try."""
 
     CULPRIT = "culprit"
     CULPRITS = "culprits"
@@ -57,6 +57,9 @@ class Ending(enum.Enum):
     FIXES = "fixes"
     FIX_SET = "fix set"
     BROKEN_ON_BAD_SIDE = "broken on bad's side"
+    MENDED = "mended"
+    PARTLY_MENDED = "partly mended"
+    NOT_MENDED = "not mended"
 
 
 FOUND = frozenset(
@@ -76,6 +79,9 @@ EXIT_CODES: Mapping[Ending, ExitCode] = {
     Ending.FIXES: ExitCode.DONE,
     Ending.FIX_SET: ExitCode.CULPRIT_SET,
     Ending.BROKEN_ON_BAD_SIDE: ExitCode.INCONCLUSIVE,
+    Ending.MENDED: ExitCode.DONE,
+    Ending.PARTLY_MENDED: ExitCode.PARTLY_MENDED,
+    Ending.NOT_MENDED: ExitCode.NOT_MENDED,
 }
 
 
@@ -98,6 +104,27 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class Mending:
+    """What a change does to a loss, as relative changes of the metric.
+
+    loss: from the parent to the unpatched kernel; gain: from the unpatched to the patched one; rest: from the
+    parent to the patched one. share: of the loss that is gone, 1 for all of it; None while there may be none.
+    """
+
+    loss: Interval
+    gain: Interval
+    rest: Interval
+    share: Interval | None
+
+    def gone(self) -> str:
+        """Return the share of the loss that is gone, in words."""
+        share = self.share
+        return (
+            f"{share.estimate:.0%} ({share.low:.0%} .. {share.high:.0%})" if share is not None else "unknown"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Conclusion:
     """The end of a bisection: what was found, culprits first, and what is left unexplained.
 
@@ -113,6 +140,7 @@ class Conclusion:
     confidence: float = 0.0
     warnings: tuple[str, ...] = ()
     levels: tuple[tuple[int, Interval], ...] = ()
+    mending: Mending | None = None
 
     @property
     def culprits(self) -> tuple[Finding, ...]:

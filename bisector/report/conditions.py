@@ -18,6 +18,8 @@ _CLOCKS = {
 
 def asked(material: Material) -> str:
     """Return the range and the metric in one sentence."""
+    if material.attempt is not None:
+        return f"three kernels side by side, judged by {material.goal.metric.name}"
     g = material.graph
     count = sum(g.candidate)
     return (

@@ -2,8 +2,8 @@
 
 Keys: schema (this form's number), id, status, exit_code, request, recipe_chosen (none was named), good, bad,
 find ('regression' or 'fix'), metric, threshold, alpha, clock, ending, summary, confidence, total, rest,
-findings, so_far (findings before there is a conclusion), warnings, trials, monitors, builds, drift,
-untestable, user, costs, host, files.
+findings, so_far (findings before there is a conclusion), warnings, attempt and mending (of a try), trials,
+monitors, builds, drift, untestable, user, costs, host, files.
 Commits are full ids; effects are relative changes (0.35: the number rises by 35%); times are seconds.
 """
 
@@ -53,6 +53,8 @@ def render(material: Material) -> dict[str, Any]:
         if conclusion
         else [],
         "warnings": list(conclusion.warnings) if conclusion else [],
+        "attempt": material.attempt.model_dump(mode="json") if material.attempt else None,
+        "mending": dataclasses.asdict(conclusion.mending) if conclusion and conclusion.mending else None,
         "trials": [_trial(material, t) for t in material.trials],
         "monitors": [
             {

@@ -30,6 +30,9 @@ ENDINGS = {
     Ending.FIXES: "SEVERAL FIXES",
     Ending.FIX_SET: "A SET OF COMMITS THAT CANNOT BE TOLD APART",
     Ending.BROKEN_ON_BAD_SIDE: "BROKEN ON BAD'S SIDE",
+    Ending.MENDED: "MENDED",
+    Ending.PARTLY_MENDED: "PARTLY MENDED",
+    Ending.NOT_MENDED: "NOT MENDED",
 }
 """The headline of each ending."""
 

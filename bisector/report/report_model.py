@@ -13,6 +13,7 @@ from bisector.model.facts import KernelFacts
 from bisector.model.goal import Goal, Verdict
 from bisector.model.records import Booted, Built, Discarded, Marked, Record
 from bisector.model.state import State, Visit, fold
+from bisector.schemas.request import Attempt
 
 NAMED = 20
 """Commits of a set that are named: in a large history each name costs git up to a second."""
@@ -75,7 +76,7 @@ class Material:
 
     host: versions and machine, name -> text. files: where things are, name -> path. so_far: the best
     statement before there is a conclusion. recipe_chosen: whether the recipe was chosen, not named.
-    cut_consoles: boots that printed more than is kept.
+    cut_consoles: boots that printed more than is kept. attempt: of a try.
     """
 
     id: str
@@ -93,6 +94,7 @@ class Material:
     so_far: Conclusion | None = None
     recipe_chosen: bool = False
     cut_consoles: frozenset[str] = frozenset()
+    attempt: Attempt | None = None
 
     @cached_property
     def state(self) -> State:

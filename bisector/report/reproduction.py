@@ -18,23 +18,35 @@ def lines(material: Material, conclusion: Conclusion) -> list[str]:
     repo = str(request.get("repo") or ".")
     own = f"{material.files.get('raw output', '.')}/workload/build"  # where a command became a workload
     workload = str(request.get("workload") or own)
-    extra, beds = _selection(request), [str(t) for t in request.get("testbeds") or ()]
+    beds = [str(t) for t in request.get("testbeds") or ()]
     where = ["--testbed", beds[0]] if beds else []
     out = phrases.heading("How to reproduce")
     pairs = [(*f.parents[:1], f.commits[-1]) for f in conclusion.culprits if conclusion.ending in FOUND] or [
         (material.graph.good, material.graph.bad)
     ]
     involved = tuple(dict.fromkeys(index for pair in pairs for index in pair))
+    attempt = material.attempt
+    if attempt is not None:
+        involved = tuple(range(len(material.graph.shas)))
     commands = []
     for index in involved:
-        sha = material.graph.shas[index]
+        sha, extra = material.graph.shas[index], _selection(request)
+        if attempt is not None and sha == attempt.tried and attempt.patches:
+            sha = attempt.unpatched
+            extra += [word for patch in attempt.patches for word in ("--apply", patch)]
         commands.append(["perfbisect", "kernel", "build", sha, "--repo", repo, *extra])
         commands.append(
             ["perfbisect", "workload", "run", workload, "--rev", sha, "--repo", repo, *extra, *where]
         )
-    commands.extend(["git", "-C", repo, "show", material.graph.shas[pair[-1]]] for pair in pairs)
+    if attempt is None:
+        commands.extend(["git", "-C", repo, "show", material.graph.shas[pair[-1]]] for pair in pairs)
     out += [f"  {shlex.join(c)}" for c in commands]
-    out += ["", "  The whole bisection again:", f"  {shlex.join(command_line(request))}"]
+    whole = command_line(request) if attempt is None else attempt.command_line()
+    out += [
+        "",
+        f"  The whole {'bisection' if attempt is None else 'comparison'} again:",
+        f"  {shlex.join(whole)}",
+    ]
     for index in involved:
         kernel = material.kernel(index)
         if kernel.config:

@@ -6,6 +6,7 @@ from bisector.model.decisions import Conclusion, Ending, Finding
 from bisector.model.format import count
 from bisector.model.records import Discarded
 from bisector.report import (
+    attempt_result,
     conditions,
     config_drift,
     level_curve,
@@ -49,6 +50,8 @@ def short(material: Material) -> str:
 
 
 def _result(material: Material) -> list[str]:
+    if material.attempt is not None:
+        return attempt_result.lines(material, material.attempt)
     out = summary(material)
     if material.conclusion is not None:
         for finding in material.conclusion.findings:

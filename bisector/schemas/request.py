@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from pydantic import Field, ValidationError
@@ -41,7 +42,7 @@ class Request(Spec):
     )
     workload: str = Field(
         default="",
-        description="A name, or a folder with a workload.yaml. [required, here or in the settings, or --run]",
+        description="A name, or a folder with a workload.yaml. [required, here or in the settings]",
         json_schema_extra={"metavar": "NAME"},
     )
     run: str = Field(
@@ -179,13 +180,39 @@ class KnownFix(Spec):
     guilty: tuple[str, ...]
 
 
+class Attempt(Spec):
+    """What `perfbisect try` measures beside the parent of a culprit. Commits are full ids.
+
+    of: the bisection that found the culprit; unpatched: the culprit, or the commit that the patches are put
+    on; tried: a commit, or an id made of the unpatched one and the patches. patches: absolute paths; sums:
+    their SHA-256.
+    """
+
+    of: str
+    culprit: str
+    unpatched: str
+    tried: str
+    patches: tuple[str, ...] = ()
+    sums: tuple[str, ...] = ()
+
+    def command_line(self) -> list[str]:
+        """Return the `perfbisect try` that asks for the same."""
+        rev = self.unpatched if self.patches else self.tried
+        applied = [word for patch in self.patches for word in ("--apply", patch)]
+        return ["perfbisect", "try", self.of, *applied, *(["--rev", rev] if rev != self.culprit else [])]
+
+    def tried_name(self) -> str:
+        """Return what people call what is tried, where it is no commit."""
+        return f"{', '.join(Path(patch).name for patch in self.patches)} on {self.unpatched[:12]}"
+
+
 class Accepted(Spec):
     """A request with everything in it resolved; kept with the bisection and never changed.
 
     good, bad: full commit ids; goal: as `serialization.goal_to_json` writes it; workload_sum: checksum of the
     payload; recipe_sum: of how the ends are configured and compiled; patch_sums: of the patch files; fixes:
     what `--with-fix` names; version: of the perfbisect that accepted it; recipe_chosen: whether
-    the recipe was chosen, not named.
+    the recipe was chosen, not named. attempt: of a try, whose good and bad are the parent and the unpatched.
     """
 
     request: Request
@@ -201,6 +228,7 @@ class Accepted(Spec):
     fixes: tuple[KnownFix, ...] = ()
     version: str = ""
     recipe_chosen: bool = False
+    attempt: Attempt | None = None
 
     def the_goal(self) -> Goal:
         """Return the goal as the model knows it."""
@@ -209,7 +237,9 @@ class Accepted(Spec):
     def identity(self) -> str:
         """Return 8 hex digits that are equal for the same request: same commits, settings and payload."""
         same = self.model_dump(
-            exclude={"version", "recipe_chosen"} | ({"fixes"} if not self.fixes else set())
+            exclude={"version", "recipe_chosen"}
+            | ({"fixes"} if not self.fixes else set())
+            | ({"attempt"} if self.attempt is None else set())
         )
         same["goal"] = {name: value for name, value in self.goal.items() if name != "find"}
         unsaid = {

@@ -35,16 +35,16 @@ def compare_ends(whole: SearchContext, cache: PlannerCache) -> Evidence | None:
     Only boots made for this purpose count, so a verdict does not change during the search.
     """
     context = cache.restrict(whole, tuple(v for v in whole.state.visits if v.purpose == "verify"))
-    return cache.get_or_compute(("ends", context.sample_counts), lambda: _compare_ends(context))
+    good, bad = context.graph.good, context.graph.bad
+    return cache.get_or_compute(("ends", context.sample_counts), lambda: compare_two(context, good, bad))
 
 
-def _compare_ends(context: SearchContext) -> Evidence | None:
+def compare_two(context: SearchContext, before: int, after: int) -> Evidence | None:
+    """Return the comparison of two commits by all visits of the context; None before both have a boot."""
     r = context.readings
     if r is None:
         return None
-    sides = context.comparison_sides(
-        context.graph.good, context.graph.bad, np.ones(len(r.commit), dtype=bool)
-    )
+    sides = context.comparison_sides(before, after, np.ones(len(r.commit), dtype=bool))
     if sides is None:
         return None
     effect_prior = sequential_test.broad_effect_prior(context.threshold)

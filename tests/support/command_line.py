@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 import typer.main
 
 from bisector.app import accept, find_culprit
+from bisector.app.attempts import accept_attempt
 from bisector.app.wiring import Wiring
 from bisector.interfaces.cli import run
 from bisector.interfaces.cli.application import application
@@ -39,6 +41,7 @@ class Bench:
             monkeypatch.setattr(module, "accept", self._accept)
         monkeypatch.setattr(find_culprit, "bisection_services", self._services)
         monkeypatch.setattr(find_culprit, "require_ready", lambda *_: None)
+        monkeypatch.setattr(accept_attempt, "recipe_sum", lambda *_: "")
         monkeypatch.setattr(Wiring, "source", lambda wiring, repo=None: FakeSource(self.lab.graph))
 
     def _accept(self, wiring: object, request: Any) -> tuple[Any, CommitGraph]:
@@ -47,7 +50,8 @@ class Bench:
         return accepted.model_copy(update={"request": chosen}), self.lab.graph
 
     def _services(self, wiring: Any, accepted: Any, stop: object) -> Any:
-        return fake.services(self.lab, self.state, store=wiring.store, faults=self.faults, warmup=1)
+        services = fake.services(self.lab, self.state, store=wiring.store, faults=self.faults, warmup=1)
+        return replace(services, planner=wiring.planner(accepted)) if accepted.attempt else services
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:

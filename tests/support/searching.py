@@ -14,6 +14,7 @@ from bisector.model.state import State, extend, fold
 from bisector.search.cache import PlannerCache
 from bisector.search.context import SearchContext
 from bisector.search.loop import OpenTrials, run_search
+from bisector.search.loop import Planner as AnyPlanner
 from bisector.search.planner import Planner
 from bisector.simulation.noise_model import LabModel
 from bisector.simulation.scenario import Culprit, Scenario
@@ -36,7 +37,7 @@ def drive(
     wanted: Goal,
     value: Value,
     limit: int = 400,
-    planner: Planner | None = None,
+    planner: AnyPlanner | None = None,
     unbuildable: Container[int] = (),
 ) -> tuple[Conclusion, list[Record], list[Measure]]:
     """Carry out what the planner asks; return the conclusion, the records and the trials that led to it."""

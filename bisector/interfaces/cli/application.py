@@ -57,6 +57,12 @@ def _add_start(app: typer.Typer) -> None:
     _add(app, start.start, start.resume)
 
 
+def _add_attempt(app: typer.Typer) -> None:
+    from bisector.interfaces.cli import try_change
+
+    _add(app, try_change.try_)
+
+
 def _add_query(app: typer.Typer) -> None:
     from bisector.interfaces.cli import query
 
@@ -171,6 +177,7 @@ def _add_help(app: typer.Typer) -> None:
 
 _COMMANDS: tuple[tuple[str, Callable[[typer.Typer], None]], ...] = (
     ("start resume", _add_start),
+    ("try", _add_attempt),
     ("list status show report log", _add_query),
     ("plan", _add_plan),
     ("mark discard cancel", _add_annotate),

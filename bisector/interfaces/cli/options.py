@@ -78,6 +78,7 @@ Metric = Annotated[str | None, _option("metric")]
 Apply = Annotated[list[Path] | None, _option("apply")]
 WithFix = Annotated[list[str] | None, _option("with_fix")]
 Monitors = Annotated[list[str] | None, _option("monitors")]
+MaxHours = Annotated[float | None, _option("max_hours")]
 
 Lab = Annotated[Path | None, typer.Option(help="An Ansible inventory. [default: one guest on this machine]")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -224,7 +225,10 @@ def patches(apply: Sequence[Path] | None) -> tuple[Path, ...]:
 def _workload_or_command(settings: Settings, values: Mapping[str, Any]) -> str:
     """Return the workload, '' where a command is run instead. Raises RequestError for both, or neither."""
     if not values["run"]:
-        return workload_name(settings, values["workload"])
+        try:
+            return workload_name(settings, values["workload"])
+        except RequestError as error:
+            raise RequestError(error.message, cure=f"{error.cure}, or give a command with --run") from error
     if values["workload"]:
         raise RequestError("--run and --workload exclude each other", cure="give one of them")
     if not values["run"].strip():
@@ -241,7 +245,7 @@ def workload_name(settings: Settings, said: str | None) -> str:
     if not name:
         raise RequestError(
             "--workload is missing",
-            cure="'perfbisect workload list' shows what can be measured; name one, or a command with --run",
+            cure="'perfbisect workload list' shows what can be measured; name one",
         )
     path = Path(name).expanduser()
     is_path = name.startswith(("/", ".", "~")) or name.endswith(".yaml")

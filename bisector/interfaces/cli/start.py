@@ -54,7 +54,7 @@ def start(
     if dry_run:
         plan.print_plan(wiring, request, as_json=as_json)
         return
-    _print_result(wiring, find_culprit(wiring, request, _Watcher()), as_json=as_json)
+    print_result(wiring, find_culprit(wiring, request, Watcher()), as_json=as_json)
 
 
 def resume(identity: options.Id = None, as_json: options.Json = False) -> None:
@@ -71,10 +71,10 @@ def resume(identity: options.Id = None, as_json: options.Json = False) -> None:
     from bisector.app import find_culprit
 
     wiring = options.make_wiring()
-    _print_result(wiring, find_culprit.resume(wiring, identity, _Watcher()), as_json=as_json)
+    print_result(wiring, find_culprit.resume(wiring, identity, Watcher()), as_json=as_json)
 
 
-class _Watcher:
+class Watcher:
     """find_culprit.Observer: notes and progress on stderr; SIGTERM interrupts."""
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ class _Watcher:
         return ProgressDisplay(label, expected)
 
 
-def _print_result(wiring: Wiring, material: Material, *, as_json: bool) -> None:
+def print_result(wiring: Wiring, material: Material, *, as_json: bool) -> None:
     """Print how the bisection ended and exit with its code."""
     from bisector.report import json_report, text
 

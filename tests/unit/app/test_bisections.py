@@ -16,6 +16,7 @@ from bisector.errors import InfrastructureError, RequestError
 from bisector.model.decisions import Conclusion, Ending
 from bisector.model.records import Booted, Discarded, Marked
 from bisector.model.stored_bisection import Stored
+from bisector.schemas.request import Attempt
 from bisector.testing.fakes import Faults
 from tests.support import fake_bisection as fake
 
@@ -135,6 +136,16 @@ def test_a_mark_is_recorded_for_a_commit_of_the_range_only(store: MemoryStore, s
     assert [record for _, record in store.records(stored.id)] == [Marked(4, "bad", "seen")]
     with pytest.raises(RequestError, match="not in the range"):
         bisections.mark(store, stored, "f" * 40, "bad")
+
+
+def test_three_kernels_take_no_verdicts(store: MemoryStore) -> None:
+    lab = fake.a_lab()
+    accepted, shas = fake.accepted(lab), lab.graph.shas
+    attempt = Attempt(of="found", culprit=shas[4], unpatched=shas[4], tried=shas[9])
+    stored, _ = bisections.begin(store, accepted.model_copy(update={"attempt": attempt}), lab.graph, 1.0)
+    assert stored.id.startswith("try-fake-")
+    with pytest.raises(RequestError, match="takes no verdicts"):
+        bisections.mark(store, stored, shas[4], "bad")
 
 
 def test_a_mark_is_in_the_terms_of_who_says_it(store: MemoryStore) -> None:

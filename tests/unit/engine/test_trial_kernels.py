@@ -78,6 +78,28 @@ def test_a_build_is_recorded_once_with_what_is_known_of_the_kernel(tmp_path: Pat
         assert [e.text for e in bench.events if e.kind == "build"] == ["the kernel is built"]
 
 
+def test_what_is_tried_is_another_commit_with_patches_of_its_own(tmp_path: Path) -> None:
+    orders: list[BuildOrder] = []
+
+    def note(order: BuildOrder) -> Kernel:
+        orders.append(order)
+        return Kernel(
+            order.sha, "fake", order.sha, tmp_path, tmp_path, tmp_path, "6.1", "", 1.0, cached=False
+        )
+
+    with closing(Bench(tmp_path, note)) as bench:
+        shas, common, own = fake.a_lab().graph.shas, Path("/common.patch"), Path("/own.patch")
+        bench.kernels._services = dataclasses.replace(
+            bench.services, patches=(common,), patched={shas[3]: (shas[2], (own,))}
+        )
+        bench.kernels.build(trial(2), "t")
+        bench.kernels.build(trial(3, layout=1), "t")
+    assert [(one.sha, one.layout, one.patches) for one in orders] == [
+        (shas[2], 0, (common,)),
+        (shas[2], 1, (common, own)),
+    ]
+
+
 def test_a_kernel_of_an_earlier_bisection_is_said_to_be_in_the_cache(tmp_path: Path) -> None:
     """Else whoever watches wonders at a build of no seconds."""
     path = tmp_path / "image"

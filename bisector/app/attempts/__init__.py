@@ -1,0 +1,1 @@
+"""What `perfbisect try` asks for."""

@@ -1,0 +1,1 @@
+"""The planner of `perfbisect try`: three kernels in place of a history."""

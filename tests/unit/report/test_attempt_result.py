@@ -1,0 +1,86 @@
+"""The report of a try, word for word: verdict, three kernels, and the commands that repeat it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from bisector.model.decisions import Conclusion, Ending, Interval, Mending
+from bisector.model.records import Booted, Built, Ran, Record
+from bisector.report import json_report, text
+from bisector.report.report_model import Commit, Material
+from bisector.schemas.request import Attempt
+from tests.support.expected import check
+from tests.support.report_material import demo
+
+CULPRIT, PARENT, TRIED = "4" * 40, "3" * 40, "f" * 40
+ATTEMPT = Attempt(
+    of="pipe-test-3f2a",
+    culprit=CULPRIT,
+    unpatched=CULPRIT,
+    tried=TRIED,
+    patches=("/home/me/fix.patch",),
+    sums=("0",),
+)
+MENDING = Mending(
+    Interval(0.19, 0.2, 0.21),
+    Interval(-0.17, -0.16, -0.15),
+    Interval(-0.005, 0.002, 0.009),
+    Interval(0.94, 0.99, 1.04),
+)
+
+
+def material(ending: Ending | None = Ending.MENDED) -> Material:
+    """Return a try of a patch on the culprit of the usual bisection, each kernel measured once."""
+    shas = (PARENT, CULPRIT, TRIED)
+    graph = dataclasses.replace(
+        demo().graph, shas=shas, parents=((), (0,), (1,)), candidate=(False, True, True), bad=1
+    )
+    records: list[tuple[int, Record]] = []
+    for commit, value in enumerate((0.15, 0.18, 0.1503)):
+        boot = f"boot-{commit}"
+        made: tuple[Record, ...] = (
+            Built(commit, True, 60.0, f"k{commit}"),
+            Booted(boot, commit, "guest", True, 6.0, 1_790_000_000.0 + commit, purpose="certify"),
+            Ran(boot, 0, {"real": value}, 2.0, 1_790_000_001.0 + commit),
+        )
+        records += [(3 * commit + number, record) for number, record in enumerate(made, start=1)]
+    names = ("signal: A comment", "x86: Allow to enable RT", ATTEMPT.tried_name())
+    conclusion = Conclusion(ending, "The loss is gone.", confidence=0.95, mending=MENDING) if ending else None
+    return dataclasses.replace(
+        demo(),
+        id="try-pipe-test-77aa",
+        request={"repo": "/home/me/linux", "workload": "pipe-test", "recipe": "x86_64-guest"},
+        graph=graph,
+        conclusion=conclusion,
+        status="done" if ending else "running",
+        records=records,
+        decisions=[],
+        commits={i: Commit(sha, name) for i, (sha, name) in enumerate(zip(shas, names, strict=True))},
+        attempt=ATTEMPT,
+    )
+
+
+def test_the_report_word_for_word() -> None:
+    check("report-try.txt", text.render(material()))
+
+
+def test_the_patched_kernel_is_made_again_from_the_unpatched_commit() -> None:
+    whole = text.render(material())
+    assert (
+        f"workload run pipe-test --rev {CULPRIT} --repo /home/me/linux --recipe x86_64-guest --apply" in whole
+    )
+    assert TRIED not in whole.partition("How to reproduce")[2].partition("What it cost")[0]
+    assert "perfbisect try pipe-test-3f2a --apply /home/me/fix.patch" in whole
+
+
+def test_one_under_way_shows_what_was_measured() -> None:
+    shown = text.short(material(None))
+    assert "No conclusion yet: running." in shown
+    assert "0.15030 s" in shown
+
+
+def test_json_has_the_attempt_and_what_it_does() -> None:
+    told = json_report.render(material())
+    assert told["attempt"]["patches"] == ["/home/me/fix.patch"]
+    assert told["mending"]["share"] == {"low": 0.94, "estimate": 0.99, "high": 1.04}
+    assert json_report.render(demo())["attempt"] is None
