@@ -137,15 +137,15 @@ def free_bytes(folder: Path) -> tuple[Path, int]:
 
 def _disk(folder: Path, gib: float) -> Check:
     free = free_bytes(folder)[1] / 2**30
-    name = f"disk space in {folder}"
+    name = "disk space"
     if free < gib:
         return Check(
             name,
-            wrong=f"{free:.1f} GiB free, builds and images want {gib:g}",
+            wrong=f"{free:.1f} GiB free in {folder}, builds and images want {gib:g}",
             cure="free some, or point cache_dir (PERFBISECT_CACHE_DIR) to another disk",
             needed=BUILDING,
         )
-    return Check(name, found=f"{free:.0f} GiB free", needed=BUILDING)
+    return Check(name, found=f"{free:.0f} GiB free in {folder}", needed=BUILDING)
 
 
 def description() -> dict[str, str]:

@@ -135,7 +135,8 @@ def check(
         findings.append(dataclasses.asdict(finding))
         if not as_json:
             paint = {"ok": output.good, "note": output.doubtful, "no": output.bad}[finding.state]
-            print(f"{paint(finding.state.ljust(6))}{finding.what}: {finding.words}")
+            text = output.pairs({"": f"{finding.what}: {finding.words}"}, " " * 4)[6:]
+            print(paint(finding.state.ljust(6)) + text)
     if as_json:
         output.print_json(findings)
     if wrong:

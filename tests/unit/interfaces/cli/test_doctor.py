@@ -119,4 +119,4 @@ def test_a_dry_run_prints_commands_and_runs_none(
     assert run(["doctor", "--fix", "--dry-run"]) == 0
     assert capsys.readouterr().err == "would run: apt-get install gcc\nwould run: pip install x\n"
     assert run(["doctor", "--dry-run"]) == 1
-    assert "--dry-run without --fix" in capsys.readouterr().err
+    assert "--dry-run has no effect without --fix" in capsys.readouterr().err

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from bisector.app import workload_check
+from bisector.app.workload_check import Finding
 from bisector.interfaces.cli import run
 from bisector.schemas.workload.template import write_template
 
@@ -57,3 +59,16 @@ def test_show_says_what_a_manifest_means(capsys: pytest.CaptureFixture[str]) -> 
 def test_show_of_an_unknown_name_is_a_wrong_request(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["workload", "show", "pipe-tset"]) == 1
     assert "pipe-test" in capsys.readouterr().err
+
+
+def test_check_fits_a_narrow_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = [Finding("threshold", "ok", "many words " * 20), Finding("run", "no", "first\nsecond")]
+    monkeypatch.setattr(workload_check, "check_workload", lambda *_: iter(found))
+    monkeypatch.setenv("COLUMNS", "40")
+    assert run(["workload", "check", "pipe-test"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 40
+    assert lines[0].startswith("ok    threshold: many words") and lines[1].startswith("      many ")
+    assert lines[-2:] == ["no    run: first", "      second"]
