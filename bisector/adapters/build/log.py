@@ -21,6 +21,8 @@ class Failure:
     line: str
 
 
+_ENDED = "the build was ended by a signal, from the system or another process"
+
 _MACHINE: tuple[tuple[str, str], ...] = (
     (r"No space left on device|Disk quota exceeded", "the disk is full"),
     (r"Read-only file system|Input/output error", "the disk fails"),
@@ -32,14 +34,15 @@ _MACHINE: tuple[tuple[str, str], ...] = (
     (
         # 128 and the signal: what a shell says of a command that was killed.
         r"\] (?:Killed|Terminated|Hangup|Interrupt)\b|\] Error (?:129|130|137|143)\b"
-        r"|received signal \d+; terminating|^perfbisect: make was ended",
-        "the build was ended by a signal, from the system or another process",
+        r"|received signal \d+; terminating",
+        _ENDED,
     ),
     (r"(?:^|: )(?:line )?\d+: [\w./+-]+: (?:not found|command not found)", "a tool is missing"),
     (r"make(?:\[\d+\])?: [\w./+-]+: No such file or directory", "a tool is missing"),
     (r"fatal error: (?:gelf|libelf|openssl/\w+|zlib)\.h: No such file", "a library to build with is missing"),
     (r"compiler .*not found|CompilerNotFound", "the compiler is missing"),
     (r"ccache: error", "ccache fails"),
+    (r"^perfbisect: make was ended", _ENDED),  # by compile.sh, where nothing else tells why
 )
 """Signs of a machine at fault. They win over errors of the compiler, because a full disk or killed compiler
 causes many of those."""

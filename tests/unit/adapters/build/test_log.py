@@ -66,6 +66,11 @@ def test_what_the_linker_only_warns_of_is_not_told() -> None:
     assert "pda_kernelstack" in failure.line
 
 
+def test_what_is_missing_is_told_rather_than_that_nothing_was_made() -> None:
+    log = "bash: line 1: tuxmake: command not found\nperfbisect: make was ended without an error (code 127)\n"
+    assert judge(log).what == TOOL
+
+
 def test_the_first_error_is_shown_with_what_follows() -> None:
     failure = judge(COMPILE)
     assert failure.line.startswith("kernel/work.c:1:26: error:")
