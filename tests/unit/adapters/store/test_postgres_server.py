@@ -14,6 +14,7 @@ from bisector.adapters.store import postgres_server
 from bisector.adapters.store.database import Constrained
 from bisector.adapters.store.open_database import open_server
 from bisector.adapters.store.postgres_server import PostgresServer
+from bisector.adapters.store.sql_coordinator import SqlCoordinator, check_lease
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.errors import InfrastructureError
 from bisector.model.records import Built
@@ -189,6 +190,28 @@ def test_records_are_stored_once_while_connections_break(database_url: DatabaseU
     done.set()
     hurting.join(20)
     assert sorted(numbers) == [number for number, _ in store.records("one")] == list(range(1, 2 * writes + 1))
+
+
+def test_a_write_that_is_under_way_ends_before_its_executor_is_fenced(database_url: DatabaseUrl) -> None:
+    database, other = PostgresServer(database_url), PostgresServer(database_url)
+    SqlStore(database).create(Stored("one", 1.0, "{}", "new", linear(3)))
+    SqlCoordinator(database).register("e", "w")
+    lease = SqlCoordinator(database).acquire("guest", "e")
+    assert lease is not None
+    checked = threading.Event()
+
+    def work() -> None:
+        check_lease(database, lease)
+        checked.set()
+        time.sleep(0.5)
+        database.execute("UPDATE bisections SET status = 'written'")
+
+    thread = threading.Thread(target=lambda: database.transact(work))
+    thread.start()
+    checked.wait(20)
+    assert [e.id for e in SqlCoordinator(other).fence_silent(0.0)] == ["e"]
+    assert SqlStore(other).status("one") == "written"
+    thread.join(20)
 
 
 def test_who_freezes_in_a_transaction_loses_its_locks(
