@@ -34,6 +34,7 @@ ELSEWHERE = {
     "perfbisect db move": "needs a server: tests/unit/interfaces/cli/groups/test_db.py",
     "perfbisect lab check": "asks machines: tests/unit/interfaces/cli/groups/test_lab.py",
     "perfbisect db": "changes databases: tests/unit/interfaces/cli/groups/test_db.py",
+    "perfbisect try": "measures: tests/unit/app/attempts/test_accept_attempt.py",
     "perfbisect doctor": "asks this machine: tests/unit/interfaces/cli/test_doctor.py",
     "perfbisect init": "asks questions: tests/unit/interfaces/cli/test_init.py",
 }
