@@ -97,7 +97,7 @@ def mark(store: Store, stored: Stored, sha: str, said: Verdict, note: str = "") 
     if accepted.attempt is not None:
         raise RequestError(
             f"'{stored.id}' compares three kernels and takes no verdicts",
-            cure=f"'perfbisect discard' throws boots away; to mark commits: {accepted.attempt.of}",
+            cure=f"mark commits of '{accepted.attempt.of}', the bisection that it is of",
         )
     terms = accepted.request.terms
     verdict = terms.turned(said)

@@ -95,7 +95,7 @@ def _culprit(stored: Stored, accepted: Accepted) -> tuple[str, str]:
     if accepted.attempt is not None:
         raise RequestError(
             f"'{stored.id}' is itself a try, of '{accepted.attempt.of}'",
-            cure=f"perfbisect try {accepted.attempt.of} ...",
+            cure=f"name '{accepted.attempt.of}' in its place",
         )
     if accepted.request.find == "fix":
         raise RequestError(

@@ -18,6 +18,7 @@ from bisector.model.decisions import Conclusion, Ending, Finding, Interval
 from bisector.model.stored_bisection import Stored
 from bisector.schemas.request import Request, read_accepted
 from bisector.schemas.settings import load_settings
+from tests.golden.test_json_output import promised
 from tests.support import fake_bisection as fake
 from tests.support.command_line import Bench, said
 
@@ -82,6 +83,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def test_a_dry_run_says_what_would_be_measured(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     shas = bench.lab.graph.shas
     told = json.loads(said(capsys, "try", "--rev", shas[3], "--dry-run", "--json"))
+    assert set(told) == promised("try")
     assert (told["parent"], told["culprit"], told["tried"]) == (
         shas[fake.CULPRIT - 1],
         shas[fake.CULPRIT],
