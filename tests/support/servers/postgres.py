@@ -55,6 +55,7 @@ class Server:
         command = ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups", "--pdeathsig=QUIT"]
         self._process = subprocess.Popen(
             [*command, self.programs / "postgres", "-D", self.folder / "data", *options],
+            start_new_session=True,  # signals to the group of the tests are not for it
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=(self.folder / "log").open("ab"),
