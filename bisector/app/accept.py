@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import itertools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from bisector.app.wiring import Wiring
 from bisector.errors import RequestError, SourceFailed
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.goal import Goal, TestbedClock
+from bisector.model.stored_bisection import ENDED
 from bisector.schemas import serialization
 from bisector.schemas.request import Accepted, KnownFix, Request
 from bisector.schemas.workload.command_workload import command_workload
@@ -23,6 +25,7 @@ from bisector.schemas.workload.workload import Workload, load_workload
 if TYPE_CHECKING:
     from bisector.adapters.git.trees import KernelTrees
     from bisector.ports import Fix, Source
+    from bisector.store_ports import Store
 
 
 def accept(wiring: Wiring, request: Request) -> tuple[Accepted, CommitGraph]:
@@ -74,8 +77,6 @@ def _as_begun(wiring: Wiring, trees: KernelTrees, recipe: str, accepted: Accepte
 
     Earlier versions chose without regard to the workload; a search goes on with the kernels that it has.
     """
-    from bisector.app.bisections import unfinished
-
     earlier = recipe_for(trees, recipe, accepted.good, accepted.bad)
     as_begun = accepted.model_copy(
         update={
@@ -84,7 +85,7 @@ def _as_begun(wiring: Wiring, trees: KernelTrees, recipe: str, accepted: Accepte
             "recipe_chosen": False,
         }
     )
-    begun = earlier != accepted.request.recipe and unfinished(wiring.store, as_begun) is not None
+    begun = earlier != accepted.request.recipe and find_unfinished(wiring.store, as_begun)[1] != ""
     return as_begun if begun else accepted
 
 
@@ -261,3 +262,18 @@ def digest(path: Path) -> str:
             details=str(error),
             cure="put it back, or start a new bisection",
         ) from error
+
+
+def find_unfinished(store: Store, accepted: Accepted) -> tuple[str, str]:
+    """Return the id and status of the request's unfinished bisection, or an id that is free and no status."""
+    plain = accepted.workload.replace("/", "-")  # an id is the name of a folder and part of a URL
+    base = f"{'try-' if accepted.attempt is not None else ''}{plain}-{accepted.identity()}"
+    for number in itertools.count(1):
+        name = base if number == 1 else f"{base}-{number}"
+        try:
+            status = store.status(name)
+        except RequestError:
+            return name, ""
+        if status not in ENDED:
+            return name, status
+    raise AssertionError("the loop returns")

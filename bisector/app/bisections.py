@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 from typing import TYPE_CHECKING, Literal
 
-from bisector.app.following import concluded, wait_for_turn
+from bisector.app.accept import find_unfinished
+from bisector.app.execution.following import concluded, wait_for_turn
 from bisector.engine.events import OnEvent
 from bisector.engine.services import Services
 from bisector.engine.state_lock import Busy
@@ -20,9 +20,9 @@ from bisector.schemas.request import Accepted, read_accepted
 from bisector.store_ports import Store
 
 if TYPE_CHECKING:
-    from bisector.engine.executor import OpenOther
+    from bisector.engine.executor import Others
 
-__all__ = ["ENDED", "REMOVING", "Stored", "begin", "cancel", "discard", "mark", "run"]
+__all__ = ["ENDED", "REMOVING", "Stored", "begin", "cancel", "discard", "mark", "pause", "run"]
 
 
 def begin(store: Store, accepted: Accepted, graph: CommitGraph, now: float) -> tuple[Stored, bool]:
@@ -30,7 +30,7 @@ def begin(store: Store, accepted: Accepted, graph: CommitGraph, now: float) -> t
 
     An unfinished one of the same request is taken up; after a finished one a new one begins.
     """
-    name, status = _latest(store, accepted)
+    name, status = find_unfinished(store, accepted)
     if status:
         return store.load(name), False
     new = Stored(id=name, created=now, request=accepted.model_dump_json(), status="new", graph=graph)
@@ -38,37 +38,16 @@ def begin(store: Store, accepted: Accepted, graph: CommitGraph, now: float) -> t
     return new, True
 
 
-def unfinished(store: Store, accepted: Accepted) -> str | None:
-    """Return the id of the unfinished bisection for this request, if there is one."""
-    name, status = _latest(store, accepted)
-    return name if status else None
-
-
-def _latest(store: Store, accepted: Accepted) -> tuple[str, str]:
-    """Return the id and status of the request's unfinished bisection, or an id that is free and no status."""
-    plain = accepted.workload.replace("/", "-")  # an id is the name of a folder and part of a URL
-    base = f"{'try-' if accepted.attempt is not None else ''}{plain}-{accepted.identity()}"
-    for number in itertools.count(1):
-        name = base if number == 1 else f"{base}-{number}"
-        try:
-            status = store.status(name)
-        except RequestError:
-            return name, ""
-        if status not in ENDED:
-            return name, status
-    raise AssertionError("the loop returns")
-
-
 def run(
     stored: Stored,
     services: Services,
     on_event: OnEvent,
     stop: threading.Event,
-    open_other: OpenOther | None = None,
+    others: Others | None = None,
 ) -> Conclusion:
     """Run a bisection until it concludes; where another process works in the state folder, queue it there.
 
-    open_other: makes the adapters of bisections that others queue here. Raises Interrupted (resumable),
+    others: how those are executed that others queue here. Raises Interrupted (resumable),
     RequestError, InfrastructureError.
     """
     from bisector.engine.executor import execute, tidy
@@ -79,7 +58,7 @@ def run(
     conclusion = None
     while conclusion is None:
         try:
-            execute(stored, services, on_event, stop, open_other)
+            execute(stored, services, on_event, stop, others)
         except Busy:
             conclusion = wait_for_turn(services.store, services.state_dir, stored, on_event, stop)
         else:
@@ -166,6 +145,12 @@ def discard(store: Store, stored: Stored, kind: Literal["testbed", "boot"], name
             cure=f"'perfbisect show {stored.id}' names every boot with its testbed",
         )
     store.append(stored.id, Discarded(kind, name, note))
+
+
+def pause(store: Store, stored: Stored) -> None:
+    """Let a bisection rest until 'resume'; a process that runs it notices within a second, and lets go."""
+    _still_open(stored)
+    store.set_status(stored.id, "paused")
 
 
 def cancel(store: Store, stored: Stored) -> None:

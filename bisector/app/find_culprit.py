@@ -8,21 +8,22 @@ from __future__ import annotations
 import json
 import threading
 from contextlib import AbstractContextManager
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from bisector.adapters.system.files import write_atomically
 from bisector.app import bisections
-from bisector.app.accept import accept, check_patches, check_unchanged, missing_monitors, workload_of
+from bisector.app.accept import accept, missing_monitors
+from bisector.app.execution.bisection_services import bisection_services
+from bisector.app.execution.following import follow
+from bisector.app.execution.readiness import require_ready
 from bisector.app.load_report import find_bisection, keep_names, load_material
 from bisector.app.plan import expected_work
-from bisector.app.pruning import Pruning
-from bisector.app.readiness import require_ready
 from bisector.app.time_left import ExpectedWork
 from bisector.app.wiring import Wiring
+from bisector.engine.events import Event
 from bisector.errors import InfrastructureError, PerfbisectError, RequestError
 from bisector.model.decisions import Conclusion
+from bisector.model.stored_bisection import TO_EXECUTE
 from bisector.report import phrases
 from bisector.schemas.request import Accepted, Request, read_accepted
 
@@ -30,12 +31,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from bisector.engine.events import OnEvent
+    from bisector.engine.executor import Others
     from bisector.engine.services import Services
     from bisector.model.commit_graph import CommitGraph
     from bisector.model.stored_bisection import Stored
-    from bisector.ports import Builder
     from bisector.report.report_model import Material
-    from bisector.schemas.workload.workload import Workload
 
 
 class Observer(Protocol):
@@ -61,6 +61,19 @@ def find_culprit(wiring: Wiring, request: Request, observer: Observer) -> Materi
     The same request goes on where an unfinished bisection stopped. Raises RequestError, InfrastructureError
     or Interrupted: it can be resumed.
     """
+    stored, accepted = _begin(wiring, request, observer)
+    return _run_and_report(wiring, stored, accepted, observer)
+
+
+def queue(wiring: Wiring, request: Request, observer: Observer) -> Stored:
+    """Let whoever executes bisections here find the culprit. Raises as `find_culprit`."""
+    stored, _ = _begin(wiring, request, observer)
+    if stored.status not in TO_EXECUTE:
+        wiring.store.set_status(stored.id, "queued")
+    return stored
+
+
+def _begin(wiring: Wiring, request: Request, observer: Observer) -> tuple[Stored, Accepted]:
     try:
         accepted, graph = accept(wiring, request)
     except InfrastructureError:  # one thing that is missing; there may be more
@@ -75,7 +88,7 @@ def find_culprit(wiring: Wiring, request: Request, observer: Observer) -> Materi
         f"decided by {accepted.the_goal().metric.name}, clock '{accepted.clock}'"
     )
     observer.note(f"recipe {phrases.recipe(accepted.request.recipe, accepted.recipe_chosen)}")
-    return _run_and_report(wiring, stored, accepted, observer)
+    return stored, accepted
 
 
 def try_change(wiring: Wiring, accepted: Accepted, graph: CommitGraph, observer: Observer) -> Material:
@@ -116,13 +129,22 @@ def _run_and_report(wiring: Wiring, stored: Stored, accepted: Accepted, observer
     try:
         _run(wiring, stored, accepted, observer)
     except BaseException:
-        _write_reports(wiring, stored.id, observer)
+        _write_reports(wiring, stored.id, observer.note)
         raise
-    return _write_reports(wiring, stored.id, observer) or load_material(wiring, stored.id)
+    return _write_reports(wiring, stored.id, observer.note) or load_material(wiring, stored.id)
 
 
 def _run(wiring: Wiring, stored: Stored, accepted: Accepted, observer: Observer) -> Conclusion:
     """Run to the end, or wait for another process that works in this state folder, and watch it."""
+    wiring.doing = f"bisection '{stored.id}'"
+    expected = _expected(wiring, stored, accepted)
+    with observer.progress(_labels(wiring, stored, accepted), expected) as on_event:
+        services = bisection_services(wiring, accepted, observer.stop)
+        return bisections.run(stored, services, on_event, observer.stop, others(wiring))
+
+
+def _labels(wiring: Wiring, stored: Stored, accepted: Accepted) -> Callable[[int], str]:
+    """Return what names a commit of the graph."""
     repository = wiring.source_of(accepted.request)
 
     def label(index: int) -> str:
@@ -134,97 +156,54 @@ def _run(wiring: Wiring, stored: Stored, accepted: Accepted, observer: Observer)
         except PerfbisectError:
             return sha[:12]
 
-    wiring.doing = f"bisection '{stored.id}'"
-    with observer.progress(label, _expected(wiring, stored, accepted)) as on_event:
-        services = bisection_services(wiring, accepted, observer.stop)
-        open_other = partial(_open_other, wiring)
-        return bisections.run(stored, services, on_event, observer.stop, open_other)
+    return label
 
 
-def _open_other(wiring: Wiring, stored: Stored, stop: threading.Event) -> Services:
-    """Return real adapters for a bisection that another process has queued."""
-    accepted = read_accepted(stored.request)
-    wiring.source_of(accepted.request)  # says whether its repository is trusted
-    return bisection_services(wiring, accepted, stop)
+def watch(wiring: Wiring, identity: str | None, observer: Observer) -> Material:
+    """Watch a bisection that others execute, until it ends; return its report.
 
-
-def bisection_services(wiring: Wiring, accepted: Accepted, stop: threading.Event) -> Services:
-    """Return real adapters for an accepted request.
-
-    Raises RequestError when a patch or the recipe has changed since, so that kernels would be made otherwise.
+    Raises InfrastructureError where it stops without a conclusion.
     """
-    from bisector.adapters.agent.payload import workload_job
-    from bisector.engine.services import Services
-    from bisector.ports import Fix
-    from bisector.schemas.kernel.recipe import load_recipe
+    stored = find_bisection(wiring, identity)
+    store, name = wiring.store, stored.id
+    if stored.status not in (*TO_EXECUTE, *bisections.ENDED):
+        raise RequestError(
+            f"the bisection '{name}' is not executed ({stored.status})", cure=f"perfbisect resume {name}"
+        )
+    accepted = read_accepted(stored.request)
+    with observer.progress(_labels(wiring, stored, accepted), None) as on_event:
+        follow(store, name, lambda: store.status(name) in TO_EXECUTE, on_event)
+    return load_material(wiring, name)
 
-    request = accepted.request
-    check_unchanged(wiring, accepted)
-    workload = workload_of(request)
-    arch = load_recipe(request.recipe).manifest.arch
-    testbeds = {name: wiring.testbed(name, stop.is_set) for name in accepted.testbeds}
-    return Services(
-        source=wiring.source_of(request),
-        builders=[partial(_builder, wiring, request.repo, host.name) for host in wiring.lab.builders],
-        testbeds=testbeds,
-        store=wiring.store,
-        planner=wiring.planner(accepted),
-        clock=wiring.clock,
-        make_job=lambda folder: workload_job(workload, folder, arch),
-        state_dir=wiring.settings.state_dir,
-        patches=tuple(Path(path) for path in request.apply),
-        patched=_patched(accepted),
-        fixes=tuple(Fix(fix.sha, fix.guilty) for fix in accepted.fixes),
-        guest_image=guest_image(wiring, accepted, workload),
-        measuring_builders=wiring.measuring_builders(
-            name for name, testbed in testbeds.items() if testbed.clock == "wall"
-        ),
-        claim=wiring.claim_testbed,
-        tidy=partial(_tidy, wiring.settings.cache_dir),
-        irrelevant=Pruning.of(wiring.settings, accepted) if accepted.attempt is None else lambda graph: None,
+
+def others(wiring: Wiring, tell: Callable[[str, Event], None] = lambda name, event: None) -> Others:
+    """Return how bisections are executed that other processes have queued. tell: is given their events."""
+    from bisector.engine.executor import Others
+
+    def open_(stored: Stored, stop: threading.Event) -> Services:
+        accepted = read_accepted(stored.request)
+        wiring.source_of(accepted.request)  # says whether its repository is trusted
+        _record_host(wiring, stored.id)
+        return bisection_services(wiring, accepted, stop)
+
+    return Others(
+        open_,
+        tell,
+        lambda name: _write_reports(wiring, name, lambda text: tell(name, Event("trouble", text))),
     )
 
 
-def _patched(accepted: Accepted) -> dict[str, tuple[str, tuple[Path, ...]]]:
-    """Return the patched kernel of a try; raise RequestError where a patch has changed since it began."""
-    attempt = accepted.attempt
-    if attempt is None or not attempt.patches:
-        return {}
-    check_patches(attempt.patches, attempt.sums)
-    return {attempt.tried: (attempt.unpatched, tuple(map(Path, attempt.patches)))}
+def serve(
+    wiring: Wiring, tell: Callable[[str, Event], None], stop: threading.Event, *, until_idle: bool
+) -> None:
+    """Execute what is queued until told to stop, or until nothing is left. tell: is given ids and events.
 
-
-def _tidy(cache: Path, bisection: Path) -> None:
-    """End and remove what killed processes left: programs, temporary files. bisection: its folder."""
-    from bisector.adapters.ansible.runner import TEMPORARY_PREFIX
-    from bisector.adapters.build.builder import WORKSPACE_PREFIX
-    from bisector.adapters.system import leftovers, orphans
-
-    orphans.end_orphans()
-    leftovers.remove_leftovers(TEMPORARY_PREFIX)
-    leftovers.remove_leftovers(WORKSPACE_PREFIX, cache / "kernels")
-    leftovers.remove_leftovers_of_boots(bisection)
-
-
-def _builder(wiring: Wiring, repo: str, host: str, stop: Callable[[], bool]) -> Builder:
-    return wiring.builder(repo, host, stop=stop)
-
-
-def guest_image(wiring: Wiring, accepted: Accepted, workload: Workload) -> str:
-    """Return the checksum of the guest image if guests measure; '' before the very first boot.
-
-    Guests without a disk say themselves what they are made of.
+    Raises Busy, InfrastructureError.
     """
-    from bisector.schemas.kernel.recipe import load_recipe
+    from bisector.engine import executor
 
-    if load_recipe(accepted.request.recipe).manifest.userspace == "initramfs":
-        return ""
-    if all(wiring.lab.testbed(name).variables.kind != "libvirt" for name in accepted.testbeds):
-        return ""
-    from bisector.adapters.guest.rootfs import GuestImages
-
-    image = GuestImages(wiring.settings.cache_dir, workload.manifest.packages()).present()
-    return image.checksum if image is not None else ""
+    wiring.doing = "the queue"
+    executor.serve(wiring.store, wiring.settings.state_dir, others(wiring, tell), stop, until_idle=until_idle)
 
 
 def _expected(wiring: Wiring, stored: Stored, accepted: Accepted) -> ExpectedWork | None:
@@ -244,7 +223,7 @@ def _record_host(wiring: Wiring, identity: str) -> None:
         write_atomically(path, json.dumps(description(), indent=2) + "\n")
 
 
-def _write_reports(wiring: Wiring, identity: str, observer: Observer) -> Material | None:
+def _write_reports(wiring: Wiring, identity: str, note: Callable[[str], object]) -> Material | None:
     """Write both forms of the report beside the bisection's data, however far it got; return what is in them.
 
     Nothing that goes wrong here, such as a full disk, may change how the search ended.
@@ -258,6 +237,6 @@ def _write_reports(wiring: Wiring, identity: str, observer: Observer) -> Materia
         write_atomically(folder / "report.txt", text.render(material))
         write_atomically(folder / "report.json", json.dumps(json_report.render(material), indent=2) + "\n")
     except (OSError, PerfbisectError) as error:
-        observer.note(f"the report could not be written: {error}; 'perfbisect report {identity}' prints it")
+        note(f"the report could not be written: {error}; 'perfbisect report {identity}' prints it")
         return None
     return material

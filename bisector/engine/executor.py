@@ -12,19 +12,33 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 
 from bisector.engine import waiting
 from bisector.engine.bisection_run import BisectionRun
 from bisector.engine.disk_reserve import DiskReserve, remove_reserve
-from bisector.engine.events import OnEvent
+from bisector.engine.events import Event, OnEvent
 from bisector.engine.schedule import Claimant, choose, should_yield
 from bisector.engine.services import Services
-from bisector.engine.state_lock import Busy, lock
+from bisector.engine.state_lock import QUEUE, Busy, lock
 from bisector.errors import InfrastructureError, Interrupted, PerfbisectError
 from bisector.model.stored_bisection import TO_EXECUTE, Stored
+from bisector.store_ports import Store
 
-OpenOther = Callable[[Stored, threading.Event], Services]
-"""Makes the adapters of a bisection that somebody else began. Raises PerfbisectError."""
+
+@dataclass(frozen=True, slots=True)
+class Others:
+    """How bisections are executed that somebody else began.
+
+    open: makes their adapters, or raises PerfbisectError; tell: is given their events, with the id; ended:
+    called when one is let go of.
+    """
+
+    open: Callable[[Stored, threading.Event], Services]
+    tell: Callable[[str, Event], None]
+    ended: Callable[[str], object]
+
 
 _POLL_SECONDS = 0.2
 """How soon Ctrl-C, a cancelled bisection and one that was queued are noticed."""
@@ -69,11 +83,11 @@ def execute(
     services: Services,
     on_event: OnEvent,
     stop: threading.Event,
-    open_other: OpenOther | None = None,
+    others: Others | None = None,
 ) -> None:
     """Run a bisection to its end, and meanwhile those that are queued; its conclusion is then in the store.
 
-    open_other: None leaves queued ones to others. Raises Busy, Interrupted (stop was set, Ctrl-C or
+    others: None leaves queued ones alone. Raises Busy, Interrupted (stop was set, Ctrl-C or
     SIGTERM), RequestError (something it was begun with has changed) or InfrastructureError; it can be
     resumed after each.
     """
@@ -81,7 +95,7 @@ def execute(
         own = BisectionRun(stored, lambda: services, on_event, stop)
         services.store.set_status(stored.id, "running")
         reserve = DiskReserve(services.state_dir)
-        executor = _Executor(own, services, open_other)
+        executor = _Executor(services.store, others, own)
         full = False
         try:
             waiting.mark_interrupted(services.store, services.state_dir, stored.id)
@@ -100,6 +114,28 @@ def execute(
         _tell_end(own, services, reserve.error() if full else None)
 
 
+def serve(store: Store, state_dir: Path, others: Others, stop: threading.Event, *, until_idle: bool) -> None:
+    """Execute what is queued in a state folder until told to stop, or until nothing is left.
+
+    Raises Busy, or InfrastructureError when the disk is full.
+    """
+    with lock(state_dir, QUEUE), signals(stop):
+        reserve = DiskReserve(state_dir)
+        executor = _Executor(store, others)
+        try:
+            waiting.mark_interrupted(store, state_dir)
+            while not stop.is_set():
+                executor.share_testbeds()
+                if until_idle and executor.is_idle:
+                    return
+                executor.wait(_POLL_SECONDS)
+                if reserve.is_full():
+                    raise reserve.error()
+        finally:
+            executor.end(_SHUTDOWN_SECONDS)
+            reserve.release()
+
+
 def _tell_end(own: BisectionRun, services: Services, full: InfrastructureError | None) -> None:
     """Write down how the bisection ended without a conclusion, and raise that. full: the disk's error."""
     status = services.store.status(own.id)
@@ -109,10 +145,11 @@ def _tell_end(own: BisectionRun, services: Services, full: InfrastructureError |
     if full is None and status == "cancelled":
         raise Interrupted(f"the bisection '{own.id}' was cancelled")
     if error is None or (full is None and own.stop.is_set()):
-        services.store.set_status(own.id, "interrupted")
-        raise Interrupted(
-            f"the bisection '{own.id}' is interrupted; nothing is lost", cure=f"perfbisect resume {own.id}"
-        )
+        if status in TO_EXECUTE:
+            services.store.set_status(own.id, "interrupted")
+        how = "paused" if status == "paused" else "interrupted"
+        text = f"the bisection '{own.id}' is {how}; nothing is lost"
+        raise Interrupted(text, cure=f"perfbisect resume {own.id}")
     _record_failure(services, own.id)
     error.cure = error.cure or "mend the cause"
     raise error
@@ -138,14 +175,19 @@ def _record_failure(services: Services, bisection: str) -> None:
 class _Executor:
     """The bisections that this process executes, and who has which testbed. Used by one thread."""
 
-    def __init__(self, own: BisectionRun, services: Services, open_other: OpenOther | None) -> None:
+    def __init__(self, store: Store, others: Others | None, own: BisectionRun | None = None) -> None:
         self._own = own
-        self._store = services.store
-        self._open_other = open_other
-        self._runs = {own.id: own}
+        self._store = store
+        self._others = others
+        self._runs = {} if own is None else {own.id: own}
         self._visits: dict[str, tuple[BisectionRun, threading.Thread]] = {}  # by testbed
         self._served: dict[tuple[str, str], float] = {}  # (testbed, bisection) -> when its last visit ended
         self._changed = threading.Event()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing to execute."""
+        return not self._runs
 
     def share_testbeds(self) -> None:
         """Take up what was queued, let go of what was cancelled, give each free testbed its next visit."""
@@ -214,16 +256,16 @@ class _Executor:
             if run.id not in statuses and not run.ended:
                 run.stop.set()
                 run.close()
-        if self._open_other is not None:
-            for name in statuses:
-                if name not in self._runs:
-                    self._take_up(name, self._open_other)
+        for name in reversed(statuses):  # the oldest first
+            if self._others is not None and name not in self._runs:
+                self._runs[name] = self._take_up(name, self._others)
 
-    def _take_up(self, name: str, open_other: OpenOther) -> None:
+    def _take_up(self, name: str, others: Others) -> BisectionRun:
         stored, stop = self._store.load(name), threading.Event()
-        run = BisectionRun(stored, lambda: open_other(stored, stop), lambda event: None, stop)
-        self._runs[name] = run
-        self._own.note(f"the bisection '{name}' shares the testbeds from now on")
+        self._note(f"the bisection '{name}' shares the testbeds from now on")
+        return BisectionRun(
+            stored, lambda: others.open(stored, stop), lambda event: others.tell(name, event), stop
+        )
 
     def _let_go(self, run: BisectionRun) -> None:
         """Forget a bisection of others: it is over, or waits for another executor."""
@@ -231,4 +273,10 @@ class _Executor:
         if self._store.status(run.id) in TO_EXECUTE:
             self._store.set_status(run.id, "queued" if run.error is None else "failed")
         if run.error is not None:
-            self._own.note(f"the bisection '{run.id}' failed: {run.error.message}")
+            self._note(f"the bisection '{run.id}' failed: {run.error.message}")
+        if self._others is not None:
+            self._others.ended(run.id)
+
+    def _note(self, text: str) -> None:
+        if self._own is not None:
+            self._own.note(text)

@@ -17,9 +17,13 @@ _PROBE_SECONDS = 1.0
 """How long the lock is waited for: a process that only asks with `find_holder` holds it for an instant."""
 
 
+QUEUE = "queue"
+"""What a process does that executes whatever is queued; an id of a bisection holds a '-'."""
+
+
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """The process that has the lock, as it wrote down itself. doing: a bisection's id, or words."""
+    """The process that has the lock, as it wrote down itself. doing: a bisection's id, QUEUE, or words."""
 
     pid: str
     doing: str
@@ -31,6 +35,8 @@ class Holder:
 
     def __str__(self) -> str:
         doing = f"runs the bisection '{self.doing}'" if self.executes else f"does a {self.doing}"
+        if self.doing == QUEUE:
+            doing = "executes what is queued"
         return f"another perfbisect (process {self.pid}) {doing} in this state folder"
 
 

@@ -52,7 +52,7 @@ def is_waited_for(state_dir: Path, bisection: str) -> bool:
         return True
 
 
-def mark_interrupted(store: Store, state_dir: Path, own: str) -> None:
+def mark_interrupted(store: Store, state_dir: Path, own: str | None = None) -> None:
     """Let bisections whose executor was killed wait for 'resume', unless somebody still waits for them."""
     for summary in store.list(statuses=("running",)):
         if summary.id != own and not is_waited_for(state_dir, summary.id):

@@ -17,6 +17,7 @@ from bisector.adapters.system import files
 from bisector.adapters.system.channel import LineClosed, LineSilent
 from bisector.adapters.system.channel_fifo import FifoLine
 from bisector.app import find_culprit
+from bisector.app.execution import bisection_services
 from bisector.app.wiring import Wiring
 from bisector.engine import build_queue, executor, trial_runner
 from bisector.engine.services import Services
@@ -135,7 +136,7 @@ class FakeProcess(HurtProcess):
             clock=self.clock,
             make_job=fake_lab.make_job,
             state_dir=self.state,
-            tidy=partial(find_culprit._tidy, self.cache),
+            tidy=partial(bisection_services._tidy, self.cache),
         )
 
     def _build_moment(self, name: str, image: Path | None = None) -> None:

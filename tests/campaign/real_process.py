@@ -21,6 +21,7 @@ from bisector.adapters.ansible import runner
 from bisector.adapters.build.builder import KernelBuilder
 from bisector.adapters.system import command, processes
 from bisector.app import find_culprit
+from bisector.app.execution import bisection_services
 from bisector.app.wiring import Wiring
 from bisector.engine.services import Services
 from bisector.ports import BuildOrder, Kernel, Progress, RunResult
@@ -45,7 +46,7 @@ class RealProcess(HurtProcess):
     def patch(self) -> None:
         hurt_process.STOPPED_SECONDS = STOPPED_SECONDS
         real_build, real_run, real_stream = KernelBuilder.build, AgentSession.run, command.stream_command
-        services = find_culprit.bisection_services
+        services = bisection_services.bisection_services
         process = self
 
         def build(builder: KernelBuilder, order: BuildOrder, progress: Progress) -> Kernel:

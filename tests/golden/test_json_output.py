@@ -16,6 +16,9 @@ from tests.support.command_line import START, Bench, said
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "json.md").read_text(encoding="utf-8")
 
 
+KINDS = {"decision", "build", "boot", "warmup", "run", "note", "trouble", "done"}
+
+
 def promised(command: str) -> set[str]:
     """Return the keys of a command's table."""
     section = TEXT.partition(f"\n## {command}\n")[2].partition("\n## ")[0]
@@ -79,9 +82,25 @@ def test_what_changes_a_bisection(
     for command, arguments in {
         "mark": ["fake-new", bench.lab.graph.shas[3], "skip"],
         "discard": ["fake-new", "--boot", "b1"],
+        "pause": ["fake-new"],
         "cancel": ["fake-new"],
     }.items():
         assert keys(json.loads(said(capsys, command, *arguments, "--json"))) == promised(command)
+
+
+def test_of_what_is_queued(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    queued = json.loads(said(capsys, *START, "--detach", "--json"))
+    assert keys(queued) == promised("start --detach")
+    found = json.loads(said(capsys, "queue", "--json"))
+    inner = TEXT.partition("\n## queue\n")[2].partition("`bisections`")[2].partition("\n")[0]
+    assert keys(found["bisections"]) == set(re.findall(r"`(\w+)`", inner)) - {"null"}
+    assert set(found) == {"executor", "bisections"}
+    (one,) = found["bisections"]
+    assert (one["id"], one["status"], one["place"]) == (queued["id"], "queued", 1)
+    lines = [json.loads(line) for line in said(capsys, "worker", "--until-idle", "--json").splitlines()]
+    assert {key for line in lines for key in line} == promised("worker") - KINDS
+    assert {line["kind"] for line in lines} <= KINDS
+    assert lines[-1]["kind"] == "done"
 
 
 def test_a_new_workload(own_folders: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,8 @@ import pytest
 
 from bisector.adapters.store.open_database import open_state_file
 from bisector.adapters.store.sql_store import SqlStore
-from bisector.app import bisections, following
+from bisector.app import bisections
+from bisector.app.execution import following
 from bisector.engine.state_lock import is_executed
 from bisector.model.decisions import Ending
 from bisector.model.records import Booted, Left, Ran

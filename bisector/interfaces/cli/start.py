@@ -28,6 +28,9 @@ def start(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done, as 'plan' does; change nothing.")
     ] = False,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Queue it for whoever executes bisections here, and end.")
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Find the commit between GOOD and BAD that made WORKLOAD slower; with --find fix, faster.
@@ -54,7 +57,23 @@ def start(
     if dry_run:
         plan.print_plan(wiring, request, as_json=as_json)
         return
+    if detach:
+        _queue(wiring, request, as_json=as_json)
+        return
     print_result(wiring, find_culprit(wiring, request, Watcher()), as_json=as_json)
+
+
+def _queue(wiring: Wiring, request: Request, *, as_json: bool) -> None:
+    from bisector.app.execution.queue_state import read_queue
+    from bisector.app.find_culprit import queue
+
+    stored = queue(wiring, request, Watcher())
+    executor = read_queue(wiring).executor
+    if as_json:
+        output.print_json({"id": stored.id, "status": "queued", "executor": executor})
+        return
+    print(f"{stored.id} is queued; 'perfbisect watch {stored.id}' shows what happens")
+    output.print_note(executor or "nobody executes bisections here yet: 'perfbisect worker' does")
 
 
 def resume(identity: options.Id = None, as_json: options.Json = False) -> None:
@@ -75,11 +94,13 @@ def resume(identity: options.Id = None, as_json: options.Json = False) -> None:
 
 
 class Watcher:
-    """find_culprit.Observer: notes and progress on stderr; SIGTERM interrupts."""
+    """find_culprit.Observer: notes and progress on stderr."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, interrupts: bool = True) -> None:
+        """interrupts: whether SIGTERM ends the bisection, and not only this process."""
         self.stop = threading.Event()
-        signal.signal(signal.SIGTERM, lambda *_: self.stop.set())
+        if interrupts:
+            signal.signal(signal.SIGTERM, lambda *_: self.stop.set())
 
     def note(self, text: str) -> None:
         """Print a note."""

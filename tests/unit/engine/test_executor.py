@@ -17,6 +17,7 @@ from bisector.app import bisections
 from bisector.engine import executor, trial_runner
 from bisector.engine.events import Event
 from bisector.engine.services import Services
+from bisector.engine.state_lock import find_holder, is_executed
 from bisector.errors import InfrastructureError, Interrupted, PerfbisectError, RequestError
 from bisector.model.records import Booted, Left
 from bisector.model.stored_bisection import Stored
@@ -25,6 +26,7 @@ from bisector.simulation.noise_model import SyntheticLab
 from bisector.testing.fake_testbed import FakeSession, FakeTestbed
 from bisector.testing.fakes import Faults, Pace
 from tests.support import fake_bisection as fake
+from tests.support.waiting import until
 
 
 @dataclass
@@ -35,6 +37,7 @@ class Lab:
     testbeds: tuple[str, ...] = ("fake",)
     pace: Pace | None = None
     opened: list[str] = field(default_factory=list)
+    let_go: list[str] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     broken: dict[str, PerfbisectError] = field(default_factory=dict)
 
@@ -57,6 +60,10 @@ class Lab:
             raise self.broken[stored.id]
         return self.services()
 
+    @property
+    def others(self) -> executor.Others:
+        return executor.Others(self.open, lambda name, event: None, self.let_go.append)
+
     def run(
         self,
         stored: Stored,
@@ -67,7 +74,7 @@ class Lab:
             self.events.append(event)
             tell(event)
 
-        bisections.run(stored, self.services(), on_event, stop or threading.Event(), self.open)
+        bisections.run(stored, self.services(), on_event, stop or threading.Event(), self.others)
 
     def boots(self) -> list[tuple[float, str, str]]:
         """Return (when, bisection, testbed) of all boots, in their order."""
@@ -153,6 +160,7 @@ def test_another_that_cannot_be_executed_fails_alone(tmp_path: Path, error: Perf
         f"the bisection 'other' failed: {error.message}"
     ]
     assert lab.opened == ["other"], "it is not tried again and again"
+    assert lab.let_go == ["other"]
 
 
 def test_what_ended_or_waits_for_resume_is_not_executed(tmp_path: Path) -> None:
@@ -229,7 +237,55 @@ def test_a_testbed_that_failed_for_one_still_serves_another(tmp_path: Path) -> N
         if "set aside" in event.text:
             lab.begin("other")
 
-    bisections.run(own, broken, tell, threading.Event(), lab.open)
+    bisections.run(own, broken, tell, threading.Event(), lab.others)
     assert lab.end_of("own") == (fake.CULPRIT,)
     assert {testbed for _, name, testbed in lab.boots() if name == "own"} == {"a"}
     assert "b" in {testbed for _, name, testbed in lab.boots() if name == "other"}
+
+
+def serve(lab: Lab, stop: threading.Event | None = None) -> None:
+    executor.serve(lab.store, lab.folder, lab.others, stop or threading.Event(), until_idle=stop is None)
+
+
+def test_who_serves_the_queue_executes_all_that_is_in_it(tmp_path: Path) -> None:
+    lab = Lab(tmp_path, testbeds=("a", "b"))
+    for name in ("x", "y", "z"):
+        lab.begin(name)
+    lab.begin("resting", "paused")
+    serve(lab)
+    assert [lab.end_of(name) for name in ("x", "y", "z")] == [(fake.CULPRIT,)] * 3
+    assert lab.status("resting") == "paused"
+    assert sorted(lab.let_go) == ["x", "y", "z"]
+    serve(lab)  # nothing is left: it ends at once
+
+
+def test_who_serves_takes_up_what_comes_later_and_queues_it_again_when_told_to_stop(
+    tmp_path: Path,
+) -> None:
+    lab, stop = Lab(tmp_path, pace=Pace(boot=0.05)), threading.Event()
+    serving = threading.Thread(target=serve, args=(lab, stop), daemon=True)
+    serving.start()
+    lab.begin("late")
+    until(lambda: len(lab.boots()) >= 2, 30)
+    holder = find_holder(tmp_path)
+    assert holder is not None and str(holder).endswith("executes what is queued in this state folder")
+    assert is_executed(tmp_path, lab.status("late"))
+    stop.set()
+    serving.join(30)
+    assert lab.status("late") == "queued"
+    assert find_holder(tmp_path) is None
+
+
+def test_a_paused_bisection_rests_until_it_is_resumed(tmp_path: Path) -> None:
+    lab = Lab(tmp_path)
+    own = lab.begin("own")
+
+    def pause(event: Event) -> None:
+        if event.kind == "boot" and event.boots == 2:
+            bisections.pause(lab.store, lab.store.load("own"))
+
+    with pytest.raises(Interrupted, match="the bisection 'own' is paused; nothing is lost"):
+        lab.run(own, pause)
+    assert lab.status("own") == "paused"
+    lab.run(own)
+    assert lab.end_of("own") == (fake.CULPRIT,)

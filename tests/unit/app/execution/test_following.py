@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bisector.adapters.store.memory_store import MemoryStore
-from bisector.app import following
+from bisector.app.execution import following
 from bisector.engine import state_lock, waiting
 from bisector.engine.events import Event
 from bisector.engine.state_lock import lock

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bisector.adapters.guest import rootfs
-from bisector.app.find_culprit import guest_image
+from bisector.app.execution.bisection_services import guest_image
 from bisector.app.wiring import Wiring
 from bisector.schemas.settings import Settings
 from bisector.schemas.workload.workload import load_workload

@@ -11,7 +11,7 @@ from bisector.adapters.build.toolchain_notes import write_note
 from bisector.adapters.system import host_requirements
 from bisector.adapters.system.architectures import X86_64, Machine
 from bisector.adapters.system.host_requirements import BUILDING, GUESTS, Check
-from bisector.app import readiness
+from bisector.app.execution import readiness
 from bisector.app.wiring import Wiring
 from bisector.errors import InfrastructureError
 from bisector.schemas.kernel.toolchain import Toolchain, load_toolchains

@@ -1,0 +1,99 @@
+"""What a bisection works with: real adapters for an accepted request."""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bisector.app.accept import check_patches, check_unchanged, workload_of
+from bisector.app.pruning import Pruning
+from bisector.app.wiring import Wiring
+from bisector.schemas.request import Accepted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bisector.engine.services import Services
+    from bisector.ports import Builder
+    from bisector.schemas.workload.workload import Workload
+
+
+def bisection_services(wiring: Wiring, accepted: Accepted, stop: threading.Event) -> Services:
+    """Return real adapters for an accepted request.
+
+    Raises RequestError when a patch or the recipe has changed since, so that kernels would be made otherwise.
+    """
+    from bisector.adapters.agent.payload import workload_job
+    from bisector.engine.services import Services
+    from bisector.ports import Fix
+    from bisector.schemas.kernel.recipe import load_recipe
+
+    request = accepted.request
+    check_unchanged(wiring, accepted)
+    workload = workload_of(request)
+    arch = load_recipe(request.recipe).manifest.arch
+    testbeds = {name: wiring.testbed(name, stop.is_set) for name in accepted.testbeds}
+    return Services(
+        source=wiring.source_of(request),
+        builders=[partial(_builder, wiring, request.repo, host.name) for host in wiring.lab.builders],
+        testbeds=testbeds,
+        store=wiring.store,
+        planner=wiring.planner(accepted),
+        clock=wiring.clock,
+        make_job=lambda folder: workload_job(workload, folder, arch),
+        state_dir=wiring.settings.state_dir,
+        patches=tuple(Path(path) for path in request.apply),
+        patched=_patched(accepted),
+        fixes=tuple(Fix(fix.sha, fix.guilty) for fix in accepted.fixes),
+        guest_image=guest_image(wiring, accepted, workload),
+        measuring_builders=wiring.measuring_builders(
+            name for name, testbed in testbeds.items() if testbed.clock == "wall"
+        ),
+        claim=wiring.claim_testbed,
+        tidy=partial(_tidy, wiring.settings.cache_dir),
+        irrelevant=Pruning.of(wiring.settings, accepted) if accepted.attempt is None else lambda graph: None,
+    )
+
+
+def _patched(accepted: Accepted) -> dict[str, tuple[str, tuple[Path, ...]]]:
+    """Return the patched kernel of a try; raise RequestError where a patch has changed since it began."""
+    attempt = accepted.attempt
+    if attempt is None or not attempt.patches:
+        return {}
+    check_patches(attempt.patches, attempt.sums)
+    return {attempt.tried: (attempt.unpatched, tuple(map(Path, attempt.patches)))}
+
+
+def _tidy(cache: Path, bisection: Path) -> None:
+    """End and remove what killed processes left: programs, temporary files. bisection: its folder."""
+    from bisector.adapters.ansible.runner import TEMPORARY_PREFIX
+    from bisector.adapters.build.builder import WORKSPACE_PREFIX
+    from bisector.adapters.system import leftovers, orphans
+
+    orphans.end_orphans()
+    leftovers.remove_leftovers(TEMPORARY_PREFIX)
+    leftovers.remove_leftovers(WORKSPACE_PREFIX, cache / "kernels")
+    leftovers.remove_leftovers_of_boots(bisection)
+
+
+def _builder(wiring: Wiring, repo: str, host: str, stop: Callable[[], bool]) -> Builder:
+    return wiring.builder(repo, host, stop=stop)
+
+
+def guest_image(wiring: Wiring, accepted: Accepted, workload: Workload) -> str:
+    """Return the checksum of the guest image if guests measure; '' before the very first boot.
+
+    Guests without a disk say themselves what they are made of.
+    """
+    from bisector.schemas.kernel.recipe import load_recipe
+
+    if load_recipe(accepted.request.recipe).manifest.userspace == "initramfs":
+        return ""
+    if all(wiring.lab.testbed(name).variables.kind != "libvirt" for name in accepted.testbeds):
+        return ""
+    from bisector.adapters.guest.rootfs import GuestImages
+
+    image = GuestImages(wiring.settings.cache_dir, workload.manifest.packages()).present()
+    return image.checksum if image is not None else ""

@@ -1,0 +1,168 @@
+"""Commands for bisections that others execute: queue, watch, pause, worker."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bisector.interfaces.cli import options, output
+from bisector.model.format import count
+
+if TYPE_CHECKING:
+    from bisector.app.execution.queue_state import Entry
+    from bisector.engine.events import Event
+
+
+def queue(as_json: options.Json = False) -> None:
+    """Show which bisections are executed here, which wait, and for what.
+
+    Examples:
+
+      perfbisect queue
+
+      perfbisect queue --json
+    """
+    from bisector.app.execution.queue_state import read_queue
+
+    found = read_queue(options.make_wiring())
+    rows = [_row(place, entry) for place, entry in enumerate(found.entries, start=1)]
+    if as_json:
+        output.print_json({"executor": found.executor, "bisections": rows})
+        return
+    if not rows:
+        print("Nothing is queued.")
+        return
+    header = ("ID", "STATUS", "WORKLOAD", "TESTBEDS", "BOOTS", "NOW")
+    cells = [
+        (
+            row["id"],
+            row["status"],
+            row["workload"] or "",
+            ", ".join(row["testbeds"]),
+            str(row["boots"]),
+            _now(row),
+        )
+        for row in rows
+    ]
+    print(output.table(header, cells, wrapped=["NOW"], dropped=["WORKLOAD", "TESTBEDS", "BOOTS"]))
+    if found.executor is None:
+        output.print_note("nobody executes them: 'perfbisect worker' does, and so does the next 'start'")
+
+
+def watch(identity: options.Id = None, as_json: options.Json = False) -> None:
+    """Watch a bisection that others execute, until it ends; then its result, and its exit code.
+
+    Ctrl-C ends the watching, and nothing else.
+
+    Examples:
+
+      perfbisect watch
+
+      perfbisect watch pipe-test-3f2a
+    """
+    from bisector.app import find_culprit
+    from bisector.interfaces.cli.start import Watcher, print_result
+
+    wiring = options.make_wiring()
+    print_result(wiring, find_culprit.watch(wiring, identity, Watcher(interrupts=False)), as_json=as_json)
+
+
+def pause(identity: options.Id = None, as_json: options.Json = False) -> None:
+    """Let a bisection rest until 'perfbisect resume'; whoever executes it lets go of its testbeds.
+
+    Examples:
+
+      perfbisect pause
+
+      perfbisect pause pipe-test-3f2a
+    """
+    from bisector.app import bisections, load_report
+
+    wiring = options.make_wiring()
+    stored = load_report.find_bisection(wiring, identity)
+    bisections.pause(wiring.store, stored)
+    if as_json:
+        output.print_json({"id": stored.id, "status": "paused"})
+    else:
+        output.print_note(f"{stored.id} is paused; 'perfbisect resume {stored.id}' goes on")
+
+
+def worker(
+    until_idle: Annotated[
+        bool, typer.Option("--until-idle", help="End when nothing is queued any more.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")] = False,
+) -> None:
+    """Execute the bisections that are queued here, until told to stop with Ctrl-C or SIGTERM.
+
+    Several bisections share the testbeds, boot by boot. What is not done stays queued.
+
+    Examples:
+
+      perfbisect start --good v6.1 --bad v6.2 --workload pipe-test --detach
+
+      perfbisect worker --until-idle
+    """
+    from bisector.app.find_culprit import serve
+
+    wiring = options.make_wiring()
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    output.print_note("executing what is queued; Ctrl-C ends it")
+    serve(wiring, _print_event_as_json if as_json else _print_event, stop, until_idle=until_idle)
+    output.print_note("nothing is queued" if until_idle and not stop.is_set() else "stopped; nothing is lost")
+
+
+def _print_event(name: str, event: Event) -> None:
+    if event.kind in ("decision", "trouble", "done"):
+        testbed = f" on {event.testbed}" if event.testbed else ""
+        output.print_note(f"{name}{testbed}: {event.text} ({count(event.boots, 'boot')})")
+
+
+def _print_event_as_json(name: str, event: Event) -> None:
+    line = {
+        "id": name,
+        "kind": event.kind,
+        "text": event.text,
+        "reason": event.reason,
+        "testbed": event.testbed,
+        "seconds": event.seconds,
+        "value": event.value,
+        "builds": event.builds,
+        "boots": event.boots,
+        "runs": event.runs,
+    }
+    print(json.dumps(line), flush=True)
+
+
+def _row(place: int, entry: Entry) -> dict[str, Any]:
+    summary = entry.summary
+    return {
+        "place": place,
+        "id": summary.id,
+        "status": summary.status,
+        "created": summary.created,
+        "workload": summary.workload,
+        "good": summary.good,
+        "bad": summary.bad,
+        "testbeds": list(entry.testbeds),
+        "measures_on": list(entry.measures_on),
+        "waits_for": dict(entry.waits_for),
+        "boots": entry.boots,
+        "left_seconds": entry.left,
+    }
+
+
+def _now(row: dict[str, Any]) -> str:
+    from bisector.report.phrases import duration
+
+    left = row["left_seconds"]
+    until = f", about {duration(left)} to the next culprit" if left is not None else ""
+    if row["measures_on"]:
+        return f"measures on {', '.join(row['measures_on'])}{until}"
+    waits = [f"{testbed}, which {other} has" for testbed, other in row["waits_for"].items()]
+    return f"waits for {'; '.join(waits)}{until}" if waits else f"waits for a testbed or a kernel{until}"

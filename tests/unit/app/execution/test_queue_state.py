@@ -1,0 +1,63 @@
+"""What the queue says of each bisection: where it measures, and what it waits for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bisector.app.execution.queue_state import read_queue
+from bisector.app.wiring import Wiring
+from bisector.engine.state_lock import QUEUE, lock
+from bisector.model.decisions import Measure
+from bisector.model.records import Booted, Left
+from bisector.model.stored_bisection import Stored
+from bisector.schemas.settings import Settings
+from tests.support import fake_bisection as fake
+
+
+@pytest.fixture
+def wiring(tmp_path: Path) -> Wiring:
+    return Wiring(Settings(state_dir=tmp_path / "state", cache_dir=tmp_path))
+
+
+def add(wiring: Wiring, name: str, created: float, status: str, *testbeds: str) -> None:
+    lab = fake.a_lab()
+    request = fake.accepted(lab, testbeds).model_dump_json()
+    wiring.store.create(Stored(name, created, request, status, lab.graph))
+
+
+def booted(boot: str, testbed: str, *, ok: bool = True) -> Booted:
+    return Booted(boot, 0, testbed, ok, 10.0, 1.0)
+
+
+def test_without_a_state_folder_nothing_is_queued(wiring: Wiring) -> None:
+    found = read_queue(wiring)
+    assert (list(found.entries), found.executor) == ([], None)
+    assert not wiring.settings.state_dir.exists()
+
+
+def test_who_measures_where_and_who_waits_for_whom(wiring: Wiring) -> None:
+    add(wiring, "first", 1.0, "running", "a", "b")
+    add(wiring, "second", 2.0, "queued", "a", "b")
+    add(wiring, "third", 3.0, "queued", "c")
+    add(wiring, "over", 4.0, "done", "a")
+    for record in (booted("b1", "b"), Left("b1"), booted("b2", "a"), booted("b3", "b", ok=False)):
+        wiring.store.append("first", record)
+    wiring.store.decide("first", Measure(0, 1, "search", "why", left=70.0))
+    with lock(wiring.settings.state_dir, QUEUE):
+        found = read_queue(wiring)
+    first, second, third = found.entries
+    assert [entry.summary.id for entry in found.entries] == ["first", "second", "third"], "the oldest first"
+    assert (first.measures_on, first.waits_for, first.left, first.boots) == (("a",), (), 70.0, 2)
+    assert (second.measures_on, second.waits_for, second.left) == ((), (("a", "first"),), None)
+    assert (third.testbeds, third.waits_for) == (("c",), ())
+    assert found.executor is not None and found.executor.endswith(
+        "executes what is queued in this state folder"
+    )
+
+
+def test_a_run_of_a_workload_executes_no_queue(wiring: Wiring) -> None:
+    add(wiring, "first", 1.0, "queued", "a")
+    with lock(wiring.settings.state_dir, "run of pipe-test on guest"):
+        assert read_queue(wiring).executor is None
