@@ -43,7 +43,7 @@ class DiskUse:
 def disk_use(wiring: Wiring) -> list[DiskUse]:
     """Return what perfbisect keeps on this machine. Builders on other machines have their own."""
     from bisector.adapters.system.disk_usage import disk_usage
-    from bisector.app.retention import KEEP_DAYS, find_removable
+    from bisector.app.upkeep.retention import KEEP_DAYS, find_removable
 
     state, cache = wiring.settings.state_dir, wiring.settings.cache_dir
     removable = find_removable(wiring, KEEP_DAYS)

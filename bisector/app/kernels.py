@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bisector.app.accept import recipe_for
-from bisector.app.retention import needs
+from bisector.app.upkeep.retention import needs
 from bisector.app.wiring import Wiring
 from bisector.errors import RequestError, SourceFailed
 

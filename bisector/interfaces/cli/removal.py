@@ -14,7 +14,7 @@ from bisector.interfaces.cli.arguments import completion
 from bisector.model.format import count, size
 
 if TYPE_CHECKING:
-    from bisector.app.retention import Removable
+    from bisector.app.upkeep.retention import Removable
     from bisector.app.wiring import Wiring
 
 _MAX_PRINTED = 20
@@ -48,7 +48,7 @@ def rm(
 
       perfbisect rm pipe-test-3f2a db-aio-77 --yes
     """
-    from bisector.app import retention
+    from bisector.app.upkeep import retention
 
     wiring = options.make_wiring()
     _remove(wiring, retention.to_remove(wiring, identities), yes=yes, dry_run=dry_run, as_json=as_json)
@@ -74,7 +74,7 @@ def prune(
 
       perfbisect prune --keep 30d --yes
     """
-    from bisector.app import retention
+    from bisector.app.upkeep import retention
 
     wiring = options.make_wiring()
     found = retention.find_removable(wiring, options.days(keep, "--keep"))
@@ -83,7 +83,7 @@ def prune(
 
 def _remove(wiring: Wiring, items: Sequence[Removable], *, yes: bool, dry_run: bool, as_json: bool) -> None:
     """Show what is to be removed, ask, and remove it."""
-    from bisector.app import retention
+    from bisector.app.upkeep import retention
 
     removed: list[Removable] = []
     given_back = 0

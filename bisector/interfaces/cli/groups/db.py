@@ -30,7 +30,7 @@ def upgrade(yes: Yes = False, dry_run: DryRun = False, as_json: options.Json = F
 
       perfbisect db upgrade --yes
     """
-    from bisector.app import database_care
+    from bisector.app.upkeep import database_care
 
     wiring = options.make_wiring()
     name, version, newest = database_care.versions(wiring)
@@ -57,7 +57,7 @@ def check(as_json: options.Json = False) -> None:
 
       perfbisect db check
     """
-    from bisector.app import database_care
+    from bisector.app.upkeep import database_care
 
     found = database_care.check(options.make_wiring())
     if as_json:
@@ -104,7 +104,7 @@ def move(
 
       perfbisect db move ./perfbisect.sqlite --yes
     """
-    from bisector.app import database_care
+    from bisector.app.upkeep import database_care
 
     wiring = options.make_wiring()
     to = database_care.target_of(target)
@@ -137,7 +137,7 @@ def prune(
 
       perfbisect db prune --keep 7d --yes
     """
-    from bisector.app import database_care
+    from bisector.app.upkeep import database_care
 
     wiring = options.make_wiring()
     days = options.days(keep, "--keep")

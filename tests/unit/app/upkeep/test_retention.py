@@ -11,7 +11,8 @@ from unittest.mock import Mock
 import pytest
 
 from bisector.adapters.store.sql_store import SqlStore
-from bisector.app import bisections, find_culprit, retention
+from bisector.app import bisections, find_culprit
+from bisector.app.upkeep import retention
 from bisector.app.wiring import Wiring
 from bisector.engine.state_lock import lock
 from bisector.errors import RequestError

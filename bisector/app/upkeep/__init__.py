@@ -1,0 +1,1 @@
+"""Care of what is kept: what may be removed, and the database."""
