@@ -10,6 +10,7 @@ from bisector.app.execution.following import concluded, wait_for_turn
 from bisector.engine.events import OnEvent
 from bisector.engine.services import Services
 from bisector.engine.state_lock import Busy
+from bisector.engine.waiting import waiter
 from bisector.errors import RequestError
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Conclusion
@@ -55,14 +56,17 @@ def run(
     if stored.conclusion is not None:
         tidy(stored, services)
         return stored.conclusion
-    conclusion = None
-    while conclusion is None:
-        try:
-            execute(stored, services, on_event, stop, others)
-        except Busy:
-            conclusion = wait_for_turn(services.store, services.state_dir, stored, on_event, stop)
-        else:
-            conclusion = concluded(services.store.load(stored.id))
+    conclusion, store = None, services.store
+    with waiter(services.state_dir, stored.id) as is_ours:
+        while conclusion is None:
+            try:
+                execute(stored, services, on_event, stop, others)
+            except Busy:
+                conclusion = wait_for_turn(
+                    services.store, services.state_dir, stored, on_event, stop, is_ours
+                )
+            else:
+                conclusion = concluded(store.load(stored.id))
     return conclusion
 
 

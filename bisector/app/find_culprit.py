@@ -67,6 +67,7 @@ def find_culprit(wiring: Wiring, request: Request, observer: Observer) -> Materi
 
 def queue(wiring: Wiring, request: Request, observer: Observer) -> Stored:
     """Let whoever executes bisections here find the culprit. Raises as `find_culprit`."""
+    _require_state_file(wiring)
     stored, _ = _begin(wiring, request, observer)
     if stored.status not in TO_EXECUTE:
         wiring.store.set_status(stored.id, "queued")
@@ -140,7 +141,8 @@ def _run(wiring: Wiring, stored: Stored, accepted: Accepted, observer: Observer)
     expected = _expected(wiring, stored, accepted)
     with observer.progress(_labels(wiring, stored, accepted), expected) as on_event:
         services = bisection_services(wiring, accepted, observer.stop)
-        return bisections.run(stored, services, on_event, observer.stop, others(wiring))
+        queued = others(wiring) if wiring.settings.database is None else None
+        return bisections.run(stored, services, on_event, observer.stop, queued)
 
 
 def _labels(wiring: Wiring, stored: Stored, accepted: Accepted) -> Callable[[int], str]:
@@ -202,8 +204,18 @@ def serve(
     """
     from bisector.engine import executor
 
+    _require_state_file(wiring)
     wiring.doing = "the queue"
     executor.serve(wiring.store, wiring.settings.state_dir, others(wiring, tell), stop, until_idle=until_idle)
+
+
+def _require_state_file(wiring: Wiring) -> None:
+    """Refuse a queue in a database server: executors on two hosts would execute the same bisection."""
+    if wiring.settings.database is not None:
+        raise RequestError(
+            "a queue needs a state file so far; with a database server each 'start' executes its own",
+            cure="leave 'database' out of perfbisect.toml, or PERFBISECT_DATABASE out of the environment",
+        )
 
 
 def _expected(wiring: Wiring, stored: Stored, accepted: Accepted) -> ExpectedWork | None:

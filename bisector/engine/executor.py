@@ -98,7 +98,7 @@ def execute(
         executor = _Executor(services.store, others, own)
         full = False
         try:
-            waiting.mark_interrupted(services.store, services.state_dir, stored.id)
+            waiting.recover(services.store, services.state_dir, stored.id)
             while not (own.ended or full):
                 executor.share_testbeds()
                 executor.wait(_POLL_SECONDS)
@@ -123,7 +123,7 @@ def serve(store: Store, state_dir: Path, others: Others, stop: threading.Event, 
         reserve = DiskReserve(state_dir)
         executor = _Executor(store, others)
         try:
-            waiting.mark_interrupted(store, state_dir)
+            waiting.recover(store, state_dir)
             while not stop.is_set():
                 executor.share_testbeds()
                 if until_idle and executor.is_idle:

@@ -1,7 +1,7 @@
 """Bisections that wait for an executor, and the processes that wait for a bisection.
 
-A process that waits holds a lock named after the bisection, which ends with the process however it dies: so
-others know whether anybody still wants to see the end.
+A process that is to show a bisection's end holds a lock named after it, which ends with the process however
+it dies. So others know whether anybody waits, or did: what nobody waited for is executed by whoever comes.
 """
 
 from __future__ import annotations
@@ -52,8 +52,16 @@ def is_waited_for(state_dir: Path, bisection: str) -> bool:
         return True
 
 
-def mark_interrupted(store: Store, state_dir: Path, own: str | None = None) -> None:
-    """Let bisections whose executor was killed wait for 'resume', unless somebody still waits for them."""
+def recover(store: Store, state_dir: Path, own: str | None = None) -> None:
+    """Let bisections whose executor was killed go on, or rest where the killed process was their own.
+
+    own: the one that the new executor begins with.
+    """
     for summary in store.list(statuses=("running",)):
-        if summary.id != own and not is_waited_for(state_dir, summary.id):
+        if summary.id == own or is_waited_for(state_dir, summary.id):
+            continue
+        if _path(state_dir, summary.id).exists():  # left by the process that was to show its end
+            _path(state_dir, summary.id).unlink(missing_ok=True)
             store.set_status(summary.id, "interrupted")
+        else:
+            store.set_status(summary.id, "queued")

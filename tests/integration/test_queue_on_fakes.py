@@ -51,3 +51,16 @@ def test_who_queues_is_told_who_executes(
         assert "executes what is queued in this state folder" in capsys.readouterr().err
         assert run(["worker"]) == 1
         assert "executes what is queued in this state folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [[*START, "--detach"], ["worker"]])
+def test_a_database_server_has_no_queue_yet(
+    bench: Bench,
+    command: list[str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Executors on two hosts would execute the same bisection."""
+    monkeypatch.setenv("PERFBISECT_DATABASE", "postgresql://nobody@127.0.0.1:1/none")
+    assert run(command) == 1
+    assert "a queue needs a state file so far" in capsys.readouterr().err

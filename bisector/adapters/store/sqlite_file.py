@@ -39,7 +39,7 @@ class SqliteFile:
                 path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
             )
             self._connection.row_factory = sqlite3.Row
-            self._connection.create_function("seconds_now", 0, time.time)
+            self._connection.create_function("seconds_now", 0, lambda: time.time())
             self.execute("PRAGMA auto_vacuum=INCREMENTAL")  # without effect on a file that has tables
             self.execute("PRAGMA journal_mode=WAL")  # readers (status, report) never wait for the executor
             self.execute("PRAGMA synchronous=NORMAL")  # in WAL mode safe against kill -9, what we promise

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from bisector.engine import waiting
 from bisector.engine.events import Event, EventKind, OnEvent, decision_event
 from bisector.engine.state_lock import Holder, find_holder
 from bisector.errors import InfrastructureError, Interrupted
@@ -92,37 +91,37 @@ def follow(store: Store, bisection: str, running: Callable[[], bool], on_event: 
 
 
 def wait_for_turn(
-    store: Store, state_dir: Path, stored: Stored, on_event: OnEvent, stop: threading.Event
+    store: Store, state_dir: Path, stored: Stored, on_event: OnEvent, stop: threading.Event, is_ours: bool
 ) -> Conclusion | None:
     """Queue a bisection at the process that works in the state folder, and watch it.
 
-    Returns its conclusion, or None when nobody works there any more and we may. Raises Interrupted when told
-    to stop, InfrastructureError where it ends otherwise.
+    is_ours: whether it ends when we are told to stop, for nobody else waits for it. Returns its conclusion,
+    or None when nobody works there any more and we may. Raises Interrupted when told to stop,
+    InfrastructureError where it ends otherwise.
     """
     name = stored.id
     follower = Follower(store, name, on_event)
     told = None
-    with waiting.waiter(state_dir, name) as is_ours:
-        if store.status(name) not in (*TO_EXECUTE, *ENDED):
-            store.set_status(name, "queued")
-        while True:
-            holder = find_holder(state_dir)
-            place = told if holder is None else _place(store, name, holder)
-            if place is not None and place != told:
-                told = place
-                on_event(Event("note", place))
-            follower.look()
-            if store.status(name) not in TO_EXECUTE:
-                return concluded(store.load(name))
-            if holder is None:
-                return None
-            if stop.wait(_FOLLOW_SECONDS):
-                if is_ours and holder.doing != name:
-                    store.set_status(name, "interrupted")
-                raise Interrupted(
-                    f"the bisection '{name}' is no longer watched; nothing is lost",
-                    cure=f"perfbisect resume {name}",
-                )
+    if store.status(name) not in (*TO_EXECUTE, *ENDED):
+        store.set_status(name, "queued")
+    while True:
+        holder = find_holder(state_dir)
+        place = told if holder is None else _place(store, name, holder)
+        if place is not None and place != told:
+            told = place
+            on_event(Event("note", place))
+        follower.look()
+        if store.status(name) not in TO_EXECUTE:
+            return concluded(store.load(name))
+        if holder is None:
+            return None
+        if stop.wait(_FOLLOW_SECONDS):
+            if is_ours and holder.doing != name:
+                store.set_status(name, "interrupted")
+            raise Interrupted(
+                f"the bisection '{name}' is no longer watched; nothing is lost",
+                cure=f"perfbisect resume {name}",
+            )
 
 
 def _place(store: Store, name: str, holder: Holder) -> str:

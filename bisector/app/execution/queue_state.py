@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bisector.engine.state_lock import find_holder
@@ -19,13 +19,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A bisection that is executed or waits. measures_on: testbeds with a live boot of it.
+    """A bisection that is executed or waits.
 
-    waits_for: testbeds that it could use and others measure on, each with those others' ids; left: seconds
-    until its next culprit is located or proven, None where nobody can say yet; boots: so far.
+    status: 'queued', 'running', or 'killed' for one whose executor was killed. measures_on: testbeds with a
+    live boot of it; waits_for: those that it could use and others measure on, each with those others' ids;
+    left: seconds until its next culprit is located or proven, None where nobody can say; boots: so far.
     """
 
     summary: Summary
+    status: str
     testbeds: tuple[str, ...]
     measures_on: tuple[str, ...]
     waits_for: tuple[tuple[str, str], ...]
@@ -46,23 +48,20 @@ def read_queue(wiring: Wiring) -> Queue:
     if not wiring.has_store:
         return Queue((), None)
     holder = find_holder(wiring.settings.state_dir)
-    found = [_entry(wiring, summary) for summary in reversed(wiring.store.list(statuses=TO_EXECUTE))]
+    executes = holder is not None and holder.executes
+    summaries = wiring.store.list(statuses=TO_EXECUTE)
+    found = [_entry(wiring, summary, executes) for summary in reversed(summaries)]
     users = {testbed: entry.summary.id for entry in found for testbed in entry.measures_on}
-    entries = [
-        Entry(
-            e.summary,
-            e.testbeds,
-            e.measures_on,
-            tuple((t, users[t]) for t in e.testbeds if users.get(t, e.summary.id) != e.summary.id),
-            e.left,
-            e.boots,
-        )
-        for e in found
-    ]
-    return Queue(entries, str(holder) if holder is not None and holder.executes else None)
+
+    def waits_for(entry: Entry) -> tuple[tuple[str, str], ...]:
+        own = entry.summary.id
+        return tuple((name, users[name]) for name in entry.testbeds if users.get(name, own) != own)
+
+    entries = [replace(entry, waits_for=waits_for(entry)) for entry in found]
+    return Queue(entries, str(holder) if executes else None)
 
 
-def _entry(wiring: Wiring, summary: Summary) -> Entry:
+def _entry(wiring: Wiring, summary: Summary, executes: bool) -> Entry:
     store = wiring.store
     live: dict[str, str] = {}
     boots = 0
@@ -76,4 +75,7 @@ def _entry(wiring: Wiring, summary: Summary) -> Entry:
     last = decided[-1] if decided else None
     left = last.left if isinstance(last, Measure) else None
     testbeds = read_accepted(store.load(summary.id).request).testbeds
-    return Entry(summary, testbeds, tuple(sorted(set(live.values()))), (), left, boots)
+    killed = summary.status == "running" and not executes
+    measures_on = () if killed else tuple(sorted(set(live.values())))
+    status = "killed" if killed else summary.status
+    return Entry(summary, status, testbeds, measures_on, (), left, boots)

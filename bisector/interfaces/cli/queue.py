@@ -144,7 +144,7 @@ def _row(place: int, entry: Entry) -> dict[str, Any]:
     return {
         "place": place,
         "id": summary.id,
-        "status": summary.status,
+        "status": entry.status,
         "created": summary.created,
         "workload": summary.workload,
         "good": summary.good,
@@ -160,6 +160,8 @@ def _row(place: int, entry: Entry) -> dict[str, Any]:
 def _now(row: dict[str, Any]) -> str:
     from bisector.report.phrases import duration
 
+    if row["status"] == "killed":
+        return "its executor was killed: the next one goes on"
     left = row["left_seconds"]
     until = f", about {duration(left)} to the next culprit" if left is not None else ""
     if row["measures_on"]:

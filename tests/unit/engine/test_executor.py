@@ -169,6 +169,8 @@ def test_what_ended_or_waits_for_resume_is_not_executed(tmp_path: Path) -> None:
     others = {"a": "interrupted", "b": "failed", "c": "cancelled", "d": "new", "e": "running"}
     for name, status in others.items():
         lab.begin(name, status)
+    (tmp_path / "waiting").mkdir()
+    (tmp_path / "waiting" / "e").touch()  # its process was killed
     lab.run(own)
     assert lab.opened == []
     assert {name: lab.status(name) for name in others} == {**others, "e": "interrupted"}

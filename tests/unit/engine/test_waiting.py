@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from bisector.adapters.store.memory_store import MemoryStore
-from bisector.engine.waiting import is_waited_for, mark_interrupted, waiter
+from bisector.engine.waiting import is_waited_for, recover, waiter
 from bisector.model.stored_bisection import Stored
 from tests.support import fake_bisection as fake
 
@@ -47,12 +47,23 @@ def test_a_killed_process_waits_no_longer(tmp_path: Path) -> None:
         assert first
 
 
-def test_what_a_killed_executor_left_running_waits_for_resume_unless_somebody_waits(tmp_path: Path) -> None:
+def test_what_a_killed_executor_left_goes_on_unless_it_was_its_own(tmp_path: Path) -> None:
     store, lab = MemoryStore(), fake.a_lab()
     request = fake.accepted(lab).model_dump_json()
-    statuses = {"own": "running", "left": "running", "awaited": "running", "next": "queued", "over": "done"}
+    statuses = {
+        "own": "running",
+        "left": "running",
+        "awaited": "running",
+        "detached": "running",
+        "next": "queued",
+        "over": "done",
+    }
     for name, status in statuses.items():
         store.create(Stored(name, 1.0, request, status, lab.graph))
+    (tmp_path / "waiting").mkdir()
+    (tmp_path / "waiting" / "left").touch()  # its process was killed
     with waiter(tmp_path, "awaited"):
-        mark_interrupted(store, tmp_path, "own")
-    assert {name: store.status(name) for name in statuses} == {**statuses, "left": "interrupted"}
+        recover(store, tmp_path, "own")
+    now = {name: store.status(name) for name in statuses}
+    assert now == {**statuses, "left": "interrupted", "detached": "queued"}
+    assert not (tmp_path / "waiting" / "left").exists()

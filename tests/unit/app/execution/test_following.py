@@ -10,7 +10,7 @@ import pytest
 
 from bisector.adapters.store.memory_store import MemoryStore
 from bisector.app.execution import following
-from bisector.engine import state_lock, waiting
+from bisector.engine import state_lock
 from bisector.engine.events import Event
 from bisector.engine.state_lock import lock
 from bisector.errors import InfrastructureError, Interrupted
@@ -102,7 +102,7 @@ class Waiting:
         self.store, self.stored, self.folder = store, stored, folder
         self.told: list[str] = []
         self.stop = threading.Event()
-        self.notes = 0
+        self.is_ours = True
 
     def wait(self, then: Callable[[], object] = lambda: None) -> Conclusion | None:
         """Wait for its turn; `then` happens when it was told its place for the first time."""
@@ -112,7 +112,7 @@ class Waiting:
             if len(self.told) == 1:
                 then()
 
-        return following.wait_for_turn(self.store, self.folder, self.stored, tell, self.stop)
+        return following.wait_for_turn(self.store, self.folder, self.stored, tell, self.stop, self.is_ours)
 
     @property
     def status(self) -> str:
@@ -168,11 +168,8 @@ def test_who_only_watches_what_another_process_began_does_not_stop_it(bench: Wai
 
 
 def test_a_second_one_that_waits_for_the_same_does_not_take_it_out(bench: Waiting) -> None:
-    with (
-        lock(bench.folder, "older"),
-        waiting.waiter(bench.folder, bench.stored.id),
-        pytest.raises(Interrupted),
-    ):
+    bench.is_ours = False
+    with lock(bench.folder, "older"), pytest.raises(Interrupted):
         bench.wait(bench.stop.set)
     assert bench.status == "queued"
 

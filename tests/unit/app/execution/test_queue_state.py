@@ -57,6 +57,13 @@ def test_who_measures_where_and_who_waits_for_whom(wiring: Wiring) -> None:
     )
 
 
+def test_what_a_killed_executor_left_is_told(wiring: Wiring) -> None:
+    add(wiring, "first", 1.0, "running", "a")
+    wiring.store.append("first", booted("b1", "a"))
+    (entry,) = read_queue(wiring).entries
+    assert (entry.status, entry.measures_on) == ("killed", ())
+
+
 def test_a_run_of_a_workload_executes_no_queue(wiring: Wiring) -> None:
     add(wiring, "first", 1.0, "queued", "a")
     with lock(wiring.settings.state_dir, "run of pipe-test on guest"):

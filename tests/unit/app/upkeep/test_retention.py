@@ -31,7 +31,7 @@ OLD = 1e9
 def wiring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Wiring:
     """A state with an old bisection of each status, each with a folder, a kernel and an image of its own."""
     wiring = Wiring(Settings(state_dir=tmp_path / "state", cache_dir=tmp_path / "cache"))
-    monkeypatch.setattr("bisector.adapters.store.sql_store.time.time", lambda: OLD)
+    monkeypatch.setattr("bisector.adapters.store.sqlite_file.time.time", lambda: OLD)
     for number, status in enumerate(("new", "running", "interrupted", "failed", "done", "cancelled")):
         wiring.store.create(Stored(status, OLD, "{}", status, linear(3)))
         key, image = f"{number:064x}", f"image-{number}"

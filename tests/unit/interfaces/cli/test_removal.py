@@ -27,7 +27,7 @@ class Terminal(io.StringIO):
 def store(own_folders: Path, monkeypatch: pytest.MonkeyPatch) -> SqlStore:
     """'fake-old' was cancelled long ago, 'fake-new' can be resumed."""
     with monkeypatch.context() as patched:
-        patched.setattr("bisector.adapters.store.sql_store.time.time", lambda: 1e9)
+        patched.setattr("bisector.adapters.store.sqlite_file.time.time", lambda: 1e9)
         store = fake_bisection.store_bisections(own_folders, monkeypatch)
     console = own_folders / "state" / "bisections" / "fake-old" / "boots" / "boot-001" / "console.log"
     console.parent.mkdir(parents=True)
