@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from bisector.app.accept import find_unfinished
-from bisector.app.execution.following import concluded, wait_for_turn
+from bisector.app.execution.following import concluded, find_executor, wait_for_turn
 from bisector.engine.events import OnEvent
 from bisector.engine.services import Services
 from bisector.engine.state_lock import Busy
@@ -21,7 +22,7 @@ from bisector.schemas.request import Accepted, read_accepted
 from bisector.store_ports import Store
 
 if TYPE_CHECKING:
-    from bisector.engine.executor import Others
+    from bisector.engine.sharing import Others
 
 __all__ = ["ENDED", "REMOVING", "Stored", "begin", "cancel", "discard", "mark", "pause", "run"]
 
@@ -57,14 +58,15 @@ def run(
         tidy(stored, services)
         return stored.conclusion
     conclusion, store = None, services.store
+    find = partial(find_executor, services.state_dir, services.coordinator, stored.id)
     with waiter(services.state_dir, stored.id) as is_ours:
         while conclusion is None:
             try:
+                if services.coordinator is not None and find() is not None:
+                    raise Busy(None)
                 execute(stored, services, on_event, stop, others)
             except Busy:
-                conclusion = wait_for_turn(
-                    services.store, services.state_dir, stored, on_event, stop, is_ours
-                )
+                conclusion = wait_for_turn(store, find, stored, on_event, stop, is_ours)
             else:
                 conclusion = concluded(store.load(stored.id))
     return conclusion

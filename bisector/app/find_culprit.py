@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
@@ -28,11 +29,11 @@ from bisector.report import phrases
 from bisector.schemas.request import Accepted, Request, read_accepted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from bisector.engine.events import OnEvent
-    from bisector.engine.executor import Others
     from bisector.engine.services import Services
+    from bisector.engine.sharing import Others
     from bisector.model.commit_graph import CommitGraph
     from bisector.model.stored_bisection import Stored
     from bisector.report.report_model import Material
@@ -67,7 +68,6 @@ def find_culprit(wiring: Wiring, request: Request, observer: Observer) -> Materi
 
 def queue(wiring: Wiring, request: Request, observer: Observer) -> Stored:
     """Let whoever executes bisections here find the culprit. Raises as `find_culprit`."""
-    _require_state_file(wiring)
     stored, _ = _begin(wiring, request, observer)
     if stored.status not in TO_EXECUTE:
         wiring.store.set_status(stored.id, "queued")
@@ -178,44 +178,60 @@ def watch(wiring: Wiring, identity: str | None, observer: Observer) -> Material:
     return load_material(wiring, name)
 
 
-def others(wiring: Wiring, tell: Callable[[str, Event], None] = lambda name, event: None) -> Others:
-    """Return how bisections are executed that other processes have queued. tell: is given their events."""
-    from bisector.engine.executor import Others
+def others(
+    wiring: Wiring, tell: Callable[[str, Event], None] = lambda name, event: None, worker: str = ""
+) -> Others:
+    """Return how bisections are executed that other processes have queued.
+
+    tell: is given their events; worker: the name of ours, with a database server.
+    """
+    from bisector.engine.sharing import Others
+
+    def testbeds(stored: Stored) -> Sequence[str]:
+        wanted = read_accepted(stored.request).testbeds
+        if wiring.settings.database is None:
+            return wanted
+        ours = {spec.name for spec in wiring.lab.testbeds if spec.variables.worker in ("", worker)}
+        return [name for name in wanted if name in ours]
 
     def open_(stored: Stored, stop: threading.Event) -> Services:
         accepted = read_accepted(stored.request)
         wiring.source_of(accepted.request)  # says whether its repository is trusted
         _record_host(wiring, stored.id)
-        return bisection_services(wiring, accepted, stop)
+        return bisection_services(wiring, accepted, stop, testbeds(stored))
 
-    return Others(
-        open_,
-        tell,
-        lambda name: _write_reports(wiring, name, lambda text: tell(name, Event("trouble", text))),
-    )
+    def ended(name: str) -> None:
+        _write_reports(wiring, name, lambda text: tell(name, Event("trouble", text)))
+
+    return Others(testbeds, open_, tell, ended)
 
 
 def serve(
-    wiring: Wiring, tell: Callable[[str, Event], None], stop: threading.Event, *, until_idle: bool
+    wiring: Wiring,
+    tell: Callable[[str, Event], None],
+    stop: threading.Event,
+    *,
+    until_idle: bool,
+    name: str | None = None,
 ) -> None:
-    """Execute what is queued until told to stop, or until nothing is left. tell: is given ids and events.
+    """Execute what is queued until told to stop, or until nothing is left.
 
-    Raises Busy, InfrastructureError.
+    tell: is given ids and events; name: of the worker, by default this host's. Raises Busy, RequestError,
+    InfrastructureError.
     """
     from bisector.engine import executor
 
-    _require_state_file(wiring)
-    wiring.doing = "the queue"
-    executor.serve(wiring.store, wiring.settings.state_dir, others(wiring, tell), stop, until_idle=until_idle)
-
-
-def _require_state_file(wiring: Wiring) -> None:
-    """Refuse a queue in a database server: executors on two hosts would execute the same bisection."""
-    if wiring.settings.database is not None:
-        raise RequestError(
-            "a queue needs a state file so far; with a database server each 'start' executes its own",
-            cure="leave 'database' out of perfbisect.toml, or PERFBISECT_DATABASE out of the environment",
-        )
+    known_by = name or socket.gethostname()
+    wiring.doing = f"the queue, as worker '{known_by}'"
+    executor.serve(
+        wiring.store,
+        wiring.settings.state_dir,
+        others(wiring, tell, known_by),
+        stop,
+        until_idle=until_idle,
+        coordinator=wiring.shared_coordinator,
+        name=known_by,
+    )
 
 
 def _expected(wiring: Wiring, stored: Stored, accepted: Accepted) -> ExpectedWork | None:

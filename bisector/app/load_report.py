@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bisector.app.execution.following import is_being_executed
 from bisector.app.wiring import Wiring
-from bisector.engine.state_lock import is_executed
 from bisector.errors import PerfbisectError, RequestError
 from bisector.model.decisions import Conclusion, Measure
 from bisector.model.goal import TERMS
@@ -60,9 +60,15 @@ def find_summary(wiring: Wiring, wanted: str) -> Summary:
 
 def current_status(wiring: Wiring, stored: Stored | Summary) -> str:
     """Return the status; 'interrupted' for one that was running when its process was killed."""
-    if stored.status == "running" and not is_executed(wiring.settings.state_dir, stored.status):
+    if stored.status == "running" and not is_executed(wiring, stored):
         return "interrupted"
     return stored.status
+
+
+def is_executed(wiring: Wiring, stored: Stored | Summary) -> bool:
+    """Return whether a bisection is executed now, here or on another host."""
+    state_dir, coordinator = wiring.settings.state_dir, wiring.shared_coordinator
+    return is_being_executed(state_dir, coordinator, stored.id, stored.status)
 
 
 def load_material(wiring: Wiring, identity: str | None, *, so_far: bool = False) -> Material:

@@ -12,8 +12,8 @@ from bisector import __version__
 from bisector.adapters.system.archive import ArchiveError, unpack_tar
 from bisector.adapters.system.files import make_private_folder, publish_folder, replacing_or_os_error
 from bisector.adapters.system.leftovers import leftovers_of_boots, make_temporary_folder, remove_leftovers
+from bisector.app.load_report import is_executed
 from bisector.app.output_file import os_errors_of
-from bisector.engine.state_lock import is_executed
 from bisector.errors import RequestError
 from bisector.model.stored_bisection import Stored
 from bisector.ports import Progress
@@ -36,7 +36,7 @@ def export_bisection(wiring: Wiring, stored: Stored, to: Path, progress: Progres
     """
     if os.path.lexists(to) and not to.is_file():  # a device would be replaced, a folder's link too
         raise RequestError(f"{to}: is no regular file", cure="name a file, there already or not")
-    if is_executed(wiring.settings.state_dir, stored.status):
+    if is_executed(wiring, stored):
         raise RequestError(
             f"the bisection '{stored.id}' is running",
             cure="stop it with Ctrl-C, export it, and 'perfbisect resume' goes on",

@@ -83,6 +83,11 @@ class Wiring:
 
         return SqlCoordinator(self.database)
 
+    @property
+    def shared_coordinator(self) -> Coordinator | None:
+        """The coordinator of a database server, which other hosts use too; None with a state file."""
+        return None if self.settings.database is None else self.coordinator
+
     @cached_property
     def database(self) -> Database:
         """The database of bisections, with the tables of this version."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 import contextlib
 import threading
 import traceback
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from bisector.engine.decider import Decider
 from bisector.engine.events import Event, EventSender, OnEvent
@@ -20,6 +20,7 @@ from bisector.engine.trial_kernels import TrialKernels, check_stop
 from bisector.engine.trial_runner import TrialRunner
 from bisector.errors import InfrastructureError, Interrupted, PerfbisectError
 from bisector.model.decisions import Conclusion, Measure
+from bisector.model.leases import Lease
 from bisector.model.stored_bisection import Stored
 from bisector.schemas.request import read_accepted
 
@@ -79,12 +80,19 @@ class BisectionRun:
         open_services: Callable[[], Services],
         on_event: OnEvent,
         stop: threading.Event,
+        testbeds: Sequence[str] = (),
+        lease: Lease | None = None,
     ) -> None:
-        """Nothing is opened before the first visit: that takes seconds. stop: set to end all visits."""
+        """Nothing is opened before the first visit: that takes seconds.
+
+        stop: set to end all visits; testbeds: by default all of the bisection; lease: of the bisection,
+        without which nothing can be written to a database server.
+        """
         self.id = stored.id
+        self.lease = lease
         self.created = stored.created
         self.stop = stop
-        self.testbeds = list(read_accepted(stored.request).testbeds)
+        self.testbeds = list(testbeds or read_accepted(stored.request).testbeds)
         """Those that have not failed."""
         self.error: PerfbisectError | None = None
         self._stored = stored
@@ -134,6 +142,8 @@ class BisectionRun:
             if self._opened is None:
                 check_stop(self.stop)
                 services = self._open_services()
+                if self.lease is not None:
+                    services = replace(services, store=services.store.fenced(self.lease))
                 services.tidy(services.folder(self.id))
                 self._opened = OpenBisection.take_up(self._stored, services, self._on_event, self.stop)
                 services.store.set_status(self.id, "running")

@@ -12,7 +12,7 @@ from bisector.model.commit_graph import CommitGraph
 from bisector.model.records import Irrelevant
 from bisector.ports import Clock, Fix, Job, Progress, Source, Testbed
 from bisector.search.loop import Planner
-from bisector.store_ports import Store
+from bisector.store_ports import Coordinator, Store
 
 MakeJob = Callable[[Path], Job]
 """Builds the workload below a folder, once; raises RequestError when its own build fails."""
@@ -31,7 +31,7 @@ class Services:
     it waits itself. tidy: ends and
     removes what a killed executor left, given the bisection's folder; called before work is taken up.
     irrelevant: the commits that cannot change the kernel, as far as the builds of both ends show; None as
-    long as they do not.
+    long as they do not. coordinator: of a database server, None with a state file.
     """
 
     source: Source
@@ -52,6 +52,7 @@ class Services:
     )
     tidy: Callable[[Path], object] = lambda bisection: None
     irrelevant: Callable[[CommitGraph], Irrelevant | None] = lambda graph: None
+    coordinator: Coordinator | None = None
 
     def folder(self, bisection: str) -> Path:
         """Return the folder of a bisection."""

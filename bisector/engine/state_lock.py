@@ -23,10 +23,14 @@ QUEUE = "queue"
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """The process that has the lock, as it wrote down itself. doing: a bisection's id, QUEUE, or words."""
+    """A process that works in the state folder, or on the database. doing: a bisection's id, QUEUE, or words.
+
+    where: where it works, in words.
+    """
 
     pid: str
     doing: str
+    where: str = "in this state folder"
 
     @property
     def executes(self) -> bool:
@@ -37,7 +41,7 @@ class Holder:
         doing = f"runs the bisection '{self.doing}'" if self.executes else f"does a {self.doing}"
         if self.doing == QUEUE:
             doing = "executes what is queued"
-        return f"another perfbisect (process {self.pid}) {doing} in this state folder"
+        return f"another perfbisect (process {self.pid}) {doing} {self.where}"
 
 
 class Busy(PerfbisectError):

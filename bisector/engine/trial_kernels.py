@@ -54,7 +54,6 @@ class TrialKernels:
     def build(self, measure: Measure, testbed: str) -> Kernel | None:
         """Return the kernel, or None when the commit does not build (which is then recorded)."""
         order = self._order(measure)
-        known = (measure.commit, measure.layout) in self._journal.state.binaries
         started = time.monotonic()
         try:
             kernel = self._queue.build(order, self._events.progress(measure, testbed))
@@ -69,20 +68,16 @@ class TrialKernels:
                 failure=error.message.strip(),
                 details=error.details,
             )
-            self._journal.record(failed)
+            with self._journal.lock:  # another testbed may have waited for the same kernel
+                if measure.commit not in self._journal.state.untestable:
+                    self._journal.record(failed)
             self._events.send("trouble", error.message, measure.commit, testbed, seconds=seconds)
             return None
+        with self._journal.lock:  # another testbed may wait for the same kernel
+            known = (measure.commit, measure.layout) in self._journal.state.binaries
+            if not known:
+                self._journal.record(_built(measure, kernel))
         if not known:
-            built = Built(
-                commit=measure.commit,
-                ok=True,
-                seconds=kernel.seconds,
-                binary=kernel.binary,
-                layout=measure.layout,
-                cached=kernel.cached,
-                kernel=_facts_of(kernel),
-            )
-            self._journal.record(built)
             words = "is in the cache" if kernel.cached else "is built"
             self._events.send("build", f"the kernel {words}", measure.commit, testbed, seconds=kernel.seconds)
             self._prune(measure.commit)
@@ -133,6 +128,18 @@ class TrialKernels:
         services, recipe = self._services, self._accepted.request.recipe
         commit, own = services.patched.get(sha, (sha, ()))
         return BuildOrder(commit, recipe, measure.layout, (*services.patches, *own), services.fixes)
+
+
+def _built(measure: Measure, kernel: Kernel) -> Built:
+    return Built(
+        commit=measure.commit,
+        ok=True,
+        seconds=kernel.seconds,
+        binary=kernel.binary,
+        layout=measure.layout,
+        cached=kernel.cached,
+        kernel=_facts_of(kernel),
+    )
 
 
 def _facts_of(kernel: Kernel) -> KernelFacts:

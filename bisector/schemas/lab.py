@@ -90,6 +90,9 @@ class TestbedVariables(Spec):
         description="a device that workloads may overwrite: /dev/disk/by-id/...; guests get their own",
     )
     host: str = Field(default="", description=HOST_DESCRIPTION)
+    worker: Argument = Field(
+        default="", description="the worker that it belongs to, with a database server; unset: any"
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> TestbedVariables:

@@ -10,7 +10,12 @@ from bisector.model.records import Booted, Built, Left, Ran, Record
 
 
 def repeated_work(rows: Sequence[tuple[int, Record | Decision]]) -> list[str]:
-    """Return what was recorded twice, or more often than decided. rows: numbered and in order."""
+    """Return what was recorded twice, or oftener than decided. rows: of one testbed, numbered, in order."""
+    return [*repeated_records(rows), *_undecided_runs(rows)]
+
+
+def repeated_records(rows: Sequence[tuple[int, Record | Decision]]) -> list[str]:
+    """Return what was recorded twice, on any number of testbeds. rows: numbered, in order."""
     records = [row for _, row in rows]
     found = []
     built = Counter((r.commit, r.layout) for r in records if isinstance(r, Built))
@@ -26,6 +31,11 @@ def repeated_work(rows: Sequence[tuple[int, Record | Decision]]) -> list[str]:
     found += [
         f"{boot} was left {left[boot]} times" for boot in boots if left[boot] != 1 and boot not in failed
     ]
+    return found
+
+
+def _undecided_runs(rows: Sequence[tuple[int, Record | Decision]]) -> list[str]:
+    found = []
     wanted = done = 0
     for _, row in rows:
         if isinstance(row, Measure):

@@ -9,10 +9,23 @@ import pytest
 
 from bisector.engine.state_lock import QUEUE, lock
 from bisector.interfaces.cli import run
+from bisector.schemas.database_url import DatabaseUrl
 from tests.support import fake_bisection as fake
 from tests.support.command_line import START, Bench, said
 
 
+@pytest.fixture(params=["state file", "server"])
+def database(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep bisections in the state folder, then in a PostgreSQL database."""
+    if request.param == "server":
+        lab = tmp_path / "lab.yml"
+        lab.write_text("testbeds: {hosts: {fake: {perfbisect_kind: local, ansible_connection: local}}}\n")
+        monkeypatch.setenv("PERFBISECT_LAB", str(lab))
+        url: DatabaseUrl = request.getfixturevalue("database_url")
+        monkeypatch.setenv("PERFBISECT_DATABASE", url.secret)
+
+
+@pytest.mark.usefixtures("database")
 def test_queued_watched_executed_and_reported(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     name = said(capsys, *START, "--detach").split()[0]
     assert run(["queue"]) == 0
@@ -22,13 +35,14 @@ def test_queued_watched_executed_and_reported(bench: Bench, capsys: pytest.Captu
     assert run(["worker", "--until-idle"]) == 0
     _, err = capsys.readouterr()
     assert f"{name} on fake: " in err
-    assert err.splitlines()[-1].endswith("nothing is queued")
+    assert err.splitlines()[-1].endswith("nothing is left to execute here")
     assert "Nothing is queued." in said(capsys, "queue")
     report = bench.state / "bisections" / name / "report.txt"
     assert bench.lab.graph.shas[fake.CULPRIT][:12] in report.read_text(), "written by the worker"
     assert bench.lab.graph.shas[fake.CULPRIT][:12] in said(capsys, "watch", name)
 
 
+@pytest.mark.usefixtures("database")
 def test_what_rests_is_not_watched_and_can_be_paused_resumed_and_cancelled(
     bench: Bench, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -51,16 +65,3 @@ def test_who_queues_is_told_who_executes(
         assert "executes what is queued in this state folder" in capsys.readouterr().err
         assert run(["worker"]) == 1
         assert "executes what is queued in this state folder" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("command", [[*START, "--detach"], ["worker"]])
-def test_a_database_server_has_no_queue_yet(
-    bench: Bench,
-    command: list[str],
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Executors on two hosts would execute the same bisection."""
-    monkeypatch.setenv("PERFBISECT_DATABASE", "postgresql://nobody@127.0.0.1:1/none")
-    assert run(command) == 1
-    assert "a queue needs a state file so far" in capsys.readouterr().err

@@ -49,8 +49,9 @@ class Bench:
         chosen = request.model_copy(update={"recipe": accepted.request.recipe})  # never 'auto' once accepted
         return accepted.model_copy(update={"request": chosen}), self.lab.graph
 
-    def _services(self, wiring: Any, accepted: Any, stop: object) -> Any:
+    def _services(self, wiring: Any, accepted: Any, stop: object, names: object = None) -> Any:
         services = fake.services(self.lab, self.state, store=wiring.store, faults=self.faults, warmup=1)
+        services = replace(services, coordinator=wiring.shared_coordinator)
         return replace(services, planner=wiring.planner(accepted)) if accepted.attempt else services
 
 

@@ -13,15 +13,17 @@ from bisector.app.wiring import Wiring
 from bisector.schemas.request import Accepted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from bisector.engine.services import Services
     from bisector.ports import Builder
     from bisector.schemas.workload.workload import Workload
 
 
-def bisection_services(wiring: Wiring, accepted: Accepted, stop: threading.Event) -> Services:
-    """Return real adapters for an accepted request.
+def bisection_services(
+    wiring: Wiring, accepted: Accepted, stop: threading.Event, names: Sequence[str] | None = None
+) -> Services:
+    """Return real adapters for an accepted request. names: of its testbeds, by default all of them.
 
     Raises RequestError when a patch or the recipe has changed since, so that kernels would be made otherwise.
     """
@@ -34,7 +36,7 @@ def bisection_services(wiring: Wiring, accepted: Accepted, stop: threading.Event
     check_unchanged(wiring, accepted)
     workload = workload_of(request)
     arch = load_recipe(request.recipe).manifest.arch
-    testbeds = {name: wiring.testbed(name, stop.is_set) for name in accepted.testbeds}
+    testbeds = {name: wiring.testbed(name, stop.is_set) for name in names or accepted.testbeds}
     return Services(
         source=wiring.source_of(request),
         builders=[partial(_builder, wiring, request.repo, host.name) for host in wiring.lab.builders],
@@ -46,6 +48,7 @@ def bisection_services(wiring: Wiring, accepted: Accepted, stop: threading.Event
         state_dir=wiring.settings.state_dir,
         patches=tuple(Path(path) for path in request.apply),
         patched=_patched(accepted),
+        coordinator=wiring.shared_coordinator,
         fixes=tuple(Fix(fix.sha, fix.guilty) for fix in accepted.fixes),
         guest_image=guest_image(wiring, accepted, workload),
         measuring_builders=wiring.measuring_builders(

@@ -10,13 +10,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from bisector.engine.events import Event, EventKind, OnEvent, decision_event
-from bisector.engine.state_lock import Holder, find_holder
+from bisector.engine.membership import START, resource_of
+from bisector.engine.state_lock import QUEUE, Holder, find_holder, is_executed
 from bisector.errors import InfrastructureError, Interrupted
 from bisector.model.decisions import Conclusion, Measure
 from bisector.model.format import count
+from bisector.model.leases import HEARTBEAT_TTL_SECONDS
 from bisector.model.records import Booted, Built, Ran, Record, RunFailed
 from bisector.model.stored_bisection import ENDED, TO_EXECUTE, Stored
-from bisector.store_ports import Store
+from bisector.store_ports import Coordinator, Store
 
 _FOLLOW_SECONDS = 0.5
 
@@ -90,13 +92,46 @@ def follow(store: Store, bisection: str, running: Callable[[], bool], on_event: 
         time.sleep(_FOLLOW_SECONDS)
 
 
+def find_executor(state_dir: Path, coordinator: Coordinator | None, bisection: str) -> Holder | None:
+    """Return who executes a bisection, or would if it were queued.
+
+    coordinator: of a database server: who has the bisection's lease, else any worker that lives.
+    """
+    holder = find_holder(state_dir)
+    if coordinator is None or holder is not None:
+        return holder
+    living = {
+        e.id: e.name for e in coordinator.executors() if not e.fenced and e.silent < HEARTBEAT_TTL_SECONDS
+    }
+    for lease in coordinator.leases():
+        if lease.resource == resource_of(bisection) and lease.executor in living:
+            return Holder(living[lease.executor], bisection, "on this database")
+    workers = sorted(name for name in living.values() if not name.startswith(START))
+    return Holder(workers[0], QUEUE, "on this database") if workers else None
+
+
+def is_being_executed(state_dir: Path, coordinator: Coordinator | None, bisection: str, status: str) -> bool:
+    """Return whether a bisection of this status is executed now, rather than left by a killed process."""
+    if status != "running":
+        return False
+    if coordinator is None:
+        return is_executed(state_dir, status)
+    executor = find_executor(state_dir, coordinator, bisection)
+    return executor is not None and executor.doing == bisection
+
+
 def wait_for_turn(
-    store: Store, state_dir: Path, stored: Stored, on_event: OnEvent, stop: threading.Event, is_ours: bool
+    store: Store,
+    find: Callable[[], Holder | None],
+    stored: Stored,
+    on_event: OnEvent,
+    stop: threading.Event,
+    is_ours: bool,
 ) -> Conclusion | None:
-    """Queue a bisection at the process that works in the state folder, and watch it.
+    """Queue a bisection for the process that executes what is queued here, and watch it. find: that process.
 
     is_ours: whether it ends when we are told to stop, for nobody else waits for it. Returns its conclusion,
-    or None when nobody works there any more and we may. Raises Interrupted when told to stop,
+    or None when nobody executes any more and we may. Raises Interrupted when told to stop,
     InfrastructureError where it ends otherwise.
     """
     name = stored.id
@@ -105,7 +140,7 @@ def wait_for_turn(
     if store.status(name) not in (*TO_EXECUTE, *ENDED):
         store.set_status(name, "queued")
     while True:
-        holder = find_holder(state_dir)
+        holder = find()
         place = told if holder is None else _place(store, name, holder)
         if place is not None and place != told:
             told = place

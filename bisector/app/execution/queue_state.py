@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from bisector.engine.state_lock import find_holder
+from bisector.app.execution.following import find_executor
 from bisector.model.decisions import Measure
 from bisector.model.records import Booted, Left
 from bisector.model.stored_bisection import TO_EXECUTE
@@ -47,7 +47,8 @@ def read_queue(wiring: Wiring) -> Queue:
     """Return the queue of the state folder."""
     if not wiring.has_store:
         return Queue((), None)
-    holder = find_holder(wiring.settings.state_dir)
+    coordinator = wiring.shared_coordinator
+    holder = find_executor(wiring.settings.state_dir, coordinator, "")
     executes = holder is not None and holder.executes
     summaries = wiring.store.list(statuses=TO_EXECUTE)
     found = [_entry(wiring, summary, executes) for summary in reversed(summaries)]

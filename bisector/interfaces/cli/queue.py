@@ -92,6 +92,12 @@ def pause(identity: options.Id = None, as_json: options.Json = False) -> None:
 
 
 def worker(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME", help="With a database server: what others call it. [default: this host]"
+        ),
+    ] = None,
     until_idle: Annotated[
         bool, typer.Option("--until-idle", help="End when nothing is queued any more.")
     ] = False,
@@ -99,7 +105,9 @@ def worker(
 ) -> None:
     """Execute the bisections that are queued here, until told to stop with Ctrl-C or SIGTERM.
 
-    Several bisections share the testbeds, boot by boot. What is not done stays queued.
+    Several bisections share the testbeds, boot by boot. What is not done stays queued. With a database
+    server, workers on several hosts share the bisections; a testbed whose inventory names a worker
+    (perfbisect_worker) belongs to that one.
 
     Examples:
 
@@ -113,8 +121,10 @@ def worker(
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     output.print_note("executing what is queued; Ctrl-C ends it")
-    serve(wiring, _print_event_as_json if as_json else _print_event, stop, until_idle=until_idle)
-    output.print_note("nothing is queued" if until_idle and not stop.is_set() else "stopped; nothing is lost")
+    serve(wiring, _print_event_as_json if as_json else _print_event, stop, until_idle=until_idle, name=name)
+    output.print_note(
+        "nothing is left to execute here" if until_idle and not stop.is_set() else "stopped; nothing is lost"
+    )
 
 
 def _print_event(name: str, event: Event) -> None:

@@ -17,6 +17,7 @@ from bisector.app import bisections
 from bisector.engine import executor, trial_runner
 from bisector.engine.events import Event
 from bisector.engine.services import Services
+from bisector.engine.sharing import Others
 from bisector.engine.state_lock import find_holder, is_executed
 from bisector.errors import InfrastructureError, Interrupted, PerfbisectError, RequestError
 from bisector.model.records import Booted, Left
@@ -61,8 +62,8 @@ class Lab:
         return self.services()
 
     @property
-    def others(self) -> executor.Others:
-        return executor.Others(self.open, lambda name, event: None, self.let_go.append)
+    def others(self) -> Others:
+        return Others(lambda stored: self.testbeds, self.open, lambda name, event: None, self.let_go.append)
 
     def run(
         self,
@@ -276,6 +277,16 @@ def test_who_serves_takes_up_what_comes_later_and_queues_it_again_when_told_to_s
     serving.join(30)
     assert lab.status("late") == "queued"
     assert find_holder(tmp_path) is None
+
+
+def test_who_serves_tells_what_failed(tmp_path: Path) -> None:
+    lab = Lab(tmp_path, broken={"x": InfrastructureError("no libvirt", details="socket")})
+    lab.begin("x")
+    told: list[tuple[str, str, str]] = []
+    others = replace(lab.others, tell=lambda name, event: told.append((name, event.kind, event.text)))
+    executor.serve(lab.store, lab.folder, others, threading.Event(), until_idle=True)
+    assert told[-1] == ("x", "trouble", "the bisection 'x' failed: no libvirt\nsocket")
+    assert lab.status("x") == "failed"
 
 
 def test_a_paused_bisection_rests_until_it_is_resumed(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -66,6 +67,25 @@ def closing(bench: Bench) -> Iterator[Bench]:
 
 def trial(commit: int, layout: int = 0) -> Measure:
     return Measure(commit, 1, "search", "why", layout=layout)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_two_testbeds_that_wait_for_one_kernel_record_one_build(tmp_path: Path, fails: bool) -> None:
+    builder = FakeBuilder(fake.a_lab(), tmp_path / "kernels")
+
+    def slowly(order: BuildOrder) -> Kernel:
+        time.sleep(0.2)  # until both wait
+        if fails:
+            raise BuildFailed("no")
+        return builder.build(order, lambda text: None)
+
+    with closing(Bench(tmp_path, slowly)) as bench:
+        threads = [threading.Thread(target=bench.kernels.build, args=(trial(3), name)) for name in "ab"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+        assert [r.ok for r in bench.records if isinstance(r, Built)] == [not fails]
 
 
 def test_a_build_is_recorded_once_with_what_is_known_of_the_kernel(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from bisector.adapters.store.memory_store import MemoryStore
 from bisector.app.execution import following
 from bisector.engine import state_lock
 from bisector.engine.events import Event
-from bisector.engine.state_lock import lock
+from bisector.engine.state_lock import find_holder, lock
 from bisector.errors import InfrastructureError, Interrupted
 from bisector.model.decisions import Conclusion, Ending, Measure
 from bisector.model.records import Booted, Built, Left, Ran, RunFailed
@@ -112,7 +112,9 @@ class Waiting:
             if len(self.told) == 1:
                 then()
 
-        return following.wait_for_turn(self.store, self.folder, self.stored, tell, self.stop, self.is_ours)
+        return following.wait_for_turn(
+            self.store, lambda: find_holder(self.folder), self.stored, tell, self.stop, self.is_ours
+        )
 
     @property
     def status(self) -> str:

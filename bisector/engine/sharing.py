@@ -1,0 +1,194 @@
+"""Who has which testbed: the bisections that a process executes take turns, visit by visit.
+
+With a database server, leases keep executors on other hosts from the same bisection and testbed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from bisector.engine.bisection_run import BisectionRun
+from bisector.engine.events import Event, EventKind
+from bisector.engine.membership import Membership
+from bisector.engine.schedule import Claimant, choose, should_yield
+from bisector.engine.services import Services
+from bisector.errors import Fenced, PerfbisectError
+from bisector.model.leases import Lease
+from bisector.model.stored_bisection import TO_EXECUTE, Stored
+from bisector.store_ports import Store
+
+_SHUTDOWN_POLL_SECONDS = 0.2
+"""How soon the end of a visit is noticed that was told to stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Others:
+    """How bisections are executed that somebody else began.
+
+    testbeds: those of a bisection that are ours, none where we cannot execute it; open: makes its adapters,
+    or raises PerfbisectError; tell: is given its events, with the id; ended: called when one is let go of.
+    """
+
+    testbeds: Callable[[Stored], Sequence[str]]
+    open: Callable[[Stored, threading.Event], Services]
+    tell: Callable[[str, Event], None]
+    ended: Callable[[str], object]
+
+
+class TestbedSharing:
+    """The bisections that this process executes, and who has which testbed. Used by one thread."""
+
+    def __init__(
+        self,
+        store: Store,
+        others: Others | None,
+        own: BisectionRun | None = None,
+        membership: Membership | None = None,
+    ) -> None:
+        """own: the one that this process began with; membership: with a database server."""
+        self._own = own
+        self._membership = membership
+        self._store = store
+        self._others = others
+        self._runs = {} if own is None else {own.id: own}
+        self._visits: dict[str, tuple[BisectionRun, threading.Thread]] = {}  # by testbed
+        self._leases: dict[str, Lease] = {}  # by testbed that is visited
+        self._served: dict[tuple[str, str], float] = {}  # (testbed, bisection) -> when its last visit ended
+        self._changed = threading.Event()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing to execute."""
+        return not self._runs
+
+    def share(self) -> None:
+        """Take up what was queued, let go of what was cancelled, give each free testbed its next visit."""
+        self._follow_statuses()
+        for testbed, (run, thread) in list(self._visits.items()):
+            if not thread.is_alive():
+                self._served[testbed, run.id] = time.monotonic()
+                del self._visits[testbed]
+                self._release(self._leases.pop(testbed, None))
+        for run in [run for run in self._runs.values() if run.ended and run is not self._own]:
+            if not any(visitor is run for visitor, _ in self._visits.values()):
+                self._let_go(run)
+        for testbed in sorted({name for run in self._runs.values() for name in run.testbeds}):
+            if testbed not in self._visits:
+                chosen = choose(self._claimants(testbed))
+                if chosen is not None and self._lease_testbed(testbed):
+                    self._begin_visit(self._runs[chosen], testbed)
+
+    def wait(self, seconds: float) -> None:
+        """Wait until a visit has ended, so long at most."""
+        self._changed.wait(seconds)
+        self._changed.clear()
+
+    def end(self, seconds: float) -> None:
+        """End all visits and wait for them, so long at most; the others' bisections are queued again."""
+        deadline = time.monotonic() + seconds
+        for run in self._runs.values():
+            if run is not self._own or not run.ended:
+                run.stop.set()
+        while any(thread.is_alive() for _, thread in self._visits.values()) and time.monotonic() < deadline:
+            for run in self._runs.values():
+                run.close()  # repeatedly: a guest may still start during shutdown
+            self.wait(_SHUTDOWN_POLL_SECONDS)
+        for run in list(self._runs.values()):
+            run.close()
+            if run is not self._own:
+                with contextlib.suppress(PerfbisectError):
+                    self._let_go(run)
+
+    def _begin_visit(self, run: BisectionRun, testbed: str) -> None:
+        def visit() -> None:
+            run.visit(testbed, lambda: self._is_wanted(run, testbed))
+            self._changed.set()
+
+        thread = threading.Thread(target=visit, daemon=True, name=f"visit-{testbed}")
+        self._visits[testbed] = run, thread
+        thread.start()
+
+    def _claimants(self, testbed: str, but: str = "") -> list[Claimant]:
+        return [
+            self._claimant(run, testbed)
+            for run in list(self._runs.values())
+            if testbed in run.testbeds and run.id != but and not run.ended
+        ]
+
+    def _claimant(self, run: BisectionRun, testbed: str) -> Claimant:
+        using = sum(visitor is run for visitor, _ in list(self._visits.values()))
+        served = self._served.get((testbed, run.id), 0.0)
+        return Claimant(run.id, priority=1, using=using, served=served, created=run.created)
+
+    def _is_wanted(self, run: BisectionRun, testbed: str) -> bool:
+        return should_yield(self._claimant(run, testbed), self._claimants(testbed, but=run.id))
+
+    def _follow_statuses(self) -> None:
+        statuses = {one.id: one.status for one in self._store.list(statuses=TO_EXECUTE)}
+        for run in self._runs.values():
+            if run.id not in statuses and not run.ended:
+                run.stop.set()
+                run.close()
+        for name in reversed(statuses):  # the oldest first
+            if self._others is not None and name not in self._runs:
+                self._take_up(name, self._others)
+
+    def _take_up(self, name: str, others: Others) -> None:
+        stored, stop = self._store.load(name), threading.Event()
+        testbeds = others.testbeds(stored)
+        lease = None
+        if not testbeds:
+            return
+        if self._membership is not None:
+            lease = self._membership.acquire_bisection(name)
+            if lease is None:
+                return  # another host executes it
+        self._tell(name, "note", f"the bisection '{name}' shares the testbeds from now on")
+        self._runs[name] = BisectionRun(
+            stored,
+            lambda: others.open(stored, stop),
+            lambda event: others.tell(name, event),
+            stop,
+            testbeds,
+            lease,
+        )
+
+    def _lease_testbed(self, testbed: str) -> bool:
+        """Return whether no other host has a testbed; it is ours until its visit has ended then."""
+        if self._membership is None:
+            return True
+        lease = self._membership.acquire_testbed(testbed)
+        if lease is not None:
+            self._leases[testbed] = lease
+        return lease is not None
+
+    def _release(self, lease: Lease | None) -> None:
+        if self._membership is not None and lease is not None:
+            self._membership.release(lease)
+
+    def _let_go(self, run: BisectionRun) -> None:
+        """Forget a bisection of others: it is over, or waits for another executor."""
+        self._runs.pop(run.id, None)
+        if self._membership is not None and self._membership.is_lost:
+            return  # it is another executor's already
+        store = self._store if run.lease is None else self._store.fenced(run.lease)
+        with contextlib.suppress(Fenced):  # another host executes it by now
+            if store.status(run.id) in TO_EXECUTE:
+                store.set_status(run.id, "queued" if run.error is None else "failed")
+        if run.error is not None:
+            text = f"the bisection '{run.id}' failed: {run.error.message}"
+            self._tell(run.id, "trouble", "\n".join(filter(None, (text, run.error.details))))
+        self._release(run.lease)
+        if self._others is not None:
+            self._others.ended(run.id)
+
+    def _tell(self, bisection: str, kind: EventKind, text: str) -> None:
+        """Tell what happens to another's bisection."""
+        if self._own is not None:
+            self._own.note(text)
+        elif self._others is not None:
+            self._others.tell(bisection, Event(kind, text))

@@ -1,0 +1,61 @@
+"""A worker on fakes and a PostgreSQL server: python fake_worker.py URL FOLDER NAME TTL [TESTBED...]"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+
+from bisector.adapters.store.open_database import open_server
+from bisector.adapters.store.sql_coordinator import SqlCoordinator
+from bisector.adapters.store.sql_store import SqlStore
+from bisector.engine import executor, membership
+from bisector.engine.events import Event
+from bisector.engine.services import Services
+from bisector.engine.sharing import Others
+from bisector.errors import PerfbisectError
+from bisector.interfaces.cli import leave
+from bisector.model.stored_bisection import Stored
+from bisector.schemas.database_url import database_url
+from bisector.schemas.request import read_accepted
+from bisector.testing.fakes import Pace
+from tests.support import fake_bisection as fake
+
+PACE = 0.03
+
+
+def main() -> int:
+    url, folder, name, ttl, *ours = sys.argv[1:]
+    membership._TTL_SECONDS = float(ttl)
+    database = open_server(database_url(url))
+    store, lab = SqlStore(database), fake.a_lab()
+
+    def testbeds(stored: Stored) -> list[str]:
+        return [bed for bed in read_accepted(stored.request).testbeds if bed in ours]
+
+    def open_(stored: Stored, stop: threading.Event) -> Services:
+        pace = Pace(PACE, PACE, PACE)
+        return fake.services(lab, Path(folder), store=store, testbeds=tuple(testbeds(stored)), pace=pace)
+
+    def tell(bisection: str, event: Event) -> None:
+        print(f"{bisection} {event.kind} {event.text}", flush=True)
+
+    others = Others(testbeds, open_, tell, lambda bisection: None)
+    try:
+        executor.serve(
+            store,
+            Path(folder),
+            others,
+            threading.Event(),
+            until_idle=False,
+            coordinator=SqlCoordinator(database),
+            name=name,
+        )
+    except PerfbisectError as error:
+        print(f"{type(error).__name__}: {error.message}", file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    leave(main())
