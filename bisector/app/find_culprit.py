@@ -220,6 +220,7 @@ def serve(
     InfrastructureError.
     """
     from bisector.engine import executor
+    from bisector.engine.availability import Availability
 
     known_by = name or socket.gethostname()
     wiring.doing = f"the queue, as worker '{known_by}'"
@@ -231,6 +232,7 @@ def serve(
         until_idle=until_idle,
         coordinator=wiring.shared_coordinator,
         name=known_by,
+        why_not=Availability(wiring.coordinator).why_not,
     )
 
 

@@ -12,7 +12,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -97,7 +97,7 @@ def execute(
         own = BisectionRun(stored, lambda: services, on_event, stop, (), lease)
         store.set_status(stored.id, "running")
         reserve = DiskReserve(services.state_dir)
-        sharing = TestbedSharing(services.store, others, own, membership)
+        sharing = TestbedSharing(services.store, others, own, membership, services.why_not)
         full = False
         try:
             if membership is None:
@@ -128,19 +128,20 @@ def serve(
     until_idle: bool,
     coordinator: Coordinator | None = None,
     name: str = "worker",
+    why_not: Callable[[str], str | None] = lambda testbed: None,
 ) -> None:
     """Execute what is queued until told to stop, or until nothing is left.
 
-    coordinator: of a database server, where several workers execute, each by its name. Raises Busy,
-    RequestError (a worker of this name lives), InfrastructureError when the disk is full, or when this
-    process counts as dead.
+    coordinator: of a database server, where several workers execute, each by its name; why_not: says why a
+    testbed must not be used. Raises Busy, RequestError (a worker of this name lives), InfrastructureError
+    when the disk is full, or when this process counts as dead.
     """
     with ExitStack() as held:
         held.enter_context(lock(state_dir, QUEUE))
         held.enter_context(signals(stop))
         membership = None if coordinator is None else held.enter_context(join(coordinator, name))
         reserve = DiskReserve(state_dir)
-        sharing = TestbedSharing(store, others, membership=membership)
+        sharing = TestbedSharing(store, others, membership=membership, why_not=why_not)
         looked = float("-inf")
         try:
             if coordinator is None:

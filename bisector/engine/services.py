@@ -31,7 +31,8 @@ class Services:
     it waits itself. tidy: ends and
     removes what a killed executor left, given the bisection's folder; called before work is taken up.
     irrelevant: the commits that cannot change the kernel, as far as the builds of both ends show; None as
-    long as they do not. coordinator: of a database server, None with a state file.
+    long as they do not. coordinator: of a database server, None with a state
+    file. why_not: says why a testbed must not be used now, None where it may.
     """
 
     source: Source
@@ -53,6 +54,7 @@ class Services:
     tidy: Callable[[Path], object] = lambda bisection: None
     irrelevant: Callable[[CommitGraph], Irrelevant | None] = lambda graph: None
     coordinator: Coordinator | None = None
+    why_not: Callable[[str], str | None] = lambda testbed: None
 
     def folder(self, bisection: str) -> Path:
         """Return the folder of a bisection."""

@@ -48,8 +48,12 @@ class TestbedSharing:
         others: Others | None,
         own: BisectionRun | None = None,
         membership: Membership | None = None,
+        why_not: Callable[[str], str | None] = lambda testbed: None,
     ) -> None:
-        """own: the one that this process began with; membership: with a database server."""
+        """own: the one that this process began with; membership: with a database server; why_not: says why a
+        testbed must not be used, None where it may."""
+        self._why_not = why_not
+        self._told: dict[str, str] = {}  # testbed -> why it is not used
         self._own = own
         self._membership = membership
         self._store = store
@@ -77,7 +81,7 @@ class TestbedSharing:
             if not any(visitor is run for visitor, _ in self._visits.values()):
                 self._let_go(run)
         for testbed in sorted({name for run in self._runs.values() for name in run.testbeds}):
-            if testbed not in self._visits:
+            if testbed not in self._visits and self._may_be_used(testbed):
                 chosen = choose(self._claimants(testbed))
                 if chosen is not None and self._lease_testbed(testbed):
                     self._begin_visit(self._runs[chosen], testbed)
@@ -112,6 +116,16 @@ class TestbedSharing:
         self._visits[testbed] = run, thread
         thread.start()
 
+    def _may_be_used(self, testbed: str) -> bool:
+        """Return whether a testbed may be used; tell those that wait for it why not, once for each reason."""
+        reason = self._why_not(testbed)
+        if (reason or "") != self._told.get(testbed, ""):
+            self._told[testbed] = reason or ""
+            text = f"the testbed '{testbed}' is {f'not used: {reason}' if reason else 'used again'}"
+            for run in [run for run in self._runs.values() if testbed in run.testbeds]:
+                run.note(text)
+        return reason is None
+
     def _claimants(self, testbed: str, but: str = "") -> list[Claimant]:
         return [
             self._claimant(run, testbed)
@@ -125,7 +139,8 @@ class TestbedSharing:
         return Claimant(run.id, priority=1, using=using, served=served, created=run.created)
 
     def _is_wanted(self, run: BisectionRun, testbed: str) -> bool:
-        return should_yield(self._claimant(run, testbed), self._claimants(testbed, but=run.id))
+        others = self._claimants(testbed, but=run.id)
+        return self._why_not(testbed) is not None or should_yield(self._claimant(run, testbed), others)
 
     def _follow_statuses(self) -> None:
         statuses = {one.id: one.status for one in self._store.list(statuses=TO_EXECUTE)}

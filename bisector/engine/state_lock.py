@@ -25,10 +25,10 @@ QUEUE = "queue"
 class Holder:
     """A process that works in the state folder, or on the database. doing: a bisection's id, QUEUE, or words.
 
-    where: where it works, in words.
+    who, where: in words.
     """
 
-    pid: str
+    who: str
     doing: str
     where: str = "in this state folder"
 
@@ -41,7 +41,7 @@ class Holder:
         doing = f"runs the bisection '{self.doing}'" if self.executes else f"does a {self.doing}"
         if self.doing == QUEUE:
             doing = "executes what is queued"
-        return f"another perfbisect (process {self.pid}) {doing} {self.where}"
+        return f"another perfbisect ({self.who}) {doing} {self.where}"
 
 
 class Busy(PerfbisectError):
@@ -109,5 +109,5 @@ def _holder(state_dir: Path) -> Holder | None:
     """Return the process that was written down last, if any was."""
     with suppress(OSError):
         pid, _, doing = _holder_path(state_dir).read_text(encoding="utf-8").strip().partition(" ")
-        return Holder(pid, doing) if doing else None
+        return Holder(f"process {pid}", doing) if doing else None
     return None

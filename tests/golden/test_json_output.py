@@ -103,6 +103,19 @@ def test_of_what_is_queued(bench: Bench, capsys: pytest.CaptureFixture[str]) -> 
     assert lines[-1]["kind"] == "done"
 
 
+def test_of_testbeds(own_folders: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for command, arguments in {
+        "testbed list": [],
+        "testbed drain": ["guest"],
+        "testbed reserve": ["guest"],
+    }.items():
+        found = json.loads(said(capsys, *command.split(), *arguments, "--json"))
+        assert keys(found) == promised(command)
+    assert keys(json.loads(said(capsys, "testbed", "release", "guest", "--json"))) == promised(
+        "testbed drain"
+    )
+
+
 def test_a_new_workload(own_folders: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(said(capsys, "workload", "new", "mine", "--in", str(own_folders), "--json"))
     assert keys(found) == promised("workload new")
@@ -117,6 +130,6 @@ def test_first_settings(own_folders: Path, capsys: pytest.CaptureFixture[str]) -
 def test_the_only_command_without_json_is_help() -> None:
     folder = Path(__file__).resolve().parent / "expected" / "help"
     without = {path.stem for path in folder.glob("*.txt") if "--json" not in path.read_text()}
-    assert without == {"perfbisect", "help", "workload", "kernel", "lab", "db", "settings"}, (
+    assert without == {"perfbisect", "help", "workload", "kernel", "lab", "db", "settings", "testbed"}, (
         "groups, and help itself"
     )

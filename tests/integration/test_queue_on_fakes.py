@@ -65,3 +65,23 @@ def test_who_queues_is_told_who_executes(
         assert "executes what is queued in this state folder" in capsys.readouterr().err
         assert run(["worker"]) == 1
         assert "executes what is queued in this state folder" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("database")
+def test_testbeds_are_drained_reserved_and_released(
+    own_folders: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = own_folders / "lab.yml"
+    lab.write_text("testbeds: {hosts: {fake: {perfbisect_kind: local, ansible_connection: local}}}\n")
+    monkeypatch.setenv("PERFBISECT_LAB", str(lab))
+    assert re.search(r"^fake +good *$", said(capsys, "testbed", "list"), re.MULTILINE)
+    said(capsys, "testbed", "drain", "fake", "--reason", "new memory")
+    assert re.search(r"^fake +maintenance +new memory \(\w+@", said(capsys, "testbed", "list"), re.MULTILINE)
+    assert run(["testbed", "reserve", "fake", "--hours", "2"]) == 0
+    assert "fake is reserved by" in capsys.readouterr().err
+    assert " until 2" in said(capsys, "testbed", "list")
+    assert run(["testbed", "release", "fake"]) == 0
+    assert capsys.readouterr().err == "fake: good; your reservation has ended\n"
+    assert " until 2" not in said(capsys, "testbed", "list")
+    assert run(["testbed", "drain", "fak"]) == 1
+    assert "did you mean 'fake'" in capsys.readouterr().err

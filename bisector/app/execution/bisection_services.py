@@ -28,6 +28,7 @@ def bisection_services(
     Raises RequestError when a patch or the recipe has changed since, so that kernels would be made otherwise.
     """
     from bisector.adapters.agent.payload import workload_job
+    from bisector.engine.availability import Availability
     from bisector.engine.services import Services
     from bisector.ports import Fix
     from bisector.schemas.kernel.recipe import load_recipe
@@ -49,6 +50,7 @@ def bisection_services(
         patches=tuple(Path(path) for path in request.apply),
         patched=_patched(accepted),
         coordinator=wiring.shared_coordinator,
+        why_not=Availability(wiring.coordinator).why_not,
         fixes=tuple(Fix(fix.sha, fix.guilty) for fix in accepted.fixes),
         guest_image=guest_image(wiring, accepted, workload),
         measuring_builders=wiring.measuring_builders(

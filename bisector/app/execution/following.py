@@ -105,9 +105,13 @@ def find_executor(state_dir: Path, coordinator: Coordinator | None, bisection: s
     }
     for lease in coordinator.leases():
         if lease.resource == resource_of(bisection) and lease.executor in living:
-            return Holder(living[lease.executor], bisection, "on this database")
+            return Holder(_called(living[lease.executor]), bisection, "on this database")
     workers = sorted(name for name in living.values() if not name.startswith(START))
-    return Holder(workers[0], QUEUE, "on this database") if workers else None
+    return Holder(_called(workers[0]), QUEUE, "on this database") if workers else None
+
+
+def _called(name: str) -> str:
+    return name if name.startswith(START) else f"worker '{name}'"
 
 
 def is_being_executed(state_dir: Path, coordinator: Coordinator | None, bisection: str, status: str) -> bool:
@@ -162,7 +166,7 @@ def wait_for_turn(
 def _place(store: Store, name: str, holder: Holder) -> str:
     """Return where a bisection is in the queue, in words."""
     if holder.doing == name:
-        return f"process {holder.pid} runs it; watching"
+        return f"{holder.who} runs it; watching"
     others = [one.id for one in store.list(statuses=TO_EXECUTE)]
     before = len(others) - 1 - others.index(name) if name in others else 0
     place = f"{count(before, 'bisection')} before it, which it shares the testbeds with"

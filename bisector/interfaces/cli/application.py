@@ -157,6 +157,16 @@ def _add_db(app: typer.Typer) -> None:
     app.add_typer(group, name="db")
 
 
+def _add_testbed(app: typer.Typer) -> None:
+    from bisector.interfaces.cli.groups import testbed
+
+    group = typer.Typer(
+        cls=StrictGroup, help="What each testbed may be used for, and by whom.", rich_markup_mode=None
+    )
+    _add(group, testbed.list_, testbed.reserve, testbed.release, testbed.drain)
+    app.add_typer(group, name="testbed")
+
+
 def _add_settings(app: typer.Typer) -> None:
     from bisector.interfaces.cli.groups import show_settings
 
@@ -197,6 +207,7 @@ _COMMANDS: tuple[tuple[str, Callable[[typer.Typer], None]], ...] = (
     ("workload", _add_workload),
     ("kernel", _add_kernel),
     ("lab", _add_lab),
+    ("testbed", _add_testbed),
     ("db", _add_db),
     ("settings", _add_settings),
     ("init", _add_init),

@@ -302,3 +302,29 @@ def test_a_paused_bisection_rests_until_it_is_resumed(tmp_path: Path) -> None:
     assert lab.status("own") == "paused"
     lab.run(own)
     assert lab.end_of("own") == (fake.CULPRIT,)
+
+
+def test_a_testbed_that_is_drained_is_left_after_its_boot_until_it_is_released(tmp_path: Path) -> None:
+    lab = Lab(tmp_path, pace=Pace(boot=0.02))
+    own = lab.begin("own")
+    drained: list[str] = []
+    made = lab.services()
+    services = replace(made, why_not=lambda testbed: "maintenance: dust (bob)" if drained else None)
+
+    def tell(event: Event) -> None:
+        lab.events.append(event)
+        if event.kind == "boot" and event.boots == 3:
+            drained.append("now")
+        if event.text == "the testbed 'fake' is not used: maintenance: dust (bob)":
+            booted = len(lab.boots())
+            assert booted in (3, 4)
+            assert [type(r) for _, r in lab.store.records("own")].count(Left) == booted
+            drained.clear()
+
+    bisections.run(own, services, tell, threading.Event(), lab.others)
+    assert lab.end_of("own") == (fake.CULPRIT,)
+    told = [event.text for event in lab.events if event.text.startswith("the testbed")]
+    assert told == [
+        "the testbed 'fake' is not used: maintenance: dust (bob)",
+        "the testbed 'fake' is used again",
+    ]
