@@ -32,11 +32,11 @@ NEEDED = {
 """What a command cannot do without."""
 
 BESIDE = {
-    "--boot": ["--testbed", "ssh", "--host", "box1"],
-    "--host": ["--testbed", "ssh"],
-    "--testbed-spread": ["--testbeds", "2"],
+    ("init", "--boot"): ["--testbed", "ssh", "--host", "box1"],
+    ("init", "--host"): ["--testbed", "ssh"],
+    ("simulate", "--testbed-spread"): ["--testbeds", "2"],
 }
-"""What an option cannot do without."""
+"""What an option of a command cannot do without."""
 
 NOT_A_NUMBER = {
     "nan": "nan", "inf": "inf", "minus-inf": "-inf", "minus": "-1e9", "huge": "1e309", "digits": "9" * 4000,
@@ -60,7 +60,7 @@ def every_option() -> Iterator[tuple[str, str, Any]]:
 
 def row(command: str, option: str, kind: str, value: str, says: list[str]) -> Row:
     """Return the row of an option with a value, behind what its command needs."""
-    needed = [*NEEDED.get(command, []), *BESIDE.get(option, [])]
+    needed = [*NEEDED.get(command, []), *BESIDE.get((command, option), [])]
     if option in needed:
         del needed[needed.index(option) :][:2]
     return Row(

@@ -66,6 +66,7 @@ def test_reports_of_an_old_state_are_what_they_were(
     assert now.pop("recipe_chosen") is False
     assert now.pop("find") == now["request"].pop("find") == "regression"
     assert now["request"].pop("run") == ""
+    assert now.pop("attempt") is now.pop("mending") is None
     assert now == before
 
 

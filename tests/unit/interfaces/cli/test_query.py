@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bisector.app import bisections
+from bisector.engine.state_lock import lock
 from bisector.interfaces.cli import query, run
 from tests.support.fake_bisection import store_bisections
 
@@ -58,14 +58,14 @@ def test_an_empty_list_says_so(own_folders: Path, capsys: pytest.CaptureFixture[
 
 
 def test_the_status_says_what_was_spent_and_what_is_done_now(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    own_folders: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     interrupted = output(capsys, "status")
     assert "fake-new, interrupted" in interrupted and "1 commits tested" in interrupted
     assert "the good end comes first" not in interrupted
-    monkeypatch.setattr(bisections, "runner", lambda state_dir: "fake-new")
-    assert "the good end comes first" in output(capsys, "status")
-    assert json.loads(output(capsys, "status", "--json"))["doing"].startswith("verify: ")
+    with lock(own_folders / "state", "fake-new"):
+        assert "the good end comes first" in output(capsys, "status")
+        assert json.loads(output(capsys, "status", "--json"))["doing"].startswith("verify: ")
 
 
 def test_one_commit_is_shown_with_its_trials(capsys: pytest.CaptureFixture[str]) -> None:
