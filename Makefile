@@ -61,7 +61,7 @@ lab: deps  ## libvirt running, guest image built: what a bisection in guests nee
 
 # --- what is done with it ---
 
-demo: deps  ## find a real culprit in a real kernel history (first time about an hour, later minutes)
+demo: deps  ## find a real culprit in a real kernel history (first time about 20 minutes, later one or two)
 	@kernels/demo/prepare-history $(DEMO)
 	@$(BIN)/perfbisect doctor --fix --quiet
 	$(BIN)/perfbisect start --repo $(DEMO) --good rt-00 --bad rt-16 --workload pipe-test $(ARGS)
