@@ -24,6 +24,9 @@ from bisector.store_ports import Store
 if TYPE_CHECKING:
     from bisector.engine.sharing import Others
 
+_BUSY_SECONDS = 0.2
+"""Between two tries to execute what another process has not let go of."""
+
 __all__ = ["ENDED", "REMOVING", "Stored", "begin", "cancel", "discard", "mark", "pause", "run"]
 
 
@@ -52,14 +55,14 @@ def run(
     others: how those are executed that others queue here. Raises Interrupted (resumable),
     RequestError, InfrastructureError.
     """
-    from bisector.engine.executor import execute, tidy
+    from bisector.engine.executor import execute, signals, tidy
 
     if stored.conclusion is not None:
         tidy(stored, services)
         return stored.conclusion
     conclusion, store = None, services.store
     find = partial(find_executor, services.state_dir, services.coordinator, stored.id)
-    with waiter(services.state_dir, stored.id) as is_ours:
+    with waiter(services.state_dir, stored.id) as is_ours, signals(stop):
         while conclusion is None:
             try:
                 if services.coordinator is not None and find() is not None:
@@ -67,6 +70,7 @@ def run(
                 execute(stored, services, on_event, stop, others)
             except Busy:
                 conclusion = wait_for_turn(store, find, stored, on_event, stop, is_ours)
+                stop.wait(_BUSY_SECONDS)  # who had it a moment ago may have it still
             else:
                 conclusion = concluded(store.load(stored.id))
     return conclusion

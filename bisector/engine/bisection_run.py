@@ -21,7 +21,7 @@ from bisector.engine.trial_runner import TrialRunner
 from bisector.errors import InfrastructureError, Interrupted, PerfbisectError
 from bisector.model.decisions import Conclusion, Measure
 from bisector.model.leases import Lease
-from bisector.model.stored_bisection import Stored
+from bisector.model.stored_bisection import TO_EXECUTE, Stored
 from bisector.schemas.request import read_accepted
 
 Wanted = Callable[[], bool]
@@ -146,6 +146,9 @@ class BisectionRun:
                     services = replace(services, store=services.store.fenced(self.lease))
                 services.tidy(services.folder(self.id))
                 self._opened = OpenBisection.take_up(self._stored, services, self._on_event, self.stop)
+                if services.store.status(self.id) not in TO_EXECUTE:  # cancelled or paused meanwhile
+                    self.stop.set()
+                check_stop(self.stop)
                 services.store.set_status(self.id, "running")
             return self._opened
 

@@ -25,7 +25,7 @@ from bisector.engine.services import Services
 from bisector.engine.sharing import Others, TestbedSharing
 from bisector.engine.state_lock import QUEUE, Busy, lock
 from bisector.errors import InfrastructureError, Interrupted
-from bisector.model.stored_bisection import TO_EXECUTE, Stored
+from bisector.model.stored_bisection import ENDED, TO_EXECUTE, Stored
 from bisector.store_ports import Coordinator, Store
 
 _POLL_SECONDS = 0.2
@@ -84,7 +84,6 @@ def execute(
     """
     with ExitStack() as held:
         held.enter_context(lock(services.state_dir, stored.id))
-        held.enter_context(signals(stop))
         held.enter_context(_resumable(stored.id))
         membership, lease, store = None, None, services.store
         if services.coordinator is not None:
@@ -95,6 +94,8 @@ def execute(
                 raise Busy(None)
             store = store.fenced(lease)
         own = BisectionRun(stored, lambda: services, on_event, stop, (), lease)
+        if store.status(stored.id) in ENDED:  # by another process, while we prepared
+            raise Interrupted(f"the bisection '{stored.id}' was {store.status(stored.id)}")
         store.set_status(stored.id, "running")
         reserve = DiskReserve(services.state_dir)
         sharing = TestbedSharing(services.store, others, own, membership, services.why_not)

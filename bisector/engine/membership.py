@@ -82,6 +82,7 @@ def join(coordinator: Coordinator, name: str) -> Iterator[Membership]:
     """Be an executor while the block runs. Raises RequestError: one of this name lives."""
     executor = f"{name}-{uuid.uuid4().hex[:12]}"
     coordinator.register(executor, name)
+    coordinator.fence_silent(_TTL_SECONDS)  # nobody else may be there to do it
     membership, ended = Membership(coordinator, executor), threading.Event()
 
     def beat() -> None:

@@ -16,7 +16,7 @@ from bisector.engine.events import Event, EventKind
 from bisector.engine.membership import Membership
 from bisector.engine.schedule import Claimant, choose, should_yield
 from bisector.engine.services import Services
-from bisector.errors import Fenced, PerfbisectError
+from bisector.errors import Fenced, PerfbisectError, RequestError
 from bisector.model.leases import Lease
 from bisector.model.stored_bisection import TO_EXECUTE, Stored
 from bisector.store_ports import Store
@@ -150,12 +150,18 @@ class TestbedSharing:
                 run.close()
         for name in reversed(statuses):  # the oldest first
             if self._others is not None and name not in self._runs:
-                self._take_up(name, self._others)
+                with contextlib.suppress(RequestError):  # it was removed meanwhile
+                    self._take_up(name, self._others)
 
     def _take_up(self, name: str, others: Others) -> None:
         stored, stop = self._store.load(name), threading.Event()
-        testbeds = others.testbeds(stored)
         lease = None
+        try:
+            testbeds = others.testbeds(stored)
+        except PerfbisectError as error:  # a newer version wrote its request, or it is damaged
+            self._tell(name, "trouble", f"the bisection '{name}' cannot be executed: {error.message}")
+            self._store.set_status(name, "failed")
+            return
         if not testbeds:
             return
         if self._membership is not None:
@@ -191,7 +197,7 @@ class TestbedSharing:
         if self._membership is not None and self._membership.is_lost:
             return  # it is another executor's already
         store = self._store if run.lease is None else self._store.fenced(run.lease)
-        with contextlib.suppress(Fenced):  # another host executes it by now
+        with contextlib.suppress(Fenced, RequestError):  # another host executes it by now, or it was removed
             if store.status(run.id) in TO_EXECUTE:
                 store.set_status(run.id, "queued" if run.error is None else "failed")
         if run.error is not None:

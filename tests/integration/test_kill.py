@@ -15,7 +15,7 @@ from bisector.adapters.store.open_database import open_state_file
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.app import bisections
 from bisector.app.execution import following
-from bisector.engine.state_lock import is_executed
+from bisector.engine.state_lock import is_executed, lock
 from bisector.model.decisions import Ending
 from bisector.model.records import Booted, Left, Ran
 from bisector.model.stored_bisection import Stored
@@ -121,6 +121,17 @@ def test_a_second_process_watches_and_others_can_mark_and_cancel(tmp_path: Path)
         assert store.status(stored.id) == "cancelled"
     finally:
         first.kill()
+
+
+def test_ctrl_c_takes_a_waiting_bisection_out_of_the_queue(tmp_path: Path) -> None:
+    with lock(tmp_path, "another-1234"):
+        waiting = program("fake_bisection.py", tmp_path, 1, 0)
+        assert waiting.stdout is not None
+        assert "queued: another perfbisect" in waiting.stdout.readline()
+        waiting.send_signal(signal.SIGINT)
+        _, err = waiting.communicate(timeout=60)
+        assert (waiting.returncode, "no longer watched" in err) == (130, True), err
+    assert the_one(tmp_path)[1].status == "interrupted"
 
 
 def test_watching_ends_with_the_conclusion_of_the_other_process(tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ import pytest
 from bisector.adapters.store.open_database import open_server
 from bisector.adapters.store.sql_coordinator import SqlCoordinator
 from bisector.adapters.store.sql_store import SqlStore
+from bisector.engine import membership
+from bisector.engine.membership import resource_of
 from bisector.model.records import Booted, Ran
 from bisector.model.stored_bisection import Stored
 from bisector.schemas.database_url import DatabaseUrl
@@ -149,6 +151,23 @@ def test_a_worker_that_was_frozen_writes_nothing_more_and_ends(start: Start, sto
     assert first.wait(SECONDS) == 3
     until(lambda: done(store, "one"), SECONDS)
     check(store, "one")
+
+
+def test_who_begins_takes_over_from_one_that_was_killed_long_ago(
+    start: Start, store: SqlStore, database_url: DatabaseUrl
+) -> None:
+    """Nobody else lives that could have said that it is dead."""
+    queue(store, "one", "a")
+    first = start("first", "a")
+    until(lambda: boots(store, "one") >= 2, SECONDS)
+    first.kill()
+    time.sleep(TTL + 0.5)
+    coordinator = SqlCoordinator(open_server(database_url))
+    assert [lease.resource for lease in coordinator.leases() if lease.resource == resource_of("one")]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(membership, "_TTL_SECONDS", TTL)
+        with membership.join(coordinator, "next") as next_one:
+            assert next_one.acquire_bisection("one") is not None
 
 
 @pytest.mark.parametrize("seed", range(1, int(os.environ.get("WORKER_SEEDS", "1")) + 1))

@@ -97,17 +97,16 @@ def find_executor(state_dir: Path, coordinator: Coordinator | None, bisection: s
 
     coordinator: of a database server: who has the bisection's lease, else any worker that lives.
     """
-    holder = find_holder(state_dir)
-    if coordinator is None or holder is not None:
-        return holder
-    living = {
-        e.id: e.name for e in coordinator.executors() if not e.fenced and e.silent < HEARTBEAT_TTL_SECONDS
-    }
+    if coordinator is None:
+        return find_holder(state_dir)
+    known = coordinator.executors()
+    living = {e.id: e.name for e in known if not e.fenced and e.silent < HEARTBEAT_TTL_SECONDS}
     for lease in coordinator.leases():
         if lease.resource == resource_of(bisection) and lease.executor in living:
             return Holder(_called(living[lease.executor]), bisection, "on this database")
     workers = sorted(name for name in living.values() if not name.startswith(START))
-    return Holder(_called(workers[0]), QUEUE, "on this database") if workers else None
+    worker = Holder(_called(workers[0]), QUEUE, "on this database") if workers else None
+    return worker or find_holder(state_dir)
 
 
 def _called(name: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from bisector.app.execution.following import find_executor
+from bisector.app.execution.following import find_executor, is_being_executed
 from bisector.model.decisions import Measure
 from bisector.model.records import Booted, Left
 from bisector.model.stored_bisection import TO_EXECUTE
@@ -50,8 +50,13 @@ def read_queue(wiring: Wiring) -> Queue:
     coordinator = wiring.shared_coordinator
     holder = find_executor(wiring.settings.state_dir, coordinator, "")
     executes = holder is not None and holder.executes
+    state_dir = wiring.settings.state_dir
+
+    def is_executed(summary: Summary) -> bool:
+        return is_being_executed(state_dir, coordinator, summary.id, summary.status)
+
     summaries = wiring.store.list(statuses=TO_EXECUTE)
-    found = [_entry(wiring, summary, executes) for summary in reversed(summaries)]
+    found = [_entry(wiring, summary, is_executed(summary)) for summary in reversed(summaries)]
     users = {testbed: entry.summary.id for entry in found for testbed in entry.measures_on}
 
     def waits_for(entry: Entry) -> tuple[tuple[str, str], ...]:

@@ -23,6 +23,7 @@ from bisector.errors import InfrastructureError, Interrupted, PerfbisectError, R
 from bisector.model.records import Booted, Left
 from bisector.model.stored_bisection import Stored
 from bisector.ports import Job, Kernel, Progress
+from bisector.schemas.request import read_accepted
 from bisector.simulation.noise_model import SyntheticLab
 from bisector.testing.fake_testbed import FakeSession, FakeTestbed
 from bisector.testing.fakes import Faults, Pace
@@ -328,3 +329,56 @@ def test_a_testbed_that_is_drained_is_left_after_its_boot_until_it_is_released(t
         "the testbed 'fake' is not used: maintenance: dust (bob)",
         "the testbed 'fake' is used again",
     ]
+
+
+@pytest.mark.parametrize("status", ["cancelled", "paused"])
+def test_what_is_ended_while_it_is_opened_is_not_begun(tmp_path: Path, status: str) -> None:
+    lab = Lab(tmp_path)
+    lab.begin("x")
+
+    def open_slowly(stored: Stored, stop: threading.Event) -> Services:
+        lab.store.set_status("x", status)
+        return lab.services()
+
+    others = replace(lab.others, open=open_slowly)
+    executor.serve(lab.store, lab.folder, others, threading.Event(), until_idle=True)
+    assert lab.status("x") == status
+    assert lab.boots() == []
+
+
+def test_what_is_cancelled_before_it_begins_does_not_begin(tmp_path: Path) -> None:
+    lab = Lab(tmp_path)
+    own = lab.begin("own")
+    bisections.cancel(lab.store, own)
+    with pytest.raises(Interrupted, match="the bisection 'own' was cancelled"):
+        lab.run(own)
+    assert (lab.status("own"), lab.boots()) == ("cancelled", [])
+
+
+def test_one_whose_request_cannot_be_read_ends_nobody_else(tmp_path: Path) -> None:
+    lab = Lab(tmp_path)
+    own = lab.begin("own")
+    lab.store.create(Stored("strange", time.time(), '{"of": "a newer version"}', "queued", lab.lab.graph))
+    told: list[Event] = []
+    others = replace(lab.others, testbeds=lambda stored: read_accepted(stored.request).testbeds)
+    bisections.run(own, lab.services(), told.append, threading.Event(), others)
+    assert lab.end_of("own") == (fake.CULPRIT,)
+    assert lab.status("strange") == "failed"
+    assert any("the bisection 'strange' cannot be executed: " in event.text for event in told)
+
+
+def test_one_that_is_removed_while_its_visit_ends_ends_nobody_else(tmp_path: Path) -> None:
+    lab = Lab(tmp_path)
+    own = lab.begin("own")
+    lab.begin("gone")
+
+    def remove(event: Event) -> None:
+        if (
+            event.kind == "boot"
+            and "gone" in lab.opened
+            and any(one.id == "gone" for one in lab.store.list())
+        ):
+            lab.store.remove("gone")
+
+    lab.run(own, remove)
+    assert lab.end_of("own") == (fake.CULPRIT,)

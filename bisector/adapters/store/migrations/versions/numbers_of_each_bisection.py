@@ -26,6 +26,8 @@ def upgrade() -> None:
         "UPDATE bisections SET dense_after = "
         "coalesce((SELECT max(sequence) FROM events WHERE bisection = bisections.id), 0)"
     )
+    # Nothing ran while the file was converted: what says so was killed, and waits for 'resume'.
+    op.execute("UPDATE bisections SET status = 'interrupted' WHERE status = 'running'")
     op.create_table(
         "events_4",
         sa.Column("sequence", sa.Integer, nullable=False),
