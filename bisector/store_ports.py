@@ -56,8 +56,8 @@ class Store(Protocol):
         """Keep what the planner decided, with its reason; return its sequence number."""
         ...
 
-    def decisions(self, bisection: str) -> Sequence[tuple[int, Decision]]:
-        """Return (sequence number, decision), oldest first; numbers are shared with `records`."""
+    def decisions(self, bisection: str, *, after: int = 0) -> Sequence[tuple[int, Decision]]:
+        """Return (sequence number, decision) as `records` does; numbers are shared with it."""
         ...
 
     def status(self, bisection: str) -> str:

@@ -28,11 +28,10 @@ class Services:
     file system of guests, '' where nobody knows it before the boot. measuring_builders: those of
     `builders`, by number, whose host also measures with a wall clock: they build nothing ahead. claim: holds
     a testbed against other perfbisects of this machine, and tells whether one of them waits for it; told when
-    it waits itself. tidy: ends and
-    removes what a killed executor left, given the bisection's folder; called before work is taken up.
-    irrelevant: the commits that cannot change the kernel, as far as the builds of both ends show; None as
-    long as they do not. coordinator: of a database server, None with a state
-    file. why_not: says why a testbed must not be used now, None where it may.
+    it waits itself. tidy: ends and removes what a killed executor left, given the bisection's folder; called
+    before work is taken up. irrelevant: the commits that cannot change the kernel, as far as the builds of
+    both ends show; None as long as they do not. coordinator: of a database server, None with a state file.
+    why_not: says why a testbed must not be used now, None where it may.
     """
 
     source: Source

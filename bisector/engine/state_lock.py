@@ -80,15 +80,22 @@ def lock(state_dir: Path, doing: str) -> Iterator[None]:
 
 def find_holder(state_dir: Path) -> Holder | None:
     """Return who works in this state folder, if anybody does."""
-    if _holder(state_dir) is None or not _path(state_dir).exists():
+    if _holder(state_dir) is None or not is_locked(_path(state_dir)):
         return None
+    return _holder(state_dir)
+
+
+def is_locked(path: Path) -> bool:
+    """Return whether a process holds a lock; a free one is held for an instant to find out."""
+    if not path.exists():
+        return False
     from filelock import FileLock, Timeout  # takes 40 ms: only where one runs, or was killed
 
     try:
-        with FileLock(_path(state_dir), timeout=0):
-            return None
+        with FileLock(path, timeout=0):
+            return False
     except Timeout:
-        return _holder(state_dir)
+        return True
 
 
 def is_executed(state_dir: Path, status: str) -> bool:

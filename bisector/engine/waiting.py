@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from bisector.engine.state_lock import is_locked
 from bisector.store_ports import Store
 
 
@@ -41,15 +42,7 @@ def waiter(state_dir: Path, bisection: str) -> Iterator[bool]:
 
 def is_waited_for(state_dir: Path, bisection: str) -> bool:
     """Return whether some process waits for a bisection."""
-    from filelock import FileLock, Timeout
-
-    if not _path(state_dir, bisection).exists():
-        return False
-    try:
-        with FileLock(_path(state_dir, bisection), timeout=0):
-            return False
-    except Timeout:
-        return True
+    return is_locked(_path(state_dir, bisection))
 
 
 def recover(store: Store, state_dir: Path, own: str | None = None) -> None:
@@ -60,8 +53,9 @@ def recover(store: Store, state_dir: Path, own: str | None = None) -> None:
     for summary in store.list(statuses=("running",)):
         if summary.id == own or is_waited_for(state_dir, summary.id):
             continue
-        if _path(state_dir, summary.id).exists():  # left by the process that was to show its end
-            _path(state_dir, summary.id).unlink(missing_ok=True)
+        left = _path(state_dir, summary.id)
+        if left.exists():  # by the process that was to show its end
+            left.unlink(missing_ok=True)
             store.set_status(summary.id, "interrupted")
         else:
             store.set_status(summary.id, "queued")

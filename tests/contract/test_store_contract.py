@@ -187,6 +187,7 @@ def test_decisions_share_the_numbers_of_records(make: Callable[[], Store]) -> No
     fourth = store.decide("one", CONCLUSION)
     assert first < second < third < fourth
     assert list(make().decisions("one")) == [(second, measure), (fourth, CONCLUSION)]
+    assert list(make().decisions("one", after=second)) == [(fourth, CONCLUSION)]
     assert len(store.records("one")) == 2
 
 

@@ -86,10 +86,10 @@ class MemoryStore:
         """Keep what the planner decided, with its reason; return its sequence number."""
         return self._add(bisection, decision)
 
-    def decisions(self, bisection: str) -> Sequence[tuple[int, Decision]]:
-        """Return (sequence number, decision), oldest first; numbers are shared with `records`."""
+    def decisions(self, bisection: str, *, after: int = 0) -> Sequence[tuple[int, Decision]]:
+        """Return (sequence number, decision) as `records` does; numbers are shared with it."""
         events = self._one(bisection).events
-        return [(n, event) for n, event in events if isinstance(event, Measure | Conclusion)]
+        return [(n, event) for n, event in events if n > after and isinstance(event, Measure | Conclusion)]
 
     def _add(self, bisection: str, event: Record | Decision) -> int:
         with self._lock:

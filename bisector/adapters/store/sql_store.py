@@ -133,11 +133,11 @@ class SqlStore:
         """Keep what the planner decided, with its reason; return its sequence number."""
         return self._add(bisection, decision)
 
-    def decisions(self, bisection: str) -> Sequence[tuple[int, Decision]]:
-        """Return (sequence number, decision), oldest first; numbers are shared with `records`."""
+    def decisions(self, bisection: str, *, after: int = 0) -> Sequence[tuple[int, Decision]]:
+        """Return (sequence number, decision) as `records` does; numbers are shared with it."""
         return [
             (row["sequence"], serialization.decision_from(_parse(row["body"])))
-            for row in self._events(bisection, "decision")
+            for row in self._events(bisection, "decision", after)
         ]
 
     def status(self, bisection: str) -> str:

@@ -42,7 +42,7 @@ class Follower:
             event = self._event(record)
             if event is not None and not self._first:
                 self._on_event(event)
-        decisions = [(n, d) for n, d in self._store.decisions(self._id) if n > self._told]
+        decisions = self._store.decisions(self._id, after=self._told)
         for number, decision in decisions[-1:] if self._first else decisions:
             self._told = number
             if isinstance(decision, Measure):
