@@ -226,12 +226,15 @@ while read -r line <&3; do
     if [ "$line" = run ]; then
         sleep "$pace"
         read -r answer <&5
-            printf '%s\\n' "$answer" >&4
         echo "$fifos" >>"$log"
+        printf '%s\\n' "$answer" >&4
     fi
 done
 """
-"""A guest: boots, or panics, says its facts, and answers each 'run'. Its answers are ready, a line each."""
+"""A guest: boots, or panics, says its facts, and answers each 'run'. Its answers are ready, a line each.
+
+A run is counted before it is answered: once answered it is recorded, and the guest may be ended at any time.
+"""
 
 
 class FakeLibvirt:

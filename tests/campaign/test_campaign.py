@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import select
 import subprocess
 import sys
 from collections import Counter
@@ -197,6 +199,36 @@ def test_a_damaged_image_of_the_fake_lab_does_not_boot(tmp_path: Path) -> None:
     data[-1] ^= 1
     path.write_bytes(data)
     assert fake_lab.Image.read(path) is None
+
+
+def test_a_run_is_counted_before_its_answer_can_be_read(tmp_path: Path) -> None:
+    """A guest that is ended as soon as its run is recorded must have counted it."""
+    fifos, log, answers = tmp_path / "serial", tmp_path / "runs.log", tmp_path / "answers"
+    answers.write_text("{}\nanswer\n")
+    lines_of = {}
+    for end in ("in", "out"):
+        os.mkfifo(f"{fifos}.{end}")
+        lines_of[end] = os.open(f"{fifos}.{end}", os.O_RDWR | os.O_NONBLOCK)
+    line = lines_of["out"]
+    room = fcntl.fcntl(line, fcntl.F_SETPIPE_SZ, 4096)
+    arguments = (tmp_path / "console", fifos, answers, log, 0)
+    guest = subprocess.Popen(["sh", "-c", fake_lab._GUEST, "sh", *map(str, arguments)])
+    try:
+        said = b""
+        while said.count(b"\n") < 2:  # its facts, and that it is ready
+            until(lambda: select.select([line], [], [], 0)[0] != [], 30)
+            said += os.read(line, room)
+        assert os.write(line, b"x" * room) == room  # nobody reads: the guest cannot answer
+        os.write(lines_of["in"], b"run\n")
+        until(lambda: lines(log) != [], 30)
+        os.read(line, room)
+        until(lambda: select.select([line], [], [], 0)[0] != [], 30)
+        assert os.read(line, room) == b"answer\n"
+    finally:
+        guest.kill()
+        guest.wait()
+        for descriptor in lines_of.values():
+            os.close(descriptor)
 
 
 def test_the_summary_counts_faults_that_struck_and_cases_that_failed() -> None:
