@@ -64,8 +64,19 @@ class Store(Protocol):
         """Return the status alone, quickly. Raises RequestError for an unknown id."""
         ...
 
-    def set_status(self, bisection: str, status: str, conclusion: Conclusion | None = None) -> None:
-        """Change the status ('running', 'interrupted', 'cancelled', 'failed', 'done', 'removing')."""
+    def set_status(
+        self,
+        bisection: str,
+        status: str,
+        conclusion: Conclusion | None = None,
+        *,
+        expected: Collection[str] = (),
+    ) -> bool:
+        """Change the status and, if given, the conclusion; return whether it was changed.
+
+        expected: it is changed from one of these alone, by default from any: what others set meanwhile stays.
+        Raises RequestError for an unknown id.
+        """
         ...
 
     def remove(self, bisection: str) -> None:

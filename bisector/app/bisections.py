@@ -17,7 +17,7 @@ from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Conclusion
 from bisector.model.goal import Terms, Verdict
 from bisector.model.records import Booted, Discarded, Marked
-from bisector.model.stored_bisection import ENDED, REMOVING, Stored
+from bisector.model.stored_bisection import ENDED, OPEN, REMOVING, Stored
 from bisector.schemas.request import Accepted, read_accepted
 from bisector.store_ports import Store
 
@@ -159,14 +159,18 @@ def discard(store: Store, stored: Stored, kind: Literal["testbed", "boot"], name
 
 def pause(store: Store, stored: Stored) -> None:
     """Let a bisection rest until 'resume'; a process that runs it notices within a second, and lets go."""
-    _still_open(stored)
-    store.set_status(stored.id, "paused")
+    _set_open(store, stored, "paused")
 
 
 def cancel(store: Store, stored: Stored) -> None:
     """End a bisection for good; a process that runs it notices within a second and cleans up."""
-    _still_open(stored)
-    store.set_status(stored.id, "cancelled")
+    _set_open(store, stored, "cancelled")
+
+
+def _set_open(store: Store, stored: Stored, status: str) -> None:
+    """Change the status of a bisection that has not ended. Raises RequestError: it has, perhaps just now."""
+    if not store.set_status(stored.id, status, expected=OPEN):
+        _still_open(store.load(stored.id))
 
 
 def _still_open(stored: Stored) -> None:

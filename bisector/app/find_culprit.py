@@ -24,7 +24,7 @@ from bisector.app.wiring import Wiring
 from bisector.engine.events import Event
 from bisector.errors import InfrastructureError, PerfbisectError, RequestError
 from bisector.model.decisions import Conclusion
-from bisector.model.stored_bisection import TO_EXECUTE
+from bisector.model.stored_bisection import RESTING, TO_EXECUTE
 from bisector.report import phrases
 from bisector.schemas.request import Accepted, Request, read_accepted
 
@@ -69,8 +69,7 @@ def find_culprit(wiring: Wiring, request: Request, observer: Observer) -> Materi
 def queue(wiring: Wiring, request: Request, observer: Observer) -> Stored:
     """Let whoever executes bisections here find the culprit. Raises as `find_culprit`."""
     stored, _ = _begin(wiring, request, observer)
-    if stored.status not in TO_EXECUTE:
-        wiring.store.set_status(stored.id, "queued")
+    wiring.store.set_status(stored.id, "queued", expected=RESTING)
     return stored
 
 
@@ -168,7 +167,7 @@ def watch(wiring: Wiring, identity: str | None, observer: Observer) -> Material:
     """
     stored = find_bisection(wiring, identity)
     store, name = wiring.store, stored.id
-    if stored.status not in (*TO_EXECUTE, *bisections.ENDED):
+    if stored.status in RESTING:
         raise RequestError(
             f"the bisection '{name}' is not executed ({stored.status})", cure=f"perfbisect resume {name}"
         )

@@ -21,7 +21,7 @@ from bisector.engine.trial_runner import TrialRunner
 from bisector.errors import InfrastructureError, Interrupted, PerfbisectError
 from bisector.model.decisions import Conclusion, Measure
 from bisector.model.leases import Lease
-from bisector.model.stored_bisection import TO_EXECUTE, Stored
+from bisector.model.stored_bisection import OPEN, TO_EXECUTE, Stored
 from bisector.schemas.request import read_accepted
 
 Wanted = Callable[[], bool]
@@ -67,7 +67,7 @@ class OpenBisection:
     def conclude(self, conclusion: Conclusion) -> None:
         """Free the testbeds and write the end down."""
         self.trials.close()
-        self.services.store.set_status(self.stored.id, "done", conclusion)
+        self.services.store.set_status(self.stored.id, "done", conclusion, expected=OPEN)
         self.events.send("done", conclusion.summary)
 
 
@@ -146,10 +146,9 @@ class BisectionRun:
                     services = replace(services, store=services.store.fenced(self.lease))
                 services.tidy(services.folder(self.id))
                 self._opened = OpenBisection.take_up(self._stored, services, self._on_event, self.stop)
-                if services.store.status(self.id) not in TO_EXECUTE:  # cancelled or paused meanwhile
-                    self.stop.set()
+                if not services.store.set_status(self.id, "running", expected=TO_EXECUTE):
+                    self.stop.set()  # cancelled or paused meanwhile
                 check_stop(self.stop)
-                services.store.set_status(self.id, "running")
             return self._opened
 
     def _visit(self, opened: OpenBisection, testbed: str, wanted: Wanted) -> InfrastructureError | None:

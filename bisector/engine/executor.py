@@ -25,7 +25,7 @@ from bisector.engine.services import Services
 from bisector.engine.sharing import Others, TestbedSharing
 from bisector.engine.state_lock import QUEUE, Busy, lock
 from bisector.errors import InfrastructureError, Interrupted
-from bisector.model.stored_bisection import ENDED, TO_EXECUTE, Stored
+from bisector.model.stored_bisection import OPEN, TO_EXECUTE, Stored
 from bisector.store_ports import Coordinator, Store
 
 _POLL_SECONDS = 0.2
@@ -94,9 +94,8 @@ def execute(
                 raise Busy(None)
             store = store.fenced(lease)
         own = BisectionRun(stored, lambda: services, on_event, stop, (), lease)
-        if store.status(stored.id) in ENDED:  # by another process, while we prepared
+        if not store.set_status(stored.id, "running", expected=OPEN):  # ended while we prepared
             raise Interrupted(f"the bisection '{stored.id}' was {store.status(stored.id)}")
-        store.set_status(stored.id, "running")
         reserve = DiskReserve(services.state_dir)
         sharing = TestbedSharing(services.store, others, own, membership, services.why_not)
         full = False
@@ -177,8 +176,7 @@ def _tell_end(own: BisectionRun, store: Store, full: InfrastructureError | None)
     if full is None and status == "cancelled":
         raise Interrupted(f"the bisection '{own.id}' was cancelled")
     if error is None or (full is None and own.stop.is_set()):
-        if status in TO_EXECUTE:
-            store.set_status(own.id, "interrupted")
+        store.set_status(own.id, "interrupted", expected=TO_EXECUTE)
         how = "paused" if status == "paused" else "interrupted"
         text = f"the bisection '{own.id}' is {how}; nothing is lost"
         raise Interrupted(text, cure=f"perfbisect resume {own.id}")
@@ -201,4 +199,4 @@ def _resumable(bisection: str) -> Iterator[None]:
 def _record_failure(store: Store, bisection: str) -> None:
     """Write down that a bisection failed. Where the store has failed itself, it must not hide the reason."""
     with contextlib.suppress(InfrastructureError):
-        store.set_status(bisection, "failed")
+        store.set_status(bisection, "failed", expected=TO_EXECUTE)

@@ -105,4 +105,4 @@ def requeue_unleased(store: Store, coordinator: Coordinator) -> None:
     leased = {lease.resource for lease in coordinator.leases()}
     for summary in store.list(statuses=("running",)):
         if resource_of(summary.id) not in leased:
-            store.set_status(summary.id, "queued")
+            store.set_status(summary.id, "queued", expected=("running",))

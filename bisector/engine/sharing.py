@@ -160,7 +160,7 @@ class TestbedSharing:
             testbeds = others.testbeds(stored)
         except PerfbisectError as error:  # a newer version wrote its request, or it is damaged
             self._tell(name, "trouble", f"the bisection '{name}' cannot be executed: {error.message}")
-            self._store.set_status(name, "failed")
+            self._store.set_status(name, "failed", expected=TO_EXECUTE)
             return
         if not testbeds:
             return
@@ -198,8 +198,7 @@ class TestbedSharing:
             return  # it is another executor's already
         store = self._store if run.lease is None else self._store.fenced(run.lease)
         with contextlib.suppress(Fenced, RequestError):  # another host executes it by now, or it was removed
-            if store.status(run.id) in TO_EXECUTE:
-                store.set_status(run.id, "queued" if run.error is None else "failed")
+            store.set_status(run.id, "queued" if run.error is None else "failed", expected=TO_EXECUTE)
         if run.error is not None:
             text = f"the bisection '{run.id}' failed: {run.error.message}"
             self._tell(run.id, "trouble", "\n".join(filter(None, (text, run.error.details))))

@@ -56,6 +56,6 @@ def recover(store: Store, state_dir: Path, own: str | None = None) -> None:
         left = _path(state_dir, summary.id)
         if left.exists():  # by the process that was to show its end
             left.unlink(missing_ok=True)
-            store.set_status(summary.id, "interrupted")
+            store.set_status(summary.id, "interrupted", expected=("running",))
         else:
-            store.set_status(summary.id, "queued")
+            store.set_status(summary.id, "queued", expected=("running",))

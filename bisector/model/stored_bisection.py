@@ -14,7 +14,11 @@ REMOVING = "removing"
 ENDED = ("done", "cancelled", REMOVING)
 """Statuses after which a bisection is over."""
 TO_EXECUTE = ("queued", "running")
-"""Statuses of bisections that an executor works on; 'new', 'interrupted' and 'failed' can be resumed."""
+"""Statuses of bisections that an executor works on."""
+RESTING = ("new", "paused", "interrupted", "failed")
+"""Statuses of bisections that nobody works on until they are resumed."""
+OPEN = (*TO_EXECUTE, *RESTING)
+"""Statuses of bisections that are not over."""
 
 MAX_CULPRITS = 4
 """A line of `perfbisect list` names three; the fourth says that there are more."""

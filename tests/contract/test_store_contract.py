@@ -107,6 +107,17 @@ def test_an_unknown_id_is_refused_with_the_nearest(make: Callable[[], Store]) ->
         store.set_status("other", "done")
 
 
+def test_a_status_is_changed_from_one_that_is_expected_alone(make: Callable[[], Store]) -> None:
+    store = make()
+    store.create(replace(stored(), status="queued"))
+    assert store.set_status("one", "running", expected=("queued", "running"))
+    assert store.set_status("one", "cancelled")
+    assert not store.set_status("one", "done", CONCLUSION, expected=("queued", "running"))
+    assert (make().status("one"), make().load("one").conclusion) == ("cancelled", None)
+    with pytest.raises(RequestError, match="no bisection"):
+        store.set_status("other", "done", expected=("running",))
+
+
 def test_list_is_newest_first(make: Callable[[], Store]) -> None:
     store = make()
     for name, created in (("a", 2.0), ("b", 3.0), ("c", 1.0)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import shutil
 import subprocess
@@ -80,3 +81,18 @@ def test_a_contract_notices_a_violation(contract: str, report_of_violations: str
     if key == "no cycles":  # told with the names below their folder
         line = line.replace(f"{importer.rpartition('.')[0]}.", ".")
     assert line in report_of_violations
+
+
+def test_a_status_is_changed_only_from_statuses_that_are_named() -> None:
+    """What another process has set meanwhile stays: a bisection that was cancelled is not queued again."""
+    anything = []
+    for path in sorted((ROOT / "bisector").rglob("*.py")):
+        for call in ast.walk(ast.parse(path.read_text())):
+            if (
+                isinstance(call, ast.Call)
+                and isinstance(call.func, ast.Attribute)
+                and call.func.attr == "set_status"
+                and not any(keyword.arg == "expected" for keyword in call.keywords)
+            ):
+                anything.append(f"{path.relative_to(ROOT)}:{ast.unparse(call.args[1])}")
+    assert anything == ["bisector/app/upkeep/retention.py:bisections.REMOVING"], "each with 'expected'"

@@ -105,17 +105,27 @@ class MemoryStore:
         """Return the status alone. Raises RequestError for an unknown id."""
         return self._one(bisection).stored.status
 
-    def set_status(self, bisection: str, status: str, conclusion: Conclusion | None = None) -> None:
-        """Change the status and, if given, the conclusion. Raises RequestError for an unknown id."""
+    def set_status(
+        self,
+        bisection: str,
+        status: str,
+        conclusion: Conclusion | None = None,
+        *,
+        expected: Collection[str] = (),
+    ) -> bool:
+        """Change the status, from one that is expected; return whether it was. Raises RequestError."""
         with self._lock:
             self._check_lease()
             kept = self._one(bisection)
+            if expected and kept.stored.status not in expected:
+                return False
             kept.changed = time.time()
             kept.stored = replace(
                 kept.stored,
                 status=status,
                 conclusion=conclusion if conclusion is not None else kept.stored.conclusion,
             )
+            return True
 
     def remove(self, bisection: str) -> None:
         """Forget a bisection with all its records. Raises RequestError for an unknown id."""

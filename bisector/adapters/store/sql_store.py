@@ -144,18 +144,27 @@ class SqlStore:
         """Return the status alone, quickly. Raises RequestError for an unknown id."""
         return str(self._row("SELECT status FROM bisections WHERE id = :id", bisection)["status"])
 
-    def set_status(self, bisection: str, status: str, conclusion: Conclusion | None = None) -> None:
-        """Change the status and, if given, the conclusion. Raises RequestError for an unknown id."""
+    def set_status(
+        self,
+        bisection: str,
+        status: str,
+        conclusion: Conclusion | None = None,
+        *,
+        expected: Collection[str] = (),
+    ) -> bool:
+        """Change the status, from one that is expected; return whether it was. Raises RequestError."""
 
-        def work() -> None:
+        def work() -> bool:
             self._lock(bisection)
+            if expected and self.status(bisection) not in expected:
+                return False
             self._database.execute(
                 "UPDATE bisections SET status = :status, changed = seconds_now() WHERE id = :id",
                 id=bisection,
                 status=status,
             )
             if conclusion is None:
-                return
+                return True
             ended = replace(self.load(bisection), status=status, conclusion=conclusion)
             self._database.execute(
                 "UPDATE bisections SET ending = :ending, culprits = :culprits, conclusion = :conclusion "
@@ -165,8 +174,9 @@ class SqlStore:
                 culprits=" ".join(summary_of(ended, 0.0).culprits),
                 conclusion=_conclusion_text(conclusion),
             )
+            return True
 
-        self._database.transact(work)
+        return self._database.transact(work)
 
     def remove(self, bisection: str) -> None:
         """Forget a bisection with all its records, and its graph if no other has it.

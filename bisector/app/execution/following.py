@@ -17,7 +17,7 @@ from bisector.model.decisions import Conclusion, Measure
 from bisector.model.format import count
 from bisector.model.leases import HEARTBEAT_TTL_SECONDS
 from bisector.model.records import Booted, Built, Ran, Record, RunFailed
-from bisector.model.stored_bisection import ENDED, TO_EXECUTE, Stored
+from bisector.model.stored_bisection import RESTING, TO_EXECUTE, Stored
 from bisector.store_ports import Coordinator, Store
 
 _FOLLOW_SECONDS = 0.5
@@ -140,8 +140,7 @@ def wait_for_turn(
     name = stored.id
     follower = Follower(store, name, on_event)
     told = None
-    if store.status(name) not in (*TO_EXECUTE, *ENDED):
-        store.set_status(name, "queued")
+    store.set_status(name, "queued", expected=RESTING)
     while True:
         holder = find()
         place = told if holder is None else _place(store, name, holder)
@@ -155,7 +154,7 @@ def wait_for_turn(
             return None
         if stop.wait(_FOLLOW_SECONDS):
             if is_ours and holder.doing != name:
-                store.set_status(name, "interrupted")
+                store.set_status(name, "interrupted", expected=TO_EXECUTE)
             raise Interrupted(
                 f"the bisection '{name}' is no longer watched; nothing is lost",
                 cure=f"perfbisect resume {name}",

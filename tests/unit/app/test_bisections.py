@@ -111,10 +111,10 @@ def test_whatever_breaks_the_cure_ends_with_the_command_that_goes_on(
     def fail(*_: object) -> int:
         raise full
 
-    def fail_at(bisection: str, status: str, *more: object) -> None:
+    def fail_at(bisection: str, status: str, *more: object, **expected: object) -> bool:
         if status == breaks:
             fail()
-        set_status(bisection, status, *more)  # type: ignore[arg-type]
+        return set_status(bisection, status, *more, **expected)  # type: ignore[arg-type]
 
     monkeypatch.setattr(trial_runner, "_PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(store, "set_status", fail_at)
