@@ -169,6 +169,7 @@ def cancel(store: Store, stored: Stored) -> None:
 
 def _set_open(store: Store, stored: Stored, status: str) -> None:
     """Change the status of a bisection that has not ended. Raises RequestError: it has, perhaps just now."""
+    _still_open(stored)
     if not store.set_status(stored.id, status, expected=OPEN):
         _still_open(store.load(stored.id))
 

@@ -160,11 +160,12 @@ def test_a_store_writes_for_the_holder_of_a_lease_only(lab: Lab) -> None:
     mine.set_status("one", "running")
     newer = lab.coordinator.acquire("guest", "e")
     assert newer is not None
-    for write in (
+    writes: list[Callable[[], object]] = [
         lambda: mine.append("one", RECORD),
         lambda: mine.decide("one", Measure(1, 1, "verify", "why")),
         lambda: mine.set_status("one", "done"),
-    ):
+    ]
+    for write in writes:
         with pytest.raises(Fenced, match=r"'guest' is no longer leased to 'e' \(epoch 1\)"):
             write()
     assert mine.status("one") == "running"
