@@ -182,7 +182,7 @@ class BisectionRun:
         with self._opening:
             self.testbeds.remove(testbed)
             if self.testbeds:
-                opened.trials.set_aside(testbed, self.testbeds)
+                opened.trials.set_aside(testbed, error.message, self.testbeds)
                 return
         if self._several:
             text = f"no testbed is left; the last one, '{testbed}': {error.message}"

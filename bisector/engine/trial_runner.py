@@ -19,7 +19,7 @@ from bisector.errors import InfrastructureError, KernelError, WorkloadFailed
 from bisector.linux.settings_report import unset
 from bisector.model.decisions import Measure
 from bisector.model.facts import MonitorResult
-from bisector.model.records import Booted, Left, Ran, RunFailed
+from bisector.model.records import Booted, Left, Ran, RunFailed, SetAside
 from bisector.ports import Job, Kernel, Session
 
 _INFRASTRUCTURE_TRIES = 3
@@ -106,8 +106,9 @@ class TrialRunner:
                 self._events.send("trouble", f"{error.message}; once more", measure.commit, testbed)
         return None
 
-    def set_aside(self, testbed: str, left: Sequence[str]) -> None:
-        """Tell that the search goes on without a testbed. left: the others."""
+    def set_aside(self, testbed: str, failure: str, left: Sequence[str]) -> None:
+        """Record and tell that the search goes on without a testbed. failure: why; left: the others."""
+        self._journal.record(SetAside(testbed, failure, self._now()))
         self._events.send(
             "trouble",
             f"the testbed '{testbed}' failed {_INFRASTRUCTURE_TRIES} times and is set aside until "

@@ -123,4 +123,13 @@ class Irrelevant:
     builds: int
 
 
-Record = Built | Booted | Ran | RunFailed | Left | Marked | Discarded | Irrelevant
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """The search goes on without a testbed, until the bisection is resumed. failure: why."""
+
+    testbed: str
+    failure: str
+    at: float
+
+
+Record = Built | Booted | Ran | RunFailed | Left | Marked | Discarded | Irrelevant | SetAside

@@ -14,7 +14,18 @@ from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Measure, Purpose
 from bisector.model.facts import MonitorResult
 from bisector.model.goal import Goal, Verdict
-from bisector.model.records import Booted, Built, Discarded, Irrelevant, Left, Marked, Ran, Record, RunFailed
+from bisector.model.records import (
+    Booted,
+    Built,
+    Discarded,
+    Irrelevant,
+    Left,
+    Marked,
+    Ran,
+    Record,
+    RunFailed,
+    SetAside,
+)
 
 IRRELEVANT_WEIGHT = 1e-4
 """Prior weight of a commit that cannot change the kernel; an ordinary one has 1. If a build has read more
@@ -178,6 +189,8 @@ def apply(state: State, record: Record) -> State:
             return _count_visits(replace(state, discarded_boots=state.discarded_boots | {record.name}))
         case Irrelevant():
             return replace(state, graph=reweight_irrelevant(state.graph, record))
+        case SetAside():
+            return state
 
 
 def _apply_build(state: State, record: Built) -> State:

@@ -2,8 +2,9 @@
 
 Keys: schema (this form's number), id, status, exit_code, request, recipe_chosen (none was named), good, bad,
 find ('regression' or 'fix'), metric, threshold, alpha, clock, ending, summary, confidence, total, rest,
-findings, so_far (findings before there is a conclusion), warnings, attempt and mending (of a try), trials,
-monitors, builds, drift, untestable, user, costs, host, files.
+findings, so_far (findings before there is a conclusion), warnings, by_testbed (what each of several shows),
+set_aside (testbeds that failed), attempt and mending (of a try), trials, monitors, builds, drift, untestable,
+user, costs, host, files.
 Commits are full ids; effects are relative changes (0.35: the number rises by 35%); times are seconds.
 """
 
@@ -14,7 +15,7 @@ from typing import Any
 
 from bisector.model.decisions import EXIT_CODES, Finding, Interval
 from bisector.model.records import Booted, Built, Discarded
-from bisector.report import config_drift, monitor_results
+from bisector.report import config_drift, monitor_results, testbed_verdicts
 from bisector.report.report_model import Material, Trial
 from bisector.report.text import between
 from bisector.report.trials import costs, verdict
@@ -53,6 +54,8 @@ def render(material: Material) -> dict[str, Any]:
         if conclusion
         else [],
         "warnings": list(conclusion.warnings) if conclusion else [],
+        "by_testbed": testbed_verdicts.render(material),
+        "set_aside": [dataclasses.asdict(one) for one in material.set_aside],
         "attempt": material.attempt.model_dump(mode="json") if material.attempt else None,
         "mending": dataclasses.asdict(conclusion.mending) if conclusion and conclusion.mending else None,
         "trials": [_trial(material, t) for t in material.trials],

@@ -11,7 +11,7 @@ from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Conclusion, Decision, Finding, Measure
 from bisector.model.facts import KernelFacts
 from bisector.model.goal import Goal, Verdict
-from bisector.model.records import Booted, Built, Discarded, Marked, Record
+from bisector.model.records import Booted, Built, Discarded, Marked, Record, SetAside
 from bisector.model.state import State, Visit, fold
 from bisector.schemas.request import Attempt
 
@@ -164,6 +164,11 @@ class Material:
     def builds(self) -> tuple[Built, ...]:
         """Every build, in order."""
         return tuple(record for _, record in self.records if isinstance(record, Built))
+
+    @cached_property
+    def set_aside(self) -> tuple[SetAside, ...]:
+        """Every testbed that the search went on without, in order."""
+        return tuple(record for _, record in self.records if isinstance(record, SetAside))
 
     @cached_property
     def words_of_user(self) -> tuple[Marked | Discarded, ...]:

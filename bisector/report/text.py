@@ -13,6 +13,7 @@ from bisector.report import (
     monitor_results,
     phrases,
     reproduction,
+    testbed_verdicts,
     trials,
 )
 from bisector.report.kernel_differences import Change, Differences, compare
@@ -76,7 +77,7 @@ def summary(material: Material) -> list[str]:
     out += phrases.wrap(conclusion.summary)
     if conclusion.warnings:
         out += ["", "Warnings:", *phrases.bullets(conclusion.warnings)]
-    return out
+    return out + testbed_verdicts.lines(material)
 
 
 def _so_far(material: Material) -> list[str]:

@@ -1,6 +1,11 @@
-"""The material of a finished bisection, as the demo's history gives it: made up, with its real shape."""
+"""The material of a finished bisection, as the demo's history gives it: made up, with its real shape.
+
+Also the records of machines that do not show the same change.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Conclusion, Ending, Finding, Interval, Measure
@@ -8,6 +13,9 @@ from bisector.model.facts import KernelFacts
 from bisector.model.goal import Goal, Metric, Threshold
 from bisector.model.records import Booted, Built, Discarded, Left, Marked, Ran, Record
 from bisector.report.report_model import Commit, Material
+from bisector.simulation.histories import linear
+from bisector.simulation.noise_model import LabModel, SyntheticLab
+from bisector.testing.fakes import METRIC as FAKE_METRIC
 
 METRIC = Metric("real", "s", "lower", Threshold(0.05))
 SUBJECTS = (
@@ -17,6 +25,14 @@ SUBJECTS = (
     "x86: Allow to enable RT",
     "x86: Enable RT also on 32bit",
 )
+
+CULPRIT = 5
+GRAPH = linear(8)
+W1 = {"clovertown": (3.38, 1.0), "barcelona": (1.56, 0.3), "westmere": (8.62, 0.3)}
+"""What jump labels cost bandwidth control on three machines: percent of elapsed time, 'W1' unconstrained; and
+the noise of runs there, in the order of their A/A tables (Turner, sched: use jump labels..., July 2011)."""
+W2 = {"clovertown": (1.01, 0.5), "barcelona": (-2.24, 0.3), "westmere": (0.45, 0.3)}
+"""The same of 'W2', where the machines disagree even in direction."""
 
 
 def _sha(i: int) -> str:
@@ -145,3 +161,24 @@ def demo() -> Material:
         host={"perfbisect": "0.1.0", "host": "Debian 12, 2 CPUs"},
         files={"raw output": "/state/bisections/b-1"},
     )
+
+
+def differing_records(
+    effects: Mapping[str, tuple[float, float]], *, boots: int = 2, runs: int = 5
+) -> list[Record]:
+    """Return boots of both ends, then of the culprit and its parent, alternating on each testbed.
+
+    effects: testbed -> the culprit's effect and the noise of a run, in percent.
+    """
+    sides = [("verify", GRAPH.good), ("verify", GRAPH.bad), ("certify", CULPRIT - 1), ("certify", CULPRIT)]
+    found: list[Record] = []
+    for testbed, (effect, noise) in effects.items():
+        lab = SyntheticLab(GRAPH, LabModel(run_noise=noise), {CULPRIT: effect}, seed=2)
+        for number in range(boots):
+            for purpose, commit in sides:
+                name = f"{testbed}-{purpose}-{commit}-{number}"
+                drawn = lab.boot(commit, 0, testbed, name)
+                found.append(Booted(name, commit, testbed, True, 10.0, 1e9, purpose=purpose))  # type: ignore[arg-type]
+                found += [Ran(name, k, {FAKE_METRIC: drawn.run(k, 0.0)}, 2.0, 1e9 + k) for k in range(runs)]
+                found.append(Left(name))
+    return found

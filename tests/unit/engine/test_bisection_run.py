@@ -20,7 +20,7 @@ from bisector.engine.events import Event
 from bisector.engine.services import Services
 from bisector.errors import ExitCode, InfrastructureError
 from bisector.model.decisions import Ending
-from bisector.model.records import Booted
+from bisector.model.records import Booted, SetAside
 from bisector.model.stored_bisection import Stored
 from bisector.testing.fake_testbed import FakeTestbed
 from bisector.testing.fakes import Faults
@@ -66,6 +66,8 @@ def test_the_search_goes_on_without_a_testbed_that_stays_broken(tmp_path: Path) 
         "the testbed 'b' failed 3 times and is set aside until 'perfbisect resume'; "
         "the search goes on with a",
     ]
+    records = [record for _, record in services.store.records(stored.id)]
+    assert [(r.testbed, r.failure) for r in records if isinstance(r, SetAside)] == [("b", "no power")]
 
 
 def test_the_search_stops_when_no_testbed_is_left_and_goes_on_when_one_is_mended(tmp_path: Path) -> None:

@@ -12,7 +12,18 @@ from hypothesis import strategies as st
 from bisector.model.decisions import Measure
 from bisector.model.facts import MonitorResult
 from bisector.model.goal import Goal, Metric, Threshold
-from bisector.model.records import Booted, Built, Discarded, Irrelevant, Left, Marked, Ran, Record, RunFailed
+from bisector.model.records import (
+    Booted,
+    Built,
+    Discarded,
+    Irrelevant,
+    Left,
+    Marked,
+    Ran,
+    Record,
+    RunFailed,
+    SetAside,
+)
 from bisector.model.state import IRRELEVANT_WEIGHT, Costs, State, apply, extend, fold
 from bisector.simulation.histories import linear
 
@@ -140,6 +151,12 @@ CLAUSES: list[tuple[str, list[Record], Callable[[State], object], object]] = [
         [Irrelevant((1, 2), {}, 2), Irrelevant((2, 3), {}, 3)],
         lambda s: dict(s.graph.weights),
         {2: IRRELEVANT_WEIGHT, 3: IRRELEVANT_WEIGHT},
+    ),
+    (
+        "a testbed that was set aside keeps its data",
+        [BOOT, SetAside("a", "no power", 9.0)],
+        lambda s: len(s.visits),
+        1,
     ),
 ]
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bisector.errors import RequestError
 from bisector.model.decisions import Conclusion, Ending, Finding, Interval, Measure
-from bisector.model.records import Booted, Built, Irrelevant, Marked, Ran, Record
+from bisector.model.records import Booted, Built, Irrelevant, Marked, Ran, Record, SetAside
 from bisector.model.stored_bisection import Stored
 from bisector.schemas import exported
 from tests.support import fake_bisection
@@ -26,6 +26,7 @@ EVENTS: list[Record | Measure] = [
     Ran("b1", 0, {"real": 0.1 + 0.2}, 2.0, 102.0),
     Marked(4, "bad", "seen"),
     Irrelevant((2, 3), {"a header": 1}, 2),
+    SetAside("fake", "no power", 110.0),
 ]
 ENDED = Conclusion(Ending.CULPRIT, "found", (Finding((3,), Interval(0.1, 0.2, 0.3), 0.99, (2,), True),))
 
@@ -117,7 +118,7 @@ def test_a_graph_that_does_not_fit_together_is_refused(
 def test_an_event_that_is_wrong_is_named_with_its_line(folder: Path, line: str) -> None:
     with (folder / exported.EVENTS).open("a") as file:
         file.write(f"{line}\n")
-    with pytest.raises(RequestError, match=r"events.jsonl.*7"):
+    with pytest.raises(RequestError, match=r"events.jsonl.*8"):
         exported.read(folder)
 
 

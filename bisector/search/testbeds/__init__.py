@@ -1,0 +1,1 @@
+"""What several testbeds tell each by itself."""

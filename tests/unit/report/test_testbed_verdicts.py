@@ -1,0 +1,69 @@
+"""The report's words where testbeds disagree."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import pytest
+
+from bisector.model.decisions import Conclusion, Ending, Finding, Interval
+from bisector.model.goal import Goal, Metric, Threshold
+from bisector.model.records import SetAside
+from bisector.report import json_report, testbed_verdicts, text
+from bisector.report.report_model import Material
+from bisector.testing.fakes import METRIC
+from tests.support.expected import check
+from tests.support.report_material import CULPRIT, GRAPH, W1, W2, differing_records
+
+
+def material(of: Mapping[str, tuple[float, float]], threshold: float = 0.03) -> Material:
+    found = [*differing_records(of), SetAside("spare", "no power", 1e9)]
+    finding = Finding((CULPRIT,), Interval(0.02, 0.04, 0.06), 0.97, (CULPRIT - 1,), certified=True)
+    return Material(
+        id="fake-1",
+        created=1e9,
+        status="done",
+        request={},
+        graph=GRAPH,
+        goal=Goal(Metric(METRIC, "s", "lower", Threshold(threshold))),
+        conclusion=Conclusion(Ending.CULPRIT, "Proven.", (finding,)),
+        records=list(enumerate(found, start=1)),
+        decisions=(),
+    )
+
+
+def words(of: Mapping[str, tuple[float, float]]) -> str:
+    return " ".join(" ".join(testbed_verdicts.lines(material(of))).split())
+
+
+@pytest.mark.parametrize("name", ["w1", "w2"])
+def test_three_machines_word_for_word(name: str) -> None:
+    lines = testbed_verdicts.lines(material({"w1": W1, "w2": W2}[name]))
+    assert all(len(line) <= 78 for line in lines)
+    check(f"report-testbeds-{name}.txt", "\n".join(lines) + "\n")
+
+
+def test_a_disagreement_in_direction_is_told_before_not_reproduced() -> None:
+    said = words({"a": (6.0, 0.3), "b": (0.0, 0.3), "c": (-6.0, 0.3)})
+    assert "DISAGREE IN DIRECTION: c against the others" in said
+    assert said.endswith("spare, 2001-09-09 01:46 UTC: no power")
+    assert "DISAGREE: not reproduced" not in said
+
+
+def test_where_to_search_when_one_machine_does_not_show_it() -> None:
+    said = words({"machine-a": (6.0, 0.3), "machine-b": (0.0, 0.3)})
+    assert "THE TESTBEDS DISAGREE: not reproduced on machine-b (p < 0.001)" in said
+    assert "To search where it shows: --testbed machine-a" in said
+
+
+def test_json_has_the_numbers_and_the_terminal_shows_the_verdict() -> None:
+    found = json.loads(json.dumps(json_report.render(material(W1))))
+    assert [row["disagree"] for row in found["by_testbed"]] == [True, True]
+    assert {one["testbed"] for one in found["by_testbed"][1]["testbeds"]} == set(W1)
+    assert found["set_aside"] == [{"testbed": "spare", "failure": "no power", "at": 1e9}]
+    assert "THE TESTBEDS DISAGREE" in "\n".join(text.summary(material(W1)))
+
+
+def test_one_testbed_needs_no_section() -> None:
+    assert "On each testbed" not in words({"a": (6.0, 0.3)})

@@ -1,0 +1,75 @@
+"""What each of several testbeds shows by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from bisector.model.goal import Goal, Metric, Threshold
+from bisector.model.state import fold
+from bisector.search.testbeds.testbed_effects import TestbedEffects, effects_by_testbed
+from bisector.testing.fakes import METRIC
+from tests.support.report_material import CULPRIT, GRAPH, W1, W2, differing_records
+
+
+def effects(of: Mapping[str, tuple[float, float]], threshold: float = 0.02, boots: int = 2) -> TestbedEffects:
+    goal = Goal(Metric(METRIC, "s", "lower", Threshold(threshold)))
+    found = effects_by_testbed(
+        fold(GRAPH, goal, differing_records(of, boots=boots)), CULPRIT - 1, [CULPRIT], "certify"
+    )
+    assert found is not None
+    return found
+
+
+def shown(found: TestbedEffects) -> dict[str, str]:
+    return {one.testbed: one.shows for one in found.each}
+
+
+@pytest.mark.parametrize("of", [W1, W2])
+def test_each_testbed_has_its_own_estimate(of: Mapping[str, tuple[float, float]]) -> None:
+    for one in effects(of).each:
+        assert one.effect.low <= of[one.testbed][0] / 100 <= one.effect.high
+        assert one.boots == (2, 2)
+
+
+def test_three_machines_that_are_hurt_unequally_disagree() -> None:
+    found = effects(W1, threshold=0.03)
+    assert shown(found) == {"barcelona": "small", "clovertown": "reproduced", "westmere": "reproduced"}
+    assert found.disagree
+    assert found.p < 1e-3
+
+
+def test_the_other_direction_is_a_verdict_of_its_own() -> None:
+    found = effects(W2)
+    assert shown(found)["barcelona"] == "opposite"
+    assert found.disagree
+
+
+def test_a_change_that_one_machine_does_not_show_at_all() -> None:
+    found = effects({"a": (6.0, 0.3), "b": (0.0, 0.3)})
+    assert (shown(found), found.disagree) == ({"a": "reproduced", "b": "none"}, True)
+
+
+def test_machines_that_show_the_same_agree_and_one_too_noisy_tells_nothing() -> None:
+    same = effects({"a": (6.0, 0.3), "b": (6.0, 0.5)})
+    assert not same.disagree
+    noisy = effects({"a": (6.0, 0.3), "b": (2.0, 6.0)})
+    assert (shown(noisy)["b"], noisy.disagree) == ("open", False)
+
+
+def test_machines_that_do_not_differ_seldom_disagree() -> None:
+    alarms = 0
+    for level in range(40):
+        names = {f"a{level}": (3.0, 0.5), f"b{level}": (3.0, 0.5)}  # the name is a part of the seed
+        alarms += effects(names).disagree
+    assert alarms <= 6, "5% of 40 is 2; more than 6 has a chance of 0.4%"
+
+
+def test_one_testbed_or_one_side_alone_is_no_comparison() -> None:
+    goal = Goal(Metric(METRIC, "s", "lower", Threshold(0.02)))
+    one = fold(GRAPH, goal, differing_records({"a": (6.0, 0.3)}))
+    assert effects_by_testbed(one, CULPRIT - 1, [CULPRIT], "certify") is None
+    two = fold(GRAPH, goal, differing_records(W1))
+    assert effects_by_testbed(two, CULPRIT - 1, [CULPRIT], "search") is None
+    assert effects_by_testbed(two, CULPRIT - 2, [CULPRIT], "certify") is None
