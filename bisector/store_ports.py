@@ -19,7 +19,7 @@ from bisector.model.leases import (
     TestbedStatus,
 )
 from bisector.model.records import Record
-from bisector.model.stored_bisection import Stored, Summary
+from bisector.model.stored_bisection import Action, Stored, Summary
 
 
 class Store(Protocol):
@@ -71,12 +71,18 @@ class Store(Protocol):
         conclusion: Conclusion | None = None,
         *,
         expected: Collection[str] = (),
+        action: Action | None = None,
     ) -> bool:
         """Change the status and, if given, the conclusion; return whether it was changed.
 
         expected: it is changed from one of these alone, by default from any: what others set meanwhile stays.
+        action: of the person whose wish it is; its time is the database's.
         Raises RequestError for an unknown id.
         """
+        ...
+
+    def set_priority(self, bisection: str, priority: int, action: Action) -> None:
+        """Change the priority; whoever executes the bisection asks for it. Raises RequestError."""
         ...
 
     def remove(self, bisection: str) -> None:

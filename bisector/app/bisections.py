@@ -17,7 +17,7 @@ from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Conclusion
 from bisector.model.goal import Terms, Verdict
 from bisector.model.records import Booted, Discarded, Marked
-from bisector.model.stored_bisection import ENDED, OPEN, REMOVING, Stored
+from bisector.model.stored_bisection import ENDED, NORMAL_PRIORITY, OPEN, REMOVING, Action, Stored
 from bisector.schemas.request import Accepted, read_accepted
 from bisector.store_ports import Store
 
@@ -30,15 +30,34 @@ _BUSY_SECONDS = 0.2
 __all__ = ["ENDED", "REMOVING", "Stored", "begin", "cancel", "discard", "mark", "pause", "run"]
 
 
-def begin(store: Store, accepted: Accepted, graph: CommitGraph, now: float) -> tuple[Stored, bool]:
+def begin(
+    store: Store,
+    accepted: Accepted,
+    graph: CommitGraph,
+    now: float,
+    owner: str = "",
+    priority: int | None = None,
+) -> tuple[Stored, bool]:
     """Return the bisection for this request and whether it is new.
 
-    An unfinished one of the same request is taken up; after a finished one a new one begins.
+    An unfinished one of the same request is taken up; after a finished one a new one begins. owner: who
+    begins it; priority: by default the normal one, or what it has.
     """
     name, status = find_unfinished(store, accepted)
     if status:
+        known = store.load(name)
+        if priority is not None and priority != known.priority:
+            set_priority(store, known, priority, owner)
         return store.load(name), False
-    new = Stored(id=name, created=now, request=accepted.model_dump_json(), status="new", graph=graph)
+    new = Stored(
+        id=name,
+        created=now,
+        request=accepted.model_dump_json(),
+        status="new",
+        graph=graph,
+        priority=NORMAL_PRIORITY if priority is None else priority,
+        owner=owner,
+    )
     store.create(new)
     return new, True
 
@@ -157,20 +176,26 @@ def discard(store: Store, stored: Stored, kind: Literal["testbed", "boot"], name
     store.append(stored.id, Discarded(kind, name, note))
 
 
-def pause(store: Store, stored: Stored) -> None:
+def pause(store: Store, stored: Stored, by: str = "", why: str = "") -> None:
     """Let a bisection rest until 'resume'; a process that runs it notices within a second, and lets go."""
-    _set_open(store, stored, "paused")
+    _set_open(store, stored, "paused", Action("paused", by, why))
 
 
-def cancel(store: Store, stored: Stored) -> None:
+def cancel(store: Store, stored: Stored, by: str = "", why: str = "") -> None:
     """End a bisection for good; a process that runs it notices within a second and cleans up."""
-    _set_open(store, stored, "cancelled")
+    _set_open(store, stored, "cancelled", Action("cancelled", by, why))
 
 
-def _set_open(store: Store, stored: Stored, status: str) -> None:
+def set_priority(store: Store, stored: Stored, priority: int, by: str = "", why: str = "") -> None:
+    """Serve a bisection before or after others, from its next boot on. Raises RequestError: it has ended."""
+    _still_open(stored)
+    store.set_priority(stored.id, priority, Action(f"given priority {priority}", by, why))
+
+
+def _set_open(store: Store, stored: Stored, status: str, action: Action) -> None:
     """Change the status of a bisection that has not ended. Raises RequestError: it has, perhaps just now."""
     _still_open(stored)
-    if not store.set_status(stored.id, status, expected=OPEN):
+    if not store.set_status(stored.id, status, expected=OPEN, action=action):
         _still_open(store.load(stored.id))
 
 

@@ -56,24 +56,28 @@ class Observer(Protocol):
         ...
 
 
-def find_culprit(wiring: Wiring, request: Request, observer: Observer) -> Material:
+def find_culprit(
+    wiring: Wiring, request: Request, observer: Observer, priority: int | None = None
+) -> Material:
     """Find the commit that made a workload slower; return its report, which is also written to files.
 
-    The same request goes on where an unfinished bisection stopped. Raises RequestError, InfrastructureError
-    or Interrupted: it can be resumed.
+    priority: by default the normal one. The same request goes on where an unfinished bisection stopped.
+    Raises RequestError, InfrastructureError or Interrupted: it can be resumed.
     """
-    stored, accepted = _begin(wiring, request, observer)
+    stored, accepted = _begin(wiring, request, observer, priority)
     return _run_and_report(wiring, stored, accepted, observer)
 
 
-def queue(wiring: Wiring, request: Request, observer: Observer) -> Stored:
+def queue(wiring: Wiring, request: Request, observer: Observer, priority: int | None = None) -> Stored:
     """Let whoever executes bisections here find the culprit. Raises as `find_culprit`."""
-    stored, _ = _begin(wiring, request, observer)
+    stored, _ = _begin(wiring, request, observer, priority)
     wiring.store.set_status(stored.id, "queued", expected=RESTING)
     return stored
 
 
-def _begin(wiring: Wiring, request: Request, observer: Observer) -> tuple[Stored, Accepted]:
+def _begin(
+    wiring: Wiring, request: Request, observer: Observer, priority: int | None
+) -> tuple[Stored, Accepted]:
     try:
         accepted, graph = accept(wiring, request)
     except InfrastructureError:  # one thing that is missing; there may be more
@@ -82,7 +86,8 @@ def _begin(wiring: Wiring, request: Request, observer: Observer) -> tuple[Stored
     require_ready(wiring, accepted.request)
     for note in (*missing_monitors(accepted), *wiring.source_of(request).notes()):
         observer.note(f"note: {note}")
-    stored, is_new = bisections.begin(wiring.store, accepted, graph, wiring.clock.now())
+    now = wiring.clock.now()
+    stored, is_new = bisections.begin(wiring.store, accepted, graph, now, wiring.settings.owner, priority)
     observer.note(
         f"bisection {stored.id}: {'' if is_new else 'going on with '}{sum(graph.candidate)} candidates, "
         f"decided by {accepted.the_goal().metric.name}, clock '{accepted.clock}'"
@@ -94,7 +99,9 @@ def _begin(wiring: Wiring, request: Request, observer: Observer) -> tuple[Stored
 def try_change(wiring: Wiring, accepted: Accepted, graph: CommitGraph, observer: Observer) -> Material:
     """Measure whether a change mends a culprit; otherwise as `find_culprit`. See `app/attempts`."""
     require_ready(wiring, accepted.request)
-    stored, is_new = bisections.begin(wiring.store, accepted, graph, wiring.clock.now())
+    stored, is_new = bisections.begin(
+        wiring.store, accepted, graph, wiring.clock.now(), wiring.settings.owner
+    )
     observer.note(f"{stored.id}: {'' if is_new else 'going on with '}three kernels side by side")
     return _run_and_report(wiring, stored, accepted, observer)
 

@@ -20,13 +20,34 @@ RESTING = ("new", "paused", "interrupted", "failed")
 OPEN = (*TO_EXECUTE, *RESTING)
 """Statuses of bisections that are not over."""
 
+PRIORITIES = {"high": 2, "normal": 5, "low": 8}
+"""What people call priorities. Between and beside them there is room for one that comes before or after."""
+FIRST_PRIORITY, LAST_PRIORITY = 1, 9
+NORMAL_PRIORITY = PRIORITIES["normal"]
+
 MAX_CULPRITS = 4
 """A line of `perfbisect list` names three; the fourth says that there are more."""
 
 
 @dataclass(frozen=True, slots=True)
+class Action:
+    """What somebody did to a bisection. what: a word, 'paused'; by: user@host; why: as they said.
+
+    at: seconds since the epoch by the database's clock, which sets it.
+    """
+
+    what: str
+    by: str
+    why: str = ""
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Stored:
-    """One bisection. request: the accepted one as JSON text; status: see engine."""
+    """One bisection. request: the accepted one as JSON text; status: see engine.
+
+    priority: 1 is served first; owner: who began it; '' where no one wrote that down; action: the last.
+    """
 
     id: str
     created: float
@@ -34,13 +55,30 @@ class Stored:
     status: str
     graph: CommitGraph
     conclusion: Conclusion | None = None
+    priority: int = NORMAL_PRIORITY
+    owner: str = ""
+    action: Action | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a bisection is. boots: that succeeded; live: the testbeds of those that have not ended.
+
+    left: of its last decision, None where nobody can say; decided: when that was, seconds since the epoch.
+    """
+
+    boots: int = 0
+    live: tuple[str, ...] = ()
+    left: float | None = None
+    decided: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
     """What lists show of a bisection. changed: when its status changed last, seconds since the epoch.
 
-    workload, good, bad: as they were asked for; ending, culprits: of its conclusion, the first few full ids.
+    workload, good, bad: as they were asked for; ending, culprits: of its conclusion, the first few full ids;
+    testbeds: those that it may use; progress: of one that an earlier version ended, none.
     """
 
     id: str
@@ -52,11 +90,17 @@ class Summary:
     bad: str | None
     ending: Ending | None
     culprits: tuple[str, ...]
+    priority: int
+    owner: str
+    action: Action | None
+    testbeds: tuple[str, ...]
+    progress: Progress
 
 
-def summary_of(stored: Stored, changed: float) -> Summary:
+def summary_of(stored: Stored, changed: float, progress: Progress = Progress()) -> Summary:
     """Return the summary of a bisection. changed: when its status changed last."""
-    asked = _asked_for(stored.request)
+    accepted = _accepted(stored.request)
+    asked = _asked_for(accepted)
     ended = stored.conclusion
     culprits = [stored.graph.shas[i] for f in ended.culprits for i in f.commits] if ended is not None else []
     return Summary(
@@ -69,14 +113,32 @@ def summary_of(stored: Stored, changed: float) -> Summary:
         bad=asked.get("bad"),
         ending=ended.ending if ended is not None else None,
         culprits=tuple(culprits[:MAX_CULPRITS]),
+        priority=stored.priority,
+        owner=stored.owner,
+        action=stored.action,
+        testbeds=testbeds_of(stored.request),
+        progress=progress,
     )
 
 
-def _asked_for(text: str) -> dict[str, Any]:
-    """Return the request of an accepted one; empty for a damaged one, which lists show all the same."""
+def testbeds_of(request: str) -> tuple[str, ...]:
+    """Return the testbeds of an accepted request; none of a damaged one."""
+    found = _accepted(request).get("testbeds")
+    return tuple(map(str, found)) if isinstance(found, list) else ()
+
+
+def _accepted(text: str) -> dict[str, Any]:
+    """Return an accepted request; empty for a damaged one, which lists show all the same."""
     try:
-        accepted = json.loads(text)
-        asked = dict(accepted.get("request", accepted))
-        return asked if asked.get("workload") else {**asked, "workload": accepted.get("workload")}
-    except (ValueError, TypeError, AttributeError):
+        return dict(json.loads(text))
+    except (ValueError, TypeError):
         return {}
+
+
+def _asked_for(accepted: dict[str, Any]) -> dict[str, Any]:
+    """Return the request of an accepted one."""
+    try:
+        asked = dict(accepted.get("request", accepted))
+    except (ValueError, TypeError):
+        return {}
+    return asked if asked.get("workload") else {**asked, "workload": accepted.get("workload")}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import getpass
 import os
+import socket
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,6 +31,14 @@ def _lock_dir() -> Path:
     usual = Path("/run/lock")
     everybody = usual.is_dir() and usual.stat().st_mode & stat.S_IWOTH
     return (usual if everybody else Path("/tmp")) / "perfbisect"  # noqa: S108 - made with the sticky bit
+
+
+def _person() -> str:
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container's user without an entry in /etc/passwd
+        user = str(os.getuid())
+    return f"{user}@{socket.gethostname()}"
 
 
 NonEmpty = Annotated[Argument, Field(min_length=1)]
@@ -78,6 +88,7 @@ class Settings(Spec):
         repr=False,  # it may hold a password
         description="postgresql://USER@HOST/NAME for bisections; unset: a file in state_dir",
     )
+    owner: NonEmpty = Field(default_factory=_person, description="who begins and changes bisections here")
     jobs: Jobs | None = Field(default=None, description="parallel compilers; unset: as many as CPUs")
     toolchain_mirror: Mirror | None = Field(
         default=None, description="where archives of toolchains are: https://..., file:///..."

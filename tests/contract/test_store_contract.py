@@ -17,7 +17,7 @@ from bisector.errors import RequestError
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Conclusion, Ending, Finding, Interval, Measure
 from bisector.model.records import Booted, Built, Discarded, Left, Marked, Ran, Record, RunFailed
-from bisector.model.stored_bisection import Stored
+from bisector.model.stored_bisection import Action, Stored
 from bisector.store_ports import Store
 
 RECORDS: tuple[Record, ...] = (
@@ -228,3 +228,51 @@ def test_several_threads_may_append(make: Callable[[], Store]) -> None:
     assert len(records) == 80
     for k in range(4):
         assert [r.index for r in records if isinstance(r, Ran) and r.boot == f"boot-{k}"] == list(range(20))
+
+
+def test_priority_owner_and_what_people_did_are_kept(make: Callable[[], Store]) -> None:
+    store = make()
+    store.create(replace(stored(), priority=2, owner="ada@lab"))
+    assert (make().load("one").priority, make().load("one").owner) == (2, "ada@lab")
+    before = time.time()
+    store.set_status("one", "paused", action=Action("paused", "bob@lab", "the machine is moved"))
+    store.set_status("one", "queued")
+    store.set_status("one", "cancelled", expected=("running",), action=Action("cancelled", "eve@lab"))
+    for action in (make().load("one").action, make().list()[0].action):
+        assert action is not None
+        assert (action.what, action.by, action.why) == ("paused", "bob@lab", "the machine is moved")
+        assert before <= action.at <= time.time()
+    store.set_priority("one", 8, Action("priority 8", "bob@lab"))
+    (one,) = make().list()
+    assert (one.priority, one.owner, one.action and one.action.what) == (8, "ada@lab", "priority 8")
+    with pytest.raises(RequestError, match="no bisection"):
+        store.set_priority("other", 1, Action("", ""))
+
+
+def test_lists_tell_testbeds_and_progress_without_records(make: Callable[[], Store]) -> None:
+    store = make()
+    elsewhere: list[Record] = [Booted("b0", 0, "a", True, 1.0, 1.0), Left("b0")]
+    store.create(replace(stored(), request='{"testbeds": ["a", "b c"]}'), elsewhere)
+    for record in (
+        Booted("b1", 0, "b c", True, 1.0, 1.0),
+        Booted("b2", 0, "a", False, 1.0, 1.0),
+        Booted("b3", 0, "a", True, 1.0, 1.0),
+        Left("b1"),
+    ):
+        store.append("one", record)
+    before = time.time()
+    store.decide("one", Measure(0, 1, "search", "why", left=70.0))
+    (one,) = make().list()
+    assert one.testbeds == ("a", "b c")
+    assert (one.progress.boots, one.progress.live, one.progress.left) == (3, ("a",), 70.0)
+    assert one.progress.decided is not None and before <= one.progress.decided <= time.time()
+    store.decide("one", CONCLUSION)
+    assert store.list()[0].progress.left is None
+
+
+def test_list_finds_all_of_several_statuses(make: Callable[[], Store]) -> None:
+    store = make()
+    for number, status in enumerate(("queued", "running", "done", "running")):
+        store.create(replace(stored(str(number), float(number)), status=status))
+    assert [one.id for one in store.list(statuses=("queued", "running"))] == ["3", "1", "0"]
+    assert [one.id for one in store.list(statuses=("running",), limit=1, beginning="1")] == ["1"]

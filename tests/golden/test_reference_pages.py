@@ -31,12 +31,13 @@ in the file start at its folder. `perfbisect init` writes one.
 |---|---|---|---|
 """
 
-FOLDERS = {
+SYSTEMS = {
     "state_dir": "`~/.local/state/perfbisect`",
     "cache_dir": "`~/.cache/perfbisect`",
     "lock_dir": "`/run/lock/perfbisect`",
+    "owner": "`user@host`",
 }
-"""Defaults that depend on the machine, as Debian has them."""
+"""Defaults that depend on the machine: folders as Debian has them, and who uses it."""
 
 
 def settings_page() -> str:
@@ -58,8 +59,8 @@ def _range(field: FieldInfo) -> str:
 
 
 def _default(key: str, field: FieldInfo) -> str:
-    if key in FOLDERS:
-        return FOLDERS[key]
+    if key in SYSTEMS:
+        return SYSTEMS[key]
     return "" if field.default in (None, PydanticUndefined) else f"`{field.default}`"
 
 
@@ -69,7 +70,7 @@ def test_settings_are_those_of_the_schema() -> None:
         page.write_text(settings_page(), encoding="utf-8")
     assert page.read_text(encoding="utf-8") == settings_page()
     made = {key for key, field in Settings.model_fields.items() if field.default is PydanticUndefined}
-    assert made == FOLDERS.keys()
+    assert made == SYSTEMS.keys()
 
 
 def test_every_exit_code_and_every_ending_is_explained() -> None:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from bisector.errors import RequestError, nearest
 from bisector.model.decisions import Conclusion, Decision, Measure
 from bisector.model.leases import Lease
-from bisector.model.records import Record
-from bisector.model.stored_bisection import Stored, Summary, summary_of
+from bisector.model.records import Booted, Left, Record
+from bisector.model.stored_bisection import Action, Progress, Stored, Summary, summary_of
 from bisector.store_ports import Coordinator
 
 
@@ -23,11 +23,23 @@ class _Kept:
     stored: Stored
     changed: float
     events: list[tuple[int, Record | Decision]] = field(default_factory=list)
+    decided: float | None = None
 
     def add(self, event: Record | Decision) -> int:
         """Add an event; return its number."""
         self.events.append((len(self.events) + 1, event))
+        if isinstance(event, Measure | Conclusion):
+            self.decided = time.time()
         return len(self.events)
+
+    def progress(self) -> Progress:
+        """Return how far it is."""
+        booted = [e for _, e in self.events if isinstance(e, Booted) and e.ok]
+        left = {e.boot for _, e in self.events if isinstance(e, Left)}
+        decisions = [e for _, e in self.events if isinstance(e, Measure | Conclusion)]
+        last = decisions[-1] if decisions else None
+        live = tuple(sorted({e.testbed for e in booted if e.boot not in left}))
+        return Progress(len(booted), live, last.left if isinstance(last, Measure) else None, self.decided)
 
 
 class MemoryStore:
@@ -67,7 +79,7 @@ class MemoryStore:
         beginning: of the ids; limit: so many, by default all; statuses: those alone, by default all.
         """
         found = [
-            summary_of(kept.stored, kept.changed)
+            summary_of(kept.stored, kept.changed, kept.progress())
             for id, kept in self._kept.items()
             if id.startswith(beginning) and (not statuses or kept.stored.status in statuses)
         ]
@@ -112,6 +124,7 @@ class MemoryStore:
         conclusion: Conclusion | None = None,
         *,
         expected: Collection[str] = (),
+        action: Action | None = None,
     ) -> bool:
         """Change the status, from one that is expected; return whether it was. Raises RequestError."""
         with self._lock:
@@ -124,8 +137,15 @@ class MemoryStore:
                 kept.stored,
                 status=status,
                 conclusion=conclusion if conclusion is not None else kept.stored.conclusion,
+                action=replace(action, at=time.time()) if action is not None else kept.stored.action,
             )
             return True
+
+    def set_priority(self, bisection: str, priority: int, action: Action) -> None:
+        """Change the priority. Raises RequestError for an unknown id."""
+        with self._lock:
+            kept = self._one(bisection)
+            kept.stored = replace(kept.stored, priority=priority, action=replace(action, at=time.time()))
 
     def remove(self, bisection: str) -> None:
         """Forget a bisection with all its records. Raises RequestError for an unknown id."""

@@ -14,20 +14,18 @@ import hashlib
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from functools import lru_cache
-from typing import Any
 
+from bisector.adapters.store import scheduling
 from bisector.adapters.store.database import Constrained, Database, Row
 from bisector.adapters.store.notes_v1 import NO_NOTE, with_note
+from bisector.adapters.store.rows import conclusion_text, decode_graph, parse_object, read_summary
 from bisector.adapters.store.sql_coordinator import check_lease
-from bisector.errors import InfrastructureError, RequestError, nearest
-from bisector.model.commit_graph import CommitGraph
-from bisector.model.decisions import Conclusion, Decision, Ending, Measure
+from bisector.errors import RequestError, nearest
+from bisector.model.decisions import Conclusion, Decision, Measure
 from bisector.model.leases import Lease
 from bisector.model.records import Record
-from bisector.model.stored_bisection import Stored, Summary, summary_of
+from bisector.model.stored_bisection import Action, Stored, Summary, summary_of
 from bisector.schemas import serialization
-from bisector.schemas.documents.json_reader import parse_json
 
 _MAX_NAMED = 20
 """Ids in a message."""
@@ -50,8 +48,8 @@ class SqlStore:
 
     def create(self, stored: Stored, events: Sequence[Record | Decision] = ()) -> None:
         """Add a bisection and what happened in it elsewhere, whole. Raises RequestError: the id exists."""
-        graph, conclusion = serialization.pack_graph(stored.graph), _conclusion_text(stored.conclusion)
-        texts = [(_kind(event), json.dumps(serialization.to_json(event))) for event in events]
+        graph, conclusion = serialization.pack_graph(stored.graph), conclusion_text(stored.conclusion)
+        bodies = [json.dumps(serialization.to_json(event)) for event in events]
         summary = summary_of(stored, 0.0)
         checksum = hashlib.sha256(graph).hexdigest()
 
@@ -78,8 +76,9 @@ class SqlStore:
                 request=stored.request,
                 conclusion=conclusion,
             )
-            for kind, body in texts:
-                self._insert(stored.id, kind, body)
+            scheduling.add(self._database, stored)
+            for event, body in zip(events, bodies, strict=True):
+                self._insert(stored.id, event, body)
 
         try:
             self._database.transact(work)
@@ -91,7 +90,8 @@ class SqlStore:
     def load(self, bisection: str) -> Stored:
         """Return one bisection. Raises RequestError naming the nearest one that exists."""
         row = self._row(
-            "SELECT b.*, g.body FROM bisections b JOIN graphs g ON b.graph = g.checksum WHERE b.id = :id",
+            f"SELECT b.*, g.body, {scheduling.COLUMNS} FROM bisections b "  # noqa: S608
+            f"JOIN graphs g ON b.graph = g.checksum {scheduling.JOIN} WHERE b.id = :id",
             bisection,
         )
         text = row["conclusion"]
@@ -100,23 +100,30 @@ class SqlStore:
             created=row["created"],
             request=row["request"],
             status=row["status"],
-            graph=_decode_graph(row["body"]),
-            conclusion=None if text is None else serialization.conclusion_from(_parse(text)),
+            graph=decode_graph(row["body"]),
+            conclusion=None if text is None else serialization.conclusion_from(parse_object(text)),
+            priority=row["priority"],
+            owner=row["owner"],
+            action=scheduling.action_of(row),
         )
 
     def list(
         self, *, beginning: str = "", limit: int | None = None, statuses: Collection[str] = ()
     ) -> Sequence[Summary]:
         """Return summaries, newest first. beginning: of ids; limit: so many; statuses: those alone."""
+        # A list of parameters lets the database use the index of statuses; executors ask five times a second.
+        wanted = {f"status_{number}": status for number, status in enumerate(statuses)}
+        among = f"AND b.status IN ({', '.join(f':{name}' for name in wanted)}) " if wanted else ""
         rows = self._database.execute(
-            "SELECT id, created, changed, status, workload, good, bad, ending, culprits FROM bisections "
-            "WHERE substr(id, 1, length(:beginning)) = :beginning AND "
-            "(:statuses = '' OR :statuses LIKE '%|' || status || '|%') ORDER BY created DESC LIMIT :limit",
+            "SELECT b.id, b.created, b.changed, b.status, b.workload, b.good, b.bad, b.ending, b.culprits, "  # noqa: S608
+            f"{scheduling.COLUMNS} FROM bisections b {scheduling.JOIN} "
+            f"WHERE substr(b.id, 1, length(:beginning)) = :beginning {among}"
+            "ORDER BY b.created DESC LIMIT :limit",
             beginning=beginning,
-            statuses="".join(f"|{status}|" for status in statuses),
             limit=_NO_LIMIT if limit is None else limit,
+            **wanted,
         )
-        return [_summary(row) for row in rows]
+        return [read_summary(row) for row in rows]
 
     def append(self, bisection: str, record: Record) -> int:
         """Add a record; return its sequence number."""
@@ -125,7 +132,7 @@ class SqlStore:
     def records(self, bisection: str, *, after: int = 0) -> Sequence[tuple[int, Record]]:
         """Return (sequence number, record), oldest first; only those with a number above `after`."""
         return [
-            (row["sequence"], serialization.record_from(with_note(_parse(row["body"]), row["note"])))
+            (row["sequence"], serialization.record_from(with_note(parse_object(row["body"]), row["note"])))
             for row in self._events(bisection, "record", after)
         ]
 
@@ -136,7 +143,7 @@ class SqlStore:
     def decisions(self, bisection: str, *, after: int = 0) -> Sequence[tuple[int, Decision]]:
         """Return (sequence number, decision) as `records` does; numbers are shared with it."""
         return [
-            (row["sequence"], serialization.decision_from(_parse(row["body"])))
+            (row["sequence"], serialization.decision_from(parse_object(row["body"])))
             for row in self._events(bisection, "decision", after)
         ]
 
@@ -151,6 +158,7 @@ class SqlStore:
         conclusion: Conclusion | None = None,
         *,
         expected: Collection[str] = (),
+        action: Action | None = None,
     ) -> bool:
         """Change the status, from one that is expected; return whether it was. Raises RequestError."""
 
@@ -163,6 +171,8 @@ class SqlStore:
                 id=bisection,
                 status=status,
             )
+            if action is not None:
+                scheduling.set_action(self._database, bisection, action)
             if conclusion is None:
                 return True
             ended = replace(self.load(bisection), status=status, conclusion=conclusion)
@@ -172,11 +182,20 @@ class SqlStore:
                 id=bisection,
                 ending=conclusion.ending.value,
                 culprits=" ".join(summary_of(ended, 0.0).culprits),
-                conclusion=_conclusion_text(conclusion),
+                conclusion=conclusion_text(conclusion),
             )
             return True
 
         return self._database.transact(work)
+
+    def set_priority(self, bisection: str, priority: int, action: Action) -> None:
+        """Change the priority. Raises RequestError for an unknown id."""
+
+        def work() -> None:
+            self._lock(bisection)
+            scheduling.set_action(self._database, bisection, action, priority)
+
+        self._database.transact(work)
 
     def remove(self, bisection: str) -> None:
         """Forget a bisection with all its records, and its graph if no other has it.
@@ -187,6 +206,7 @@ class SqlStore:
         def work() -> None:
             graph = self._row("SELECT graph FROM bisections WHERE id = :id", bisection)["graph"]
             self._database.execute("DELETE FROM events WHERE bisection = :id", id=bisection)
+            self._database.execute("DELETE FROM scheduling WHERE bisection = :id", id=bisection)
             self._database.execute("DELETE FROM bisections WHERE id = :id", id=bisection)
             self._database.execute(
                 "DELETE FROM graphs WHERE checksum = :graph "
@@ -201,11 +221,11 @@ class SqlStore:
         return self._database.give_back()
 
     def _add(self, bisection: str, event: Record | Decision) -> int:
-        kind, body = _kind(event), json.dumps(serialization.to_json(event))
+        body = json.dumps(serialization.to_json(event))
 
         def work() -> int:
             self._lock(bisection)
-            return self._insert(bisection, kind, body)
+            return self._insert(bisection, event, body)
 
         return self._database.transact(work)
 
@@ -215,17 +235,18 @@ class SqlStore:
             check_lease(self._database, self._lease)
         self._row("SELECT id FROM bisections WHERE id = :id FOR UPDATE", bisection)
 
-    def _insert(self, bisection: str, kind: str, body: str) -> int:
+    def _insert(self, bisection: str, event: Record | Decision, body: str) -> int:
         """Add an event with the next number; the bisection is locked, or nobody else knows it yet."""
         (row,) = self._database.execute(
             "INSERT INTO events (sequence, bisection, kind, body, note) "
             "SELECT coalesce(max(sequence), 0) + 1, :bisection, :kind, :body, :note FROM events "
             "WHERE bisection = :bisection RETURNING sequence",
             bisection=bisection,
-            kind=kind,
+            kind="decision" if isinstance(event, Measure | Conclusion) else "record",
             body=body,
             note=NO_NOTE,
         )
+        scheduling.take_note(self._database, bisection, event)
         return int(row["sequence"])
 
     def _events(self, bisection: str, kind: str, after: int = 0) -> Sequence[Row]:
@@ -253,57 +274,3 @@ class SqlStore:
             details=f"known: {', '.join(known[:_MAX_NAMED]) or 'none'}{more}",
             cure="'perfbisect list' shows them",
         )
-
-
-def _summary(row: Row) -> Summary:
-    return Summary(
-        id=row["id"],
-        created=row["created"],
-        changed=row["changed"],
-        status=row["status"],
-        workload=row["workload"],
-        good=row["good"],
-        bad=row["bad"],
-        ending=None if row["ending"] is None else Ending(row["ending"]),
-        culprits=tuple(row["culprits"].split()),
-    )
-
-
-def _kind(event: Record | Decision) -> str:
-    return "decision" if isinstance(event, Measure | Conclusion) else "record"
-
-
-@lru_cache(maxsize=1)
-def _decode_graph(body: bytes) -> CommitGraph:
-    """Read a packed graph; quick for the one that was read last. Raises InfrastructureError."""
-    try:
-        return serialization.unpack_graph(body)
-    except ValueError as error:
-        raise InfrastructureError(
-            "a stored commit graph cannot be read",
-            details=str(error),
-            cure="the state file is damaged: 'perfbisect start' with the same request begins anew",
-        ) from error
-
-
-def _conclusion_text(conclusion: Conclusion | None) -> str | None:
-    return None if conclusion is None else json.dumps(serialization.to_json(conclusion))
-
-
-def _parse(text: str) -> dict[str, Any]:
-    """Read a stored JSON object. Raises InfrastructureError for a damaged one."""
-    try:
-        value = parse_json(text, "a record")
-    except RequestError as error:
-        raise _damaged(error.message) from error
-    if not isinstance(value, dict):
-        raise _damaged(f"not an object: {text[:80]}")
-    return value
-
-
-def _damaged(details: str) -> InfrastructureError:
-    return InfrastructureError(
-        "a stored record cannot be read",
-        details=details,
-        cure="the state file is damaged: 'perfbisect start' with the same request begins anew",
-    )

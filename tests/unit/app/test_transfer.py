@@ -16,7 +16,8 @@ from bisector.app.load_report import find_bisection
 from bisector.app.wiring import Wiring
 from bisector.engine.state_lock import lock
 from bisector.errors import InfrastructureError, Interrupted, RequestError
-from bisector.model.records import Ran
+from bisector.model.decisions import Decision
+from bisector.model.records import Ran, Record
 from bisector.schemas.settings import Settings
 from tests.support import fake_bisection
 from tests.support.fake_bisection import store_bisections
@@ -162,11 +163,11 @@ def test_when_the_store_fails_nothing_is_half_there(
     added: list[str] = []
     insert = SqlStore._insert
 
-    def full(store: SqlStore, bisection: str, kind: str, body: str) -> int:
+    def full(store: SqlStore, bisection: str, event: Record | Decision, body: str) -> int:
         if len(added) == 3:
             raise InfrastructureError("disk full")
-        added.append(kind)
-        return insert(store, bisection, kind, body)
+        added.append(body)
+        return insert(store, bisection, event, body)
 
     monkeypatch.setattr(SqlStore, "_insert", full)
     with pytest.raises(InfrastructureError, match="disk full"):

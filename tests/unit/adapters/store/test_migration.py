@@ -20,6 +20,7 @@ from bisector.engine.state_lock import is_executed, lock
 from bisector.errors import InfrastructureError, RequestError
 from bisector.model.decisions import Ending
 from bisector.model.records import Ran
+from bisector.model.stored_bisection import NORMAL_PRIORITY
 from bisector.schemas.settings import Settings
 
 DATA = Path(__file__).parent / "data"
@@ -177,6 +178,21 @@ def test_the_numbers_of_version_3_stay_and_new_ones_go_on_behind_them(tmp_path: 
     assert store.append("fake-cancelled", ran) == 76
     assert store.records("fake-c430600c-2", after=76) == [(77, ran)]
     assert rows(state, "select dense_after from bisections order by id") == [(68,), (76,), (75,)]
+
+
+def test_bisections_of_version_4_have_priorities_and_tell_how_far_they_are(tmp_path: Path) -> None:
+    """state-4.sqlite: state-3 converted by a program of version 4, and a queued bisection with four boots."""
+    state = Path(shutil.copy(DATA / "state-4.sqlite", tmp_path / "perfbisect.sqlite"))
+    tables = ("bisections", "events", "graphs", "testbeds", "leases", "executors", "reservations")
+    before = [rows(state, f"select * from {table} order by 1, 2") for table in tables]
+    store = SqlStore(open_state_file(state))
+    assert [rows(state, f"select * from {table} order by 1, 2") for table in tables] == before
+    found = {summary.id: summary for summary in store.list()}
+    assert len(found) == 4
+    assert {(s.priority, s.owner, s.action) for s in found.values()} == {(NORMAL_PRIORITY, "", None)}
+    queued = found["fake-queued"]
+    assert (queued.testbeds, queued.progress.boots, queued.progress.live) == (("a", "b"), 2, ("b",))
+    assert found["fake-c430600c"].testbeds == ("fake",)
 
 
 def test_the_newest_revision_is_the_version_that_the_program_uses() -> None:

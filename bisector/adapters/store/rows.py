@@ -1,0 +1,73 @@
+"""Rows and their texts as values: what is damaged is said, and what to do."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import Any
+
+from bisector.adapters.store import scheduling
+from bisector.adapters.store.database import Row
+from bisector.errors import InfrastructureError, RequestError
+from bisector.model.commit_graph import CommitGraph
+from bisector.model.decisions import Conclusion, Ending
+from bisector.model.stored_bisection import Summary
+from bisector.schemas import serialization
+from bisector.schemas.documents.json_reader import parse_json
+
+
+def read_summary(row: Row) -> Summary:
+    """Return the summary of a row of `bisections` with the columns of `scheduling`."""
+    return Summary(
+        id=row["id"],
+        created=row["created"],
+        changed=row["changed"],
+        status=row["status"],
+        workload=row["workload"],
+        good=row["good"],
+        bad=row["bad"],
+        ending=None if row["ending"] is None else Ending(row["ending"]),
+        culprits=tuple(row["culprits"].split()),
+        priority=row["priority"],
+        owner=row["owner"],
+        action=scheduling.action_of(row),
+        testbeds=tuple(json.loads(row["testbeds"])),
+        progress=scheduling.progress_of(row),
+    )
+
+
+@lru_cache(maxsize=1)
+def decode_graph(body: bytes) -> CommitGraph:
+    """Read a packed graph; quick for the one that was read last. Raises InfrastructureError."""
+    try:
+        return serialization.unpack_graph(body)
+    except ValueError as error:
+        raise InfrastructureError(
+            "a stored commit graph cannot be read",
+            details=str(error),
+            cure="the state file is damaged: 'perfbisect start' with the same request begins anew",
+        ) from error
+
+
+def conclusion_text(conclusion: Conclusion | None) -> str | None:
+    """Return a conclusion as it is stored."""
+    return None if conclusion is None else json.dumps(serialization.to_json(conclusion))
+
+
+def parse_object(text: str) -> dict[str, Any]:
+    """Read a stored JSON object. Raises InfrastructureError for a damaged one."""
+    try:
+        value = parse_json(text, "a record")
+    except RequestError as error:
+        raise _damaged(error.message) from error
+    if not isinstance(value, dict):
+        raise _damaged(f"not an object: {text[:80]}")
+    return value
+
+
+def _damaged(details: str) -> InfrastructureError:
+    return InfrastructureError(
+        "a stored record cannot be read",
+        details=details,
+        cure="the state file is damaged: 'perfbisect start' with the same request begins anew",
+    )
