@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 from bisector.model.decisions import Measure, Purpose
 from bisector.model.format import count
 from bisector.search import skip_model
-from bisector.search.acquisition import RatedTrial, TrialOption, TrialRater
+from bisector.search.acquisition import (
+    RatedTrial,
+    TrialOption,
+    TrialRater,
+    left_by_open_trials,
+    spreads,
+    under_way,
+)
 from bisector.search.cache import Proven
 from bisector.search.context import SearchContext
 from bisector.search.posterior import Posterior
@@ -100,7 +107,7 @@ def next_trial(
     rated = rater.rate_trials(
         options,
         min(most, 2) if context.exact_clock else most,
-        _discount(rater, context, breakage.expected_yield),
+        _discount(rater, context, weight, breakage.expected_yield),
     )
     # A cheap trial without information must not win against an informative one that is likely to fail.
     best = next((rating for rating in rated if rating.bits >= MIN_TRIAL_BITS), rated[0])
@@ -167,44 +174,25 @@ def _reason(best: RatedTrial, runs: int, context: SearchContext, posterior: Post
 
 
 def _discount(
-    rater: TrialRater, context: SearchContext, expected_yield: NDArray[np.float64]
+    rater: TrialRater,
+    context: SearchContext,
+    weight: NDArray[np.float64],
+    expected_yield: NDArray[np.float64],
 ) -> Callable[[int], float] | None:
     """Return commit -> factor (0..1) on its information, for failures and open trials; None for no change."""
-    overlap = _overlap(rater, context)
+    overlap = left_by_open_trials(rater, context, weight)
     if (expected_yield == 1.0).all():
         return overlap
     return lambda commit: float(expected_yield[commit]) * (1.0 if overlap is None else overlap(commit))
 
 
-def _overlap(rater: TrialRater, context: SearchContext) -> Callable[[int], float] | None:
-    """Return commit -> share of its information left after the trials under way; None without these.
-
-    Where in a class they split it is left out: while nothing is known of a range, all testbeds measure its
-    middle. Spread over the range they want more builds: with one builder and builds of 60 s three testbeds
-    then took 881 s instead of 713, though 13% less where builds cost no more than boots.
-    """
-    under_way = sorted({m.commit for m in context.state.pending})
-    if not under_way:
-        return None
-    marginal = rater.posterior.marginal
-    total = max(float(marginal.sum()), 1e-12)
-
-    def factor(commit: int) -> float:
-        share = rater.predictor.shares(commit)
-        p = float((marginal * share).sum()) / total
-        alone = p * (1 - p)
-        if alone <= 1e-9:
-            return 1.0 / (1 + len(under_way))
-        groups: dict[tuple[bool, ...], list[float]] = {}
-        sides = np.stack([rater.predictor.shares(c) > 0.5 for c in under_way])
-        for k, m in enumerate(marginal):
-            g = groups.setdefault(tuple(sides[:, k].tolist()), [0.0, 0.0])
-            g[0] += m / total
-            g[1] += m * share[k] / total
-        left = sum(g[1] * (g[0] - g[1]) / g[0] for g in groups.values() if g[0] > 1e-12)
-        return float(left / alone)
-
-    return factor
+def _quantiles(context: SearchContext, mass: NDArray[np.float64], *, likely_two: bool) -> tuple[float, ...]:
+    """Return where new commits are considered. mass: (n,) P(the commit contains the culprit)."""
+    if context.state.pending and spreads(context):  # between those that other testbeds measure
+        ends = np.unique(np.clip([0.0, 1.0, *mass[under_way(context)]], 0.0, 1.0))
+        widest = np.argsort(-np.diff(ends), kind="stable")[: len(SPLIT_QUANTILES)]
+        return tuple(((ends[widest] + ends[widest + 1]) / 2).tolist())
+    return SPLIT_QUANTILES + OUTER_SPLIT_QUANTILES * likely_two
 
 
 def _options(
@@ -247,7 +235,7 @@ def _options(
         # for one that is likely to fail. A commit that splits nothing gets no value.
         value = np.where(fresh, np.where(whole, 1.0, 0.5) * expected_yield, 0.0)
         likely_two = float(posterior.pair.sum()) > 0.1
-        for quantile in (SPLIT_QUANTILES + OUTER_SPLIT_QUANTILES * likely_two) if total else ():
+        for quantile in _quantiles(context, mass, likely_two=likely_two) if total else ():
             commit = int(np.argmax(value * np.minimum(mass / quantile, (1 - mass) / (1 - quantile))))
             offer(commit)
     for commit in _fork_references(posterior, context, mass):

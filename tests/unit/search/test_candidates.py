@@ -12,7 +12,7 @@ from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Measure
 from bisector.model.records import Booted, Built
 from bisector.search import candidates, skip_model
-from bisector.search.acquisition import TrialRater
+from bisector.search.acquisition import TrialRater, left_by_open_trials
 from bisector.search.cache import PlannerCache
 from bisector.search.candidates import (
     DOMINANT_PRIOR_SHARE,
@@ -192,11 +192,12 @@ def test_what_several_testbeds_measure_that_tells_no_side_is_worth_less_each_tim
     posterior = cache.posterior(context, (), math.log(1.1))
     rater = TrialRater(posterior, context.dag, context.run_cost)
 
+    weight = posterior.commit_probabilities(context.dag.weights)
+
     def left(commit: int, *under_way: int) -> float:
         pending = tuple(Measure(c, 2, "search", "") for c in under_way)
-        factor = candidates._overlap(
-            rater, SearchContext(replace(context.state, pending=pending), context.dag, None)
-        )
+        asked = SearchContext(replace(context.state, pending=pending), context.dag, None)
+        factor = left_by_open_trials(rater, asked, weight)
         assert factor is not None
         return factor(commit)
 
@@ -205,7 +206,7 @@ def test_what_several_testbeds_measure_that_tells_no_side_is_worth_less_each_tim
     assert left(32, 0) == pytest.approx(1.0)
     assert left(32, 32) == pytest.approx(0.0), "the same trial again"
     assert left(32, 16, 48) < 0.7 * left(32, 16), "both neighbours tell more than one"
-    assert candidates._overlap(rater, context) is None
+    assert left_by_open_trials(rater, context, weight) is None
 
 
 def test_a_range_of_which_nothing_is_known_is_measured_in_its_middle_by_all() -> None:
@@ -215,9 +216,26 @@ def test_a_range_of_which_nothing_is_known_is_measured_in_its_middle_by_all() ->
     posterior = cache.posterior(context, (), math.log(1.1))
     rater = TrialRater(posterior, context.dag, context.run_cost)
     asked = replace(context.state, pending=(Measure(32, 2, "search", ""),))
-    factor = candidates._overlap(rater, SearchContext(asked, context.dag, None))
+    weight = posterior.commit_probabilities(context.dag.weights)
+    factor = left_by_open_trials(rater, SearchContext(asked, context.dag, None), weight)
     assert factor is not None
     assert factor(32) == pytest.approx(1.0)
+
+
+def test_where_builds_cost_no_more_than_boots_several_testbeds_split_a_range_evenly() -> None:
+    """Seven of them measure it at every eighth then, which takes a third of the steps."""
+    ends = [Seen(c, BAD if c else GOOD, "verify") for c in (0, 64) * 3]
+    quick = [Built(0, True, 0.0, "k0.0")] * 20
+    context, cache = context_of(linear(64), ends, records=quick)
+    posterior = cache.posterior(context, (), math.log(1.1))
+    found: list[int] = []
+    for _ in range(7):
+        pending = tuple(Measure(c, 1, "search", "") for c in found)
+        asked = SearchContext(replace(context.state, pending=pending), context.dag, None)
+        rated = next_trial(posterior, asked, (), most_probable_suspect(posterior, asked), "search")
+        assert rated is not None
+        found.append(rated[0].commit)
+    assert sorted(found) == pytest.approx([8, 16, 24, 32, 40, 48, 56], abs=1)
 
 
 def test_a_commit_built_in_another_layout_only_is_not_called_built() -> None:
