@@ -118,6 +118,10 @@ class Fenced(InfrastructureError):
     usual_cure = "nothing is lost: the other process goes on with it; start this one again"
 
 
+class DamagedArtefact(InfrastructureError):
+    """A file of the artefact store is not what was put there. It was set aside; it is made again."""
+
+
 class Interrupted(PerfbisectError):
     """The user pressed Ctrl-C or the process was told to end; the state is resumable. Exit code 130."""
 

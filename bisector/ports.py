@@ -109,7 +109,7 @@ class Kernel:
     options: effective .config as NAME -> value ('y', 'm', text), absent options left out;
     lost: wanted options that were not granted; userspace: what a guest that boots it runs (see `Userspace`).
     arch: what it runs on, as recipes call it; modules: archive of lib/modules, if it has any; load: those
-    that a guest needs before its root file system is there.
+    that a guest needs before its root file system is there. fetched: another host has built it.
     """
 
     sha: str
@@ -131,6 +131,7 @@ class Kernel:
     arch: str = "x86_64"
     modules: Path | None = None
     load: tuple[str, ...] = ()
+    fetched: bool = False
 
 
 class Builder(Protocol):

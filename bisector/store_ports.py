@@ -1,14 +1,17 @@
-"""The ports of durable memory: stored bisections, and who may use what.
+"""The ports of durable memory: stored bisections, who may use what, and files that hosts give each other.
 
-Both lie in one database (`bisector/adapters/store`): memory, SQLite or PostgreSQL. All implementations pass
-the same suites: `tests/contract/test_store_contract.py`, `tests/contract/test_coordinator_contract.py`.
+The first two lie in one database (`bisector/adapters/store`): memory, SQLite or PostgreSQL. Files are in
+memory, in a folder that hosts share, or behind HTTP (`bisector/adapters/artefacts`). All implementations pass
+the same suites in `tests/contract`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import Protocol
 
+from bisector.model.artefacts import Artefact
 from bisector.model.decisions import Conclusion, Decision
 from bisector.model.leases import (
     HEARTBEAT_TTL_SECONDS,
@@ -164,4 +167,35 @@ class Coordinator(Protocol):
 
     def reservations(self) -> Sequence[Reservation]:
         """Return those that have not ended, by start."""
+        ...
+
+
+class ArtefactStore(Protocol):
+    """Files that one host has made and others use. All methods raise InfrastructureError where it is away."""
+
+    def check(self) -> None:
+        """Raise InfrastructureError unless artefacts can be put and read now."""
+        ...
+
+    def has(self, artefact: Artefact) -> bool:
+        """Return whether there is one. Only `get` tells whether it is whole."""
+        ...
+
+    def put(self, artefact: Artefact, file: Path) -> str:
+        """Keep a copy of a file; return its SHA-256 (hex). Others see all of it or nothing.
+
+        Several may put one artefact at once: any of theirs is then given. Raises InfrastructureError: too
+        large, no space.
+        """
+        ...
+
+    def get(self, artefact: Artefact, target: Path) -> bool:
+        """Write an artefact to a new file, its checksum verified; False where there is none.
+
+        Raises DamagedArtefact: it is not what was put; it was set aside, and may be put again.
+        """
+        ...
+
+    def set_aside(self, artefact: Artefact) -> None:
+        """Give an artefact no more, whose content is not what it should be; it may be put again."""
         ...

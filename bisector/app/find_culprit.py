@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from bisector.adapters.system.files import write_atomically
 from bisector.app import bisections
 from bisector.app.accept import accept, missing_monitors
+from bisector.app.artefacts import shared_files
 from bisector.app.execution.bisection_services import bisection_services
 from bisector.app.execution.following import follow
 from bisector.app.execution.readiness import require_ready
@@ -148,7 +149,10 @@ def _run(wiring: Wiring, stored: Stored, accepted: Accepted, observer: Observer)
     with observer.progress(_labels(wiring, stored, accepted), expected) as on_event:
         services = bisection_services(wiring, accepted, observer.stop)
         queued = others(wiring) if wiring.settings.database is None else None
-        return bisections.run(stored, services, on_event, observer.stop, queued)
+        try:
+            return bisections.run(stored, services, on_event, observer.stop, queued)
+        finally:
+            shared_files.finish(wiring)
 
 
 def _labels(wiring: Wiring, stored: Stored, accepted: Accepted) -> Callable[[int], str]:
@@ -230,16 +234,21 @@ def serve(
 
     known_by = name or socket.gethostname()
     wiring.doing = f"the queue, as worker '{known_by}'"
-    executor.serve(
-        wiring.store,
-        wiring.settings.state_dir,
-        others(wiring, tell, known_by),
-        stop,
-        until_idle=until_idle,
-        coordinator=wiring.shared_coordinator,
-        name=known_by,
-        why_not=Availability(wiring.coordinator).why_not,
-    )
+    shared_files.require_store(wiring)
+    shared_files.keep_earlier_boots(wiring)
+    try:
+        executor.serve(
+            wiring.store,
+            wiring.settings.state_dir,
+            others(wiring, tell, known_by),
+            stop,
+            until_idle=until_idle,
+            coordinator=wiring.shared_coordinator,
+            name=known_by,
+            why_not=Availability(wiring.coordinator).why_not,
+        )
+    finally:
+        shared_files.finish(wiring)
 
 
 def _expected(wiring: Wiring, stored: Stored, accepted: Accepted) -> ExpectedWork | None:

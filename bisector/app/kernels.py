@@ -87,5 +87,5 @@ def collect_kernels(wiring: Wiring, limit_bytes: int) -> tuple[int, int]:
     """
     needed = needs(wiring).kernels
     cache = wiring.kernel_cache
-    freed = cache.shrink(limit_bytes, keep=needed) + cache.drop_logs()
+    freed = cache.shrink(limit_bytes, lambda: needed) + cache.drop_logs()
     return freed, sum(entry.key in needed for entry in cache.entries())

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bisector.app.artefacts.local_files import with_local_files
 from bisector.app.execution.following import is_being_executed
+from bisector.app.planners import planner_of
 from bisector.app.wiring import Wiring
 from bisector.errors import PerfbisectError, RequestError
 from bisector.model.decisions import Conclusion, Measure
@@ -79,7 +81,8 @@ def load_material(wiring: Wiring, identity: str | None, *, so_far: bool = False)
     stored = find_bisection(wiring, identity)
     store = wiring.store
     accepted = read_accepted(stored.request)
-    records, decisions = store.records(stored.id), store.decisions(stored.id)
+    records = with_local_files(wiring, stored.id, store.records(stored.id))
+    decisions = store.decisions(stored.id)
     wanted = {stored.graph.good, stored.graph.bad}
     for _, record in records:
         if isinstance(record, Built | Booted | Marked):
@@ -132,7 +135,7 @@ def _so_far(
     state = fold(stored.graph, accepted.the_goal(), [record for _, record in records])
     if not any(v.samples for v in state.visits):
         return None
-    return wiring.planner(accepted).so_far(state)
+    return planner_of(wiring, accepted).so_far(state)
 
 
 def commit_index(wiring: Wiring, material: Material, rev: str) -> int:

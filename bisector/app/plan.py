@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from bisector.app.planners import calibrated, planner_of
 from bisector.app.pruning import Pruning
 from bisector.app.time_left import ExpectedWork, Work
 from bisector.app.wiring import Wiring
@@ -73,7 +74,7 @@ def make_plan(wiring: Wiring, accepted: Accepted, graph: CommitGraph) -> Plan:
     irrelevant = Pruning.of(wiring.settings, accepted)(graph)
     estimate, seconds = _estimate(wiring, accepted, graph, irrelevant)
     state = fold(graph, accepted.the_goal(), (irrelevant,) if irrelevant else ())
-    return Plan(accepted, graph, wiring.planner(accepted).next(state), irrelevant, estimate, seconds)
+    return Plan(accepted, graph, planner_of(wiring, accepted).next(state), irrelevant, estimate, seconds)
 
 
 def expected_work(wiring: Wiring, accepted: Accepted, graph: CommitGraph) -> ExpectedWork:
@@ -104,7 +105,7 @@ def _estimate(
 ) -> tuple[Estimate, ActionSeconds]:
     from bisector.simulation.estimate import estimate
 
-    known = wiring.calibrated(accepted)
+    known = calibrated(wiring, accepted)
     seconds = _measured_seconds(wiring)
     if seconds is None and known is not None:
         source = "boot and run as 'perfbisect calibrate' measured, build guessed"

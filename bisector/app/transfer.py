@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bisector import __version__
-from bisector.adapters.system.archive import ArchiveError, unpack_tar
+from bisector.adapters.system.archive import ArchiveError, anonymous, regular_files, unpack_tar
 from bisector.adapters.system.files import make_private_folder, publish_folder, replacing_or_os_error
 from bisector.adapters.system.leftovers import leftovers_of_boots, make_temporary_folder, remove_leftovers
+from bisector.app.artefacts.local_files import fetch_boots
 from bisector.app.load_report import is_executed
 from bisector.app.output_file import os_errors_of
 from bisector.errors import RequestError
@@ -20,8 +21,6 @@ from bisector.ports import Progress
 from bisector.schemas import exported
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from bisector.app.wiring import Wiring
 
 MAX_BYTES = 1 << 36
@@ -41,20 +40,22 @@ def export_bisection(wiring: Wiring, stored: Stored, to: Path, progress: Progres
             f"the bisection '{stored.id}' is running",
             cure="stop it with Ctrl-C, export it, and 'perfbisect resume' goes on",
         )
-    rows = [*wiring.store.records(stored.id), *wiring.store.decisions(stored.id)]
+    records = wiring.store.records(stored.id)
+    fetch_boots(wiring, stored.id, records)
+    rows = [*records, *wiring.store.decisions(stored.id)]
     events = [event for _, event in sorted(rows, key=lambda row: row[0])]
     source = wiring.bisection_folder(stored.id)
-    files = list(_files(source))
+    files = list(regular_files(source, set(leftovers_of_boots(source))))
     documents = make_temporary_folder("perfbisect-export-")
     try:
         exported.write(documents, stored, events, __version__)
         with os_errors_of(to), replacing_or_os_error(to) as partial, tarfile.open(partial, "w:gz") as archive:
             for name in (exported.HEAD, exported.GRAPH, exported.EVENTS):
-                archive.add(documents / name, name, filter=_anonymous)
+                archive.add(documents / name, name, filter=anonymous)
             for number, path in enumerate(files, start=1):
                 progress(f"file {number} of {len(files)}")
                 inside = f"{exported.FILES}/{path.relative_to(source)}"
-                archive.add(path, inside, recursive=False, filter=_anonymous)
+                archive.add(path, inside, recursive=False, filter=anonymous)
     finally:
         shutil.rmtree(documents, ignore_errors=True)
     return len(files)
@@ -93,18 +94,3 @@ def import_bisection(wiring: Wiring, archive: Path) -> Stored:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return stored
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    """Yield the files to keep: no links, sockets and pipes, and nothing that only a boot needs."""
-    left = set(leftovers_of_boots(folder))
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and not path.is_symlink() and path not in left:
-            yield path
-
-
-def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Leave out who exported it."""
-    member.uid = member.gid = 0
-    member.uname = member.gname = ""
-    return member

@@ -20,17 +20,16 @@ from bisector.schemas.settings import Settings
 
 if TYPE_CHECKING:
     from bisector.adapters.ansible.runner import Ansible
+    from bisector.adapters.artefacts.exchange import Exchange
     from bisector.adapters.build.builder import KernelBuilder
     from bisector.adapters.build.kernel_cache import KernelCache
+    from bisector.adapters.build.kernel_share import KernelShare
     from bisector.adapters.git.trees import KernelTrees
     from bisector.adapters.store.database import Database
     from bisector.adapters.system.machine_locks import MachineLock
     from bisector.ports import Fix, Progress, Source, Testbed
     from bisector.schemas.lab import BuilderSpec, Lab, TestbedSpec
-    from bisector.schemas.request import Accepted, Request
-    from bisector.search.attempt.mending import MendingPlanner
-    from bisector.search.planner import Planner
-    from bisector.stats.aa_analysis import Known
+    from bisector.schemas.request import Request
     from bisector.store_ports import Coordinator, Store
 
 Stop = Callable[[], bool]
@@ -128,6 +127,16 @@ class Wiring:
 
         return KernelCache(self.settings.cache_dir / "kernels")
 
+    @cached_property
+    def exchange(self) -> Exchange | None:
+        """What hosts give each other; None where the settings name no artefact store."""
+        from bisector.adapters.artefacts.exchange import Exchange
+        from bisector.adapters.artefacts.open_artefacts import open_artefacts
+
+        if self.settings.artefacts is None:
+            return None
+        return Exchange(open_artefacts(self.settings), self.settings.cache_dir / "artefacts", self.note)
+
     def source(self, repo: str | Path | None = None) -> Source:
         """Return a kernel repository, by default that of the settings. Raises RequestError if it is none."""
         from bisector.adapters.git.source import GitSource
@@ -171,10 +180,11 @@ class Wiring:
         *,
         stop: Stop | None = None,
         install: bool = False,
+        share: KernelShare | None = None,
     ) -> KernelBuilder:
         """Return a builder of the lab, its first unless named, for a repository.
 
-        install: whether it may install the Debian packages that it lacks.
+        install: whether it may install the Debian packages that it lacks; share: see `KernelBuilder`.
         """
         from bisector.adapters.build.builder import KernelBuilder
 
@@ -185,6 +195,7 @@ class Wiring:
                 cure="add one to it; 'perfbisect lab list' shows what it has",
             )
         from bisector.adapters.machine.physical_hosts import system_name
+        from bisector.app.needed_files import needed_files
 
         host = lab.builder(name) if name else lab.builders[0]
         machine = self._host_lock(host, stop)
@@ -199,6 +210,9 @@ class Wiring:
             install=install,
             in_turn=machine.shared,
             user=machine.user,
+            share=share,
+            cache_bytes=self.settings.cache_gib << 30,
+            needed=lambda: needed_files(self.store).kernels if self.has_store else frozenset(),
         )
 
     def testbed(self, name: str, stop: Stop | None = None) -> Testbed:
@@ -274,22 +288,6 @@ class Wiring:
         where = f"process {os.getpid()} on {socket.gethostname()}"
         user = f"{where} ({self.doing}, state folder {self.settings.state_dir})"
         return MachineLock(self.settings.lock_dir, names, what, user, stop)
-
-    def calibrated(self, accepted: Accepted) -> Known | None:
-        """Return what 'perfbisect calibrate' measured of a workload on the first testbed where it did."""
-        from bisector.adapters.store.calibrations import load_known
-
-        metric = accepted.the_goal().metric.name
-        return load_known(self.settings.state_dir, accepted.workload, accepted.testbeds, metric)
-
-    def planner(self, accepted: Accepted) -> Planner | MendingPlanner:
-        """Return the planner, with the noise of the first testbed that was calibrated as its prior."""
-        from bisector.search.attempt.mending import MendingPlanner
-        from bisector.search.planner import Planner
-
-        known = self.calibrated(accepted)
-        kind = Planner if accepted.attempt is None else MendingPlanner
-        return kind(calibrated_noise=known.noise if known is not None else None)
 
     def bisection_folder(self, identity: str) -> Path:
         """Return where a bisection keeps its raw output and reports."""

@@ -143,6 +143,7 @@ class BisectionRun:
                 check_stop(self.stop)
                 services = self._open_services()
                 if self.lease is not None:
+                    services.executes_as(self.lease.executor)
                     services = replace(services, store=services.store.fenced(self.lease))
                 services.tidy(services.folder(self.id))
                 self._opened = OpenBisection.take_up(self._stored, services, self._on_event, self.stop)

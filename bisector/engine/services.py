@@ -31,7 +31,8 @@ class Services:
     it waits itself. tidy: ends and removes what a killed executor left, given the bisection's folder; called
     before work is taken up. irrelevant: the commits that cannot change the kernel, as far as the builds of
     both ends show; None as long as they do not. coordinator: of a database server, None with a state file.
-    why_not: says why a testbed must not be used now, None where it may.
+    why_not: says why a testbed must not be used now, None where it may. keep_boot: told the folder of each
+    boot that has ended; executes_as: told under which executor's leases this process works.
     """
 
     source: Source
@@ -54,6 +55,8 @@ class Services:
     irrelevant: Callable[[CommitGraph], Irrelevant | None] = lambda graph: None
     coordinator: Coordinator | None = None
     why_not: Callable[[str], str | None] = lambda testbed: None
+    keep_boot: Callable[[Path], object] = lambda folder: None
+    executes_as: Callable[[str], object] = lambda executor: None
 
     def folder(self, bisection: str) -> Path:
         """Return the folder of a bisection."""

@@ -79,6 +79,7 @@ class TrialKernels:
                 self._journal.record(_built(measure, kernel))
         if not known:
             words = "is in the cache" if kernel.cached else "is built"
+            words = "comes from the artefact store" if kernel.fetched else words
             self._events.send("build", f"the kernel {words}", measure.commit, testbed, seconds=kernel.seconds)
             self._prune(measure.commit)
             if self._journal.is_measured_elsewhere(kernel.binary, measure.commit):
@@ -139,6 +140,7 @@ def _built(measure: Measure, kernel: Kernel) -> Built:
         layout=measure.layout,
         cached=kernel.cached,
         kernel=_facts_of(kernel),
+        fetched=kernel.fetched,
     )
 
 

@@ -134,6 +134,7 @@ class TrialRunner:
         if live is not None:
             live[1].leave()
             self._journal.record(Left(live[0], lost, monitors))
+            self._services.keep_boot(self._journal.boot_folder(live[0]))
 
     def _record_failure(self, error: KernelError, measure: Measure, testbed: str) -> None:
         """Record what a kernel did twice."""
@@ -141,6 +142,7 @@ class TrialRunner:
         if live is not None:
             live[1].leave()
             self._journal.record(RunFailed(live[0], error.message, error.details))
+            self._services.keep_boot(self._journal.boot_folder(live[0]))
         else:
             ran = isinstance(error, WorkloadFailed)
             booted = Booted(

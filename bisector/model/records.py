@@ -15,7 +15,8 @@ from bisector.model.goal import Verdict
 class Built:
     """A finished build, good or failed. `binary` is equal for two commits whose kernels are identical.
 
-    kernel: None where the build failed; details: the end of a failed build's log.
+    kernel: None where the build failed; details: the end of a failed build's log. fetched: another host had
+    built it, and it came from the artefact store.
     """
 
     commit: int
@@ -27,6 +28,7 @@ class Built:
     failure: str = ""
     kernel: KernelFacts | None = None
     details: str = ""
+    fetched: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,9 @@ from bisector.model.goal import LEAST_ALPHA
 Jobs = Annotated[int, Field(ge=1, le=4096)]
 """Parallel compilers: more processes than that end no machine's build earlier."""
 
+CacheGib = Annotated[int, Field(ge=1, le=1 << 20)]
+"""1 GiB is some 80 kernels of the default recipe; a PiB is more than any host has."""
+
 MAX_CPUS = 8192
 """NR_CPUS of x86_64 with MAXSMP, the largest that Linux has."""
 

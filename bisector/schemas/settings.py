@@ -17,7 +17,7 @@ from bisector.errors import RequestError, nearest
 from bisector.schemas.database_url import DatabaseUrl, database_url
 from bisector.schemas.documents.document import exists, expand_user, shortened, shown_path
 from bisector.schemas.loading import Argument, Spec, load_toml, matching
-from bisector.schemas.ranges import Alpha, Jobs
+from bisector.schemas.ranges import Alpha, CacheGib, Jobs
 from bisector.schemas.refusal import refusal
 
 SETTINGS_FILE = "perfbisect.toml"
@@ -59,6 +59,15 @@ FilePath = Annotated[Path, AfterValidator(_a_path)]
 Mirror = Annotated[str, matching(r"(https?://|file:///)\S{1,1000}", "an address: https://... or file:///...")]
 
 
+ArtefactsAddress = Annotated[
+    str,
+    matching(
+        r"/\S{0,1000}|https?://\S{1,1000}",
+        "a folder that the hosts share (/srv/perfbisect), or an address: https://...",
+    ),
+]
+
+
 class Settings(Spec):
     """Settings of every bisection here. Relative paths in the file start at the file's folder."""
 
@@ -89,6 +98,13 @@ class Settings(Spec):
         description="postgresql://USER@HOST/NAME for bisections; unset: a file in state_dir",
     )
     owner: NonEmpty = Field(default_factory=_person, description="who begins and changes bisections here")
+    artefacts: ArtefactsAddress | None = Field(
+        default=None,
+        description="where hosts share kernels and output: /FOLDER or https://HOST; unset: nowhere",
+    )
+    cache_gib: CacheGib = Field(
+        default=10, description="GiB of kernels in cache_dir; the least recently used go first"
+    )
     jobs: Jobs | None = Field(default=None, description="parallel compilers; unset: as many as CPUs")
     toolchain_mirror: Mirror | None = Field(
         default=None, description="where archives of toolchains are: https://..., file:///..."

@@ -14,7 +14,7 @@ from tests.bad_input.wrong_numbers import WRONG_NUMBERS, number_keys
 FILE = "perfbisect.toml"
 LIST = ["list"]
 
-OUTSIDE = {"jobs": ("0", "4097"), "alpha": ("1e-7", "0.5")}
+OUTSIDE = {"jobs": ("0", "4097"), "alpha": ("1e-7", "0.5"), "cache_gib": ("0", "1048577")}
 """Number of the settings -> one below and one above its range."""
 
 WRONG = {
@@ -30,6 +30,12 @@ WRONG = {
     "a mirror without a scheme": ('toolchain_mirror = "example.org"', [":1: key 'toolchain_mirror'"]),
     "a mirror over FTP": ('toolchain_mirror = "ftp://example.org"', ["an address: https://"]),
     "a mirror of a folder here": ('toolchain_mirror = "file://x"', ["an address: https://"]),
+    "artefacts in a folder of this folder": (
+        'artefacts = "shared"',
+        [":1: key 'artefacts': must be a folder"],
+    ),
+    "artefacts on another server": ('artefacts = "ftp://example.org"', ["or an address: https://"]),
+    "artefacts of two lines": ('artefacts = "/srv\\n/x"', [":1: key 'artefacts'"]),
 }
 
 VARIABLES = {
@@ -38,6 +44,8 @@ VARIABLES = {
     "PERFBISECT_TOOLCHAIN_MIRROR": ["x", "https://"],
     "PERFBISECT_LAB": ["~no-such-user/lab.yml"],
     "PERFBISECT_RECIPE": ["a\nb"],
+    "PERFBISECT_ARTEFACTS": ["srv", "https://", "~/x"],
+    "PERFBISECT_CACHE_GIB": ["0", "-1", "1.5", "nan", "1e3"],
 }
 """Variable -> values that it cannot have."""
 

@@ -12,6 +12,7 @@ import typer.main
 
 from bisector.app import accept, find_culprit
 from bisector.app.attempts import accept_attempt
+from bisector.app.planners import planner_of
 from bisector.app.wiring import Wiring
 from bisector.interfaces.cli import run
 from bisector.interfaces.cli.application import application
@@ -52,7 +53,7 @@ class Bench:
     def _services(self, wiring: Any, accepted: Any, stop: object, names: object = None) -> Any:
         services = fake.services(self.lab, self.state, store=wiring.store, faults=self.faults, warmup=1)
         services = replace(services, coordinator=wiring.shared_coordinator)
-        return replace(services, planner=wiring.planner(accepted)) if accepted.attempt else services
+        return replace(services, planner=planner_of(wiring, accepted)) if accepted.attempt else services
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:

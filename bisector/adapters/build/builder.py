@@ -22,23 +22,19 @@ from bisector.adapters.build.build_answer import check_answer
 from bisector.adapters.build.build_play import BUILD_SECONDS, BuildPlay
 from bisector.adapters.build.failure import FailedBuild
 from bisector.adapters.build.kernel_cache import Entry, KernelCache, kernel_key
+from bisector.adapters.build.kernel_share import KernelShare
 from bisector.adapters.build.probe import BuilderFacts, WantedToolchain, probe_builder
 from bisector.adapters.build.toolchain_notes import read_note, write_note
 from bisector.adapters.git.trees import KernelTrees, patched_trees
 from bisector.adapters.system.archive import unpack_tar
-from bisector.adapters.system.files import writing
-from bisector.adapters.system.leftovers import make_temporary_folder
 from bisector.errors import PerfbisectError, SourceFailed
 from bisector.ports import BuildOrder, Fix, Kernel, Progress
 from bisector.schemas.kernel.build_plan import BuildPlan, Tables, make_plan
 from bisector.schemas.kernel.recipe import Recipe, load_recipe, resolve_recipe_name
 from bisector.schemas.kernel.toolchain import Toolchain
 
-WORKSPACE_PREFIX = "building-"
-"""Of the folders beside the kernels of the cache in which a build's result is unpacked."""
-
 _CACHE_BYTES = 10 << 30
-"""About 800 kernels of the default recipe (12 MB each)."""
+"""The setting cache_gib's default: about 800 kernels of the default recipe (12 MB each)."""
 
 _RESULT_BYTES_MAX = 16 << 30
 """Size of what a builder sends for a kernel: all modules with debug information have some GiB."""
@@ -64,7 +60,8 @@ class KernelBuilder:
     processes at once (default: as many as the builder has CPUs); nice: 0 to 19. kernels: folder of recipes
     (default: the shipped one). mirror: where archives of toolchains are (URL); install: whether Debian
     packages that builders lack are installed. in_turn: holds the builder's machine while nobody measures
-    there; told when it waits. user: who we are, for others who wait. stop: see `Ansible.stop`.
+    there; told when it waits. user: who we are, for others who wait. share: with other hosts; needed: keys of
+    kernels that stay in the cache. stop: see `Ansible.stop`.
     """
 
     repository: Path
@@ -81,6 +78,8 @@ class KernelBuilder:
     install: bool = False
     in_turn: Callable[[Progress], AbstractContextManager[object]] = lambda _: nullcontext()
     user: str = "another process"
+    share: KernelShare | None = None
+    needed: Callable[[], frozenset[str]] = frozenset
     _builders: dict[str, BuilderFacts] = field(default_factory=dict, init=False, repr=False)
     _recipes: dict[str, Recipe] = field(default_factory=dict, init=False, repr=False)
     _tables: Tables | None = field(default=None, init=False, repr=False)
@@ -100,17 +99,27 @@ class KernelBuilder:
         key = kernel_key(planned.tree, planned.plan.digest(order.layout), builder.toolchain)
         entry = self._store.get(key)
         if entry is not None:
+            if self.share is not None:
+                self.share.offer(entry)  # it may have been built before hosts shared anything
             return self._describe_kernel(
                 order, planned, entry, cached=True, seconds=time.monotonic() - started
             )
 
-        with self.in_turn(progress):
-            started = time.monotonic()
-            entry = self._store.get(key)  # the one we waited for may have built just this
-            if entry is None:
-                entry = self._build_kernel(order, planned, key, builder, progress)
-        self._store.shrink(self.cache_bytes, keep=frozenset({key}))
-        return self._describe_kernel(order, planned, entry, cached=False, seconds=time.monotonic() - started)
+        def build() -> Entry:
+            nonlocal started
+            with self.in_turn(progress):
+                started = time.monotonic()
+                # The one we waited for may have built just this.
+                return self._store.get(key) or self._build_kernel(order, planned, key, builder, progress)
+
+        stop = self.ansible.stop or (lambda: False)
+        entry, seconds = self.share.obtain(key, build, stop, progress) if self.share else (build(), None)
+        self._store.shrink(self.cache_bytes, lambda: self.needed() | {key})
+        fetched = seconds is not None
+        took = time.monotonic() - started if seconds is None else seconds
+        return replace(
+            self._describe_kernel(order, planned, entry, cached=fetched, seconds=took), fetched=fetched
+        )
 
     def cached(self, order: BuildOrder) -> Kernel | None:
         """Return the kernel if it is in the cache already; asks no builder whose toolchain is known."""
@@ -152,7 +161,7 @@ class KernelBuilder:
         made, tree = planned.plan, planned.tree
         recipe, toolchain = made.recipe, made.toolchain
         trees = self._kernel_trees
-        work = self._make_workspace()
+        work = self._store.make_workspace()
         try:
             pack = ""
             if not builder.here and tree not in builder.trees:
@@ -287,10 +296,3 @@ class KernelBuilder:
         """Return what names the user's repository on a builder, which keeps the builds of each apart."""
         objects = self._kernel_trees.object_folders()[0]
         return hashlib.sha256(f"{platform.node()}:{objects}".encode()).hexdigest()[:16]
-
-    def _make_workspace(self) -> Path:
-        """A folder on the cache's file system, so that a finished kernel is moved in by a rename."""
-        parent = self.cache / "kernels"
-        with writing(parent):
-            parent.mkdir(parents=True, exist_ok=True)
-            return make_temporary_folder(WORKSPACE_PREFIX, parent)

@@ -12,15 +12,16 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from bisector.adapters.system.archive import ArchiveError, read_compressed
 from bisector.adapters.system.disk_usage import remove
-from bisector.adapters.system.files import publish_folder, write_atomically, writing
-from bisector.errors import InfrastructureError
+from bisector.adapters.system.files import publish_folder, sha256_of, write_atomically, writing
+from bisector.adapters.system.leftovers import make_temporary_folder
+from bisector.errors import DamagedArtefact, InfrastructureError
 from bisector.schemas.documents.json_reader import read_own_json
 from bisector.schemas.kernel.recipe import effective_options
 
@@ -34,6 +35,8 @@ at first use; until then only the size of the image shows whether they are compl
 _FORMAT = 2
 """Part of every key; raised when the way kernels are built changes what comes out."""
 
+WORKSPACE_PREFIX = "building-"
+"""Of the folders beside the kernels of the cache in which a build's result is unpacked."""
 
 _SOURCES_BYTES_MAX = 64 << 20
 """Paths of all files of a kernel, 80,000 of 40 characters each, many times over."""
@@ -123,6 +126,24 @@ class KernelCache:
             publish_folder(artefacts, target)
         return Entry(key, target, dict(facts))
 
+    def receive(self, key: str, folder: Path) -> Entry:
+        """Move what is an entry of another host's cache into this one. Raises DamagedArtefact."""
+        entry = self._read(key, folder)
+        if entry is None or not _is_whole(entry):
+            raise DamagedArtefact(f"what came as the kernel {key} is none, so it is built")
+        try:
+            publish_folder(folder, self.folder / key)
+        except OSError:
+            known = self.get(key)  # another process has fetched it meanwhile, or what is there is damaged
+            return known or self.put(key, folder, entry.facts)
+        return Entry(key, self.folder / key, entry.facts)
+
+    def make_workspace(self) -> Path:
+        """Make a folder on the cache's file system, so that a finished kernel is moved in by a rename."""
+        with writing(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            return make_temporary_folder(WORKSPACE_PREFIX, self.folder)
+
     def keep_log(self, key: str, log: Path) -> Path:
         """Keep the log of a failed build and return where it is."""
         target = self.folder / "failed" / f"{key}.log"
@@ -178,23 +199,26 @@ class KernelCache:
             log.unlink(missing_ok=True)
         return freed
 
-    def shrink(self, limit_bytes: int, keep: frozenset[str] = frozenset()) -> int:
+    def shrink(self, limit_bytes: int, keep: Callable[[], Container[str]]) -> int:
         """Remove the least recently used entries, none in `keep`, until at most `limit_bytes` are taken.
 
-        Returns the number of bytes freed.
+        keep: asked where something is to be removed. Returns the number of bytes freed.
         """
         sizes = [(entry, _size(entry.folder)) for entry in self.entries()]
-        total, freed = sum(size for _, size in sizes), 0
+        excess, freed = sum(size for _, size in sizes) - limit_bytes, 0
+        if excess <= 0:
+            return 0
+        kept = keep()
         for entry, size in sizes:
-            if total - freed <= limit_bytes:
+            if freed >= excess:
                 break
-            if entry.key not in keep:
+            if entry.key not in kept:
                 remove(entry.folder)
                 freed += size
         return freed
 
-    def _read(self, key: str) -> Entry | None:
-        folder = self.folder / key
+    def _read(self, key: str, folder: Path | None = None) -> Entry | None:
+        folder = folder or self.folder / key
         facts = read_own_json(folder / "kernel.json")
         if facts is None or not all(isinstance(value, str) for value in facts.values()):
             return None
@@ -204,7 +228,7 @@ class KernelCache:
 def _write_facts(folder: Path, facts: Mapping[str, str]) -> None:
     """Write the facts of an entry with the checksums of its files."""
     names = sorted(path.name for path in folder.iterdir() if path.is_file() and path.name != "kernel.json")
-    known = {**facts, **{_CHECKSUM + name: _checksum(folder / name) for name in names}}
+    known = {**facts, **{_CHECKSUM + name: sha256_of(folder / name) for name in names}}
     write_atomically(folder / "kernel.json", json.dumps(known, indent=1, sort_keys=True))
 
 
@@ -217,16 +241,10 @@ def _is_whole(entry: Entry) -> bool:
         entry.config.stat()
         size = str(entry.image.stat().st_size)
         return entry.facts.get("image", size) == size and all(
-            _checksum(entry.folder / n.removeprefix(_CHECKSUM)) == v for n, v in checksums.items()
+            sha256_of(entry.folder / n.removeprefix(_CHECKSUM)) == v for n, v in checksums.items()
         )
     except OSError:
         return False
-
-
-def _checksum(path: Path) -> str:
-    """Return the SHA-256 of a file, hex: 10 ms for the 12 MB of a kernel of the default recipe."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _is_key(name: str) -> bool:

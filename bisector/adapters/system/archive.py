@@ -1,4 +1,4 @@
-"""Archives and compressed files from elsewhere: unpacked within limits, and below one folder only.
+"""Archives: written without links and owners, unpacked within limits and below one folder only.
 
 `tarfile`'s own filter for data does the same and more, but Debian 12's Python (3.11.2) is older than it.
 """
@@ -11,10 +11,15 @@ import lzma
 import shutil
 import tarfile
 import zlib
+from collections.abc import Collection, Iterator
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from bisector.adapters.system.files import write_error
 from bisector.errors import InfrastructureError
+
+_COMPRESSION = 1
+"""zlib's fastest level: what is packed is read once or never."""
 
 MAX_MEMBERS = 100_000
 """A kernel has about 6,000 modules, a suite's results some thousand files; more would fill a file system."""
@@ -22,6 +27,28 @@ MAX_MEMBERS = 100_000
 
 class ArchiveError(InfrastructureError):
     """Not whole, too large, or with a name that leads out of the folder."""
+
+
+def pack_tar(folder: Path, archive: Path, left_out: Collection[Path] = (), *, compressed: bool) -> None:
+    """Write the files of a folder into a new tar archive: no links, sockets and pipes. Raises OSError."""
+    how: dict[str, Any] = {"mode": "w:gz", "compresslevel": _COMPRESSION} if compressed else {"mode": "w"}
+    with tarfile.open(archive, **how) as members:
+        for path in regular_files(folder, left_out):
+            members.add(path, str(path.relative_to(folder)), recursive=False, filter=anonymous)
+
+
+def regular_files(folder: Path, left_out: Collection[Path] = ()) -> Iterator[Path]:
+    """Yield the files below a folder: no links, sockets and pipes."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and not path.is_symlink() and path not in left_out:
+            yield path
+
+
+def anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Leave out whose file it is."""
+    member.uid = member.gid = 0
+    member.uname = member.gname = ""
+    return member
 
 
 def unpack_tar(archive: Path, folder: Path, *, max_bytes: int, max_members: int = MAX_MEMBERS) -> None:

@@ -58,4 +58,9 @@ def remove_leftovers_of_boots(bisection: Path) -> None:
 
 def leftovers_of_boots(bisection: Path) -> list[Path]:
     """Return the files of a bisection's boots that are not needed after they have ended."""
-    return [path for name in _OF_A_BOOT for path in bisection.glob(f"boots/*/{name}")]
+    return [path for boot in bisection.glob("boots/*") for path in leftovers_of(boot)]
+
+
+def leftovers_of(boot: Path) -> list[Path]:
+    """Return the same of one boot, by its folder."""
+    return [boot / name for name in _OF_A_BOOT if (boot / name).exists()]

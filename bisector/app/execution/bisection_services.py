@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bisector.app.accept import check_patches, check_unchanged, workload_of
+from bisector.app.artefacts import shared_files
+from bisector.app.planners import planner_of
 from bisector.app.pruning import Pruning
 from bisector.app.wiring import Wiring
 from bisector.schemas.request import Accepted
@@ -15,6 +17,7 @@ from bisector.schemas.request import Accepted
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from bisector.adapters.build.kernel_share import KernelShare
     from bisector.engine.services import Services
     from bisector.ports import Builder
     from bisector.schemas.workload.workload import Workload
@@ -37,13 +40,14 @@ def bisection_services(
     check_unchanged(wiring, accepted)
     workload = workload_of(request)
     arch = load_recipe(request.recipe).manifest.arch
+    share = shared_files.kernel_share(wiring)
     testbeds = {name: wiring.testbed(name, stop.is_set) for name in names or accepted.testbeds}
     return Services(
         source=wiring.source_of(request),
-        builders=[partial(_builder, wiring, request.repo, host.name) for host in wiring.lab.builders],
+        builders=[partial(_builder, wiring, request.repo, share, host.name) for host in wiring.lab.builders],
         testbeds=testbeds,
         store=wiring.store,
-        planner=wiring.planner(accepted),
+        planner=planner_of(wiring, accepted),
         clock=wiring.clock,
         make_job=lambda folder: workload_job(workload, folder, arch),
         state_dir=wiring.settings.state_dir,
@@ -59,6 +63,8 @@ def bisection_services(
         claim=wiring.claim_testbed,
         tidy=partial(_tidy, wiring.settings.cache_dir),
         irrelevant=Pruning.of(wiring.settings, accepted) if accepted.attempt is None else lambda graph: None,
+        keep_boot=partial(shared_files.keep_boot, wiring),
+        executes_as=partial(shared_files.lease_as, share),
     )
 
 
@@ -74,17 +80,22 @@ def _patched(accepted: Accepted) -> dict[str, tuple[str, tuple[Path, ...]]]:
 def _tidy(cache: Path, bisection: Path) -> None:
     """End and remove what killed processes left: programs, temporary files. bisection: its folder."""
     from bisector.adapters.ansible.runner import TEMPORARY_PREFIX
-    from bisector.adapters.build.builder import WORKSPACE_PREFIX
+    from bisector.adapters.artefacts import exchange
+    from bisector.adapters.build.kernel_cache import WORKSPACE_PREFIX
     from bisector.adapters.system import leftovers, orphans
 
     orphans.end_orphans()
     leftovers.remove_leftovers(TEMPORARY_PREFIX)
+    for folder in (cache / "artefacts", cache / "kernels", bisection):
+        leftovers.remove_leftovers(exchange.TEMPORARY_PREFIX, folder)
     leftovers.remove_leftovers(WORKSPACE_PREFIX, cache / "kernels")
     leftovers.remove_leftovers_of_boots(bisection)
 
 
-def _builder(wiring: Wiring, repo: str, host: str, stop: Callable[[], bool]) -> Builder:
-    return wiring.builder(repo, host, stop=stop)
+def _builder(
+    wiring: Wiring, repo: str, share: KernelShare | None, host: str, stop: Callable[[], bool]
+) -> Builder:
+    return wiring.builder(repo, host, stop=stop, share=share)
 
 
 def guest_image(wiring: Wiring, accepted: Accepted, workload: Workload) -> str:

@@ -15,10 +15,10 @@ from typing import Literal
 from bisector.adapters.system.disk_usage import disk_usage, half_removed, remove
 from bisector.adapters.system.leftovers import leftovers_of_boots
 from bisector.app import bisections
+from bisector.app.needed_files import NeededFiles, needed_files
 from bisector.app.wiring import Wiring
 from bisector.engine.state_lock import Holder, find_holder
 from bisector.errors import RequestError
-from bisector.model.records import Booted, Built
 from bisector.model.stored_bisection import Summary
 
 DAY_SECONDS = 86400.0
@@ -44,25 +44,9 @@ class Removable:
     path: Path
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
-    """What bisections that run or can be resumed need: keys of kernels, checksums of images."""
-
-    kernels: frozenset[str]
-    images: frozenset[str]
-
-
-def needs(wiring: Wiring) -> Needs:
-    """Return what must stay in the cache."""
-    kernels, images = set(), set()
-    for summary in _summaries(wiring):
-        if summary.status not in bisections.ENDED:
-            for _, record in wiring.store.records(summary.id):
-                if isinstance(record, Built) and record.kernel is not None:
-                    kernels.add(record.kernel.key)
-                elif isinstance(record, Booted):
-                    images.add(record.image)
-    return Needs(frozenset(kernels - {""}), frozenset(images - {""}))
+def needs(wiring: Wiring) -> NeededFiles:
+    """Return what must stay in the cache, and in the artefact store."""
+    return needed_files(wiring.store) if wiring.has_store else NeededFiles()
 
 
 def find_removable(wiring: Wiring, keep_days: float) -> list[Removable]:

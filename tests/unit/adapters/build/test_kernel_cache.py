@@ -109,7 +109,7 @@ def test_the_least_recently_used_go_first(tmp_path: Path) -> None:
         cache.put(key(n), artefacts(tmp_path / "building", size=100_000), FACTS)
         os.utime(tmp_path / key(n), (n + 1, n + 1))
     cache.get(key(0))  # used just now
-    cache.shrink(250_000, keep=frozenset({key(1)}))
+    cache.shrink(250_000, lambda: {key(1)})
     assert [entry.key for entry in cache.entries()] == [key(1), key(0)]
 
 

@@ -1,0 +1,1 @@
+"""Files that hosts give each other: kernels, guest images, the output of boots."""

@@ -1,0 +1,1 @@
+"""What hosts give each other: what is put, what is fetched, what is kept."""

@@ -1,0 +1,66 @@
+"""What hosts give each other while bisections are executed: kernels, and the output of boots."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bisector.model.artefacts import boot_artefact
+from bisector.model.records import Left, RunFailed
+
+if TYPE_CHECKING:
+    from bisector.adapters.build.kernel_share import KernelShare
+    from bisector.app.wiring import Wiring
+
+FINISHING_SECONDS = 30.0
+"""At the end of a process, for what is still to be put: a kernel takes a second, some GiB of modules more."""
+
+_RECENT_SECONDS = 7 * 86400.0
+"""What boots left is put again at the start of a worker if the bisection changed since: a host that was away
+for a weekend has not lost it."""
+
+
+def kernel_share(wiring: Wiring) -> KernelShare | None:
+    """Return how kernels are shared with other hosts; None where the settings name no artefact store."""
+    from bisector.adapters.build.kernel_share import KernelShare
+
+    if wiring.exchange is None:
+        return None
+    return KernelShare(wiring.kernel_cache, wiring.exchange, wiring.shared_coordinator)
+
+
+def require_store(wiring: Wiring) -> None:
+    """Raise InfrastructureError where the artefact store of the settings cannot be used from the start."""
+    if wiring.exchange is not None:
+        wiring.exchange.store.check()
+
+
+def lease_as(share: KernelShare | None, executor: str) -> None:
+    """Let other hosts know by this executor's leases which kernels are built here."""
+    if share is not None:
+        share.executor = executor
+
+
+def keep_boot(wiring: Wiring, folder: Path) -> None:
+    """Give other hosts what a boot has left; at once return."""
+    if wiring.exchange is not None:
+        wiring.exchange.offer(boot_artefact(folder.parent.parent.name, folder.name), folder)
+
+
+def keep_earlier_boots(wiring: Wiring) -> None:
+    """Give other hosts what earlier processes here could not: boots of bisections that changed lately."""
+    if wiring.exchange is None:
+        return
+    since = wiring.clock.now() - _RECENT_SECONDS
+    for summary in wiring.store.list():
+        boots = wiring.bisection_folder(summary.id) / "boots"
+        if summary.changed >= since and boots.is_dir():
+            for _, record in wiring.store.records(summary.id):
+                if isinstance(record, Left | RunFailed) and (boots / record.boot).is_dir():
+                    keep_boot(wiring, boots / record.boot)
+
+
+def finish(wiring: Wiring) -> None:
+    """Put what was offered before the process ends."""
+    if wiring.exchange is not None:
+        wiring.exchange.close(FINISHING_SECONDS)

@@ -1,0 +1,47 @@
+"""What hosts give each other: finished kernels, guest images, and the output of boots."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+ArtefactKind = Literal["kernel", "image", "boot"]
+"""kernel: by its key in the cache; image: of guests, by the key of its ingredients; boot: console and raw
+output, as 'BISECTION@BOOT'. Each is one tar archive."""
+
+KINDS: tuple[ArtefactKind, ...] = get_args(ArtefactKind)
+
+KEY_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._@-]{0,239}"
+"""A file's name everywhere, and no path: at most 240 of the 255 bytes that file systems allow."""
+SHA256_PATTERN = r"[0-9a-f]{64}"
+
+MAX_BYTES: Mapping[ArtefactKind, int] = {"kernel": 16 << 30, "image": 16 << 30, "boot": 1 << 30}
+"""Of the archive and of what it unpacks to. All modules with debug information have some GiB, an image with
+a suite's packages too; a boot keeps at most 8 MiB of console, and a monitor's recording some 100 MiB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Artefact:
+    """Names one artefact. Raises ValueError for a key that is no file's name."""
+
+    kind: ArtefactKind
+    key: str
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS or not re.fullmatch(KEY_PATTERN, self.key):
+            raise ValueError(f"'{self.kind} {self.key}' names no artefact")
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.key}"
+
+    @property
+    def max_bytes(self) -> int:
+        """The largest size that is put or taken."""
+        return MAX_BYTES[self.kind]
+
+
+def boot_artefact(bisection: str, boot: str) -> Artefact:
+    """Return the name of what a boot of a bisection has left."""
+    return Artefact("boot", f"{bisection}@{boot}")
