@@ -84,8 +84,8 @@ check: $(DONE)/dev  ## format, lint, types and import rules
 mutants: $(DONE)/dev  ## mutate N places of FOLDER, drawn by SEED, and see whether tests notice (tests/README.md)
 	@$(BIN)/python -m tests.mutation.run $(FOLDER) --number $(N) --seed $(SEED)
 
-campaign: $(DONE)/dev  ## N faults, drawn by SEED, strike bisections on fakes, or with GUESTS=1 on guests (tests/campaign)
-	@$(BIN)/python -m tests.campaign.run $(if $(N),--faults $(N)) $(if $(SEED),--seed $(SEED)) $(if $(GUESTS),--guests) $(ARGS)
+campaign: $(DONE)/dev  ## N faults, drawn by SEED, strike bisections on fakes, with GUESTS=1 on guests, with WORKERS=1 workers
+	@$(BIN)/python -m tests.campaign$(if $(WORKERS),.workers).run $(if $(N),--faults $(N)) $(if $(SEED),--seed $(SEED)) $(if $(GUESTS),--guests) $(ARGS)
 
 bench-search: $(DONE)/dev  ## the planner beside git-bayesect and git bisect (about 10 minutes)
 	@$(BIN)/python -m tests.bench.search.run $(ARGS)
