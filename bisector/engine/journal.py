@@ -93,6 +93,10 @@ class Journal:
         """Return how many runs a boot has had."""
         return sum(len(visit.runs) for visit in self._state.boots if visit.boot == boot)
 
+    def is_recorded(self, boot: str) -> bool:
+        """Return whether a boot was recorded."""
+        return any(visit.boot == boot for visit in self._state.boots)
+
     def is_monitored(self, commit: int, testbed: str) -> bool:
         """Return whether the monitors have had their runs for a commit on a testbed."""
         return any(v.monitors for v in self._state.boots if (v.commit, v.testbed) == (commit, testbed))

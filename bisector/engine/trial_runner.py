@@ -133,8 +133,9 @@ class TrialRunner:
         live = self._sessions.pop(testbed, None)  # told to stop, another thread may have left it meanwhile
         if live is not None:
             live[1].leave()
-            self._journal.record(Left(live[0], lost, monitors))
-            self._services.keep_boot(self._journal.boot_folder(live[0]))
+            if self._journal.is_recorded(live[0]):  # told to stop while it booted, it is not
+                self._journal.record(Left(live[0], lost, monitors))
+                self._services.keep_boot(self._journal.boot_folder(live[0]))
 
     def _record_failure(self, error: KernelError, measure: Measure, testbed: str) -> None:
         """Record what a kernel did twice."""

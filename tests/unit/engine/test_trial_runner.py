@@ -525,6 +525,30 @@ def test_a_boot_that_is_lost_or_told_to_end_is_not_watched(tmp_path: Path) -> No
     assert [r.lost for r in bench.of(Left)] == [True, False]
 
 
+class _StopsWhileItBoots(FakeTestbed):
+    """A machine whose bisection is told to stop when its boot is nearly there."""
+
+    stop: threading.Event
+
+    def boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> FakeSession:
+        session = super().boot(kernel, job, folder, progress)
+        self.stop.set()
+        return session
+
+
+def test_a_boot_that_was_not_recorded_is_not_left(tmp_path: Path) -> None:
+    """On another host its name is free: that boot's records would have an end before their beginning."""
+    bench = Bench(tmp_path, [(5, 1)])
+    testbed = _StopsWhileItBoots("fake", bench.lab)
+    testbed.stop = bench.stop
+    bench.services = _with(bench.services, testbeds={"fake": testbed})
+    bench.again()
+    with pytest.raises(Interrupted):
+        bench.run()
+    bench.runner.trials.close()
+    assert [*bench.of(Booted), *bench.of(Left)] == []
+
+
 class _Bare(FakeTestbed):
     """A machine that lacks a setting which the workload asks for."""
 
