@@ -58,6 +58,10 @@ class RequestError(PerfbisectError):
     exit_code = ExitCode.WRONG_REQUEST
 
 
+class NotFound(RequestError):
+    """There is nothing of that name."""
+
+
 class KernelError(PerfbisectError):
     """The kernel under test failed. `kind` is one of 'build', 'boot', 'workload', 'source'.
 

@@ -19,11 +19,14 @@ from bisector.schemas.documents.document import exists, expand_user, shortened, 
 from bisector.schemas.loading import Argument, Spec, load_toml, matching
 from bisector.schemas.ranges import Alpha, CacheGib, Jobs
 from bisector.schemas.refusal import refusal
+from bisector.schemas.web_settings import ServerUrl, WebSettings
 
 SETTINGS_FILE = "perfbisect.toml"
 VARIABLE_PREFIX = "PERFBISECT_"
+TOKEN_VARIABLE = "PERFBISECT_TOKEN"  # noqa: S105 - its name
+"""The secret itself is no setting: no command shows it."""
 
-_PATHS = ("repo", "lab", "state_dir", "cache_dir", "lock_dir")
+_PATHS = ("repo", "lab", "state_dir", "cache_dir", "lock_dir", "token_file")
 
 
 def _lock_dir() -> Path:
@@ -110,6 +113,15 @@ class Settings(Spec):
         default=None, description="where archives of toolchains are: https://..., file:///..."
     )
     alpha: Alpha = Field(default=0.05, description="how often a proven culprit may be wrong")
+    server: ServerUrl | None = Field(
+        default=None, description="https://HOST of a 'perfbisect web' that commands ask; unset: this machine"
+    )
+    token_file: FilePath | None = Field(
+        default=None, description="a file of mode 600 with the token for the server; or PERFBISECT_TOKEN"
+    )
+    web: WebSettings | None = Field(
+        default=None, description="a table: what requests to 'perfbisect web' may name (how-to/serve.md)"
+    )
 
 
 def working_folder() -> Path:
@@ -187,13 +199,17 @@ def load_with_sources(
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    known = {f"{VARIABLE_PREFIX}{name.upper()}": name for name in Settings.model_fields}
+    known = {f"{VARIABLE_PREFIX}{name.upper()}": name for name in Settings.model_fields if name != "web"}
     values = {}
     for variable, text in environment.items():
         if variable in known:
             if text:
                 values[known[variable]] = text
-        elif variable.startswith(VARIABLE_PREFIX) and (hint := nearest(variable, known)):
+        elif (
+            variable != TOKEN_VARIABLE
+            and variable.startswith(VARIABLE_PREFIX)
+            and (hint := nearest(variable, known))
+        ):
             # Other programs may use the prefix: only a name close to one of ours is surely a mistake.
             raise RequestError(
                 f"unknown environment variable '{shortened(variable)}'{hint}",

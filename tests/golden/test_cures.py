@@ -18,8 +18,8 @@ import typer.main
 from bisector.errors import InfrastructureError, KernelError, PerfbisectError
 from bisector.interfaces.cli.application import application
 from bisector.schemas.lab import VARIABLE_PREFIX, BuilderVariables, TestbedVariables
+from bisector.schemas.settings import TOKEN_VARIABLE, Settings
 from bisector.schemas.settings import VARIABLE_PREFIX as ENVIRONMENT_PREFIX
-from bisector.schemas.settings import Settings
 from tests.support.command_line import parse
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -92,7 +92,7 @@ CURES = cures()
 OPTIONS = known_options()
 TARGETS = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
 HOST_VARIABLES = {VARIABLE_PREFIX + n for m in (TestbedVariables, BuilderVariables) for n in m.model_fields}
-VARIABLES = {ENVIRONMENT_PREFIX + name.upper() for name in Settings.model_fields}
+VARIABLES = {ENVIRONMENT_PREFIX + name.upper() for name in Settings.model_fields} | {TOKEN_VARIABLE}
 
 
 def test_cures_are_found() -> None:

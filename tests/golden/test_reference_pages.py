@@ -44,7 +44,7 @@ def settings_page() -> str:
     rows = (
         (
             f"`{key}`",
-            f"`{VARIABLE_PREFIX}{key.upper()}`",
+            f"`{VARIABLE_PREFIX}{key.upper()}`" if key != "web" else "",
             f"{field.description}{_range(field)}",
             _default(key, field),
         )

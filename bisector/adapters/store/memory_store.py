@@ -8,7 +8,7 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
-from bisector.errors import RequestError, nearest
+from bisector.errors import NotFound, RequestError, nearest
 from bisector.model.decisions import Conclusion, Decision, Measure
 from bisector.model.leases import Lease
 from bisector.model.records import Booted, Left, Record
@@ -159,5 +159,5 @@ class MemoryStore:
 
     def _one(self, bisection: str) -> _Kept:
         if bisection not in self._kept:
-            raise RequestError(f"there is no bisection '{bisection}'{nearest(bisection, self._kept)}")
+            raise NotFound(f"there is no bisection '{bisection}'{nearest(bisection, self._kept)}")
         return self._kept[bisection]

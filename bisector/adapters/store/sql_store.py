@@ -20,7 +20,7 @@ from bisector.adapters.store.database import Constrained, Database, Row
 from bisector.adapters.store.notes_v1 import NO_NOTE, with_note
 from bisector.adapters.store.rows import conclusion_text, decode_graph, parse_object, read_summary
 from bisector.adapters.store.sql_coordinator import check_lease
-from bisector.errors import RequestError, nearest
+from bisector.errors import NotFound, RequestError, nearest
 from bisector.model.decisions import Conclusion, Decision, Measure
 from bisector.model.leases import Lease
 from bisector.model.records import Record
@@ -265,11 +265,11 @@ class SqlStore:
             raise self._unknown(bisection)
         return rows[0]
 
-    def _unknown(self, bisection: str) -> RequestError:
+    def _unknown(self, bisection: str) -> NotFound:
         rows = self._database.execute("SELECT id FROM bisections ORDER BY created DESC")
         known = [row["id"] for row in rows]
         more = f" and {len(known) - _MAX_NAMED:,} more" if len(known) > _MAX_NAMED else ""
-        return RequestError(
+        return NotFound(
             f"there is no bisection '{bisection}'{nearest(bisection, known)}",
             details=f"known: {', '.join(known[:_MAX_NAMED]) or 'none'}{more}",
             cure="'perfbisect list' shows them",

@@ -167,6 +167,20 @@ def _add_testbed(app: typer.Typer) -> None:
     app.add_typer(group, name="testbed")
 
 
+def _add_token(app: typer.Typer) -> None:
+    from bisector.interfaces.cli.groups import token
+
+    group = typer.Typer(cls=StrictGroup, help="Who may use 'perfbisect web'.", rich_markup_mode=None)
+    _add(group, token.add, token.list_, token.revoke)
+    app.add_typer(group, name="token")
+
+
+def _add_web(app: typer.Typer) -> None:
+    from bisector.interfaces.cli import web
+
+    _add(app, web.web)
+
+
 def _add_settings(app: typer.Typer) -> None:
     from bisector.interfaces.cli.groups import show_settings
 
@@ -187,10 +201,6 @@ def _add_doctor(app: typer.Typer) -> None:
     _add(app, doctor.doctor)
 
 
-def _add_help(app: typer.Typer) -> None:
-    _add(app, help_)
-
-
 _COMMANDS: tuple[tuple[str, Callable[[typer.Typer], None]], ...] = (
     ("start resume", _add_start),
     ("try", _add_attempt),
@@ -209,10 +219,12 @@ _COMMANDS: tuple[tuple[str, Callable[[typer.Typer], None]], ...] = (
     ("lab", _add_lab),
     ("testbed", _add_testbed),
     ("db", _add_db),
+    ("web", _add_web),
+    ("token", _add_token),
     ("settings", _add_settings),
     ("init", _add_init),
     ("doctor", _add_doctor),
-    ("help", _add_help),
+    ("help", lambda app: _add(app, help_)),
 )
 """Names of commands, and the function that adds them, in the order of `--help`."""
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import datetime
 import functools
+import getpass
 import inspect
 import re
+import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -176,6 +178,11 @@ def make_wiring(*, lab: Path | None = None, repo: Path | None = None, trust_repo
     if trust_repo:
         wiring.trust(wiring.repo)
     return wiring
+
+
+def person() -> str:
+    """Return who gives this command, for others who read what was changed."""
+    return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
 def _request(settings: Settings, values: Mapping[str, Any]) -> Request:

@@ -10,6 +10,7 @@ import typer
 from bisector.interfaces.cli import options, output
 from bisector.schemas.database_url import DatabaseUrl
 from bisector.schemas.settings import SETTINGS_FILE, Settings, load_with_sources
+from bisector.schemas.web_settings import WebSettings
 
 
 def show(as_json: options.Json = False) -> None:
@@ -80,4 +81,6 @@ def check(
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - a setting
+    if isinstance(value, WebSettings):
+        return value.model_dump(mode="json", exclude_unset=True)
     return str(value) if isinstance(value, Path | DatabaseUrl) else value

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-import socket
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -109,7 +107,7 @@ def reserve(
     wiring = options.make_wiring(lab=lab)
     spec = wiring.lab.testbed(name)
     coordinator = wiring.coordinator
-    made = coordinator.reserve(spec.name, _person(), coordinator.now() + hours * _HOUR_SECONDS)
+    made = coordinator.reserve(spec.name, options.person(), coordinator.now() + hours * _HOUR_SECONDS)
     if as_json:
         output.print_json({"name": spec.name, "reserved_by": made.who, "reserved_until": made.end})
     else:
@@ -119,17 +117,13 @@ def reserve(
 def _set(name: str, state: TestbedState, reason: str, lab: Path | None, *, as_json: bool) -> None:
     wiring = options.make_wiring(lab=lab)
     spec = wiring.lab.testbed(name)
-    wiring.coordinator.set_testbed(spec.name, state, reason, _person())
-    ended = wiring.coordinator.unreserve(spec.name, _person()) if state == "good" else 0
+    wiring.coordinator.set_testbed(spec.name, state, reason, options.person())
+    ended = wiring.coordinator.unreserve(spec.name, options.person()) if state == "good" else 0
     if as_json:
-        output.print_json({"name": spec.name, "state": state, "reason": reason, "by": _person()})
+        output.print_json({"name": spec.name, "state": state, "reason": reason, "by": options.person()})
     else:
         more = "; your reservation has ended" if ended else ""
         output.print_note(f"{spec.name}: {state}{more}")
-
-
-def _person() -> str:
-    return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
 def _time(seconds: float) -> str:

@@ -1,0 +1,115 @@
+"""Who sends a request, and whether the role of the token suffices."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from threading import Lock
+from typing import Annotated
+
+from fastapi import Depends
+from fastapi.requests import Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from bisector.app.upkeep import tokens
+from bisector.app.wiring import Wiring
+from bisector.interfaces.web.problems import Refused
+from bisector.model.access import Role, Token, may
+
+REQUESTS_A_SECOND, BURST = 20.0, 200.0
+"""Of one token. `watch` asks once and listens; a command asks one to four times."""
+FAILURES_A_SECOND, FAILED_BURST = 1.0, 20.0
+"""Of one address, without a valid token."""
+_MOST_KEYS = 10_000
+"""Senders that are counted; the one that was silent longest is forgotten, and has all of its burst again."""
+MAX_SECRET = 200
+
+
+@dataclass
+class Limiter:
+    """Token buckets: each sender may send `burst` requests at once, and `rate` a second on average."""
+
+    rate: float
+    burst: float
+    clock: Callable[[], float] = time.monotonic
+    _left: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def wait(self, key: str) -> float:
+        """Count a request; return the seconds until it would be allowed, 0 for one that is."""
+        with self._lock:
+            now = self.clock()
+            left, since = self._left.pop(key, (self.burst, now))
+            left = min(self.burst, left + (now - since) * self.rate)
+            allowed = left >= 1.0
+            self._left[key] = (left - 1.0 if allowed else left, now)
+            while len(self._left) > _MOST_KEYS:
+                self._left.popitem(last=False)
+            return 0.0 if allowed else (1.0 - left) / self.rate
+
+
+@dataclass
+class Server:
+    """What all requests share. users, strangers: how much those with and without a token may send."""
+
+    wiring: Wiring
+    users: Limiter = field(default_factory=lambda: Limiter(REQUESTS_A_SECOND, BURST))
+    strangers: Limiter = field(default_factory=lambda: Limiter(FAILURES_A_SECOND, FAILED_BURST))
+
+    def authenticate(self, secret: str | None, address: str) -> Token:
+        """Return the token of a secret. Raises Refused: there is none, or it sends too much."""
+        found = tokens.access_of(self.wiring).find(secret) if secret and len(secret) <= MAX_SECRET else None
+        wait = self.users.wait(found.name) if found is not None else self.strangers.wait(address)
+        if wait:
+            raise Refused(
+                HTTPStatus.TOO_MANY_REQUESTS,
+                "too many requests",
+                cure=f"wait {wait:.0f} s or longer between them",
+                headers={"Retry-After": str(int(wait) + 1)},
+            )
+        if found is None:
+            raise Refused(
+                HTTPStatus.UNAUTHORIZED,
+                "the request has no valid token" if secret else "the request has no token",
+                cure="give the token in PERFBISECT_TOKEN, or in a file of mode 600 that 'token_file' names; "
+                "the server's administrator makes one: perfbisect token add NAME --role read",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+        return found
+
+
+def server_of(request: Request) -> Server:
+    """Return what the requests of this server share."""
+    server: Server = request.app.state.server
+    return server
+
+
+_bearer = HTTPBearer(auto_error=False, description="as 'perfbisect token add' shows it, once")
+
+
+def allowed(role: Role) -> Callable[..., Token]:
+    """Return the dependency that lets only tokens of a role, or of a higher one, pass."""
+
+    def check(
+        request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+    ) -> Token:
+        address = request.client.host if request.client is not None else ""
+        secret = given.credentials if given is not None else None
+        found = server_of(request).authenticate(secret, address)
+        if not may(found.role, role):
+            raise Refused(
+                HTTPStatus.FORBIDDEN,
+                f"the token '{found.name}' has the role '{found.role}'; this needs '{role}'",
+                cure="ask the server's administrator for a token of that role",
+            )
+        return found
+
+    return check
+
+
+Reader = Annotated[Token, Depends(allowed("read"))]
+Operator = Annotated[Token, Depends(allowed("operate"))]
+Administrator = Annotated[Token, Depends(allowed("admin"))]

@@ -1,0 +1,118 @@
+"""Errors as problem documents (RFC 9457), with the words, the cure and the exit code of the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from fastapi.requests import Request
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+
+from bisector.errors import ExitCode, KernelError, NotFound, PerfbisectError, RequestError
+from bisector.model.printable import printable, printable_json
+from bisector.schemas.documents.document import key_text
+from bisector.schemas.refusal import WORDS
+
+MEDIA_TYPE = "application/problem+json"
+_MOST_PROBLEMS = 10
+"""Of one request; with more, it is for another program."""
+
+
+class Refused(RequestError):
+    """A request that its sender may not make, or not now. status: of the answer."""
+
+    def __init__(
+        self, status: HTTPStatus, message: str, *, cure: str, headers: Mapping[str, str] | None = None
+    ) -> None:
+        """headers: of the answer."""
+        super().__init__(message, cure=cure)
+        self.status, self.headers = status, dict(headers or {})
+        if status == HTTPStatus.TOO_MANY_REQUESTS:
+            self.exit_code = ExitCode.INFRASTRUCTURE
+
+
+def handle_errors(app: FastAPI) -> None:
+    """Let every error become a problem document."""
+    app.add_exception_handler(PerfbisectError, _of_ours)
+    app.add_exception_handler(RequestValidationError, _of_a_wrong_request)
+    app.add_exception_handler(HTTPException, _of_http)
+    app.add_exception_handler(Exception, _of_a_defect)
+
+
+def response_of(error: PerfbisectError) -> Response:
+    """Return the answer that tells an error."""
+    headers: dict[str, str] = {}
+    if isinstance(error, Refused):
+        status, headers = error.status, error.headers
+    elif isinstance(error, NotFound):
+        status = HTTPStatus.NOT_FOUND
+    elif isinstance(error, RequestError | KernelError):
+        status = HTTPStatus.BAD_REQUEST
+    else:
+        status = HTTPStatus.SERVICE_UNAVAILABLE
+    document: dict[str, Any] = {
+        "type": "about:blank",
+        "title": status.phrase,
+        "status": status.value,
+        "detail": printable(error.message),
+        "details": printable(error.details),
+        "cure": printable(error.cure),
+        "exit_code": int(error.exit_code),
+    }
+    return Response(printable_json(document), status.value, headers, media_type=MEDIA_TYPE)
+
+
+def refused(status: HTTPStatus, headers: Mapping[str, str] | None = None) -> Refused:
+    """Return the error of a request that the framework refuses."""
+    message, cure = _MESSAGES.get(status, (status.phrase.lower(), "see /api/v1/openapi.json"))
+    return Refused(status, message, cure=cure, headers=headers)
+
+
+async def _of_ours(request: Request, error: Exception) -> Response:
+    assert isinstance(error, PerfbisectError)
+    return response_of(error)
+
+
+async def _of_a_wrong_request(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    problems = [_words(one) for one in error.errors()[:_MOST_PROBLEMS]]
+    cure = "the fields and their bounds are in /api/v1/openapi.json"
+    return response_of(RequestError(problems[0], details="\n".join(problems[1:]), cure=cure))
+
+
+def _words(error: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
+    """Return what is wrong in one field in our words; the value is not repeated."""
+    where = key_text(tuple(map(str, error["loc"][1:]))) or "the body"
+    raised = error.get("ctx", {}).get("error")
+    if error["type"] == "value_error":
+        return f"{where}: {raised}"
+    return f"{where}: {WORDS.get(error['type'], 'is not understood').format_map(error.get('ctx', {}))}"
+
+
+async def _of_http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return response_of(refused(HTTPStatus(error.status_code), error.headers))
+
+
+_MESSAGES = {
+    HTTPStatus.NOT_FOUND: ("there is no such address", "the addresses are in /api/v1/openapi.json"),
+    HTTPStatus.METHOD_NOT_ALLOWED: ("this address does not take that method", "see /api/v1/openapi.json"),
+    HTTPStatus.BAD_REQUEST: ("the body cannot be read", "send JSON in UTF-8, not nested deeply"),
+    HTTPStatus.REQUEST_TIMEOUT: ("the body did not arrive in time", "send it at once"),
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: ("the body is too large", "send less; see docs/reference/api.md"),
+}
+"""What is told of errors that the framework finds."""
+
+
+async def _of_a_defect(request: Request, error: Exception) -> Response:
+    message = f"perfbisect itself failed: {type(error).__name__}"
+    failed = PerfbisectError(
+        message, cure="the server's log shows where; please report that"
+    )  # uvicorn logs it
+    answer = response_of(failed)
+    answer.status_code = HTTPStatus.INTERNAL_SERVER_ERROR
+    return answer

@@ -1,0 +1,70 @@
+"""The ASGI application: the addresses below /api/v1, /healthz and /metrics, and what guards them."""
+
+from __future__ import annotations
+
+import asyncio
+
+from fastapi import FastAPI
+from fastapi.requests import Request
+from fastapi.responses import Response
+from starlette.middleware import Middleware
+from starlette.middleware.body_limit import RequestBodyLimitMiddleware
+
+import bisector
+from bisector.app.wiring import Wiring
+from bisector.errors import InfrastructureError
+from bisector.interfaces.web.api import administration
+from bisector.interfaces.web.authority import Server
+from bisector.interfaces.web.guard import Guard
+from bisector.interfaces.web.problems import handle_errors
+from bisector.model.printable import printable_json
+
+API = "/api/v1"
+MAX_BODY_BYTES = 64 * 1024
+"""Of a request: the largest, a start with all its options, takes a few kilobytes. A route may set its own."""
+_HEALTH_SECONDS = 3.0
+"""For the database to answer; what asks for health gives up after 5 to 10."""
+
+
+class Values(Response):
+    """JSON as '--json' prints it: nothing in it that a terminal obeys."""
+
+    media_type = "application/json"
+
+    def render(self, content: object) -> bytes:
+        """Return the text of JSON values."""
+        return (printable_json(content) + "\n").encode()
+
+
+def make_application(wiring: Wiring) -> FastAPI:
+    """Return the application on the database of a wiring."""
+    app = FastAPI(
+        title="perfbisect",
+        version=bisector.__version__,
+        openapi_url=f"{API}/openapi.json",
+        docs_url=None,  # its page loads scripts from elsewhere
+        redoc_url=None,
+        default_response_class=Values,
+        middleware=[
+            Middleware(Guard, hosts=wiring.settings.web.hosts if wiring.settings.web else ()),
+            Middleware(RequestBodyLimitMiddleware, max_body_size=MAX_BODY_BYTES),
+        ],
+    )
+    app.state.server = Server(wiring)
+    handle_errors(app)
+    app.include_router(administration.router, prefix=API)
+    app.add_api_route("/healthz", _healthz, methods=["GET"], tags=["server"])
+    return app
+
+
+async def _healthz(request: Request) -> dict[str, str]:
+    """Say whether the server and its database answer. Needs no token, and says nothing else."""
+    server: Server = request.app.state.server
+    try:
+        async with asyncio.timeout(_HEALTH_SECONDS):
+            await asyncio.get_running_loop().run_in_executor(None, server.wiring.coordinator.now)
+    except TimeoutError as error:
+        raise InfrastructureError(
+            "the database does not answer", cure="look at the database server"
+        ) from error
+    return {"status": "ok"}

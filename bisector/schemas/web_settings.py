@@ -1,0 +1,53 @@
+"""What requests to `perfbisect web` may name (`[web]` of perfbisect.toml), and where a server is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from bisector.schemas.loading import Argument, Distinct, Spec, matching
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+Name = Annotated[
+    str, matching(NAME.pattern, "a name: letters, digits, '.', '_', '-', at most 100 characters")
+]
+"""By which requests name what the server's settings list. It is no path and no option."""
+
+ServerUrl = Annotated[
+    str,
+    matching(
+        r"https?://(\[[0-9a-fA-F:.]{2,45}\]|[A-Za-z0-9.-]{1,253})(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]{0,200})?",
+        "an address: https://perfbisect.example, or http://127.0.0.1:8470",
+    ),
+]
+HostName = Annotated[
+    str, matching(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}|\[[0-9a-fA-F:.]{2,45}\]", "a host's name or address")
+]
+
+
+def _absolute(path: Path) -> Path:
+    if not path.is_absolute() or "\0" in str(path):
+        raise ValueError("must be an absolute path")
+    return path
+
+
+class WebSettings(Spec):
+    """What a request from elsewhere may name, and under which names the server is known."""
+
+    described_in = "docs/how-to/serve.md"
+
+    repositories: dict[Name, Annotated[Path, AfterValidator(_absolute)]] = Field(
+        default_factory=dict, description="name = path of each repository that may be bisected"
+    )
+    workloads: Distinct[Annotated[Argument, Field(min_length=1)]] = Field(
+        default=(), description="shipped ones by name, others by the path of their folder; unset: all shipped"
+    )
+    testbeds: Distinct[Name] = Field(
+        default=(), description="testbeds of the inventory that may be named; unset: all"
+    )
+    hosts: Distinct[HostName] = Field(
+        default=(), description="names of this server that a reverse proxy hands on, beside localhost"
+    )

@@ -1,0 +1,63 @@
+"""Tokens in a database: valid until revoked or expired, and never readable."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.store.open_database import open_state_file
+from bisector.adapters.store.sql_access import SqlAccess
+from bisector.errors import RequestError
+
+
+@pytest.fixture
+def access(tmp_path: Path) -> SqlAccess:
+    return SqlAccess(open_state_file(tmp_path / "perfbisect.sqlite"))
+
+
+def test_the_secret_is_not_in_the_file(access: SqlAccess, tmp_path: Path) -> None:
+    access.add("a secret", "ann", "read", None)
+    found = access.find("a secret")
+    assert found is not None and (found.name, found.role, found.expires) == ("ann", "read", None)
+    assert access.find("A secret") is None
+    assert all(b"a secret" not in path.read_bytes() for path in tmp_path.iterdir())
+
+
+def test_a_name_is_free_again_once_its_token_is_revoked(access: SqlAccess) -> None:
+    access.add("one", "ann", "read", None)
+    with pytest.raises(RequestError, match="there is a token 'ann' already"):
+        access.add("two", "ann", "admin", None)
+    assert access.revoke("ann").revoked is not None
+    assert access.find("one") is None
+    access.add("two", "ann", "admin", 60.0)
+    assert access.find("one") is None
+    found = access.find("two")
+    assert found is not None and found.role == "admin" and found.expires == pytest.approx(found.created + 60)
+    assert [token.role for token in access.tokens()] == ["read", "admin"]
+    with pytest.raises(RequestError, match="did you mean 'ann'"):
+        access.revoke("anne")
+
+
+def test_the_last_use_is_known_to_the_minute_without_a_write_at_each(
+    access: SqlAccess, tmp_path: Path
+) -> None:
+    access.add("one", "ann", "read", None)
+    access.find("one")
+    (token,) = access.tokens()
+    assert token.last_used is not None
+    with sqlite3.connect(tmp_path / "perfbisect.sqlite") as connection:
+        connection.execute("update tokens set last_used = last_used - 30")
+    access.find("one")
+    assert access.tokens()[0].last_used == pytest.approx(token.last_used - 30)
+    with sqlite3.connect(tmp_path / "perfbisect.sqlite") as connection:
+        connection.execute("update tokens set last_used = last_used - 60")
+    access.find("one")
+    assert access.tokens()[0].last_used == pytest.approx(token.last_used, abs=20)
+
+
+def test_changes_are_told_newest_first(access: SqlAccess) -> None:
+    for number in range(3):
+        access.record("ann", "cancel", f"b{number}", "")
+    assert [change.target for change in access.changes(2)] == ["b2", "b1"]

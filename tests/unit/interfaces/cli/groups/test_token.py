@@ -1,0 +1,57 @@
+"""The commands of tokens: what is shown, and what is not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bisector.app.upkeep import tokens
+from bisector.app.wiring import Wiring
+from bisector.interfaces.cli import run
+from bisector.schemas.settings import Settings
+from tests.support.command_line import said
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PERFBISECT_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "state"
+
+
+def test_a_token_is_shown_once(capsys: pytest.CaptureFixture[str], state: Path) -> None:
+    assert said(capsys, "token", "list") == "No token yet.\n"
+    assert run(["token", "add", "ann", "--role", "operate"]) == 0
+    out, err = capsys.readouterr()
+    secret = out.strip()
+    assert out == f"{secret}\n" and "ann" in err and secret not in err
+    found = tokens.access_of(Wiring(Settings(state_dir=state))).find(secret)
+    assert found is not None and found.role == "operate"
+    listed = said(capsys, "token", "list")
+    assert listed.splitlines()[1].split()[:3] == ["ann", "operate", "valid"] and secret not in listed
+    assert secret not in said(capsys, "token", "list", "--json")
+
+
+def test_a_token_ends_by_its_date_or_by_being_revoked(capsys: pytest.CaptureFixture[str]) -> None:
+    made = json.loads(said(capsys, "token", "add", "ci", "--days", "2", "--json"))
+    assert (made["role"], made["expires"]) == ("read", pytest.approx(made["created"] + 2 * 86400))
+    assert run(["token", "revoke", "ci"]) == 0
+    (row,) = json.loads(said(capsys, "token", "list", "--json"))
+    assert row["state"] == "revoked"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["add", "../x"], "is no name for a token"),
+        (["add", "a b"], "is no name for a token"),
+        (["add", "x", "--role", "root"], "unknown value 'root'"),
+        (["add", "x", "--days", "0"], "from 1 to 3,650"),
+        (["revoke", "nobody"], "there is no token 'nobody'"),
+    ],
+)
+def test_what_is_wrong_is_said(capsys: pytest.CaptureFixture[str], arguments: list[str], words: str) -> None:
+    assert run(["token", *arguments]) == 1
+    assert words in capsys.readouterr().err

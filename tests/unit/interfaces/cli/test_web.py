@@ -1,0 +1,50 @@
+"""The command that serves: what it says, refuses, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from bisector.interfaces.cli import run
+
+COMMAND = [sys.executable, "-c", "from bisector.interfaces.cli import main; main()"]
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_it_serves_until_it_is_told_to_stop(tmp_path: Path, how: signal.Signals) -> None:
+    environment = {**os.environ, "PERFBISECT_STATE_DIR": str(tmp_path / "state")}
+    command = [*COMMAND, "web", "--port", "0"]
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        said = ""
+        while "serving" not in said:
+            line = server.stderr.readline()
+            assert line, said
+            said += line
+        url = re.search(r"(http://127\.0\.0\.1:\d+)/api/v1", said)
+        assert url is not None and "warning" not in said
+        assert httpx.get(f"{url[1]}/healthz").status_code == 200
+        server.send_signal(how)
+        rest = server.stderr.read()
+    assert (server.returncode, rest) == (0, "stopped\n")
+
+
+def test_an_address_that_cannot_be_had_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PERFBISECT_STATE_DIR", str(tmp_path / "state"))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert run(["web", "--port", port]) == 1
+        assert f"cannot listen on 127.0.0.1 port {port}: Address already in use" in capsys.readouterr().err
+    for host in ("192.0.2.7", "no.such.host.invalid", "a" * 300):
+        assert run(["web", "--host", host, "--port", "0"]) == 1, host
+        assert "cure: name an address of this machine" in capsys.readouterr().err

@@ -1,0 +1,68 @@
+"""Whose requests are carried out: valid tokens of a role that suffices, and not too many requests."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from bisector.app.upkeep import tokens
+from bisector.interfaces.web.authority import MAX_SECRET, Limiter, Server
+from bisector.interfaces.web.problems import Refused
+from tests.support.servers.web import wiring_in
+
+
+def test_only_a_valid_token_passes(tmp_path: Path) -> None:
+    wiring = wiring_in(tmp_path)
+    server = Server(wiring)
+    _, secret = tokens.add(wiring, "ann", "operate", 1.0, "root")
+    assert server.authenticate(secret, "::1").name == "ann"
+    for wrong in (
+        None,
+        "",
+        secret[:-1],
+        secret.upper(),
+        secret + "x",
+        "x" * (MAX_SECRET + 1),
+        "'; DROP TABLE",
+    ):
+        with pytest.raises(Refused) as refused:
+            server.authenticate(wrong, "::1")
+        assert refused.value.status == 401 and secret not in str(refused.value.__dict__)
+    tokens.revoke(wiring, "ann", "root")
+    with pytest.raises(Refused):
+        server.authenticate(secret, "::1")
+
+
+def test_an_expired_token_does_not_pass(tmp_path: Path) -> None:
+    wiring = wiring_in(tmp_path)
+    _, secret = tokens.add(wiring, "ann", "read", 1.0, "root")
+    with sqlite3.connect(tmp_path / "state" / "perfbisect.sqlite") as connection:
+        connection.execute("update tokens set expires = 5.0")
+    with pytest.raises(Refused, match="no valid token"):
+        Server(wiring).authenticate(secret, "::1")
+
+
+def test_who_sends_too_much_is_told_when_to_come_back() -> None:
+    now = [100.0]
+    limiter = Limiter(rate=2.0, burst=3.0, clock=lambda: now[0])
+    assert [limiter.wait("a") for _ in range(4)] == [0.0, 0.0, 0.0, 0.5]
+    assert limiter.wait("b") == 0.0  # others are not kept waiting
+    now[0] += 0.5
+    assert [limiter.wait("a"), limiter.wait("a")] == [0.0, 0.5]
+    now[0] += 3600.0
+    assert [limiter.wait("a") for _ in range(4)] == [0.0, 0.0, 0.0, 0.5]  # no more than the burst is saved
+
+
+def test_guesses_do_not_use_up_what_a_token_may_send(tmp_path: Path) -> None:
+    wiring = wiring_in(tmp_path)
+    server = Server(wiring, strangers=Limiter(0.001, 2.0))
+    _, secret = tokens.add(wiring, "ann", "read", None, "root")
+    seen = []
+    for _ in range(3):
+        with pytest.raises(Refused) as refused:
+            server.authenticate("guess", "192.0.2.1")
+        seen.append(int(refused.value.status))
+    assert seen == [401, 401, 429] and int(refused.value.exit_code) == 3
+    assert server.authenticate(secret, "192.0.2.1").name == "ann"

@@ -1,0 +1,68 @@
+"""What is refused before a request is read, asked of a real server."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from bisector.interfaces.web import guard
+from bisector.interfaces.web.guard import is_loopback
+from bisector.schemas.web_settings import WebSettings
+from tests.support.servers.web import serving, wiring_in
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    wiring = wiring_in(tmp_path_factory.mktemp("guard"), WebSettings(hosts=("perf.example", "[2001:db8::1]")))
+    with serving(wiring) as address:
+        yield address
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost:1", "127.0.0.1", "[::1]:80", "Perf.Example:443", "[2001:db8::1]:5"]
+)
+def test_own_names_are_answered(url: str, host: str) -> None:
+    assert httpx.get(f"{url}/healthz", headers={"Host": host}).json() == {"status": "ok"}
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "", "[", "perf.example@evil"]
+)
+def test_a_name_that_was_made_to_resolve_to_this_host_is_refused(url: str, host: str) -> None:
+    answer = httpx.get(f"{url}/healthz", headers={"Host": host})
+    assert answer.status_code == 421
+    assert answer.json()["exit_code"] == 1 and "hosts = " in answer.json()["cure"]
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:9", "http://127.0.0.1"])
+def test_pages_of_other_origins_are_refused(url: str, origin: str) -> None:
+    assert httpx.get(f"{url}/healthz", headers={"Origin": origin}).status_code == 403
+    assert httpx.get(f"{url}/healthz", headers={"Origin": url}).status_code == 200
+
+
+def test_nothing_tells_a_browser_that_other_origins_may_read(url: str) -> None:
+    preflight = {"Origin": "http://evil.example", "Access-Control-Request-Method": "POST"}
+    for answer in (httpx.options(f"{url}/api/v1/bisections", headers=preflight), httpx.get(f"{url}/healthz")):
+        assert not [name for name in answer.headers if name.startswith("access-control-")]
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert answer.headers["Cache-Control"] == "no-store"
+
+
+def test_who_sends_the_body_too_slowly_is_not_waited_for(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "_SILENT_SECONDS", 0.2)
+    host, port = url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=20) as client:
+        client.sendall(
+            b"POST /api/v1/tokens HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n"
+            b"Content-Type: application/json\r\n\r\n{"
+        )
+        answer = client.recv(4096)
+    assert b" 408 " in answer.partition(b"\r\n")[0], answer
+
+
+def test_addresses_of_this_machine_alone() -> None:
+    assert all(map(is_loopback, ("localhost", "127.0.0.1", "127.1.2.3", "::1", "[::1]")))
+    assert not any(map(is_loopback, ("0.0.0.0", "::", "192.0.2.1", "perf.example")))

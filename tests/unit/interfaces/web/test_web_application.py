@@ -1,0 +1,115 @@
+"""The application as a client sees it: a real server on loopback, each address with each role.
+
+With it `administration` and `problems`, the form of all errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from bisector.adapters.store.sql_access import SqlAccess
+from bisector.app.wiring import Wiring
+from bisector.interfaces.web.web_application import API, MAX_BODY_BYTES
+from bisector.model.access import ROLES, Role
+from tests.support.servers.web import make_tokens, serving, wiring_in
+
+
+@pytest.fixture(scope="module")
+def wiring(tmp_path_factory: pytest.TempPathFactory) -> Wiring:
+    return wiring_in(tmp_path_factory.mktemp("web"))
+
+
+@pytest.fixture(scope="module")
+def secrets(wiring: Wiring) -> dict[Role, str]:
+    return make_tokens(wiring)
+
+
+@pytest.fixture(scope="module")
+def url(wiring: Wiring) -> Iterator[str]:
+    with serving(wiring) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def admin(url: str, secrets: dict[Role, str]) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=url + API, headers={"Authorization": f"Bearer {secrets['admin']}"}) as client:
+        yield client
+
+
+def test_tokens_are_made_used_and_revoked_from_elsewhere(url: str, admin: httpx.Client) -> None:
+    made = admin.post("/tokens", json={"name": "bob", "role": "admin", "days": 2})
+    assert made.status_code == 201
+    own = {"Authorization": f"Bearer {made.json()['token']}"}
+    (row,) = [one for one in httpx.get(f"{url}{API}/tokens", headers=own).json() if one["name"] == "bob"]
+    assert row["state"] == "valid" and "token" not in row
+    assert admin.delete("/tokens/bob").json()["state"] == "revoked"
+    assert httpx.get(f"{url}{API}/tokens", headers=own).status_code == 401
+    latest = [(c["who"], c["what"], c["target"]) for c in admin.get("/changes", params={"limit": 2}).json()]
+    assert latest == [("admin", "token revoke", "bob"), ("admin", "token add", "bob")]
+
+
+def test_every_address_but_health_and_the_description_needs_a_token(url: str) -> None:
+    described = httpx.get(f"{url}{API}/openapi.json").json()
+    assert described["info"]["title"] == "perfbisect"
+    for path, methods in described["paths"].items():
+        for method in methods:
+            status = httpx.request(method, url + path.replace("{name}", "x").replace("{id}", "x")).status_code
+            assert status == (200 if path == "/healthz" else 401), (method, path)
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b'{"name": "' + b"x" * MAX_BODY_BYTES + b'"}', 413),
+        (b"[" * 50_000, 400),
+        (b'{"name": ' * 5000 + b"1" + b"}" * 5000, 400),
+        (b"\xff\xfe{", 400),
+        (b"{", 422),
+        (b'{"name": "ann", "name": "bob", "role": NaN}', 422),
+        (b"", 422),
+        (b"[]", 422),
+        (b'{"name": "../../etc/passwd"}', 422),
+        (b'{"name": "--upload-pack=sh"}', 422),
+        (b'{"name": "a\\u202eb"}', 422),
+        (b'{"name": "a\\u0000b"}', 422),
+        (b'{"name": "x", "role": "root"}', 422),
+        (b'{"name": "x", "days": 1e999}', 422),
+        (b'{"name": "x", "shell": "sh"}', 422),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_a_hostile_body_is_refused_in_words(admin: httpx.Client, body: bytes, status: int) -> None:
+    answer = admin.post("/tokens", content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code == {422: 400}.get(status, status), answer.text
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    problem = answer.json()
+    assert problem["exit_code"] == 1 and problem["detail"] and problem["cure"]
+    assert len(answer.content) < 2000 and "pydantic" not in answer.text
+
+
+def test_a_body_of_unknown_length_is_cut_off(admin: httpx.Client) -> None:
+    def endless() -> Iterator[bytes]:
+        for _ in range(100):
+            yield b"x" * 65536
+
+    answer = admin.post("/tokens", content=endless(), headers={"Content-Type": "application/json"})
+    assert answer.status_code == 413
+
+
+@pytest.mark.parametrize("role", [role for role in ROLES if role != "admin"])
+def test_a_lower_role_is_told_what_it_lacks(url: str, secrets: dict[Role, str], role: Role) -> None:
+    answer = httpx.get(f"{url}{API}/tokens", headers={"Authorization": f"Bearer {secrets[role]}"})
+    assert answer.status_code == 403
+    assert answer.json()["detail"] == f"the token '{role}' has the role '{role}'; this needs 'admin'"
+
+
+def test_a_defect_is_told_without_its_inside(
+    url: str, admin: httpx.Client, wiring: Wiring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SqlAccess, "tokens", lambda access: 1 / 0)
+    answer = admin.get("/tokens")
+    assert (answer.status_code, answer.json()["exit_code"]) == (500, 3)
+    assert "division" not in answer.text
