@@ -7,12 +7,12 @@ the same suites in `tests/contract`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from bisector.model.artefacts import Artefact
-from bisector.model.decisions import Conclusion, Decision
+from bisector.model.decisions import Conclusion, Decision, Measure
 from bisector.model.leases import (
     HEARTBEAT_TTL_SECONDS,
     Executor,
@@ -57,6 +57,33 @@ class Store(Protocol):
 
     def decide(self, bisection: str, decision: Decision) -> int:
         """Keep what the planner decided, with its reason; return its sequence number."""
+        ...
+
+    def begin_trial(self, bisection: str, testbed: str, trial: Measure, *, seen: int) -> int | None:
+        """Keep a decision, and that its trial is under way on a testbed, until `end_trial` or until the
+        executor of the lease counts as dead. Return its sequence number.
+
+        None: another process decided something after the event `seen`; decide anew.
+        """
+        ...
+
+    def end_trial(self, bisection: str, testbed: str) -> None:
+        """Take note that the trial of a testbed is over, well or not; does nothing where there is none."""
+        ...
+
+    def trials(self, bisection: str) -> tuple[int, Mapping[str, Measure]]:
+        """Return the number of the last event, and the trials under way in all processes, by testbed."""
+        ...
+
+    def conclude(self, bisection: str, conclusion: Conclusion, *, seen: int) -> int | None:
+        """Keep the end of a search; return its sequence number.
+
+        None: a trial is under way, or something was recorded after the event `seen`; decide anew.
+        """
+        ...
+
+    def number_boot(self, bisection: str, at_least: int) -> int:
+        """Return a number that no boot of the bisection had, and that none will have again."""
         ...
 
     def decisions(self, bisection: str, *, after: int = 0) -> Sequence[tuple[int, Decision]]:
@@ -104,10 +131,11 @@ class Coordinator(Protocol):
         """Return the database's time, seconds since the epoch."""
         ...
 
-    def register(self, executor: str, name: str, *, replace: bool = False) -> None:
+    def register(self, executor: str, name: str) -> None:
         """Add an executor by a new id, alive from now on; its name is free for one living executor.
 
-        replace: an executor of this name is fenced instead. Raises RequestError: there is one, and it lives.
+        One whose id is the same before the last '-' was our predecessor, and is fenced. Raises RequestError:
+        there is another one of this name, and it lives.
         """
         ...
 
@@ -131,11 +159,18 @@ class Coordinator(Protocol):
         ...
 
     def acquire(self, resource: str, executor: str) -> Lease | None:
-        """Return a lease with a new epoch; None while another executor holds one. Raises Fenced."""
+        """Return a lease with a new epoch; None while another executor holds one, or waited before us.
+
+        After None we wait for it, as long as we ask again and again. Raises Fenced.
+        """
         ...
 
     def check(self, lease: Lease) -> None:
-        """Raise Fenced where a lease holds no longer: before anything is done to the resource."""
+        """Raise Fenced where a lease holds no longer."""
+        ...
+
+    def wanted(self, executor: str) -> Collection[str]:
+        """Return what an executor has leased and another one waits for."""
         ...
 
     def release(self, lease: Lease) -> None:

@@ -147,10 +147,9 @@ def _run(wiring: Wiring, stored: Stored, accepted: Accepted, observer: Observer)
     wiring.doing = f"bisection '{stored.id}'"
     expected = _expected(wiring, stored, accepted)
     with observer.progress(_labels(wiring, stored, accepted), expected) as on_event:
-        services = bisection_services(wiring, accepted, observer.stop)
-        queued = others(wiring) if wiring.settings.database is None else None
+        services = bisection_services(wiring, accepted, threading.Event())
         try:
-            return bisections.run(stored, services, on_event, observer.stop, queued)
+            return bisections.run(stored, services, on_event, observer.stop, others(wiring))
         finally:
             shared_files.finish(wiring)
 
@@ -197,23 +196,22 @@ def others(
     """
     from bisector.engine.sharing import Others
 
-    def testbeds(stored: Stored) -> Sequence[str]:
-        wanted = read_accepted(stored.request).testbeds
+    def ours(wanted: Sequence[str]) -> Sequence[str]:
         if wiring.settings.database is None:
             return wanted
-        ours = {spec.name for spec in wiring.lab.testbeds if spec.variables.worker in ("", worker)}
-        return [name for name in wanted if name in ours]
+        names = {spec.name for spec in wiring.lab.testbeds if spec.variables.worker in ("", worker)}
+        return [name for name in wanted if name in names]
 
     def open_(stored: Stored, stop: threading.Event) -> Services:
         accepted = read_accepted(stored.request)
         wiring.source_of(accepted.request)  # says whether its repository is trusted
         _record_host(wiring, stored.id)
-        return bisection_services(wiring, accepted, stop, testbeds(stored))
+        return bisection_services(wiring, accepted, stop, ours(accepted.testbeds))
 
     def ended(name: str) -> None:
         _write_reports(wiring, name, lambda text: tell(name, Event("trouble", text)))
 
-    return Others(testbeds, open_, tell, ended)
+    return Others(lambda summary: ours(summary.testbeds), open_, tell, ended)
 
 
 def serve(

@@ -9,12 +9,13 @@ from __future__ import annotations
 import contextlib
 import threading
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
 
 from bisector.engine.decider import Decider
 from bisector.engine.events import Event, EventSender, OnEvent
 from bisector.engine.journal import Journal
+from bisector.engine.membership import testbed_resource
 from bisector.engine.services import Services
 from bisector.engine.trial_kernels import TrialKernels, check_stop
 from bisector.engine.trial_runner import TrialRunner
@@ -29,6 +30,8 @@ Wanted = Callable[[], bool]
 
 _WAIT_SECONDS = 0.2
 """How soon an idle testbed notices that another one's trial has ended; a boot takes longer."""
+_LOOKS_ELSEWHERE = 5
+"""How many times seldomer it asks the database whether another worker's has: 200 of them ask 200 a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +50,11 @@ class OpenBisection:
     def take_up(
         cls, stored: Stored, services: Services, on_event: OnEvent, stop: threading.Event
     ) -> OpenBisection:
-        """Go on where the records end; boots that are still open there are lost."""
+        """Go on where the records end."""
         accepted, folder = read_accepted(stored.request), services.folder(stored.id)
         journal = Journal(services.store, stored.id, stored.graph, accepted.the_goal(), folder)
+        if services.coordinator is None:  # nobody else executes it: boots that are still open are lost
+            journal.lose_boots(lambda testbed: True)
         events = EventSender(on_event, lambda: journal.state.costs)
         kernels = TrialKernels(accepted, stored.graph, services, journal, events, stop)
         trials = TrialRunner(journal, kernels, services, events, stop)
@@ -59,7 +64,7 @@ class OpenBisection:
     def carry_out(self, measure: Measure, testbed: str) -> InfrastructureError | None:
         """Do what was decided. Returns how the testbed failed; raises as `TrialRunner.carry_out`."""
         try:
-            self.kernels.ahead(self.decider.under_way())
+            self.kernels.ahead([trial for _, trial in sorted(self.decider.under_way())])
             return self.trials.carry_out(measure, testbed)
         finally:
             self.decider.end(testbed)
@@ -67,6 +72,9 @@ class OpenBisection:
     def conclude(self, conclusion: Conclusion) -> None:
         """Free the testbeds and write the end down."""
         self.trials.close()
+        if self.services.coordinator is not None:  # of executors that died; others leave theirs themselves
+            leased = {lease.resource for lease in self.services.coordinator.leases()}
+            self.journal.lose_boots(lambda testbed: testbed_resource(testbed) not in leased)
         self.services.store.set_status(self.stored.id, "done", conclusion, expected=OPEN)
         self.events.send("done", conclusion.summary)
 
@@ -76,27 +84,25 @@ class BisectionRun:
 
     def __init__(
         self,
-        stored: Stored,
-        open_services: Callable[[], Services],
+        bisection: str,
+        open_: Callable[[], tuple[Stored, Services]],
         on_event: OnEvent,
         stop: threading.Event,
-        testbeds: Sequence[str] = (),
+        testbeds: Sequence[str],
         lease: Lease | None = None,
     ) -> None:
-        """Nothing is opened before the first visit: that takes seconds.
+        """Nothing is opened before the first visit: that takes seconds, and memory for the graph.
 
-        stop: set to end all visits; testbeds: by default all of the bisection; lease: of the bisection,
-        without which nothing can be written to a database server.
+        stop: set to end all visits; testbeds: those that it may use here; lease: of the bisection, without
+        which nothing can be written to a database server.
         """
-        self.id = stored.id
+        self.id = bisection
         self.lease = lease
-        self.created = stored.created
         self.stop = stop
-        self.testbeds = list(testbeds or read_accepted(stored.request).testbeds)
+        self.testbeds = list(testbeds)
         """Those that have not failed."""
         self.error: PerfbisectError | None = None
-        self._stored = stored
-        self._open_services = open_services
+        self._make = open_
         self._on_event = on_event
         self._opening = threading.Lock()
         self._opened: OpenBisection | None = None
@@ -137,16 +143,22 @@ class BisectionRun:
         if self._opened is not None:
             self._opened.trials.close()
 
+    def abandon(self) -> None:
+        """End every live boot and write nothing: who takes the bisection up records that they are lost."""
+        self.stop.set()
+        if self._opened is not None:
+            self._opened.trials.abandon()
+
     def _open(self) -> OpenBisection:
         with self._opening:
             if self._opened is None:
                 check_stop(self.stop)
-                services = self._open_services()
+                stored, services = self._make()
                 if self.lease is not None:
                     services.executes_as(self.lease.executor)
                     services = replace(services, store=services.store.fenced(self.lease))
                 services.tidy(services.folder(self.id))
-                self._opened = OpenBisection.take_up(self._stored, services, self._on_event, self.stop)
+                self._opened = OpenBisection.take_up(stored, services, self._on_event, self.stop)
                 if not services.store.set_status(self.id, "running", expected=TO_EXECUTE):
                     self.stop.set()  # cancelled or paused meanwhile
                 check_stop(self.stop)
@@ -155,10 +167,11 @@ class BisectionRun:
     def _visit(self, opened: OpenBisection, testbed: str, wanted: Wanted) -> InfrastructureError | None:
         """Carry out trials; return how the testbed failed, None while it is well."""
         decider, trials = opened.decider, opened.trials
+        opened.journal.lose_boots(lambda name: name == testbed)
         booted = False
         try:
             while not self.ended:
-                ended_trials = decider.ended_trials
+                ended, under_way = decider.ended_trials, decider.under_way()
                 decision = decider.decide(testbed, may_boot=not (booted and wanted()))
                 if isinstance(decision, Conclusion):
                     opened.conclude(decision)
@@ -170,14 +183,27 @@ class BisectionRun:
                 elif wanted():
                     break
                 else:
-                    while decider.ended_trials == ended_trials and not (self.ended or wanted()):
-                        self.stop.wait(_WAIT_SECONDS)
+                    self._wait(opened, ended, under_way, wanted)
             check_stop(self.stop)
             trials.leave(testbed)
             return None
         finally:
             with contextlib.suppress(InfrastructureError):  # it must not hide why the visit ended
                 trials.leave(testbed, lost=not self.stop.is_set())
+
+    def _wait(
+        self, opened: OpenBisection, ended: int, under_way: Set[tuple[str, Measure]], wanted: Wanted
+    ) -> None:
+        """Wait until a trial ends on another testbed, or the testbed is wanted.
+
+        ended: how many had ended in this process; under_way: those in all.
+        """
+        decider, looks = opened.decider, 0
+        while decider.ended_trials == ended and not (self.ended or wanted()):
+            self.stop.wait(_WAIT_SECONDS)
+            looks += 1
+            if looks % _LOOKS_ELSEWHERE == 0 and not decider.under_way() >= under_way:
+                return
 
     def _set_aside(self, opened: OpenBisection, testbed: str, error: InfrastructureError) -> None:
         with self._opening:

@@ -19,9 +19,8 @@ class Decider:
         self._planner = planner
         self._journal = journal
         self._events = events
-        self._open = OpenTrials()
         self.ended_trials = 0
-        """How many trials have ended here; what is decided may be another thing after each."""
+        """How many trials have ended in this process; what is decided may be another thing after each."""
         self.conclusion: Conclusion | None = None
 
     def decide(self, testbed: str, *, may_boot: bool = True) -> Decision | None:
@@ -32,28 +31,29 @@ class Decider:
         """
         journal = self._journal
         with journal.lock:
-            journal.refresh()
-            decision = self._open.ask(self._planner, journal.state, testbed)
-            if isinstance(decision, Measure):
-                if decision.boot is None and not may_boot:
-                    self._open.close(testbed)
+            while True:
+                seen, under_way = journal.trials()  # before the records: what ends now is not missed
+                journal.refresh()
+                trials = OpenTrials(dict(under_way))
+                decision = trials.ask(self._planner, journal.state, testbed)
+                if isinstance(decision, Conclusion):
+                    if self.conclusion is not None or set(trials.by_testbed) - {testbed}:
+                        return None
+                    if journal.conclude(decision, seen):
+                        self.conclusion = decision
+                        return decision
+                elif decision.boot is None and not may_boot:
                     return None
-                journal.decide(testbed, decision)
-                self._events.send_decision(decision, testbed)
-                return decision
-            if self.conclusion is not None or set(self._open.by_testbed) - {testbed}:
-                return None
-            journal.decide(testbed, decision)
-            self.conclusion = decision
-            return decision
+                elif journal.begin_trial(testbed, decision, seen):
+                    self._events.send_decision(decision, testbed)
+                    return decision
 
-    def under_way(self) -> tuple[Measure, ...]:
-        """Return the trials that have not ended."""
-        with self._journal.lock:
-            return tuple(self._open.by_testbed.values())
+    def under_way(self) -> frozenset[tuple[str, Measure]]:
+        """Return the trials that have not ended, in whatever process, with their testbeds."""
+        return frozenset(self._journal.trials()[1].items())
 
     def end(self, testbed: str) -> None:
         """Take note that the trial of a testbed has ended, well or not."""
         with self._journal.lock:
-            self._open.close(testbed)
+            self._journal.end_trial(testbed)
             self.ended_trials += 1

@@ -14,18 +14,20 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 from bisector.engine import waiting
 from bisector.engine.bisection_run import BisectionRun
 from bisector.engine.disk_reserve import DiskReserve, remove_reserve
-from bisector.engine.events import OnEvent
+from bisector.engine.events import Event, OnEvent
 from bisector.engine.membership import START, Membership, join, requeue_unleased
 from bisector.engine.services import Services
 from bisector.engine.sharing import Others, TestbedSharing
 from bisector.engine.state_lock import QUEUE, Busy, lock
 from bisector.errors import InfrastructureError, Interrupted
 from bisector.model.stored_bisection import OPEN, TO_EXECUTE, Stored
+from bisector.schemas.request import read_accepted
 from bisector.store_ports import Coordinator, Store
 
 _POLL_SECONDS = 0.2
@@ -82,41 +84,62 @@ def execute(
     SIGTERM), RequestError (something it was begun with has changed) or InfrastructureError; it can be
     resumed after each.
     """
+    with lock(services.state_dir, stored.id), _resumable(stored.id):
+        while not _execute(stored, services, on_event, stop, others):
+            services.stop.clear()  # cut off from the database; it answers again
+
+
+def _execute(
+    stored: Stored, services: Services, on_event: OnEvent, stop: threading.Event, others: Others | None
+) -> bool:
+    """Run a bisection; return whether it has ended, and must not be begun anew as another executor."""
     with ExitStack() as held:
-        held.enter_context(lock(services.state_dir, stored.id))
-        held.enter_context(_resumable(stored.id))
         membership, lease, store = None, None, services.store
         if services.coordinator is not None:
             name = f"{START}{socket.gethostname()}:{os.getpid()}"
-            membership = held.enter_context(join(services.coordinator, name))
+            membership = held.enter_context(join(services.coordinator, name, services.state_dir))
             lease = membership.acquire_bisection(stored.id)
             if lease is None:
                 raise Busy(None)
             store = store.fenced(lease)
-        own = BisectionRun(stored, lambda: services, on_event, stop, (), lease)
+        testbeds = read_accepted(stored.request).testbeds
+        own = BisectionRun(stored.id, lambda: (stored, services), on_event, services.stop, testbeds, lease)
         if not store.set_status(stored.id, "running", expected=OPEN):  # ended while we prepared
             raise Interrupted(f"the bisection '{stored.id}' was {store.status(stored.id)}")
         reserve = DiskReserve(services.state_dir)
         sharing = TestbedSharing(services.store, others, own, membership, services.why_not)
-        full = False
+        full = ended = False
         try:
             if membership is None:
                 waiting.recover(store, services.state_dir, stored.id)
-            while not (own.ended or full or _is_lost(membership)):
+            while not (own.ended or full or stop.is_set()):
                 sharing.share()
                 sharing.wait(_POLL_SECONDS)
                 full = reserve.is_full()
         except KeyboardInterrupt:
             stop.set()
         except BaseException:
-            _record_failure(store, stored.id)
+            if _is_alone(membership, stored.id):
+                _record_failure(store, stored.id)
             raise
         finally:
-            sharing.end(_SHUTDOWN_SECONDS / 6 if full else _SHUTDOWN_SECONDS)
+            ended = sharing.end(_SHUTDOWN_SECONDS / 6 if full else _SHUTDOWN_SECONDS)
             reserve.release()
-        if membership is not None and membership.is_lost:
-            raise membership.error()
-        _tell_end(own, store, reserve.error() if full else None)
+        if membership is not None and membership.is_lost and not (stop.is_set() or full):
+            if not ended:
+                raise membership.error()
+            on_event(Event("note", f"{membership.error().message}; going on"))
+            return False
+        alone = _is_alone(membership, stored.id)
+        _tell_end(own, store, alone, stop.is_set(), reserve.error() if full else None)
+        return True
+
+
+def _is_alone(membership: Membership | None, bisection: str) -> bool:
+    """Return whether no other process executes a bisection; False where nobody can say."""
+    with contextlib.suppress(InfrastructureError):
+        return membership is None or membership.executes_alone(bisection)
+    return False
 
 
 def serve(
@@ -132,55 +155,79 @@ def serve(
 ) -> None:
     """Execute what is queued until told to stop, or until nothing is left.
 
+    Cut off from a database server it ends what it does, and goes on when the server answers again.
     coordinator: of a database server, where several workers execute, each by its name; why_not: says why a
     testbed must not be used. Raises Busy, RequestError (a worker of this name lives), InfrastructureError
-    when the disk is full, or when this process counts as dead.
+    when the disk is full, or when this process counts as dead and something that it did does not end.
     """
-    with ExitStack() as held:
-        held.enter_context(lock(state_dir, QUEUE))
-        held.enter_context(signals(stop))
-        membership = None if coordinator is None else held.enter_context(join(coordinator, name))
-        reserve = DiskReserve(state_dir)
-        sharing = TestbedSharing(store, others, membership=membership, why_not=why_not)
-        looked = float("-inf")
-        try:
-            if coordinator is None:
-                waiting.recover(store, state_dir)
-            while not (stop.is_set() or _is_lost(membership)):
-                if coordinator is not None and time.monotonic() > looked + _RECOVER_SECONDS:
-                    requeue_unleased(store, coordinator)
-                    looked = time.monotonic()
-                sharing.share()
-                if until_idle and sharing.is_idle:
-                    return
-                sharing.wait(_POLL_SECONDS)
-                if reserve.is_full():
-                    raise reserve.error()
-            if membership is not None and membership.is_lost:
-                raise membership.error()
-        finally:
-            sharing.end(_SHUTDOWN_SECONDS)
-            reserve.release()
+    with lock(state_dir, QUEUE), signals(stop):
+        if coordinator is None:
+            waiting.recover(store, state_dir)
+            _serve(TestbedSharing(store, others, why_not=why_not), state_dir, stop, until_idle)
+            return
+        recover = partial(requeue_unleased, store, coordinator)
+        lost = True
+        while lost and not stop.is_set():
+            with join(coordinator, name, state_dir) as membership:
+                sharing = TestbedSharing(store, others, membership=membership, why_not=why_not)
+                ended = _serve(sharing, state_dir, stop, until_idle, recover)
+                lost = membership.is_lost
+                if lost and not ended:
+                    raise membership.error()
 
 
-def _is_lost(membership: Membership | None) -> bool:
-    return membership is not None and membership.is_lost
+def _serve(
+    sharing: TestbedSharing,
+    state_dir: Path,
+    stop: threading.Event,
+    until_idle: bool,
+    recover: Callable[[], object] = lambda: None,
+) -> bool:
+    """Execute until told to stop, or lost, or idle; return whether all that was begun has ended.
+
+    recover: called now and then. Raises InfrastructureError when the disk is full.
+    """
+    reserve, looked, ended = DiskReserve(state_dir), float("-inf"), False
+    try:
+        while not (stop.is_set() or sharing.is_lost):
+            if time.monotonic() > looked + _RECOVER_SECONDS:
+                recover()
+                looked = time.monotonic()
+            sharing.share()
+            if until_idle and sharing.is_idle:
+                break
+            sharing.wait(_POLL_SECONDS)
+            if reserve.is_full():
+                raise reserve.error()
+    finally:
+        ended = sharing.end(_SHUTDOWN_SECONDS)
+        reserve.release()
+    return ended
 
 
-def _tell_end(own: BisectionRun, store: Store, full: InfrastructureError | None) -> None:
-    """Write down how the bisection ended without a conclusion, and raise that. full: the disk's error."""
+def _tell_end(
+    own: BisectionRun, store: Store, alone: bool, stopped: bool, full: InfrastructureError | None
+) -> None:
+    """Write down how the bisection ended without a conclusion, and raise that.
+
+    alone: nobody else goes on with it; stopped: on request; full: the disk's error.
+    """
     status = store.status(own.id)
     if status == "done":
         return
     error = full or own.error
     if full is None and status == "cancelled":
         raise Interrupted(f"the bisection '{own.id}' was cancelled")
-    if error is None or (full is None and own.stop.is_set()):
+    if (error is None or (full is None and stopped)) and not alone and status in TO_EXECUTE:
+        text = f"the bisection '{own.id}' goes on with other workers; it is no longer watched"
+        raise Interrupted(text, cure=f"perfbisect watch {own.id}")
+    if error is None or (full is None and stopped):
         store.set_status(own.id, "interrupted", expected=TO_EXECUTE)
         how = "paused" if status == "paused" else "interrupted"
         text = f"the bisection '{own.id}' is {how}; nothing is lost"
         raise Interrupted(text, cure=f"perfbisect resume {own.id}")
-    _record_failure(store, own.id)
+    if alone:
+        _record_failure(store, own.id)
     error.cure = error.cure or "mend the cause"
     raise error
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from bisector.errors import InfrastructureError, RequestError
 from bisector.model.commit_graph import CommitGraph
-from bisector.model.decisions import Decision, Measure
+from bisector.model.decisions import Conclusion, Measure
 from bisector.model.goal import Goal
 from bisector.model.records import Left, Record
 from bisector.model.state import State, apply, extend, fold
@@ -22,16 +23,13 @@ class Journal:
     """Reads and writes the records of one bisection. Safe to use from several threads."""
 
     def __init__(self, store: Store, bisection: str, graph: CommitGraph, goal: Goal, folder: Path) -> None:
-        """Take up a bisection where its records end; boots that are still open there are lost."""
+        """Take up a bisection where its records end."""
         self.store, self.id, self.folder = store, bisection, folder
         self.lock = threading.RLock()
         self._seen = 0
         self._repeated: dict[str, tuple[int, Measure, int]] = {}
         self._state: State = fold(graph, goal, ())
         self.refresh()
-        for visit in self._state.visits:
-            if visit.live:
-                self.record(Left(visit.boot, lost=True))
 
     @property
     def state(self) -> State:
@@ -56,34 +54,69 @@ class Journal:
             else:
                 self.refresh()
 
-    def decide(self, testbed: str, decision: Decision) -> int:
-        """Write a decision down; return its number. Raises InfrastructureError: the planner is stuck."""
+    def trials(self) -> tuple[int, Mapping[str, Measure]]:
+        """Return the number of the last event, and the trials under way in all processes, by testbed."""
+        return self.store.trials(self.id)
+
+    def begin_trial(self, testbed: str, trial: Measure, seen: int) -> bool:
+        """Write a decision and the begin of its trial down, unless others decided something after `seen`.
+
+        Returns whether it was written. Raises InfrastructureError: the planner is stuck.
+        """
         with self.lock:
             recorded = len(self._state.records)
-            number = self.store.decide(self.id, decision)
-            if number == self._seen + 1:
-                self._seen = number
-            if isinstance(decision, Measure):
-                before, last, times = self._repeated.get(testbed, (-1, None, 0))
-                times = times + 1 if (before, last) == (recorded, decision) else 1
-                self._repeated[testbed] = (recorded, decision, times)
-                if times > _SAME_DECISIONS:
-                    raise InfrastructureError(
-                        f"the search does not move: {decision.reason}",
-                        details=repr(decision),
-                        cure="this is a defect of perfbisect: please report it",
-                    )
-            return number
+            if not self._take_number(self.store.begin_trial(self.id, testbed, trial, seen=seen)):
+                return False
+            before, last, times = self._repeated.get(testbed, (-1, None, 0))
+            times = times + 1 if (before, last) == (recorded, trial) else 1
+            self._repeated[testbed] = (recorded, trial, times)
+            if times > _SAME_DECISIONS:
+                raise InfrastructureError(
+                    f"the search does not move: {trial.reason}",
+                    details=repr(trial),
+                    cure="this is a defect of perfbisect: please report it",
+                )
+            return True
+
+    def end_trial(self, testbed: str) -> None:
+        """Take note that the trial of a testbed is over."""
+        self.store.end_trial(self.id, testbed)
+
+    def conclude(self, conclusion: Conclusion, seen: int) -> bool:
+        """Write the end of the search down, unless something was recorded after `seen`; return whether."""
+        with self.lock:
+            return self._take_number(self.store.conclude(self.id, conclusion, seen=seen))
+
+    def _take_number(self, number: int | None) -> bool:
+        """Take note of a decision that was written, if it was: it need not be read back."""
+        if number == self._seen + 1:
+            self._seen = number
+        return number is not None
+
+    def lose_boots(self, is_free: Callable[[str], bool]) -> None:
+        """Record that live boots are lost, and trials over, on testbeds that nobody uses any more.
+
+        is_free: tells that of a testbed.
+        """
+        with self.lock:
+            for testbed in self.trials()[1]:
+                if is_free(testbed):
+                    self.end_trial(testbed)
+            self.refresh()
+            for visit in self._state.visits:
+                if visit.live and is_free(visit.testbed):
+                    self.record(Left(visit.boot, lost=True))
 
     def new_boot(self) -> str:
         """Return an id that no boot of this bisection had, and make its folder."""
         with self.lock:
-            used = len(self._state.boots)
-            while self.boot_folder(f"boot-{used + 1:03d}").exists():
-                used += 1
-            boot = f"boot-{used + 1:03d}"
-            self.boot_folder(boot).mkdir(parents=True)
-            return boot
+            known = {visit.boot for visit in self._state.boots}
+            while True:
+                number = self.store.number_boot(self.id, len(known) + 1)
+                folder = self.boot_folder(f"boot-{number:03d}")
+                if folder.name not in known and not folder.exists():
+                    folder.mkdir(parents=True)
+                    return folder.name
 
     def boot_folder(self, boot: str) -> Path:
         """Return where a boot keeps its raw output."""

@@ -1,11 +1,20 @@
-"""A process among the executors of a database server: it says that it lives, and fences those that do not."""
+"""A process among the executors of a database server: it says that it lives, and fences those that do not.
+
+Two clocks never meet. The database's says how long an executor was silent; this host's monotonic clock says
+how long this process reached the database. Who did not reach it for a while stops before others may take
+over what it has, and fences nobody before it could have heard of everybody again.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import socket
 import threading
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from bisector.errors import Fenced, InfrastructureError
 from bisector.model.leases import HEARTBEAT_TTL_SECONDS, Lease
@@ -14,32 +23,50 @@ from bisector.store_ports import Coordinator, Store
 START = "start@"
 """How the name of an executor begins that executes its own bisection only."""
 
+_TESTBED = "testbed "
 _TTL_SECONDS = HEARTBEAT_TTL_SECONDS
 _BEATS = 6
 """Heartbeats until a silent process counts as dead: several may be late."""
+_STOP_BEATS = 4
+"""Heartbeats that must fail before a process stops by itself: it has two more to end its guests before
+others may take its testbeds."""
 
 
 class Membership:
     """One executor and its leases. `acquire` and `release` are called from one thread."""
 
-    def __init__(self, coordinator: Coordinator, executor: str) -> None:
-        """executor: its id, which is registered."""
+    def __init__(self, coordinator: Coordinator, executor: str, name: str) -> None:
+        """executor: its id, which was registered just now with this name."""
+        self.when_lost: Callable[[], object] = lambda: None
+        """Called once, in a thread of its own, when `is_lost` begins to hold."""
         self._coordinator = coordinator
-        self._executor = executor
+        self._executor, self._name = executor, name
         self._lost = threading.Event()
+        self._why = ""
+        self._heard = self._steady = time.monotonic()  # last heartbeat; since when none was missed
 
     @property
     def is_lost(self) -> bool:
-        """Whether this process counts as dead: it may write nothing any more, and must end."""
+        """Whether this process counts as dead, or will before it knows: it must end all that it does."""
         return self._lost.is_set()
 
     def acquire_bisection(self, bisection: str) -> Lease | None:
-        """Return the lease of a bisection, None while another executor has it."""
-        return self._acquire(resource_of(bisection))
+        """Return our lease of a bisection, to write to it; other executors have theirs. None when lost."""
+        return self._acquire(_resource_of(bisection, self._name))
+
+    def executes_alone(self, bisection: str) -> bool:
+        """Return whether no other executor has a lease of a bisection."""
+        others = [lease for lease in self._coordinator.leases() if lease.executor != self._executor]
+        return not any(bisection_of(lease) == bisection for lease in others)
 
     def acquire_testbed(self, testbed: str) -> Lease | None:
         """Return the lease of a testbed, None while another executor has it."""
-        return self._acquire(f"testbed {testbed}")
+        return self._acquire(testbed_resource(testbed))
+
+    def wanted_testbeds(self) -> Collection[str]:
+        """Return the testbeds that we have leased and another executor waits for."""
+        wanted = self._coordinator.wanted(self._executor)
+        return {resource.removeprefix(_TESTBED) for resource in wanted if resource.startswith(_TESTBED)}
 
     def release(self, lease: Lease) -> None:
         """Let others have what was leased. What cannot be said now is said by the end of our heartbeat."""
@@ -47,62 +74,113 @@ class Membership:
             self._coordinator.release(lease)
 
     def error(self) -> InfrastructureError:
-        """Return the error of a process that counts as dead."""
-        text = (
-            f"the database did not hear of this process for {HEARTBEAT_TTL_SECONDS:.0f} s: it counts as dead"
-        )
+        """Return why this process is lost."""
         cure = "what it executed goes on with another one; start it again"
-        return InfrastructureError(text, cure=cure)
-
-    def _acquire(self, resource: str) -> Lease | None:
-        try:
-            return self._coordinator.acquire(resource, self._executor)
-        except Fenced:
-            self._lost.set()
-            return None
+        return InfrastructureError(self._why, cure=cure)
 
     def beat(self) -> None:
         """Say that we live, and fence those that do not."""
         try:
-            self._coordinator.heartbeat(self._executor)
-            self._coordinator.fence_silent(_TTL_SECONDS)
+            took = float("inf")
+            while took > _TTL_SECONDS / _BEATS:  # it waited for the server: when was it heard of?
+                began = time.monotonic()
+                self._coordinator.heartbeat(self._executor)
+                now = time.monotonic()
+                took = now - began
+            if (
+                now - self._heard > 2 * _TTL_SECONDS / _BEATS
+            ):  # so long, others may not have been heard either
+                self._steady = now
+            self._heard = began
+            if now - self._steady >= _TTL_SECONDS:
+                self._coordinator.fence_silent(_TTL_SECONDS)
         except Fenced:
-            self._lost.set()
+            self._lose(
+                f"the database did not hear of this process for {_TTL_SECONDS:.0f} s: it counts as dead"
+            )
         except InfrastructureError:  # the server is away: whoever works with it says so
             pass
 
+    def check_reach(self) -> None:
+        """Count as lost when the database was not reached for so long that others may soon take over."""
+        limit = _TTL_SECONDS * _STOP_BEATS / _BEATS
+        if time.monotonic() - self._heard > limit:
+            self._lose(f"the database was not reached for {limit:.0f} s: others may take over the testbeds")
 
-def resource_of(bisection: str) -> str:
-    """Return what is leased by whoever executes a bisection."""
-    return f"bisection {bisection}"
+    def _acquire(self, resource: str) -> Lease | None:
+        if self.is_lost:
+            return None
+        try:
+            return self._coordinator.acquire(resource, self._executor)
+        except Fenced:
+            self._lose("another process has fenced this one: it counts as dead")
+            return None
+
+    def _lose(self, why: str) -> None:
+        if not self._lost.is_set():
+            self._why = why
+            self._lost.set()
+            threading.Thread(target=self.when_lost, daemon=True, name="lost").start()
+
+
+def testbed_resource(testbed: str) -> str:
+    """Return what is leased by whoever uses a testbed."""
+    return f"{_TESTBED}{testbed}"
+
+
+def bisection_of(lease: Lease) -> str | None:
+    """Return which bisection the holder of a lease executes; None for a lease of something else."""
+    kind, _, rest = lease.resource.partition(" ")
+    return rest.partition(" ")[0] if kind == "bisection" else None
+
+
+def _resource_of(bisection: str, executor: str) -> str:
+    """Return what one of those that execute a bisection has leased. executor: its name."""
+    return f"bisection {bisection} by {executor}"
 
 
 @contextmanager
-def join(coordinator: Coordinator, name: str) -> Iterator[Membership]:
-    """Be an executor while the block runs. Raises RequestError: one of this name lives."""
-    executor = f"{name}-{uuid.uuid4().hex[:12]}"
+def join(coordinator: Coordinator, name: str, state_dir: Path) -> Iterator[Membership]:
+    """Be an executor while the block runs. Raises RequestError: one of this name lives.
+
+    state_dir: whose lock we hold, so that an earlier executor of this name there is known to be dead.
+    """
+    executor = f"{name}@{_place(state_dir)}-{uuid.uuid4().hex[:12]}"
     coordinator.register(executor, name)
-    coordinator.fence_silent(_TTL_SECONDS)  # nobody else may be there to do it
-    membership, ended = Membership(coordinator, executor), threading.Event()
+    membership, ended = Membership(coordinator, executor, name), threading.Event()
+    pause = _TTL_SECONDS / _BEATS
 
     def beat() -> None:
-        while not ended.wait(_TTL_SECONDS / _BEATS) and not membership.is_lost:
+        while not ended.wait(pause) and not membership.is_lost:
             membership.beat()
 
-    thread = threading.Thread(target=beat, daemon=True, name="heartbeat")
-    thread.start()
+    def watch() -> None:  # the heartbeat itself may wait long for a server that is away
+        while not ended.wait(pause / 2) and not membership.is_lost:
+            membership.check_reach()
+
+    threads = [threading.Thread(target=work, daemon=True, name=work.__name__) for work in (beat, watch)]
+    for thread in threads:
+        thread.start()
     try:
         yield membership
     finally:
         ended.set()
-        thread.join(_TTL_SECONDS / _BEATS)
+        threads[0].join(pause)
         with suppress(InfrastructureError):
             coordinator.unregister(executor)
 
 
+def _place(state_dir: Path) -> str:
+    """Return a short name of a state folder on this machine."""
+    machine = socket.gethostname()
+    with suppress(OSError):
+        machine += Path("/etc/machine-id").read_text(encoding="ascii").strip()
+    return hashlib.sha256(f"{machine} {state_dir.resolve()}".encode()).hexdigest()[:12]
+
+
 def requeue_unleased(store: Store, coordinator: Coordinator) -> None:
     """Queue bisections again whose executor has died: they are running, and nobody has a lease of them."""
-    leased = {lease.resource for lease in coordinator.leases()}
+    executed = {bisection_of(lease) for lease in coordinator.leases()}
     for summary in store.list(statuses=("running",)):
-        if resource_of(summary.id) not in leased:
+        if summary.id not in executed:
             store.set_status(summary.id, "queued", expected=("running",))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -32,7 +33,8 @@ class Services:
     before work is taken up. irrelevant: the commits that cannot change the kernel, as far as the builds of
     both ends show; None as long as they do not. coordinator: of a database server, None with a state file.
     why_not: says why a testbed must not be used now, None where it may. keep_boot: told the folder of each
-    boot that has ended; executes_as: told under which executor's leases this process works.
+    boot that has ended; executes_as: told under which executor's leases this process works. stop: ends
+    whatever the adapters do.
     """
 
     source: Source
@@ -57,6 +59,7 @@ class Services:
     why_not: Callable[[str], str | None] = lambda testbed: None
     keep_boot: Callable[[Path], object] = lambda folder: None
     executes_as: Callable[[str], object] = lambda executor: None
+    stop: threading.Event = field(default_factory=threading.Event)
 
     def folder(self, bisection: str) -> Path:
         """Return the folder of a bisection."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from bisector.engine.bisection_run import BisectionRun
@@ -18,11 +18,14 @@ from bisector.engine.schedule import Claimant, choose, should_yield
 from bisector.engine.services import Services
 from bisector.errors import Fenced, PerfbisectError, RequestError
 from bisector.model.leases import Lease
-from bisector.model.stored_bisection import TO_EXECUTE, Stored
+from bisector.model.stored_bisection import TO_EXECUTE, Stored, Summary
 from bisector.store_ports import Store
 
 _SHUTDOWN_POLL_SECONDS = 0.2
 """How soon the end of a visit is noticed that was told to stop."""
+
+_ASK_SECONDS = 1.0
+"""How often the database is asked for a testbed that another executor has, and who waits for ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,7 @@ class Others:
     or raises PerfbisectError; tell: is given its events, with the id; ended: called when one is let go of.
     """
 
-    testbeds: Callable[[Stored], Sequence[str]]
+    testbeds: Callable[[Summary], Sequence[str]]
     open: Callable[[Stored, threading.Event], Services]
     tell: Callable[[str, Event], None]
     ended: Callable[[str], object]
@@ -61,17 +64,32 @@ class TestbedSharing:
         self._runs = {} if own is None else {own.id: own}
         self._visits: dict[str, tuple[BisectionRun, threading.Thread]] = {}  # by testbed
         self._leases: dict[str, Lease] = {}  # by testbed that is visited
+        self._summaries: dict[str, Summary] = {}  # of what is to be executed, the newest first
+        self._refused: dict[str, float] = {}  # testbed that another executor has -> when it was asked for
+        self._wanted: Collection[str] = ()  # testbeds that we have and another executor waits for
+        self._asked = float("-inf")  # when that was asked
+        self._given_up: set[str] = set()  # bisections that went wrong here and go on elsewhere
         self._served: dict[tuple[str, str], float] = {}  # (testbed, bisection) -> when its last visit ended
         self._changed = threading.Event()
+        if membership is not None:
+            membership.when_lost = self._abandon
 
     @property
     def is_idle(self) -> bool:
         """Whether there is nothing to execute."""
         return not self._runs
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether this process counts as dead on the database server: it must end all visits."""
+        return self._membership is not None and self._membership.is_lost
+
     def share(self) -> None:
         """Take up what was queued, let go of what was cancelled, give each free testbed its next visit."""
         self._follow_statuses()
+        if self._membership is not None and time.monotonic() > self._asked + _ASK_SECONDS:
+            self._asked = time.monotonic()
+            self._wanted = self._membership.wanted_testbeds() if self._leases else ()
         for testbed, (run, thread) in list(self._visits.items()):
             if not thread.is_alive():
                 self._served[testbed, run.id] = time.monotonic()
@@ -81,7 +99,7 @@ class TestbedSharing:
             if not any(visitor is run for visitor, _ in self._visits.values()):
                 self._let_go(run)
         for testbed in sorted({name for run in self._runs.values() for name in run.testbeds}):
-            if testbed not in self._visits and self._may_be_used(testbed):
+            if testbed not in self._visits and not self.is_lost and self._may_be_used(testbed):
                 chosen = choose(self._claimants(testbed))
                 if chosen is not None and self._lease_testbed(testbed):
                     self._begin_visit(self._runs[chosen], testbed)
@@ -91,8 +109,11 @@ class TestbedSharing:
         self._changed.wait(seconds)
         self._changed.clear()
 
-    def end(self, seconds: float) -> None:
-        """End all visits and wait for them, so long at most; the others' bisections are queued again."""
+    def end(self, seconds: float) -> bool:
+        """End all visits and wait for them, so long at most; the others' bisections are queued again.
+
+        Returns whether all have ended.
+        """
         deadline = time.monotonic() + seconds
         for run in self._runs.values():
             if run is not self._own or not run.ended:
@@ -106,6 +127,12 @@ class TestbedSharing:
             if run is not self._own:
                 with contextlib.suppress(PerfbisectError):
                     self._let_go(run)
+        return not any(thread.is_alive() for _, thread in self._visits.values())
+
+    def _abandon(self) -> None:
+        """End what runs on machines at once: soon they may be another's. Called in a thread of its own."""
+        for run in list(self._runs.values()):
+            run.abandon()
 
     def _begin_visit(self, run: BisectionRun, testbed: str) -> None:
         def visit() -> None:
@@ -136,42 +163,50 @@ class TestbedSharing:
     def _claimant(self, run: BisectionRun, testbed: str) -> Claimant:
         using = sum(visitor is run for visitor, _ in list(self._visits.values()))
         served = self._served.get((testbed, run.id), 0.0)
-        return Claimant(run.id, priority=1, using=using, served=served, created=run.created)
+        summary = self._summaries.get(run.id)
+        created = 0.0 if summary is None else summary.created
+        return Claimant(run.id, priority=1, using=using, served=served, created=created)
 
     def _is_wanted(self, run: BisectionRun, testbed: str) -> bool:
         others = self._claimants(testbed, but=run.id)
-        return self._why_not(testbed) is not None or should_yield(self._claimant(run, testbed), others)
+        if testbed in self._wanted or self._why_not(testbed) is not None:
+            return True
+        return should_yield(self._claimant(run, testbed), others)
 
     def _follow_statuses(self) -> None:
-        statuses = {one.id: one.status for one in self._store.list(statuses=TO_EXECUTE)}
+        self._summaries = {one.id: one for one in self._store.list(statuses=TO_EXECUTE)}
         for run in self._runs.values():
-            if run.id not in statuses and not run.ended:
+            if run.id not in self._summaries and not run.ended:
                 run.stop.set()
                 run.close()
-        for name in reversed(statuses):  # the oldest first
-            if self._others is not None and name not in self._runs:
+        self._given_up &= set(self._summaries)  # whoever resumes it, resumes it here too
+        for name, summary in reversed(self._summaries.items()):  # the oldest first
+            if self._others is not None and name not in self._runs and name not in self._given_up:
                 with contextlib.suppress(RequestError):  # it was removed meanwhile
-                    self._take_up(name, self._others)
+                    self._take_up(summary, self._others)
 
-    def _take_up(self, name: str, others: Others) -> None:
-        stored, stop = self._store.load(name), threading.Event()
-        lease = None
-        try:
-            testbeds = others.testbeds(stored)
-        except PerfbisectError as error:  # a newer version wrote its request, or it is damaged
-            self._tell(name, "trouble", f"the bisection '{name}' cannot be executed: {error.message}")
+    def _take_up(self, summary: Summary, others: Others) -> None:
+        name, stop, lease = summary.id, threading.Event(), None
+        if not summary.testbeds:  # a newer version wrote its request, or it is damaged
+            self._tell(name, "trouble", f"the bisection '{name}' cannot be executed: it names no testbed")
             self._store.set_status(name, "failed", expected=TO_EXECUTE)
             return
+        testbeds = others.testbeds(summary)
         if not testbeds:
             return
         if self._membership is not None:
             lease = self._membership.acquire_bisection(name)
             if lease is None:
-                return  # another host executes it
+                return  # we count as dead
         self._tell(name, "note", f"the bisection '{name}' shares the testbeds from now on")
+
+        def open_() -> tuple[Stored, Services]:
+            stored = self._store.load(name)
+            return stored, others.open(stored, stop)
+
         self._runs[name] = BisectionRun(
-            stored,
-            lambda: others.open(stored, stop),
+            name,
+            open_,
             lambda event: others.tell(name, event),
             stop,
             testbeds,
@@ -182,10 +217,15 @@ class TestbedSharing:
         """Return whether no other host has a testbed; it is ours until its visit has ended then."""
         if self._membership is None:
             return True
+        now = time.monotonic()
+        if now < self._refused.get(testbed, float("-inf")) + _ASK_SECONDS:
+            return False
         lease = self._membership.acquire_testbed(testbed)
-        if lease is not None:
-            self._leases[testbed] = lease
-        return lease is not None
+        if lease is None:
+            self._refused[testbed] = now
+            return False
+        self._leases[testbed] = lease
+        return True
 
     def _release(self, lease: Lease | None) -> None:
         if self._membership is not None and lease is not None:
@@ -194,13 +234,17 @@ class TestbedSharing:
     def _let_go(self, run: BisectionRun) -> None:
         """Forget a bisection of others: it is over, or waits for another executor."""
         self._runs.pop(run.id, None)
-        if self._membership is not None and self._membership.is_lost:
-            return  # it is another executor's already
+        if self.is_lost:
+            return  # it is another executor's already, or will be
         store = self._store if run.lease is None else self._store.fenced(run.lease)
-        with contextlib.suppress(Fenced, RequestError):  # another host executes it by now, or it was removed
-            store.set_status(run.id, "queued" if run.error is None else "failed", expected=TO_EXECUTE)
+        alone = self._membership is None or self._membership.executes_alone(run.id)
+        with contextlib.suppress(Fenced, RequestError):  # we count as dead, or it was removed
+            if alone:
+                store.set_status(run.id, "queued" if run.error is None else "failed", expected=TO_EXECUTE)
         if run.error is not None:
-            text = f"the bisection '{run.id}' failed: {run.error.message}"
+            self._given_up.add(run.id)
+            how = "failed" if alone else "goes on with other workers, not with this one"
+            text = f"the bisection '{run.id}' {how}: {run.error.message}"
             self._tell(run.id, "trouble", "\n".join(filter(None, (text, run.error.details))))
         self._release(run.lease)
         if self._others is not None:

@@ -73,7 +73,8 @@ class TrialKernels:
                     self._journal.record(failed)
             self._events.send("trouble", error.message, measure.commit, testbed, seconds=seconds)
             return None
-        with self._journal.lock:  # another testbed may wait for the same kernel
+        with self._journal.lock:  # another testbed, or worker, may wait for the same kernel
+            self._journal.refresh()
             known = (measure.commit, measure.layout) in self._journal.state.binaries
             if not known:
                 self._journal.record(_built(measure, kernel))

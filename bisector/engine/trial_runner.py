@@ -123,6 +123,14 @@ class TrialRunner:
                 self.leave(testbed)
         self._kernels.close()
 
+    def abandon(self) -> None:
+        """End every live boot and record nothing."""
+        for testbed in list(self._sessions):
+            live = self._sessions.pop(testbed, None)
+            if live is not None:
+                with contextlib.suppress(InfrastructureError):
+                    live[1].leave()
+
     def leave(self, testbed: str, *, lost: bool = False, broken: bool = False) -> None:
         """End the live boot of a testbed, if it has one, after its monitors' runs; record that.
 

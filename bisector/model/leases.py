@@ -10,6 +10,8 @@ from typing import Literal, get_args
 
 HEARTBEAT_TTL_SECONDS = 30.0
 """An executor that was not heard of for so long counts as dead. 3 s gave false deaths on a loaded machine."""
+WANTED_TTL_SECONDS = 10.0
+"""Who waits for a lease asks once a second; who has not asked for so long waits for it no longer."""
 
 TestbedState = Literal["good", "suspect", "maintenance", "retired"]
 TESTBED_STATES: tuple[TestbedState, ...] = get_args(TestbedState)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from bisector.adapters.store import memory_coordinator, sql_coordinator
 from bisector.adapters.store.database import Database
 from bisector.adapters.store.memory_coordinator import MemoryCoordinator
 from bisector.adapters.store.memory_store import MemoryStore
@@ -17,7 +18,7 @@ from bisector.adapters.store.open_database import open_server, open_state_file
 from bisector.adapters.store.sql_coordinator import SqlCoordinator
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.errors import Fenced, RequestError
-from bisector.model.decisions import Measure
+from bisector.model.decisions import Conclusion, Ending, Measure
 from bisector.model.records import Built
 from bisector.model.stored_bisection import Stored
 from bisector.simulation.histories import linear
@@ -71,12 +72,71 @@ def test_a_name_is_for_one_living_executor(lab: Lab) -> None:
     assert error.value.cure
     lease = lab.coordinator.acquire("guest", "one")
     assert lease is not None
-    lab.another().register("two", "w", replace=True)
+    lab.coordinator.unregister("one")
+    lab.another().register("two", "w")
     with pytest.raises(Fenced):
         lab.coordinator.heartbeat("one")
     with pytest.raises(Fenced):
         lab.coordinator.check(lease)
     assert lab.coordinator.acquire("guest", "two") is not None
+
+
+def test_a_name_passes_to_the_next_executor_of_the_same_place(lab: Lab) -> None:
+    lab.coordinator.register("w@here-1", "w")
+    with pytest.raises(RequestError, match="a worker 'w' runs already"):
+        lab.another().register("w@there-1", "w")
+    lab.another().register("w@here-2", "w")
+    assert [(e.id, e.fenced) for e in lab.coordinator.executors()] == [
+        ("w@here-1", True),
+        ("w@here-2", False),
+    ]
+
+
+def test_who_waits_for_a_lease_has_it_before_its_holder_has_it_again(lab: Lab) -> None:
+    for name in ("one", "two", "three"):
+        lab.coordinator.register(name, name)
+    held = lab.coordinator.acquire("guest", "one")
+    other = lab.coordinator.acquire("other", "one")
+    assert held is not None and other is not None
+    assert lab.coordinator.wanted("one") == set()
+    assert lab.another().acquire("guest", "two") is None
+    assert lab.coordinator.acquire("guest", "three") is None
+    assert lab.coordinator.wanted("one") == {"guest"}
+    assert lab.coordinator.wanted("two") == set()
+    lab.coordinator.release(held)
+    assert lab.coordinator.acquire("guest", "one") is None, "two has waited"
+    assert lab.coordinator.acquire("guest", "three") is None
+    assert lab.coordinator.acquire("guest", "two") is not None
+    assert lab.coordinator.wanted("two") == set(), "nobody has asked since"
+
+
+def test_who_asks_no_more_waits_no_longer(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (sql_coordinator, memory_coordinator):
+        monkeypatch.setattr(module, "WANTED_TTL_SECONDS", 0.2)
+    for name in ("one", "two"):
+        lab.coordinator.register(name, name)
+    held = lab.coordinator.acquire("guest", "one")
+    assert held is not None and lab.coordinator.acquire("guest", "two") is None
+    time.sleep(0.3)
+    assert lab.coordinator.wanted("one") == set()
+    lab.coordinator.release(held)
+    assert lab.coordinator.acquire("guest", "one") is not None
+
+
+def test_the_trials_of_an_executor_end_with_it(lab: Lab) -> None:
+    lab.store.create(Stored("one", 1.0, "{}", "new", linear(3)))
+    trial = Measure(1, 1, "verify", "why")
+    for name in ("e", "f"):
+        lab.coordinator.register(name, name)
+        lease = lab.coordinator.acquire(f"bisection of {name}", name)
+        assert lease is not None
+        assert lab.store.fenced(lease).begin_trial("one", name, trial, seen=9) is not None
+    assert list(lab.store.trials("one")[1]) == ["e", "f"]
+    lab.coordinator.unregister("e")
+    assert list(lab.store.trials("one")[1]) == ["f"]
+    time.sleep(0.1)
+    lab.coordinator.fence_silent(0.1)
+    assert lab.store.trials("one")[1] == {}
 
 
 def test_who_is_silent_is_fenced_and_loses_its_leases(lab: Lab) -> None:
@@ -164,6 +224,10 @@ def test_a_store_writes_for_the_holder_of_a_lease_only(lab: Lab) -> None:
         lambda: mine.append("one", RECORD),
         lambda: mine.decide("one", Measure(1, 1, "verify", "why")),
         lambda: mine.set_status("one", "done"),
+        lambda: mine.begin_trial("one", "t", Measure(1, 1, "verify", "why"), seen=9),
+        lambda: mine.end_trial("one", "t"),
+        lambda: mine.conclude("one", Conclusion(Ending.INCONCLUSIVE, "over"), seen=2),
+        lambda: mine.number_boot("one", 1),
     ]
     for write in writes:
         with pytest.raises(Fenced, match=r"'guest' is no longer leased to 'e' \(epoch 1\)"):

@@ -276,3 +276,53 @@ def test_list_finds_all_of_several_statuses(make: Callable[[], Store]) -> None:
         store.create(replace(stored(str(number), float(number)), status=status))
     assert [one.id for one in store.list(statuses=("queued", "running"))] == ["3", "1", "0"]
     assert [one.id for one in store.list(statuses=("running",), limit=1, beginning="1")] == ["1"]
+
+
+def test_a_trial_is_under_way_until_it_ends_and_is_begun_on_what_was_seen(make: Callable[[], Store]) -> None:
+    store = make()
+    store.create(stored())
+    trial, other = Measure(1, 2, "search", "why", left=0.1), Measure(2, 1, "verify", "why", "boot-001")
+    assert store.trials("one") == (0, {})
+    assert store.begin_trial("one", "a", trial, seen=0) == 1
+    assert make().trials("one") == (1, {"a": trial})
+    assert store.begin_trial("one", "b", other, seen=0) is None, "decided on without knowing of a's"
+    store.append("one", RECORDS[0])
+    assert store.begin_trial("one", "b", other, seen=1) == 3, "a record since then does not matter"
+    assert list(make().trials("one")[1].items()) == [("a", trial), ("b", other)]
+    assert store.begin_trial("one", "a", other, seen=3) == 4
+    store.end_trial("one", "b")
+    store.end_trial("one", "nowhere")
+    assert store.trials("one") == (4, {"a": other})
+    assert [decision for _, decision in store.decisions("one")] == [trial, other, other]
+    store.create(stored("two", 2.0))
+    assert store.trials("two") == (0, {})
+    store.remove("one")
+    store.create(stored())
+    assert store.trials("one") == (0, {})
+    with pytest.raises(RequestError, match="no bisection 'none'"):
+        store.begin_trial("none", "a", trial, seen=0)
+    with pytest.raises(RequestError, match="no bisection 'none'"):
+        store.number_boot("none", 1)
+
+
+def test_a_search_ends_once_nothing_is_under_way_and_nothing_unseen(make: Callable[[], Store]) -> None:
+    store = make()
+    store.create(stored())
+    store.begin_trial("one", "a", Measure(1, 1, "search", "why"), seen=0)
+    assert store.conclude("one", CONCLUSION, seen=1) is None, "a trial is under way"
+    store.append("one", RECORDS[0])
+    store.end_trial("one", "a")
+    assert store.conclude("one", CONCLUSION, seen=1) is None, "a record that was not seen"
+    assert store.conclude("one", CONCLUSION, seen=2) == 3
+    assert make().decisions("one", after=1) == [(3, CONCLUSION)]
+
+
+def test_numbers_of_boots_are_given_once(make: Callable[[], Store]) -> None:
+    store = make()
+    store.create(stored())
+    assert [store.number_boot("one", 1), make().number_boot("one", 1), store.number_boot("one", 7)] == [
+        1,
+        2,
+        7,
+    ]
+    assert store.number_boot("one", 2) == 8

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
-from bisector.adapters.store.sql_coordinator import check_reservation, executor_fenced, lease_lost, name_taken
+from bisector.adapters.store.sql_coordinator import check_name, check_reservation, executor_fenced, lease_lost
 from bisector.model.leases import (
     HEARTBEAT_TTL_SECONDS,
+    WANTED_TTL_SECONDS,
     Executor,
     Lease,
     Reservation,
@@ -25,6 +26,7 @@ class MemoryCoordinator:
         self._lock = threading.RLock()
         self._executors: dict[str, tuple[str, float, bool]] = {}
         self._leases: dict[str, Lease] = {}
+        self._wanted: dict[str, tuple[str, float]] = {}  # resource -> who waits for it, when it asked last
         self._testbeds: dict[str, TestbedStatus] = {}
         self._reservations: list[Reservation] = []
 
@@ -32,13 +34,11 @@ class MemoryCoordinator:
         """Return the clock's time."""
         return self._clock()
 
-    def register(self, executor: str, name: str, *, replace: bool = False) -> None:
-        """Add an executor by a new id. Raises RequestError: one of this name lives, and is not replaced."""
+    def register(self, executor: str, name: str) -> None:
+        """Add an executor by a new id. Raises RequestError: another one of this name lives."""
         with self._lock:
             others = [e for e in self.executors() if e.name == name and not e.fenced]
-            living = [e for e in others if e.silent < HEARTBEAT_TTL_SECONDS]
-            if living and not replace:
-                raise name_taken(living[0])
+            check_name(executor, others)
             for other in others:
                 self._fence(other)
             self._executors[executor] = (name, self._clock(), False)
@@ -80,10 +80,23 @@ class MemoryCoordinator:
         with self._lock:
             self._check_alive(executor)
             last = self._leases.get(resource, Lease(resource, "", 0))
-            if last.executor not in ("", executor):
+            first, since = self._wanted.get(resource, ("", 0.0))
+            waits = first not in ("", executor) and since >= self._clock() - WANTED_TTL_SECONDS
+            if last.executor not in ("", executor) or (not last.executor and waits):
+                if not waits:
+                    self._wanted[resource] = executor, self._clock()
                 return None
+            if not waits:
+                self._wanted.pop(resource, None)
             lease = self._leases[resource] = Lease(resource, executor, last.epoch + 1)
             return lease
+
+    def wanted(self, executor: str) -> Collection[str]:
+        """Return what an executor has leased and another one waits for."""
+        with self._lock:
+            since = self._clock() - WANTED_TTL_SECONDS
+            held = {lease.resource for lease in self.leases() if lease.executor == executor}
+            return {r for r, (by, at) in self._wanted.items() if r in held and by != executor and at >= since}
 
     def check(self, lease: Lease) -> None:
         """Raise Fenced where a lease holds no longer."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import threading
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from bisector.errors import NotFound, RequestError, nearest
@@ -24,6 +24,8 @@ class _Kept:
     changed: float
     events: list[tuple[int, Record | Decision]] = field(default_factory=list)
     decided: float | None = None
+    trials: dict[str, tuple[str, Measure]] = field(default_factory=dict)  # testbed -> executor, trial
+    numbered: int = 0
 
     def add(self, event: Record | Decision) -> int:
         """Add an event; return its number."""
@@ -102,6 +104,46 @@ class MemoryStore:
         """Return (sequence number, decision) as `records` does; numbers are shared with it."""
         events = self._one(bisection).events
         return [(n, event) for n, event in events if n > after and isinstance(event, Measure | Conclusion)]
+
+    def begin_trial(self, bisection: str, testbed: str, trial: Measure, *, seen: int) -> int | None:
+        """Keep a decision and that its trial is under way; None where another one was made after `seen`."""
+        with self._lock:
+            if any(number > seen for number, _ in self.decisions(bisection)):
+                return None
+            number = self._add(bisection, trial)
+            self._one(bisection).trials[testbed] = (
+                ("" if self._lease is None else self._lease.executor),
+                trial,
+            )
+            return number
+
+    def end_trial(self, bisection: str, testbed: str) -> None:
+        """Take note that the trial of a testbed is over."""
+        with self._lock:
+            self._check_lease()
+            self._one(bisection).trials.pop(testbed, None)
+
+    def trials(self, bisection: str) -> tuple[int, Mapping[str, Measure]]:
+        """Return the number of the last event, and the trials under way, by testbed."""
+        with self._lock:
+            kept = self._one(bisection)
+            known = () if self._coordinator is None else self._coordinator.executors()
+            living = {"", *(one.id for one in known if not one.fenced)}
+            return len(kept.events), {t: trial for t, (by, trial) in kept.trials.items() if by in living}
+
+    def conclude(self, bisection: str, conclusion: Conclusion, *, seen: int) -> int | None:
+        """Keep the end of a search; None where a trial is under way, or something was recorded since."""
+        with self._lock:
+            last, under_way = self.trials(bisection)
+            return None if under_way or last != seen else self._add(bisection, conclusion)
+
+    def number_boot(self, bisection: str, at_least: int) -> int:
+        """Return a number that no boot of the bisection had."""
+        with self._lock:
+            self._check_lease()
+            kept = self._one(bisection)
+            kept.numbered = max(kept.numbered + 1, at_least)
+            return kept.numbered
 
     def _add(self, bisection: str, event: Record | Decision) -> int:
         with self._lock:

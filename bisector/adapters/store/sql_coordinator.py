@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from bisector.adapters.store.database import Database, Row
 from bisector.errors import Fenced, RequestError
 from bisector.model.leases import (
     HEARTBEAT_TTL_SECONDS,
+    WANTED_TTL_SECONDS,
     Executor,
     Lease,
     Reservation,
@@ -54,16 +55,14 @@ class SqlCoordinator:
         (row,) = self._database.execute("SELECT seconds_now() AS now")
         return float(row["now"])
 
-    def register(self, executor: str, name: str, *, replace: bool = False) -> None:
-        """Add an executor by a new id. Raises RequestError: one of this name lives, and is not replaced."""
+    def register(self, executor: str, name: str) -> None:
+        """Add an executor by a new id. Raises RequestError: another one of this name lives."""
 
         def work() -> None:
             # One at a time for a name; also where there is no row yet that could be locked.
             self._lock_resource(f"name of executors: {name}")
             others = [e for e in self.executors() if e.name == name and not e.fenced]
-            living = [e for e in others if e.silent < HEARTBEAT_TTL_SECONDS]
-            if living and not replace:
-                raise name_taken(living[0])
+            check_name(executor, others)
             for other in others:
                 self._fence(other.id)
             self._database.execute(
@@ -122,18 +121,42 @@ class SqlCoordinator:
                 raise executor_fenced(executor)
             rows = self._database.execute(
                 "INSERT INTO leases (resource, executor, epoch) VALUES (:resource, :executor, 1) "
-                "ON CONFLICT (resource) DO UPDATE SET executor = excluded.executor, epoch = leases.epoch + 1 "
-                "WHERE leases.executor IS NULL OR leases.executor = excluded.executor RETURNING epoch",
+                "ON CONFLICT (resource) DO UPDATE SET executor = excluded.executor, "
+                "epoch = leases.epoch + 1, wanted_by = nullif(leases.wanted_by, excluded.executor) "
+                "WHERE leases.executor = excluded.executor OR (leases.executor IS NULL "
+                "AND (leases.wanted_by IS NULL OR leases.wanted_by = excluded.executor "
+                "OR leases.wanted_at < seconds_now() - :ttl)) RETURNING epoch",
                 resource=resource,
                 executor=executor,
+                ttl=WANTED_TTL_SECONDS,
             )
-            return Lease(resource, executor, rows[0]["epoch"]) if rows else None
+            if rows:
+                return Lease(resource, executor, rows[0]["epoch"])
+            self._database.execute(
+                "UPDATE leases SET wanted_by = :executor, wanted_at = seconds_now() "
+                "WHERE resource = :resource AND (wanted_by IS NULL OR wanted_by = :executor "
+                "OR wanted_at < seconds_now() - :ttl)",
+                resource=resource,
+                executor=executor,
+                ttl=WANTED_TTL_SECONDS,
+            )
+            return None
 
         return self._database.transact(work)
 
     def check(self, lease: Lease) -> None:
         """Raise Fenced where a lease holds no longer."""
         self._database.transact(lambda: check_lease(self._database, lease))
+
+    def wanted(self, executor: str) -> Collection[str]:
+        """Return what an executor has leased and another one waits for."""
+        rows = self._database.execute(
+            "SELECT resource FROM leases WHERE executor = :executor AND wanted_by <> :executor "
+            "AND wanted_at >= seconds_now() - :ttl",
+            executor=executor,
+            ttl=WANTED_TTL_SECONDS,
+        )
+        return {row["resource"] for row in rows}
 
     def release(self, lease: Lease) -> None:
         """Free the resource. Does nothing for a lease that holds no longer."""
@@ -236,16 +259,20 @@ class SqlCoordinator:
             self._database.execute(
                 "UPDATE leases SET executor = NULL WHERE executor = :executor", executor=executor
             )
+            self._database.execute("DELETE FROM trials WHERE executor = :executor", executor=executor)
         return bool(marked)
 
 
-def name_taken(living: Executor) -> RequestError:
-    """Return the error of a second executor of one name."""
-    return RequestError(
-        f"a worker '{living.name}' runs already: it was heard of {living.silent:.0f} s ago",
-        cure="give this one another name, or end that one; "
-        f"{HEARTBEAT_TTL_SECONDS:.0f} s after it was killed the name is free",
-    )
+def check_name(executor: str, others: Sequence[Executor]) -> None:
+    """Raise RequestError where another executor of this name lives. others: of this name, not fenced."""
+    where = executor.rpartition("-")[0]
+    for other in others:
+        if other.silent < HEARTBEAT_TTL_SECONDS and (not where or other.id.rpartition("-")[0] != where):
+            raise RequestError(
+                f"a worker '{other.name}' runs already: it was heard of {other.silent:.0f} s ago",
+                cure="give this one another name, or end that one; "
+                f"{HEARTBEAT_TTL_SECONDS:.0f} s after it was killed the name is free",
+            )
 
 
 def check_reservation(wanted: Reservation, others: Sequence[Reservation], now: float) -> None:

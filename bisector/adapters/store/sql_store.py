@@ -20,6 +20,7 @@ from bisector.adapters.store.database import Constrained, Database, Row
 from bisector.adapters.store.notes_v1 import NO_NOTE, with_note
 from bisector.adapters.store.rows import conclusion_text, decode_graph, parse_object, read_summary
 from bisector.adapters.store.sql_coordinator import check_lease
+from bisector.adapters.store.sql_trials import SqlTrials
 from bisector.errors import NotFound, RequestError, nearest
 from bisector.model.decisions import Conclusion, Decision, Measure
 from bisector.model.leases import Lease
@@ -33,7 +34,7 @@ _NO_LIMIT = (1 << 63) - 1
 """The largest number that SQL databases count to."""
 
 
-class SqlStore:
+class SqlStore(SqlTrials):
     """store_ports.Store in a SQL database; safe to use from several threads and processes."""
 
     def __init__(self, database: Database) -> None:
@@ -206,6 +207,7 @@ class SqlStore:
         def work() -> None:
             graph = self._row("SELECT graph FROM bisections WHERE id = :id", bisection)["graph"]
             self._database.execute("DELETE FROM events WHERE bisection = :id", id=bisection)
+            self._database.execute("DELETE FROM trials WHERE bisection = :id", id=bisection)
             self._database.execute("DELETE FROM scheduling WHERE bisection = :id", id=bisection)
             self._database.execute("DELETE FROM bisections WHERE id = :id", id=bisection)
             self._database.execute(

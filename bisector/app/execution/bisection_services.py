@@ -55,6 +55,7 @@ def bisection_services(
         patched=_patched(accepted),
         coordinator=wiring.shared_coordinator,
         why_not=Availability(wiring.coordinator).why_not,
+        stop=stop,
         fixes=tuple(Fix(fix.sha, fix.guilty) for fix in accepted.fixes),
         guest_image=guest_image(wiring, accepted, workload),
         measuring_builders=wiring.measuring_builders(

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bisector.engine.events import Event, EventKind, OnEvent, decision_event
-from bisector.engine.membership import START, resource_of
+from bisector.engine.membership import START, bisection_of
 from bisector.engine.state_lock import QUEUE, Holder, find_holder, is_executed
 from bisector.errors import InfrastructureError, Interrupted
 from bisector.model.decisions import Conclusion, Measure
@@ -102,7 +102,7 @@ def find_executor(state_dir: Path, coordinator: Coordinator | None, bisection: s
     known = coordinator.executors()
     living = {e.id: e.name for e in known if not e.fenced and e.silent < HEARTBEAT_TTL_SECONDS}
     for lease in coordinator.leases():
-        if lease.resource == resource_of(bisection) and lease.executor in living:
+        if bisection_of(lease) == bisection and lease.executor in living:
             return Holder(_called(living[lease.executor]), bisection, "on this database")
     workers = sorted(name for name in living.values() if not name.startswith(START))
     worker = Holder(_called(workers[0]), QUEUE, "on this database") if workers else None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from bisector.adapters.store.open_database import open_server
@@ -28,19 +30,27 @@ def main() -> int:
     url, folder, name, ttl, *ours = sys.argv[1:]
     membership._TTL_SECONDS = float(ttl)
     database = open_server(database_url(url))
-    store, lab = SqlStore(database), fake.a_lab()
+    store, coordinator, lab = SqlStore(database), SqlCoordinator(database), fake.a_lab()
 
-    def testbeds(stored: Stored) -> list[str]:
-        return [bed for bed in read_accepted(stored.request).testbeds if bed in ours]
+    def mine(wanted: Sequence[str]) -> list[str]:
+        return [bed for bed in wanted if bed in ours]
 
     def open_(stored: Stored, stop: threading.Event) -> Services:
         pace = Pace(PACE, PACE, PACE)
-        return fake.services(lab, Path(folder), store=store, testbeds=tuple(testbeds(stored)), pace=pace)
+        beds = tuple(mine(read_accepted(stored.request).testbeds))
+        services = fake.services(
+            lab,
+            Path(folder),
+            store=store,
+            testbeds=beds,
+            pace=pace,
+        )
+        return replace(services, coordinator=coordinator, stop=stop)
 
     def tell(bisection: str, event: Event) -> None:
         print(f"{bisection} {event.kind} {event.text}", flush=True)
 
-    others = Others(testbeds, open_, tell, lambda bisection: None)
+    others = Others(lambda summary: mine(summary.testbeds), open_, tell, lambda bisection: None)
     try:
         executor.serve(
             store,
@@ -48,7 +58,7 @@ def main() -> int:
             others,
             threading.Event(),
             until_idle=False,
-            coordinator=SqlCoordinator(database),
+            coordinator=coordinator,
             name=name,
         )
     except PerfbisectError as error:

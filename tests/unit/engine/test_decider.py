@@ -65,7 +65,42 @@ def test_a_testbed_that_may_not_boot_goes_on_in_its_boot_only(tmp_path: Path) ->
     assert decide.decide("a", may_boot=False) == measure(1, "boot-001")
     decide.end("a")
     assert decide.decide("a", may_boot=False) is None
-    assert decide.under_way() == (), "what was not begun is not under way"
+    assert decide.under_way() == set(), "what was not begun is not under way"
     assert len(store.decisions(name)) == 1
     assert decide.decide("a") == measure(2)
-    assert decide.under_way() == (measure(2),)
+    assert decide.under_way() == {("a", measure(2))}
+
+
+class Waits:
+    """A planner that measures on two testbeds and then concludes; it writes down what it was told."""
+
+    def __init__(self) -> None:
+        self.pending: list[tuple[Measure, ...]] = []
+
+    def next(self, state: State) -> Decision:
+        self.pending.append(state.pending)
+        return measure(1 + len(state.pending)) if len(self.pending) < 4 else END
+
+
+def test_two_processes_know_each_others_trials(tmp_path: Path) -> None:
+    """Also where both decide at once: the later one decides anew."""
+    lab, store, planner = fake.a_lab(), MemoryStore(), Waits()
+    services = fake.services(lab, tmp_path, testbeds=("b",), store=store)
+    stored = fake.begin(store, lab, ("a", "b"))
+    opened = OpenBisection.take_up(stored, services, lambda event: None, threading.Event())
+    here, there = (Decider(planner, opened.journal, opened.events) for _ in range(2))
+    begin = store.begin_trial
+
+    def begin_late(bisection: str, testbed: str, trial: Measure, *, seen: int) -> int | None:
+        store.begin_trial = begin  # type: ignore[method-assign]
+        assert there.decide("b") == measure(1)
+        return begin(bisection, testbed, trial, seen=seen)
+
+    store.begin_trial = begin_late  # type: ignore[method-assign]
+    assert here.decide("a") == measure(2)
+    assert planner.pending == [(), (), (measure(1),)]
+    here.end("a")
+    assert here.decide("a") is None, "the trial elsewhere may change the conclusion"
+    there.end("b")
+    assert here.decide("a") == END
+    assert [d for _, d in store.decisions(stored.id)] == [measure(1), measure(2), END]

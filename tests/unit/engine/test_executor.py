@@ -23,7 +23,6 @@ from bisector.errors import InfrastructureError, Interrupted, PerfbisectError, R
 from bisector.model.records import Booted, Left
 from bisector.model.stored_bisection import Stored
 from bisector.ports import Job, Kernel, Progress
-from bisector.schemas.request import read_accepted
 from bisector.simulation.noise_model import SyntheticLab
 from bisector.testing.fake_testbed import FakeSession, FakeTestbed
 from bisector.testing.fakes import Faults, Pace
@@ -360,8 +359,7 @@ def test_one_whose_request_cannot_be_read_ends_nobody_else(tmp_path: Path) -> No
     own = lab.begin("own")
     lab.store.create(Stored("strange", time.time(), '{"of": "a newer version"}', "queued", lab.lab.graph))
     told: list[Event] = []
-    others = replace(lab.others, testbeds=lambda stored: read_accepted(stored.request).testbeds)
-    bisections.run(own, lab.services(), told.append, threading.Event(), others)
+    bisections.run(own, lab.services(), told.append, threading.Event(), lab.others)
     assert lab.end_of("own") == (fake.CULPRIT,)
     assert lab.status("strange") == "failed"
     assert any("the bisection 'strange' cannot be executed: " in event.text for event in told)

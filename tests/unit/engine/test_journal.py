@@ -9,7 +9,7 @@ import pytest
 from bisector.adapters.store.memory_store import MemoryStore
 from bisector.engine.journal import Journal
 from bisector.errors import InfrastructureError, RequestError
-from bisector.model.decisions import Measure
+from bisector.model.decisions import Conclusion, Ending, Measure
 from bisector.model.facts import MonitorResult
 from bisector.model.goal import Goal, Metric, Threshold
 from bisector.model.records import Booted, Built, Left, Marked, Ran
@@ -41,6 +41,10 @@ def journal(store: MemoryStore, folder: Path) -> Journal:
     return Journal(store, "b", GRAPH, GOAL, folder)
 
 
+def decide(kept: Journal, testbed: str, trial: Measure) -> bool:
+    return kept.begin_trial(testbed, trial, kept.trials()[0])
+
+
 def booted(boot: str, commit: int = 2, **more: str) -> Booted:
     return Booted(boot, commit, "t", True, 7.0, 1.0, **more)  # type: ignore[arg-type]
 
@@ -53,7 +57,7 @@ def test_what_it_writes_is_applied_and_not_read_back(store: CountingStore, tmp_p
     kept = journal(store, tmp_path)
     reads = store.reads
     kept.record(booted("b1"))
-    kept.decide("t", measure(2))
+    decide(kept, "t", measure(2))
     kept.record(Ran("b1", 0, {"m": 1.0}, 2.0, 3.0))
     assert kept.state.visits[0].samples == ((0, 1.0),)
     assert store.reads == reads
@@ -72,11 +76,38 @@ def test_what_others_wrote_in_between_is_taken_in_once_and_in_order(
     assert len(kept.state.records) == 3
 
 
-def test_boots_that_a_killed_process_left_open_are_lost(store: CountingStore, tmp_path: Path) -> None:
+def test_boots_and_trials_that_a_killed_process_left_open_are_over(
+    store: CountingStore, tmp_path: Path
+) -> None:
     for record in (booted("b1"), booted("b2"), Left("b2")):
         store.append("b", record)
-    kept = journal(store, tmp_path)
+    kept, elsewhere = journal(store, tmp_path), journal(store, tmp_path)
+    decide(elsewhere, "t", measure(2))
+    decide(elsewhere, "other", measure(2))
+    kept.lose_boots(lambda testbed: testbed == "other")
+    assert [r for r in kept.state.records if isinstance(r, Left)] == [Left("b2")]
+    assert list(kept.trials()[1]) == ["t"]
+    kept.lose_boots(lambda testbed: testbed == "t")
     assert [r for r in kept.state.records if isinstance(r, Left)] == [Left("b2"), Left("b1", lost=True)]
+    assert kept.trials()[1] == {}
+
+
+def test_what_was_decided_elsewhere_meanwhile_refuses_a_trial_and_whatever_happened_a_conclusion(
+    store: CountingStore, tmp_path: Path
+) -> None:
+    kept, elsewhere = journal(store, tmp_path), journal(store, tmp_path)
+    seen, _ = kept.trials()
+    assert decide(elsewhere, "a", measure(2))
+    assert not kept.begin_trial("b", measure(2), seen)
+    assert decide(kept, "b", measure(3))
+    for testbed in "ab":
+        kept.end_trial(testbed)
+    seen, _ = kept.trials()
+    elsewhere.record(booted("b1"))
+    end = Conclusion(Ending.INCONCLUSIVE, "over")
+    assert not kept.conclude(end, seen)
+    assert kept.conclude(end, kept.trials()[0])
+    assert [type(d) for _, d in store.decisions("b")] == [Measure, Measure, Conclusion]
 
 
 def test_a_planner_that_repeats_itself_is_stuck_unless_something_was_recorded(
@@ -84,16 +115,16 @@ def test_a_planner_that_repeats_itself_is_stuck_unless_something_was_recorded(
 ) -> None:
     kept = journal(store, tmp_path)
     for _ in range(3):
-        kept.decide("t", measure(2))
+        decide(kept, "t", measure(2))
     kept.record(Built(2, True, 1.0, "k"))
     for _ in range(3):
-        kept.decide("t", measure(2))
-    kept.decide("other", measure(2))
-    kept.decide("t", measure(3))
+        decide(kept, "t", measure(2))
+    decide(kept, "other", measure(2))
+    decide(kept, "t", measure(3))
     for _ in range(3):
-        kept.decide("t", measure(2))
+        decide(kept, "t", measure(2))
     with pytest.raises(InfrastructureError, match="does not move: why"):
-        kept.decide("t", measure(2))
+        decide(kept, "t", measure(2))
 
 
 def test_ids_of_boots_are_used_once_even_when_a_folder_is_left_over(
@@ -105,7 +136,7 @@ def test_ids_of_boots_are_used_once_even_when_a_folder_is_left_over(
     kept.record(booted("boot-003"))
     (tmp_path / "boots" / "boot-001").rmdir()
     (tmp_path / "boots" / "boot-002").rmdir()
-    assert kept.new_boot() == "boot-002"
+    assert kept.new_boot() == "boot-004", "the third was recorded"
 
 
 def test_runs_are_counted_by_boot_warm_up_included(store: CountingStore, tmp_path: Path) -> None:

@@ -252,7 +252,8 @@ def test_garbage_goes_and_the_rest_stays(
     coordinator = SqlCoordinator(database)
     now = coordinator.now()
     coordinator.register("dead", "w")
-    coordinator.register("alive", "w", replace=True)
+    coordinator.fence_silent(0.0)
+    coordinator.register("alive", "w")
     coordinator.reserve("guest", "eve", now + 1000)
     coordinator.reserve("guest", "eve", now + 2000, now + 1500)
     month = 40 * 86400.0

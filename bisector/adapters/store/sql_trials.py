@@ -1,0 +1,122 @@
+"""The trials under way in a SQL database, and what may be written only as long as nobody was faster.
+
+A trial's row is written with its decision, in one transaction under the lock of the bisection's row, and goes
+with the trial's end or when its executor counts as dead (`SqlCoordinator`).
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+
+from bisector.adapters.store.database import Database
+from bisector.adapters.store.rows import parse_object
+from bisector.errors import InfrastructureError
+from bisector.model.decisions import Conclusion, Decision, Measure
+from bisector.model.leases import Lease
+from bisector.model.records import Record
+from bisector.schemas import serialization
+
+_OURS = ""
+"""The executor of trials where nobody has a lease: the one process that executes a state file."""
+
+
+class SqlTrials(ABC):
+    """The part of store_ports.Store that several processes decide by."""
+
+    _database: Database
+    _lease: Lease | None
+
+    @abstractmethod
+    def _lock(self, bisection: str) -> None:
+        """Let nobody else write to a bisection until the transaction ends."""
+
+    @abstractmethod
+    def _insert(self, bisection: str, event: Record | Decision, body: str) -> int:
+        """Add an event to a locked bisection; return its number."""
+
+    def begin_trial(self, bisection: str, testbed: str, trial: Measure, *, seen: int) -> int | None:
+        """Keep a decision and that its trial is under way; None where another one was made after `seen`."""
+        body = json.dumps(serialization.to_json(trial))
+
+        def work() -> int | None:
+            self._lock(bisection)
+            if self._last(bisection, "AND kind = 'decision'") > seen:
+                return None
+            number = self._insert(bisection, trial, body)
+            self._database.execute(
+                "INSERT INTO trials (bisection, testbed, executor, number, body) "
+                "VALUES (:bisection, :testbed, :executor, :number, :body) ON CONFLICT (bisection, testbed) "
+                "DO UPDATE SET executor = excluded.executor, number = excluded.number, body = excluded.body",
+                bisection=bisection,
+                testbed=testbed,
+                executor=_OURS if self._lease is None else self._lease.executor,
+                number=number,
+                body=body,
+            )
+            return number
+
+        return self._database.transact(work)
+
+    def end_trial(self, bisection: str, testbed: str) -> None:
+        """Take note that the trial of a testbed is over."""
+
+        def work() -> None:
+            self._lock(bisection)
+            self._database.execute(
+                "DELETE FROM trials WHERE bisection = :bisection AND testbed = :testbed",
+                bisection=bisection,
+                testbed=testbed,
+            )
+
+        self._database.transact(work)
+
+    def trials(self, bisection: str) -> tuple[int, Mapping[str, Measure]]:
+        """Return the number of the last event, and the trials under way, by testbed, the oldest first."""
+        last = self._last(bisection)  # first: a trial that begins meanwhile is not hidden by it
+        rows = self._database.execute(
+            "SELECT testbed, body FROM trials WHERE bisection = :bisection ORDER BY number",
+            bisection=bisection,
+        )
+        found: dict[str, Measure] = {}
+        for row in rows:
+            trial = serialization.decision_from(parse_object(row["body"]))
+            if not isinstance(trial, Measure):
+                raise InfrastructureError("a trial that is under way is no trial", details=row["body"][:80])
+            found[row["testbed"]] = trial
+        return last, found
+
+    def conclude(self, bisection: str, conclusion: Conclusion, *, seen: int) -> int | None:
+        """Keep the end of a search; None where a trial is under way, or something was recorded since."""
+        body = json.dumps(serialization.to_json(conclusion))
+
+        def work() -> int | None:
+            self._lock(bisection)
+            last, under_way = self.trials(bisection)
+            return None if under_way or last != seen else self._insert(bisection, conclusion, body)
+
+        return self._database.transact(work)
+
+    def number_boot(self, bisection: str, at_least: int) -> int:
+        """Return a number that no boot of the bisection had."""
+
+        def work() -> int:
+            self._lock(bisection)
+            (row,) = self._database.execute(
+                "UPDATE bisections SET numbered = CASE WHEN numbered < :least THEN :least "
+                "ELSE numbered + 1 END WHERE id = :id RETURNING numbered",
+                id=bisection,
+                least=at_least,
+            )
+            return int(row["numbered"])
+
+        return self._database.transact(work)
+
+    def _last(self, bisection: str, which: str = "") -> int:
+        """Return the number of a bisection's last event. which: a condition more."""
+        (row,) = self._database.execute(
+            f"SELECT coalesce(max(sequence), 0) AS last FROM events WHERE bisection = :id {which}",  # noqa: S608
+            id=bisection,
+        )
+        return int(row["last"])
