@@ -184,9 +184,12 @@ def test_bisections_of_version_4_have_priorities_and_tell_how_far_they_are(tmp_p
     """state-4.sqlite: state-3 converted by a program of version 4, and a queued bisection with four boots."""
     state = Path(shutil.copy(DATA / "state-4.sqlite", tmp_path / "perfbisect.sqlite"))
     tables = ("bisections", "events", "graphs", "testbeds", "leases", "executors", "reservations")
-    before = [rows(state, f"select * from {table} order by 1, 2") for table in tables]
+    columns = {
+        table: ", ".join(row[1] for row in rows(state, f"pragma table_info({table})")) for table in tables
+    }
+    before = {table: rows(state, f"select {columns[table]} from {table} order by 1, 2") for table in tables}
     store = SqlStore(open_state_file(state))
-    assert [rows(state, f"select * from {table} order by 1, 2") for table in tables] == before
+    assert {t: rows(state, f"select {columns[t]} from {t} order by 1, 2") for t in tables} == before
     found = {summary.id: summary for summary in store.list()}
     assert len(found) == 4
     assert {(s.priority, s.owner, s.action) for s in found.values()} == {(NORMAL_PRIORITY, "", None)}

@@ -67,6 +67,7 @@ def test_reports_of_an_old_state_are_what_they_were(
     assert now.pop("find") == now["request"].pop("find") == "regression"
     assert now["request"].pop("run") == ""
     assert now.pop("attempt") is now.pop("mending") is None
+    assert now.pop("by_testbed") == now.pop("set_aside") == []
     assert now == before
 
 
