@@ -144,7 +144,7 @@ def _run_and_report(wiring: Wiring, stored: Stored, accepted: Accepted, observer
 
 def _run(wiring: Wiring, stored: Stored, accepted: Accepted, observer: Observer) -> Conclusion:
     """Run to the end, or wait for another process that works in this state folder, and watch it."""
-    wiring.doing = f"bisection '{stored.id}'"
+    wiring.doing, wiring.stop = f"bisection '{stored.id}'", observer.stop
     expected = _expected(wiring, stored, accepted)
     with observer.progress(_labels(wiring, stored, accepted), expected) as on_event:
         services = bisection_services(wiring, accepted, threading.Event())
@@ -231,7 +231,7 @@ def serve(
     from bisector.engine.availability import Availability
 
     known_by = name or socket.gethostname()
-    wiring.doing = f"the queue, as worker '{known_by}'"
+    wiring.doing, wiring.stop = f"the queue, as worker '{known_by}'", stop
     shared_files.require_store(wiring)
     shared_files.keep_earlier_boots(wiring)
     try:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -53,6 +54,7 @@ class Wiring:
         self.note = note
         self.doing = "no bisection"  # told to others who wait for what we hold
         self.clock = SystemClock()
+        self.stop = threading.Event()  # of what executes: set when it is told to end
 
     @property
     def repo(self) -> Path:
@@ -93,7 +95,7 @@ class Wiring:
         from bisector.adapters.store.open_database import open_server, open_state_file
 
         if self.settings.database is not None:
-            return open_server(self.settings.database, self.note)
+            return open_server(self.settings.database, self.note, lambda: self.stop.is_set())
         return open_state_file(self._store_path, self._check_nothing_runs, self.note)
 
     def connect_database(self) -> Database:

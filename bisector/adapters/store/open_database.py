@@ -15,15 +15,20 @@ from bisector.ports import Progress
 from bisector.schemas.database_url import DatabaseUrl
 
 
-def connect(where: DatabaseUrl | Path, progress: Progress = lambda text: None) -> Database:
+def connect(
+    where: DatabaseUrl | Path,
+    progress: Progress = lambda text: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Database:
     """Open a database on a server, or open or make a SQLite file, whatever tables it has.
 
-    progress: told when a server is waited for. Raises InfrastructureError.
+    progress: told when a server is waited for; stop: asked whether it should be no longer. Raises
+    InfrastructureError.
     """
     if isinstance(where, DatabaseUrl):
         from bisector.adapters.store.postgres_server import PostgresServer
 
-        return PostgresServer(where, progress)
+        return PostgresServer(where, progress, stop)
     with os_errors_reported(
         f"the state folder {where.parent} cannot be made",
         cure="use another one: PERFBISECT_STATE_DIR, or state_dir in perfbisect.toml",
@@ -54,13 +59,17 @@ def open_state_file(
     return file
 
 
-def open_server(address: DatabaseUrl, progress: Progress = lambda text: None) -> Database:
-    """Open a database on a PostgreSQL server. progress: told when the server is waited for.
+def open_server(
+    address: DatabaseUrl,
+    progress: Progress = lambda text: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Database:
+    """Open a database on a PostgreSQL server. progress, stop: as `connect`.
 
     Raises InfrastructureError: it cannot be reached, or its tables are of another version. Others use them
     too, so only a person upgrades them.
     """
-    server = connect(address, progress)
+    server = connect(address, progress, stop)
     known = migration.version(server)
     if known < migration.SCHEMA:
         state = f"has tables of an earlier version ({known})" if known else "has no tables of perfbisect yet"

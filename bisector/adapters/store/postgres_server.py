@@ -29,6 +29,8 @@ FIRST_WAIT_SECONDS = 20.0
 """For a server that never answered yet: a restart of it takes a few seconds; else the address is wrong."""
 WAIT_SECONDS = 900.0
 """For a server that did answer: a host that is upgraded and booted is back in less."""
+_STOPPED_SECONDS = 2.0
+"""By a process that was told to stop: a server that is only restarted may still take what ended."""
 _CONNECT_SECONDS = 10
 """Of one attempt to connect, for a host that swallows packets."""
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.1, 5.0
@@ -76,11 +78,16 @@ Connection = psycopg.Connection[dict[str, Any]]
 class PostgresServer:
     """Database on a server. Raises InfrastructureError where it cannot be used, or was waited for in vain."""
 
-    def __init__(self, address: DatabaseUrl, progress: Progress = lambda text: None) -> None:
-        """progress: told when the server is waited for."""
+    def __init__(
+        self,
+        address: DatabaseUrl,
+        progress: Progress = lambda text: None,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """progress: told when the server is waited for; stop: asked whether it should be no longer."""
         self.name = f"the database {address}"
         self.url = address.for_sqlalchemy
-        self._address, self._progress = address, progress
+        self._address, self._progress, self._stop = address, progress, stop
         self._idle: list[Connection] = []
         self._lock = threading.Lock()
         self._local = threading.local()
@@ -206,7 +213,7 @@ class PostgresServer:
                             f"{self.name} cannot be used: {_reason(text)}", details=text, cure=cure
                         ) from None
                 waited = time.monotonic() - began
-                if waited + pause > self._wait_seconds:
+                if waited + pause > self._wait_seconds or (waited > _STOPPED_SECONDS and self._stop()):
                     raise InfrastructureError(
                         f"{self.name} does not answer, for {waited:.0f} s now",
                         details=text,
@@ -218,7 +225,7 @@ class PostgresServer:
                         f"{self.name} does not answer ({_reason(text)}); "
                         f"waiting for it, up to {self._wait_seconds:.0f} s"
                     )
-                time.sleep(pause)
+                self._sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
             else:
                 if self._away:
@@ -226,6 +233,12 @@ class PostgresServer:
                     self._progress(f"{self.name} answers again")
                 self._wait_seconds = WAIT_SECONDS
                 return connection
+
+    def _sleep(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and not self._stop():
+            time.sleep(min(seconds, _FIRST_PAUSE_SECONDS))
+        time.sleep(_FIRST_PAUSE_SECONDS if self._stop() else 0.0)
 
     def _in_words(self, error: psycopg.Error) -> Exception:
         if isinstance(error, psycopg.IntegrityError):

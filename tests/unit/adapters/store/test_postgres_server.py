@@ -270,6 +270,26 @@ def test_a_server_that_never_answers_is_given_up(
     assert "hunter2" not in told[0] + error.value.message + error.value.details
 
 
+def test_who_is_told_to_stop_waits_no_longer_for_a_server(
+    database_url: DatabaseUrl, told: list[str], postgres: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_server, "_STOPPED_SECONDS", 0.3)
+    stop = threading.Event()
+    server = PostgresServer(database_url, told.append, stop.is_set)
+    server.execute("SELECT 1")
+    stop.set()
+    assert server.execute("SELECT 2 AS two") == [{"two": 2}], "one that answers is used"
+    stop.clear()
+    postgres.stop()
+    threading.Timer(1.0, stop.set).start()
+    try:
+        with pytest.raises(InfrastructureError, match="does not answer"):
+            server.execute("SELECT 1")
+    finally:
+        postgres.start()
+    assert stop.is_set()
+
+
 def test_a_database_without_tables_is_refused_with_the_cure(postgres: Server) -> None:
     with pytest.raises(InfrastructureError, match="has no tables of perfbisect yet") as error:
         open_server(postgres.url("postgres"))
