@@ -63,6 +63,15 @@ class Membership:
         """Return the lease of a testbed, None while another executor has it."""
         return self._acquire(testbed_resource(testbed))
 
+    def user_of(self, testbed: str) -> str:
+        """Return who uses a testbed that we were refused, in words."""
+        names = {executor.id: executor for executor in self._coordinator.executors()}
+        for lease in self._coordinator.leases():
+            if lease.resource == testbed_resource(testbed) and lease.executor in names:
+                user = names[lease.executor]
+                return f"'{user.name}' (last heard of {user.silent:.0f} s ago)"
+        return "another process"
+
     def wanted_testbeds(self) -> Collection[str]:
         """Return the testbeds that we have leased and another executor waits for."""
         wanted = self._coordinator.wanted(self._executor)

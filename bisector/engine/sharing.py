@@ -26,6 +26,8 @@ _SHUTDOWN_POLL_SECONDS = 0.2
 
 _ASK_SECONDS = 1.0
 """How often the database is asked for a testbed that another executor has, and who waits for ours."""
+_SILENT_SECONDS = 5.0
+"""How long a testbed of another executor is waited for without a word: a hand-over takes a second or two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,8 @@ class TestbedSharing:
         self._visits: dict[str, tuple[BisectionRun, threading.Thread]] = {}  # by testbed
         self._leases: dict[str, Lease] = {}  # by testbed that is visited
         self._summaries: dict[str, Summary] = {}  # of what is to be executed, the newest first
-        self._refused: dict[str, float] = {}  # testbed that another executor has -> when it was asked for
+        # Testbed that another executor has -> since when, when it was asked for last, whether that was told.
+        self._refused: dict[str, tuple[float, float, bool]] = {}
         self._wanted: Collection[str] = ()  # testbeds that we have and another executor waits for
         self._asked = float("-inf")  # when that was asked
         self._given_up: set[str] = set()  # bisections that went wrong here and go on elsewhere
@@ -148,10 +151,13 @@ class TestbedSharing:
         reason = self._why_not(testbed)
         if (reason or "") != self._told.get(testbed, ""):
             self._told[testbed] = reason or ""
-            text = f"the testbed '{testbed}' is {f'not used: {reason}' if reason else 'used again'}"
-            for run in [run for run in self._runs.values() if testbed in run.testbeds]:
-                run.note(text)
+            how = f"not used: {reason}" if reason else "used again"
+            self._tell_those_of(testbed, f"the testbed '{testbed}' is {how}")
         return reason is None
+
+    def _tell_those_of(self, testbed: str, text: str) -> None:
+        for run in [run for run in self._runs.values() if testbed in run.testbeds]:
+            run.note(text)
 
     def _claimants(self, testbed: str, but: str = "") -> list[Claimant]:
         return [
@@ -218,12 +224,18 @@ class TestbedSharing:
         if self._membership is None:
             return True
         now = time.monotonic()
-        if now < self._refused.get(testbed, float("-inf")) + _ASK_SECONDS:
+        since, asked, told = self._refused.get(testbed, (now, float("-inf"), False))
+        if now < asked + _ASK_SECONDS:
             return False
         lease = self._membership.acquire_testbed(testbed)
         if lease is None:
-            self._refused[testbed] = now
+            tell = not told and now > since + _SILENT_SECONDS
+            if tell:
+                user = self._membership.user_of(testbed)
+                self._tell_those_of(testbed, f"waiting for the testbed '{testbed}', which {user} uses")
+            self._refused[testbed] = since, now, told or tell
             return False
+        self._refused.pop(testbed, None)
         self._leases[testbed] = lease
         return True
 

@@ -63,6 +63,8 @@ def test_a_testbed_has_one_executor_at_a_time_and_a_bisection_several(
         held = one.acquire_testbed("b")
         assert held is not None and bisection_of(held) is None
         assert two.acquire_testbed("b") is None
+        assert two.user_of("b") == "'one' (last heard of 0 s ago)"
+        assert two.user_of("elsewhere") == "another process"
         assert one.wanted_testbeds() == {"b"}
         one.release(held)
         assert two.acquire_testbed("b") is not None
