@@ -31,12 +31,12 @@ CREATE FUNCTION audit() RETURNS trigger AS $$ BEGIN
 END $$ LANGUAGE plpgsql;
 CREATE FUNCTION audit_fence() RETURNS trigger AS $$ BEGIN
     IF NEW.fenced = 1 AND OLD.fenced = 0 THEN
-        INSERT INTO audit VALUES (extract(epoch FROM clock_timestamp()), NEW.id, 'fenced');
+        INSERT INTO audit VALUES (extract(epoch FROM clock_timestamp()), NEW.name, 'fenced');
     END IF;
     RETURN NULL;
 END $$ LANGUAGE plpgsql;
 CREATE FUNCTION audit_join() RETURNS trigger AS $$ BEGIN
-    INSERT INTO audit VALUES (extract(epoch FROM clock_timestamp()), NEW.id, 'joined');
+    INSERT INTO audit VALUES (extract(epoch FROM clock_timestamp()), NEW.name, 'joined');
     RETURN NULL;
 END $$ LANGUAGE plpgsql;
 CREATE TRIGGER audit AFTER INSERT ON events FOR EACH ROW EXECUTE FUNCTION audit();
@@ -95,11 +95,10 @@ def used_by_two(machines: Mapping[str, Sequence[Seen]]) -> Iterator[str]:
 def stale_writes(audit: Iterable[tuple[float, str, str]]) -> Iterator[str]:
     """Yield what was written by a process that counted as dead. audit: its rows, see AUDIT.
 
-    An executor's id begins with the worker's name, which is unique; a worker that was fenced may join again.
+    Each worker has a name of its own; one that was fenced may join again.
     """
     dead: set[str] = set()
-    for at, who, what in sorted(audit):
-        name = who.rpartition("-")[0] if what in ("fenced", "joined") else who
+    for at, name, what in sorted(audit):
         if what == "fenced":
             dead.add(name)
         elif what == "joined":
