@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from bisector.engine.bisection_run import BisectionRun
 from bisector.engine.events import Event, EventKind
+from bisector.engine.journal import lose_boots_on
 from bisector.engine.membership import Membership
 from bisector.engine.schedule import Claimant, choose, should_yield
 from bisector.engine.services import Services
@@ -138,13 +139,29 @@ class TestbedSharing:
             run.abandon()
 
     def _begin_visit(self, run: BisectionRun, testbed: str) -> None:
+        lease = self._leases.get(testbed)
+        left = [
+            one.id for one in self._summaries.values() if testbed in one.progress.live and one.id != run.id
+        ]
+
         def visit() -> None:
+            if lease is not None:
+                self._lose_boots(testbed, lease, left)
             run.visit(testbed, lambda: self._is_wanted(run, testbed))
             self._changed.set()
 
         thread = threading.Thread(target=visit, daemon=True, name=f"visit-{testbed}")
         self._visits[testbed] = run, thread
         thread.start()
+
+    def _lose_boots(self, testbed: str, lease: Lease, names: Sequence[str]) -> None:
+        """Record the end of what executors that died left on a testbed that is ours now.
+
+        names: of the bisections; who concludes one of them takes the testbed for one that ends its own boots.
+        """
+        for name in names:
+            with contextlib.suppress(PerfbisectError):  # it was removed, or the visit meets the same
+                lose_boots_on(self._store.fenced(lease), name, testbed)
 
     def _may_be_used(self, testbed: str) -> bool:
         """Return whether a testbed may be used; tell those that wait for it why not, once for each reason."""

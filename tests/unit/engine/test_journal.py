@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bisector.adapters.store.memory_store import MemoryStore
-from bisector.engine.journal import Journal
+from bisector.engine.journal import Journal, lose_boots_on
 from bisector.errors import InfrastructureError, RequestError
 from bisector.model.decisions import Conclusion, Ending, Measure
 from bisector.model.facts import MonitorResult
@@ -90,6 +90,17 @@ def test_boots_and_trials_that_a_killed_process_left_open_are_over(
     kept.lose_boots(lambda testbed: testbed == "t")
     assert [r for r in kept.state.records if isinstance(r, Left)] == [Left("b2"), Left("b1", lost=True)]
     assert kept.trials()[1] == {}
+
+
+def test_whoever_has_a_testbed_ends_what_others_left_there_and_nothing_else(store: CountingStore) -> None:
+    for boot, testbed in (("b1", "a"), ("b2", "a"), ("b3", "b")):
+        store.append("b", Booted(boot, 0, testbed, True, 1.0, 1.0))
+    store.append("b", Left("b1"))
+    store.append("b", Booted("b4", 0, "a", False, 1.0, 1.0, failure="panic"))
+    for _ in range(2):
+        lose_boots_on(store, "b", "a")
+    left = [record for _, record in store.records("b") if isinstance(record, Left)]
+    assert left == [Left("b1"), Left("b2", lost=True)]
 
 
 def test_what_was_decided_elsewhere_meanwhile_refuses_a_trial_and_whatever_happened_a_conclusion(
