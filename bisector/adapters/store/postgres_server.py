@@ -260,7 +260,10 @@ class PostgresServer:
 def _has_happened(connection: Connection, transaction: str) -> bool:
     """Return whether a transaction was committed; waits until the server knows."""
     while True:
-        row = connection.execute("SELECT pg_xact_status(%s::xid8) AS status", (transaction,)).fetchone()
+        try:
+            row = connection.execute("SELECT pg_xact_status(%s::xid8) AS status", (transaction,)).fetchone()
+        except psycopg.errors.InvalidParameterValue:  # in the future: it crashed before it wrote of it
+            return False
         if row is None or row["status"] != "in progress":
             return row is not None and row["status"] == "committed"
         time.sleep(_FIRST_PAUSE_SECONDS)

@@ -159,6 +159,16 @@ def test_a_commit_whose_answer_is_lost_is_not_repeated(
     assert len(calls) == (1 if committed else 2)
 
 
+def test_a_transaction_that_a_crashed_server_does_not_know_has_not_happened(database: PostgresServer) -> None:
+    """It gives the numbers again that were not on its disk when it crashed."""
+
+    def ask(connection: postgres_server.Connection) -> bool:
+        (row,) = connection.execute("SELECT pg_current_xact_id()::text AS id").fetchall()
+        return postgres_server._has_happened(connection, str(int(row["id"]) + 1000))
+
+    assert database._on_connection(ask) is False
+
+
 def test_a_statement_that_always_breaks_its_connection_is_given_up(
     database: PostgresServer, database_url: DatabaseUrl
 ) -> None:
