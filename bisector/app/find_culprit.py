@@ -199,7 +199,7 @@ def others(
     def ours(wanted: Sequence[str]) -> Sequence[str]:
         if wiring.settings.database is None:
             return wanted
-        names = {spec.name for spec in wiring.lab.testbeds if spec.variables.worker in ("", worker)}
+        names = {spec.name for spec in wiring.lab.testbeds_of(worker)}
         return [name for name in wanted if name in names]
 
     def open_(stored: Stored, stop: threading.Event) -> Services:

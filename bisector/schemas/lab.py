@@ -173,6 +173,10 @@ class Lab:
         """Return a testbed by name. Raises RequestError naming the known ones."""
         return _named(name, self.testbeds, "testbed", self.inventory)
 
+    def testbeds_of(self, worker: str) -> tuple[TestbedSpec, ...]:
+        """Return the testbeds that belong to a worker, or to any."""
+        return tuple(spec for spec in self.testbeds if spec.variables.worker in ("", worker))
+
     def builder(self, name: str) -> BuilderSpec:
         """Return a builder by name. Raises RequestError naming the known ones."""
         return _named(name, self.builders, "builder", self.inventory)

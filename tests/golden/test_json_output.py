@@ -99,6 +99,8 @@ def test_of_what_is_queued(bench: Bench, capsys: pytest.CaptureFixture[str]) -> 
     assert (one["id"], one["status"], one["place"]) == (queued["id"], "queued", 1)
     lines = [json.loads(line) for line in said(capsys, "worker", "--until-idle", "--json").splitlines()]
     assert {key for line in lines for key in line} == promised("worker") - KINDS
+    found = json.loads(said(capsys, "worker", "--check", "--json"))
+    assert keys(found) == promised("worker --check")
     assert {line["kind"] for line in lines} <= KINDS
     assert lines[-1]["kind"] == "done"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -57,17 +57,9 @@ def doctor(
     bad = [check for check in checks if not check.ok]
     disk = _disk_use(wiring)
     if as_json:
-        output.print_json([*map(_check_row, checks), *map(_disk_row, disk)])
+        output.print_json([*map(check_row, checks), *map(_disk_row, disk)])
     else:
-        width = max(len(c.name) for c in checks)
-        for check in checks:
-            if check.ok and not quiet:
-                print(output.good("ok      ") + _line(check.name.ljust(width), check.found))
-            elif not check.ok:
-                mark = output.doubtful("note    ") if check.optional else output.bad("missing ")
-                print(mark + _line(check.name.ljust(width), f"{check.wrong} (needed for {check.needed})"))
-                for line in check.cure.splitlines():
-                    print(f"        {line}")
+        print_checks(checks, quiet=quiet)
         if disk and not quiet:
             rows = [(d.name, size(d.bytes), size(d.prunable), str(d.path)) for d in disk]
             header = ("DISK USE", "SIZE", "'PRUNE' FREES", "WHERE")
@@ -81,6 +73,19 @@ def doctor(
             print("\nEverything is there.")
     if any(not c.optional for c in bad):
         raise typer.Exit(ExitCode.INFRASTRUCTURE)
+
+
+def print_checks(checks: Sequence[Any], *, quiet: bool = False) -> None:
+    """Print a line for each check, and the cure of what is wrong. quiet: only what is wrong."""
+    width = max(len(c.name) for c in checks)
+    for check in checks:
+        if check.ok and not quiet:
+            print(output.good("ok      ") + _line(check.name.ljust(width), check.found))
+        elif not check.ok:
+            mark = output.doubtful("note    ") if check.optional else output.bad("missing ")
+            print(mark + _line(check.name.ljust(width), f"{check.wrong} (needed for {check.needed})"))
+            for line in check.cure.splitlines():
+                print(f"        {line}")
 
 
 def _line(name: str, text: str) -> str:
@@ -121,7 +126,8 @@ def _disk_use(wiring: Wiring) -> list[DiskUse]:
     return []
 
 
-def _check_row(check: Any) -> dict[str, Any]:  # noqa: ANN401 - an adapter's, which interfaces never import
+def check_row(check: Any) -> dict[str, Any]:  # noqa: ANN401 - an adapter's, which interfaces never import
+    """Return a check for JSON."""
     return {
         "name": check.name,
         "ok": check.ok,

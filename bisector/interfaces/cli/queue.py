@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import threading
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bisector.errors import ExitCode
 from bisector.interfaces.cli import options, output
 from bisector.model.format import count
 
 if TYPE_CHECKING:
     from bisector.app.execution.queue_state import Entry
+    from bisector.app.wiring import Wiring
     from bisector.engine.events import Event
 
 
@@ -101,7 +104,13 @@ def worker(
     until_idle: Annotated[
         bool, typer.Option("--until-idle", help="End when nothing is queued any more.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")] = False,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Only check all that this worker needs."),
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print each event as a line of JSON; with --check, the checks.")
+    ] = False,
 ) -> None:
     """Execute the bisections that are queued here, until told to stop with Ctrl-C or SIGTERM.
 
@@ -114,10 +123,15 @@ def worker(
       perfbisect start --good v6.1 --bad v6.2 --workload pipe-test --detach
 
       perfbisect worker --until-idle
+
+      perfbisect worker rack1 --check
     """
     from bisector.app.find_culprit import serve
 
     wiring = options.make_wiring()
+    if check:
+        _check_worker(wiring, name or socket.gethostname(), as_json=as_json)
+        return
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     output.print_note("executing what is queued; Ctrl-C ends it")
@@ -125,6 +139,19 @@ def worker(
     output.print_note(
         "nothing is left to execute here" if until_idle and not stop.is_set() else "stopped; nothing is lost"
     )
+
+
+def _check_worker(wiring: Wiring, name: str, *, as_json: bool) -> None:
+    from bisector.app.execution.worker_check import check_worker
+    from bisector.interfaces.cli.doctor import check_row, print_checks
+
+    checks = check_worker(wiring, name)
+    if as_json:
+        output.print_json([check_row(check) for check in checks])
+    else:
+        print_checks(checks)
+    if any(not check.ok and not check.optional for check in checks):
+        raise typer.Exit(ExitCode.INFRASTRUCTURE)
 
 
 def _print_event(name: str, event: Event) -> None:
