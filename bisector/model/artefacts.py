@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import binascii
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -40,6 +41,11 @@ class Artefact:
     def max_bytes(self) -> int:
         """The largest size that is put or taken."""
         return MAX_BYTES[self.kind]
+
+
+def digest_header(checksum: str) -> str:
+    """Return a SHA-256 (hex) as HTTP's field Repr-Digest has it (RFC 9530)."""
+    return f"sha-256=:{binascii.b2a_base64(bytes.fromhex(checksum), newline=False).decode()}:"
 
 
 def boot_artefact(bisection: str, boot: str) -> Artefact:

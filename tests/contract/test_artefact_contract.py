@@ -3,25 +3,47 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from bisector.adapters.artefacts.folder_artefacts import FolderArtefacts
+from bisector.adapters.artefacts.http_artefacts import HttpArtefacts
 from bisector.adapters.artefacts.memory_artefacts import MemoryArtefacts
+from bisector.app.wiring import Wiring
 from bisector.errors import InfrastructureError
 from bisector.model import artefacts
 from bisector.model.artefacts import Artefact, boot_artefact
 from bisector.store_ports import ArtefactStore
+from tests.support.servers.web import make_tokens, serving, wiring_in
 
 KERNEL = Artefact("kernel", "0123")
 
 
-@pytest.fixture(params=["memory", "folder"])
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, ArtefactStore]]:
+    """A folder, and what a client of the server with that folder has."""
+    place = tmp_path_factory.mktemp("served")
+    (place / "store").mkdir()
+    settings = wiring_in(place).settings.model_copy(update={"artefacts": str(place / "store")})
+    wiring = Wiring(settings)
+    with serving(wiring) as address:
+        yield place / "store", HttpArtefacts(address, make_tokens(wiring)["operate"])
+
+
+@pytest.fixture(params=["memory", "folder", "http"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> ArtefactStore:
     if request.param == "memory":
         return MemoryArtefacts()
+    if request.param == "http":
+        folder, client = request.getfixturevalue("served")
+        for path in folder.iterdir():
+            shutil.rmtree(path)
+        return cast(ArtefactStore, client)
     (tmp_path / "store").mkdir()
     return FolderArtefacts(tmp_path / "store")
 

@@ -112,8 +112,12 @@ class FolderArtefacts:
         for kind in KINDS:
             for folder in sorted((self.root / kind).glob("[!.]*/")):
                 with suppress(OSError, ValueError):  # removed meanwhile; a stranger's folder
-                    used = max((path.lstat().st_mtime for path in folder.iterdir()), default=0.0)
+                    used = max(path.lstat().st_mtime for path in (folder, *folder.iterdir()))
                     yield Kept(Artefact(kind, folder.name), folder, disk_usage(folder), used)
+
+    def boots_of(self, bisection: str) -> Iterator[Path]:
+        """Yield the folders of what the boots of a bisection left."""
+        yield from (self.root / "boot").glob(f"{bisection}@*")
 
     def _folder(self, artefact: Artefact) -> Path:
         return self.root / artefact.kind / artefact.key

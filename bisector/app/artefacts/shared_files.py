@@ -9,6 +9,7 @@ from bisector.model.artefacts import boot_artefact
 from bisector.model.records import Left, RunFailed
 
 if TYPE_CHECKING:
+    from bisector.adapters.artefacts.folder_artefacts import FolderArtefacts
     from bisector.adapters.build.kernel_share import KernelShare
     from bisector.app.wiring import Wiring
 
@@ -33,6 +34,14 @@ def require_store(wiring: Wiring) -> None:
     """Raise InfrastructureError where the artefact store of the settings cannot be used from the start."""
     if wiring.exchange is not None:
         wiring.exchange.store.check()
+
+
+def shared_folder(wiring: Wiring) -> FolderArtefacts | None:
+    """Return the folder that hosts share, where this one has mounted it."""
+    from bisector.adapters.artefacts.folder_artefacts import FolderArtefacts
+
+    store = wiring.exchange.store if wiring.exchange is not None else None
+    return store if isinstance(store, FolderArtefacts) and store.root.is_dir() else None
 
 
 def lease_as(share: KernelShare | None, executor: str) -> None:

@@ -15,6 +15,7 @@ from typing import Literal
 from bisector.adapters.system.disk_usage import disk_usage, half_removed, remove
 from bisector.adapters.system.leftovers import leftovers_of_boots
 from bisector.app import bisections
+from bisector.app.artefacts.shared_files import shared_folder
 from bisector.app.needed_files import NeededFiles, needed_files
 from bisector.app.wiring import Wiring
 from bisector.engine.state_lock import Holder, find_holder
@@ -28,9 +29,12 @@ KEEP_DAYS = 90.0
 _CLEANING_SECONDS = 60.0
 """After so long no visit of a cancelled bisection is under way: twice what an executor grants them."""
 
-Kind = Literal["bisection", "results", "boot files", "kernel", "build log", "guest image", "graph", "remains"]
+Kind = Literal[
+    "bisection", "results", "boot files", "kernel", "build log", "guest image", "graph", "artefact", "remains"
+]
 """results: files of a bisection that is no longer there; boot files: temporary ones of a killed process;
-graph: of a repository's range, read again when needed; remains: of a removal that was interrupted."""
+graph: of a repository's range, read again when needed; artefact: in the folder that hosts share; remains: of
+a removal or a transfer that was interrupted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,8 @@ def find_removable(wiring: Wiring, keep_days: float) -> list[Removable]:
     What a process uses now it has used today, so a day protects what is not yet recorded.
     """
     before = wiring.clock.now() - keep_days * DAY_SECONDS
-    everything = [*_of_bisections(wiring, before), *_of_the_cache(wiring, before)]
+    shared = _of_the_shared_folder(wiring, before)
+    everything = [*_of_bisections(wiring, before), *_of_the_cache(wiring, before), *shared]
     return sorted(everything, key=lambda item: item.used)
 
 
@@ -89,6 +94,9 @@ def remove_one(wiring: Wiring, item: Removable) -> bool:
         wiring.store.set_status(item.name, bisections.REMOVING)
         if item.path.exists():
             remove(item.path)
+        store = shared_folder(wiring)
+        for path in store.boots_of(item.name) if store is not None else ():
+            remove(path)
         wiring.store.remove(item.name)
         return True
     if not item.path.exists() or item.path.stat().st_mtime > item.used:
@@ -142,6 +150,7 @@ def _of_the_cache(wiring: Wiring, before: float) -> Iterator[Removable]:
 
     cache, needed = wiring.settings.cache_dir, needs(wiring)
     yield from _remains(cache / "kernels", cache / "images")
+    yield from (_item("remains", path) for path in _older((cache / "artefacts").glob("*"), before))
     for entry in wiring.kernel_cache.entries():
         if entry.key not in needed.kernels:
             yield from (_item("kernel", path) for path in _older([entry.folder], before))
@@ -150,6 +159,18 @@ def _of_the_cache(wiring: Wiring, before: float) -> Iterator[Removable]:
         if image.checksum not in needed.images:
             yield from (_item("guest image", path) for path in _older([image.disk.parent], before))
     yield from (_item("graph", path) for path in _older((cache / "graphs").glob("[!.]*"), before))
+
+
+def _of_the_shared_folder(wiring: Wiring, before: float) -> Iterator[Removable]:
+    """Yield what no bisection of the database needs: others may have put it, who use the same database."""
+    store = shared_folder(wiring)
+    if store is None or not wiring.has_store:
+        return
+    needed, known = needs(wiring), {summary.id for summary in _summaries(wiring)}
+    for kept in store.kept():
+        key = kept.artefact.key
+        if kept.used < before and key not in needed.kernels and key.partition("@")[0] not in known:
+            yield Removable("artefact", str(kept.artefact), kept.bytes, kept.used, kept.path)
 
 
 def _remains(*folders: Path) -> Iterator[Removable]:

@@ -86,7 +86,8 @@ def test_what_is_kept_is_listed_with_its_last_use(store: FolderArtefacts, tmp_pa
     path = store.root / "kernel" / "0123" / store.put(KERNEL, tmp_path / "file")
     (store.root / "kernel" / "not a key").mkdir()
     (store.root / "strangers").mkdir()
-    os.utime(path, (1e9, 1e9))
+    for one in (path, path.parent):
+        os.utime(one, (1e9, 1e9))
     (kept,) = store.kept()
     assert (kept.artefact, kept.used, kept.path) == (KERNEL, 1e9, path.parent)
     assert kept.bytes > 0

@@ -10,12 +10,14 @@ from unittest.mock import Mock
 
 import pytest
 
+from bisector.adapters.artefacts.folder_artefacts import FolderArtefacts
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.app import bisections, find_culprit
 from bisector.app.upkeep import retention
 from bisector.app.wiring import Wiring
 from bisector.engine.state_lock import lock
 from bisector.errors import RequestError
+from bisector.model.artefacts import Artefact, boot_artefact
 from bisector.model.facts import KernelFacts
 from bisector.model.records import Booted, Built
 from bisector.model.stored_bisection import Stored
@@ -192,3 +194,53 @@ def test_a_request_whose_bisection_is_being_removed_begins_another_one(wiring: W
     assert fake_bisection.begin(wiring.store, lab).id == first.id
     wiring.store.set_status(first.id, bisections.REMOVING)
     assert fake_bisection.begin(wiring.store, lab).id == f"{first.id}-2"
+
+
+def share(wiring: Wiring, folder: Path) -> tuple[Wiring, FolderArtefacts]:
+    """Return the same with an artefact store: an old kernel and an old boot of each bisection, and others."""
+    folder.mkdir()
+    (folder / "file").write_text("x")
+    store = FolderArtefacts(folder)
+    for number, status in enumerate(("new", "done", "of-nobody")):
+        for artefact in (Artefact("kernel", f"{4 * number:064x}"), boot_artefact(status, "boot-001")):
+            path = folder / artefact.kind / artefact.key / store.put(artefact, folder / "file")
+            for one in (path, path.parent):
+                os.utime(one, (OLD, OLD))
+    return Wiring(wiring.settings.model_copy(update={"artefacts": str(folder)})), store
+
+
+def test_of_the_shared_folder_goes_what_no_bisection_needs(wiring: Wiring, tmp_path: Path) -> None:
+    shared, store = share(wiring, tmp_path / "store")
+    found = [item for item in retention.find_removable(shared, 90) if item.kind == "artefact"]
+    assert {item.name for item in found} == {
+        f"kernel {4:064x}",  # of a bisection that has ended
+        f"kernel {8:064x}",  # of none
+        "boot of-nobody@boot-001",
+    }
+    assert all(retention.remove_one(shared, item) for item in found)
+    assert {str(kept.artefact) for kept in store.kept()} == {
+        f"kernel {0:064x}",
+        "boot new@boot-001",
+        "boot done@boot-001",
+    }
+
+
+def test_what_was_put_or_read_lately_stays_in_the_shared_folder(wiring: Wiring, tmp_path: Path) -> None:
+    shared, store = share(wiring, tmp_path / "store")
+    assert store.get(Artefact("kernel", f"{8:064x}"), tmp_path / "target")
+    assert f"kernel {8:064x}" not in {item.name for item in retention.find_removable(shared, 90)}
+
+
+def test_with_a_bisection_goes_what_its_boots_left_everywhere(wiring: Wiring, tmp_path: Path) -> None:
+    shared, store = share(wiring, tmp_path / "store")
+    (item,) = retention.to_remove(shared, ["done"])
+    assert retention.remove_one(shared, item)
+    assert not store.has(boot_artefact("done", "boot-001"))
+    assert store.has(boot_artefact("new", "boot-001"))
+
+
+def test_a_shared_folder_that_is_away_is_not_looked_at(wiring: Wiring, tmp_path: Path) -> None:
+    away = Wiring(wiring.settings.model_copy(update={"artefacts": str(tmp_path / "nowhere")}))
+    assert not [item for item in retention.find_removable(away, 90) if item.kind == "artefact"]
+    (item,) = retention.to_remove(away, ["done"])
+    assert retention.remove_one(away, item)

@@ -1,0 +1,107 @@
+"""Artefacts as a server gives and takes them: what no well-behaved client sends."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from bisector.app.wiring import Wiring
+from bisector.interfaces.web.web_application import API, MAX_BODY_BYTES
+from bisector.model import artefacts
+from bisector.model.artefacts import digest_header
+from tests.support.servers.web import make_tokens, serving, wiring_in
+from tests.support.waiting import until
+
+ONE = "/artefacts/kernel/0123"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("web")
+    (folder / "store").mkdir()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def client(place: Path) -> Iterator[httpx.Client]:
+    settings = wiring_in(place).settings.model_copy(update={"artefacts": str(place / "store")})
+    wiring = Wiring(settings)
+    with serving(wiring) as address:
+        headers = {"Authorization": f"Bearer {make_tokens(wiring)['operate']}"}
+        with httpx.Client(base_url=address + API, headers=headers) as made:
+            yield made
+
+
+def digest(content: bytes) -> dict[str, str]:
+    return {"Repr-Digest": digest_header(hashlib.sha256(content).hexdigest())}
+
+
+def files(place: Path) -> list[Path]:
+    return [path for path in (place / "store").rglob("*") if path.is_file()]
+
+
+def test_a_body_larger_than_that_of_any_other_request_is_kept(client: httpx.Client, place: Path) -> None:
+    content = bytes(20 * MAX_BODY_BYTES)
+    answer = client.put("/artefacts/boot/x@b", content=content, headers=digest(content))
+    assert answer.status_code == 201
+    found = client.get("/artefacts/boot/x@b")
+    assert (found.content, found.headers["Repr-Digest"]) == (content, digest(content)["Repr-Digest"])
+    until(lambda: not list((place / "cache" / "artefacts").iterdir()), 30)  # nothing temporary is left
+
+
+@pytest.mark.parametrize("headers", [{}, digest(b"other"), {"Repr-Digest": "md5=:AAAA:"}])
+def test_a_body_that_is_not_what_was_sent_is_not_kept(
+    client: httpx.Client, place: Path, headers: dict[str, str]
+) -> None:
+    before = files(place)
+    answer = client.put(ONE, content=b"a kernel", headers=headers)
+    assert answer.status_code == 400 and "Repr-Digest" in answer.json()["detail"]
+    assert files(place) == before
+    assert list((place / "cache" / "artefacts").iterdir()) == []
+
+
+def test_a_body_of_too_many_bytes_is_refused_before_its_end(
+    client: httpx.Client, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(artefacts, "MAX_BYTES", {"kernel": 100_000})
+    answer = client.put(ONE, content=bytes(200_000), headers=digest(bytes(200_000)))
+    assert answer.status_code == 400 and "more than" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/artefacts/kernel/..%2f..%2fetc%2fpasswd",
+        "/artefacts/kernel/.hidden",
+        "/artefacts/kernel/%00",
+        "/artefacts/kernel/a%0a",
+        "/artefacts/kernel/" + "x" * 300,
+        "/artefacts/secret/0123",
+    ],
+)
+def test_what_names_no_artefact_is_refused(client: httpx.Client, place: Path, path: str) -> None:
+    before = files(place)
+    for method in ("GET", "HEAD", "PUT", "DELETE"):
+        assert client.request(method, path).status_code in (400, 404, 422)
+    assert files(place) == before
+
+
+def test_a_damaged_artefact_is_not_sent(client: httpx.Client, place: Path) -> None:
+    client.put(ONE, content=b"a kernel", headers=digest(b"a kernel"))
+    (path,) = [path for path in files(place) if path.parent.name == "0123"]
+    path.write_bytes(b"a kernal")
+    answer = client.get(ONE)
+    assert answer.status_code == 503 and str(path) in answer.json()["detail"]
+    assert client.get(ONE).status_code == 404
+
+
+def test_a_server_without_a_store_says_so(tmp_path: Path) -> None:
+    wiring = wiring_in(tmp_path)
+    with serving(wiring) as address:
+        headers = {"Authorization": f"Bearer {make_tokens(wiring)['operate']}"}
+        answer = httpx.get(f"{address}{API}/artefacts", headers=headers)
+    assert answer.status_code == 404 and "no artefact store" in answer.json()["detail"]
