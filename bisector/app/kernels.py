@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bisector.app.accept import recipe_for
+from bisector.app.artefacts import shared_files
 from bisector.app.upkeep.retention import needs
 from bisector.app.wiring import Wiring
 from bisector.errors import RequestError, SourceFailed
@@ -35,12 +36,18 @@ def order(
 def build(
     wiring: Wiring, order: BuildOrder, progress: Progress, on_fix: Callable[[Fix, bool], None]
 ) -> Kernel:
-    """Build one commit, or take it from the cache. on_fix: told of each fix whether the commit needs it."""
+    """Build one commit, or take it from the cache or from another host.
+
+    on_fix: told of each fix whether the commit needs it.
+    """
     from bisector.adapters.git.backports import find_needed
 
     for fix in order.fixes:
         on_fix(fix, bool(find_needed(wiring.repo, order.sha, [fix])))
-    return wiring.builder().build(order, progress)
+    try:
+        return wiring.builder(share=shared_files.kernel_share(wiring)).build(order, progress)
+    finally:
+        shared_files.finish(wiring)
 
 
 def kernel_plan(wiring: Wiring, order: BuildOrder) -> tuple[BuildPlan, dict[str, bool]]:

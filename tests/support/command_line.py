@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import typer.main
 
 from bisector.app import accept, find_culprit
+from bisector.app.artefacts import shared_files
 from bisector.app.attempts import accept_attempt
 from bisector.app.planners import planner_of
 from bisector.app.wiring import Wiring
@@ -52,7 +54,11 @@ class Bench:
 
     def _services(self, wiring: Any, accepted: Any, stop: object, names: object = None) -> Any:
         services = fake.services(self.lab, self.state, store=wiring.store, faults=self.faults, warmup=1)
-        services = replace(services, coordinator=wiring.shared_coordinator)
+        services = replace(
+            services,
+            coordinator=wiring.shared_coordinator,
+            keep_boot=partial(shared_files.keep_boot, wiring),
+        )
         return replace(services, planner=planner_of(wiring, accepted)) if accepted.attempt else services
 
 

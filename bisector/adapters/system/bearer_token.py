@@ -36,5 +36,8 @@ def read_token(file: Path | None, environment: Mapping[str, str] | None = None) 
             "perfbisect token add NAME --role operate",
         )
     if not (token.isascii() and token.isprintable() and " " not in token):
-        raise RequestError(f"{where}: that is no token", cure="give what 'perfbisect token add' printed")
+        raise RequestError(
+            f"{where}: that is no token",
+            cure="ask the server's administrator",
+        )
     return token

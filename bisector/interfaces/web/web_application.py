@@ -13,7 +13,7 @@ from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 import bisector
 from bisector.app.wiring import Wiring
 from bisector.errors import InfrastructureError
-from bisector.interfaces.web.api import administration, artefacts
+from bisector.interfaces.web.api import administration, artefact_transfer
 from bisector.interfaces.web.authority import Server
 from bisector.interfaces.web.guard import Guard
 from bisector.interfaces.web.problems import handle_errors
@@ -53,7 +53,7 @@ def make_application(wiring: Wiring) -> FastAPI:
     app.state.server = Server(wiring)
     handle_errors(app)
     app.include_router(administration.router, prefix=API)
-    app.include_router(artefacts.router, prefix=API)
+    app.include_router(artefact_transfer.router, prefix=API)
     app.add_api_route("/healthz", _healthz, methods=["GET"], tags=["server"])
     return app
 

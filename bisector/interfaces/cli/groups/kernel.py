@@ -71,6 +71,7 @@ def build(
             ),
         )
     data = _data(kernel)
+    cached = "it came from the artefact store" if kernel.fetched else "it was in the cache"
     if as_json:
         output.print_json(data)
         return
@@ -80,7 +81,7 @@ def build(
                 "commit": kernel.sha,
                 "recipe": kernel.recipe,
                 "release": kernel.release,
-                "took": "nothing, it was in the cache" if kernel.cached else duration(kernel.seconds),
+                "took": f"nothing, {cached}" if kernel.cached else duration(kernel.seconds),
                 "image": str(kernel.image),
                 "config": str(kernel.config),
                 "log": str(kernel.log),

@@ -75,7 +75,9 @@ async def put_artefact(request: Request, user: Operator, kind: ArtefactKind, key
             async for block in request.stream():
                 received += len(block)
                 if received > artefact.max_bytes:
-                    raise RequestError(f"the {artefact} has more than {artefact.max_bytes >> 20} MiB")
+                    raise RequestError(
+                        f"the {artefact} has more than {artefact.max_bytes >> 20} MiB", cure="keep it there"
+                    )
                 digest.update(block)
                 await run_in_threadpool(file.write, block)
         if request.headers.get("Repr-Digest") != digest_header(digest.hexdigest()):
