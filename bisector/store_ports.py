@@ -204,6 +204,14 @@ class Coordinator(Protocol):
         """Return those that have not ended, by start."""
         ...
 
+    def add_machine_time(self, owner: str, seconds: float) -> None:
+        """Count seconds of testbeds that an owner's bisections had, in the present hour."""
+        ...
+
+    def machine_time(self, owner: str) -> Mapping[int, float]:
+        """Return the seconds of the last week, by hour since the epoch."""
+        ...
+
 
 class ArtefactStore(Protocol):
     """Files that one host has made and others use. All methods raise InfrastructureError where it is away."""

@@ -17,12 +17,12 @@ from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Conclusion
 from bisector.model.goal import Terms, Verdict
 from bisector.model.records import Booted, Discarded, Marked
-from bisector.model.stored_bisection import ENDED, NORMAL_PRIORITY, OPEN, REMOVING, Action, Stored
+from bisector.model.stored_bisection import ENDED, NORMAL_PRIORITY, OPEN, REMOVING, Action, Stored, Summary
 from bisector.schemas.request import Accepted, read_accepted
 from bisector.store_ports import Store
 
 if TYPE_CHECKING:
-    from bisector.engine.sharing import Others
+    from bisector.engine.others import Others
 
 _BUSY_SECONDS = 0.2
 """Between two tries to execute what another process has not let go of."""
@@ -186,7 +186,7 @@ def cancel(store: Store, stored: Stored, by: str = "", why: str = "") -> None:
     _set_open(store, stored, "cancelled", Action("cancelled", by, why))
 
 
-def set_priority(store: Store, stored: Stored, priority: int, by: str = "", why: str = "") -> None:
+def set_priority(store: Store, stored: Stored | Summary, priority: int, by: str = "", why: str = "") -> None:
     """Serve a bisection before or after others, from its next boot on. Raises RequestError: it has ended."""
     _still_open(stored)
     store.set_priority(stored.id, priority, Action(f"given priority {priority}", by, why))
@@ -199,7 +199,7 @@ def _set_open(store: Store, stored: Stored, status: str, action: Action) -> None
         _still_open(store.load(stored.id))
 
 
-def _still_open(stored: Stored) -> None:
+def _still_open(stored: Stored | Summary) -> None:
     if stored.status in ENDED:
         raise RequestError(
             f"the bisection '{stored.id}' has ended ({stored.status})",

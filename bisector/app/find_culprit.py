@@ -25,7 +25,7 @@ from bisector.app.wiring import Wiring
 from bisector.engine.events import Event
 from bisector.errors import InfrastructureError, PerfbisectError, RequestError
 from bisector.model.decisions import Conclusion
-from bisector.model.stored_bisection import RESTING, TO_EXECUTE
+from bisector.model.stored_bisection import RESTING, TO_EXECUTE, Action
 from bisector.report import phrases
 from bisector.schemas.request import Accepted, Request, read_accepted
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from bisector.engine.events import OnEvent
+    from bisector.engine.others import Others
     from bisector.engine.services import Services
-    from bisector.engine.sharing import Others
     from bisector.model.commit_graph import CommitGraph
     from bisector.model.stored_bisection import Stored
     from bisector.report.report_model import Material
@@ -107,8 +107,11 @@ def try_change(wiring: Wiring, accepted: Accepted, graph: CommitGraph, observer:
     return _run_and_report(wiring, stored, accepted, observer)
 
 
-def resume(wiring: Wiring, identity: str | None, observer: Observer) -> Material:
-    """Go on with a bisection, the latest that has not ended if none is named; otherwise as `find_culprit`."""
+def resume(wiring: Wiring, identity: str | None, observer: Observer, reason: str = "") -> Material:
+    """Go on with a bisection, the latest that has not ended if none is named; otherwise as `find_culprit`.
+
+    reason: of the person who resumes it.
+    """
     if identity is None:
         unfinished = [s for s in wiring.store.list() if s.status not in bisections.ENDED]
         if not unfinished:
@@ -129,6 +132,8 @@ def resume(wiring: Wiring, identity: str | None, observer: Observer) -> Material
     observer.note(f"bisection {stored.id}: going on")
     if stored.conclusion is None:
         require_ready(wiring, accepted.request)
+    action = Action("resumed", wiring.settings.owner, reason)
+    wiring.store.set_status(stored.id, stored.status, expected=RESTING, action=action)
     return _run_and_report(wiring, stored, accepted, observer)
 
 
@@ -194,7 +199,7 @@ def others(
 
     tell: is given their events; worker: the name of ours, with a database server.
     """
-    from bisector.engine.sharing import Others
+    from bisector.engine.others import Others
 
     def ours(wanted: Sequence[str]) -> Sequence[str]:
         if wiring.settings.database is None:
@@ -229,6 +234,7 @@ def serve(
     """
     from bisector.engine import executor
     from bisector.engine.availability import Availability
+    from bisector.engine.hour_counter import HourCounter
 
     known_by = name or socket.gethostname()
     wiring.doing, wiring.stop = f"the queue, as worker '{known_by}'", stop
@@ -244,6 +250,7 @@ def serve(
             coordinator=wiring.shared_coordinator,
             name=known_by,
             why_not=Availability(wiring.coordinator).why_not,
+            hours=HourCounter(wiring.coordinator, wiring.settings.caps),
         )
     finally:
         shared_files.finish(wiring)

@@ -115,6 +115,9 @@ def load_material(wiring: Wiring, identity: str | None, *, so_far: bool = False)
         so_far=early,
         recipe_chosen=accepted.recipe_chosen,
         cut_consoles=_cut_consoles(records),
+        priority=stored.priority,
+        owner=stored.owner,
+        action=stored.action,
     )
 
 

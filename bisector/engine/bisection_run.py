@@ -172,7 +172,8 @@ class BisectionRun:
         try:
             while not self.ended:
                 ended, under_way = decider.ended_trials, decider.under_way()
-                decision = decider.decide(testbed, may_boot=not (booted and wanted()))
+                passed_on = booted and wanted()
+                decision = decider.decide(testbed, may_boot=not passed_on)
                 if isinstance(decision, Conclusion):
                     opened.conclude(decision)
                 elif decision is not None:
@@ -180,7 +181,7 @@ class BisectionRun:
                     failed = opened.carry_out(decision, testbed)
                     if failed is not None:
                         return failed
-                elif wanted():
+                elif passed_on or wanted():  # who wanted it may be gone by now; nothing is under way then
                     break
                 else:
                     self._wait(opened, ended, under_way, wanted)

@@ -21,9 +21,11 @@ from bisector.engine import waiting
 from bisector.engine.bisection_run import BisectionRun
 from bisector.engine.disk_reserve import DiskReserve, remove_reserve
 from bisector.engine.events import Event, OnEvent
+from bisector.engine.hour_counter import HourCounter
 from bisector.engine.membership import START, Membership, join, requeue_unleased
+from bisector.engine.others import Others
 from bisector.engine.services import Services
-from bisector.engine.sharing import Others, TestbedSharing
+from bisector.engine.sharing import TestbedSharing
 from bisector.engine.state_lock import QUEUE, Busy, lock
 from bisector.errors import InfrastructureError, Interrupted
 from bisector.model.stored_bisection import OPEN, TO_EXECUTE, Stored
@@ -107,7 +109,7 @@ def _execute(
         if not store.set_status(stored.id, "running", expected=OPEN):  # ended while we prepared
             raise Interrupted(f"the bisection '{stored.id}' was {store.status(stored.id)}")
         reserve = DiskReserve(services.state_dir)
-        sharing = TestbedSharing(services.store, others, own, membership, services.why_not)
+        sharing = TestbedSharing(services.store, others, own, membership, services.why_not, services.hours)
         full = ended = False
         try:
             if membership is None:
@@ -152,24 +154,26 @@ def serve(
     coordinator: Coordinator | None = None,
     name: str = "worker",
     why_not: Callable[[str], str | None] = lambda testbed: None,
+    hours: HourCounter | None = None,
 ) -> None:
     """Execute what is queued until told to stop, or until nothing is left.
 
     Cut off from a database server it ends what it does, and goes on when the server answers again.
     coordinator: of a database server, where several workers execute, each by its name; why_not: says why a
-    testbed must not be used. Raises Busy, RequestError (a worker of this name lives), InfrastructureError
-    when the disk is full, or when this process counts as dead and something that it did does not end.
+    testbed must not be used; hours: counts who has testbeds. Raises Busy, RequestError (a worker of this name
+    lives), InfrastructureError when the disk is full, or when this process counts as dead and something that
+    it did does not end.
     """
     with lock(state_dir, QUEUE), signals(stop):
         if coordinator is None:
             waiting.recover(store, state_dir)
-            _serve(TestbedSharing(store, others, why_not=why_not), state_dir, stop, until_idle)
+            _serve(TestbedSharing(store, others, why_not=why_not, hours=hours), state_dir, stop, until_idle)
             return
         recover = partial(requeue_unleased, store, coordinator)
         lost = True
         while lost and not stop.is_set():
             with join(coordinator, name, state_dir) as membership:
-                sharing = TestbedSharing(store, others, membership=membership, why_not=why_not)
+                sharing = TestbedSharing(store, others, membership=membership, why_not=why_not, hours=hours)
                 ended = _serve(sharing, state_dir, stop, until_idle, recover)
                 lost = membership.is_lost
                 if lost and not ended:

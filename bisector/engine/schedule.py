@@ -1,44 +1,97 @@
 """Which bisection a free testbed serves next. Pure: what is known goes in, a choice comes out.
 
-Bisections share testbeds boot by boot. A more urgent one comes first; among equals, testbeds are spread
-evenly, and those who have waited longest come first.
+Bisections share testbeds boot by boot. A more urgent one comes first. Among equals, testbeds are spread
+evenly over owners, then over the bisections of each; those who have waited longest come first. What counts
+against a bisection are testbeds that it could use itself: nobody waits because its owner measures elsewhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
 class Claimant:
-    """A bisection that could use a testbed.
+    """A bisection that shares testbeds with others.
 
-    priority: 1 is served first. using: how many testbeds it has now; served: when it had the testbed in
-    question last, seconds on any clock, 0 if never; created: seconds since the epoch.
+    priority: 1 is served first; created: seconds since the epoch; testbeds: those that it can use; has: those
+    that it uses now; served: testbed -> when its last visit there ended, seconds on any clock; waits: it must
+    not be served, for its owner has had what is allowed.
     """
 
     id: str
+    owner: str
     priority: int
-    using: int
-    served: float
     created: float
+    testbeds: frozenset[str]
+    has: frozenset[str] = frozenset()
+    served: Mapping[str, float] | None = None
+    waits: bool = False
 
 
-def choose(claimants: Iterable[Claimant]) -> str | None:
+def choose(testbed: str, claimants: Sequence[Claimant]) -> str | None:
     """Return the bisection that a free testbed serves next, None if none could use it."""
-    order = sorted(claimants, key=lambda c: (c.priority, c.using, c.served, c.created, c.id))
-    return order[0].id if order else None
+    ranks = _Ranks(testbed, claimants)
+    return min(ranks.able, key=ranks.rank).id if ranks.able else None
 
 
-def should_yield(holder: Claimant, others: Iterable[Claimant]) -> bool:
+def should_yield(testbed: str, holder: str, claimants: Sequence[Claimant]) -> bool:
     """Return whether a testbed should go to another bisection when it can be left.
 
-    It goes to a more urgent one, to one that has no testbed, and to one that has fewer even afterwards:
-    passing it on for less would cost a boot, and it would come back.
+    It goes to a more urgent one, to one that has none (or whose owner has none), and to one that has fewer
+    even afterwards: passing it on for less would cost a boot, and it would come back. `choose` would not give
+    it to the holder then.
     """
-    return any(
-        other.priority < holder.priority
-        or (other.priority == holder.priority and (other.using == 0 or other.using + 1 < holder.using))
-        for other in others
-    )
+    ranks = _Ranks(testbed, [_without(c, testbed) if c.id == holder else c for c in claimants])
+    mine = next((c for c in ranks.able if c.id == holder), None)
+    if mine is None:  # it waits
+        return True
+    return any(ranks.rank(other) < ranks.rank(mine) and ranks.gains(other, mine) for other in ranks.able)
+
+
+class _Ranks:
+    """Who comes before whom at a testbed. able: those that could use it."""
+
+    def __init__(self, testbed: str, claimants: Iterable[Claimant]) -> None:
+        has: dict[str, set[str]] = defaultdict(set)  # of owners
+        served: dict[str, dict[str, float]] = defaultdict(dict)
+        self.able = []
+        for c in claimants:
+            has[c.owner] |= c.has
+            for name, when in (c.served or {}).items():
+                served[c.owner][name] = max(when, served[c.owner].get(name, 0.0))
+            if testbed in c.testbeds and not c.waits:
+                self.able.append(c)
+        self._shares: dict[tuple[str, int], tuple[int, float]] = {}
+        """(owner, priority) -> how many testbeds it has, and when it had one last, of those that its poorest
+        bisection could use."""
+        for c in self.able:
+            share = len(has[c.owner] & c.testbeds), _last(served[c.owner], c.testbeds)
+            known = self._shares.get((c.owner, c.priority), share)
+            self._shares[c.owner, c.priority] = min(known, share)
+
+    def rank(self, c: Claimant) -> tuple[float | str, ...]:
+        """Return what sorts claimants: the first in order is served first."""
+        owners = self._shares[c.owner, c.priority]
+        return (c.priority, *owners, len(c.has), _last(c.served or {}, c.testbeds), c.created, c.id)
+
+    def gains(self, other: Claimant, mine: Claimant) -> bool:
+        """Return whether giving the testbed to another than `mine`, who has left it, is worth it."""
+        if other.priority < mine.priority:
+            return True
+        if other.owner == mine.owner:
+            return not other.has or len(other.has) < len(mine.has)
+        (theirs, _), (ours, _) = (self._shares[c.owner, c.priority] for c in (other, mine))
+        return not theirs or theirs < ours
+
+
+def _without(c: Claimant, testbed: str) -> Claimant:
+    """Return a claimant that leaves a testbed now."""
+    return replace(c, has=c.has - {testbed}, served={**(c.served or {}), testbed: math.inf})
+
+
+def _last(served: Mapping[str, float], testbeds: frozenset[str]) -> float:
+    return max((when for testbed, when in served.items() if testbed in testbeds), default=0.0)

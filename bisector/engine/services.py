@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bisector.engine.build_queue import MakeBuilder, Stop
+from bisector.engine.hour_counter import HourCounter
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.records import Irrelevant
 from bisector.ports import Clock, Fix, Job, Progress, Source, Testbed
@@ -32,9 +33,9 @@ class Services:
     it waits itself. tidy: ends and removes what a killed executor left, given the bisection's folder; called
     before work is taken up. irrelevant: the commits that cannot change the kernel, as far as the builds of
     both ends show; None as long as they do not. coordinator: of a database server, None with a state file.
-    why_not: says why a testbed must not be used now, None where it may. keep_boot: told the folder of each
-    boot that has ended; executes_as: told under which executor's leases this process works. stop: ends
-    whatever the adapters do.
+    why_not: says why a testbed must not be used now, None where it may. hours: counts who has testbeds.
+    keep_boot: told the folder of each boot that has ended; executes_as: told under which executor's leases
+    this process works. stop: ends whatever the adapters do.
     """
 
     source: Source
@@ -57,6 +58,7 @@ class Services:
     irrelevant: Callable[[CommitGraph], Irrelevant | None] = lambda graph: None
     coordinator: Coordinator | None = None
     why_not: Callable[[str], str | None] = lambda testbed: None
+    hours: HourCounter | None = None
     keep_boot: Callable[[Path], object] = lambda folder: None
     executes_as: Callable[[str], object] = lambda executor: None
     stop: threading.Event = field(default_factory=threading.Event)

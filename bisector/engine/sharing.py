@@ -9,17 +9,18 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 
 from bisector.engine.bisection_run import BisectionRun
 from bisector.engine.events import Event, EventKind
+from bisector.engine.hour_counter import HourCounter
 from bisector.engine.journal import lose_boots_on
 from bisector.engine.membership import Membership
+from bisector.engine.others import Others
 from bisector.engine.schedule import Claimant, choose, should_yield
 from bisector.engine.services import Services
 from bisector.errors import Fenced, PerfbisectError, RequestError
 from bisector.model.leases import Lease
-from bisector.model.stored_bisection import TO_EXECUTE, Stored, Summary
+from bisector.model.stored_bisection import NORMAL_PRIORITY, TO_EXECUTE, Stored, Summary
 from bisector.store_ports import Store
 
 _SHUTDOWN_POLL_SECONDS = 0.2
@@ -29,20 +30,6 @@ _ASK_SECONDS = 1.0
 """How often the database is asked for a testbed that another executor has, and who waits for ours."""
 _SILENT_SECONDS = 5.0
 """How long a testbed of another executor is waited for without a word: a hand-over takes a second or two."""
-
-
-@dataclass(frozen=True, slots=True)
-class Others:
-    """How bisections are executed that somebody else began.
-
-    testbeds: those of a bisection that are ours, none where we cannot execute it; open: makes its adapters,
-    or raises PerfbisectError; tell: is given its events, with the id; ended: called when one is let go of.
-    """
-
-    testbeds: Callable[[Summary], Sequence[str]]
-    open: Callable[[Stored, threading.Event], Services]
-    tell: Callable[[str, Event], None]
-    ended: Callable[[str], object]
 
 
 class TestbedSharing:
@@ -55,11 +42,14 @@ class TestbedSharing:
         own: BisectionRun | None = None,
         membership: Membership | None = None,
         why_not: Callable[[str], str | None] = lambda testbed: None,
+        hours: HourCounter | None = None,
     ) -> None:
         """own: the one that this process began with; membership: with a database server; why_not: says why a
-        testbed must not be used, None where it may."""
+        testbed must not be used, None where it may; hours: counts who has testbeds."""
+        self._hours = hours
         self._why_not = why_not
         self._told: dict[str, str] = {}  # testbed -> why it is not used
+        self._capped: dict[str, str | None] = {}  # bisection -> why it waits, if it does
         self._own = own
         self._membership = membership
         self._store = store
@@ -73,7 +63,7 @@ class TestbedSharing:
         self._wanted: Collection[str] = ()  # testbeds that we have and another executor waits for
         self._asked = float("-inf")  # when that was asked
         self._given_up: set[str] = set()  # bisections that went wrong here and go on elsewhere
-        self._served: dict[tuple[str, str], float] = {}  # (testbed, bisection) -> when its last visit ended
+        self._served: dict[str, dict[str, float]] = {}  # bisection -> testbed -> when its last visit ended
         self._changed = threading.Event()
         if membership is not None:
             membership.when_lost = self._abandon
@@ -91,12 +81,15 @@ class TestbedSharing:
     def share(self) -> None:
         """Take up what was queued, let go of what was cancelled, give each free testbed its next visit."""
         self._follow_statuses()
+        if self._hours is not None:
+            self._hours.count(self._owner(run) for run, _ in self._visits.values())
+            self._tell_caps()
         if self._membership is not None and time.monotonic() > self._asked + _ASK_SECONDS:
             self._asked = time.monotonic()
             self._wanted = self._membership.wanted_testbeds() if self._leases else ()
         for testbed, (run, thread) in list(self._visits.items()):
             if not thread.is_alive():
-                self._served[testbed, run.id] = time.monotonic()
+                self._served.setdefault(run.id, {})[testbed] = time.monotonic()
                 del self._visits[testbed]
                 self._release(self._leases.pop(testbed, None))
         for run in [run for run in self._runs.values() if run.ended and run is not self._own]:
@@ -104,7 +97,7 @@ class TestbedSharing:
                 self._let_go(run)
         for testbed in sorted({name for run in self._runs.values() for name in run.testbeds}):
             if testbed not in self._visits and not self.is_lost and self._may_be_used(testbed):
-                chosen = choose(self._claimants(testbed))
+                chosen = choose(testbed, self._claimants())
                 if chosen is not None and self._lease_testbed(testbed):
                     self._begin_visit(self._runs[chosen], testbed)
 
@@ -126,6 +119,9 @@ class TestbedSharing:
             for run in self._runs.values():
                 run.close()  # repeatedly: a guest may still start during shutdown
             self.wait(_SHUTDOWN_POLL_SECONDS)
+        if self._hours is not None:
+            with contextlib.suppress(PerfbisectError):
+                self._hours.write()
         for run in list(self._runs.values()):
             run.close()
             if run is not self._own:
@@ -176,25 +172,46 @@ class TestbedSharing:
         for run in [run for run in self._runs.values() if testbed in run.testbeds]:
             run.note(text)
 
-    def _claimants(self, testbed: str, but: str = "") -> list[Claimant]:
-        return [
-            self._claimant(run, testbed)
-            for run in list(self._runs.values())
-            if testbed in run.testbeds and run.id != but and not run.ended
-        ]
+    def _claimants(self) -> list[Claimant]:
+        has: dict[str, set[str]] = {}
+        for testbed, (visitor, _) in list(self._visits.items()):
+            has.setdefault(visitor.id, set()).add(testbed)
+        found = []
+        for run in list(self._runs.values()):
+            summary = self._summaries.get(run.id)  # none: it has just ended
+            found.append(
+                Claimant(
+                    run.id,
+                    self._owner(run),
+                    NORMAL_PRIORITY if summary is None else summary.priority,
+                    0.0 if summary is None else summary.created,
+                    frozenset(run.testbeds),
+                    frozenset(has.get(run.id, ())),
+                    dict(self._served.get(run.id, {})),
+                    waits=run.ended or self._why_capped(run) is not None,
+                )
+            )
+        return found
 
-    def _claimant(self, run: BisectionRun, testbed: str) -> Claimant:
-        using = sum(visitor is run for visitor, _ in list(self._visits.values()))
-        served = self._served.get((testbed, run.id), 0.0)
+    def _owner(self, run: BisectionRun) -> str:
         summary = self._summaries.get(run.id)
-        created = 0.0 if summary is None else summary.created
-        return Claimant(run.id, priority=1, using=using, served=served, created=created)
+        return "" if summary is None else summary.owner
+
+    def _why_capped(self, run: BisectionRun) -> str | None:
+        return None if self._hours is None else self._hours.why_not(self._owner(run))
+
+    def _tell_caps(self) -> None:
+        """Tell bisections whose owner has had what is allowed, and those that may go on, once each."""
+        for run in self._runs.values():
+            reason = self._why_capped(run)
+            if reason != self._capped.get(run.id):
+                self._capped[run.id] = reason
+                run.note(f"the bisection '{run.id}' {reason or 'may use testbeds again'}")
 
     def _is_wanted(self, run: BisectionRun, testbed: str) -> bool:
-        others = self._claimants(testbed, but=run.id)
         if testbed in self._wanted or self._why_not(testbed) is not None:
             return True
-        return should_yield(self._claimant(run, testbed), others)
+        return should_yield(testbed, run.id, self._claimants())
 
     def _follow_statuses(self) -> None:
         self._summaries = {one.id: one for one in self._store.list(statuses=TO_EXECUTE)}
@@ -228,12 +245,7 @@ class TestbedSharing:
             return stored, others.open(stored, stop)
 
         self._runs[name] = BisectionRun(
-            name,
-            open_,
-            lambda event: others.tell(name, event),
-            stop,
-            testbeds,
-            lease,
+            name, open_, lambda event: others.tell(name, event), stop, testbeds, lease
         )
 
     def _lease_testbed(self, testbed: str) -> bool:

@@ -13,6 +13,7 @@ from bisector.model.facts import KernelFacts
 from bisector.model.goal import Goal, Verdict
 from bisector.model.records import Booted, Built, Discarded, Marked, Record, SetAside
 from bisector.model.state import State, Visit, fold
+from bisector.model.stored_bisection import NORMAL_PRIORITY, Action
 from bisector.schemas.request import Attempt
 
 NAMED = 20
@@ -76,7 +77,8 @@ class Material:
 
     host: versions and machine, name -> text. files: where things are, name -> path. so_far: the best
     statement before there is a conclusion. recipe_chosen: whether the recipe was chosen, not named.
-    cut_consoles: boots that printed more than is kept. attempt: of a try.
+    cut_consoles: boots that printed more than is kept. attempt: of a try. priority,
+    owner, action: as stored.
     """
 
     id: str
@@ -95,6 +97,9 @@ class Material:
     recipe_chosen: bool = False
     cut_consoles: frozenset[str] = frozenset()
     attempt: Attempt | None = None
+    priority: int = NORMAL_PRIORITY
+    owner: str = ""
+    action: Action | None = None
 
     @cached_property
     def state(self) -> State:

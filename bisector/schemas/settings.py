@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import platformdirs
-from pydantic import AfterValidator, Field, PlainValidator, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, ValidationError
 
 from bisector.errors import RequestError, nearest
 from bisector.schemas.database_url import DatabaseUrl, database_url
@@ -45,6 +45,17 @@ def _person() -> str:
 
 
 NonEmpty = Annotated[Argument, Field(min_length=1)]
+
+
+CapHours = Annotated[float, Field(gt=0, le=1e6)]
+
+
+def _caps(value: object) -> object:
+    """Read what a variable has: 'nightly=40, weekly=10'."""
+    if not isinstance(value, str):
+        return value
+    pairs = [part.rpartition("=") for part in value.split(",")]
+    return {owner.strip(): hours.strip() for owner, _, hours in pairs}
 
 
 def _a_path(value: Path) -> Path:
@@ -107,6 +118,11 @@ class Settings(Spec):
     )
     cache_gib: CacheGib = Field(
         default=10, description="GiB of kernels in cache_dir; the least recently used go first"
+    )
+    caps: Annotated[dict[NonEmpty, CapHours], BeforeValidator(_caps)] = Field(
+        default={},
+        description="a table: owner = machine hours in seven days, then its bisections wait; as a "
+        "variable: OWNER=HOURS,OWNER=HOURS",
     )
     jobs: Jobs | None = Field(default=None, description="parallel compilers; unset: as many as CPUs")
     toolchain_mirror: Mirror | None = Field(

@@ -22,6 +22,7 @@ NEEDED = {
     "kernel check": ["v1..v5", "--repo", "linux"],
     "mark": ["here-open", "v3", "bad"],
     "plan": ["--good", "v1", "--bad", "v5", "--workload", "pipe-test"],
+    "priority": ["here-open", "high"],
     "profile": ["old.folded", "old.folded"],
     "start": ["--good", "v1", "--bad", "v5", "--workload", "pipe-test"],
     "workload check": ["./mine"],

@@ -35,6 +35,12 @@ WRONG = {
         [":1: key 'artefacts': must be a folder"],
     ),
     "artefacts on another server": ('artefacts = "ftp://example.org"', ["or an address: https://"]),
+    "caps that are no table": ("caps = 3", [":1: key 'caps': must be a mapping"]),
+    "a cap of nothing": ("[caps]\nnightly = 0", [":2: key 'caps.nightly': must be above 0"]),
+    "a cap that is not a number": ('[caps]\n"a b" = nan', [":2: key 'caps.a b': nan is no finite number"]),
+    "a cap of text": ('caps = {a = "many"}', [":1: key 'caps.a': must be a number"]),
+    "a cap past all": ("caps = {a = 1e309}", [":1: key 'caps.a': inf is no finite number"]),
+    "a cap of nobody": ('caps = {"" = 3}', [":1: ", "a key must not be empty"]),
     "artefacts of two lines": ('artefacts = "/srv\\n/x"', [":1: key 'artefacts'"]),
 }
 
@@ -43,6 +49,7 @@ VARIABLES = {
     "PERFBISECT_ALPHA": ["0", "0.5", "1e-320", "nan", "inf", "-1", "5%", "1e309", "9" * 5000],
     "PERFBISECT_TOOLCHAIN_MIRROR": ["x", "https://"],
     "PERFBISECT_LAB": ["~no-such-user/lab.yml"],
+    "PERFBISECT_CAPS": ["nightly", "=3", "a=0", "a=nan", "a=1e309", "a=1,b"],
     "PERFBISECT_RECIPE": ["a\nb"],
     "PERFBISECT_ARTEFACTS": ["srv", "https://", "~/x"],
     "PERFBISECT_CACHE_GIB": ["0", "-1", "1.5", "nan", "1e3"],
@@ -84,4 +91,4 @@ def test_settings_are_refused(
 
 
 def test_every_number_of_the_settings_has_its_rows() -> None:
-    assert number_keys(Settings) == set(OUTSIDE)
+    assert number_keys(Settings) == {*OUTSIDE, "caps"}

@@ -279,3 +279,14 @@ def test_a_reservation_ends_by_itself(lab: Lab) -> None:
     for start, end in ((None, now - 1), (now + 20, now + 10)):
         with pytest.raises(RequestError, match="end before it begins"):
             lab.coordinator.reserve("a", "bob", end, start)
+
+
+def test_machine_time_is_added_up_by_owner_and_hour(lab: Lab) -> None:
+    hour = int(lab.coordinator.now() // 3600)
+    lab.coordinator.add_machine_time("nightly", 60.0)
+    lab.another().add_machine_time("nightly", 1.5)
+    lab.coordinator.add_machine_time("ada@lab", 7.0)
+    found = lab.another().machine_time("nightly")
+    assert sum(found.values()) == 61.5
+    assert set(found) <= {hour, hour + 1}
+    assert lab.coordinator.machine_time("nobody") == {}

@@ -82,7 +82,8 @@ def test_what_changes_a_bisection(
     for command, arguments in {
         "mark": ["fake-new", bench.lab.graph.shas[3], "skip"],
         "discard": ["fake-new", "--boot", "b1"],
-        "pause": ["fake-new"],
+        "pause": ["fake-new", "--reason", "new memory"],
+        "priority": ["fake-new", "high"],
         "cancel": ["fake-new"],
     }.items():
         assert keys(json.loads(said(capsys, command, *arguments, "--json"))) == promised(command)

@@ -61,7 +61,7 @@ def _range(field: FieldInfo) -> str:
 def _default(key: str, field: FieldInfo) -> str:
     if key in SYSTEMS:
         return SYSTEMS[key]
-    return "" if field.default in (None, PydanticUndefined) else f"`{field.default}`"
+    return "" if field.default in (None, PydanticUndefined, {}) else f"`{field.default}`"
 
 
 def test_settings_are_those_of_the_schema() -> None:

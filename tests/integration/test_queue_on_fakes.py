@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -55,6 +56,35 @@ def test_what_rests_is_not_watched_and_can_be_paused_resumed_and_cancelled(
     said(capsys, "cancel", name)
     assert run(["pause", name]) == 1
     assert "has ended (cancelled)" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("database")
+def test_what_people_did_is_told_with_who_and_why(
+    bench: Bench, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PERFBISECT_OWNER", "ada@lab")
+    name = said(capsys, *START, "--detach", "--priority", "high").split()[0]
+    monkeypatch.setenv("PERFBISECT_OWNER", "bob@lab")
+    assert re.search("priority +high", said(capsys, "status"))
+    assert said(capsys, *START, "--detach", "--priority", "3").split()[0] == name
+    said(capsys, "pause", name, "--reason", "new memory")
+    told = said(capsys, "status")
+    assert re.search("begun by +ada@lab", told)
+    assert re.search(r"priority +3$", told, re.MULTILINE)
+    assert re.search(r"last action +paused by bob@lab, 20.* UTC: new memory", told)
+    assert run(["priority", name, "normal", "--reason", "no hurry"]) == 0
+    assert f"{name} has priority normal now" in capsys.readouterr().err
+    assert "priority  " not in said(capsys, "status")
+    assert run(["resume", name, "--reason", "it is there"]) == 0
+    capsys.readouterr()
+    (listed,) = json.loads(said(capsys, "list", "--json"))
+    assert (listed["owner"], listed["priority"]) == ("ada@lab", 5)
+    action = listed["last_action"]
+    assert (action["what"], action["by"], action["why"]) == ("resumed", "bob@lab", "it is there")
+    assert run(["priority", name, "high"]) == 1
+    assert "has ended (done)" in capsys.readouterr().err
+    assert run(["priority", name, "urgent"]) == 1
+    assert "'urgent' is no priority" in capsys.readouterr().err
 
 
 def test_who_queues_is_told_who_executes(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
 
-from bisector.adapters.store.sql_coordinator import check_name, check_reservation, executor_fenced, lease_lost
+from bisector.adapters.store.refusals import check_name, check_reservation, executor_fenced, lease_lost
 from bisector.model.leases import (
     HEARTBEAT_TTL_SECONDS,
     WANTED_TTL_SECONDS,
@@ -15,6 +16,7 @@ from bisector.model.leases import (
     TestbedState,
     TestbedStatus,
 )
+from bisector.model.machine_hours import WEEK_HOURS, hour_of
 
 
 class MemoryCoordinator:
@@ -29,6 +31,7 @@ class MemoryCoordinator:
         self._wanted: dict[str, tuple[str, float]] = {}  # resource -> who waits for it, when it asked last
         self._testbeds: dict[str, TestbedStatus] = {}
         self._reservations: list[Reservation] = []
+        self._machine_time: dict[tuple[str, int], float] = defaultdict(float)
 
     def now(self) -> float:
         """Return the clock's time."""
@@ -146,6 +149,16 @@ class MemoryCoordinator:
         with self._lock:
             now = self._clock()
             return sorted((r for r in self._reservations if r.end > now), key=lambda r: (r.start, r.testbed))
+
+    def add_machine_time(self, owner: str, seconds: float) -> None:
+        """Count seconds of testbeds that an owner's bisections had, in the present hour."""
+        with self._lock:
+            self._machine_time[owner, hour_of(self._clock())] += seconds
+
+    def machine_time(self, owner: str) -> Mapping[int, float]:
+        """Return the seconds of the last week, by hour since the epoch."""
+        first = hour_of(self._clock()) - WEEK_HOURS
+        return {h: seconds for (who, h), seconds in self._machine_time.items() if who == owner and h > first}
 
     def _check_alive(self, executor: str) -> None:
         if executor not in self._executors or self._executors[executor][2]:

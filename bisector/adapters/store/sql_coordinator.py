@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
+from bisector.adapters.store import machine_time
 from bisector.adapters.store.database import Database, Row
-from bisector.errors import Fenced, RequestError
+from bisector.adapters.store.refusals import check_name, check_reservation, executor_fenced, lease_lost
 from bisector.model.leases import (
     HEARTBEAT_TTL_SECONDS,
     WANTED_TTL_SECONDS,
@@ -32,16 +33,6 @@ def check_lease(database: Database, lease: Lease) -> None:
     )
     if not valid:
         raise lease_lost(lease)
-
-
-def lease_lost(lease: Lease) -> Fenced:
-    """Return the error of a lease that holds no longer."""
-    return Fenced(f"'{lease.resource}' is no longer leased to '{lease.executor}' (epoch {lease.epoch})")
-
-
-def executor_fenced(executor: str) -> Fenced:
-    """Return the error of an executor that counts as dead."""
-    return Fenced(f"the executor '{executor}' counts as dead: it was not heard of for too long, or replaced")
 
 
 class SqlCoordinator:
@@ -236,6 +227,14 @@ class SqlCoordinator:
         )
         return [Reservation(row["testbed"], row["who"], row["starts"], row["ends"]) for row in rows]
 
+    def add_machine_time(self, owner: str, seconds: float) -> None:
+        """Count seconds of testbeds that an owner's bisections had, in the present hour."""
+        machine_time.add(self._database, owner, seconds)
+
+    def machine_time(self, owner: str) -> Mapping[int, float]:
+        """Return the seconds of the last week, by hour since the epoch."""
+        return machine_time.of_last_week(self._database, owner)
+
     def _lock_resource(self, resource: str) -> None:
         """Let nobody else lease, reserve or lock a resource until the transaction ends."""
         self._database.execute(
@@ -261,38 +260,6 @@ class SqlCoordinator:
             )
             self._database.execute("DELETE FROM trials WHERE executor = :executor", executor=executor)
         return bool(marked)
-
-
-def check_name(executor: str, others: Sequence[Executor]) -> None:
-    """Raise RequestError where another executor of this name lives. others: of this name, not fenced."""
-    where = executor.rpartition("-")[0]
-    for other in others:
-        if other.silent < HEARTBEAT_TTL_SECONDS and (not where or other.id.rpartition("-")[0] != where):
-            raise RequestError(
-                f"a worker '{other.name}' runs already: it was heard of {other.silent:.0f} s ago",
-                cure="give this one another name, or end that one; "
-                f"{HEARTBEAT_TTL_SECONDS:.0f} s after it was killed the name is free",
-            )
-
-
-def check_reservation(wanted: Reservation, others: Sequence[Reservation], now: float) -> None:
-    """Raise RequestError where a reservation ends too early, or another person has the testbed then."""
-    if wanted.end <= max(wanted.start, now):
-        raise RequestError(
-            f"the reservation of '{wanted.testbed}' would end before it begins, or has ended already",
-            cure="name an end that is later",
-        )
-    for other in others:
-        if (
-            other.testbed == wanted.testbed
-            and other.who != wanted.who
-            and other.start < wanted.end
-            and wanted.start < other.end
-        ):
-            raise RequestError(
-                f"'{wanted.testbed}' is reserved for {other.who} in that time",
-                cure=f"ask {other.who}, or take another time or testbed",
-            )
 
 
 def _executor(row: Row) -> Executor:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from bisector.adapters.build.kernel_share import KernelShare
+    from bisector.engine.hour_counter import HourCounter
     from bisector.engine.services import Services
     from bisector.ports import Builder
     from bisector.schemas.workload.workload import Workload
@@ -55,6 +56,7 @@ def bisection_services(
         patched=_patched(accepted),
         coordinator=wiring.shared_coordinator,
         why_not=Availability(wiring.coordinator).why_not,
+        hours=HourCounter(wiring.coordinator, wiring.settings.caps),
         stop=stop,
         fixes=tuple(Fix(fix.sha, fix.guilty) for fix in accepted.fixes),
         guest_image=guest_image(wiring, accepted, workload),

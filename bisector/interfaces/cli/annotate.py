@@ -92,21 +92,24 @@ def discard(
         output.print_note(f"{stored.id}: the data of {kind} {name} no longer count")
 
 
-def cancel(identity: options.Id = None, as_json: options.Json = False) -> None:
+def cancel(identity: options.Id = None, reason: options.Reason = "", as_json: options.Json = False) -> None:
     """End a bisection for good, without a conclusion. What was measured stays and can be reported.
 
     A process that runs it stops and cleans up. To continue later, interrupt it instead (Ctrl-C).
 
-    Example:
+    Examples:
 
       perfbisect cancel
+
+      perfbisect cancel pipe-test-3f2a --reason 'the machine is needed'
     """
     from bisector.app import bisections, load_report
 
     wiring = options.make_wiring()
     stored = load_report.find_bisection(wiring, identity)
-    bisections.cancel(wiring.store, stored)
+    by = wiring.settings.owner
+    bisections.cancel(wiring.store, stored, by, reason)
     if as_json:
-        output.print_json({"id": stored.id, "status": "cancelled"})
+        output.print_json({"id": stored.id, "status": "cancelled", "by": by, "reason": reason})
     else:
         output.print_note(f"{stored.id} is cancelled; 'perfbisect report {stored.id}' shows how far it came")

@@ -72,7 +72,7 @@ def _add_query(app: typer.Typer) -> None:
 def _add_queue(app: typer.Typer) -> None:
     from bisector.interfaces.cli import queue
 
-    _add(app, queue.queue, queue.watch, queue.pause, queue.worker)
+    _add(app, queue.queue, queue.watch, queue.pause, queue.priority, queue.worker)
 
 
 def _add_plan(app: typer.Typer) -> None:
@@ -205,7 +205,7 @@ _COMMANDS: tuple[tuple[str, Callable[[typer.Typer], None]], ...] = (
     ("start resume", _add_start),
     ("try", _add_attempt),
     ("list status show report log", _add_query),
-    ("queue watch pause worker", _add_queue),
+    ("queue watch pause priority worker", _add_queue),
     ("plan", _add_plan),
     ("mark discard cancel", _add_annotate),
     ("rm prune", _add_removal),

@@ -12,8 +12,9 @@ import typer
 
 from bisector.errors import RequestError
 from bisector.interfaces.cli import options, output
-from bisector.interfaces.cli.arguments import completion, number_options
+from bisector.interfaces.cli.arguments import completion, number_options, priorities
 from bisector.model.decisions import EXIT_CODES, Measure
+from bisector.model.stored_bisection import NORMAL_PRIORITY
 
 if TYPE_CHECKING:
     from bisector.model.stored_bisection import Summary
@@ -82,6 +83,15 @@ def status(identity: options.Id = None, as_json: options.Json = False) -> None:
         rows["now"] = f"{data['doing']}\n{data['reason']}"
     if data["result"]:
         rows["result"] = data["result"]
+    if data["owner"]:
+        rows["begun by"] = data["owner"]
+    if data["priority"] != NORMAL_PRIORITY:
+        rows["priority"] = priorities.priority_text(data["priority"])
+    if (action := data["last_action"]) is not None:
+        from bisector.report import phrases
+
+        why = f": {action['why']}" if action["why"] else ""
+        rows["last action"] = f"{action['what']} by {action['by']}, {phrases.date(action['at'])}{why}"
     print(output.pairs(rows))
 
 
@@ -210,6 +220,17 @@ def result(material: Material) -> str:
     return f"{phrases.ENDINGS[conclusion.ending].lower()}{': ' if names else ''}{names}"
 
 
+def _told_by_people(one: Summary | Material) -> dict[str, Any]:
+    action = one.action
+    return {
+        "priority": one.priority,
+        "owner": one.owner,
+        "last_action": None
+        if action is None
+        else {"what": action.what, "by": action.by, "why": action.why, "at": action.at},
+    }
+
+
 def _row(summary: Summary, status: str) -> dict[str, Any]:
     started = datetime.datetime.fromtimestamp(summary.created, datetime.UTC)
     ending, shas = summary.ending, [sha[:12] for sha in summary.culprits]
@@ -223,6 +244,7 @@ def _row(summary: Summary, status: str) -> dict[str, Any]:
         "bad": summary.bad,
         "result": found,
         "exit_code": EXIT_CODES[ending] if ending is not None else None,
+        **_told_by_people(summary),
     }
 
 
@@ -242,4 +264,5 @@ def _status(material: Material) -> dict[str, Any]:
         "reason": doing.reason if doing else "",
         "result": result(material),
         "exit_code": EXIT_CODES[material.conclusion.ending] if material.conclusion else None,
+        **_told_by_people(material),
     }

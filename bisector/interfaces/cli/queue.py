@@ -1,4 +1,4 @@
-"""Commands for bisections that others execute: queue, watch, pause, worker."""
+"""Commands for bisections that others execute: queue, watch, pause, priority, worker."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import typer
 
 from bisector.errors import ExitCode
 from bisector.interfaces.cli import options, output
+from bisector.interfaces.cli.annotate import Needed
+from bisector.interfaces.cli.arguments import priorities
 from bisector.model.format import count
 
 if TYPE_CHECKING:
@@ -74,24 +76,52 @@ def watch(identity: options.Id = None, as_json: options.Json = False) -> None:
     print_result(wiring, find_culprit.watch(wiring, identity, Watcher(interrupts=False)), as_json=as_json)
 
 
-def pause(identity: options.Id = None, as_json: options.Json = False) -> None:
+def pause(identity: options.Id = None, reason: options.Reason = "", as_json: options.Json = False) -> None:
     """Let a bisection rest until 'perfbisect resume'; whoever executes it lets go of its testbeds.
 
     Examples:
 
       perfbisect pause
 
-      perfbisect pause pipe-test-3f2a
+      perfbisect pause pipe-test-3f2a --reason 'the machine is needed'
     """
     from bisector.app import bisections, load_report
 
     wiring = options.make_wiring()
     stored = load_report.find_bisection(wiring, identity)
-    bisections.pause(wiring.store, stored)
+    by = wiring.settings.owner
+    bisections.pause(wiring.store, stored, by, reason)
     if as_json:
-        output.print_json({"id": stored.id, "status": "paused"})
+        output.print_json({"id": stored.id, "status": "paused", "by": by, "reason": reason})
     else:
         output.print_note(f"{stored.id} is paused; 'perfbisect resume {stored.id}' goes on")
+
+
+def priority(
+    identity: Needed,
+    value: Annotated[int, priorities.argument()],
+    reason: options.Reason = "",
+    as_json: options.Json = False,
+) -> None:
+    """Serve a bisection before or after others, from the next boots on.
+
+    A more urgent one gets each testbed that it can use, as soon as a boot ends there. Equals share.
+
+    Examples:
+
+      perfbisect priority pipe-test-3f2a high --reason 'the release waits for it'
+
+      perfbisect priority pipe-test-3f2a 7
+    """
+    from bisector.app import bisections, load_report
+
+    wiring = options.make_wiring()
+    summary, by = load_report.find_summary(wiring, identity), wiring.settings.owner
+    bisections.set_priority(wiring.store, summary, value, by, reason)
+    if as_json:
+        output.print_json({"id": summary.id, "priority": value, "by": by, "reason": reason})
+    else:
+        output.print_note(f"{summary.id} has priority {priorities.priority_text(value)} now")
 
 
 def worker(

@@ -10,6 +10,7 @@ import typer
 
 from bisector.app.wiring import Wiring
 from bisector.interfaces.cli import options, output
+from bisector.interfaces.cli.arguments import priorities
 from bisector.model.decisions import EXIT_CODES
 from bisector.schemas.request import Request
 
@@ -31,6 +32,7 @@ def start(
     detach: Annotated[
         bool, typer.Option("--detach", help="Queue it for whoever executes bisections here, and end.")
     ] = False,
+    priority: Annotated[int | None, priorities.option()] = None,
     as_json: options.Json = False,
 ) -> None:
     """Find the commit between GOOD and BAD that made WORKLOAD slower; with --find fix, faster.
@@ -58,16 +60,16 @@ def start(
         plan.print_plan(wiring, request, as_json=as_json)
         return
     if detach:
-        _queue(wiring, request, as_json=as_json)
+        _queue(wiring, request, priority, as_json=as_json)
         return
-    print_result(wiring, find_culprit(wiring, request, Watcher()), as_json=as_json)
+    print_result(wiring, find_culprit(wiring, request, Watcher(), priority), as_json=as_json)
 
 
-def _queue(wiring: Wiring, request: Request, *, as_json: bool) -> None:
+def _queue(wiring: Wiring, request: Request, priority: int | None, *, as_json: bool) -> None:
     from bisector.app.execution.queue_state import read_queue
     from bisector.app.find_culprit import queue
 
-    stored = queue(wiring, request, Watcher())
+    stored = queue(wiring, request, Watcher(), priority)
     executor = read_queue(wiring).executor
     if as_json:
         output.print_json({"id": stored.id, "status": "queued", "executor": executor})
@@ -76,7 +78,7 @@ def _queue(wiring: Wiring, request: Request, *, as_json: bool) -> None:
     output.print_note(executor or "nobody executes bisections here yet: 'perfbisect worker' does")
 
 
-def resume(identity: options.Id = None, as_json: options.Json = False) -> None:
+def resume(identity: options.Id = None, reason: options.Reason = "", as_json: options.Json = False) -> None:
     """Go on with a bisection that was interrupted, killed or stopped by a failing machine.
 
     Without an id: the latest that has not ended. Finished builds and runs are not repeated.
@@ -90,7 +92,7 @@ def resume(identity: options.Id = None, as_json: options.Json = False) -> None:
     from bisector.app import find_culprit
 
     wiring = options.make_wiring()
-    print_result(wiring, find_culprit.resume(wiring, identity, Watcher()), as_json=as_json)
+    print_result(wiring, find_culprit.resume(wiring, identity, Watcher(), reason), as_json=as_json)
 
 
 class Watcher:

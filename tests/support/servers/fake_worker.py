@@ -13,8 +13,8 @@ from bisector.adapters.store.sql_coordinator import SqlCoordinator
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.engine import executor, membership
 from bisector.engine.events import Event
+from bisector.engine.others import Others
 from bisector.engine.services import Services
-from bisector.engine.sharing import Others
 from bisector.errors import PerfbisectError
 from bisector.interfaces.cli import leave
 from bisector.model.stored_bisection import Stored

@@ -11,17 +11,19 @@ from pathlib import Path
 
 import pytest
 
+from bisector.adapters.store.memory_coordinator import MemoryCoordinator
 from bisector.adapters.store.open_database import open_state_file
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.app import bisections
 from bisector.engine import executor, trial_runner
 from bisector.engine.events import Event
+from bisector.engine.hour_counter import HourCounter
+from bisector.engine.others import Others
 from bisector.engine.services import Services
-from bisector.engine.sharing import Others
 from bisector.engine.state_lock import find_holder, is_executed
 from bisector.errors import InfrastructureError, Interrupted, PerfbisectError, RequestError
 from bisector.model.records import Booted, Left
-from bisector.model.stored_bisection import Stored
+from bisector.model.stored_bisection import Action, Stored
 from bisector.ports import Job, Kernel, Progress
 from bisector.simulation.noise_model import SyntheticLab
 from bisector.testing.fake_testbed import FakeSession, FakeTestbed
@@ -41,6 +43,8 @@ class Lab:
     let_go: list[str] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     broken: dict[str, PerfbisectError] = field(default_factory=dict)
+    said: list[str] = field(default_factory=list)
+    hours: HourCounter | None = None
 
     def __post_init__(self) -> None:
         self.lab: SyntheticLab = fake.a_lab()
@@ -53,7 +57,8 @@ class Lab:
         return stored
 
     def services(self) -> Services:
-        return fake.services(self.lab, self.folder, store=self.store, testbeds=self.testbeds, pace=self.pace)
+        made = fake.services(self.lab, self.folder, store=self.store, testbeds=self.testbeds, pace=self.pace)
+        return replace(made, hours=self.hours)
 
     def open(self, stored: Stored, stop: threading.Event) -> Services:
         self.opened.append(stored.id)
@@ -63,7 +68,10 @@ class Lab:
 
     @property
     def others(self) -> Others:
-        return Others(lambda stored: self.testbeds, self.open, lambda name, event: None, self.let_go.append)
+        def tell(name: str, event: Event) -> None:
+            self.said.append(event.text)
+
+        return Others(lambda stored: self.testbeds, self.open, tell, self.let_go.append)
 
     def run(
         self,
@@ -380,3 +388,34 @@ def test_one_that_is_removed_while_its_visit_ends_ends_nobody_else(tmp_path: Pat
 
     lab.run(own, remove)
     assert lab.end_of("own") == (fake.CULPRIT,)
+
+
+def test_a_priority_that_is_changed_counts_from_the_next_boot_on(tmp_path: Path) -> None:
+    lab = Lab(tmp_path, pace=Pace(boot=0.02))
+    own = lab.begin("own")
+    lab.begin("urgent")
+    changed: list[int] = []
+
+    def tell(event: Event) -> None:
+        if len(lab.boots()) >= 6 and not changed:
+            changed.append(len(lab.boots()))
+            lab.store.set_priority("urgent", 1, Action("given priority 1", "ada@lab"))
+
+    lab.run(own, tell)
+    order = [name for _, name, _ in lab.boots()]
+    later = order[changed[0] + 2 :]
+    last = len(later) - later[::-1].index("urgent")
+    assert set(order[: changed[0]]) == {"own", "urgent"}
+    assert set(later[:last]) == {"urgent"}, "the other one waits until it has ended"
+
+
+def test_an_owner_that_had_its_hours_waits_and_is_told(tmp_path: Path) -> None:
+    lab = Lab(tmp_path, pace=Pace(boot=0.02))
+    coordinator = MemoryCoordinator(time.time)
+    coordinator.add_machine_time("nightly", 7200.0)
+    lab.hours = HourCounter(coordinator, {"nightly": 2.0})
+    lab.store.create(replace(lab.begin("free"), id="capped", owner="nightly", priority=1))
+    lab.run(lab.store.load("free"))
+    assert {name for _, name, _ in lab.boots()} == {"free"}
+    assert any(text.startswith("the bisection 'capped' waits until 20") for text in lab.said), lab.said
+    assert sum(coordinator.machine_time("").values()) > 0, "what others have is counted"

@@ -1,18 +1,25 @@
-"""Which bisection a free testbed serves: a table of cases, and that sharing ends in an even state."""
+"""Which bisection a free testbed serves: tables of cases, and what holds of every lab that shares."""
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bisector.engine.schedule import Claimant, choose, should_yield
 
+ALL = "tuvwxyz"
+
 
 def claimant(
-    name: str, *, priority: int = 1, using: int = 0, served: float = 0.0, created: float = 1.0
+    name: str, has: str = "", *, priority: int = 5, served: float = 0.0, created: float = 1.0, **more: object
 ) -> Claimant:
-    return Claimant(name, priority, using, served, created)
+    """Return one whose owner is the first letter of its name. has: testbeds, a letter each."""
+    found = Claimant(name, name[0], priority, created, frozenset(ALL), frozenset(has), {"t": served})
+    return replace(found, **more)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -20,51 +27,196 @@ def claimant(
     [
         ([], None),
         ([claimant("a")], "a"),
-        ([claimant("a", priority=2), claimant("b", using=5, served=9.0, created=7.0)], "b"),
-        ([claimant("a", using=1), claimant("b", served=9.0, created=7.0)], "b"),
+        ([claimant("a", priority=6), claimant("b", "uvw", served=9.0, created=7.0)], "b"),
+        ([claimant("a", "u"), claimant("b", served=9.0, created=7.0)], "b"),
         ([claimant("a", served=2.0), claimant("b", served=1.0, created=7.0)], "b"),
         ([claimant("a", created=2.0), claimant("b", created=1.0)], "b"),
         ([claimant("b"), claimant("a")], "a"),
+        ([claimant("a1", "u"), claimant("a2"), claimant("b", served=9.0)], "b"),
+        ([claimant("a1", served=8.0), claimant("a2"), claimant("b", served=7.0)], "b"),
+        ([claimant("a1", "u"), claimant("a2", "vw"), claimant("b", "xyz")], "a1"),
+        ([claimant("a1", "vw"), claimant("a2", "u", testbeds=frozenset("tu")), claimant("b", "x")], "a2"),
+        ([claimant("a", waits=True, priority=1), claimant("b", "u")], "b"),
+        ([claimant("a", waits=True)], None),
+        ([claimant("a", testbeds=frozenset("u")), claimant("b", "uvw")], "b"),
     ],
-    ids=["nobody", "one", "urgent", "fewer testbeds", "waited longer", "older", "the same each time"],
+    ids=[
+        "nobody",
+        "one",
+        "urgent",
+        "fewer testbeds",
+        "waited longer",
+        "older",
+        "the same each time",
+        "its owner has none",
+        "its owner waited longer",
+        "the poorer one of an owner",
+        "only testbeds that it can use count",
+        "capped",
+        "only capped ones",
+        "cannot use it",
+    ],
 )
 def test_who_comes_first(claimants: list[Claimant], chosen: str | None) -> None:
-    assert choose(claimants) == chosen
+    assert choose("t", claimants) == chosen
 
 
 @pytest.mark.parametrize(
-    ("holder", "other", "yields"),
+    ("holder", "others", "yields"),
     [
-        (claimant("a", using=1), claimant("b", using=0), True),
-        (claimant("a", using=1), claimant("b", using=1), False),
-        (claimant("a", using=2), claimant("b", using=1), False),
-        (claimant("a", using=3), claimant("b", using=1), True),
-        (claimant("a", using=3), claimant("b", using=0, priority=2), False),
-        (claimant("a", using=1, priority=2), claimant("b", using=5), True),
+        (claimant("a", "t"), [], False),
+        (claimant("a", "t"), [claimant("b")], True),
+        (claimant("a", "t"), [claimant("b", "u")], False),
+        (claimant("a", "tv"), [claimant("b", "u")], False),
+        (claimant("a", "tvw"), [claimant("b", "u")], True),
+        (claimant("a", "tvw"), [claimant("b", priority=6)], False),
+        (claimant("a", "t", priority=6), [claimant("b", "uvwxy")], True),
+        (claimant("a", "t", waits=True), [], True),
+        (claimant("a", "t"), [claimant("b", waits=True)], False),
+        (claimant("a1", "t"), [claimant("b1", "u"), claimant("b2")], False),
+        (claimant("a1", "t"), [claimant("b1", "u"), claimant("b2", testbeds=frozenset("t"))], True),
+        (claimant("a1", "t"), [claimant("a2")], True),
+        (claimant("a1", "t"), [claimant("a2", "u")], False),
+        (claimant("a1", "tu"), [claimant("a2"), claimant("b", "vw")], True),
     ],
-    ids=["it has none", "even", "it would come back", "uneven", "less urgent", "more urgent"],
+    ids=[
+        "nobody",
+        "it has none",
+        "even",
+        "it would come back",
+        "uneven",
+        "less urgent",
+        "more urgent",
+        "capped",
+        "to a capped one",
+        "its owner has one",
+        "its owner has one that it cannot use",
+        "the same owner's",
+        "the same owner's has one",
+        "the same owner's behind others that gain nothing",
+    ],
 )
-def test_when_a_testbed_goes_to_another(holder: Claimant, other: Claimant, yields: bool) -> None:
-    assert should_yield(holder, [other]) is yields
-    assert should_yield(holder, []) is False
+def test_when_a_testbed_goes_to_another(holder: Claimant, others: list[Claimant], yields: bool) -> None:
+    assert should_yield("t", holder.id, [holder, *others]) is yields
 
 
-@given(st.lists(st.integers(0, 6), min_size=2, max_size=5), st.integers(0, 3))
-def test_passing_testbeds_on_makes_them_even_and_ends(using: list[int], more: int) -> None:
-    """Each testbed that should be passed on is, to the one chosen; nothing goes round for ever."""
-    using = [*using, more]
-    for _ in range(100):
-        claimants = [claimant(str(i), using=n) for i, n in enumerate(using)]
-        givers = [c for c in claimants if c.using and should_yield(c, [o for o in claimants if o is not c])]
-        giver = max(givers, key=lambda c: c.using, default=None)
-        if giver is None or (min(using) == 0 and sum(using) < len(using)):
-            break  # fewer testbeds than bisections: they take turns
-        left = [claimant(c.id, using=c.using - (c is giver)) for c in claimants]
-        taker = choose(left)
-        assert taker is not None
-        using[int(giver.id)] -= 1
-        using[int(taker)] += 1
-    else:
-        raise AssertionError("it goes round")
-    if sum(using) >= len(using):
-        assert max(using) - min(using) <= 2
+class Lab:
+    """Bisections on testbeds, a visit of one boot after the other. Owners and testbeds are letters."""
+
+    def __init__(self, claimants: list[Claimant]) -> None:
+        self.now = 0.0
+        self.claimants = {c.id: replace(c, served={}) for c in claimants}
+        self.boots: Counter[str] = Counter()
+        self.passed_on = 0
+
+    def boot(self, testbed: str) -> None:
+        """Let a boot on a testbed end and the next one begin."""
+        self.now += 1
+        everybody = list(self.claimants.values())
+        holder = next((c for c in everybody if testbed in c.has), None)
+        if holder is not None:
+            if not should_yield(testbed, holder.id, everybody):
+                self.boots[holder.id] += 1
+                return
+            left = replace(
+                holder, has=holder.has - {testbed}, served={**(holder.served or {}), testbed: self.now}
+            )
+            self.claimants[holder.id] = left
+        chosen = choose(testbed, list(self.claimants.values()))
+        if chosen is not None:
+            assert holder is None or holder.waits or chosen != holder.id, "a testbed that came back at once"
+            self.passed_on += holder is not None
+            taker = self.claimants[chosen]
+            self.claimants[chosen] = replace(taker, has=taker.has | {testbed})
+            self.boots[chosen] += 1
+
+    def of_owners(self, what: Counter[str]) -> Counter[str]:
+        found: Counter[str] = Counter()
+        for name in self.claimants:
+            found[name[0]] += what[name]
+        return found
+
+
+labs = st.integers(1, 4).flatmap(
+    lambda testbeds: st.lists(
+        st.builds(
+            lambda owner, number, usable: claimant(
+                f"{owner}{number}", created=float(number), testbeds=frozenset(ALL[i] for i in usable)
+            ),
+            st.sampled_from("abc"),
+            st.integers(0, 99),
+            st.sets(st.integers(0, testbeds - 1), min_size=1),
+        ),
+        min_size=1,
+        max_size=7,
+        unique_by=lambda c: c.id,
+    )
+)
+
+
+@settings(max_examples=60)
+@given(labs, st.lists(st.integers(0, 3), min_size=12, max_size=12))
+def test_nobody_starves_among_equals(claimants: list[Claimant], order: list[int]) -> None:
+    """Whatever testbeds they can use, and in whatever order boots end, all bisections measure again."""
+    lab = Lab(claimants)
+    names = sorted({t for c in claimants for t in c.testbeds})
+    for _ in range(3):
+        before = lab.boots.copy()
+        for _ in range(4 * len(claimants)):
+            for place in (*order, *range(4)):
+                lab.boot(names[place % len(names)])
+        assert {name for name, boots in lab.boots.items() if boots > before[name]} == set(lab.claimants)
+
+
+@given(
+    st.lists(st.sampled_from(["a1", "a2", "a3", "b1", "b2", "c1", "d1"]), min_size=1, unique=True),
+    st.integers(1, 7),
+)
+def test_shares_of_owners_and_of_their_bisections_are_within_one_visit_of_even(
+    names: list[str], testbeds: int
+) -> None:
+    lab = Lab([claimant(name, testbeds=frozenset(ALL[:testbeds])) for name in names])
+    owners = {name[0] for name in names}
+    for turn in range(40):
+        for testbed in ALL[:testbeds]:
+            lab.boot(testbed)
+        if turn > 10:
+            has = Counter({c.id: len(c.has) for c in lab.claimants.values()})
+            of_owners = lab.of_owners(has)
+            assert max(of_owners.values()) - min(of_owners.values()) <= 1
+            for owner in owners:
+                own = [has[name] for name in names if name[0] == owner]
+                assert max(own) - min(own) <= 1
+    if testbeds <= len(owners):  # owners take turns: over the whole time, too
+        boots = lab.of_owners(lab.boots)
+        assert max(boots.values()) - min(boots.values()) <= 1
+
+
+@given(st.integers(2, 5), st.integers(2, 7))
+def test_testbeds_that_are_spread_evenly_are_not_passed_on(owners: int, testbeds: int) -> None:
+    """A yield costs a boot: with a testbed for each, nothing goes round for ever."""
+    lab = Lab([claimant(f"{o}1", testbeds=frozenset(ALL[:testbeds])) for o in "abcde"[:owners]])
+    for _ in range(30):
+        for testbed in ALL[:testbeds]:
+            lab.boot(testbed)
+    before = lab.passed_on
+    for _ in range(30):
+        for testbed in ALL[:testbeds]:
+            lab.boot(testbed)
+    assert testbeds < owners or lab.passed_on == before
+
+
+@given(labs, st.lists(st.integers(1, 9), min_size=7, max_size=7), st.lists(st.booleans(), min_size=7))
+def test_the_most_urgent_is_served_first_and_a_capped_one_never(
+    claimants: list[Claimant], priorities: list[int], capped: list[bool]
+) -> None:
+    mixed = [replace(c, priority=p, waits=k) for c, p, k in zip(claimants, priorities, capped, strict=False)]
+    lab = Lab(mixed)
+    for testbed in 2 * sorted({t for c in mixed for t in c.testbeds}):
+        able = [c for c in mixed if testbed in c.testbeds and not c.waits]
+        lab.boot(testbed)
+        holder = next((c for c in lab.claimants.values() if testbed in c.has), None)
+        assert (holder is not None) == bool(able)
+        if holder is not None:
+            assert not holder.waits
+            assert holder.priority == min(c.priority for c in able)

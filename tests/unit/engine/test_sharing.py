@@ -15,8 +15,8 @@ from bisector.adapters.store.memory_coordinator import MemoryCoordinator
 from bisector.adapters.store.memory_store import MemoryStore
 from bisector.engine import executor, sharing, trial_runner
 from bisector.engine.events import Event
+from bisector.engine.others import Others
 from bisector.engine.services import Services
-from bisector.engine.sharing import Others
 from bisector.errors import InfrastructureError, PerfbisectError
 from bisector.model.records import Booted
 from bisector.model.stored_bisection import Stored

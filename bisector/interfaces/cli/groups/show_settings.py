@@ -36,10 +36,7 @@ def show(as_json: options.Json = False) -> None:
     if as_json:
         output.print_json(rows)
         return
-    cells = [
-        [row["key"], "" if row["value"] is None else str(row["value"]), row["from"], row["means"]]
-        for row in rows
-    ]
+    cells = [[row["key"], _text(row["value"]), row["from"], row["means"]] for row in rows]
     print(
         output.table(("KEY", "VALUE", "FROM", "MEANS"), cells, wrapped=["MEANS"], dropped=["MEANS", "FROM"])
     )
@@ -78,6 +75,12 @@ def check(
         print(f"{', '.join(found)}: {len(sources)} settings, all of them valid")
     else:
         print(f"no {SETTINGS_FILE} here or above, and no variable: every setting has its default")
+
+
+def _text(value: Any) -> str:  # noqa: ANN401 - the same
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={one:g}" for key, one in value.items())
+    return "" if value is None else str(value)
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - a setting
