@@ -229,9 +229,8 @@ class Wiring:
             case "libvirt":
                 from bisector.adapters.guest.libvirt_testbed import LibvirtTestbed
 
-                return LibvirtTestbed(
-                    spec, self.ansible(stop), self.settings.cache_dir, self.settings.state_dir
-                )
+                cache, state = self.settings.cache_dir, self.settings.state_dir
+                return LibvirtTestbed(spec, self.ansible(stop), cache, state, self.exchange)
             case "ssh":
                 from bisector.adapters.machine.ssh_testbed import SSHTestbed
 

@@ -23,6 +23,7 @@ from bisector.adapters.agent.payload import boot_parameters, with_lab_settings
 from bisector.adapters.agent.scratch_disk import scratch_file, with_scratch_disk
 from bisector.adapters.agent.session import AgentSession
 from bisector.adapters.ansible.runner import Ansible
+from bisector.adapters.artefacts.exchange import Exchange
 from bisector.adapters.guest import serial
 from bisector.adapters.guest.domain_xml import (
     TICKS_PER_SECOND,
@@ -63,12 +64,22 @@ class LibvirtTestbed:
 
     __test__ = False
 
-    def __init__(self, spec: TestbedSpec, ansible: Ansible, cache_dir: Path, state_dir: Path) -> None:
-        """Decide the clock ('auto': KVM and wall time where a boot proved KVM, else instructions)."""
+    def __init__(
+        self,
+        spec: TestbedSpec,
+        ansible: Ansible,
+        cache_dir: Path,
+        state_dir: Path,
+        exchange: Exchange | None = None,
+    ) -> None:
+        """Decide the clock ('auto': KVM and wall time where a boot proved KVM, else instructions).
+
+        exchange: of images with other hosts.
+        """
         self.name = spec.name
         self._spec = spec
         self._ansible = ansible
-        self._cache = cache_dir
+        self._cache, self._exchange = cache_dir, exchange
         self._lock = state_dir / "testbeds" / f"{spec.guest_name}.lock"
         self._prefix = f"{domain_prefix(state_dir)}{spec.guest_name}-"
         choice = spec.variables.clock
@@ -81,7 +92,7 @@ class LibvirtTestbed:
         job = with_lab_settings(job, self._spec.variables.environment.settings())
         on_disk = kernel.userspace == "debian"
         machine = self._machine(kernel)
-        image = GuestImages(self._cache, job.packages).ensure(progress) if on_disk else None
+        image = GuestImages(self._cache, job.packages, self._exchange).ensure(progress) if on_disk else None
         with contextlib.ExitStack() as held:
             held.enter_context(exclusive_lock(self._lock, self._refuse_second_trial))
             hypervisor = Hypervisor()

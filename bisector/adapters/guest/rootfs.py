@@ -17,13 +17,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bisector.adapters.artefacts.exchange import Exchange
 from bisector.adapters.guest.debian_packages import PACKAGES, bootstrap
 from bisector.adapters.guest.static_program import SOURCES, compile_static
 from bisector.adapters.system.architectures import X86_64
 from bisector.adapters.system.command import run_command
-from bisector.adapters.system.files import exclusive_lock, os_errors_reported, publish_folder, write_file
+from bisector.adapters.system.files import (
+    exclusive_lock,
+    os_errors_reported,
+    publish_folder,
+    sha256_of,
+    write_file,
+)
 from bisector.adapters.system.ssh_endpoint import SSHHost
-from bisector.errors import InfrastructureError
+from bisector.errors import DamagedArtefact, InfrastructureError
+from bisector.model.artefacts import Artefact
 from bisector.ports import Progress
 from bisector.schemas.documents.json_reader import read_own_json
 
@@ -51,11 +59,12 @@ class GuestImage:
 class GuestImages:
     """The images of one cache folder, which may be shared by several processes.
 
-    packages: what a workload requires beside `PACKAGES`; each set of packages is an image of its own.
+    packages: what a workload requires beside `PACKAGES`; each set is an image of its own. exchange: images
+    that other hosts have built are taken from there, and those from here given.
     """
 
-    def __init__(self, cache: Path, packages: Sequence[str] = ()) -> None:
-        self._cache, self._folder = cache, cache / "images"
+    def __init__(self, cache: Path, packages: Sequence[str] = (), exchange: Exchange | None = None) -> None:
+        self._cache, self._folder, self._exchange = cache, cache / "images", exchange
         self._packages = (*PACKAGES, *sorted(set(packages) - set(PACKAGES)))
 
     def present(self) -> GuestImage | None:
@@ -66,13 +75,42 @@ class GuestImages:
         return _load(folder)
 
     def ensure(self, progress: Progress) -> GuestImage:
-        """Return the image, built if needed (as root, one to ten minutes).
+        """Return the image, fetched or built if needed (as root, one to ten minutes).
 
         Raises InfrastructureError: not root, a missing tool, no network, no space left.
         """
-        image = self.present()
-        if image is not None:
-            return image
+        image = self.present() or self._fetch(progress) or self._make(progress)
+        if self._exchange is not None:
+            self._exchange.offer(self._artefact, image.disk.parent)
+        return image
+
+    @property
+    def _artefact(self) -> Artefact:
+        return Artefact("image", _key(self._packages))
+
+    def _fetch(self, progress: Progress) -> GuestImage | None:
+        """Take the image that another host has built."""
+        final = self._folder / self._artefact.key
+
+        def take(folder: Path) -> None:
+            image = _load(folder)
+            if image is None or sha256_of(image.disk) != image.checksum:
+                raise DamagedArtefact("what came as the guest image is none, so it is built")
+            image.key.chmod(0o600)
+            image.disk.chmod(0o444)
+            with exclusive_lock(self._folder / ".lock"):
+                if _load(final) is None:
+                    shutil.rmtree(final, ignore_errors=True)
+                    publish_folder(folder, final)
+
+        if self._exchange is None:
+            return None
+        progress("looking for the guest image in the artefact store")
+        with os_errors_reported(f"cannot put a guest image into {self._folder}"):
+            self._exchange.fetch(self._artefact, self._folder, take)
+        return self.present()
+
+    def _make(self, progress: Progress) -> GuestImage:
         packages = {"mmdebstrap": "mmdebstrap", "mke2fs": "e2fsprogs", "ssh-keygen": "openssh-client"}
         for tool, package in packages.items():
             if shutil.which(tool) is None:
@@ -109,8 +147,7 @@ class GuestImages:
             hook = f"--customize-hook=sh '{SOURCES / 'customize.sh'}' \"$1\" '{files}' '{disk}'"
             bootstrap(work, self._packages, Path("/dev/null"), "--format=null", hook)
             progress("computing the guest image's checksum")
-            with disk.open("rb") as file:
-                checksum = hashlib.file_digest(file, "sha256").hexdigest()
+            checksum = sha256_of(disk)
             host_key = " ".join((files / "host_key.pub").read_text(encoding="ascii").split()[:2])
             about = {"checksum": checksum, "host_key": host_key, "packages": list(self._packages)}
             shutil.copy(files / "client_key", work / "client_key")

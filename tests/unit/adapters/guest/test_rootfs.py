@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from pathlib import Path
 
 import pytest
 
+from bisector.adapters.artefacts.exchange import Exchange
+from bisector.adapters.artefacts.memory_artefacts import MemoryArtefacts
 from bisector.adapters.guest import rootfs
 from bisector.adapters.guest.rootfs import GuestImages
 from bisector.errors import InfrastructureError
+from bisector.model.artefacts import Artefact
 
 
 def place(cache: Path, packages: tuple[str, ...] = ()) -> Path:
@@ -67,3 +71,43 @@ def test_the_way_in_pins_the_host_key_of_the_image(tmp_path: Path) -> None:
     host = image.ssh_host("127.0.0.1", 2222, tmp_path)
     assert host.known_hosts.read_text() == "[127.0.0.1]:2222 ssh-ed25519 AAAA\n"
     assert (host.user, host.port) == ("root", 2222)
+
+
+def host(folder: Path, store: MemoryArtefacts, said: list[str]) -> tuple[Path, Exchange]:
+    return folder, Exchange(store, folder / "work", said.append)
+
+
+def test_an_image_that_another_host_has_built_is_fetched_and_not_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    store = MemoryArtefacts()
+    first, given = host(tmp_path / "a", store, said)
+    folder = place(first)
+    about = {"host_key": "ssh-ed25519 AAAA", "checksum": hashlib.sha256(b"root.ext2").hexdigest()}
+    (folder / "image.json").write_text(json.dumps(about))
+    GuestImages(first, (), given).ensure(print)
+    given.close(30)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)  # nobody who could build one
+    second, taken = host(tmp_path / "b", store, said)
+    image = GuestImages(second, (), taken).ensure(print)
+    assert image.disk.is_relative_to(second) and image.disk.read_text() == "root.ext2"
+    assert image.checksum == about["checksum"]
+    assert image.key.stat().st_mode & 0o777 == 0o600, "ssh takes no key that others can read"
+    assert said == []
+
+
+@pytest.mark.parametrize("damage", ["root.ext2", "image.json"])
+def test_what_is_not_the_image_that_was_built_is_set_aside(tmp_path: Path, damage: str) -> None:
+    said: list[str] = []
+    store = MemoryArtefacts()
+    folder = place(tmp_path / "a")  # its checksum is that of no disk
+    if damage == "image.json":
+        (folder / damage).write_text("{}")
+    other = host(tmp_path / "a", store, said)[1]
+    other.offer(Artefact("image", folder.name), folder)
+    other.close(30)
+    cache, exchange = host(tmp_path / "b", store, said)
+    assert GuestImages(cache, (), exchange)._fetch(print) is None
+    assert "what came as the guest image is none" in said[0]
+    assert not store.has(Artefact("image", folder.name))
