@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from bisector.adapters.build.kernel_share import KernelShare
-    from bisector.engine.hour_counter import HourCounter
     from bisector.engine.services import Services
     from bisector.ports import Builder
     from bisector.schemas.workload.workload import Workload
@@ -33,6 +32,7 @@ def bisection_services(
     """
     from bisector.adapters.agent.payload import workload_job
     from bisector.engine.availability import Availability
+    from bisector.engine.hour_counter import HourCounter
     from bisector.engine.services import Services
     from bisector.ports import Fix
     from bisector.schemas.kernel.recipe import load_recipe
