@@ -211,7 +211,7 @@ class TestbedSharing:
     def _is_wanted(self, run: BisectionRun, testbed: str) -> bool:
         if testbed in self._wanted or self._why_not(testbed) is not None:
             return True
-        return should_yield(testbed, run.id, self._claimants())
+        return should_yield(testbed, run.id, self._claimants(), time.monotonic())
 
     def _follow_statuses(self) -> None:
         self._summaries = {one.id: one for one in self._store.list(statuses=TO_EXECUTE)}

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bisector.engine import schedule
 from bisector.interfaces.cli import leave
 from bisector.simulation.histories import linear
 from bisector.simulation.noise_model import LabModel, SyntheticLab
@@ -89,6 +90,7 @@ def main() -> int:
 
     fake.services = scaled
     fake.a_lab = lambda *_: settings.lab()
+    schedule._EQUAL_SECONDS *= settings.scale
     threading.Thread(target=_write, args=(Path(sys.argv[2]) / "busy", busy), daemon=True).start()
     return fake_worker.main()
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bisector.engine import schedule
 from bisector.engine.schedule import Claimant, choose, should_yield
 
 ALL = "tuvwxyz"
@@ -97,25 +98,27 @@ def test_who_comes_first(claimants: list[Claimant], chosen: str | None) -> None:
     ],
 )
 def test_when_a_testbed_goes_to_another(holder: Claimant, others: list[Claimant], yields: bool) -> None:
-    assert should_yield("t", holder.id, [holder, *others]) is yields
+    assert should_yield("t", holder.id, [holder, *others], 1.0) is yields
 
 
 class Lab:
     """Bisections on testbeds, a visit of one boot after the other. Owners and testbeds are letters."""
 
-    def __init__(self, claimants: list[Claimant]) -> None:
-        self.now = 0.0
+    def __init__(self, claimants: list[Claimant], boot_seconds: float = schedule._EQUAL_SECONDS) -> None:
+        """boot_seconds: by default so long that no two waits count as equally long."""
+        self.now, self.boot_seconds = 0.0, boot_seconds
+        self.measured: set[tuple[str, str]] = set()
         self.claimants = {c.id: replace(c, served={}) for c in claimants}
         self.boots: Counter[str] = Counter()
         self.passed_on = 0
 
     def boot(self, testbed: str) -> None:
         """Let a boot on a testbed end and the next one begin."""
-        self.now += 1
+        self.now += self.boot_seconds
         everybody = list(self.claimants.values())
         holder = next((c for c in everybody if testbed in c.has), None)
         if holder is not None:
-            if not should_yield(testbed, holder.id, everybody):
+            if not should_yield(testbed, holder.id, everybody, self.now):
                 self.boots[holder.id] += 1
                 return
             left = replace(
@@ -129,6 +132,7 @@ class Lab:
             taker = self.claimants[chosen]
             self.claimants[chosen] = replace(taker, has=taker.has | {testbed})
             self.boots[chosen] += 1
+            self.measured.add((chosen, testbed))
 
     def of_owners(self, what: Counter[str]) -> Counter[str]:
         found: Counter[str] = Counter()
@@ -154,11 +158,14 @@ labs = st.integers(1, 4).flatmap(
 )
 
 
-@settings(max_examples=60)
-@given(labs, st.lists(st.integers(0, 3), min_size=12, max_size=12))
-def test_nobody_starves_among_equals(claimants: list[Claimant], order: list[int]) -> None:
+@pytest.mark.parametrize("boot_seconds", [schedule._EQUAL_SECONDS, 100.0])
+@settings(max_examples=20, deadline=None)
+@given(claimants=labs, order=st.lists(st.integers(0, 3), min_size=12, max_size=12))
+def test_nobody_starves_among_equals(
+    claimants: list[Claimant], order: list[int], boot_seconds: float
+) -> None:
     """Whatever testbeds they can use, and in whatever order boots end, all bisections measure again."""
-    lab = Lab(claimants)
+    lab = Lab(claimants, boot_seconds)
     names = sorted({t for c in claimants for t in c.testbeds})
     for _ in range(3):
         before = lab.boots.copy()
@@ -190,6 +197,30 @@ def test_shares_of_owners_and_of_their_bisections_are_within_one_visit_of_even(
     if testbeds <= len(owners):  # owners take turns: over the whole time, too
         boots = lab.of_owners(lab.boots)
         assert max(boots.values()) - min(boots.values()) <= 1
+
+
+def test_bisections_come_back_to_the_testbeds_that_they_have_measured_on() -> None:
+    """Each has to measure its references on every testbed that it comes to."""
+    lab = Lab([claimant(f"a{n:02}", testbeds=frozenset(ALL[:5])) for n in range(10)], boot_seconds=5.0)
+    for _ in range(100):
+        for testbed in ALL[:5]:
+            lab.boot(testbed)
+    assert len(lab.measured) <= 15
+    assert max(lab.boots.values()) - min(lab.boots.values()) <= 10
+
+
+def test_a_bisection_whose_testbeds_are_out_of_use_goes_to_others_after_a_while() -> None:
+    lab = Lab([claimant(f"a{n}", testbeds=frozenset(ALL[:5])) for n in range(10)], boot_seconds=5.0)
+    for _ in range(20):
+        for testbed in ALL[:5]:
+            lab.boot(testbed)
+    homes = {testbed for name, testbed in lab.measured if name == "a0"}
+    lab.claimants["a0"] = replace(lab.claimants["a0"], has=frozenset())
+    before = lab.boots["a0"]
+    for _ in range(300):
+        for testbed in set(ALL[:5]) - homes:
+            lab.boot(testbed)
+    assert lab.boots["a0"] > before
 
 
 @given(st.integers(2, 5), st.integers(2, 7))
