@@ -16,7 +16,7 @@ from bisector.app import bisections
 from bisector.app.accept import accept, missing_monitors
 from bisector.app.artefacts import shared_files
 from bisector.app.execution.bisection_services import bisection_services
-from bisector.app.execution.following import follow
+from bisector.app.execution.following import Executors, follow, place
 from bisector.app.execution.readiness import require_ready
 from bisector.app.load_report import find_bisection, keep_names, load_material
 from bisector.app.plan import expected_work
@@ -181,14 +181,18 @@ def watch(wiring: Wiring, identity: str | None, observer: Observer) -> Material:
     Raises InfrastructureError where it stops without a conclusion.
     """
     stored = find_bisection(wiring, identity)
-    store, name = wiring.store, stored.id
+    store, name, state_dir = wiring.store, stored.id, wiring.settings.state_dir
     if stored.status in RESTING:
         raise RequestError(
             f"the bisection '{name}' is not executed ({stored.status})", cure=f"perfbisect resume {name}"
         )
     accepted = read_accepted(stored.request)
     with observer.progress(_labels(wiring, stored, accepted), None) as on_event:
-        follow(store, name, lambda: store.status(name) in TO_EXECUTE, on_event)
+
+        def where() -> str:
+            return place(store, name, Executors(state_dir, wiring.shared_coordinator).find(name))
+
+        follow(store, name, lambda: store.status(name) in TO_EXECUTE, on_event, where)
     return load_material(wiring, name)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bisector.app.artefacts.local_files import with_local_files
-from bisector.app.execution.following import is_being_executed
+from bisector.app.execution.following import Executors
 from bisector.app.planners import planner_of
 from bisector.app.wiring import Wiring
 from bisector.errors import PerfbisectError, RequestError
@@ -62,15 +62,24 @@ def find_summary(wiring: Wiring, wanted: str) -> Summary:
 
 def current_status(wiring: Wiring, stored: Stored | Summary) -> str:
     """Return the status; 'interrupted' for one that was running when its process was killed."""
-    if stored.status == "running" and not is_executed(wiring, stored):
-        return "interrupted"
-    return stored.status
+    return current_statuses(wiring, [stored])[0]
+
+
+def current_statuses(wiring: Wiring, found: Sequence[Stored | Summary]) -> list[str]:
+    """Return the statuses of several, as `current_status`; who executes is asked once."""
+    if all(one.status != "running" for one in found):
+        return [one.status for one in found]
+    executors = Executors(wiring.settings.state_dir, wiring.shared_coordinator)
+    killed = {
+        one.id for one in found if one.status == "running" and not executors.is_executed(one.id, one.status)
+    }
+    return ["interrupted" if one.id in killed else one.status for one in found]
 
 
 def is_executed(wiring: Wiring, stored: Stored | Summary) -> bool:
     """Return whether a bisection is executed now, here or on another host."""
-    state_dir, coordinator = wiring.settings.state_dir, wiring.shared_coordinator
-    return is_being_executed(state_dir, coordinator, stored.id, stored.status)
+    executors = Executors(wiring.settings.state_dir, wiring.shared_coordinator)
+    return executors.is_executed(stored.id, stored.status)
 
 
 def load_material(wiring: Wiring, identity: str | None, *, so_far: bool = False) -> Material:

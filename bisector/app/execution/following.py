@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bisector.engine.events import Event, EventKind, OnEvent, decision_event
 from bisector.engine.membership import START, bisection_of
-from bisector.engine.state_lock import QUEUE, Holder, find_holder, is_executed
+from bisector.engine.state_lock import QUEUE, Holder, find_holder
 from bisector.errors import InfrastructureError, Interrupted
 from bisector.model.decisions import Conclusion, Measure
 from bisector.model.format import count
@@ -78,49 +78,72 @@ class Follower:
         return replace(event, runs=tally["Ran"], boots=tally["Booted"], builds=tally["Built"])
 
 
-def follow(store: Store, bisection: str, running: Callable[[], bool], on_event: OnEvent) -> Conclusion:
+def follow(
+    store: Store,
+    bisection: str,
+    running: Callable[[], bool],
+    on_event: OnEvent,
+    where: Callable[[], str] = lambda: "",
+) -> Conclusion:
     """Watch a bisection that another process runs, until it ends; tells what happens from now on.
 
-    Raises InfrastructureError if it stops without a conclusion.
+    where: tells its place. Raises InfrastructureError if it stops without a conclusion.
     """
-    follower = Follower(store, bisection, on_event)
+    follower, told = Follower(store, bisection, on_event), ""
     while True:
         alive = running()  # asked before reading, so that nothing written before the end is missed
+        if alive and (now := where()) != told:
+            told = now
+            on_event(Event("note", now))
         follower.look()
         if not alive:
             return concluded(store.load(bisection))
         time.sleep(_FOLLOW_SECONDS)
 
 
-def find_executor(state_dir: Path, coordinator: Coordinator | None, bisection: str) -> Holder | None:
-    """Return who executes a bisection, or would if it were queued.
+class Executors:
+    """Who executes what, as it is when this is made.
 
-    coordinator: of a database server: who has the bisection's lease, else any worker that lives.
+    coordinator: of a database server, None with a state file.
     """
-    if coordinator is None:
-        return find_holder(state_dir)
-    known = coordinator.executors()
-    living = {e.id: e.name for e in known if not e.fenced and e.silent < HEARTBEAT_TTL_SECONDS}
-    for lease in coordinator.leases():
-        if bisection_of(lease) == bisection and lease.executor in living:
-            return Holder(_called(living[lease.executor]), bisection, "on this database")
-    workers = sorted(name for name in living.values() if not name.startswith(START))
-    worker = Holder(_called(workers[0]), QUEUE, "on this database") if workers else None
-    return worker or find_holder(state_dir)
+
+    def __init__(self, state_dir: Path, coordinator: Coordinator | None) -> None:
+        self._here = find_holder(state_dir)
+        self._coordinator = coordinator
+        self._by_bisection: dict[str, str] = {}
+        self.workers: tuple[str, ...] = ()
+        """Names of those that live, on a database server."""
+        if coordinator is not None:
+            known = coordinator.executors()
+            living = {e.id: e.name for e in known if not e.fenced and e.silent < HEARTBEAT_TTL_SECONDS}
+            self.workers = tuple(sorted(name for name in living.values() if not name.startswith(START)))
+            for lease in coordinator.leases():
+                if (bisection := bisection_of(lease)) is not None and lease.executor in living:
+                    self._by_bisection.setdefault(bisection, living[lease.executor])
+
+    def find(self, bisection: str) -> Holder | None:
+        """Return who executes a bisection, or would if it were queued."""
+        if bisection in self._by_bisection:
+            return Holder(_called(self._by_bisection[bisection]), bisection, "on this database")
+        worker = Holder(_called(self.workers[0]), QUEUE, "on this database") if self.workers else None
+        return worker or self._here
+
+    def is_executed(self, bisection: str, status: str) -> bool:
+        """Return whether a bisection of this status is executed now, rather than left by a killed process."""
+        if status != "running":
+            return False
+        if self._coordinator is None:
+            return self._here is not None and self._here.executes
+        return bisection in self._by_bisection
+
+
+def find_executor(state_dir: Path, coordinator: Coordinator | None, bisection: str) -> Holder | None:
+    """Return who executes a bisection, or would if it were queued."""
+    return Executors(state_dir, coordinator).find(bisection)
 
 
 def _called(name: str) -> str:
     return name if name.startswith(START) else f"worker '{name}'"
-
-
-def is_being_executed(state_dir: Path, coordinator: Coordinator | None, bisection: str, status: str) -> bool:
-    """Return whether a bisection of this status is executed now, rather than left by a killed process."""
-    if status != "running":
-        return False
-    if coordinator is None:
-        return is_executed(state_dir, status)
-    executor = find_executor(state_dir, coordinator, bisection)
-    return executor is not None and executor.doing == bisection
 
 
 def wait_for_turn(
@@ -143,10 +166,10 @@ def wait_for_turn(
     store.set_status(name, "queued", expected=RESTING)
     while True:
         holder = find()
-        place = told if holder is None else _place(store, name, holder)
-        if place is not None and place != told:
-            told = place
-            on_event(Event("note", place))
+        where = told if holder is None else place(store, name, holder)
+        if where is not None and where != told:
+            told = where
+            on_event(Event("note", where))
         follower.look()
         if store.status(name) not in TO_EXECUTE:
             return concluded(store.load(name))
@@ -161,14 +184,21 @@ def wait_for_turn(
             )
 
 
-def _place(store: Store, name: str, holder: Holder) -> str:
-    """Return where a bisection is in the queue, in words."""
+def place(store: Store, name: str, holder: Holder | None) -> str:
+    """Return where a bisection is in the queue, in words. holder: who executes it, or would."""
+    if holder is None:
+        return "queued: nobody executes it yet; 'perfbisect worker' does"
     if holder.doing == name:
         return f"{holder.who} runs it; watching"
-    others = [one.id for one in store.list(statuses=TO_EXECUTE)]
-    before = len(others) - 1 - others.index(name) if name in others else 0
-    place = f"{count(before, 'bisection')} before it, which it shares the testbeds with"
-    return f"queued: {holder}; {place}" if holder.executes else f"queued: {holder}"
+    others = {one.id: one for one in store.list(statuses=TO_EXECUTE)}
+    own = others.pop(name, None)
+    if own is None or not holder.executes:
+        return f"queued: {holder}"
+    sharing = [one for one in others.values() if set(one.testbeds) & set(own.testbeds)]
+    urgent = sum(one.priority < own.priority for one in sharing)
+    equal = sum(one.priority == own.priority for one in sharing)
+    before = f"{count(urgent, 'more urgent one')} before it, " if urgent else ""
+    return f"{own.status}: {holder}; {before}{count(equal, 'other')} of its priority on the same testbeds"
 
 
 def concluded(stored: Stored) -> Conclusion:

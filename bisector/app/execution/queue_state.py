@@ -1,20 +1,24 @@
-"""What is executed in a state folder, and what waits for what."""
+"""What is executed in a state folder or on a database, what waits for what, and until when probably."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bisector.app.execution.following import find_executor, is_being_executed
-from bisector.model.decisions import Measure
-from bisector.model.records import Booted, Left
+from bisector.app.execution.following import Executors
+from bisector.app.execution.forecast import Work, forecast
+from bisector.engine.availability import why_not
+from bisector.engine.hour_counter import capped, waits_until
 from bisector.model.stored_bisection import TO_EXECUTE
-from bisector.schemas.request import read_accepted
 
 if TYPE_CHECKING:
     from bisector.app.wiring import Wiring
     from bisector.model.stored_bisection import Summary
+
+_LEAST_LEFT = 0.05
+"""Share of an estimate that is left while nobody says that it is over: `app.time_left` has the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,65 +27,109 @@ class Entry:
 
     status: 'queued', 'running', or 'killed' for one whose executor was killed. measures_on: testbeds with a
     live boot of it; waits_for: those that it could use and others measure on, each with those others' ids;
-    left: seconds until its next culprit is located or proven, None where nobody can say; boots: so far.
+    unusable: testbed -> why nobody may or can use it now; capped: why its owner's bisections wait.
+    left: seconds until its next culprit is located or proven; begins, ends: as `forecast` expects it, seconds
+    since the epoch; None where nobody can say.
     """
 
     summary: Summary
     status: str
-    testbeds: tuple[str, ...]
     measures_on: tuple[str, ...]
     waits_for: tuple[tuple[str, str], ...]
+    unusable: Mapping[str, str]
+    capped: str
     left: float | None
-    boots: int
+    begins: float | None
+    ends: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """entries: the oldest first. executor: who executes them, in words, None where nobody does."""
+    """entries: as they are served, the oldest first of one priority. executor: who executes them, in words,
+    None where nobody does. now: by the database's clock."""
 
     entries: Sequence[Entry]
     executor: str | None
+    now: float
 
 
 def read_queue(wiring: Wiring) -> Queue:
-    """Return the queue of the state folder."""
+    """Return the queue of the state folder or database."""
     if not wiring.has_store:
-        return Queue((), None)
-    coordinator = wiring.shared_coordinator
-    holder = find_executor(wiring.settings.state_dir, coordinator, "")
+        return Queue((), None, wiring.clock.now())
+    executors = Executors(wiring.settings.state_dir, wiring.shared_coordinator)
+    holder = executors.find("")
     executes = holder is not None and holder.executes
-    state_dir = wiring.settings.state_dir
+    summaries = sorted(wiring.store.list(statuses=TO_EXECUTE), key=lambda one: (one.priority, one.created))
+    coordinator = wiring.coordinator
+    now = coordinator.now()
+    until = capped(coordinator, wiring.settings.caps)
+    unusable = {**_of_dead_workers(wiring, executors.workers), **why_not(coordinator)}
+    killed = {
+        one.id
+        for one in summaries
+        if one.status == "running" and not executors.is_executed(one.id, "running")
+    }
+    measures = {one.id: () if one.id in killed else one.progress.live for one in summaries}
+    users = {testbed: name for name, testbeds in measures.items() for testbed in testbeds}
+    reserved = {r.testbed: r.end for r in coordinator.reservations() if r.start <= now}
+    drained = {status.name for status in coordinator.testbeds() if status.state != "good"}
+    free = {
+        testbed: (reserved.get(testbed, math.inf) if testbed not in drained else math.inf)
+        if testbed in unusable
+        else now
+        for one in summaries
+        for testbed in one.testbeds
+    }
+    if not executes and len(killed) == sum(one.status == "running" for one in summaries):
+        free = dict.fromkeys(free, math.inf)
+    left = {one.id: _left(one, now) for one in summaries}
+    expected = forecast(
+        [
+            Work(
+                one.id,
+                one.owner,
+                one.priority,
+                frozenset(one.testbeds),
+                left[one.id],
+                until.get(one.owner, now),
+            )
+            for one in summaries
+        ],
+        free,
+        now,
+    )
+    entries = [
+        Entry(
+            one,
+            "killed" if one.id in killed else one.status,
+            measures[one.id],
+            tuple((name, users[name]) for name in one.testbeds if users.get(name, one.id) != one.id),
+            {name: unusable[name] for name in one.testbeds if name in unusable},
+            waits_until(one.owner, until[one.owner]) if one.owner in until else "",
+            left[one.id],
+            *expected[one.id],
+        )
+        for one in summaries
+    ]
+    return Queue(entries, str(holder) if executes else None, now)
 
-    def is_executed(summary: Summary) -> bool:
-        return is_being_executed(state_dir, coordinator, summary.id, summary.status)
 
-    summaries = wiring.store.list(statuses=TO_EXECUTE)
-    found = [_entry(wiring, summary, is_executed(summary)) for summary in reversed(summaries)]
-    users = {testbed: entry.summary.id for entry in found for testbed in entry.measures_on}
-
-    def waits_for(entry: Entry) -> tuple[tuple[str, str], ...]:
-        own = entry.summary.id
-        return tuple((name, users[name]) for name in entry.testbeds if users.get(name, own) != own)
-
-    entries = [replace(entry, waits_for=waits_for(entry)) for entry in found]
-    return Queue(entries, str(holder) if executes else None)
+def _left(summary: Summary, now: float) -> float | None:
+    """Return the seconds of one testbed that are left of the last estimate."""
+    progress = summary.progress
+    if progress.left is None or progress.decided is None:
+        return None
+    done = max(0.0, now - progress.decided) * len(progress.live)
+    return max(progress.left - done, _LEAST_LEFT * progress.left)
 
 
-def _entry(wiring: Wiring, summary: Summary, executes: bool) -> Entry:
-    store = wiring.store
-    live: dict[str, str] = {}
-    boots = 0
-    for _, record in store.records(summary.id):
-        if isinstance(record, Booted) and record.ok:
-            boots += 1
-            live[record.boot] = record.testbed
-        elif isinstance(record, Left):
-            live.pop(record.boot, None)
-    decided = [decision for _, decision in store.decisions(summary.id)]
-    last = decided[-1] if decided else None
-    left = last.left if isinstance(last, Measure) else None
-    testbeds = read_accepted(store.load(summary.id).request).testbeds
-    killed = summary.status == "running" and not executes
-    measures_on = () if killed else tuple(sorted(set(live.values())))
-    status = "killed" if killed else summary.status
-    return Entry(summary, status, testbeds, measures_on, (), left, boots)
+def _of_dead_workers(wiring: Wiring, workers: Sequence[str]) -> dict[str, str]:
+    """Return the testbeds of this inventory whose worker does not live."""
+    if wiring.shared_coordinator is None or wiring.settings.lab is None:
+        return {}
+    return {
+        spec.name: f"its worker '{spec.variables.worker}' does not run"
+        for spec in wiring.lab.testbeds
+        if spec.variables.worker not in ("", *workers)
+    }

@@ -47,7 +47,8 @@ def list_(
     wiring = options.make_wiring()
     wanted = None if everything else limit or (None if as_json else _PAGE)
     found = wiring.store.list(limit=None if wanted is None else wanted + 1)
-    rows = [_row(s, load_report.current_status(wiring, s)) for s in found[:wanted]]
+    statuses = load_report.current_statuses(wiring, found[:wanted])
+    rows = [_row(one, status) for one, status in zip(found, statuses, strict=False)]
     if as_json:
         output.print_json(rows)
         return

@@ -41,19 +41,23 @@ def queue(as_json: options.Json = False) -> None:
     if not rows:
         print("Nothing is queued.")
         return
-    header = ("ID", "STATUS", "WORKLOAD", "TESTBEDS", "BOOTS", "NOW")
+    header = ("ID", "STATUS", "PRIORITY", "OWNER", "WORKLOAD", "TESTBEDS", "BOOTS", "END", "NOW")
     cells = [
         (
             row["id"],
             row["status"],
+            priorities.priority_text(row["priority"]),
+            row["owner"],
             row["workload"] or "",
             ", ".join(row["testbeds"]),
             str(row["boots"]),
-            _now(row),
+            _in(row["expected_end"], found.now),
+            _now(row, found.now),
         )
         for row in rows
     ]
-    print(output.table(header, cells, wrapped=["NOW"], dropped=["WORKLOAD", "TESTBEDS", "BOOTS"]))
+    dropped = ["WORKLOAD", "TESTBEDS", "BOOTS", "OWNER"]
+    print(output.table(header, cells, wrapped=["NOW"], dropped=dropped))
     if found.executor is None:
         output.print_note("nobody executes them: 'perfbisect worker' does, and so does the next 'start'")
 
@@ -212,26 +216,43 @@ def _row(place: int, entry: Entry) -> dict[str, Any]:
         "place": place,
         "id": summary.id,
         "status": entry.status,
+        "priority": summary.priority,
+        "owner": summary.owner,
         "created": summary.created,
         "workload": summary.workload,
         "good": summary.good,
         "bad": summary.bad,
-        "testbeds": list(entry.testbeds),
+        "testbeds": list(summary.testbeds),
         "measures_on": list(entry.measures_on),
         "waits_for": dict(entry.waits_for),
-        "boots": entry.boots,
+        "unusable": dict(entry.unusable),
+        "capped": entry.capped,
+        "boots": summary.progress.boots,
         "left_seconds": entry.left,
+        "expected_begin": entry.begins,
+        "expected_end": entry.ends,
     }
 
 
-def _now(row: dict[str, Any]) -> str:
+def _in(when: float | None, now: float) -> str:
+    """Return a time that is expected, from now on."""
     from bisector.report.phrases import duration
 
+    return "\N{EM DASH}" if when is None else f"in {duration(max(when - now, 1.0))}"
+
+
+def _now(row: dict[str, Any], now: float) -> str:
     if row["status"] == "killed":
         return "its executor was killed: the next one goes on"
-    left = row["left_seconds"]
-    until = f", about {duration(left)} to the next culprit" if left is not None else ""
     if row["measures_on"]:
-        return f"measures on {', '.join(row['measures_on'])}{until}"
+        return f"measures on {', '.join(row['measures_on'])}"
+    reasons = [f"{testbed} is {reason}" for testbed, reason in row["unusable"].items()]
     waits = [f"{testbed}, which {other} has" for testbed, other in row["waits_for"].items()]
-    return f"waits for {'; '.join(waits)}{until}" if waits else f"waits for a testbed or a kernel{until}"
+    if waits or not reasons:
+        reasons.insert(0, f"waits for {'; '.join(waits) or 'a testbed or a kernel'}")
+    if row["capped"]:
+        reasons.insert(0, row["capped"])
+    begin = row["expected_begin"]
+    if begin is not None and begin > now:
+        reasons.append(f"begins {_in(begin, now)}")
+    return "; ".join(reasons)

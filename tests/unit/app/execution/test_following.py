@@ -12,7 +12,7 @@ from bisector.adapters.store.memory_store import MemoryStore
 from bisector.app.execution import following
 from bisector.engine import state_lock
 from bisector.engine.events import Event
-from bisector.engine.state_lock import find_holder, lock
+from bisector.engine.state_lock import QUEUE, Holder, find_holder, lock
 from bisector.errors import InfrastructureError, Interrupted
 from bisector.model.decisions import Conclusion, Ending, Measure
 from bisector.model.records import Booted, Built, Left, Ran, RunFailed
@@ -92,6 +92,43 @@ def test_following_what_stops_without_a_conclusion_says_so(store: MemoryStore, s
         following.follow(store, stored.id, lambda: False, lambda event: None)
 
 
+def test_who_watches_is_told_the_place_once_for_each(
+    store: MemoryStore, stored: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "_FOLLOW_SECONDS", 0.01)
+    places = iter(["queued: second", "queued: second", "running: first"])
+    events: list[Event] = []
+
+    def running() -> bool:
+        if len(events) == 2:
+            store.set_status(stored.id, "done", CONCLUSION)
+        return len(events) < 2
+
+    following.follow(store, stored.id, running, events.append, lambda: next(places))
+    assert [event.text for event in events] == ["queued: second", "running: first"]
+
+
+def test_a_place_counts_those_on_the_same_testbeds(store: MemoryStore) -> None:
+    def add(name: str, testbed: str, priority: int) -> None:
+        request = fake.accepted(fake.a_lab(), (testbed,)).model_dump_json()
+        store.create(Stored(name, 1.0, request, "queued", fake.a_lab().graph, priority=priority))
+
+    for name, testbed, priority in (
+        ("own", "a", 5),
+        ("b", "a", 2),
+        ("c", "a", 5),
+        ("d", "a", 8),
+        ("e", "x", 2),
+    ):
+        add(name, testbed, priority)
+    found = following.place(store, "own", Holder("worker 'w'", QUEUE, "on this database"))
+    assert found == (
+        "queued: another perfbisect (worker 'w') executes what is queued on this database; "
+        "1 more urgent one before it, 1 other of its priority on the same testbeds"
+    )
+    assert "nobody executes it yet" in following.place(store, "own", None)
+
+
 # --- waiting for a turn -------------------------------------------------------------------------------------
 
 
@@ -142,8 +179,7 @@ def test_who_waits_is_queued_and_told_its_place(bench: Waiting) -> None:
     (place,) = bench.told
     assert place.startswith("queued: another perfbisect (process ")
     assert place.endswith(
-        "runs the bisection 'older' in this state folder; "
-        "1 bisection before it, which it shares the testbeds with"
+        "runs the bisection 'older' in this state folder; 1 other of its priority on the same testbeds"
     )
 
 

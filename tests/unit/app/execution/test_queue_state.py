@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,10 +22,10 @@ def wiring(tmp_path: Path) -> Wiring:
     return Wiring(Settings(state_dir=tmp_path / "state", cache_dir=tmp_path))
 
 
-def add(wiring: Wiring, name: str, created: float, status: str, *testbeds: str) -> None:
+def add(wiring: Wiring, name: str, created: float, status: str, *testbeds: str, **more: Any) -> None:
     lab = fake.a_lab()
     request = fake.accepted(lab, testbeds).model_dump_json()
-    wiring.store.create(Stored(name, created, request, status, lab.graph))
+    wiring.store.create(Stored(name, created, request, status, lab.graph, **more))
 
 
 def booted(boot: str, testbed: str, *, ok: bool = True) -> Booted:
@@ -49,9 +50,12 @@ def test_who_measures_where_and_who_waits_for_whom(wiring: Wiring) -> None:
         found = read_queue(wiring)
     first, second, third = found.entries
     assert [entry.summary.id for entry in found.entries] == ["first", "second", "third"], "the oldest first"
-    assert (first.measures_on, first.waits_for, first.left, first.boots) == (("a",), (), 70.0, 2)
+    assert (first.measures_on, first.waits_for, first.summary.progress.boots) == (("a",), (), 2)
+    assert first.left is not None and 50.0 < first.left <= 70.0
+    assert first.begins == found.now and first.ends is not None, "it has half of two testbeds"
+    assert found.now + 50 < first.ends < found.now + 80
     assert (second.measures_on, second.waits_for, second.left) == ((), (("a", "first"),), None)
-    assert (third.testbeds, third.waits_for) == (("c",), ())
+    assert (third.summary.testbeds, third.waits_for) == (("c",), ())
     assert found.executor is not None and found.executor.endswith(
         "executes what is queued in this state folder"
     )
@@ -68,3 +72,32 @@ def test_a_run_of_a_workload_executes_no_queue(wiring: Wiring) -> None:
     add(wiring, "first", 1.0, "queued", "a")
     with lock(wiring.settings.state_dir, "run of pipe-test on guest"):
         assert read_queue(wiring).executor is None
+
+
+def test_the_most_urgent_comes_first_and_who_waits_is_told_why(tmp_path: Path) -> None:
+    caps = {"nightly": 2.0}
+    wiring = Wiring(Settings(state_dir=tmp_path / "state", cache_dir=tmp_path, caps=caps))
+    add(wiring, "usual", 1.0, "queued", "a")
+    add(wiring, "urgent", 2.0, "queued", "b", priority=2, owner="ada@lab")
+    add(wiring, "capped", 3.0, "queued", "a", priority=2, owner="nightly")
+    wiring.coordinator.add_machine_time("nightly", 7200.0)
+    wiring.coordinator.set_testbed("b", "maintenance", "new memory", "bob@lab")
+    with lock(wiring.settings.state_dir, QUEUE):
+        found = read_queue(wiring)
+    urgent, capped, usual = found.entries
+    assert [entry.summary.id for entry in found.entries] == ["urgent", "capped", "usual"]
+    assert (dict(urgent.unusable), urgent.begins) == ({"b": "maintenance: new memory (bob@lab)"}, None)
+    assert capped.capped.startswith("waits until 2") and "nightly has had its machine hours" in capped.capped
+    assert capped.begins is not None and capped.begins > found.now
+    assert (usual.capped, dict(usual.unusable), usual.begins) == ("", {}, found.now)
+
+
+def test_what_is_reserved_begins_when_that_ends_and_without_an_executor_nobody_knows(wiring: Wiring) -> None:
+    add(wiring, "one", 1.0, "queued", "a")
+    end = wiring.coordinator.now() + 600
+    wiring.coordinator.reserve("a", "ada@lab", end)
+    with lock(wiring.settings.state_dir, QUEUE):
+        (entry,) = read_queue(wiring).entries
+    assert (entry.begins, dict(entry.unusable)) == (end, {"a": "reserved by ada@lab"})
+    (entry,) = read_queue(wiring).entries
+    assert (entry.begins, entry.ends) == (None, None)
