@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from bisector.app.accept import recipe_for, workload_of
+from bisector.app.artefacts import shared_files
 from bisector.errors import InfrastructureError, PerfbisectError, SourceFailed
 from bisector.model.format import count
 
@@ -72,6 +73,10 @@ def lacking(wiring: Wiring, request: Request) -> Iterator[Check]:
             yield check
     if guests:
         yield from _missing_emulation(recipe.arch)
+    try:
+        shared_files.require_store(wiring)
+    except InfrastructureError as error:
+        yield _check("artefact store", error, "kernels of other hosts")
     try:
         releases = sorted(trees.release(sha) for sha in ends)
     except SourceFailed:  # a Makefile that names no release: the build will tell

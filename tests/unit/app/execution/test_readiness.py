@@ -117,6 +117,14 @@ def test_one_thing_alone_is_the_error_itself(case: Case, monkeypatch: pytest.Mon
     assert (caught.value.message, caught.value.cure) == ("flex: not installed", "apt-get install flex")
 
 
+def test_a_shared_folder_that_is_not_mounted_is_missing(case: Case, tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    case.wiring.settings = case.wiring.settings.model_copy(update={"artefacts": str(store)})
+    assert "artefact store" in case.missing()
+    store.mkdir()
+    assert "artefact store" not in case.missing()
+
+
 def test_what_only_other_testbeds_need_is_not_missing(case: Case) -> None:
     assert "libvirtd" not in case.missing(testbeds=("machine",))
     assert "mmdebstrap" in case.missing(recipe="x86_64-guest")  # a guest with a disk
