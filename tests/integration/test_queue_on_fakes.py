@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from bisector.adapters.store.open_database import open_state_file
+from bisector.adapters.store.sql_store import SqlStore
 from bisector.engine.state_lock import QUEUE, lock
 from bisector.interfaces.cli import run
+from bisector.model.decisions import Measure
 from bisector.schemas.database_url import DatabaseUrl
 from tests.support import fake_bisection as fake
 from tests.support.command_line import START, Bench, said
@@ -85,6 +89,28 @@ def test_what_people_did_is_told_with_who_and_why(
     assert "has ended (done)" in capsys.readouterr().err
     assert run(["priority", name, "urgent"]) == 1
     assert "'urgent' is no priority" in capsys.readouterr().err
+
+
+def test_the_queue_says_whose_each_is_how_urgent_and_when_it_may_end(
+    bench: Bench, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PERFBISECT_OWNER", "ada@lab")
+    name = said(capsys, *START, "--detach").split()[0]
+    store = SqlStore(open_state_file(bench.state / "perfbisect.sqlite"))
+    assert "ada@lab" not in said(capsys, "queue"), "nobody else's is there"
+    urgent = replace(store.load(name), id="urgent-1", priority=2, owner="bob@lab", created=2e9)
+    store.create(urgent)
+    for one in (name, "urgent-1"):
+        store.decide(one, Measure(0, 1, "search", "why", left=6000.0))
+    unknown = rf"^{name} +queued +normal .* \u2014 +ada@lab: waits for"
+    assert re.search(unknown, said(capsys, "queue"), re.MULTILINE), "nobody executes"
+    with lock(bench.state, QUEUE):
+        _, first, second = said(capsys, "queue").splitlines()
+        found = json.loads(said(capsys, "queue", "--json"))["bisections"]
+    assert re.match("urgent-1 +queued +high .* in 1 h 40 min +bob@lab: waits for a testbed", first)
+    assert re.match(rf"{name} +queued +normal .* in 3 h 20 min +ada@lab: .*; begins in 1 h 40 min$", second)
+    assert [one["place"] for one in found] == [1, 2]
+    assert found[0]["expected_end"] == pytest.approx(found[1]["expected_begin"])
 
 
 def test_who_queues_is_told_who_executes(

@@ -41,23 +41,22 @@ def queue(as_json: options.Json = False) -> None:
     if not rows:
         print("Nothing is queued.")
         return
-    header = ("ID", "STATUS", "PRIORITY", "OWNER", "WORKLOAD", "TESTBEDS", "BOOTS", "END", "NOW")
+    several = len({row["owner"] for row in rows}) > 1  # in the last column, which a narrow terminal shows
+    header = ("ID", "STATUS", "PRIORITY", "WORKLOAD", "TESTBEDS", "BOOTS", "END", "NOW")
     cells = [
         (
             row["id"],
             row["status"],
             priorities.priority_text(row["priority"]),
-            row["owner"],
             row["workload"] or "",
             ", ".join(row["testbeds"]),
             str(row["boots"]),
             _in(row["expected_end"], found.now),
-            _now(row, found.now),
+            f"{row['owner']}: {_now(row, found.now)}" if several and row["owner"] else _now(row, found.now),
         )
         for row in rows
     ]
-    dropped = ["WORKLOAD", "TESTBEDS", "BOOTS", "OWNER"]
-    print(output.table(header, cells, wrapped=["NOW"], dropped=dropped))
+    print(output.table(header, cells, wrapped=["NOW"], dropped=["WORKLOAD", "TESTBEDS", "BOOTS"]))
     if found.executor is None:
         output.print_note("nobody executes them: 'perfbisect worker' does, and so does the next 'start'")
 
@@ -246,12 +245,12 @@ def _now(row: dict[str, Any], now: float) -> str:
         return "its executor was killed: the next one goes on"
     if row["measures_on"]:
         return f"measures on {', '.join(row['measures_on'])}"
-    reasons = [f"{testbed} is {reason}" for testbed, reason in row["unusable"].items()]
+    reasons = [f"{testbed}: {reason}" for testbed, reason in row["unusable"].items()]
+    if row["capped"]:
+        return "; ".join([row["capped"], *reasons])
     waits = [f"{testbed}, which {other} has" for testbed, other in row["waits_for"].items()]
     if waits or not reasons:
         reasons.insert(0, f"waits for {'; '.join(waits) or 'a testbed or a kernel'}")
-    if row["capped"]:
-        reasons.insert(0, row["capped"])
     begin = row["expected_begin"]
     if begin is not None and begin > now:
         reasons.append(f"begins {_in(begin, now)}")

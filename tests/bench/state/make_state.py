@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,9 @@ OPTIONS = {f"OPTION_{n}": "y" for n in range(40)}
 """Of a kernel's configuration; a real guest's has about a thousand more, which only `report` reads."""
 FACTS = {f"sysctl.kernel.number_{n}": str(n) for n in range(30)}
 DAY = 86400.0
+EXECUTED = 100
+"""The newest bisections of a large state are queued, as far as this share allows."""
+EXECUTED_SHARE = 0.1
 
 
 def make_state(
@@ -55,11 +59,16 @@ def make_state(
         finding = Finding((culprit,), effect, 0.99, (culprit - 1,), certified=True)
         conclusion = Conclusion(Ending.CULPRIT, "One commit explains the change.", (finding,), effect)
         created = now - (100 * DAY if number < bisections // 2 else 0) - (bisections - number)
+        executed = number >= bisections - min(EXECUTED, EXECUTED_SHARE * bisections)
         stored = Stored(f"fake-{number:06x}", created, request, "done", graph, conclusion)
+        if executed:
+            stored = replace(stored, status="queued", conclusion=None, owner=f"user{number % 7}@lab")
         store.create(stored)
+        if executed:
+            store.decide(stored.id, Measure(culprit, RUNS, "search", "why", left=60.0 * (number % 50)))
         rows = [
             {"sequence": sequence, "bisection": stored.id, "kind": kind, "body": body, "note": NO_NOTE}
-            for sequence, (kind, body) in enumerate(templates[number % TEMPLATES], 1)
+            for sequence, (kind, body) in enumerate(templates[number % TEMPLATES], 2)
         ]
 
         def write(rows: list[dict[str, Any]] = rows, name: str = stored.id) -> None:

@@ -22,6 +22,7 @@ LOOK = (
     "list",
     "list --all",
     "list --json",
+    "queue",
     "status",
     "status {last}",
     "log {last}",
