@@ -13,6 +13,7 @@ from typing import Protocol
 
 from bisector.model.artefacts import Artefact
 from bisector.model.decisions import Conclusion, Decision, Measure
+from bisector.model.health import HealthPoint, Outcome
 from bisector.model.leases import (
     HEARTBEAT_TTL_SECONDS,
     Executor,
@@ -241,4 +242,35 @@ class ArtefactStore(Protocol):
 
     def set_aside(self, artefact: Artefact) -> None:
         """Give an artefact no more, whose content is not what it should be; it may be put again."""
+        ...
+
+
+class HealthStore(Protocol):
+    """Boots of health checks, and when each testbed was used last."""
+
+    def add_point(
+        self,
+        testbed: str,
+        kernel: Mapping[str, str],
+        outcome: Outcome,
+        words: str,
+        values: Sequence[float] = (),
+    ) -> None:
+        """Keep a boot of a health check, made now. kernel: what was measured; values: one a run."""
+        ...
+
+    def points(self, testbed: str) -> Sequence[HealthPoint]:
+        """Return all boots of a testbed's health checks, oldest first."""
+        ...
+
+    def forget_points(self, testbed: str) -> None:
+        """Forget a testbed's health checks: it has changed, and its next boots are the reference."""
+        ...
+
+    def note_use(self, testbed: str) -> None:
+        """Write down that a testbed was used until now."""
+        ...
+
+    def last_use(self, testbed: str) -> float | None:
+        """Return when a testbed was used last, None where nobody wrote it down."""
         ...

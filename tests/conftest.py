@@ -32,6 +32,7 @@ def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PERFBISECT_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.setenv("PERFBISECT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("PERFBISECT_HEALTH_CHECKS", "never")  # a worker's would build and boot real kernels
     return tmp_path
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import bisector
+from bisector.app.testbeds.testbed_choice import choose_testbeds
 from bisector.app.wiring import Wiring
 from bisector.errors import RequestError, SourceFailed
 from bisector.model.commit_graph import CommitGraph
@@ -18,7 +19,7 @@ from bisector.model.stored_bisection import ENDED
 from bisector.schemas import serialization
 from bisector.schemas.request import Accepted, KnownFix, Request
 from bisector.schemas.workload.command_workload import command_workload
-from bisector.schemas.workload.compatibility import check_recipe, check_testbed, recipe_serves
+from bisector.schemas.workload.compatibility import check_recipe, recipe_serves
 from bisector.schemas.workload.metric import parse_threshold
 from bisector.schemas.workload.workload import Workload, load_workload
 
@@ -49,7 +50,8 @@ def accept(wiring: Wiring, request: Request) -> tuple[Accepted, CommitGraph]:
     _check_ends(source, good, bad)
     fixes = wiring.known_fixes(request.repo, request.with_fix)
     _check_patches(trees, request, fixes, good, bad)
-    testbeds, clock = _choose_testbeds(wiring, request, workload)
+    choice = choose_testbeds(wiring, request, workload)
+    testbeds, clock = choice.testbeds, choice.clock
     chosen = recipe_for(trees, recipe, good, bad, measures=(wiring, workload, testbeds))
     check_recipe(workload, load_recipe(chosen))
     accepted = Accepted(
@@ -63,6 +65,7 @@ def accept(wiring: Wiring, request: Request) -> tuple[Accepted, CommitGraph]:
         workload_sum=source_checksum(workload),
         recipe_sum=recipe_sum(trees, chosen, good, bad),
         recipe_chosen=is_auto(recipe),
+        testbeds_chosen=not request.testbeds,
         patch_sums=tuple(digest(Path(path)) for path in request.apply),
         fixes=tuple(KnownFix(sha=fix.sha, guilty=fix.guilty) for fix in fixes),
         version=bisector.__version__,
@@ -87,31 +90,6 @@ def _as_begun(wiring: Wiring, trees: KernelTrees, recipe: str, accepted: Accepte
     )
     begun = earlier != accepted.request.recipe and find_unfinished(wiring.store, as_begun)[1] != ""
     return as_begun if begun else accepted
-
-
-def _choose_testbeds(
-    wiring: Wiring, request: Request, workload: Workload
-) -> tuple[tuple[str, ...], TestbedClock]:
-    """Return the testbeds that measure, the lab's first if none is named, and the clock that they share."""
-    from bisector.adapters.guest.debian_packages import check_packages
-    from bisector.adapters.machine.physical_hosts import check_distinct
-
-    names = request.testbeds or (wiring.lab.testbeds[0].name,)
-    for name in names:
-        spec = wiring.lab.testbed(name)
-        check_testbed(workload, spec)
-        if spec.variables.kind == "libvirt":
-            check_packages(workload.manifest.packages())
-    check_distinct([wiring.lab.testbed(name) for name in names])
-    clocks = {name: wiring.testbed(name).clock for name in names}
-    if len(set(clocks.values())) > 1:
-        raise RequestError(
-            "testbeds with different clocks cannot be compared",
-            details="\n".join(f"{name}: {clock}" for name, clock in clocks.items()),
-            cure="name testbeds of one clock with --testbed",
-        )
-    workload.check_clock(clocks[names[0]])
-    return tuple(names), clocks[names[0]]
 
 
 def workload_of(request: Request) -> Workload:

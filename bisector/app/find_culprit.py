@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Protocol
 
 from bisector.adapters.system.files import write_atomically
 from bisector.app import bisections
-from bisector.app.accept import accept, missing_monitors
+from bisector.app.accept import accept, missing_monitors, workload_of
 from bisector.app.artefacts import shared_files
-from bisector.app.execution.bisection_services import bisection_services
+from bisector.app.execution.bisection_services import bisection_services, missing_testbeds
 from bisector.app.execution.following import Executors, follow, place
 from bisector.app.execution.readiness import require_ready
 from bisector.app.load_report import find_bisection, keep_names, load_material
 from bisector.app.plan import expected_work
+from bisector.app.testbeds.testbed_choice import notes_on_choice
 from bisector.app.time_left import ExpectedWork
 from bisector.app.wiring import Wiring
 from bisector.engine.events import Event
@@ -30,7 +31,7 @@ from bisector.report import phrases
 from bisector.schemas.request import Accepted, Request, read_accepted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from bisector.engine.events import OnEvent
     from bisector.engine.others import Others
@@ -85,7 +86,8 @@ def _begin(
         require_ready(wiring, request)
         raise
     require_ready(wiring, accepted.request)
-    for note in (*missing_monitors(accepted), *wiring.source_of(request).notes()):
+    chosen = notes_on_choice(wiring, request, workload_of(request))
+    for note in (*chosen, *missing_monitors(accepted), *wiring.source_of(request).notes()):
         observer.note(f"note: {note}")
     now = wiring.clock.now()
     stored, is_new = bisections.begin(wiring.store, accepted, graph, now, wiring.settings.owner, priority)
@@ -152,6 +154,8 @@ def _run(wiring: Wiring, stored: Stored, accepted: Accepted, observer: Observer)
     wiring.doing, wiring.stop = f"bisection '{stored.id}'", observer.stop
     expected = _expected(wiring, stored, accepted)
     with observer.progress(_labels(wiring, stored, accepted), expected) as on_event:
+        for name in missing_testbeds(wiring, accepted):
+            observer.note(f"note: the testbed '{name}' is not in the inventory any more, and left out")
         services = bisection_services(wiring, accepted, threading.Event())
         try:
             return bisections.run(stored, services, on_event, observer.stop, others(wiring))
@@ -203,24 +207,23 @@ def others(
 
     tell: is given their events; worker: the name of ours, with a database server.
     """
+    from bisector.app.execution.health_schedule import checks_for
+    from bisector.app.execution.inventory_watch import INVENTORY, InventoryWatch
     from bisector.engine.others import Others
 
-    def ours(wanted: Sequence[str]) -> Sequence[str]:
-        if wiring.settings.database is None:
-            return wanted
-        names = {spec.name for spec in wiring.lab.testbeds_of(worker)}
-        return [name for name in wanted if name in names]
+    inventory = InventoryWatch(wiring, worker, lambda text: tell(INVENTORY, Event("trouble", text)))
 
     def open_(stored: Stored, stop: threading.Event) -> Services:
         accepted = read_accepted(stored.request)
         wiring.source_of(accepted.request)  # says whether its repository is trusted
         _record_host(wiring, stored.id)
-        return bisection_services(wiring, accepted, stop, ours(accepted.testbeds))
+        return bisection_services(wiring, accepted, stop, inventory.ours(accepted.testbeds))
 
     def ended(name: str) -> None:
         _write_reports(wiring, name, lambda text: tell(name, Event("trouble", text)))
 
-    return Others(lambda summary: ours(summary.testbeds), open_, tell, ended)
+    checks = checks_for(wiring, worker)
+    return Others(lambda summary: inventory.ours(summary.testbeds), open_, tell, ended, checks)
 
 
 def serve(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bisector.app.accept import recipe_for
+from bisector.app.testbeds.testbed_use import alone, use_testbed, use_this_machine
 from bisector.app.wiring import Wiring
 from bisector.linux.settings_report import unset
 from bisector.schemas.workload.compatibility import check_recipe, check_testbed
@@ -40,7 +41,7 @@ def try_workload(
 
     job = workload_job(workload, folder)
     wiring.doing = f"run of {workload.name}"
-    with wiring.this_machine() as testbed:
+    with use_this_machine(wiring, progress) as testbed:
         session = testbed.boot(running_kernel(), job, folder, progress)
         yield from _all_runs(session, job, runs, progress, on_monitor)
 
@@ -72,7 +73,6 @@ def measure_commit(
     commit), Busy while a bisection runs in this state folder, InfrastructureError.
     """
     from bisector.adapters.agent.payload import workload_job
-    from bisector.engine import state_lock
     from bisector.schemas.kernel.recipe import load_recipe
 
     spec = wiring.lab.testbed(testbed_name or wiring.lab.testbeds[0].name)
@@ -85,10 +85,7 @@ def measure_commit(
     if order.patches:
         wiring.trees().tree(order.sha, order.patches, order.fixes)  # one that does not apply is told at once
     wiring.doing = f"run of {workload.name}"
-    with (
-        state_lock.lock(wiring.settings.state_dir, f"run of {workload.name} on {spec.name}"),
-        wiring.claim_testbed(spec.name, progress),
-    ):
+    with alone(wiring, f"run of {workload.name} on {spec.name}"), use_testbed(wiring, spec.name, progress):
         kernel = wiring.builder().build(order, progress)
         job = workload_job(workload, folder / "workload", kernel.arch)
         yield from _all_runs(machine.boot(kernel, job, folder, progress), job, runs, progress, on_monitor)
@@ -138,7 +135,6 @@ def calibration(
     from bisector.adapters.agent.payload import workload_job
     from bisector.adapters.store import calibrations
     from bisector.app.calibrate import measure
-    from bisector.engine import state_lock
     from bisector.ports import BuildOrder
     from bisector.schemas.kernel.recipe import load_recipe
 
@@ -153,10 +149,8 @@ def calibration(
     path = calibrations.path_of(wiring.settings.state_dir, manifest.name, spec.name, unit.name)
     folder = path.with_suffix("")
     wiring.doing = f"calibration of {manifest.name}"
-    with (
-        state_lock.lock(wiring.settings.state_dir, f"calibration of {manifest.name} on {spec.name}"),
-        wiring.claim_testbed(spec.name, progress),
-    ):
+    doing = f"calibration of {manifest.name} on {spec.name}"
+    with alone(wiring, doing), use_testbed(wiring, spec.name, progress):
         wanted = BuildOrder(sha, _recipe_for(wiring, recipe, sha, manifest, spec.name))
         arch = load_recipe(wanted.recipe).manifest.arch
         job = workload_job(manifest, folder / "workload", arch)

@@ -118,6 +118,10 @@ class Wiring:
     @cached_property
     def lab(self) -> Lab:
         """The lab's inventory. Raises RequestError naming the host and variable that is wrong."""
+        return self.read_lab()
+
+    def read_lab(self) -> Lab:
+        """Return the lab as its inventory is now. Raises as `lab`."""
         from bisector.adapters.ansible.inventory import default_inventory, read_lab
 
         return read_lab(self.settings.lab or default_inventory(), self.settings.cache_dir)

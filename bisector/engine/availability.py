@@ -1,11 +1,53 @@
-"""Testbeds that must not be used now: in maintenance, suspect, retired, or reserved by a person."""
+"""Testbeds that must not be used now: in maintenance, suspect, retired, reserved, or failing a check."""
 
 from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Collection
+from datetime import UTC, datetime
+from typing import Protocol
 
+from bisector.ports import Progress
 from bisector.store_ports import Coordinator
+
+
+class UseChecks(Protocol):
+    """Checks of testbeds between visits. `passes` and `used` are called while we have the testbed."""
+
+    def is_due(self, testbed: str) -> bool:
+        """Return whether a testbed that is used should be left for a check between two boots."""
+        ...
+
+    def is_recheck_due(self, testbed: str) -> bool:
+        """Return whether a testbed that failed its last check should be tried again, and by that alone."""
+        ...
+
+    def passes(self, testbed: str, bisection: str, note: Progress, stop: Callable[[], bool]) -> bool:
+        """Check a testbed if that is due; return whether a bisection may use it. Raises nothing."""
+        ...
+
+    def used(self, testbed: str) -> None:
+        """Take note that a visit has ended. Raises nothing."""
+        ...
+
+
+class NoChecks:
+    """UseChecks that let every testbed pass."""
+
+    def is_due(self, testbed: str) -> bool:
+        """Return False."""
+        return False
+
+    is_recheck_due = is_due
+
+    def passes(self, testbed: str, bisection: str, note: Progress, stop: Callable[[], bool]) -> bool:
+        """Return True."""
+        return True
+
+    def used(self, testbed: str) -> None:
+        """Do nothing."""
+
 
 _ASK_SECONDS = 1.0
 """How often the database is asked at most: testbeds are looked at five times a second."""
@@ -14,9 +56,9 @@ _ASK_SECONDS = 1.0
 class Availability:
     """Says why a testbed must not be used. Safe to use from several threads."""
 
-    def __init__(self, coordinator: Coordinator) -> None:
-        """coordinator: of the database that the bisections are in."""
-        self._coordinator = coordinator
+    def __init__(self, coordinator: Coordinator, who: str = "") -> None:
+        """coordinator: of the database that the bisections are in; who: whose own reservations allow it."""
+        self._coordinator, self._who = coordinator, who
         self._lock = threading.Lock()
         self._asked = float("-inf")
         self._reasons: dict[str, str] = {}
@@ -25,20 +67,25 @@ class Availability:
         """Return why a testbed must not be used, None where it may."""
         with self._lock:
             if time.monotonic() > self._asked + _ASK_SECONDS:
-                self._reasons = why_not(self._coordinator)
+                self._reasons = why_not(self._coordinator, self._who)
                 self._asked = time.monotonic()
             return self._reasons.get(testbed)
 
 
-def why_not(coordinator: Coordinator) -> dict[str, str]:
-    """Return the testbeds that must not be used now, with the reason in words."""
+def why_not(coordinator: Coordinator, who: str = "", besides: Collection[str] = ()) -> dict[str, str]:
+    """Return the testbeds that must not be used now, with the reason in words.
+
+    who: whose own reservations allow it; besides: states that do, too.
+    """
     now = coordinator.now()
     reserved = {
-        r.testbed: f"reserved by {r.who}" for r in coordinator.reservations() if r.start <= now < r.end
+        r.testbed: f"reserved by {r.who} until {datetime.fromtimestamp(r.end, UTC):%Y-%m-%d %H:%M} UTC"
+        for r in coordinator.reservations()
+        if r.start <= now < r.end and r.who != who
     }
     bad = {
         status.name: f"{status.state}: {status.reason or 'no reason given'} ({status.by})"
         for status in coordinator.testbeds()
-        if status.state != "good"
+        if status.state != "good" and status.state not in besides
     }
     return reserved | bad

@@ -101,6 +101,9 @@ class BisectionRun:
         self.stop = stop
         self.testbeds = list(testbeds)
         """Those that have not failed."""
+        self.given = frozenset(testbeds)
+        self.outdated = False
+        """Whether its testbeds are others by now: visits end, and it is taken up anew."""
         self.error: PerfbisectError | None = None
         self._make = open_
         self._on_event = on_event
@@ -113,6 +116,11 @@ class BisectionRun:
         """Whether no further visit makes sense: it has concluded, failed, or was told to stop."""
         concluded = self._opened is not None and self._opened.decider.conclusion is not None
         return concluded or self.error is not None or self.stop.is_set()
+
+    @property
+    def leaves(self) -> bool:
+        """Whether it needs no testbed any more, or must be taken up anew first."""
+        return self.ended or self.outdated
 
     def note(self, text: str) -> None:
         """Tell whoever watches the bisection what happens around it."""

@@ -9,13 +9,15 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 
+from bisector.engine.availability import NoChecks
 from bisector.engine.bisection_run import BisectionRun
 from bisector.engine.events import Event, EventKind
 from bisector.engine.hour_counter import HourCounter
 from bisector.engine.journal import lose_boots_on
 from bisector.engine.membership import Membership
-from bisector.engine.others import Others
+from bisector.engine.others import Others, follow_inventory
 from bisector.engine.schedule import Claimant, choose, should_yield
 from bisector.engine.services import Services
 from bisector.errors import Fenced, PerfbisectError, RequestError
@@ -25,7 +27,6 @@ from bisector.store_ports import Store
 
 _SHUTDOWN_POLL_SECONDS = 0.2
 """How soon the end of a visit is noticed that was told to stop."""
-
 _ASK_SECONDS = 1.0
 """How often the database is asked for a testbed that another executor has, and who waits for ours."""
 _SILENT_SECONDS = 5.0
@@ -54,6 +55,7 @@ class TestbedSharing:
         self._membership = membership
         self._store = store
         self._others = others
+        self._checks = NoChecks() if others is None else others.checks
         self._runs = {} if own is None else {own.id: own}
         self._visits: dict[str, tuple[BisectionRun, threading.Thread]] = {}  # by testbed
         self._leases: dict[str, Lease] = {}  # by testbed that is visited
@@ -92,7 +94,8 @@ class TestbedSharing:
                 self._served.setdefault(run.id, {})[testbed] = time.monotonic()
                 del self._visits[testbed]
                 self._release(self._leases.pop(testbed, None))
-        for run in [run for run in self._runs.values() if run.ended and run is not self._own]:
+        follow_inventory(self._runs.values(), self._own, self._summaries, self._others, self._tell)
+        for run in [run for run in self._runs.values() if run.leaves and run is not self._own]:
             if not any(visitor is run for visitor, _ in self._visits.values()):
                 self._let_go(run)
         for testbed in sorted({name for run in self._runs.values() for name in run.testbeds}):
@@ -136,14 +139,14 @@ class TestbedSharing:
 
     def _begin_visit(self, run: BisectionRun, testbed: str) -> None:
         lease = self._leases.get(testbed)
-        left = [
-            one.id for one in self._summaries.values() if testbed in one.progress.live and one.id != run.id
-        ]
+        left = [s.id for s in self._summaries.values() if testbed in s.progress.live and s.id != run.id]
 
         def visit() -> None:
             if lease is not None:
                 self._lose_boots(testbed, lease, left)
-            run.visit(testbed, lambda: self._is_wanted(run, testbed))
+            if self._checks.passes(testbed, run.id, run.note, run.stop.is_set):
+                run.visit(testbed, lambda: self._is_wanted(run, testbed))
+                self._checks.used(testbed)
             self._changed.set()
 
         thread = threading.Thread(target=visit, daemon=True, name=f"visit-{testbed}")
@@ -166,7 +169,7 @@ class TestbedSharing:
             self._told[testbed] = reason or ""
             how = f"not used: {reason}" if reason else "used again"
             self._tell_those_of(testbed, f"the testbed '{testbed}' is {how}")
-        return reason is None
+        return reason is None or self._checks.is_recheck_due(testbed)
 
     def _tell_those_of(self, testbed: str, text: str) -> None:
         for run in [run for run in self._runs.values() if testbed in run.testbeds]:
@@ -188,7 +191,7 @@ class TestbedSharing:
                     frozenset(run.testbeds),
                     frozenset(has.get(run.id, ())),
                     dict(self._served.get(run.id, {})),
-                    waits=run.ended or self._why_capped(run) is not None,
+                    waits=run.leaves or self._why_capped(run) is not None,
                 )
             )
         return found
@@ -209,7 +212,7 @@ class TestbedSharing:
                 run.note(f"the bisection '{run.id}' {reason or 'may use testbeds again'}")
 
     def _is_wanted(self, run: BisectionRun, testbed: str) -> bool:
-        if testbed in self._wanted or self._why_not(testbed) is not None:
+        if run.leaves or testbed in self._wanted or self._checks.is_due(testbed) or self._why_not(testbed):
             return True
         return should_yield(testbed, run.id, self._claimants(), time.monotonic())
 
@@ -244,9 +247,8 @@ class TestbedSharing:
             stored = self._store.load(name)
             return stored, others.open(stored, stop)
 
-        self._runs[name] = BisectionRun(
-            name, open_, lambda event: others.tell(name, event), stop, testbeds, lease
-        )
+        tell = partial(others.tell, name)
+        self._runs[name] = BisectionRun(name, open_, tell, stop, testbeds, lease)
 
     def _lease_testbed(self, testbed: str) -> bool:
         """Return whether no other host has a testbed; it is ours until its visit has ended then."""
@@ -292,7 +294,6 @@ class TestbedSharing:
             self._others.ended(run.id)
 
     def _tell(self, bisection: str, kind: EventKind, text: str) -> None:
-        """Tell what happens to another's bisection."""
         if self._own is not None:
             self._own.note(text)
         elif self._others is not None:

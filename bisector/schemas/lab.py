@@ -140,6 +140,8 @@ class TestbedSpec:
     name: str
     variables: TestbedVariables
     connection: Connection
+    group: str = "testbeds"
+    """The group of the inventory, 'testbeds' or one below it, that has this host itself."""
 
     @property
     def workdir(self) -> str:
@@ -213,7 +215,9 @@ def lab_from_inventory(data: Mapping[str, Any], inventory: Path) -> Lab:
 
     return Lab(
         inventory=inventory,
-        testbeds=tuple(TestbedSpec(host, *checked(host, TestbedVariables)) for host in testbeds),
+        testbeds=tuple(
+            TestbedSpec(host, *checked(host, TestbedVariables), group) for host, group in testbeds.items()
+        ),
         builders=tuple(BuilderSpec(host, *checked(host, BuilderVariables)) for host in builders),
     )
 
@@ -247,9 +251,9 @@ def _checked(host: str, variables: Mapping[str, Any], model: type[V], shared: bo
     )
 
 
-def _hosts(data: Mapping[str, Any], group: str) -> list[str]:
-    """All hosts of a group and of the groups below it, each once, in their order."""
-    found: dict[str, None] = {}
+def _hosts(data: Mapping[str, Any], group: str) -> dict[str, str]:
+    """Return the hosts of a group and of the groups below it, in their order, and which of them has each."""
+    found: dict[str, str] = {}
     waiting, seen = [group], set()
     while waiting:
         name = waiting.pop(0)
@@ -257,9 +261,10 @@ def _hosts(data: Mapping[str, Any], group: str) -> list[str]:
             continue
         seen.add(name)
         entry = data.get(name, {})
-        found.update(dict.fromkeys(entry.get("hosts", ())))
+        for host in entry.get("hosts", ()):
+            found.setdefault(host, name)
         waiting += entry.get("children", ())
-    return list(found)
+    return found
 
 
 def _named(name: str, known: Sequence[N], what: str, inventory: Path) -> N:

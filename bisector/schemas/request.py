@@ -88,7 +88,7 @@ class Request(Spec):
     )
     testbeds: tuple[str, ...] = Field(
         default=(),
-        description="A testbed of the lab; repeat for several. [default: first]",
+        description="A testbed of the lab; repeat for several. [default: all that fit]",
         json_schema_extra={"metavar": "NAME", "option": "--testbed"},
     )
     skip: tuple[str, ...] = Field(
@@ -211,8 +211,9 @@ class Accepted(Spec):
 
     good, bad: full commit ids; goal: as `serialization.goal_to_json` writes it; workload_sum: checksum of the
     payload; recipe_sum: of how the ends are configured and compiled; patch_sums: of the patch files; fixes:
-    what `--with-fix` names; version: of the perfbisect that accepted it; recipe_chosen: whether
-    the recipe was chosen, not named. attempt: of a try, whose good and bad are the parent and the unpatched.
+    what `--with-fix` names; version: of the perfbisect that accepted it; recipe_chosen,
+    testbeds_chosen: whether they were chosen, not named. attempt: of a try, whose good and bad are the parent
+    and the unpatched.
     """
 
     request: Request
@@ -228,6 +229,7 @@ class Accepted(Spec):
     fixes: tuple[KnownFix, ...] = ()
     version: str = ""
     recipe_chosen: bool = False
+    testbeds_chosen: bool = False
     attempt: Attempt | None = None
 
     def the_goal(self) -> Goal:
@@ -237,10 +239,12 @@ class Accepted(Spec):
     def identity(self) -> str:
         """Return 8 hex digits that are equal for the same request: same commits, settings and payload."""
         same = self.model_dump(
-            exclude={"version", "recipe_chosen"}
+            exclude={"version", "recipe_chosen", "testbeds_chosen"}
             | ({"fixes"} if not self.fixes else set())
             | ({"attempt"} if self.attempt is None else set())
         )
+        if self.testbeds_chosen:  # machines that are added to the lab make no other request of it
+            same["testbeds"] = same["testbeds"][:1]
         same["goal"] = {name: value for name, value in self.goal.items() if name != "find"}
         unsaid = {
             name: Request.model_fields[name].get_default(call_default_factory=True) for name in _ADDED_LATER

@@ -8,7 +8,7 @@ import socket
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import platformdirs
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, ValidationError
@@ -17,7 +17,7 @@ from bisector.errors import RequestError, nearest
 from bisector.schemas.database_url import DatabaseUrl, database_url
 from bisector.schemas.documents.document import exists, expand_user, shortened, shown_path
 from bisector.schemas.loading import Argument, Spec, load_toml, matching
-from bisector.schemas.ranges import Alpha, CacheGib, Jobs
+from bisector.schemas.ranges import Alpha, CacheGib, Hours, Jobs
 from bisector.schemas.refusal import refusal
 from bisector.schemas.web_settings import ServerUrl, WebSettings
 
@@ -127,6 +127,15 @@ class Settings(Spec):
     jobs: Jobs | None = Field(default=None, description="parallel compilers; unset: as many as CPUs")
     toolchain_mirror: Mirror | None = Field(
         default=None, description="where archives of toolchains are: https://..., file:///..."
+    )
+    health_checks: Literal["workers", "always", "never"] = Field(
+        default="workers", description="who checks testbeds before work: workers, 'start' as well, nobody"
+    )
+    health_pause_hours: Hours = Field(
+        default=8.0, description="a testbed that was unused for so long is checked before work"
+    )
+    health_commit: NonEmpty | None = Field(
+        default=None, description="the commit that checks boot; unset: the good end of a testbed's bisection"
     )
     alpha: Alpha = Field(default=0.05, description="how often a proven culprit may be wrong")
     server: ServerUrl | None = Field(

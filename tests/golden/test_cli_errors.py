@@ -72,7 +72,7 @@ CASES = {
     "userspace-of-the-recipe": [*OTHER, "--workload", "./debian-only", "--recipe", "x86_64-old"],
     "unknown-testbed": [*RANGE, "--testbed", "you"],
     "testbeds-of-two-clocks": [*OTHER, "--testbed", "me", "--testbed", "guest", "--workload", "./mine"],
-    "testbed-without-a-disk": [*OTHER, "--workload", "./needs-disk"],
+    "testbed-without-a-disk": [*OTHER, "--workload", "./needs-disk", "--testbed", "me"],
     "guest-without-cpus": [*OTHER, "--workload", "./needs-cpus", "--testbed", "guest"],
     "unknown-parameter": [*OTHER, "--workload", "poundtime", "--param", "call=3"],
     "parameter-without-value": [*RANGE, "--param", "calls"],

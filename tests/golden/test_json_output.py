@@ -9,7 +9,10 @@ from typing import Any
 
 import pytest
 
+from bisector.app.execution import health_check
+from bisector.app.execution.health_check import Health
 from bisector.interfaces.cli import run
+from bisector.stats.reference_check import Judgement
 from tests.support import fake_bisection as fake
 from tests.support.command_line import START, Bench, said
 
@@ -89,7 +92,12 @@ def test_what_changes_a_bisection(
         assert keys(json.loads(said(capsys, command, *arguments, "--json"))) == promised(command)
 
 
-def test_of_what_is_queued(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+def test_of_what_is_queued(
+    bench: Bench, capsys: pytest.CaptureFixture[str], own_folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = own_folders / "lab.yml"
+    lab.write_text("testbeds: {hosts: {fake: {perfbisect_kind: local, ansible_connection: local}}}\n")
+    monkeypatch.setenv("PERFBISECT_LAB", str(lab))
     queued = json.loads(said(capsys, *START, "--detach", "--json"))
     assert keys(queued) == promised("start --detach")
     found = json.loads(said(capsys, "queue", "--json"))
@@ -106,7 +114,15 @@ def test_of_what_is_queued(bench: Bench, capsys: pytest.CaptureFixture[str]) -> 
     assert lines[-1]["kind"] == "done"
 
 
-def test_of_testbeds(own_folders: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_of_testbeds(
+    own_folders: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = Health("guest", "sound", "as before", {"commit": "1"}, (1.0,), Judgement("kept", 0), "good")
+    monkeypatch.setattr(health_check, "check_now", lambda *_, **__: found)
+    health = json.loads(said(capsys, "testbed", "health", "guest", "--json"))
+    rows = TEXT.partition("\n## testbed health\n")[2].partition("\n## ")[0]
+    assert keys(health) == promised("testbed health")
+    assert keys(health["judgement"]) <= set(re.findall(r"`(\w+)`", rows))
     for command, arguments in {
         "testbed list": [],
         "testbed drain": ["guest"],

@@ -22,10 +22,10 @@ from tests.support.command_line import START, Bench, said
 @pytest.fixture(params=["state file", "server"])
 def database(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep bisections in the state folder, then in a PostgreSQL database."""
+    lab = tmp_path / "lab.yml"
+    lab.write_text("testbeds: {hosts: {fake: {perfbisect_kind: local, ansible_connection: local}}}\n")
+    monkeypatch.setenv("PERFBISECT_LAB", str(lab))
     if request.param == "server":
-        lab = tmp_path / "lab.yml"
-        lab.write_text("testbeds: {hosts: {fake: {perfbisect_kind: local, ansible_connection: local}}}\n")
-        monkeypatch.setenv("PERFBISECT_LAB", str(lab))
         url: DatabaseUrl = request.getfixturevalue("database_url")
         monkeypatch.setenv("PERFBISECT_DATABASE", url.secret)
 
@@ -139,5 +139,16 @@ def test_testbeds_are_drained_reserved_and_released(
     assert run(["testbed", "release", "fake"]) == 0
     assert capsys.readouterr().err == "fake: good; your reservation has ended\n"
     assert " until 2" not in said(capsys, "testbed", "list")
+    assert run(["testbed", "reserve", "fake", "--in", "12"]) == 0
+    assert re.search(r"is reserved by \S+ from 2\S+ \S+ UTC until 2", capsys.readouterr().err)
+    assert re.search(r"^fake +good +\S+ from 2", said(capsys, "testbed", "list"), re.MULTILINE)
+    said(capsys, "testbed", "release", "fake")
+    said(capsys, "testbed", "retire", "fake", "--reason", "sold")
+    assert json.loads(said(capsys, "testbed", "list", "--json"))[0]["state"] == "retired"
+    monkeypatch.setenv("PERFBISECT_OWNER", "ann@lab")
+    said(capsys, "testbed", "reserve", "fake")
+    monkeypatch.delenv("PERFBISECT_OWNER")
+    assert run(["testbed", "release", "fake"]) == 0
+    assert "fake: good; still reserved by ann@lab until 2" in capsys.readouterr().err
     assert run(["testbed", "drain", "fak"]) == 1
     assert "did you mean 'fake'" in capsys.readouterr().err

@@ -12,6 +12,7 @@ from bisector.app.artefacts import shared_files
 from bisector.app.planners import planner_of
 from bisector.app.pruning import Pruning
 from bisector.app.wiring import Wiring
+from bisector.errors import RequestError
 from bisector.schemas.request import Accepted
 
 if TYPE_CHECKING:
@@ -42,7 +43,14 @@ def bisection_services(
     workload = workload_of(request)
     arch = load_recipe(request.recipe).manifest.arch
     share = shared_files.kernel_share(wiring)
-    testbeds = {name: wiring.testbed(name, stop.is_set) for name in names or accepted.testbeds}
+    missing = missing_testbeds(wiring, accepted)
+    used = [name for name in names or accepted.testbeds if name not in missing]
+    if not used:
+        raise RequestError(
+            f"none of the bisection's testbeds is in the inventory any more: {', '.join(missing)}",
+            cure="put one back under its name",
+        )
+    testbeds = {name: wiring.testbed(name, stop.is_set) for name in used}
     return Services(
         source=wiring.source_of(request),
         builders=[partial(_builder, wiring, request.repo, share, host.name) for host in wiring.lab.builders],
@@ -55,11 +63,11 @@ def bisection_services(
         patches=tuple(Path(path) for path in request.apply),
         patched=_patched(accepted),
         coordinator=wiring.shared_coordinator,
-        why_not=Availability(wiring.coordinator).why_not,
+        why_not=Availability(wiring.coordinator, wiring.settings.owner).why_not,
         hours=HourCounter(wiring.coordinator, wiring.settings.caps),
         stop=stop,
         fixes=tuple(Fix(fix.sha, fix.guilty) for fix in accepted.fixes),
-        guest_image=guest_image(wiring, accepted, workload),
+        guest_image=guest_image(wiring, accepted, workload, used),
         measuring_builders=wiring.measuring_builders(
             name for name, testbed in testbeds.items() if testbed.clock == "wall"
         ),
@@ -101,8 +109,14 @@ def _builder(
     return wiring.builder(repo, host, stop=stop, share=share)
 
 
-def guest_image(wiring: Wiring, accepted: Accepted, workload: Workload) -> str:
-    """Return the checksum of the guest image if guests measure; '' before the very first boot.
+def missing_testbeds(wiring: Wiring, accepted: Accepted) -> tuple[str, ...]:
+    """Return the testbeds of a bisection that the inventory has no more."""
+    known = {spec.name for spec in wiring.lab.testbeds}
+    return tuple(name for name in accepted.testbeds if name not in known)
+
+
+def guest_image(wiring: Wiring, accepted: Accepted, workload: Workload, testbeds: Sequence[str]) -> str:
+    """Return the checksum of the guest image if a testbed is a guest; '' before the very first boot.
 
     Guests without a disk say themselves what they are made of.
     """
@@ -110,7 +124,7 @@ def guest_image(wiring: Wiring, accepted: Accepted, workload: Workload) -> str:
 
     if load_recipe(accepted.request.recipe).manifest.userspace == "initramfs":
         return ""
-    if all(wiring.lab.testbed(name).variables.kind != "libvirt" for name in accepted.testbeds):
+    if all(wiring.lab.testbed(name).variables.kind != "libvirt" for name in testbeds):
         return ""
     from bisector.adapters.guest.rootfs import GuestImages
 

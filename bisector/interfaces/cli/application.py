@@ -163,7 +163,8 @@ def _add_testbed(app: typer.Typer) -> None:
     group = typer.Typer(
         cls=StrictGroup, help="What each testbed may be used for, and by whom.", rich_markup_mode=None
     )
-    _add(group, testbed.list_, testbed.reserve, testbed.release, testbed.drain)
+    _add(group, testbed.list_, testbed.reserve, testbed.release, testbed.drain, testbed.retire)
+    _add(group, testbed.health)
     app.add_typer(group, name="testbed")
 
 

@@ -188,9 +188,10 @@ def _check_worker(wiring: Wiring, name: str, *, as_json: bool) -> None:
 
 
 def _print_event(name: str, event: Event) -> None:
-    if event.kind in ("decision", "trouble", "done"):
+    if event.kind in ("decision", "note", "trouble", "done"):
         testbed = f" on {event.testbed}" if event.testbed else ""
-        output.print_note(f"{name}{testbed}: {event.text} ({count(event.boots, 'boot')})")
+        boots = f" ({count(event.boots, 'boot')})" if event.boots else ""
+        output.print_note(f"{name}{testbed}: {event.text}{boots}")
 
 
 def _print_event_as_json(name: str, event: Event) -> None:

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from bisector.adapters.store.memory_store import MemoryStore
+from bisector.app import bisections
 from bisector.model.decisions import Conclusion, Ending, Finding, Interval
 from bisector.model.goal import Goal, Metric, Threshold
 from bisector.model.records import SetAside
 from bisector.report import json_report, testbed_verdicts, text
 from bisector.report.report_model import Material
+from bisector.simulation.histories import linear
+from bisector.simulation.noise_model import SyntheticLab
+from bisector.testing.fake_testbed import FakeTestbed
 from bisector.testing.fakes import METRIC
+from tests.support import fake_bisection as fake
 from tests.support.expected import check
 from tests.support.report_material import CULPRIT, GRAPH, W1, W2, differing_records
 
@@ -67,3 +76,30 @@ def test_json_has_the_numbers_and_the_terminal_shows_the_verdict() -> None:
 
 def test_one_testbed_needs_no_section() -> None:
     assert "On each testbed" not in words({"a": (6.0, 0.3)})
+
+
+def test_a_bisection_on_machines_that_disagree_ends_and_its_report_says_which(tmp_path: Path) -> None:
+    effects = {"machine-a": 6.0, "machine-b": 0.0}
+    labs = {
+        name: SyntheticLab(linear(fake.COMMITS), fake.QUIET, {fake.CULPRIT: effect}, seed=1)
+        for name, effect in effects.items()
+    }
+    store = MemoryStore()
+    services = fake.services(labs["machine-a"], tmp_path, store=store, testbeds=tuple(labs))
+    services = replace(services, testbeds={name: FakeTestbed(name, lab) for name, lab in labs.items()})
+    stored = fake.begin(store, labs["machine-a"], tuple(labs))
+    conclusion = bisections.run(stored, services, lambda _: None, threading.Event())
+    found = Material(
+        id=stored.id,
+        created=stored.created,
+        status="done",
+        request={},
+        graph=stored.graph,
+        goal=Goal(Metric(METRIC, "s", "lower", Threshold(0.05))),
+        conclusion=conclusion,
+        records=store.records(stored.id),
+        decisions=store.decisions(stored.id),
+    )
+    said = " ".join(text.render(found).split())
+    assert "THE TESTBEDS DISAGREE: not reproduced on machine-b" in said
+    assert "To search where it shows: --testbed machine-a" in said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisector.schemas.request import Request, command_line, option_name
+from tests.support import fake_bisection
 
 
 def test_the_request_comes_back_as_a_command() -> None:
@@ -60,3 +61,11 @@ def test_options_are_named_after_fields_unless_said_otherwise() -> None:
         "--testbed",
         "--monitor",
     ]
+
+
+def test_machines_that_are_added_to_the_lab_make_no_other_request_of_one_that_names_none() -> None:
+    lab = fake_bisection.a_lab()
+    one, two = (fake_bisection.accepted(lab, testbeds) for testbeds in (("a",), ("a", "b")))
+    assert one.identity() != two.identity()
+    chosen = [accepted.model_copy(update={"testbeds_chosen": True}) for accepted in (one, two)]
+    assert {accepted.identity() for accepted in chosen} == {one.identity()}, "as before there were several"

@@ -35,4 +35,4 @@ def test_only_guests_with_a_disk_have_an_image(
     lab: Any = SimpleNamespace(testbed=lambda _: SimpleNamespace(variables=SimpleNamespace(kind=kind)))
     accepted: Any = SimpleNamespace(request=SimpleNamespace(recipe=recipe), testbeds=("guest",))
     monkeypatch.setattr(Wiring, "lab", lab)
-    assert guest_image(Wiring(Settings()), accepted, load_workload("pipe-test")) == image
+    assert guest_image(Wiring(Settings()), accepted, load_workload("pipe-test"), ["guest"]) == image

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "8"
-down_revision = "5"
+down_revision = "7"
 
 
 def upgrade() -> None:

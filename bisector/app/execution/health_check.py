@@ -1,0 +1,298 @@
+"""A health check: a fixed kernel is booted on a testbed, runs a fixed workload, and is compared with before.
+
+The kernel is `health_commit` of the settings; else that of the testbed's checks so far; else the good end of
+the bisection that is to use it, or of the last one that did: it is built already, and known to boot there.
+From then on it stays the same, whatever is bisected.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bisector.app.accept import recipe_for
+from bisector.app.calibrate import measure
+from bisector.app.testbeds.testbed_use import alone, use_testbed
+from bisector.errors import InfrastructureError, Interrupted, KernelError, PerfbisectError, RequestError
+from bisector.model.format import change, count, percent
+from bisector.model.health import CHECKED_BY, HealthPoint, Outcome
+from bisector.model.leases import TestbedState
+from bisector.schemas.request import Accepted, read_accepted
+from bisector.stats import reference_check
+from bisector.stats.reference_check import LEAST_BOOTS, REFERENCE_BOOTS, Judgement, judge
+
+if TYPE_CHECKING:
+    from bisector.app.wiring import Stop, Wiring
+    from bisector.ports import BuildOrder, Job, Kernel, Progress, Testbed
+    from bisector.schemas.workload.workload import Workload
+    from bisector.store_ports import HealthStore
+
+WORKLOAD = "pipe-test"
+"""Small, needs nothing of a kernel or testbed, has both clocks, and feels first what is wrong with a machine:
+its frequency, caches and idle states."""
+RUNS = 8  # of a boot: 12 s in an emulated guest, 2 s on a machine; their median counts
+BOOTS_OF_RETURN = 2
+"""Sound boots in a row with which a testbed that had failed to boot returns by itself: one can be chance."""
+
+_CHECKED_BY_HAND: tuple[TestbedState, ...] = ("suspect", "maintenance")
+"""States in which a person may want to know; what is retired may not be there any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What a check found. kernel: what was measured; values: of its last boot; state: of the testbed now."""
+
+    testbed: str
+    outcome: Outcome
+    words: str
+    kernel: Mapping[str, str]
+    values: tuple[float, ...]
+    judgement: Judgement | None
+    state: str
+
+
+def check_health(
+    wiring: Wiring,
+    testbed: str,
+    progress: Progress,
+    stop: Stop | None = None,
+    accepted: Accepted | None = None,
+) -> Health:
+    """Check a testbed that is ours; one that fails becomes suspect, and one that only failed to boot returns.
+
+    accepted: the bisection that is to use it. Raises RequestError or KernelError (of a build) where there is
+    nothing to measure, InfrastructureError of the builder, Interrupted.
+    """
+    prepared = _prepare(wiring, testbed, progress, stop, accepted)
+    status = next((s for s in wiring.coordinator.testbeds() if s.name == testbed), None)
+    state = status.state if status is not None else "good"
+    returns = (
+        status is not None
+        and (state, status.by) == ("suspect", CHECKED_BY)
+        and last_outcome(health_store(wiring).points(testbed)) == "failed"
+    )
+    found = _carry_out(wiring, prepared, BOOTS_OF_RETURN if returns else 1, progress, stop)
+    outcome, words = found.outcome, found.words
+    if outcome != "sound" and state in ("good", "suspect"):
+        state = "suspect"
+        wiring.coordinator.set_testbed(testbed, state, words, CHECKED_BY)
+    elif outcome == "sound" and returns:
+        state = "good"
+        wiring.coordinator.set_testbed(testbed, state, f"boots again; {words}", CHECKED_BY)
+    return Health(testbed, outcome, words, prepared.facts, found.values, found.judgement, state)
+
+
+def health_store(wiring: Wiring) -> HealthStore:
+    """Return the health checks in the database of the bisections."""
+    from bisector.adapters.store.sql_health import SqlHealth
+
+    return SqlHealth(wiring.database)
+
+
+def check_now(wiring: Wiring, testbed: str, progress: Progress, *, fresh: bool = False) -> Health:
+    """Check a testbed at a person's word. fresh: forget its boots so far. Raises as `use_testbed`, too."""
+    wiring.lab.testbed(testbed)
+    wiring.doing = f"health check of {testbed}"
+    with alone(wiring, wiring.doing), use_testbed(wiring, testbed, progress, besides=_CHECKED_BY_HAND):
+        if fresh:
+            health_store(wiring).forget_points(testbed)
+        return check_health(wiring, testbed, progress)
+
+
+def last_outcome(points: Sequence[HealthPoint]) -> Outcome | None:
+    """Return what the last boot of a check showed; None before the first."""
+    return points[-1].outcome if points else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    testbed: Testbed
+    kernel: Kernel
+    job: Job
+    metric: str
+    facts: Mapping[str, str]
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    outcome: Outcome
+    words: str
+    values: tuple[float, ...] = ()
+    judgement: Judgement | None = None
+
+
+def _prepare(
+    wiring: Wiring, testbed: str, progress: Progress, stop: Stop | None, accepted: Accepted | None
+) -> _Prepared:
+    """Build the kernel and the workload."""
+    from bisector.adapters.agent.payload import workload_job
+    from bisector.schemas.kernel.recipe import load_recipe
+    from bisector.schemas.workload.compatibility import check_recipe, check_testbed
+    from bisector.schemas.workload.workload import load_workload
+
+    workload = load_workload(WORKLOAD)
+    spec = wiring.lab.testbed(testbed)
+    check_testbed(workload, spec)
+    machine = wiring.testbed(testbed, stop)
+    workload.check_clock(machine.clock)
+    repo, order = _choose_kernel(wiring, workload, testbed, accepted)
+    check_recipe(workload, load_recipe(order.recipe))
+    kernel = wiring.builder(repo, stop=stop).build(order, progress)
+    folder = wiring.settings.state_dir / "health" / testbed
+    job = workload_job(workload, folder / "workload", kernel.arch)
+    metric = workload.metric(None, machine.clock)
+    facts = {
+        "repo": str(repo),
+        "commit": order.sha,
+        "recipe": order.recipe,
+        "apply": "\n".join(map(str, order.patches)),
+        "fixes": "\n".join(" ".join((fix.sha, *fix.guilty)) for fix in order.fixes),
+        "workload": WORKLOAD,
+        "payload": job.checksum,
+        "metric": metric.name,
+        "unit": metric.unit,
+        "clock": machine.clock,
+    }
+    return _Prepared(machine, kernel, job, metric.name, facts, folder)
+
+
+def _choose_kernel(
+    wiring: Wiring, workload: Workload, testbed: str, accepted: Accepted | None
+) -> tuple[str, BuildOrder]:
+    """Return the repository and the kernel to measure. Raises RequestError: nobody knows one."""
+    from bisector.ports import BuildOrder, Fix
+
+    commit = wiring.settings.health_commit
+    if commit is not None:
+        sha = wiring.source().resolve(commit)
+        serves = (wiring, workload, [testbed])
+        recipe = recipe_for(wiring.trees(), wiring.settings.recipe, sha, measures=serves)
+        return str(wiring.repo), BuildOrder(sha, recipe)
+    points = health_store(wiring).points(testbed)
+    if points:
+        kernel = points[-1].kernel
+        fixes = (line.split() for line in kernel["fixes"].splitlines())
+        return kernel["repo"], BuildOrder(
+            kernel["commit"],
+            kernel["recipe"],
+            patches=tuple(map(Path, kernel["apply"].splitlines())),
+            fixes=tuple(Fix(sha, tuple(guilty)) for sha, *guilty in fixes),
+        )
+    accepted = accepted or _last_bisection(wiring, testbed)
+    if accepted is None:
+        raise RequestError(
+            f"there is no kernel to check the testbed '{testbed}' with: no bisection has used it",
+            cure="name a commit that boots there: health_commit in perfbisect.toml",
+        )
+    request = accepted.request
+    return request.repo, BuildOrder(
+        accepted.good,
+        request.recipe,
+        patches=tuple(map(Path, request.apply)),
+        fixes=tuple(Fix(fix.sha, fix.guilty) for fix in accepted.fixes),
+    )
+
+
+def _last_bisection(wiring: Wiring, testbed: str) -> Accepted | None:
+    for summary in wiring.store.list():
+        if testbed in summary.testbeds and summary.progress.boots:
+            with contextlib.suppress(PerfbisectError):  # of a newer version, or damaged
+                return read_accepted(wiring.store.load(summary.id).request)
+    return None
+
+
+def _carry_out(
+    wiring: Wiring, prepared: _Prepared, boots: int, progress: Progress, stop: Stop | None
+) -> _Found:
+    """Boot until the testbed is judged, and keep each boot. boots: sound ones that it takes."""
+    name, health = prepared.testbed.name, health_store(wiring)
+    known = [p for p in health.points(name) if p.kernel == prepared.facts and p.outcome == "sound"]
+    reference = [p.values for p in known][:REFERENCE_BOOTS]
+    boots = max(boots, LEAST_BOOTS - len(reference))
+    suspicious: _Found | None = None
+    while boots > 0:
+        found = _boot_once(wiring, prepared, reference, bool(known), progress)
+        if stop is not None and stop():  # what we end when we stop looks like a fault from here
+            raise Interrupted(f"the health check of '{name}' was stopped")
+        if found.outcome != "sound":
+            if suspicious is not None:
+                for one in (suspicious, found):
+                    health.add_point(name, prepared.facts, one.outcome, one.words, one.values)
+                return found
+            progress(f"{name}: {found.words}; once more")
+            suspicious = found
+            continue
+        if suspicious is not None and suspicious.values:  # it stood out by chance
+            health.add_point(name, prepared.facts, "sound", suspicious.words, suspicious.values)
+        suspicious = None
+        health.add_point(name, prepared.facts, "sound", found.words, found.values)
+        if len(reference) < REFERENCE_BOOTS:
+            reference.append(found.values)
+        boots -= 1
+    return found
+
+
+def _boot_once(
+    wiring: Wiring,
+    prepared: _Prepared,
+    reference: Sequence[Sequence[float]],
+    known: bool,
+    progress: Progress,
+) -> _Found:
+    """Boot, run and judge. known: whether the kernel has booted there before."""
+    commit = prepared.facts["commit"][:12]
+    try:
+        values = _measure(wiring, prepared, progress)
+    except KernelError as error:
+        if known:
+            return _Found("failed", f"{commit}, which has booted there before: {error.message}")
+        raise RequestError(
+            f"the testbed '{prepared.testbed.name}' cannot be checked with {commit}: {error.message}",
+            details=error.details,
+            cure="name a commit that boots there: health_commit in perfbisect.toml",
+        ) from error
+    except InfrastructureError as error:
+        return _Found("failed", error.message)
+    judgement = judge(reference, values)
+    return _Found(*_words(prepared, judgement), values, judgement)
+
+
+def _measure(wiring: Wiring, prepared: _Prepared, progress: Progress) -> tuple[float, ...]:
+    """Return what the runs of one boot measured; raw output is kept of a boot that failed."""
+    folder = prepared.folder / f"{wiring.clock.now():.0f}"
+    (measured,) = measure(
+        prepared.kernel,
+        [prepared.testbed],
+        prepared.job,
+        prepared.metric,
+        boots=range(1),
+        runs=RUNS,
+        folder=folder,
+        clock=wiring.clock,
+        progress=lambda text: None,
+    )
+    progress(f"{count(len(measured.boot.values), 'run')} of {WORKLOAD} on {prepared.testbed.name}")
+    if not measured.boot.values or min(measured.boot.values) <= 0:
+        raise InfrastructureError(f"no run of {WORKLOAD} counts: each was flagged as suspicious")
+    shutil.rmtree(folder, ignore_errors=True)
+    return measured.boot.values
+
+
+def _words(prepared: _Prepared, judgement: Judgement) -> tuple[Outcome, str]:
+    """Return what a boot shows, with its numbers."""
+    what = f"{prepared.metric} of {WORKLOAD} on {prepared.facts['commit'][:12]}"
+    if judgement.judged == "kept" or judgement.change is None or judgement.p is None:
+        return "sound", f"{what} is kept as the reference, {judgement.boots + 1} of {REFERENCE_BOOTS} boots"
+    against = f"against its first {judgement.boots} boots"
+    if judgement.judged == "noisy":
+        ratio = f"{percent(judgement.spread)[1:]}, not {percent(judgement.usual, 2)[1:]}"
+        return "noisy", f"runs of {what} spread by {ratio} {against} (p {judgement.p:.2g})"
+    text = f"{what} is {change(judgement.change)} {against}"
+    if judgement.judged == "moved":
+        return "moved", f"{text} (p {judgement.p:.2g}; alpha {reference_check.ALPHA:g}, two boots)"
+    return "sound", text

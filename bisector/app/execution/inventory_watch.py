@@ -1,0 +1,77 @@
+"""The inventory as it is now: a worker runs for months; machines come, go and get other names meanwhile."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from bisector.errors import PerfbisectError
+
+if TYPE_CHECKING:
+    from bisector.app.wiring import Wiring
+    from bisector.schemas.lab import Lab, TestbedSpec
+
+INVENTORY = "inventory"
+"""In place of a bisection's id, which holds a '-', in events that tell of a changed inventory."""
+_LOOK_SECONDS = 1.0
+"""How often the times of an inventory's files are looked at, at most."""
+_ASK_SECONDS = 60.0
+"""How often an inventory that is a program is asked: Ansible takes 1 to 2 s."""
+
+
+class InventoryWatch:
+    """Which testbeds are ours, by the inventory of the moment. Used by one thread."""
+
+    def __init__(self, wiring: Wiring, worker: str, tell: Callable[[str], object]) -> None:
+        """worker: the name of ours; tell: is told what has changed."""
+        self._wiring, self._worker, self._tell = wiring, worker, tell
+        self._looked = float("-inf")
+        self._wrong = ""
+        self._lab: Lab | None = None
+        self._names: frozenset[str] = frozenset()
+
+    def ours(self, wanted: Sequence[str]) -> list[str]:
+        """Return those of the testbeds that the inventory has, and gives to this worker."""
+        self._look()
+        return [name for name in wanted if name in self._names]
+
+    def _look(self) -> None:
+        """Read the inventory again if it has changed. One that cannot be read changes nothing."""
+        lab = self._wiring.lab
+        program = lab.inventory.is_file() and os.access(lab.inventory, os.X_OK)
+        if time.monotonic() > self._looked + (_ASK_SECONDS if program else _LOOK_SECONDS):
+            first, self._looked = self._lab is None, time.monotonic()
+            try:
+                new = lab if first else self._wiring.read_lab()
+            except PerfbisectError as error:
+                if error.message != self._wrong:
+                    self._wrong = error.message
+                    self._tell(f"the inventory cannot be read; what it said before holds: {error.message}")
+                return
+            if self._wrong:
+                self._wrong = ""
+                self._tell("the inventory can be read again")
+            if new != lab:
+                self._wiring.lab = new
+                self._tell(f"the inventory has changed: {_difference(lab, new)}")
+        if self._lab is not self._wiring.lab:
+            self._lab = self._wiring.lab
+            self._names = frozenset(spec.name for spec in self._lab.testbeds if self._is_ours(spec))
+
+    def _is_ours(self, spec: TestbedSpec) -> bool:
+        return self._wiring.settings.database is None or spec.variables.worker in ("", self._worker)
+
+
+def _difference(old: Lab, new: Lab) -> str:
+    """Return in words what two inventories differ by."""
+    before, after = ({spec.name: spec for spec in lab.testbeds} for lab in (old, new))
+    common = before.keys() & after.keys()
+    found = {
+        "new testbeds": sorted(after.keys() - before.keys()),
+        "testbeds that are gone": sorted(before.keys() - after.keys()),
+        "testbeds with other variables": sorted(name for name in common if before[name] != after[name]),
+    }
+    words = [f"{what}: {', '.join(names)}" for what, names in found.items() if names]
+    return "; ".join(words) or "builders"

@@ -1,0 +1,143 @@
+"""Using a testbed outside a bisection: by the same rules as bisections, so that nobody measures beside us."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING
+
+from bisector.engine import state_lock
+from bisector.engine.availability import why_not
+from bisector.engine.membership import START, join, testbed_resource
+from bisector.errors import Interrupted, RequestError
+from bisector.model.leases import Lease, TestbedState
+
+if TYPE_CHECKING:
+    from bisector.app.wiring import Stop, Wiring
+    from bisector.engine.membership import Membership
+    from bisector.ports import Progress, Testbed
+    from bisector.store_ports import Coordinator
+
+_POLL_SECONDS = 1.0
+"""How often a testbed is asked for that another host uses: its visits take minutes."""
+
+
+def require_allowed(wiring: Wiring, testbed: str, besides: tuple[TestbedState, ...] = ()) -> None:
+    """Raise RequestError where a testbed must not be used: its state, or another person's reservation.
+
+    besides: states that allow this use. One's own reservation is a permission.
+    """
+    if not wiring.has_store:
+        return
+    reason = why_not(wiring.coordinator, wiring.settings.owner, besides).get(testbed)
+    if reason is not None:
+        raise RequestError(
+            f"the testbed '{testbed}' is not to be used: {reason}",
+            cure=f"'perfbisect testbed list' shows others; 'perfbisect testbed release {testbed}' frees it"
+            if not reason.startswith("reserved")
+            else "wait, ask for it, or name another one: 'perfbisect testbed list' shows them",
+        )
+
+
+def alone(wiring: Wiring, doing: str) -> AbstractContextManager[None]:
+    """Return what keeps bisections of this state folder away; on a database server leases do that."""
+    if wiring.shared_coordinator is not None:
+        return nullcontext()
+    if wiring.has_store:
+        _ = wiring.database  # a file of an earlier version is converted while nobody has the lock, we neither
+    return state_lock.lock(wiring.settings.state_dir, doing)
+
+
+@contextmanager
+def use_testbed(
+    wiring: Wiring,
+    testbed: str,
+    progress: Progress,
+    stop: Stop | None = None,
+    besides: tuple[TestbedState, ...] = (),
+) -> Iterator[None]:
+    """Hold a testbed against everybody else, on all hosts; waits while another one uses it.
+
+    Raises RequestError as `require_allowed` does, Interrupted when told to stop.
+    """
+    with (
+        _leased(wiring, [testbed], progress, stop, besides),
+        wiring.claim_testbed(testbed, progress, stop),
+    ):
+        yield
+
+
+@contextmanager
+def use_this_machine(wiring: Wiring, progress: Progress) -> Iterator[Testbed]:
+    """Give this machine as a testbed, held as `use_testbed` does: the inventory may have it as a testbed."""
+    here = (
+        [
+            spec.name
+            for spec in wiring.lab.testbeds
+            if spec.variables.kind == "local" and spec.variables.worker in ("", socket.gethostname())
+        ]
+        if wiring.settings.lab is not None
+        else []
+    )
+    with _leased(wiring, here, progress), wiring.this_machine() as testbed:
+        yield testbed
+
+
+@contextmanager
+def _leased(
+    wiring: Wiring,
+    testbeds: Sequence[str],
+    progress: Progress,
+    stop: Stop | None = None,
+    besides: tuple[TestbedState, ...] = (),
+) -> Iterator[None]:
+    """Hold the leases of testbeds on a database server; check in any case that they may be used."""
+    for testbed in testbeds:
+        require_allowed(wiring, testbed, besides)
+    coordinator = wiring.shared_coordinator
+    if coordinator is None or not testbeds:
+        yield
+        return
+    name = f"{START}{socket.gethostname()}:{os.getpid()}"
+    with join(coordinator, name, wiring.settings.state_dir) as membership:
+        leases: list[Lease] = []
+        try:
+            for testbed in testbeds:
+                leases.append(_acquire(coordinator, membership, testbed, progress, stop))
+                require_allowed(wiring, testbed, besides)  # it may have changed while we waited
+            yield
+        finally:
+            for lease in leases:
+                membership.release(lease)
+
+
+def _acquire(
+    coordinator: Coordinator, membership: Membership, testbed: str, progress: Progress, stop: Stop | None
+) -> Lease:
+    told = ""
+    while True:
+        lease = membership.acquire_testbed(testbed)
+        if lease is not None:
+            return lease
+        if membership.is_lost:
+            raise membership.error()
+        user = _user(coordinator, testbed)
+        if user and user != told:
+            told = user
+            progress(f"waiting for the testbed '{testbed}': {user} uses it")
+        if stop is not None and stop():
+            raise Interrupted(f"stopped while waiting for the testbed '{testbed}'")
+        time.sleep(_POLL_SECONDS)
+
+
+def _user(coordinator: Coordinator, testbed: str) -> str:
+    """Return who has the lease of a testbed, in words; '' where it was free in the meantime."""
+    names = {executor.id: executor.name for executor in coordinator.executors()}
+    for lease in coordinator.leases():
+        if lease.resource == testbed_resource(testbed):
+            name = names.get(lease.executor, lease.executor)
+            return f"'{name}'" if name.startswith(START) else f"the worker '{name}'"
+    return ""

@@ -1,0 +1,30 @@
+"""Health checks of testbeds: boots of a fixed kernel with a fixed workload, as they are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+CHECKED_BY = "a health check"
+"""Who made a testbed suspect, where no person did."""
+
+Outcome = Literal["sound", "moved", "noisy", "failed"]
+"""sound: as its first boots, or one of them; moved: another level; noisy: runs spread more; failed: the
+kernel did not boot, or the workload did not run."""
+
+
+@dataclass(frozen=True, slots=True)
+class HealthPoint:
+    """One boot of a health check. at: seconds since the epoch, by the database's clock.
+
+    kernel: what was measured, name -> text; boots with other ones do not compare. values: of the deciding
+    metric, one a run; empty for one that failed. words: what was found, for people.
+    """
+
+    testbed: str
+    at: float
+    kernel: Mapping[str, str]
+    outcome: Outcome
+    words: str
+    values: tuple[float, ...] = field(default=())

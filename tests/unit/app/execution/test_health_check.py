@@ -1,0 +1,207 @@
+"""A health check on fakes: which kernel is measured, what makes a testbed suspect, and when it returns."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bisector.adapters.agent import payload
+from bisector.app.execution import health_check
+from bisector.app.execution.health_check import Health, check_health, check_now, health_store
+from bisector.app.wiring import Wiring
+from bisector.errors import BootFailed, InfrastructureError, Interrupted, RequestError
+from bisector.model.goal import Metric, Threshold
+from bisector.model.health import CHECKED_BY
+from bisector.model.leases import TestbedStatus
+from bisector.ports import Job, MetricSpec
+from bisector.schemas.lab import lab_from_inventory
+from bisector.schemas.settings import Settings
+from bisector.simulation.noise_model import LabModel, SyntheticLab
+from bisector.testing.fake_testbed import FakeTestbed
+from bisector.testing.fakes import METRIC, FakeBuilder, FakeSource, Faults
+from tests.support import fake_bisection as fake
+
+MODEL = LabModel(run_noise=0.3, boot_noise=0.2)
+
+
+class Bench:
+    """A lab of one fake testbed, 'bed', that measures in `lab`; a bisection has used it."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> None:
+        self.lab = fake.a_lab(model=MODEL)
+        self.faults = Faults()
+        self.told: list[str] = []
+        self.wiring = Wiring(
+            Settings(cache_dir=root / "cache", state_dir=root / "state", lock_dir=root / "locks", **settings)
+        )
+        variables = {"bed": {"perfbisect_kind": "local"}}
+        inventory = {"_meta": {"hostvars": variables}, "testbeds": {"hosts": ["bed"]}}
+        self.wiring.lab = lab_from_inventory(inventory, root / "lab.yml")
+        monkeypatch.setattr(Wiring, "testbed", lambda *_: FakeTestbed("bed", self.lab, faults=self.faults))
+        monkeypatch.setattr(Wiring, "builder", lambda *_, **__: FakeBuilder(self.lab, root / "kernels"))
+        monkeypatch.setattr(Wiring, "source", lambda *_: FakeSource(self.lab.graph))
+        monkeypatch.setattr(Wiring, "trees", lambda *_: None)
+        monkeypatch.setattr(
+            payload,
+            "workload_job",
+            lambda workload, folder, arch: Job("pipe-test", folder, ("x",), (MetricSpec(METRIC, "s"),)),
+        )
+        monkeypatch.setattr(health_check, "recipe_for", lambda *_, **__: "x86_64-guest")
+        times = iter(range(1, 10_000))  # each boot has a folder of its own, and so its own noise
+        monkeypatch.setattr(self.wiring.clock, "now", lambda: float(next(times)))
+        accepted = fake.accepted(self.lab, ("bed",))
+        request = accepted.request.model_copy(update={"recipe": "x86_64-guest"})
+        self.accepted = accepted.model_copy(update={"request": request})
+        monkeypatch.setattr(health_check, "_last_bisection", lambda wiring, testbed: self.accepted)
+        # What the fakes measure is no metric of pipe-test.
+        monkeypatch.setattr(
+            "bisector.schemas.workload.workload.Workload.metric",
+            lambda *_: Metric(METRIC, "s", "lower", Threshold(0.05)),
+        )
+
+    def check(self, stop: Any = None) -> Health:
+        return check_health(self.wiring, "bed", self.told.append, stop)
+
+    def slow_down(self, percent: float) -> None:
+        level = LabModel(run_noise=0.3, boot_noise=0.2, level=100.0 + percent)
+        self.lab = SyntheticLab(self.lab.graph, level, {fake.CULPRIT: 10.0}, 1)
+
+    @property
+    def status(self) -> TestbedStatus | None:
+        return next(iter(self.wiring.coordinator.testbeds()), None)
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    return Bench(tmp_path, monkeypatch)
+
+
+def fail(bench: Bench, error: Exception, boots: int = 2) -> None:
+    """Let so many boots fail, from the next one on."""
+    bench.faults = Faults(boot=dict.fromkeys(range(1, boots + 1), error))
+
+
+def test_the_first_check_makes_a_reference_and_the_next_is_compared_with_it(bench: Bench) -> None:
+    first = bench.check()
+    assert (first.outcome, first.state, len(health_store(bench.wiring).points("bed"))) == ("sound", "good", 3)
+    assert first.words.endswith("is kept as the reference, 3 of 8 boots")
+    second = bench.check()
+    assert second.judgement is not None and second.judgement.judged == "as before"
+    assert "against its first 3 boots" in second.words
+    assert second.kernel["commit"] == bench.accepted.good
+    assert bench.status is None, "a sound testbed needs no word"
+    assert not list((bench.wiring.settings.state_dir / "health" / "bed").glob("[0-9]*"))
+
+
+def test_a_testbed_that_moved_is_suspect_with_numbers_until_a_person_releases_it(bench: Bench) -> None:
+    bench.check()
+    bench.slow_down(20)
+    found = bench.check()
+    assert (found.outcome, found.state) == ("moved", "suspect")
+    status = bench.status
+    assert status is not None
+    assert (status.state, status.by) == ("suspect", CHECKED_BY)
+    assert "+2" in status.reason and "against its first 3 boots" in status.reason and "p " in status.reason
+    points = health_store(bench.wiring).points("bed")
+    assert [p.outcome for p in points] == ["sound"] * 3 + ["moved"] * 2
+    bench.slow_down(0)
+    again = bench.check()
+    assert (again.outcome, again.state) == ("sound", "suspect"), "it made two levels: a person decides"
+
+
+def test_one_boot_that_stands_out_is_tried_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.check()
+    real = health_check._measure
+    calls = iter([True, False])
+
+    def once(*arguments: Any) -> tuple[float, ...]:
+        values = real(*arguments)
+        return tuple(2 * v for v in values) if next(calls) else values
+
+    monkeypatch.setattr(health_check, "_measure", once)
+    found = bench.check()
+    assert (found.outcome, found.state) == ("sound", "good")
+    assert len(health_store(bench.wiring).points("bed")) == 5, "the boot that stood out is kept as well"
+    assert "once more" in " ".join(bench.told)
+
+
+@pytest.mark.parametrize("error", [InfrastructureError("no power"), BootFailed("a panic")])
+def test_a_testbed_that_does_not_boot_is_suspect_and_returns_when_it_measures_as_before(
+    bench: Bench, error: Exception
+) -> None:
+    bench.check()
+    fail(bench, error)
+    found = bench.check()
+    assert (found.outcome, found.state) == ("failed", "suspect")
+    assert str(error) in found.words
+    fail(bench, error)
+    assert bench.check().state == "suspect"
+    before = len(health_store(bench.wiring).points("bed"))
+    back = bench.check()
+    assert (back.outcome, back.state) == ("sound", "good")
+    assert len(health_store(bench.wiring).points("bed")) == before + 2, (
+        "two boots in a row: one can be chance"
+    )
+    status = bench.status
+    assert status is not None and status.reason.startswith("boots again; ")
+
+
+def test_one_fault_passes(bench: Bench) -> None:
+    fail(bench, InfrastructureError("no power"), boots=1)
+    assert bench.check().state == "good"
+
+
+def test_a_kernel_that_never_booted_there_says_nothing_about_the_testbed(bench: Bench) -> None:
+    fail(bench, BootFailed("a panic"))
+    with pytest.raises(RequestError, match="cannot be checked with") as e:
+        bench.check()
+    assert "health_commit" in e.value.cure
+    assert bench.status is None
+
+
+def test_a_check_that_is_stopped_blames_nobody(bench: Bench) -> None:
+    fail(bench, InfrastructureError("the guest was ended"), boots=9)
+    with pytest.raises(Interrupted):
+        bench.check(lambda: True)
+    assert (bench.status, list(health_store(bench.wiring).points("bed"))) == (None, [])
+
+
+def test_the_kernel_stays_that_of_the_first_check_unless_settings_name_one(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.check()
+    other = bench.accepted.model_copy(update={"good": bench.lab.graph.shas[3]})
+    kept = check_health(bench.wiring, "bed", print, accepted=other)
+    assert kept.kernel["commit"] == bench.accepted.good, "whatever is bisected"
+    bench.wiring.settings = bench.wiring.settings.model_copy(update={"health_commit": "bad"})
+    named = bench.check()
+    assert named.kernel["commit"] == bench.lab.graph.shas[bench.lab.graph.bad]
+    assert named.words.endswith("3 of 8 boots"), "another kernel, another reference"
+
+
+def test_without_any_kernel_the_cure_says_where_to_name_one(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health_check, "_last_bisection", lambda wiring, testbed: None)
+    with pytest.raises(RequestError, match="no bisection has used it") as e:
+        bench.check()
+    assert "health_commit" in e.value.cure
+
+
+def test_by_hand_what_is_in_maintenance_is_checked_and_what_is_retired_is_not(bench: Bench) -> None:
+    bench.wiring.coordinator.set_testbed("bed", "maintenance", "new memory", "bob")
+    assert check_now(bench.wiring, "bed", print).state == "maintenance"
+    assert check_now(bench.wiring, "bed", print, fresh=True).words.endswith("3 of 8 boots")
+    bench.wiring.coordinator.set_testbed("bed", "retired", "sold", "bob")
+    with pytest.raises(RequestError, match="retired: sold"):
+        check_now(bench.wiring, "bed", print)
+    with pytest.raises(RequestError, match="no testbed 'bad'"):
+        check_now(bench.wiring, "bad", print)
+
+
+def test_facts_of_a_point_are_plain_json(bench: Bench) -> None:
+    found = bench.check()
+    assert json.loads(json.dumps(dict(found.kernel)))["workload"] == "pipe-test"

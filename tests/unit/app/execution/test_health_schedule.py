@@ -1,0 +1,183 @@
+"""When a check is made: before work after a pause, once a day, and again where a testbed did not boot."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.store.memory_coordinator import MemoryCoordinator
+from bisector.app.execution import health_schedule
+from bisector.app.execution.health_check import Health
+from bisector.app.execution.health_schedule import (
+    DAY_SECONDS,
+    HOUR_SECONDS,
+    RECHECK_SECONDS,
+    HealthChecks,
+    checks_for,
+)
+from bisector.app.wiring import Wiring
+from bisector.errors import BuildFailed, Interrupted
+from bisector.model.health import CHECKED_BY, HealthPoint, Outcome
+from bisector.schemas.lab import lab_from_inventory
+from bisector.schemas.settings import Settings
+from tests.support import fake_bisection as fake
+
+
+class Bench:
+    """Checks of the testbed 'bed' at times that a test sets; `outcome` is what the next one finds."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now, self.made, self.outcome = 1e9, 0, "sound"
+        self.error: Exception | None = None
+        self.points_: list[HealthPoint] = []
+        self.used_at: float | None = None
+        self.coordinator = MemoryCoordinator(lambda: self.now)
+        self.told: list[str] = []
+        wiring = Wiring(Settings(state_dir=folder / "state", lock_dir=folder / "locks"))
+        wiring.__dict__.update(coordinator=self.coordinator)
+        monkeypatch.setattr(health_schedule, "health_store", lambda wiring: self)
+        variables = {"bed": {"perfbisect_kind": "local"}}
+        wiring.lab = lab_from_inventory(
+            {"_meta": {"hostvars": variables}, "testbeds": {"hosts": ["bed"]}}, folder / "lab.yml"
+        )
+        self.bisection = fake.begin(wiring.store, fake.a_lab()).id
+        monkeypatch.setattr(health_schedule, "check_health", self._check)
+        monkeypatch.setattr(health_schedule, "_ASK_SECONDS", -1.0)
+        self.checks = HealthChecks(wiring)
+
+    def points(self, testbed: str) -> list[HealthPoint]:
+        return self.points_
+
+    def note_use(self, testbed: str) -> None:
+        self.used_at = self.now
+
+    def last_use(self, testbed: str) -> float | None:
+        return self.used_at
+
+    def _check(self, wiring: Wiring, testbed: str, *_: object) -> Health:
+        self.made += 1
+        if self.error is not None:
+            raise self.error
+        outcome: Outcome = self.outcome  # type: ignore[assignment]
+        self.points_.append(HealthPoint(testbed, self.now, {}, outcome, ""))
+        state = "good" if outcome == "sound" else "suspect"
+        self.coordinator.set_testbed(testbed, state, outcome, CHECKED_BY)  # type: ignore[arg-type]
+        return Health(testbed, outcome, "", {}, (), None, state)
+
+    def visit(self) -> bool:
+        """Use the testbed, if it passes."""
+        passes = self.checks.passes("bed", self.bisection, self.told.append, lambda: False)
+        if passes:
+            self.checks.used("bed")
+        return passes
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    return Bench(tmp_path, monkeypatch)
+
+
+def test_a_check_comes_first_and_again_after_a_pause_or_a_day(bench: Bench) -> None:
+    assert bench.visit() and bench.visit()
+    assert bench.made == 1
+    for _ in range(6):
+        bench.now += HOUR_SECONDS
+        assert bench.visit()
+    assert bench.made == 1, "it is in use"
+    bench.now += 8 * HOUR_SECONDS
+    assert bench.visit()
+    assert bench.made == 2, "it was unused for eight hours"
+    for _ in range(5):
+        bench.now += 5 * HOUR_SECONDS
+        bench.visit()
+    assert bench.made == 3, "once a day while it is in use"
+
+
+def test_a_long_visit_is_left_once_a_day(bench: Bench) -> None:
+    bench.visit()
+    bench.now += DAY_SECONDS - 1
+    assert not bench.checks.is_due("bed")
+    bench.now += 1
+    assert bench.checks.is_due("bed")
+    bench.visit()
+    assert not bench.checks.is_due("bed")
+
+
+def test_a_testbed_that_fails_is_left_alone_until_a_person_releases_it(bench: Bench) -> None:
+    bench.outcome = "moved"
+    assert not bench.visit() and not bench.visit()
+    bench.now += DAY_SECONDS
+    assert not bench.checks.is_recheck_due("bed")
+    bench.coordinator.set_testbed("bed", "good", "", "bob")
+    bench.outcome = "sound"
+    assert bench.visit()
+
+
+def test_one_that_did_not_boot_is_tried_again_and_returns(bench: Bench) -> None:
+    bench.outcome = "failed"
+    assert not bench.visit()
+    assert not bench.checks.is_recheck_due("bed"), "somebody may be at work there"
+    bench.now += RECHECK_SECONDS
+    assert bench.checks.is_recheck_due("bed")
+    bench.outcome = "sound"
+    assert bench.visit()
+    assert not bench.checks.is_recheck_due("bed")
+
+
+@pytest.mark.parametrize(
+    "say",
+    [
+        lambda c: c.set_testbed("bed", "suspect", "it smells", "bob"),
+        lambda c: c.set_testbed("bed", "maintenance", "", "bob"),
+        lambda c: c.reserve("bed", "ann", end=2e9),
+    ],
+    ids=["suspect by a person", "maintenance", "reserved"],
+)
+def test_what_people_said_is_not_overruled(bench: Bench, say: Callable[[MemoryCoordinator], object]) -> None:
+    bench.outcome = "failed"
+    bench.visit()
+    say(bench.coordinator)
+    bench.now += RECHECK_SECONDS
+    made = bench.made
+    assert not bench.checks.is_recheck_due("bed")
+    bench.now += 1
+    if bench.coordinator.reservations():
+        bench.coordinator.set_testbed("bed", "good", "", "bob")
+    assert not bench.visit() or bench.made == made
+
+
+@pytest.mark.parametrize("error", [BuildFailed("no compiler"), ValueError("a defect")])
+def test_what_cannot_be_checked_is_told_once_and_used(bench: Bench, error: Exception) -> None:
+    bench.error = error
+    assert bench.visit() and bench.visit()
+    assert bench.made == 1
+    assert f"the testbed 'bed' could not be checked: {error}" in bench.told[-1].replace("ValueError: ", "")
+
+
+def test_a_check_that_is_stopped_lets_nobody_in(bench: Bench) -> None:
+    bench.error = Interrupted("stopped")
+    assert not bench.visit()
+    assert bench.told == ["a health check of the testbed 'bed' comes first"]
+
+
+def test_the_database_is_not_asked_at_each_look(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.visit()
+    monkeypatch.setattr(health_schedule, "_ASK_SECONDS", 60.0)
+    assert not bench.checks.is_due("bed")
+    bench.now += DAY_SECONDS
+    started = time.monotonic()
+    assert not bench.checks.is_due("bed")
+    assert time.monotonic() - started < 30
+
+
+@pytest.mark.parametrize(
+    ("wanted", "worker", "start"),
+    [("workers", True, False), ("always", True, True), ("never", False, False)],
+)
+def test_workers_check_and_start_only_where_settings_say_so(wanted: str, worker: bool, start: bool) -> None:
+    wiring = Wiring(Settings.model_validate({"health_checks": wanted}))
+    made = [isinstance(checks_for(wiring, name), HealthChecks) for name in ("north", "")]
+    assert made == [worker, start]

@@ -1,0 +1,94 @@
+"""Which testbeds of a lab measure together where none is named, and why the others do not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from bisector.app.testbeds.testbed_choice import Choice, choose_testbeds
+from bisector.app.wiring import Wiring
+from bisector.errors import RequestError
+from bisector.schemas.lab import lab_from_inventory
+from bisector.schemas.request import Request
+from bisector.schemas.settings import Settings
+from bisector.schemas.workload.workload import load_workload
+
+GUEST = {"perfbisect_kind": "libvirt", "perfbisect_clock": "wall"}
+
+
+def box(number: int, **more: str) -> dict[str, Any]:
+    return {"ansible_host": f"192.0.2.{number}", "perfbisect_clock": "wall", **more}
+
+
+def choose(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    groups: dict[str, dict[str, Any]],
+    testbeds: tuple[str, ...] = (),
+    workload: str = "pipe-test",
+    retired: str = "",
+) -> Choice:
+    """Choose from groups: group -> host -> variables; those of 'testbeds' are in no group below it."""
+    wiring = Wiring(Settings(state_dir=folder, cache_dir=folder))
+    variables = {host: values for hosts in groups.values() for host, values in hosts.items()}
+    data: dict[str, Any] = {name: {"hosts": list(hosts)} for name, hosts in groups.items()}
+    data.setdefault("testbeds", {})["children"] = [name for name in groups if name != "testbeds"]
+    wiring.lab = lab_from_inventory({"_meta": {"hostvars": variables}, **data}, folder / "lab.yml")
+    clocks = {host: values.get("perfbisect_clock", "wall") for host, values in variables.items()}
+    monkeypatch.setattr(Wiring, "testbed", lambda _, name: SimpleNamespace(clock=clocks[name]))
+    if retired:
+        wiring.coordinator.set_testbed(retired, "retired", "sold", "bob")
+    request = Request(repo="/r", good="a", bad="b", workload=workload, testbeds=testbeds)
+    return choose_testbeds(wiring, request, load_workload(workload))
+
+
+def test_all_that_fit_measure_and_each_other_one_has_a_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = choose(
+        tmp_path,
+        monkeypatch,
+        {
+            "xeon": {"a": box(1), "b": box(2), "again": box(1), "guest": GUEST, "gone": box(4)},
+            "arm": {"c": box(3)},
+        },
+        retired="gone",
+    )
+    assert found.testbeds == ("a", "b")
+    assert found.clock == "wall"
+    assert found.idle == {
+        "again": "the testbeds 'a' and 'again' are one machine",
+        "guest": "its kind is 'libvirt', not 'ssh'",
+        "gone": "retired: sold (bob)",
+        "c": "it is in the group 'arm', not in 'xeon'",
+    }
+
+
+def test_guests_of_another_clock_are_left_idle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = {**GUEST, "perfbisect_clock": "instructions"}
+    found = choose(tmp_path, monkeypatch, {"testbeds": {"g1": exact, "g2": exact, "g3": GUEST}})
+    assert (found.testbeds, found.clock) == (("g1", "g2"), "instructions")
+    assert found.idle == {"g3": "its clock is 'wall', not 'instructions'"}
+
+
+def test_the_first_that_can_run_the_workload_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = box(2, perfbisect_block_device="/dev/disk/by-id/x")
+    found = choose(tmp_path, monkeypatch, {"testbeds": {"a": box(1), "b": disk}}, workload="db-aio/fio")
+    assert found.testbeds == ("b",)
+    assert list(found.idle) == ["a"] and "needs" in found.idle["a"]
+    with pytest.raises(RequestError, match="cannot run on the testbed 'a'"):
+        choose(tmp_path, monkeypatch, {"testbeds": {"a": box(1)}}, workload="db-aio/fio")
+
+
+def test_those_that_are_named_measure_whatever_their_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups = {"xeon": {"a": box(1), "b": box(2)}, "arm": {"c": box(3)}}
+    found = choose(tmp_path, monkeypatch, groups, testbeds=("c", "a"))
+    assert (found.testbeds, found.idle) == (("c", "a"), {})
+    groups["arm"]["c"] = {**GUEST, "perfbisect_clock": "instructions"}
+    with pytest.raises(RequestError, match="different clocks"):
+        choose(tmp_path, monkeypatch, groups, testbeds=("c", "a"))
