@@ -16,17 +16,17 @@ from bisector.app import bisections
 from bisector.app.accept import accept, missing_monitors, workload_of
 from bisector.app.artefacts import shared_files
 from bisector.app.execution.bisection_services import bisection_services, missing_testbeds
-from bisector.app.execution.following import Executors, follow, place
 from bisector.app.execution.readiness import require_ready
 from bisector.app.load_report import find_bisection, keep_names, load_material
 from bisector.app.plan import expected_work
 from bisector.app.testbeds.testbed_choice import notes_on_choice
 from bisector.app.time_left import ExpectedWork
+from bisector.app.watching.watch_bisection import labels
 from bisector.app.wiring import Wiring
 from bisector.engine.events import Event
 from bisector.errors import InfrastructureError, PerfbisectError, RequestError
 from bisector.model.decisions import Conclusion
-from bisector.model.stored_bisection import RESTING, TO_EXECUTE, Action
+from bisector.model.stored_bisection import RESTING, Action
 from bisector.report import phrases
 from bisector.schemas.request import Accepted, Request, read_accepted
 
@@ -109,11 +109,8 @@ def try_change(wiring: Wiring, accepted: Accepted, graph: CommitGraph, observer:
     return _run_and_report(wiring, stored, accepted, observer)
 
 
-def resume(wiring: Wiring, identity: str | None, observer: Observer, reason: str = "") -> Material:
-    """Go on with a bisection, the latest that has not ended if none is named; otherwise as `find_culprit`.
-
-    reason: of the person who resumes it.
-    """
+def find_to_resume(wiring: Wiring, identity: str | None) -> Stored:
+    """Return the bisection to go on with, by default the latest that has not ended. Raises RequestError."""
     if identity is None:
         unfinished = [s for s in wiring.store.list() if s.status not in bisections.ENDED]
         if not unfinished:
@@ -130,6 +127,12 @@ def resume(wiring: Wiring, identity: str | None, observer: Observer, reason: str
             f"the bisection '{stored.id}' was {'cancelled' if stored.status == 'cancelled' else 'removed'}",
             cure="'perfbisect start' with its request begins anew",
         )
+    return stored
+
+
+def resume(wiring: Wiring, identity: str | None, observer: Observer, reason: str = "") -> Material:
+    """Go on with what `find_to_resume` finds, as `find_culprit`. reason: of the person who resumes it."""
+    stored = find_to_resume(wiring, identity)
     accepted = read_accepted(stored.request)
     observer.note(f"bisection {stored.id}: going on")
     if stored.conclusion is None:
@@ -153,7 +156,7 @@ def _run(wiring: Wiring, stored: Stored, accepted: Accepted, observer: Observer)
     """Run to the end, or wait for another process that works in this state folder, and watch it."""
     wiring.doing, wiring.stop = f"bisection '{stored.id}'", observer.stop
     expected = _expected(wiring, stored, accepted)
-    with observer.progress(_labels(wiring, stored, accepted), expected) as on_event:
+    with observer.progress(labels(wiring, stored, accepted), expected) as on_event:
         for name in missing_testbeds(wiring, accepted):
             observer.note(f"note: the testbed '{name}' is not in the inventory any more, and left out")
         services = bisection_services(wiring, accepted, threading.Event())
@@ -161,43 +164,6 @@ def _run(wiring: Wiring, stored: Stored, accepted: Accepted, observer: Observer)
             return bisections.run(stored, services, on_event, observer.stop, others(wiring))
         finally:
             shared_files.finish(wiring)
-
-
-def _labels(wiring: Wiring, stored: Stored, accepted: Accepted) -> Callable[[int], str]:
-    """Return what names a commit of the graph."""
-    repository = wiring.source_of(accepted.request)
-
-    def label(index: int) -> str:
-        sha, attempt = stored.graph.shas[index], accepted.attempt
-        if attempt is not None and attempt.patches and sha == attempt.tried:
-            return f"{sha[:12]} ({attempt.tried_name()})"
-        try:
-            return f'{sha[:12]} ("{repository.infos([sha])[0].subject}")'
-        except PerfbisectError:
-            return sha[:12]
-
-    return label
-
-
-def watch(wiring: Wiring, identity: str | None, observer: Observer) -> Material:
-    """Watch a bisection that others execute, until it ends; return its report.
-
-    Raises InfrastructureError where it stops without a conclusion.
-    """
-    stored = find_bisection(wiring, identity)
-    store, name, state_dir = wiring.store, stored.id, wiring.settings.state_dir
-    if stored.status in RESTING:
-        raise RequestError(
-            f"the bisection '{name}' is not executed ({stored.status})", cure=f"perfbisect resume {name}"
-        )
-    accepted = read_accepted(stored.request)
-    with observer.progress(_labels(wiring, stored, accepted), None) as on_event:
-
-        def where() -> str:
-            return place(store, name, Executors(state_dir, wiring.shared_coordinator).find(name))
-
-        follow(store, name, lambda: store.status(name) in TO_EXECUTE, on_event, where)
-    return load_material(wiring, name)
 
 
 def others(

@@ -16,6 +16,21 @@ Name = Annotated[
 ]
 """By which requests name what the server's settings list. It is no path and no option."""
 
+REV = r"[A-Za-z0-9](?:[A-Za-z0-9_/+^~-]|\.(?!\.)){0,199}"
+Rev = Annotated[
+    str,
+    matching(REV, "the name or the id of one commit, at most 200 characters: no option, range or path"),
+]
+"""A commit as requests name it. git gets nothing that it could take for an option or a path."""
+Text = Annotated[
+    str,
+    matching(
+        r"[^\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]{0,1000}",
+        "one line of text, at most 1,000 characters, without control characters",
+    ),
+]
+"""What a person writes for others to read."""
+
 ServerUrl = Annotated[
     str,
     matching(

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
+from bisector.app.operations.operations import Said
 from bisector.errors import RequestError
-from bisector.interfaces.cli import options, output
+from bisector.interfaces.cli import ask, options, output
 from bisector.interfaces.cli.arguments import completion
 
-Said = Literal["good", "bad", "skip", "old", "new"]
 Note = Annotated[str, typer.Option(help="The reason, for the report.")]
 Needed = Annotated[
     str,
@@ -41,22 +40,11 @@ def mark(
 
       perfbisect mark 3f2a rt-11 skip --note 'breaks the network'
     """
-    from bisector.app import bisections, load_report
-    from bisector.schemas.request import read_accepted
-
-    wiring = options.make_wiring()
-    stored = load_report.find_bisection(wiring, identity)
-    request = read_accepted(stored.request).request
-    if request.trust_repo:
-        wiring.trust(Path(request.repo))
-    commit = load_report.find_commit(wiring, stored.id, stored.graph, request.model_dump(), rev)
-    sha = stored.graph.shas[commit]
-    said = request.terms.verdict(verdict)
-    bisections.mark(wiring.store, stored, sha, said, note)
+    found = ask.operations().mark(identity, rev, verdict, note)
     if as_json:
-        output.print_json({"id": stored.id, "commit": sha, "verdict": said, "note": note})
+        output.print_json(found)
     else:
-        output.print_note(f"{stored.id}: {rev} is {said}")
+        output.print_note(f"{found['id']}: {rev} is {found['verdict']}")
 
 
 def discard(
@@ -79,17 +67,12 @@ def discard(
             "give either --boot or --testbed: whose samples are discarded",
             cure="'perfbisect show' names every boot",
         )
-    from bisector.app import bisections, load_report
-
-    wiring = options.make_wiring()
-    stored = load_report.find_bisection(wiring, identity)
     kind: Literal["boot", "testbed"] = "boot" if boot is not None else "testbed"
-    name = str(boot or testbed)
-    bisections.discard(wiring.store, stored, kind, name, note)
+    found = ask.operations().discard(identity, kind, str(boot or testbed), note)
     if as_json:
-        output.print_json({"id": stored.id, "kind": kind, "name": name, "note": note})
+        output.print_json(found)
     else:
-        output.print_note(f"{stored.id}: the data of {kind} {name} no longer count")
+        output.print_note(f"{found['id']}: the data of {kind} {found['name']} no longer count")
 
 
 def cancel(identity: options.Id = None, reason: options.Reason = "", as_json: options.Json = False) -> None:
@@ -103,13 +86,9 @@ def cancel(identity: options.Id = None, reason: options.Reason = "", as_json: op
 
       perfbisect cancel pipe-test-3f2a --reason 'the machine is needed'
     """
-    from bisector.app import bisections, load_report
-
-    wiring = options.make_wiring()
-    stored = load_report.find_bisection(wiring, identity)
-    by = wiring.settings.owner
-    bisections.cancel(wiring.store, stored, by, reason)
+    found = ask.operations().cancel(identity, reason)
     if as_json:
-        output.print_json({"id": stored.id, "status": "cancelled", "by": by, "reason": reason})
+        output.print_json(found)
     else:
-        output.print_note(f"{stored.id} is cancelled; 'perfbisect report {stored.id}' shows how far it came")
+        name = found["id"]
+        output.print_note(f"{name} is cancelled; 'perfbisect report {name}' shows how far it came")

@@ -35,7 +35,7 @@ Examples:
 
 def application(command: str = "") -> typer.Typer:
     """Make the application. command: the first word of the command line; if it is one, no other is there."""
-    options.global_options().config, options.global_options().debug = None, False
+    options.set_global_options()
     app = typer.Typer(
         name="perfbisect",
         help=HELP,
@@ -190,16 +190,10 @@ def _add_settings(app: typer.Typer) -> None:
     app.add_typer(group, name="settings")
 
 
-def _add_init(app: typer.Typer) -> None:
-    from bisector.interfaces.cli import init
+def _add_first(app: typer.Typer) -> None:
+    from bisector.interfaces.cli import doctor, init
 
-    _add(app, init.init)
-
-
-def _add_doctor(app: typer.Typer) -> None:
-    from bisector.interfaces.cli import doctor
-
-    _add(app, doctor.doctor)
+    _add(app, init.init, doctor.doctor)
 
 
 _COMMANDS: tuple[tuple[str, Callable[[typer.Typer], None]], ...] = (
@@ -223,8 +217,7 @@ _COMMANDS: tuple[tuple[str, Callable[[typer.Typer], None]], ...] = (
     ("web", _add_web),
     ("token", _add_token),
     ("settings", _add_settings),
-    ("init", _add_init),
-    ("doctor", _add_doctor),
+    ("init doctor", _add_first),
     ("help", lambda app: _add(app, help_)),
 )
 """Names of commands, and the function that adds them, in the order of `--help`."""
@@ -268,12 +261,16 @@ def _set_global_options(
         Path | None,
         typer.Option(help="Settings file. [default: perfbisect.toml, looked for upwards from here]"),
     ] = None,
+    server: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Ask this 'perfbisect web' (token: PERFBISECT_TOKEN)."),
+    ] = None,
     debug: Annotated[bool, typer.Option("--debug", help="Log every command; show tracebacks.")] = False,
     version: Annotated[
         bool, typer.Option("--version", is_eager=True, callback=_version, help="Print the version.")
     ] = False,
 ) -> None:
-    options.global_options().config, options.global_options().debug = config, debug
+    options.set_global_options(config, debug=debug, server=server)
     logging.basicConfig(
         level=logging.DEBUG if debug else logging.WARNING,
         stream=sys.stderr,

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import datetime
 import functools
 import getpass
 import inspect
-import re
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,6 +32,7 @@ class GlobalOptions:
 
     config: Path | None = None
     debug: bool = False
+    server: str | None = None
 
 
 _global_options = GlobalOptions()
@@ -42,6 +41,11 @@ _global_options = GlobalOptions()
 def global_options() -> GlobalOptions:
     """Return the options that came before the command."""
     return _global_options
+
+
+def set_global_options(config: Path | None = None, *, debug: bool = False, server: str | None = None) -> None:
+    """Set those of this command line."""
+    _global_options.config, _global_options.debug, _global_options.server = config, debug, server
 
 
 def _option(name: str) -> Any:  # noqa: ANN401 - what Typer takes
@@ -123,8 +127,13 @@ def takes_request(command: RequestCommand) -> RequestCommand:
     @functools.wraps(command)
     def wrapper(**values: Any) -> None:  # noqa: ANN401 - what Typer read
         rest = {parameter.name: values.pop(parameter.name) for parameter in own}
-        wiring = make_wiring(lab=values.pop("lab"), repo=values.pop("repo"), trust_repo=values["trust_repo"])
-        command(wiring, _request(wiring.settings, values), **rest)
+        lab, repo = values.pop("lab"), values.pop("repo")
+        wiring = make_wiring(lab=lab, repo=repo, trust_repo=values["trust_repo"], remote=True)
+        if wiring.settings.server is not None:
+            if lab is not None:
+                raise RequestError("--lab cannot be asked of a server", cure="leave it out: it has its own")
+            values["workload"] = values["workload"] or wiring.settings.workload
+        command(wiring, _request(wiring.settings, values, repo), **rest)
 
     del wrapper.__wrapped__  # Typer would read the signature of what is wrapped
     wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -169,16 +178,33 @@ def _option_type(annotation: Any, *, is_path: bool) -> Any:  # noqa: ANN401 - ty
     return (Path if is_path else plain) | None
 
 
-def make_wiring(*, lab: Path | None = None, repo: Path | None = None, trust_repo: bool = False) -> Wiring:
-    """Return the wiring of this command line's settings: file, then environment, then options."""
+def make_wiring(
+    *, lab: Path | None = None, repo: Path | None = None, trust_repo: bool = False, remote: bool = False
+) -> Wiring:
+    """Return the wiring of this command line's settings: file, then environment, then options.
+
+    remote: whether the command works at a server, too. Raises RequestError: it does not, and one is set.
+    """
     from bisector.app.wiring import Wiring
     from bisector.schemas.settings import load_settings
 
-    settings = load_settings(global_options().config, {"lab": lab, "repo": repo})
+    given = {"lab": lab, "repo": repo, "server": global_options().server}
+    settings = load_settings(global_options().config, given)
+    if not remote:
+        refuse_server(settings)
     wiring = Wiring(settings, output.print_note)
     if trust_repo:
         wiring.trust(wiring.repo)
     return wiring
+
+
+def refuse_server(settings: Settings) -> None:
+    """Raise RequestError where a server is set, for a command that is of its own machine."""
+    if settings.server is not None:
+        raise RequestError(
+            f"this command works on its own machine, not at the server {settings.server}",
+            cure="give it there; or here without --server, PERFBISECT_SERVER and 'server' in the settings",
+        )
 
 
 def person() -> str:
@@ -186,8 +212,11 @@ def person() -> str:
     return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
-def _request(settings: Settings, values: Mapping[str, Any]) -> Request:
-    """Return the request, with defaults from the settings. Raises RequestError if something is missing."""
+def _request(settings: Settings, values: Mapping[str, Any], repo: Path | None) -> Request:
+    """Return the request, with defaults from the settings. Raises RequestError if something is missing.
+
+    repo: as it was said; at a server it is a name, '' for none.
+    """
     values = ends.with_names(values)
     said = {name: value for name, value in values.items() if value is not None}
     said |= {
@@ -197,6 +226,8 @@ def _request(settings: Settings, values: Mapping[str, Any]) -> Request:
         "apply": tuple(map(str, patches(values["apply"]))),
         "recipe": values["recipe"] or settings.recipe,
     }
+    if settings.server is not None:
+        said |= {"repo": str(repo or ""), "workload": str(values["workload"] or "")}
     said.setdefault("alpha", settings.alpha)
     try:
         return Request.model_validate(said)
@@ -258,19 +289,3 @@ def workload_name(settings: Settings, said: str | None) -> str:
     path = Path(name).expanduser()
     is_path = name.startswith(("/", ".", "~")) or name.endswith(".yaml")
     return str(path.absolute()) if is_path or (path / "workload.yaml").is_file() else name
-
-
-def days(text: str, name: str) -> float:
-    """Return an age in days, '90d' or '12w'. name: of its option. Raises RequestError: less than a day."""
-    found = re.fullmatch(r"(?P<number>[0-9]{1,5})(?P<unit>[dw])", text)
-    number = int(found["number"]) * (7 if found["unit"] == "w" else 1) if found is not None else 0
-    if number < 1:
-        raise RequestError(
-            f"{name} '{text[:40]}' is not an age of a day or more", cure="write days or weeks: 90d, 12w"
-        )
-    return float(number)
-
-
-def day(when: float) -> str:
-    """Return the date of seconds since the epoch, in UTC."""
-    return datetime.datetime.fromtimestamp(when, datetime.UTC).strftime("%Y-%m-%d")

@@ -32,6 +32,7 @@ def plan(wiring: Wiring, request: Request, as_json: options.Json = False) -> Non
 
       perfbisect plan --repo ~/linux --good v6.1 --bad v6.2 --workload pipe-test
     """
+    options.refuse_server(wiring.settings)
     print_plan(wiring, request, as_json=as_json)
 
 

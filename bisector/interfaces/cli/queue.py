@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bisector.errors import ExitCode
-from bisector.interfaces.cli import options, output
+from bisector.interfaces.cli import ask, options, output
 from bisector.interfaces.cli.annotate import Needed
 from bisector.interfaces.cli.arguments import priorities
 from bisector.model.format import count
 
 if TYPE_CHECKING:
-    from bisector.app.execution.queue_state import Entry
     from bisector.app.wiring import Wiring
     from bisector.engine.events import Event
 
@@ -31,13 +30,12 @@ def queue(as_json: options.Json = False) -> None:
 
       perfbisect queue --json
     """
-    from bisector.app.execution.queue_state import read_queue
-
-    found = read_queue(options.make_wiring())
-    rows = [_row(place, entry) for place, entry in enumerate(found.entries, start=1)]
+    found = ask.operations().queue()
+    now = found.pop("now")
     if as_json:
-        output.print_json({"executor": found.executor, "bisections": rows})
+        output.print_json(found)
         return
+    rows = found["bisections"]
     if not rows:
         print("Nothing is queued.")
         return
@@ -51,13 +49,13 @@ def queue(as_json: options.Json = False) -> None:
             row["workload"] or "",
             ", ".join(row["testbeds"]),
             str(row["boots"]),
-            _in(row["expected_end"], found.now),
-            f"{row['owner']}: {_now(row, found.now)}" if several and row["owner"] else _now(row, found.now),
+            _in(row["expected_end"], now),
+            f"{row['owner']}: {_now(row, now)}" if several and row["owner"] else _now(row, now),
         )
         for row in rows
     ]
     print(output.table(header, cells, wrapped=["NOW"], dropped=["WORKLOAD", "TESTBEDS", "BOOTS"]))
-    if found.executor is None:
+    if found["executor"] is None:
         output.print_note("nobody executes them: 'perfbisect worker' does, and so does the next 'start'")
 
 
@@ -72,11 +70,10 @@ def watch(identity: options.Id = None, as_json: options.Json = False) -> None:
 
       perfbisect watch pipe-test-3f2a
     """
-    from bisector.app import find_culprit
-    from bisector.interfaces.cli.start import Watcher, print_result
+    from bisector.interfaces.cli.start import Watcher, print_ending
 
-    wiring = options.make_wiring()
-    print_result(wiring, find_culprit.watch(wiring, identity, Watcher(interrupts=False)), as_json=as_json)
+    operations = ask.operations()
+    print_ending(operations, operations.watch(identity, Watcher(interrupts=False)), as_json=as_json)
 
 
 def pause(identity: options.Id = None, reason: options.Reason = "", as_json: options.Json = False) -> None:
@@ -88,16 +85,11 @@ def pause(identity: options.Id = None, reason: options.Reason = "", as_json: opt
 
       perfbisect pause pipe-test-3f2a --reason 'the machine is needed'
     """
-    from bisector.app import bisections, load_report
-
-    wiring = options.make_wiring()
-    stored = load_report.find_bisection(wiring, identity)
-    by = wiring.settings.owner
-    bisections.pause(wiring.store, stored, by, reason)
+    found = ask.operations().pause(identity, reason)
     if as_json:
-        output.print_json({"id": stored.id, "status": "paused", "by": by, "reason": reason})
+        output.print_json(found)
     else:
-        output.print_note(f"{stored.id} is paused; 'perfbisect resume {stored.id}' goes on")
+        output.print_note(f"{found['id']} is paused; 'perfbisect resume {found['id']}' goes on")
 
 
 def priority(
@@ -116,15 +108,11 @@ def priority(
 
       perfbisect priority pipe-test-3f2a 7
     """
-    from bisector.app import bisections, load_report
-
-    wiring = options.make_wiring()
-    summary, by = load_report.find_summary(wiring, identity), wiring.settings.owner
-    bisections.set_priority(wiring.store, summary, value, by, reason)
+    found = ask.operations().set_priority(identity, value, reason)
     if as_json:
-        output.print_json({"id": summary.id, "priority": value, "by": by, "reason": reason})
+        output.print_json(found)
     else:
-        output.print_note(f"{summary.id} has priority {priorities.priority_text(value)} now")
+        output.print_note(f"{found['id']} has priority {priorities.priority_text(value)} now")
 
 
 def worker(
@@ -208,30 +196,6 @@ def _print_event_as_json(name: str, event: Event) -> None:
         "runs": event.runs,
     }
     print(json.dumps(line), flush=True)
-
-
-def _row(place: int, entry: Entry) -> dict[str, Any]:
-    summary = entry.summary
-    return {
-        "place": place,
-        "id": summary.id,
-        "status": entry.status,
-        "priority": summary.priority,
-        "owner": summary.owner,
-        "created": summary.created,
-        "workload": summary.workload,
-        "good": summary.good,
-        "bad": summary.bad,
-        "testbeds": list(summary.testbeds),
-        "measures_on": list(entry.measures_on),
-        "waits_for": dict(entry.waits_for),
-        "unusable": dict(entry.unusable),
-        "capped": entry.capped,
-        "boots": summary.progress.boots,
-        "left_seconds": entry.left,
-        "expected_begin": entry.begins,
-        "expected_end": entry.ends,
-    }
 
 
 def _in(when: float | None, now: float) -> str:

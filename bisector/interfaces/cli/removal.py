@@ -10,7 +10,7 @@ import typer
 
 from bisector.errors import RequestError
 from bisector.interfaces.cli import options, output
-from bisector.interfaces.cli.arguments import completion
+from bisector.interfaces.cli.arguments import ages, completion
 from bisector.model.format import count, size
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def prune(
     from bisector.app.upkeep import retention
 
     wiring = options.make_wiring()
-    found = retention.find_removable(wiring, options.days(keep, "--keep"))
+    found = retention.find_removable(wiring, ages.days(keep, "--keep"))
     _remove(wiring, found, yes=yes, dry_run=dry_run, as_json=as_json)
 
 
@@ -111,7 +111,7 @@ def _show(items: Sequence[Removable]) -> None:
     if not items:
         print("Nothing to remove.")
         return
-    rows = [(item.kind, item.name, options.day(item.used), size(item.bytes)) for item in items[:_MAX_PRINTED]]
+    rows = [(item.kind, item.name, ages.day(item.used), size(item.bytes)) for item in items[:_MAX_PRINTED]]
     print(output.table(("KIND", "NAME", "LAST USED", "SIZE"), rows, dropped=["LAST USED"]))
     if len(items) > _MAX_PRINTED:
         print(f"and {len(items) - _MAX_PRINTED:,} more; --json lists all")
@@ -131,7 +131,7 @@ def _row(item: Removable, removed: bool) -> dict[str, Any]:
         "kind": item.kind,
         "name": item.name,
         "bytes": item.bytes,
-        "last_used": options.day(item.used),
+        "last_used": ages.day(item.used),
         "path": str(item.path),
         "removed": removed,
     }

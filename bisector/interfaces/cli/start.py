@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import signal
 import threading
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bisector.app.wiring import Wiring
-from bisector.interfaces.cli import options, output
+from bisector.errors import Interrupted
+from bisector.interfaces.cli import ask, options, output
 from bisector.interfaces.cli.arguments import priorities
 from bisector.model.decisions import EXIT_CODES
 from bisector.schemas.request import Request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
+    from bisector.app.operations.operations import Operations
+    from bisector.app.operations.remote_operations import RemoteOperations
     from bisector.app.time_left import ExpectedWork
     from bisector.interfaces.cli.progress import ProgressDisplay
     from bisector.report.report_model import Material
@@ -57,7 +60,11 @@ def start(
     from bisector.interfaces.cli import plan
 
     if dry_run:
+        options.refuse_server(wiring.settings)
         plan.print_plan(wiring, request, as_json=as_json)
+        return
+    if wiring.settings.server is not None:
+        _start_at_server(request, priority, detach=detach, as_json=as_json)
         return
     if detach:
         _queue(wiring, request, priority, as_json=as_json)
@@ -71,11 +78,40 @@ def _queue(wiring: Wiring, request: Request, priority: int | None, *, as_json: b
 
     stored = queue(wiring, request, Watcher(), priority)
     executor = read_queue(wiring).executor
+    _print_queued({"id": stored.id, "status": "queued", "executor": executor}, as_json=as_json)
+
+
+def _print_queued(queued: Mapping[str, Any], *, as_json: bool) -> None:
     if as_json:
-        output.print_json({"id": stored.id, "status": "queued", "executor": executor})
+        output.print_json(queued)
         return
-    print(f"{stored.id} is queued; 'perfbisect watch {stored.id}' shows what happens")
-    output.print_note(executor or "nobody executes bisections here yet: 'perfbisect worker' does")
+    print(f"{queued['id']} is queued; 'perfbisect watch {queued['id']}' shows what happens")
+    output.print_note(queued["executor"] or "nobody executes bisections here yet: 'perfbisect worker' does")
+
+
+def _start_at_server(request: Request, priority: int | None, *, detach: bool, as_json: bool) -> None:
+    from bisector.schemas.remote_request import remote_request
+
+    server = ask.server()
+    queued = server.start({**remote_request(request), "priority": priority})
+    for note in queued.pop("notes"):
+        output.print_note(note)
+    if detach:
+        _print_queued(queued, as_json=as_json)
+    else:
+        _watch_at_server(server, queued["id"], as_json=as_json)
+
+
+def _watch_at_server(server: RemoteOperations, identity: str, *, as_json: bool) -> None:
+    """Watch what was started or resumed there; Ctrl-C and SIGTERM leave it running, and say so."""
+    try:
+        ended = server.watch(identity, Watcher(interrupts=False))
+    except KeyboardInterrupt as error:
+        raise Interrupted(
+            f"the bisection '{identity}' goes on at the server; it is no longer watched",
+            cure=f"perfbisect watch {identity}; 'perfbisect cancel {identity}' ends it",
+        ) from error
+    print_ending(server, ended, as_json=as_json)
 
 
 def resume(identity: options.Id = None, reason: options.Reason = "", as_json: options.Json = False) -> None:
@@ -91,7 +127,13 @@ def resume(identity: options.Id = None, reason: options.Reason = "", as_json: op
     """
     from bisector.app import find_culprit
 
-    wiring = options.make_wiring()
+    wiring = options.make_wiring(remote=True)
+    if wiring.settings.server is not None:
+        server = ask.server()
+        name = server.resume(identity, reason)["id"]
+        output.print_note(f"bisection {name}: going on")
+        _watch_at_server(server, name, as_json=as_json)
+        return
     print_result(wiring, find_culprit.resume(wiring, identity, Watcher(), reason), as_json=as_json)
 
 
@@ -127,3 +169,15 @@ def print_result(wiring: Wiring, material: Material, *, as_json: bool) -> None:
         print(f"\nreport: {report} (and report.json); 'perfbisect report' prints it")
     assert material.conclusion is not None, "a bisection that returns has concluded"
     raise typer.Exit(EXIT_CODES[material.conclusion.ending])
+
+
+def print_ending(operations: Operations, identity: str, *, as_json: bool) -> None:
+    """Print how a bisection ended that others executed, and exit with its code."""
+    report = operations.report(identity)
+    if as_json:
+        output.print_json(report)
+    else:
+        print("\n" + operations.report_text(identity, short=True), end="")
+        path = f"{report['files']['raw output']}/report.txt"
+        print(f"\nreport: {path} (and report.json); 'perfbisect report' prints it")
+    raise typer.Exit(report["exit_code"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -26,6 +27,8 @@ FAILURES_A_SECOND, FAILED_BURST = 1.0, 20.0
 _MOST_KEYS = 10_000
 """Senders that are counted; the one that was silent longest is forgotten, and has all of its burst again."""
 MAX_SECRET = 200
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -79,6 +82,17 @@ class Server:
                 headers={"WWW-Authenticate": "Bearer"},
             )
         return found
+
+    def wiring_for(self, user: Token) -> Wiring:
+        """Return the wiring of one request: on the same database, all else made anew, owned by its sender."""
+        settings = self.wiring.settings.model_copy(update={"owner": user.name, "server": None})
+        other = Wiring(settings, _logger.warning)
+        other.__dict__["database"] = self.wiring.database
+        return other
+
+    def record(self, user: Token, what: str, target: str, details: str = "") -> None:
+        """Write down what the sender of a request has changed."""
+        tokens.access_of(self.wiring).record(user.name, what, target, details)
 
 
 def server_of(request: Request) -> Server:

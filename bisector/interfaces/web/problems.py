@@ -54,16 +54,18 @@ def response_of(error: PerfbisectError) -> Response:
         status = HTTPStatus.BAD_REQUEST
     else:
         status = HTTPStatus.SERVICE_UNAVAILABLE
-    document: dict[str, Any] = {
-        "type": "about:blank",
-        "title": status.phrase,
-        "status": status.value,
+    document = {"type": "about:blank", "title": status.phrase, "status": status.value, **document_of(error)}
+    return Response(printable_json(document), status.value, headers, media_type=MEDIA_TYPE)
+
+
+def document_of(error: PerfbisectError) -> dict[str, Any]:
+    """Return what the command line would print of an error, and its exit code."""
+    return {
         "detail": printable(error.message),
         "details": printable(error.details),
         "cure": printable(error.cure),
         "exit_code": int(error.exit_code),
     }
-    return Response(printable_json(document), status.value, headers, media_type=MEDIA_TYPE)
 
 
 def refused(status: HTTPStatus, headers: Mapping[str, str] | None = None) -> Refused:

@@ -6,16 +6,18 @@ import asyncio
 
 from fastapi import FastAPI
 from fastapi.requests import Request
-from fastapi.responses import Response
+from fastapi.responses import PlainTextResponse, Response
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, generate_latest
 from starlette.middleware import Middleware
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 
 import bisector
 from bisector.app.wiring import Wiring
 from bisector.errors import InfrastructureError
-from bisector.interfaces.web.api import administration, artefact_transfer
-from bisector.interfaces.web.authority import Server
+from bisector.interfaces.web.api import administration, artefact_transfer, bisection_routes, queue_routes
+from bisector.interfaces.web.authority import Reader, Server, server_of
 from bisector.interfaces.web.guard import Guard
+from bisector.interfaces.web.metrics import Numbers, Work
 from bisector.interfaces.web.problems import handle_errors
 from bisector.model.printable import printable_json
 
@@ -52,10 +54,22 @@ def make_application(wiring: Wiring) -> FastAPI:
     )
     app.state.server = Server(wiring)
     handle_errors(app)
-    app.include_router(administration.router, prefix=API)
-    app.include_router(artefact_transfer.router, prefix=API)
+    routes = (bisection_routes, queue_routes, administration, artefact_transfer)
+    for one in routes:
+        app.include_router(one.router, prefix=API)
+    app.state.work = Work()
+    app.add_api_route(
+        "/metrics", _metrics, methods=["GET"], tags=["server"], response_class=PlainTextResponse
+    )
     app.add_api_route("/healthz", _healthz, methods=["GET"], tags=["server"])
     return app
+
+
+def _metrics(request: Request, user: Reader) -> Response:
+    """Return numbers in the form of Prometheus."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(Numbers(server_of(request).wiring_for(user), request.app.state.work))
+    return Response(generate_latest(registry), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
 async def _healthz(request: Request) -> dict[str, str]:

@@ -9,6 +9,7 @@ import typer
 
 from bisector.errors import ExitCode, RequestError
 from bisector.interfaces.cli import options, output
+from bisector.interfaces.cli.arguments import ages
 from bisector.model.format import count, size
 
 _MAX_PRINTED = 20
@@ -140,7 +141,7 @@ def prune(
     from bisector.app.upkeep import database_care
 
     wiring = options.make_wiring()
-    days = options.days(keep, "--keep")
+    days = ages.days(keep, "--keep")
     found = database_care.find_garbage(wiring, days)
     rows = {
         "executors": len(found.executors),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 
 from bisector.interfaces.cli import options, output
-from bisector.interfaces.cli.arguments import number_options
+from bisector.interfaces.cli.arguments import ages, number_options
 from bisector.model.access import Role
 
 _MOST_DAYS = 3650
@@ -95,4 +94,4 @@ def revoke(name: Name, as_json: options.Json = False) -> None:
 
 
 def _day(seconds: float | None) -> str:
-    return "" if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
+    return "" if seconds is None else ages.day(seconds)

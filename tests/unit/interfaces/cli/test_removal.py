@@ -1,4 +1,4 @@
-"""`perfbisect rm` and `prune`: what they show, when they ask, and what they refuse."""
+"""What is removed, of what `ages`: the commands that free disk space."""
 
 from __future__ import annotations
 

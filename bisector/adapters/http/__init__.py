@@ -1,0 +1,1 @@
+"""HTTP: the one place that imports its client."""

@@ -1,0 +1,174 @@
+"""The connection to a `perfbisect web`: requests with the user's token, and the server's errors as ours."""
+
+from __future__ import annotations
+
+import json
+import os
+import ssl
+import stat
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from bisector.errors import (
+    ExitCode,
+    InfrastructureError,
+    Interrupted,
+    NotFound,
+    PerfbisectError,
+    RequestError,
+)
+from bisector.ports import Progress
+from bisector.schemas.settings import TOKEN_VARIABLE
+
+_API = "/api/v1"
+_CONNECT_SECONDS, _ANSWER_SECONDS = 10.0, 120.0
+"""To begin a request, and for its answer: `start` reads a history, which takes git a minute at most."""
+_MOST_WAITS = 5
+"""Times that a server may ask to come back later."""
+_LONGEST_WAIT = 30.0
+_MAX_TOKEN_BYTES = 4096
+_LOCAL = ("localhost", "127.0.0.1", "::1")
+
+
+class ServerConnection:
+    """Requests to one server."""
+
+    def __init__(self, url: str, token: str, note: Progress = lambda text: None) -> None:
+        """note: is told what a user should know."""
+        self.url = url.rstrip("/")
+        self._note = note
+        if url.startswith("http://") and httpx.URL(url).host not in _LOCAL:
+            note(f"warning: {self.url} is asked without TLS: others on the way can read the token")
+        self._client = httpx.Client(
+            base_url=self.url + _API,
+            headers={"Authorization": f"Bearer {token}"},
+            timeout=httpx.Timeout(_ANSWER_SECONDS, connect=_CONNECT_SECONDS),
+            verify=ssl.create_default_context(),  # the authorities that this machine trusts
+        )
+
+    def ask(
+        self, method: str, path: str, *, body: object = None, **parameters: str | int | bool | None
+    ) -> Any:  # noqa: ANN401 - JSON values
+        """Return the JSON values of an answer. Raises what the server tells, InfrastructureError."""
+        answer = self._answer(method, path, body, parameters)
+        try:
+            return answer.json()
+        except (ValueError, RecursionError) as error:
+            raise self._not_perfbisect(answer) from error
+
+    def text(self, path: str, **parameters: str | int | bool | None) -> str:
+        """Return the text of an answer. Raises as `ask`."""
+        return self._answer("GET", path, None, parameters).content.decode(errors="replace")
+
+    @contextmanager
+    def stream(self, path: str) -> Iterator[Iterator[tuple[str, dict[str, Any]]]]:
+        """Give the events of a stream: kind, and JSON values. Raises as `ask`, also while it is read."""
+        try:
+            with self._client.stream("GET", path) as answer:
+                if answer.status_code != httpx.codes.OK:
+                    answer.read()
+                    raise self._error_of(answer)
+                yield _events(answer.iter_lines())
+        except (httpx.TransportError, ValueError) as error:
+            raise self._unreachable(error) from error
+
+    def _answer(
+        self, method: str, path: str, body: object, parameters: Mapping[str, str | int | bool | None]
+    ) -> httpx.Response:
+        said = {name: value for name, value in parameters.items() if value is not None}
+        for attempt in range(_MOST_WAITS + 1):
+            try:
+                answer = self._client.request(method, path, params=said, json=body)
+            except httpx.TransportError as error:
+                raise self._unreachable(error) from error
+            if answer.status_code != httpx.codes.TOO_MANY_REQUESTS or attempt == _MOST_WAITS:
+                break
+            wait = answer.headers.get("Retry-After", "1")
+            time.sleep(min(float(wait) if wait.isdecimal() else 1.0, _LONGEST_WAIT))
+        if answer.is_success:
+            return answer
+        raise self._error_of(answer)
+
+    def _error_of(self, answer: httpx.Response) -> PerfbisectError:
+        try:
+            problem = answer.json()
+            return error_of(problem, missing=answer.status_code == httpx.codes.NOT_FOUND)
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return self._not_perfbisect(answer)
+
+    def _not_perfbisect(self, answer: httpx.Response) -> InfrastructureError:
+        return InfrastructureError(
+            f"{self.url} does not answer as a 'perfbisect web': status {answer.status_code}",
+            details=answer.text[:200],
+            cure="check the address: --server, PERFBISECT_SERVER or 'server' in perfbisect.toml",
+        )
+
+    def _unreachable(self, error: Exception) -> InfrastructureError:
+        return ServerAway(
+            f"the server {self.url} cannot be reached: {error or type(error).__name__}",
+            cure="check the address (--server, PERFBISECT_SERVER, 'server' in perfbisect.toml), and that "
+            "'perfbisect web' runs there",
+        )
+
+
+class ServerAway(InfrastructureError):
+    """A server that does not answer, or not to its end."""
+
+
+def error_of(problem: Mapping[str, Any], *, missing: bool = False) -> PerfbisectError:
+    """Return the error of a problem document. Raises KeyError, TypeError: it is none of ours."""
+    code = int(problem["exit_code"])
+    kinds: dict[int, type[PerfbisectError]] = {
+        ExitCode.WRONG_REQUEST: NotFound if missing else RequestError,
+        ExitCode.INTERRUPTED: Interrupted,
+    }
+    kind = kinds.get(code, InfrastructureError)
+    return kind(str(problem["detail"]), details=str(problem["details"]), cure=str(problem["cure"]))
+
+
+def _events(lines: Iterator[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the events of a text/event-stream. Raises ValueError."""
+    kind, data = "", ""
+    for line in lines:
+        name, _, value = line.partition(":")
+        if name == "event":
+            kind = value.strip()
+        elif name == "data":
+            data += value
+        elif not line and kind:
+            yield kind, json.loads(data)
+            kind, data = "", ""
+
+
+def read_token(file: Path | None) -> str:
+    """Return the user's token, from the environment or from a file that nobody else reads.
+
+    Raises RequestError: there is none.
+    """
+    token = os.environ.get(TOKEN_VARIABLE, "").strip()
+    if not token and file is not None:
+        try:
+            with file.open("rb") as opened:
+                mode = os.fstat(opened.fileno()).st_mode
+                token = opened.read(_MAX_TOKEN_BYTES).decode("ascii", "replace").strip()
+        except OSError as error:
+            raise RequestError(
+                f"the token file {file} cannot be read: {error.strerror}",
+                cure="write the token into it, or give it in PERFBISECT_TOKEN",
+            ) from error
+        if mode & (stat.S_IRWXG | stat.S_IRWXO):
+            raise RequestError(f"others may read the token file {file}", cure=f"chmod 600 {file}")
+    if not token:
+        raise RequestError(
+            "there is no token for the server",
+            cure="give it in PERFBISECT_TOKEN, or in a file of mode 600 that 'token_file' in perfbisect.toml "
+            "names; the server's administrator makes one: perfbisect token add NAME",
+        )
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise RequestError("the token has characters that no token has", cure="copy it anew, in one line")
+    return token

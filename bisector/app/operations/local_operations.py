@@ -1,0 +1,291 @@
+"""The operations on the database of the settings."""
+
+from __future__ import annotations
+
+import datetime
+import threading
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from bisector.app import load_report
+from bisector.app.operations.operations import Said, Values
+from bisector.app.wiring import Wiring
+from bisector.model.decisions import EXIT_CODES, Measure
+from bisector.model.stored_bisection import RESTING, Action
+
+if TYPE_CHECKING:
+    from bisector.app.execution.queue_state import Entry
+    from bisector.app.watching.watch_bisection import Watching
+    from bisector.engine.events import OnEvent
+    from bisector.model.stored_bisection import Summary
+    from bisector.report.report_model import Material
+    from bisector.schemas.remote_request import RemoteRequest
+
+
+class LocalOperations:
+    """operations.Operations, carried out here."""
+
+    def __init__(self, wiring: Wiring, person: str = "") -> None:
+        """person: who asks; by default whom the settings call the owner."""
+        self._wiring = wiring
+        self._person = person or wiring.settings.owner
+
+    def bisections(self, limit: int | None) -> list[Values]:
+        """Return the rows of `list`, the latest first."""
+        found = self._wiring.store.list(limit=limit)
+        statuses = load_report.current_statuses(self._wiring, found)
+        return [_row(summary, status) for summary, status in zip(found, statuses, strict=True)]
+
+    def status(self, identity: str | None) -> Values:
+        """Return what `status` prints."""
+        return _status(self._material(identity))
+
+    def trials(self, identity: str | None) -> list[Values]:
+        """Return every trial."""
+        from bisector.report import json_report
+
+        found: list[Values] = json_report.render(self._material(identity))["trials"]
+        return found
+
+    def drawing(self, identity: str | None, width: int) -> Values:
+        """Return the lines of 'pictures' and of 'trials'."""
+        from bisector.report import pictures, trials
+
+        material = self._material(identity)
+        return {"pictures": pictures.section(material, width), "trials": list(trials.lines(material))}
+
+    def commit(self, identity: str | None, rev: str) -> Values:
+        """Return what is known of one commit."""
+        from bisector.report import json_report
+
+        material = self._material(identity)
+        index = load_report.commit_index(self._wiring, material, rev)
+        sha = material.graph.shas[index]
+        return {
+            "commit": sha,
+            "subject": material.commit(index).subject,
+            "untestable": material.state.untestable.get(index),
+            "mark": material.mark(index),
+            "kernel": json_report.kernel(material, index),
+            "trials": [t for t in json_report.render(material)["trials"] if t["commit"] == sha],
+            "facts": dict(material.facts(index)),
+        }
+
+    def report(self, identity: str | None) -> Values:
+        """Return the report."""
+        from bisector.report import json_report
+
+        return json_report.render(self._material(identity, so_far=True))
+
+    def report_text(self, identity: str | None, *, short: bool = False) -> str:
+        """Return the report as text."""
+        from bisector.report import text
+
+        material = self._material(identity, so_far=not short)
+        return text.short(material) if short else text.render(material)
+
+    def log(self, identity: str | None) -> Values:
+        """Return the steps."""
+        from bisector.report import bisect_log
+
+        material = self._material(identity)
+        return {"id": material.id, "steps": bisect_log.steps(material)}
+
+    def log_text(self, identity: str | None) -> str:
+        """Return them as `git bisect replay` reads them."""
+        from bisector.report import bisect_log
+
+        return bisect_log.render(self._material(identity))
+
+    def queue(self) -> Values:
+        """Return who executes, and the rows of `queue`."""
+        from bisector.app.execution.queue_state import read_queue
+
+        found = read_queue(self._wiring)
+        rows = [_queue_row(place, entry) for place, entry in enumerate(found.entries, start=1)]
+        return {"executor": found.executor, "bisections": rows, "now": found.now}
+
+    def watch(self, identity: str | None, observer: Watching) -> str:
+        """Tell what happens to a bisection until it ends; return its id."""
+        from bisector.app.watching import watch_bisection
+
+        return watch_bisection.watch(self._wiring, identity, observer).id
+
+    def start(self, asked: RemoteRequest) -> Values:
+        """Queue what a request from elsewhere asks for; 'notes' are those of `start`. Raises RequestError."""
+        from bisector.app import find_culprit
+        from bisector.schemas.request import Request
+        from bisector.schemas.web_settings import WebSettings
+        from bisector.schemas.workload.workload import workload_names
+
+        settings = self._wiring.settings
+        testbeds = [spec.name for spec in self._wiring.lab.testbeds]
+        values = asked.resolve(settings.web or WebSettings(), workload_names(), testbeds)
+        request = Request.model_validate({"alpha": settings.alpha, "recipe": settings.recipe, **values})
+        notes = _Notes()
+        stored = find_culprit.queue(self._wiring, request, notes, asked.priority)
+        return {
+            "id": stored.id,
+            "status": "queued",
+            "executor": self.queue()["executor"],
+            "notes": notes.texts,
+        }
+
+    def set_priority(self, identity: str, priority: int, reason: str) -> Values:
+        """Serve a bisection before or after others."""
+        from bisector.app import bisections
+
+        summary = load_report.find_summary(self._wiring, identity)
+        bisections.set_priority(self._wiring.store, summary, priority, self._person, reason)
+        return {"id": summary.id, "priority": priority, "by": self._person, "reason": reason}
+
+    def resume(self, identity: str | None, reason: str) -> Values:
+        """Queue a bisection that rests."""
+        from bisector.app import find_culprit
+
+        stored = find_culprit.find_to_resume(self._wiring, identity)
+        action = Action("resumed", self._person, reason)
+        self._wiring.store.set_status(stored.id, "queued", expected=RESTING, action=action)
+        return {"id": stored.id, "status": self._wiring.store.status(stored.id)}
+
+    def pause(self, identity: str | None, reason: str) -> Values:
+        """Let a bisection rest."""
+        from bisector.app import bisections
+
+        stored = load_report.find_bisection(self._wiring, identity)
+        bisections.pause(self._wiring.store, stored, self._person, reason)
+        return {"id": stored.id, "status": "paused", "by": self._person, "reason": reason}
+
+    def cancel(self, identity: str | None, reason: str) -> Values:
+        """End a bisection for good."""
+        from bisector.app import bisections
+
+        stored = load_report.find_bisection(self._wiring, identity)
+        bisections.cancel(self._wiring.store, stored, self._person, reason)
+        return {"id": stored.id, "status": "cancelled", "by": self._person, "reason": reason}
+
+    def mark(self, identity: str, rev: str, verdict: Said, note: str) -> Values:
+        """Set the verdict of a commit, in the user's terms."""
+        from bisector.app import bisections
+        from bisector.schemas.request import read_accepted
+
+        stored = load_report.find_bisection(self._wiring, identity)
+        request = read_accepted(stored.request).request
+        if request.trust_repo:
+            self._wiring.trust(Path(request.repo))
+        commit = load_report.find_commit(self._wiring, stored.id, stored.graph, request.model_dump(), rev)
+        sha, said = stored.graph.shas[commit], request.terms.verdict(verdict)
+        bisections.mark(self._wiring.store, stored, sha, said, note)
+        return {"id": stored.id, "commit": sha, "verdict": said, "note": note}
+
+    def discard(self, identity: str, kind: Literal["boot", "testbed"], name: str, note: str) -> Values:
+        """Discard the samples of a boot or a testbed."""
+        from bisector.app import bisections
+
+        stored = load_report.find_bisection(self._wiring, identity)
+        bisections.discard(self._wiring.store, stored, kind, name, note)
+        return {"id": stored.id, "kind": kind, "name": name, "note": note}
+
+    def _material(self, identity: str | None, *, so_far: bool = False) -> Material:
+        return load_report.load_material(self._wiring, identity, so_far=so_far)
+
+
+class _Notes:
+    """find_culprit.Observer that keeps the notes; nobody looks on."""
+
+    def __init__(self) -> None:
+        self.stop = threading.Event()
+        self.texts: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.texts.append(text)
+
+    def progress(self, *_: object) -> AbstractContextManager[OnEvent]:
+        return nullcontext(lambda event: None)
+
+
+def _told_by_people(one: Summary | Material) -> Values:
+    action = one.action
+    return {
+        "priority": one.priority,
+        "owner": one.owner,
+        "last_action": None
+        if action is None
+        else {"what": action.what, "by": action.by, "why": action.why, "at": action.at},
+    }
+
+
+def _row(summary: Summary, status: str) -> Values:
+    started = datetime.datetime.fromtimestamp(summary.created, datetime.UTC)
+    ending, shas = summary.ending, [sha[:12] for sha in summary.culprits]
+    found = f"{ending.value} {' '.join(shas[:3])}{' ...' if len(shas) > 3 else ''}".strip() if ending else ""
+    return {
+        "id": summary.id,
+        "status": status,
+        "started": started.strftime("%Y-%m-%d %H:%M"),
+        "workload": Path(summary.workload or "").name,
+        "good": summary.good,
+        "bad": summary.bad,
+        "result": found,
+        "exit_code": EXIT_CODES[ending] if ending is not None else None,
+        **_told_by_people(summary),
+    }
+
+
+def _status(material: Material) -> Values:
+    from bisector.report import trials
+
+    last = material.decisions[-1][1] if material.decisions else None
+    doing = last if material.status == "running" and isinstance(last, Measure) else None
+    return {
+        "id": material.id,
+        "status": material.status,
+        "candidates": sum(material.graph.candidate),
+        "tested": len({t.booted.commit for t in material.trials}),
+        "untestable": len(material.state.untestable),
+        "costs": trials.costs(material),
+        "doing": f"{doing.purpose}: {material.label(doing.commit)}" if doing else "",
+        "reason": doing.reason if doing else "",
+        "result": _result(material),
+        "exit_code": EXIT_CODES[material.conclusion.ending] if material.conclusion else None,
+        **_told_by_people(material),
+    }
+
+
+def _result(material: Material) -> str:
+    """Return the conclusion in one line; empty while there is none."""
+    from bisector.report import phrases
+
+    conclusion = material.conclusion
+    if conclusion is None:
+        return ""
+    names = "; ".join(
+        ", ".join(material.label(i) for i in f.commits[:3]) + (" ..." if len(f.commits) > 3 else "")
+        for f in conclusion.culprits
+    )
+    return f"{phrases.ENDINGS[conclusion.ending].lower()}{': ' if names else ''}{names}"
+
+
+def _queue_row(place: int, entry: Entry) -> dict[str, Any]:
+    summary = entry.summary
+    return {
+        "place": place,
+        "id": summary.id,
+        "status": entry.status,
+        "priority": summary.priority,
+        "owner": summary.owner,
+        "created": summary.created,
+        "workload": summary.workload,
+        "good": summary.good,
+        "bad": summary.bad,
+        "testbeds": list(summary.testbeds),
+        "measures_on": list(entry.measures_on),
+        "waits_for": dict(entry.waits_for),
+        "unusable": dict(entry.unusable),
+        "capped": entry.capped,
+        "boots": summary.progress.boots,
+        "left_seconds": entry.left,
+        "expected_begin": entry.begins,
+        "expected_end": entry.ends,
+    }

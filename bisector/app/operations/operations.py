@@ -1,0 +1,92 @@
+"""The operations that commands and the web interface share. Their values have the keys of docs/json.md.
+
+`LocalOperations` carries them out on the database, also for the server. `RemoteOperations` asks a server. A
+command that uses them therefore prints the same wherever it is given.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+if TYPE_CHECKING:
+    from bisector.app.watching.watch_bisection import Watching
+
+Values = dict[str, Any]
+"""JSON values."""
+Said = Literal["good", "bad", "skip", "old", "new"]
+"""A verdict in the user's terms."""
+
+
+class Operations(Protocol):
+    """An identity is a bisection's id, or its beginning; None is the latest. All raise RequestError."""
+
+    def bisections(self, limit: int | None) -> list[Values]:
+        """Return the rows of `list`, the latest first."""
+        ...
+
+    def status(self, identity: str | None) -> Values:
+        """Return what `status` prints."""
+        ...
+
+    def trials(self, identity: str | None) -> list[Values]:
+        """Return every trial, as `show` prints them with --json."""
+        ...
+
+    def drawing(self, identity: str | None, width: int) -> Values:
+        """Return what `show` prints: lines of 'pictures', so wide at most, and of 'trials'."""
+        ...
+
+    def commit(self, identity: str | None, rev: str) -> Values:
+        """Return what is known of one commit."""
+        ...
+
+    def report(self, identity: str | None) -> Values:
+        """Return the report of a bisection, finished or not."""
+        ...
+
+    def report_text(self, identity: str | None, *, short: bool = False) -> str:
+        """Return the report as text. short: how a bisection ended, as `start` and `watch` print it."""
+        ...
+
+    def log(self, identity: str | None) -> Values:
+        """Return the steps of a bisection."""
+        ...
+
+    def log_text(self, identity: str | None) -> str:
+        """Return them as `git bisect replay` reads them."""
+        ...
+
+    def queue(self) -> Values:
+        """Return who executes, and the rows of `queue`."""
+        ...
+
+    def watch(self, identity: str | None, observer: Watching) -> str:
+        """Tell what happens to a bisection until it ends; return its id.
+
+        Raises InfrastructureError where it stops without a conclusion.
+        """
+        ...
+
+    def set_priority(self, identity: str, priority: int, reason: str) -> Values:
+        """Serve a bisection before or after others."""
+        ...
+
+    def resume(self, identity: str | None, reason: str) -> Values:
+        """Queue a bisection that rests, by default the latest, for whoever executes bisections there."""
+        ...
+
+    def pause(self, identity: str | None, reason: str) -> Values:
+        """Let a bisection rest."""
+        ...
+
+    def cancel(self, identity: str | None, reason: str) -> Values:
+        """End a bisection for good."""
+        ...
+
+    def mark(self, identity: str, rev: str, verdict: Said, note: str) -> Values:
+        """Set the verdict of a commit, in the user's terms."""
+        ...
+
+    def discard(self, identity: str, kind: Literal["boot", "testbed"], name: str, note: str) -> Values:
+        """Discard the samples of a boot or a testbed."""
+        ...

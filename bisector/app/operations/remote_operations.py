@@ -1,0 +1,151 @@
+"""The operations at a server (`perfbisect web`), over its REST interface."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import quote
+
+from bisector.adapters.http.server_connection import ServerAway, ServerConnection, error_of, read_token
+from bisector.app.operations.operations import Said, Values
+from bisector.engine.events import Event
+from bisector.ports import Progress
+
+if TYPE_CHECKING:
+    from bisector.app.watching.watch_bisection import Watching
+
+LATEST = "latest"
+"""In an address: the bisection that began last."""
+_PAUSES = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 30.0, 30.0)
+"""Seconds between tries to watch again where a connection broke: a restarted server is back sooner."""
+_FIELDS = frozenset(field.name for field in fields(Event))
+
+
+def connect(url: str, token_file: Path | None, note: Progress) -> RemoteOperations:
+    """Return the operations at a server, with the user's token. Raises RequestError: there is none."""
+    return RemoteOperations(ServerConnection(url, read_token(token_file), note), note)
+
+
+class RemoteOperations:
+    """operations.Operations, asked of a server."""
+
+    def __init__(self, server: ServerConnection, note: Progress) -> None:
+        """note: is told when the server is away while a bisection is watched."""
+        self._server, self._note = server, note
+
+    def bisections(self, limit: int | None) -> list[Values]:
+        """Return the rows of `list`."""
+        found: list[Values] = self._server.ask("GET", "/bisections", limit=limit)
+        return found
+
+    def status(self, identity: str | None) -> Values:
+        """Return what `status` prints."""
+        return self._values("GET", _path(identity))
+
+    def trials(self, identity: str | None) -> list[Values]:
+        """Return every trial."""
+        found: list[Values] = self._server.ask("GET", _path(identity, "trials"))
+        return found
+
+    def drawing(self, identity: str | None, width: int) -> Values:
+        """Return the lines of 'pictures' and of 'trials'."""
+        return self._values("GET", _path(identity, "drawing"), width=width)
+
+    def commit(self, identity: str | None, rev: str) -> Values:
+        """Return what is known of one commit."""
+        return self._values("GET", _path(identity, "commit"), rev=rev)
+
+    def report(self, identity: str | None) -> Values:
+        """Return the report."""
+        return self._values("GET", _path(identity, "report"))
+
+    def report_text(self, identity: str | None, *, short: bool = False) -> str:
+        """Return the report as text."""
+        return self._server.text(_path(identity, "report.txt"), short=short)
+
+    def log(self, identity: str | None) -> Values:
+        """Return the steps."""
+        return self._values("GET", _path(identity, "log"))
+
+    def log_text(self, identity: str | None) -> str:
+        """Return them as `git bisect replay` reads them."""
+        return self._server.text(_path(identity, "log.txt"))
+
+    def queue(self) -> Values:
+        """Return who executes, and the rows of `queue`."""
+        return self._values("GET", "/queue")
+
+    def watch(self, identity: str | None, observer: Watching) -> str:
+        """Tell what happens to a bisection until it ends; return its id. Waits for a server that is away."""
+        name = str(self.status(identity)["id"])
+        labels: dict[int, str] = {}
+        tries = 0
+        with observer.progress(lambda index: labels.get(index, f"commit {index}"), None) as on_event:
+            while True:
+                try:
+                    with self._server.stream(_path(name, "events")) as stream:
+                        for kind, data in stream:
+                            tries = 0
+                            if kind == "end":
+                                return name
+                            if kind == "problem":
+                                raise error_of(data)
+                            if data.get("commit") is not None:
+                                labels[int(data["commit"])] = str(data.get("label"))
+                            on_event(_event(data))
+                    raise ServerAway("the server ended the stream")
+                except ServerAway as error:
+                    if tries == len(_PAUSES):
+                        raise
+                    self._note(f"{error.message}; trying again")
+                    time.sleep(_PAUSES[tries])
+                    tries += 1
+
+    def start(self, asked: Values) -> Values:
+        """Queue what is asked for (`remote_request`)."""
+        return self._values("POST", "/bisections", body=asked)
+
+    def set_priority(self, identity: str, priority: int, reason: str) -> Values:
+        """Serve a bisection before or after others."""
+        body = {"priority": priority, "reason": reason}
+        return self._values("POST", _path(identity, "priority"), body=body)
+
+    def resume(self, identity: str | None, reason: str) -> Values:
+        """Queue a bisection that rests."""
+        return self._values("POST", _path(identity, "resume"), body={"reason": reason})
+
+    def pause(self, identity: str | None, reason: str) -> Values:
+        """Let a bisection rest."""
+        return self._values("POST", _path(identity, "pause"), body={"reason": reason})
+
+    def cancel(self, identity: str | None, reason: str) -> Values:
+        """End a bisection for good."""
+        return self._values("POST", _path(identity, "cancel"), body={"reason": reason})
+
+    def mark(self, identity: str, rev: str, verdict: Said, note: str) -> Values:
+        """Set the verdict of a commit, in the user's terms."""
+        body = {"rev": rev, "verdict": verdict, "note": note}
+        return self._values("POST", _path(identity, "marks"), body=body)
+
+    def discard(self, identity: str, kind: Literal["boot", "testbed"], name: str, note: str) -> Values:
+        """Discard the samples of a boot or a testbed."""
+        body = {"kind": kind, "name": name, "note": note}
+        return self._values("POST", _path(identity, "discards"), body=body)
+
+    def _values(
+        self, method: str, path: str, body: object = None, **parameters: str | int | bool | None
+    ) -> Values:
+        found: Values = self._server.ask(method, path, body=body, **parameters)
+        return found
+
+
+def _path(identity: str | None, *below: str) -> str:
+    return "/".join(("/bisections", quote(identity or LATEST, safe=""), *below))
+
+
+def _event(data: dict[str, Any]) -> Event:
+    values = {name: value for name, value in data.items() if name in _FIELDS}
+    values["suspects"] = tuple(map(tuple, values.get("suspects", ())))
+    return Event(**values)

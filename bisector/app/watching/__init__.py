@@ -1,0 +1,1 @@
+"""Watching bisections that others execute."""

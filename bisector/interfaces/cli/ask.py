@@ -1,0 +1,36 @@
+"""Whom commands ask of bisections: the database of this machine's settings, or a server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bisector.interfaces.cli import options, output
+
+if TYPE_CHECKING:
+    from bisector.app.operations.operations import Operations
+    from bisector.app.operations.remote_operations import RemoteOperations
+    from bisector.schemas.settings import Settings
+
+
+def operations() -> Operations:
+    """Return what commands ask of bisections: here, or at the server of the settings."""
+    from bisector.schemas.settings import load_settings
+
+    settings = load_settings(options.global_options().config, {"server": options.global_options().server})
+    if settings.server is not None:
+        return server(settings)
+    from bisector.app.operations.local_operations import LocalOperations
+    from bisector.app.wiring import Wiring
+
+    return LocalOperations(Wiring(settings, output.print_note))
+
+
+def server(settings: Settings | None = None) -> RemoteOperations:
+    """Return the operations at the server of the settings. Raises RequestError: there is no token."""
+    from bisector.app.operations.remote_operations import connect
+    from bisector.schemas.settings import load_settings
+
+    if settings is None:
+        settings = load_settings(options.global_options().config, {"server": options.global_options().server})
+    assert settings.server is not None, "asked for where there is one"
+    return connect(settings.server, settings.token_file, output.print_note)

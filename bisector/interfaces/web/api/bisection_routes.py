@@ -1,0 +1,224 @@
+"""Bisections: what `list`, `status`, `show`, `report`, `log` and `watch` print, and what changes one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Path, Query
+from fastapi.requests import Request
+from fastapi.responses import PlainTextResponse, StreamingResponse
+from fastapi.sse import format_sse_event
+from pydantic import Field
+
+from bisector.app.operations.event_stream import EventStream
+from bisector.app.operations.local_operations import LocalOperations
+from bisector.app.operations.operations import Said
+from bisector.app.operations.remote_operations import LATEST
+from bisector.errors import PerfbisectError
+from bisector.interfaces.web.authority import Operator, Reader, server_of
+from bisector.interfaces.web.problems import document_of
+from bisector.model.access import Token
+from bisector.model.printable import printable_json
+from bisector.model.stored_bisection import FIRST_PRIORITY, LAST_PRIORITY
+from bisector.schemas.loading import Spec
+from bisector.schemas.remote_request import RemoteRequest
+from bisector.schemas.web_settings import Rev, Text
+
+router = APIRouter(prefix="/bisections", tags=["bisections"])
+
+_MOST_ROWS = 1_000_000
+_WIDEST = 1000
+_LOOK_SECONDS = 0.5
+_SILENT_LOOKS = 30
+"""Looks without an event, then a comment is sent: proxies close streams that are silent for a minute."""
+
+Identity = Annotated[
+    str,
+    Path(max_length=200, description="an id, the beginning of one, or 'latest'", pattern=r"^[^\x00-\x1f]+$"),
+]
+
+
+class Why(Spec):
+    """Why somebody does something, for those who wonder."""
+
+    reason: Text = ""
+
+
+class NewPriority(Why):
+    """How urgent a bisection is."""
+
+    priority: int = Field(ge=FIRST_PRIORITY, le=LAST_PRIORITY, description="1 is served first")
+
+
+class Mark(Spec):
+    """What a user knows about a commit."""
+
+    rev: Rev = Field(description="a commit of the range: a name, or the beginning of an id")
+    verdict: Said
+    note: Text = ""
+
+
+class Discard(Spec):
+    """Whose samples no longer count."""
+
+    kind: Literal["boot", "testbed"]
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    note: Text = ""
+
+
+def operations(request: Request, user: Token) -> LocalOperations:
+    """Return the operations for who sends a request."""
+    return LocalOperations(server_of(request).wiring_for(user), user.name)
+
+
+def _named(identity: str) -> str | None:
+    return None if identity == LATEST else identity
+
+
+@router.get("")
+def list_bisections(
+    request: Request, user: Reader, limit: Annotated[int | None, Query(ge=1, le=_MOST_ROWS)] = None
+) -> list[dict[str, Any]]:
+    """List the bisections, the latest first: `list --json`."""
+    return operations(request, user).bisections(limit)
+
+
+@router.get("/{id}")
+def show_status(request: Request, user: Reader, id: Identity) -> dict[str, Any]:
+    """Show how far a bisection is: `status --json`."""
+    return operations(request, user).status(_named(id))
+
+
+@router.get("/{id}/trials")
+def list_trials(request: Request, user: Reader, id: Identity) -> list[dict[str, Any]]:
+    """List every trial: `show --json`."""
+    return operations(request, user).trials(_named(id))
+
+
+@router.get("/{id}/drawing")
+def draw(
+    request: Request, user: Reader, id: Identity, width: Annotated[int, Query(ge=20, le=_WIDEST)] = 100
+) -> dict[str, Any]:
+    """Draw the samples and the trials as lines of text: `show`."""
+    return operations(request, user).drawing(_named(id), width)
+
+
+@router.get("/{id}/commit")
+def show_commit(request: Request, user: Reader, id: Identity, rev: Rev) -> dict[str, Any]:
+    """Show everything about one commit: `show --commit`."""
+    return operations(request, user).commit(_named(id), rev)
+
+
+@router.get("/{id}/report")
+def report(request: Request, user: Reader, id: Identity) -> dict[str, Any]:
+    """Return the report: `report --json`."""
+    return operations(request, user).report(_named(id))
+
+
+@router.get("/{id}/report.txt", response_class=PlainTextResponse)
+def report_text(request: Request, user: Reader, id: Identity, short: bool = False) -> PlainTextResponse:
+    """Return the report as text; short: how a bisection ended, as `watch` prints it."""
+    return PlainTextResponse(operations(request, user).report_text(_named(id), short=short))
+
+
+@router.get("/{id}/log")
+def log(request: Request, user: Reader, id: Identity) -> dict[str, Any]:
+    """Return the steps: `log --json`."""
+    return operations(request, user).log(_named(id))
+
+
+@router.get("/{id}/log.txt", response_class=PlainTextResponse)
+def log_text(request: Request, user: Reader, id: Identity) -> PlainTextResponse:
+    """Return the steps as `git bisect replay` reads them."""
+    return PlainTextResponse(operations(request, user).log_text(_named(id)))
+
+
+@router.get("/{id}/events", response_class=StreamingResponse)
+async def stream_events(request: Request, user: Reader, id: Identity) -> StreamingResponse:
+    """Tell what happens until the bisection ends, as server-sent events: 'event', then 'end' or 'problem'."""
+    stream = await asyncio.to_thread(EventStream, server_of(request).wiring_for(user), _named(id))
+    return StreamingResponse(_events(stream), media_type="text/event-stream")
+
+
+async def _events(stream: EventStream) -> AsyncIterator[bytes]:
+    silent = 0
+    try:
+        goes_on = True
+        while goes_on:
+            found, goes_on = await asyncio.to_thread(stream.look)
+            for values in found:
+                yield format_sse_event(event="event", data_str=_line(values))
+            silent = 0 if found else silent + 1
+            if silent % _SILENT_LOOKS == _SILENT_LOOKS - 1:
+                yield format_sse_event(comment="nothing new")
+            if goes_on and not found:
+                await asyncio.sleep(_LOOK_SECONDS)
+        yield format_sse_event(event="end", data_str=_line({"id": stream.id}))
+    except PerfbisectError as error:
+        yield format_sse_event(event="problem", data_str=_line(document_of(error)))
+
+
+def _line(values: dict[str, Any]) -> str:
+    return printable_json(values).replace("\n", " ")
+
+
+@router.post("", status_code=201)
+def start(request: Request, user: Operator, asked: RemoteRequest) -> dict[str, Any]:
+    """Queue a bisection: `start --detach`. It names what the server's settings list."""
+    made = operations(request, user).start(asked)
+    return _changed(request, user, "start", made, f"{asked.good}..{asked.bad} {asked.workload}")
+
+
+@router.post("/{id}/resume")
+def resume(request: Request, user: Operator, id: Identity, new: Why) -> dict[str, Any]:
+    """Queue a bisection that rests; 'latest' is the latest that has not ended: `resume`."""
+    return _changed(
+        request, user, "resume", operations(request, user).resume(_named(id), new.reason), new.reason
+    )
+
+
+@router.post("/{id}/priority")
+def set_priority(request: Request, user: Operator, id: Identity, new: NewPriority) -> dict[str, Any]:
+    """Serve a bisection before or after others: `priority`."""
+    made = operations(request, user).set_priority(id, new.priority, new.reason)
+    return _changed(request, user, "priority", made, f"{new.priority} {new.reason}")
+
+
+@router.post("/{id}/pause")
+def pause(request: Request, user: Operator, id: Identity, new: Why) -> dict[str, Any]:
+    """Let a bisection rest: `pause`."""
+    return _changed(
+        request, user, "pause", operations(request, user).pause(_named(id), new.reason), new.reason
+    )
+
+
+@router.post("/{id}/cancel")
+def cancel(request: Request, user: Operator, id: Identity, new: Why) -> dict[str, Any]:
+    """End a bisection for good: `cancel`."""
+    return _changed(
+        request, user, "cancel", operations(request, user).cancel(_named(id), new.reason), new.reason
+    )
+
+
+@router.post("/{id}/marks", status_code=201)
+def mark(request: Request, user: Operator, id: Identity, new: Mark) -> dict[str, Any]:
+    """Set the verdict of a commit: `mark`."""
+    made = operations(request, user).mark(id, new.rev, new.verdict, new.note)
+    return _changed(request, user, "mark", made, f"{made['commit']} {made['verdict']} {new.note}")
+
+
+@router.post("/{id}/discards", status_code=201)
+def discard(request: Request, user: Operator, id: Identity, new: Discard) -> dict[str, Any]:
+    """Discard the samples of a boot or a testbed: `discard`."""
+    made = operations(request, user).discard(id, new.kind, new.name, new.note)
+    return _changed(request, user, "discard", made, f"{new.kind} {new.name} {new.note}")
+
+
+def _changed(
+    request: Request, user: Token, what: str, made: dict[str, Any], details: str = ""
+) -> dict[str, Any]:
+    """Write down who changed a bisection; return what was made of it."""
+    server_of(request).record(user, what, made["id"], details.strip())
+    return made

@@ -1,0 +1,128 @@
+"""A bisection as asked for over the network: it names what the server's settings list, and nothing else.
+
+There is no path, command, patch file or URL in it, and no text that a program could take for an option. What
+is not here cannot be asked for: `--run`, `--apply`, `--trust-repo` and `--lab` would each be a way to
+execute something on the server or on a machine of its lab.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from bisector.errors import RequestError, nearest
+from bisector.model.goal import Find
+from bisector.model.stored_bisection import FIRST_PRIORITY, LAST_PRIORITY
+from bisector.schemas.loading import Spec, matching
+from bisector.schemas.ranges import Alpha, Amount, BuildsAhead, Hours
+from bisector.schemas.request import Request, option_name
+from bisector.schemas.web_settings import REV, Name, Rev, WebSettings
+
+_MOST = 100
+"""Entries of a list: a request has a few."""
+
+_Value = Annotated[
+    str,
+    matching(
+        r"[A-Za-z0-9][A-Za-z0-9._:,=+%-]{0,99}",
+        "letters, digits and . _ : , = + % -, at most 100 characters, beginning with a letter or digit",
+    ),
+]
+_Skipped = Annotated[str, matching(rf"{REV}(\.\.{REV})?", "a commit, or a range A..B")]
+_Fix = Annotated[str, matching(rf"{REV}(:{REV})?", "a commit, or REV:GUILTY")]
+_Subpath = Annotated[
+    str,
+    matching(
+        r"(?!.*(^|/)\.\.?(/|$))[A-Za-z0-9_.][A-Za-z0-9_.+/-]{0,199}",
+        "a path of the kernel's tree, without '..'",
+    ),
+]
+_Monitor = Annotated[
+    str,
+    # Neither '/' nor '.': perf would take a path behind -e for a program to load.
+    matching(
+        r"[a-z][a-z-]{0,30}(=[A-Za-z0-9_:,-]{1,500})?", "a monitor's name, or NAME=A,B with event names"
+    ),
+]
+
+
+class RemoteRequest(Spec):
+    """What a request from elsewhere may say; the fields mean what they mean to `perfbisect start`."""
+
+    repo: Name | None = Field(default=None, description="a repository's name; null: the server's only one")
+    good: Rev
+    bad: Rev
+    workload: Name
+    find: Find = "regression"
+    param: dict[Name, Annotated[tuple[_Value, ...], Field(max_length=_MOST)]] = Field(
+        default_factory=dict, max_length=_MOST
+    )
+    metric: Annotated[str, matching(r"[A-Za-z0-9][A-Za-z0-9 ._:/-]{0,99}", "a metric's name")] | None = None
+    threshold: (
+        Annotated[str, matching(r"[0-9][0-9.]{0,15}( ?[A-Za-z%/]{1,20})?", "a size: '5%' or '0.1 s'")] | None
+    ) = None
+    alpha: Alpha | None = None
+    recipe: Annotated[str, matching(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,199}", "a recipe's name")] | None = None
+    testbeds: Annotated[tuple[Name, ...], Field(max_length=_MOST)] = ()
+    skip: Annotated[tuple[_Skipped, ...], Field(max_length=_MOST)] = ()
+    first_parent: bool = False
+    with_fix: Annotated[tuple[_Fix, ...], Field(max_length=_MOST)] = ()
+    max_hours: Hours | None = None
+    max_builds: Amount | None = None
+    max_runs: Amount | None = None
+    scan: bool = False
+    build_ahead: BuildsAhead = 0
+    monitors: Annotated[tuple[_Monitor, ...], Field(max_length=_MOST)] = ()
+    priority: int | None = Field(default=None, ge=FIRST_PRIORITY, le=LAST_PRIORITY)
+    paths: Annotated[tuple[_Subpath, ...], Field(max_length=_MOST)] = ()
+
+    def resolve(self, web: WebSettings, shipped: Sequence[str], lab: Sequence[str]) -> dict[str, Any]:
+        """Return the values of a `Request`, with what the server lists under these names.
+
+        shipped: the names of its workloads; lab: of its testbeds. Raises RequestError for any other name.
+        """
+        workloads = {Path(one).name: one for one in web.workloads} or {name: name for name in shipped}
+        testbeds = {name: name for name in web.testbeds or lab}
+        repositories = {name: str(path) for name, path in web.repositories.items()}
+        repo = self.repo or (next(iter(repositories)) if len(repositories) == 1 else "")
+        said = self.model_dump(exclude_none=True, exclude={"repo", "workload", "testbeds", "priority"})
+        return {
+            **said,
+            "repo": _listed("repository", repo, repositories),
+            "workload": _listed("workload", self.workload, workloads),
+            "testbeds": tuple(_listed("testbed", name, testbeds) for name in self.testbeds)
+            or tuple(web.testbeds[:1]),
+        }
+
+
+def _listed(kind: str, name: str, known: Mapping[str, str]) -> str:
+    if name not in known:
+        raise RequestError(
+            f"the server lists no {kind} '{name}'{nearest(name, known)}" if name else f"no {kind} is named",
+            details=f"it lists: {', '.join(known) or 'none'}",
+            cure=f"name one of those; its administrator lists each {kind} below [web] in perfbisect.toml",
+        )
+    return known[name]
+
+
+def remote_request(request: Request) -> dict[str, Any]:
+    """Return what to send for a request of the command line, whose `repo` is a name, or ''.
+
+    Raises RequestError for what cannot be asked of a server.
+    """
+    said = {name for name in request.model_fields_set if getattr(request, name) != _default(name)}
+    refused = sorted(said - RemoteRequest.model_fields.keys() - {"repo"})
+    if refused:
+        raise RequestError(
+            f"{option_name(refused[0])} cannot be asked of a server",
+            cure="leave it out, or give the command on the server's machine",
+        )
+    values = request.model_dump(mode="json", include=said)
+    return {**values, "repo": request.repo or None, "workload": request.workload}
+
+
+def _default(name: str) -> object:
+    return Request.model_fields[name].get_default(call_default_factory=True)

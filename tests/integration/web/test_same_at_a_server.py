@@ -1,0 +1,302 @@
+"""Commands print the same at a server as on its machine, byte for byte, and end with the same code.
+
+Of `operations`: `local_operations` and `remote_operations`, `event_stream` and `server_connection`; of the
+server: `bisection_routes` and `queue_routes`. Commands `ask` one of the two. `watch_bisection` is
+the same for both.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from bisector.app import find_culprit
+from bisector.app.operations.remote_operations import RemoteOperations
+from bisector.app.upkeep import tokens
+from bisector.app.wiring import Wiring
+from bisector.interfaces.cli import run
+from bisector.model.access import Role
+from bisector.schemas.settings import load_settings
+from bisector.schemas.web_settings import WebSettings
+from tests.support import fake_bisection as fake
+from tests.support.command_line import START, Bench
+from tests.support.servers.web import make_tokens, serving
+
+Printed = tuple[int, str, str]
+
+
+class Client:
+    """The command line, with and without --server."""
+
+    def __init__(self, url: str, secrets: dict[Role, str], capsys: pytest.CaptureFixture[str]) -> None:
+        self.url, self.secrets, self.capsys = url, secrets, capsys
+
+    def here(self, *arguments: str) -> Printed:
+        self.capsys.readouterr()
+        code = run(arguments)
+        return code, *self.capsys.readouterr()
+
+    def there(self, *arguments: str) -> Printed:
+        return self.here("--server", self.url, *arguments)
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A state folder with a bisection that has ended, and one of the same request that was interrupted."""
+    folder = tmp_path_factory.mktemp("ended")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("PERFBISECT_STATE_DIR", str(folder / "state"))
+        patch.setenv("PERFBISECT_CACHE_DIR", str(folder / "cache"))
+        bench = Bench(folder, patch)
+        assert run(START) == 0
+        begin_another(bench)
+    return folder / "state"
+
+
+def begin_another(bench: Bench) -> str:
+    store = Wiring(load_settings()).store
+    stored = fake.begin(store, bench.lab)
+    store.set_status(stored.id, "interrupted")
+    return stored.id
+
+
+@pytest.fixture
+def client(
+    ended: Path, bench: Bench, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Client]:
+    shutil.copytree(ended, bench.state)
+    listed = WebSettings(repositories={"linux": Path("/fake")})
+    wiring = Wiring(load_settings().model_copy(update={"web": listed}))
+    secrets = make_tokens(wiring)
+    monkeypatch.setenv("PERFBISECT_TOKEN", secrets["operate"])
+    monkeypatch.setenv("PERFBISECT_OWNER", "operate")  # as the token is called
+    monkeypatch.setenv("COLUMNS", "100")
+    with serving(wiring) as url:
+        yield Client(url, secrets, capsys)
+
+
+LOOKING: Sequence[Sequence[str]] = (
+    ["list"],
+    ["list", "--limit", "1"],
+    ["list", "--all", "--json"],
+    ["list", "--limit", "0"],
+    ["status", "{done}"],
+    ["status", "{done}", "--json"],
+    ["status"],
+    ["show", "{done}"],
+    ["show", "{done}", "--json"],
+    ["show", "{done}", "--commit", "{sha}"],
+    ["show", "{done}", "--commit", "bad", "--json"],
+    ["show", "{done}", "--commit", "nothing-of-the-kind"],
+    ["report", "{done}"],
+    ["report", "{done}", "--json"],
+    ["report", "{open}"],
+    ["log", "{done}"],
+    ["log", "{done}", "--json"],
+    ["queue"],
+    ["queue", "--json"],
+    ["watch", "{done}"],
+    ["watch", "{done}", "--json"],
+    ["watch", "{open}"],
+    ["status", "no-such-bisection"],
+    ["cancel", "{done}"],
+    ["pause", "{done}"],
+    ["mark", "{done}", "{sha}", "bad"],
+    ["mark", "{open}", "{sha}", "worse"],
+    ["mark", "{open}", "bad", "good"],
+    ["discard", "{open}", "--boot", "b99"],
+    ["discard", "{open}"],
+)
+
+
+def test_every_command_prints_the_same(client: Client, bench: Bench) -> None:
+    words = {"sha": bench.lab.graph.shas[fake.CULPRIT]}
+    for row in json.loads(client.here("list", "--json")[1]):
+        words["done" if row["status"] == "done" else "open"] = row["id"]
+    for line in LOOKING:
+        arguments = [word.format(**words) for word in line]
+        assert client.there(*arguments) == client.here(*arguments), arguments
+    codes = {client.there(*(word.format(**words) for word in line))[0] for line in LOOKING}
+    assert codes == {0, 1}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ["mark", "{open}", "{sha}", "bad", "--note", "seen"],
+        ["mark", "{open}", "{sha}", "skip", "--json"],
+        ["pause", "{open}", "--reason", "new memory"],
+        ["pause", "{open}", "--json"],
+        ["cancel", "{open}"],
+        ["cancel", "{open}", "--json", "--reason", "enough"],
+        ["priority", "{open}", "high"],
+        ["priority", "{open}", "7", "--reason", "later", "--json"],
+    ],
+    ids=" ".join,
+)
+def test_what_changes_a_bisection_does_the_same(client: Client, bench: Bench, line: list[str]) -> None:
+    words = {"sha": bench.lab.graph.shas[fake.CULPRIT]}
+    store = Wiring(load_settings()).store
+    for row in store.list():
+        words["done" if row.status == "done" else "open"] = row.id
+    arguments = [word.format(**words) for word in line]
+
+    def state() -> tuple[object, ...]:
+        stored = store.load(words["open"])
+        records = [record for _, record in store.records(words["open"])]
+        action = stored.action and (stored.action.what, stored.action.by, stored.action.why)
+        return stored.status, stored.priority, action, records
+
+    said = client.there(*arguments)
+    there = state()
+    store.remove(words["open"])
+    assert begin_another(bench) == words["open"]
+    assert said == client.here(*arguments) and said[0] == 0
+    assert state() == there
+    (change,) = tokens.access_of(Wiring(load_settings())).changes(1)
+    assert (change.who, change.what, change.target) == ("operate", line[0], words["open"])
+
+
+def test_a_bisection_is_watched_while_it_runs(client: Client, bench: Bench) -> None:
+    assert client.there("watch")[0] == 1  # nobody executes it
+    store = Wiring(load_settings()).store
+    name = next(row.id for row in store.list() if row.status == "interrupted")
+    store.set_status(name, "queued")
+    worker = threading.Thread(target=_serve_soon, daemon=True)
+    worker.start()
+    code, out, err = client.there("watch", name)
+    worker.join(60)
+    assert code == 0 and "Result: CULPRIT PROVEN" in out
+    assert "because" in err
+    assert client.there("watch", name)[1] == client.here("watch", name)[1] == out
+
+
+def _serve_soon() -> None:
+    """Execute what is queued once something is, a moment after a watcher may have begun to watch."""
+    store = Wiring(load_settings()).store
+    while not store.list(statuses=("queued",)):
+        time.sleep(0.05)
+    time.sleep(0.3)
+    find_culprit.serve(Wiring(load_settings()), lambda name, event: None, threading.Event(), until_idle=True)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["lab", "check"],
+        ["kernel", "list"],
+        ["doctor"],
+        ["worker"],
+        ["plan", *START[1:]],
+        ["web"],
+        ["db", "check"],
+    ],
+    ids=" ".join,
+)
+def test_what_is_of_one_machine_says_so(client: Client, arguments: list[str]) -> None:
+    code, out, err = client.there(*arguments)
+    assert (code, out) == (1, "")
+    assert "this command works on its own machine, not at the server" in err
+
+
+def test_tokens_that_do_not_serve(client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PERFBISECT_TOKEN", client.secrets["read"])
+    code, _, err = client.there("cancel", "x")
+    assert code == 1 and "the token 'read' has the role 'read'; this needs 'operate'" in err
+    monkeypatch.setenv("PERFBISECT_TOKEN", "wrong")
+    code, _, err = client.there("list")
+    assert code == 1 and "the request has no valid token" in err
+    monkeypatch.delenv("PERFBISECT_TOKEN")
+    assert "there is no token for the server" in client.there("list")[2]
+    secret = tmp_path / "token"
+    secret.write_text(client.secrets["read"] + "\n")
+    monkeypatch.setenv("PERFBISECT_TOKEN_FILE", str(secret))
+    secret.chmod(0o644)
+    assert f"cure: chmod 600 {secret}" in client.there("list")[2]
+    secret.chmod(0o600)
+    assert client.there("list")[0] == 0
+
+
+def test_a_server_that_is_not_there(client: Client) -> None:
+    code, _, err = client.here("--server", "http://127.0.0.1:1", "list")
+    assert code == 3 and "the server http://127.0.0.1:1 cannot be reached" in err
+    for wrong in ("ftp://x", "http://a b", "https://user:secret@host", "--config"):
+        assert client.here("--server", wrong, "list")[0] == 1
+
+
+def test_a_bisection_is_started_there_and_watched(
+    client: Client, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = ["start", "--good", "good", "--bad", "bad", "--workload", "pipe-test", "--max-hours", "50"]
+    code, out, err = client.there(*start, "--repo", "linux", "--detach", "--json")
+    assert code == 0, err
+    queued = json.loads(out)
+    store = Wiring(load_settings()).store
+    assert (queued["status"], store.status(queued["id"])) == ("queued", "queued")
+    assert f"bisection {queued['id']}: " in err and "decided by" in err
+    stored = store.load(queued["id"])
+    asked = json.loads(stored.request)["request"]
+    assert (asked["repo"], asked["max_hours"], stored.owner) == ("/fake", 50.0, "operate")
+    assert client.there("pause", queued["id"])[0] == 0
+    assert client.here("list")[1] == client.there("list")[1]
+    worker = threading.Thread(target=_serve_soon, daemon=True)
+    worker.start()
+    code, out, err = client.there("resume", queued["id"])
+    worker.join(60)
+    assert code == 0 and "Result: CULPRIT PROVEN" in out
+    monkeypatch.setattr(RemoteOperations, "watch", _interrupted)
+    code, out, err = client.there(*start)  # the server's only repository
+    assert (code, out) == (130, "") and "goes on at the server" in err
+
+
+def _interrupted(*_: object) -> str:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--repo", "/srv/linux"], "repo: must be a name"),
+        (["--repo", "../linux"], "repo: must be a name"),
+        (["--repo", "windows"], "the server lists no repository 'windows'"),
+        (["--workload", "./mine"], "workload: must be a name"),
+        (["--workload", "other"], "the server lists no workload 'other'"),
+        (["--testbed", "theirs"], "the server lists no testbed 'theirs'"),
+        (["--apply", "/dev/null"], "--apply"),
+        (["--run", "sh"], "--run"),
+        (["--trust-repo"], "--trust-repo cannot be asked of a server"),
+        (["--lab", "x.yml"], "--lab cannot be asked of a server"),
+        (["--good", "--upload-pack=sh"], "good: must be"),
+        (["--good=-x"], "good: must be the name or the id of one commit"),
+        (["--good", "v6.1..v6.2"], "good: must be"),
+        (["--good", "HEAD:Makefile"], "good: must be"),
+        (["--skip", "a...b"], "skip.0: must be a commit, or a range"),
+        (["--param", "x=$(id)"], "param.x.0: must be letters"),
+        (["--param", "x=-rf"], "param.x.0: must be letters"),
+        (["--monitor", "perf-stat=/tmp/x.o"], "monitors.0: must be a monitor's name"),
+        (["--with-fix", "--exec=sh"], ""),
+        (["--", "../../etc"], "paths.0: must be a path of the kernel's tree"),
+        (["--", ":(exclude)x"], "paths.0: must be a path"),
+        (["--dry-run"], "this command works on its own machine"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_request_from_elsewhere_names_nothing_but_what_is_listed(
+    client: Client, arguments: list[str], words: str
+) -> None:
+    before = client.here("list")
+    base = {"--repo": "linux", "--good": "good", "--bad": "bad", "--workload": "pipe-test"}
+    said = [w for k, v in base.items() if k not in " ".join(arguments[:1]) for w in (k, v)]
+    if "--run" in arguments:
+        said = said[:-2]
+    code, out, err = client.there("start", "--detach", *said, *arguments)
+    assert (code, out) == (1, "") and words in err, err
+    assert client.here("list") == before
