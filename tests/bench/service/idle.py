@@ -62,7 +62,8 @@ def main(arguments: list[str]) -> int:
             testbeds = [f"idle-{number}-{testbed}" for testbed in range(_TESTBEDS)]
             program = "tests.support.servers.fake_worker"
             words = (database.secret, folder, folder.name, _TTL_SECONDS, *testbeds)
-            processes.append(subprocess.Popen([sys.executable, "-m", program, *map(str, words)]))
+            command = ["setpriv", "--pdeathsig=KILL", sys.executable, "-m", program]
+            processes.append(subprocess.Popen([*command, *map(str, words)]))
         try:
             time.sleep(_SETTLE_SECONDS)
             before, of_server = [cpu_seconds(process.pid) for process in processes], server_seconds(server)

@@ -87,7 +87,7 @@ def _start(url: str, folder: Path, testbeds: Sequence[str], settings: Settings) 
     folder.mkdir()
     return subprocess.Popen(
         [
-            *(sys.executable, "-m", "tests.bench.service.lab_worker"),
+            *("setpriv", "--pdeathsig=KILL", sys.executable, "-m", "tests.bench.service.lab_worker"),
             *(url, str(folder), folder.name, str(TTL_SECONDS), *testbeds),
         ],
         env={**os.environ, "LAB": json.dumps(asdict(settings))},

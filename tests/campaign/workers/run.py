@@ -97,7 +97,7 @@ class Lab:
         environment = {**os.environ, machine_log.FOLDER: str(self.folder)}
         with (self.folder / "said").open("a") as said:
             self.workers[name] = subprocess.Popen(
-                [sys.executable, "-m", module, *map(str, arguments)],
+                ["setpriv", "--pdeathsig=KILL", sys.executable, "-m", module, *map(str, arguments)],
                 env=environment,
                 stdout=said,
                 stderr=subprocess.STDOUT,
