@@ -24,6 +24,7 @@ ELSEWHERE = {
     "perfbisect mark": "the bisection has ended: tests/integration/test_cli_on_fakes.py",
     "perfbisect discard": "the bisection has ended: tests/integration/test_cli_on_fakes.py",
     "perfbisect pause": "the bisection has ended: tests/integration/test_queue_on_fakes.py",
+    "perfbisect priority": "the bisection has ended: tests/integration/test_queue_on_fakes.py",
     "perfbisect worker": "ends when it is told to: tests/integration/test_queue_on_fakes.py",
     "perfbisect web": "ends when it is told to: tests/unit/interfaces/cli/test_web.py",
     "perfbisect token": "makes tokens: tests/unit/interfaces/cli/groups/test_token.py",
