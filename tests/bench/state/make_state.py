@@ -37,7 +37,7 @@ OPTIONS = {f"OPTION_{n}": "y" for n in range(40)}
 FACTS = {f"sysctl.kernel.number_{n}": str(n) for n in range(30)}
 DAY = 86400.0
 EXECUTED = 100
-"""The newest bisections of a large state are queued, as far as this share allows."""
+"""So many bisections before the last one are queued, as far as this share allows."""
 EXECUTED_SHARE = 0.1
 
 
@@ -59,7 +59,8 @@ def make_state(
         finding = Finding((culprit,), effect, 0.99, (culprit - 1,), certified=True)
         conclusion = Conclusion(Ending.CULPRIT, "One commit explains the change.", (finding,), effect)
         created = now - (100 * DAY if number < bisections // 2 else 0) - (bisections - number)
-        executed = number >= bisections - min(EXECUTED, EXECUTED_SHARE * bisections)
+        last = bisections - 1  # it has ended: a command of the benchmark removes it
+        executed = last - min(EXECUTED, EXECUTED_SHARE * bisections) <= number < last
         stored = Stored(f"fake-{number:06x}", created, request, "done", graph, conclusion)
         if executed:
             stored = replace(stored, status="queued", conclusion=None, owner=f"user{number % 7}@lab")
