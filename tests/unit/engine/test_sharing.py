@@ -168,8 +168,10 @@ def test_a_worker_that_ends_leaves_what_others_go_on_with(workers: Workers) -> N
     set_status = workers.store.set_status
 
     def note(bisection: str, status: str, *more: object, **rest: object) -> bool:
-        statuses.append(status)
-        return set_status(bisection, status, *more, **rest)  # type: ignore[arg-type]
+        changed = set_status(bisection, status, *more, **rest)  # type: ignore[arg-type]
+        if changed:  # the other may have ended it before
+            statuses.append(status)
+        return changed
 
     ends, workers.stop = workers.stop, threading.Event()
     workers.start("second", "b")
