@@ -72,12 +72,15 @@ def client(
     ended: Path, bench: Bench, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Client]:
     shutil.copytree(ended, bench.state)
+    monkeypatch.setenv("PERFBISECT_OWNER", "operate")  # as the token is called
+    lab = bench.state.parent / "lab.yml"
+    lab.write_text("testbeds: {hosts: {fake: {perfbisect_kind: local, ansible_connection: local}}}\n")
+    monkeypatch.setenv("PERFBISECT_LAB", str(lab))
+    monkeypatch.setenv("COLUMNS", "100")
     listed = WebSettings(repositories={"linux": Path("/fake")})
     wiring = Wiring(load_settings().model_copy(update={"web": listed}))
     secrets = make_tokens(wiring)
     monkeypatch.setenv("PERFBISECT_TOKEN", secrets["operate"])
-    monkeypatch.setenv("PERFBISECT_OWNER", "operate")  # as the token is called
-    monkeypatch.setenv("COLUMNS", "100")
     with serving(wiring) as url:
         yield Client(url, secrets, capsys)
 
