@@ -18,7 +18,7 @@ from bisector.errors import PerfbisectError, RequestError
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Decision, Measure
 from bisector.model.records import Booted, Built, Irrelevant, Marked, Record
-from bisector.model.stored_bisection import Stored
+from bisector.model.stored_bisection import TO_EXECUTE, Stored
 from bisector.schemas import serialization
 from bisector.schemas.documents.document import read_document, shown_path
 from bisector.schemas.documents.json_reader import parse_json, read_json
@@ -45,7 +45,7 @@ class Head(Spec):
         str, matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}", "an id of letters, digits, '.', '_', '-'")
     ]
     created: float
-    status: Literal["new", "running", "interrupted", "failed", "cancelled", "done"]
+    status: Literal["new", "queued", "running", "paused", "interrupted", "failed", "cancelled", "done"]
     request: Accepted
     conclusion: dict[str, Any] | None = None
 
@@ -77,7 +77,7 @@ def read(folder: Path) -> tuple[Stored, list[Record | Decision]]:
     except PerfbisectError as error:
         raise _damaged(folder / HEAD, error.message, error.details) from error
     events = list(_events(folder / EVENTS, graph))
-    status = "interrupted" if head.status == "running" else head.status
+    status = "interrupted" if head.status in TO_EXECUTE else head.status
     stored = Stored(head.id, head.created, head.request.model_dump_json(), status, graph, conclusion)
     named = {c for f in (conclusion.findings if conclusion else ()) for c in (*f.commits, *f.parents)}
     if any(commit not in range(len(graph.shas)) for commit in named) or (

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import functools
-import getpass
 import inspect
-import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -205,11 +203,6 @@ def refuse_server(settings: Settings) -> None:
             f"this command works on its own machine, not at the server {settings.server}",
             cure="give it there; or here without --server, PERFBISECT_SERVER and 'server' in the settings",
         )
-
-
-def person() -> str:
-    """Return who gives this command, for others who read what was changed."""
-    return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
 def _request(settings: Settings, values: Mapping[str, Any], repo: Path | None) -> Request:

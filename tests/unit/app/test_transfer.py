@@ -18,6 +18,7 @@ from bisector.engine.state_lock import lock
 from bisector.errors import InfrastructureError, Interrupted, RequestError
 from bisector.model.decisions import Decision
 from bisector.model.records import Ran, Record
+from bisector.model.stored_bisection import OPEN, TO_EXECUTE
 from bisector.schemas.settings import Settings
 from tests.support import fake_bisection
 from tests.support.fake_bisection import store_bisections
@@ -66,6 +67,13 @@ def test_what_arrives_is_what_was_sent(here: Wiring, there: Wiring, tmp_path: Pa
     assert files == {"boots/b1/console.log", "boots/b1/payload/run.sh"}
     assert os.access(folder / "boots/b1/payload/run.sh", os.X_OK)
     assert not list(there.settings.state_dir.glob("import-*"))
+
+
+@pytest.mark.parametrize("status", [*OPEN, "cancelled"])
+def test_whatever_its_status_it_arrives(here: Wiring, there: Wiring, tmp_path: Path, status: str) -> None:
+    here.store.set_status("fake-new", status)
+    got = transfer.import_bisection(there, export(here, tmp_path / "a.tar.gz"))
+    assert got.status == ("interrupted" if status in TO_EXECUTE else status)
 
 
 def test_the_order_of_records_and_decisions_is_kept(here: Wiring, there: Wiring, tmp_path: Path) -> None:

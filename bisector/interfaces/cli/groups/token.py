@@ -43,7 +43,7 @@ def add(
     from bisector.app.upkeep import tokens
 
     wiring = options.make_wiring()
-    made, secret = tokens.add(wiring, name, role, days, options.person())
+    made, secret = tokens.add(wiring, name, role, days, wiring.settings.owner)
     if as_json:
         output.print_json({**tokens.row(made, made.created), "token": secret})
         return
@@ -86,7 +86,8 @@ def revoke(name: Name, as_json: options.Json = False) -> None:
     """
     from bisector.app.upkeep import tokens
 
-    revoked = tokens.revoke(options.make_wiring(), name, options.person())
+    wiring = options.make_wiring()
+    revoked = tokens.revoke(wiring, name, wiring.settings.owner)
     if as_json:
         output.print_json(tokens.row(revoked, revoked.created))
     else:
