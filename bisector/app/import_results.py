@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from bisector.errors import PerfbisectError
 
 if TYPE_CHECKING:
     from bisector.app.wiring import Wiring
     from bisector.linux.profile import Profile
+    from bisector.report.html.profile_section import TwoProfiles
+    from bisector.report.report_model import Material
     from bisector.stats.samples import SampleSet
 
 
@@ -29,3 +34,20 @@ def touched_functions(wiring: Wiring, rev: str) -> frozenset[str]:
     from bisector.adapters.git.changed_functions import touched_functions as changed
 
     return changed(wiring.repo, wiring.source().resolve(rev))
+
+
+def recorded_profiles(material: Material) -> TwoProfiles | None:
+    """Return what monitors recorded of two kernels of a bisection; None without any that can be read."""
+    from bisector.report import monitor_results
+    from bisector.report.html.profile_section import TwoProfiles
+
+    pair = monitor_results.profiled_pair(material)
+    if pair is None:
+        return None
+    folders = monitor_results.profiles(material)
+    try:
+        a, b = (replace(read_profile(folders[index]), name=material.commit(index).sha[:12]) for index in pair)
+    except PerfbisectError:
+        return None
+    one_kind = (a.own and b.own) or (a.calls and b.calls)
+    return TwoProfiles(a, b) if one_kind else None

@@ -8,6 +8,7 @@ shown as escapes.
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any
 
@@ -36,6 +37,17 @@ def printable_json(value: Any) -> str:  # noqa: ANN401 - anything that JSON hold
     """Return a value as indented JSON that says the same to a program and nothing to a terminal."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
     return _UNPRINTABLE.sub(lambda found: json.dumps(found[0])[1:-1], text)
+
+
+def finite(value: Any) -> Any:  # noqa: ANN401 - whatever JSON holds
+    """Return a value with null for the numbers that JSON does not have: infinities and NaN."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {k: finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(v) for v in value]
+    return value
 
 
 def _escaped(found: re.Match[str]) -> str:

@@ -12,30 +12,36 @@ def lines(material: Material, attempt: Attempt) -> list[str]:
     conclusion = material.conclusion or material.so_far
     verdict = phrases.ENDINGS[conclusion.ending] if material.conclusion is not None and conclusion else ""
     out = [f"Result: {verdict}" if verdict else f"No conclusion yet: {material.status}.", ""]
+    for title, rows in tables(material, attempt):
+        out += [*(phrases.heading(title) if title else ()), *phrases.pairs(rows)]
+    if conclusion is not None:
+        out += ["", *phrases.wrap(conclusion.summary)]
+        if conclusion.warnings:
+            out += ["", "Warnings:", *phrases.bullets(conclusion.warnings)]
+    return out
+
+
+def tables(material: Material, attempt: Attempt) -> list[tuple[str, dict[str, str]]]:
+    """Return the kernels, their levels and the effects: a title for each table, the first without."""
+    conclusion = material.conclusion or material.so_far
     names = ("parent", "culprit" if attempt.unpatched == attempt.culprit else "unpatched", "tried")
     rows = {name: material.label(index) for index, name in enumerate(names)}
     rows["of"] = f"{attempt.of}, culprit {attempt.culprit[:12]}"
-    out += phrases.pairs(rows)
+    out = [("", rows)]
     metric = material.goal.metric
     levels = {name: trials.level(material, index) for index, name in enumerate(names)}
     measured = {name: level for name, level in levels.items() if level is not None}
     if measured:
         largest = max(measured.values(), key=abs)
         numbers = {n: f"{phrases.number(v, largest)} {metric.unit}" for n, v in measured.items()}
-        out += phrases.heading(f"{metric.name}, mean of each") + phrases.pairs(numbers)
+        out.append((f"{metric.name}, mean of each", numbers))
     if conclusion is not None and conclusion.mending is not None:
         found, better = conclusion.mending, metric.better
-        out += phrases.heading("What the change does")
-        out += phrases.pairs(
-            {
-                f"{names[0]} to {names[1]}": phrases.effect(found.loss, better),
-                f"{names[1]} to {names[2]}": phrases.effect(found.gain, better),
-                f"{names[0]} to {names[2]}": phrases.effect(found.rest, better),
-                "of the loss gone": found.gone(),
-            }
-        )
-    if conclusion is not None:
-        out += ["", *phrases.wrap(conclusion.summary)]
-        if conclusion.warnings:
-            out += ["", "Warnings:", *phrases.bullets(conclusion.warnings)]
+        effects = {
+            f"{names[0]} to {names[1]}": phrases.effect(found.loss, better),
+            f"{names[1]} to {names[2]}": phrases.effect(found.gain, better),
+            f"{names[0]} to {names[2]}": phrases.effect(found.rest, better),
+            "of the loss gone": found.gone(),
+        }
+        out.append(("What the change does", effects))
     return out

@@ -29,7 +29,12 @@ def asked(material: Material) -> str:
 
 
 def request(material: Material) -> list[str]:
-    """Return what the user asked for."""
+    """Return the section on what the user asked for."""
+    return phrases.heading("What was asked") + phrases.pairs(request_rows(material))
+
+
+def request_rows(material: Material) -> dict[str, str]:
+    """Return what the user asked for, name -> text."""
     goal = material.goal
     rows = {
         **({"looked for": "what made it better (--find fix)"} if goal.find == "fix" else {}),
@@ -45,12 +50,16 @@ def request(material: Material) -> list[str]:
             rows[name] = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
     if "recipe" in rows:
         rows["recipe"] = phrases.recipe(rows["recipe"], material.recipe_chosen)
-    return phrases.heading("What was asked") + phrases.pairs(rows)
+    return rows
 
 
 def where(material: Material) -> list[str]:
-    """Return the machines, images and tools that were used."""
-    out = phrases.heading("Where it was measured")
+    """Return the section on the machines, images and tools that were used."""
+    return phrases.heading("Where it was measured") + phrases.pairs(where_rows(material))
+
+
+def where_rows(material: Material) -> dict[str, str]:
+    """Return the machines, images and tools that were used, name -> text."""
     rows = dict(material.host)
     guest = material.facts(material.graph.good) or material.facts(material.graph.bad)
     for name in ("cpu.model", "memory.total", "clocksource", "cpus.online", "cmdline"):
@@ -68,7 +77,7 @@ def where(material: Material) -> list[str]:
     if toolchains:
         rows["toolchain"] = ", ".join(toolchains)
     rows.update(material.files)
-    return out + phrases.pairs(rows)
+    return rows
 
 
 def _settings(material: Material) -> dict[str, str]:

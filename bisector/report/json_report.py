@@ -5,7 +5,8 @@ find ('regression' or 'fix'), metric, threshold, alpha, clock, ending, summary, 
 findings, so_far (findings before there is a conclusion), warnings, by_testbed (what each of several shows),
 set_aside (testbeds that failed), attempt and mending (of a try), trials, monitors, builds, drift, untestable,
 user, costs, host, files.
-Commits are full ids; effects are relative changes (0.35: the number rises by 35%); times are seconds.
+Commits are full ids; effects are relative changes (0.35: the number rises by 35%); times are seconds;
+infinite and unknown numbers are null. `bisector/schemas/report_document.py` describes each key.
 """
 
 from __future__ import annotations
@@ -14,21 +15,26 @@ import dataclasses
 from typing import Any
 
 from bisector.model.decisions import EXIT_CODES, Finding, Interval
+from bisector.model.printable import finite
 from bisector.model.records import Booted, Built, Discarded
 from bisector.report import config_drift, monitor_results, testbed_verdicts
 from bisector.report.report_model import Material, Trial
-from bisector.report.text import between
+from bisector.report.statements import between
 from bisector.report.trials import costs, verdict
-
-SCHEMA = 1
+from bisector.schemas.report_document import VERSION
 
 
 def render(material: Material) -> dict[str, Any]:
     """Return the whole report as JSON values."""
+    found: dict[str, Any] = finite(_values(material))
+    return found
+
+
+def _values(material: Material) -> dict[str, Any]:
     goal, conclusion = material.goal, material.conclusion
     shas = material.graph.shas
     return {
-        "schema": SCHEMA,
+        "schema": VERSION,
         "id": material.id,
         "created": material.created,
         "status": material.status,

@@ -34,13 +34,27 @@ def section(material: Material) -> list[str]:
         out += ["", *phrases.wrap(where, "")]
         for result in visit.monitors:
             out += lines(result, MAX_PRINTED_NUMBERS)
-    profiled = dict.fromkeys(visit.commit for visit in found if profile_of(visit.monitors))
-    ends = [i for i in (material.graph.good, material.graph.bad) if i in profiled]
-    pair = ends if len(ends) == 2 else list(profiled)[:2]
-    if len(pair) == 2:
+    pair = profiled_pair(material)
+    if pair:
         names = [f"{material.id}:{material.commit(i).sha[:12]}" for i in pair]
         out += ["", "  Side by side:", f"  perfbisect profile {' '.join(names)}"]
     return out
+
+
+def profiles(material: Material) -> dict[int, str]:
+    """Return the commits that were profiled, each with the folder of its first profile."""
+    folders = [(visit.commit, profile_of(visit.monitors)) for visit in monitored_boots(material)]
+    return {commit: folder for commit, folder in reversed(folders) if folder}
+
+
+def profiled_pair(material: Material) -> tuple[int, int] | None:
+    """Return the commits whose profiles belong side by side: the ends, else the first two profiled."""
+    profiled = dict.fromkeys(v.commit for v in monitored_boots(material) if profile_of(v.monitors))
+    ends = (material.graph.good, material.graph.bad)
+    if all(i in profiled for i in ends):
+        return ends
+    first = sorted(list(profiled)[:2])
+    return (first[0], first[1]) if len(first) == 2 else None
 
 
 def profile_of(results: Sequence[MonitorResult]) -> str:

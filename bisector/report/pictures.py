@@ -19,6 +19,8 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _HEIGHTS = "▁▂▃▄▅▆▇█"
 _DOTS = "·•●"
 """One, two, and more samples in the place of one character."""
+MAX_NAMED_SUSPECTS = 5
+"""Suspects that are named: what a person takes in at a glance."""
 _LEAST_CELLS = 20
 """Characters of a strip, at least: fewer tell nothing."""
 _ASCII = str.maketrans(
@@ -70,10 +72,11 @@ def sparkline(values: Sequence[float], cells: int = 60) -> str:
 
 
 def suspects(found: Sequence[tuple[int, float]], label: Callable[[int], str]) -> list[str]:
-    """Return a line for each suspect, and one for all others together. found: (commit, probability)."""
-    out = [f"{share:4.0%} {bar(share)} {label(commit)}" for commit, share in found]
-    others = 1 - sum(share for _, share in found)
-    return [*out, f"{others:4.0%} {bar(others)} other commits, or none"] if found and others >= 0.005 else out
+    """Return a line for each of the first suspects, and one for all others. found: (commit, probability)."""
+    shown = found[:MAX_NAMED_SUSPECTS]
+    out = [f"{share:4.0%} {bar(share)} {label(commit)}" for commit, share in shown]
+    others = 1 - sum(share for _, share in shown)
+    return [*out, f"{others:4.0%} {bar(others)} other commits, or none"] if shown and others >= 0.005 else out
 
 
 def strip(material: Material, width: int) -> list[str]:

@@ -14,44 +14,61 @@ from bisector.schemas.request import command_line
 
 def lines(material: Material, conclusion: Conclusion) -> list[str]:
     """Return the section of the report with the commands."""
+    single, whole = commands(material, conclusion)
+    again = "comparison" if material.attempt is not None else "bisection"
+    out = [*phrases.heading("How to reproduce"), *(f"  {line}" for line in single)]
+    out += ["", f"  The whole {again} again:", f"  {whole}"]
+    return out + [
+        f"  .config of {material.graph.shas[index][:12]}: {config}"
+        for index, config in configurations(material, conclusion)
+    ]
+
+
+def configurations(material: Material, conclusion: Conclusion) -> list[tuple[int, str]]:
+    """Return the kernels involved, each with the path of its configuration, where one was recorded."""
+    known = ((index, material.kernel(index).config) for index in _involved(material, conclusion))
+    return [(index, config) for index, config in known if config]
+
+
+def _pairs(material: Material, conclusion: Conclusion) -> list[tuple[int, ...]]:
+    """Return each culprit with its parent; the two ends where nothing was found."""
+    return [(*f.parents[:1], f.commits[-1]) for f in conclusion.culprits if conclusion.ending in FOUND] or [
+        (material.graph.good, material.graph.bad)
+    ]
+
+
+def _involved(material: Material, conclusion: Conclusion) -> tuple[int, ...]:
+    if material.attempt is not None:
+        return tuple(range(len(material.graph.shas)))
+    return tuple(dict.fromkeys(index for pair in _pairs(material, conclusion) for index in pair))
+
+
+def commands(material: Material, conclusion: Conclusion) -> tuple[list[str], str]:
+    """Return the shell commands for the kernels involved, and the one for everything again."""
     request = material.request
     repo = str(request.get("repo") or ".")
     own = f"{material.files.get('raw output', '.')}/workload/build"  # where a command became a workload
     workload = str(request.get("workload") or own)
     beds = [str(t) for t in request.get("testbeds") or ()]
     where = ["--testbed", beds[0]] if beds else []
-    out = phrases.heading("How to reproduce")
-    pairs = [(*f.parents[:1], f.commits[-1]) for f in conclusion.culprits if conclusion.ending in FOUND] or [
-        (material.graph.good, material.graph.bad)
-    ]
-    involved = tuple(dict.fromkeys(index for pair in pairs for index in pair))
     attempt = material.attempt
-    if attempt is not None:
-        involved = tuple(range(len(material.graph.shas)))
-    commands = []
-    for index in involved:
+    found: list[list[str]] = []
+    for index in _involved(material, conclusion):
         sha, extra = material.graph.shas[index], _selection(request)
         if attempt is not None and sha == attempt.tried and attempt.patches:
             sha = attempt.unpatched
             extra += [word for patch in attempt.patches for word in ("--apply", patch)]
-        commands.append(["perfbisect", "kernel", "build", sha, "--repo", repo, *extra])
-        commands.append(
+        found.append(["perfbisect", "kernel", "build", sha, "--repo", repo, *extra])
+        found.append(
             ["perfbisect", "workload", "run", workload, "--rev", sha, "--repo", repo, *extra, *where]
         )
     if attempt is None:
-        commands.extend(["git", "-C", repo, "show", material.graph.shas[pair[-1]]] for pair in pairs)
-    out += [f"  {shlex.join(c)}" for c in commands]
+        found.extend(
+            ["git", "-C", repo, "show", material.graph.shas[pair[-1]]]
+            for pair in _pairs(material, conclusion)
+        )
     whole = command_line(request) if attempt is None else attempt.command_line()
-    out += [
-        "",
-        f"  The whole {'bisection' if attempt is None else 'comparison'} again:",
-        f"  {shlex.join(whole)}",
-    ]
-    for index in involved:
-        kernel = material.kernel(index)
-        if kernel.config:
-            out.append(f"  .config of {material.graph.shas[index][:12]}: {kernel.config}")
-    return out
+    return [shlex.join(command) for command in found], shlex.join(whole)
 
 
 def _selection(request: Mapping[str, Any]) -> list[str]:

@@ -38,23 +38,26 @@ def lines(material: Material) -> list[str]:
     """Return the sections; empty where fewer than two testbeds have measured and none was set aside."""
     out: list[str] = []
     for before, after, effects in found(material):
-        ends = (before, after) == (material.graph.good, material.graph.bad)
-        terms = material.goal.terms
-        what = (
-            f"{terms.old.capitalize()} to {terms.new}"
-            if ends
-            else f"{material.commit(after).sha[:12]} against its parent {material.commit(before).sha[:12]}"
-        )
-        out += phrases.heading(f"On each testbed: {what}")
-        rows = {one.testbed: _row(material, one) for one in effects.each}
-        out += phrases.pairs(rows)
-        out += phrases.wrap(_agreement(material, effects))
+        out += phrases.heading(f"On each testbed: {compared(material, before, after)}")
+        out += phrases.pairs({one.testbed: row(material, one) for one in effects.each})
+        out += phrases.wrap(agreement(effects))
     if material.set_aside:
         out += phrases.heading("Testbeds that failed, and were set aside")
-        out += phrases.bullets(
-            f"{one.testbed}, {phrases.date(one.at)}: {one.failure}" for one in material.set_aside
-        )
+        out += phrases.bullets(set_aside(material))
     return out
+
+
+def compared(material: Material, before: int, after: int) -> str:
+    """Return which two kernels were compared, in words."""
+    terms = material.goal.terms
+    if (before, after) == (material.graph.good, material.graph.bad):
+        return f"{terms.old.capitalize()} to {terms.new}"
+    return f"{material.commit(after).sha[:12]} against its parent {material.commit(before).sha[:12]}"
+
+
+def set_aside(material: Material) -> list[str]:
+    """Return a sentence for each testbed that failed."""
+    return [f"{one.testbed}, {phrases.date(one.at)}: {one.failure}" for one in material.set_aside]
 
 
 def render(material: Material) -> list[dict[str, Any]]:
@@ -72,7 +75,8 @@ def render(material: Material) -> list[dict[str, Any]]:
     ]
 
 
-def _row(material: Material, one: TestbedEffect) -> str:
+def row(material: Material, one: TestbedEffect) -> str:
+    """Return what one testbed shows, in words."""
     way = "slower" if material.goal.find == "fix" else "faster"
     said = {
         "reproduced": "reproduced",
@@ -85,7 +89,7 @@ def _row(material: Material, one: TestbedEffect) -> str:
     return f"{phrases.effect(one.effect, material.goal.metric.better)}, {boots}: {said}"
 
 
-def _agreement(material: Material, effects: TestbedEffects) -> str:
+def agreement(effects: TestbedEffects) -> str:
     """Return whether the testbeds agree, and what to do where they do not; opposite directions come first."""
     if not effects.disagree:
         return "The testbeds do not differ by more than chance."

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from bisector.model.decisions import Conclusion, Ending, Finding
-from bisector.model.format import count
-from bisector.model.records import Discarded
 from bisector.report import (
     attempt_result,
     conditions,
@@ -13,16 +11,15 @@ from bisector.report import (
     monitor_results,
     phrases,
     reproduction,
+    statements,
     testbed_verdicts,
     trials,
 )
-from bisector.report.kernel_differences import Change, Differences, compare
+from bisector.report.kernel_differences import Change
 from bisector.report.report_model import Material, named
 
 MAX_PRINTED_LINES = 20
 """Lines of a list in the text; report.json has all of it."""
-MAX_NAMED_ALIKE = 3
-"""Commits that are named one by one if they could not be tested for the same reason."""
 
 
 def render(material: Material) -> str:
@@ -66,12 +63,8 @@ def summary(material: Material) -> list[str]:
     conclusion = material.conclusion
     if conclusion is None:
         asked = phrases.wrap(conditions.asked(material))
-        return [f"No conclusion yet: {material.status}.", "", *asked, *_so_far(material)]
-    proven = sum(f.certified for f in conclusion.culprits)
-    partly = conclusion.ending is Ending.INCONCLUSIVE and proven
-    terms = material.goal.terms
-    also = f", {proven} {terms.one if proven == 1 else terms.several} proven".upper() if partly else ""
-    out = [f"Result: {phrases.ENDINGS[conclusion.ending]}{also}", ""]
+        return [statements.headline(material), "", *asked, *_so_far(material)]
+    out = [statements.headline(material), ""]
     for finding in conclusion.findings:
         out += _finding(material, finding)
     out += phrases.wrap(conclusion.summary)
@@ -90,7 +83,6 @@ def _so_far(material: Material) -> list[str]:
 
 
 def _finding(material: Material, finding: Finding) -> list[str]:
-    metric = material.goal.metric
     out: list[str] = []
     for index in named(finding):
         commit = material.commit(index)
@@ -104,36 +96,7 @@ def _finding(material: Material, finding: Finding) -> list[str]:
         which = f"and {more:,} more" if named(finding) else f"one of {more:,} commits"
         out.append(f"  {which}, all of them in report.json")
     out.append("")
-    rows: dict[str, str] = {}
-    first, parents = finding.commits[0], finding.parents
-    if len(finding.commits) == 1:
-        before = trials.level(material, parents[0]) if parents else None
-        after = trials.level(material, first)
-        if before is not None and after is not None:
-            rows[metric.name] = (
-                f"{phrases.number(before, after)} -> {phrases.number(after)} {metric.unit}  "
-                f"(mean, parent -> {'commit' if finding.small else material.goal.terms.one})"
-            )
-    rows["effect"] = phrases.effect(finding.effect, metric.better)
-    rows["confidence"] = f"{100 * finding.confidence:.1f}%"
-    if finding.certified:
-        against = ", ".join(material.commit(p).sha[:12] for p in parents)
-        boots = sum(
-            1
-            for t in material.trials
-            if t.booted.purpose == "certify" and t.booted.commit in {*finding.commits, *parents}
-        )
-        rows["proof"] = (
-            f"compared afresh with its parent{'s' if len(parents) > 1 else ''} {against}: "
-            f"{count(boots, 'fresh boot')}"
-        )
-    elif len(finding.commits) == 1:
-        rows["proof"] = "not certified: no fresh comparison with its parent held"
-    for parent in parents:
-        rows.setdefault("parent", material.label(parent))
-    if finding.note:
-        rows["note"] = finding.note
-    out += phrases.pairs(rows)
+    out += phrases.pairs(statements.finding_rows(material, finding))
     out.append("")
     return out
 
@@ -141,47 +104,23 @@ def _finding(material: Material, finding: Finding) -> list[str]:
 def _differences(material: Material, finding: Finding) -> list[str]:
     if len(finding.commits) != 1 or not finding.parents:
         return []
-    found = between(material, finding.parents[0], finding.commits[0])
+    found = statements.between(material, finding.parents[0], finding.commits[0])
     commit = material.commit(finding.commits[0])
     out = phrases.heading(f"What differs besides code: {commit.sha[:12]} and its parent")
     if not found.known:
         return [*out, "  Unknown: one of the two kernels' configurations was not recorded."]
     out += phrases.bullets(found.sentences(f"commit {commit.sha[:12]}"))
-    out += _changes("effective .config", found.options, "CONFIG_")
-    out += _changes("guest", found.settings)
-    out += _changes("mitigations", found.mitigations)
-    out += _changes("sysctl defaults", found.sysctls)
-    out += _changes("sizes in bytes", found.sizes)
-    same = [
-        name
-        for name, changes in (
-            ("effective .config", found.options),
-            ("clocksource and command line", found.settings),
-            ("mitigations", found.mitigations),
-            ("sysctl defaults", found.sysctls),
-        )
-        if not changes
-    ]
-    if same:
-        out += phrases.wrap(f"The same in both: {', '.join(same)}.")
-    if found.preemption is not None:
-        out += phrases.wrap(f"Preemption model: {' -> '.join(dict.fromkeys(found.preemption))}.")
+    for title, changes in statements.changes(found):
+        out += _changes(title, changes)
+    for sentence in statements.unchanged(found):
+        out += phrases.wrap(sentence)
     return out
 
 
-def between(material: Material, before: int, after: int) -> Differences:
-    """Return what differs besides code between two commits of the bisection."""
-    return compare(
-        material.kernel(before), material.kernel(after), material.facts(before), material.facts(after)
-    )
-
-
-def _changes(title: str, changes: tuple[Change, ...], prefix: str = "") -> list[str]:
-    if not changes:
-        return []
+def _changes(title: str, changes: tuple[Change, ...]) -> list[str]:
     out = [f"  {title}:"]
     for name, before, after in changes[:MAX_PRINTED_LINES]:
-        line = f"    {prefix}{name}: {before} -> {after}"
+        line = f"    {name}: {before} -> {after}"
         out += [line] if len(line) <= phrases.WIDTH else phrases.wrap(line.strip(), "    ", "        ")
     if len(changes) > MAX_PRINTED_LINES:
         out.append(f"    and {len(changes) - MAX_PRINTED_LINES} more, all of them in report.json")
@@ -195,56 +134,25 @@ def _rest(material: Material, conclusion: Conclusion) -> list[str]:
         return [*out, "  The two ends were not compared."]
     terms = material.goal.terms
     rows = {f"{terms.old} to {terms.new}": phrases.effect(conclusion.total, better)}
-    # What is not proven is a part of the rest, where a rest is stated.
-    for finding in (f for f in conclusion.findings if f.certified or conclusion.rest is None):
-        names = ", ".join(material.commit(i).sha[:12] for i in finding.commits)
-        rows[names if len(finding.commits) < 3 else f"set of {len(finding.commits)}"] = phrases.effect(
-            finding.effect, better
-        )
+    for finding in statements.counted_parts(conclusion):
+        rows[statements.part_name(material, finding)] = phrases.effect(finding.effect, better)
     if conclusion.rest is not None:
         rows["unexplained"] = phrases.effect(conclusion.rest, better)
     out += phrases.pairs(rows)
-    rest = conclusion.rest
-    if rest is not None and conclusion.findings:
-        unknown = rest.low > 0 or rest.high < 0
-        text = (
-            f"Part of the change from {terms.old} to {terms.new} is not explained by what was found: other "
-            "commits of the range contribute, each less than the threshold or not searched for."
-            if unknown
-            else f"What was found explains the change from {terms.old} to {terms.new} within the interval."
-        )
-        out += phrases.wrap(text)
-    return out
+    sentence = statements.explained(material, conclusion)
+    return out + (phrases.wrap(sentence) if sentence else [])
 
 
 def _user(material: Material) -> list[str]:
-    if not material.words_of_user:
-        return []
-    out = phrases.heading("What the user said on the way")
-    for said in material.words_of_user:
-        note = f" ({said.note})" if said.note else ""
-        if isinstance(said, Discarded):
-            out += phrases.bullets([f"discarded the data of {said.kind} {said.name}{note}"])
-        else:
-            out += phrases.bullets([f"{material.label(said.commit)} is {said.verdict}{note}"])
-    return out
+    said = statements.words_of_user(material)
+    return phrases.heading("What the user said on the way") + phrases.bullets(said) if said else []
 
 
 def _untestable(material: Material) -> list[str]:
-    found = material.state.untestable
-    if not found:
+    lines = statements.untestable(material)
+    if not lines:
         return []
-    alike: dict[str, list[int]] = {}
-    for index, why in sorted(found.items()):
-        alike.setdefault(why, []).append(index)
-    groups = sorted(alike.items(), key=lambda group: len(group[1]))  # what happened once tells most
-    lines: list[str] = []
-    for why, commits in groups:
-        if len(commits) <= MAX_NAMED_ALIKE:
-            lines += [f"{material.label(i)}: {why}" for i in commits]
-        else:
-            lines.append(f"{len(commits)} commits, such as {material.label(commits[0])}: {why}")
-    out = phrases.heading(f"Commits that could not be tested ({len(found)})")
+    out = phrases.heading(f"Commits that could not be tested ({len(material.state.untestable)})")
     out += phrases.bullets(lines[:MAX_PRINTED_LINES])
     if len(lines) > MAX_PRINTED_LINES:
         out.append(f"  and {len(lines) - MAX_PRINTED_LINES} more lines, all of them in report.json")

@@ -40,10 +40,8 @@ MIN_HIDDEN_SHARE_PER_COST = 0.005
 tenth of the largest one cannot be told from noise: without this rule a threshold of that size costs 70% more,
 with it nothing. Of two culprits of one sign both were found 28 of 30 times with it, 29 without (with 0.01:
 27)."""
-MAX_NAMED_SUSPECTS = 5
-"""Suspects that a decision names: what a person takes in at a glance."""
 MIN_NAMED_PROBABILITY = 0.01
-"""Least probability of a suspect that is named; of a hundred equal ones naming five says nothing."""
+"""Least probability of a suspect that a decision names: a hundred at most."""
 SPREAD_ALPHA_SHARE = 0.2
 """Share of alpha for the conclusion that a loss is spread. It is small because every trial tests it anew."""
 
@@ -114,7 +112,7 @@ class _Decider:
             return ()
         shares = self.posterior.commit_probabilities(self.context.dag.weights)
         likely = sorted(np.flatnonzero(shares >= MIN_NAMED_PROBABILITY), key=lambda c: -shares[c])
-        return tuple((int(commit), min(float(shares[commit]), 1.0)) for commit in likely[:MAX_NAMED_SUSPECTS])
+        return tuple((int(commit), min(float(shares[commit]), 1.0)) for commit in likely)
 
     # --- merge bases ---
 

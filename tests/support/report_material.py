@@ -1,6 +1,6 @@
 """The material of a finished bisection, as the demo's history gives it: made up, with its real shape.
 
-Also the records of machines that do not show the same change.
+Also the records of machines that do not show the same change, and a search of sixty boots.
 """
 
 from __future__ import annotations
@@ -182,3 +182,77 @@ def differing_records(
                 found += [Ran(name, k, {FAKE_METRIC: drawn.run(k, 0.0)}, 2.0, 1e9 + k) for k in range(runs)]
                 found.append(Left(name))
     return found
+
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&\x1b[31m\u202e{{ 7*7 }}"
+"""Text as a commit, a log or a workload may hold it."""
+
+
+def sixty_boots(subject: str = "sched: rework number {}", runs: int = 12) -> Material:
+    """Return a search of 60 boots over 33 commits on two testbeds, with runs that warm up or are flagged."""
+    graph, culprit, boots = linear(33), 20, 60
+    levels = {"machine-a": 100.0, "machine-b": 60.0}
+    lab = SyntheticLab(graph, LabModel(run_noise=1.0, boot_noise=0.5), {culprit: 6.0}, seed=5)
+    ends = [graph.good, graph.bad, culprit - 1, culprit]
+    search = [graph.good, graph.bad, 16, 24, 20, 18, 19, 22]
+    records: list[tuple[int, Record]] = []
+    decisions = []
+    number, built = 0, set[int]()
+    for boot in range(boots):
+        commit = search[boot % 8] if boot < 40 else ends[boot % 4]
+        testbed = "machine-a" if (boot // (8 if boot < 40 else 4)) % 2 else "machine-b"
+        purpose = "verify" if boot < 8 else "search" if boot < 40 else "certify"
+        spread = max(1, 33 - boot)
+        near = [c for c in range(1, len(graph.shas)) if abs(c - culprit) < spread]
+        suspects = tuple((c, 1 / len(near)) for c in near) if purpose != "verify" else ()
+        reason = (
+            f"splits the remaining mass 50 to 50; {runs} runs bring 0.8 bit for 75 s; {subject.format(boot)}"
+        )
+        number += 1
+        decisions.append((number, Measure(commit, runs, purpose, reason, suspects=suspects)))  # type: ignore[arg-type]
+        if commit not in built:
+            built.add(commit)
+            number += 1
+            kernel = _kernel(commit, commit >= culprit)
+            records.append((number, Built(commit, True, 90.0, f"k{commit}", kernel=kernel)))
+        name = f"boot-{boot}"
+        drawn = lab.boot(commit, 0, testbed, name)
+        number += 1
+        facts = _facts(commit, commit >= culprit)
+        booted = Booted(name, commit, testbed, True, 9.0, 1.79e9 + 60 * boot, purpose=purpose, facts=facts)  # type: ignore[arg-type]
+        records.append((number, booted))
+        for k in range(runs):
+            number += 1
+            flags = ("stall",) if (boot, k) == (3, 5) else ()
+            value = drawn.run(k, 0.0) * levels[testbed] / 100
+            records.append(
+                (number, Ran(name, k, {METRIC.name: value}, 2.0, 1.79e9 + k, flags=flags, warmup=k == 0))
+            )
+        number += 1
+        records.append((number, Left(name)))
+    names = {
+        i: Commit(sha, subject.format(i), subject.format(i), 1.6e9 + i) for i, sha in enumerate(graph.shas)
+    }
+    finding = Finding((culprit,), Interval(0.052, 0.061, 0.07), 0.98, parents=(culprit - 1,), certified=True)
+    return Material(
+        id="series-of-sixty",
+        created=1.79e9,
+        status="done",
+        request={"repo": "/home/me/linux", "good": "v6.1", "bad": "v6.2", "workload": subject.format("w")},
+        graph=graph,
+        goal=Goal(METRIC),
+        conclusion=Conclusion(
+            Ending.CULPRIT,
+            subject.format("summary"),
+            findings=(finding,),
+            total=Interval(0.05, 0.06, 0.07),
+            rest=Interval(-0.01, 0.0, 0.01),
+            confidence=0.98,
+            warnings=(subject.format("warning"),),
+        ),
+        records=[*records, (number + 1, Built(7, False, 9.0, failure=subject.format("build")))],
+        decisions=decisions,
+        commits=names,
+        host={"host": subject.format("host")},
+        files={"raw output": "/state/bisections/series"},
+    )

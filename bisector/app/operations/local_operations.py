@@ -85,6 +85,14 @@ class LocalOperations:
         material = self._material(identity, so_far=not short)
         return text.short(material) if short else text.render(material)
 
+    def report_page(self, identity: str | None) -> str:
+        """Return the report as an HTML page, with the profiles that can be read."""
+        from bisector.app.import_results import recorded_profiles
+        from bisector.report.html import bisection_page
+
+        material = self._material(identity, so_far=True)
+        return bisection_page.render(material, recorded_profiles(material))
+
     def log(self, identity: str | None) -> Values:
         """Return the steps."""
         from bisector.report import bisect_log

@@ -48,6 +48,10 @@ class Operations(Protocol):
         """Return the report as text. short: how a bisection ended, as `start` and `watch` print it."""
         ...
 
+    def report_page(self, identity: str | None) -> str:
+        """Return the report as one self-contained HTML page."""
+        ...
+
     def log(self, identity: str | None) -> Values:
         """Return the steps of a bisection."""
         ...

@@ -65,6 +65,10 @@ class RemoteOperations:
         """Return the report as text."""
         return self._server.text(_path(identity, "report.txt"), short=short)
 
+    def report_page(self, identity: str | None) -> str:
+        """Return the report as an HTML page."""
+        return self._server.text(_path(identity, "report.html"))
+
     def log(self, identity: str | None) -> Values:
         """Return the steps."""
         return self._values("GET", _path(identity, "log"))

@@ -87,6 +87,10 @@ MaxHours = Annotated[float | None, _option("max_hours")]
 Lab = Annotated[Path | None, typer.Option(help="An Ansible inventory. [default: one guest on this machine]")]
 Reason = Annotated[str, typer.Option("--reason", help="Why, for others who look at it.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Html = Annotated[
+    Path | None,
+    typer.Option("--html", metavar="FILE", help="Write one self-contained HTML page to this file."),
+]
 
 
 Testbed = Annotated[str | None, completion.testbed_option("A testbed of the lab. [default: the first]")]

@@ -138,6 +138,10 @@ def report(
     to: Annotated[
         Path | None, typer.Option("--output", help="Write to this file instead of the terminal.")
     ] = None,
+    html: options.Html = None,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON schema of what --json prints, and end.")
+    ] = False,
 ) -> None:
     """Print the report of a bisection, finished or not.
 
@@ -146,10 +150,25 @@ def report(
       perfbisect report
 
       perfbisect report --json --output report.json
+
+      perfbisect report --html report.html
     """
     from bisector.app.output_file import write_output_file
 
+    given = {"--json": as_json, "--output": to is not None, "--html": html is not None, "--schema": schema}
+    wanted = [name for name in given if given[name] and not (name == "--json" and to is not None)]
+    if len(wanted) > 1:
+        raise RequestError(f"{wanted[0]} and {wanted[1]} exclude each other", cure="give one of them")
+    if schema:
+        from bisector.schemas import report_document
+
+        output.print_json(report_document.json_schema())
+        return
     operations = ask.operations()
+    if html is not None:
+        write_output_file(html, operations.report_page(identity))
+        output.print_note(f"report written to {html}")
+        return
     if as_json:
         content = json.dumps(operations.report(identity), indent=2) + "\n"
     else:

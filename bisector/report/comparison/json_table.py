@@ -8,10 +8,9 @@ number (0.35: it rises by 35%). Infinite and unknown numbers are null.
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import Any
 
-from bisector.model.printable import printable_json
+from bisector.model.printable import finite, printable_json
 from bisector.stats.comparison_result import Comparison
 from bisector.stats.comparison_table import ComparisonTable, Row, TestbedTable
 
@@ -35,7 +34,7 @@ def value(table: ComparisonTable) -> dict[str, Any]:
         "sentences": list(table.sentences),
         "warnings": list(table.warnings),
     }
-    clean: dict[str, Any] = _finite(found)
+    clean: dict[str, Any] = finite(found)
     return clean
 
 
@@ -63,13 +62,3 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
     """Return the fields; the number of groups has the key 'units', as in the first version of this form."""
     fields = dataclasses.asdict(comparison)
     return {"units" if key == "group_counts" else key: item for key, item in fields.items()}
-
-
-def _finite(value: Any) -> Any:  # noqa: ANN401 - whatever JSON holds
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {k: _finite(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(v) for v in value]
-    return value

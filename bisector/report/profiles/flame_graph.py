@@ -20,17 +20,23 @@ _LETTER_WIDTH = 6.6
 """Pixels of a letter of an 11-pixel monospaced font."""
 MIN_SHARE = 0.001
 """Share of the total: a frame of about one pixel; narrower ones cannot be seen."""
+MIN_SHARE_EMBEDDED = 0.004
+"""The same in a page: a frame of five pixels. A frame takes 300 bytes, and a page is to stay below 300 kB."""
 _FULL_COLOUR_CHANGE = 0.02
 """Change of the share from which on a colour is full: two points are much for a kernel function."""
 
 
-def render(a: Profile, b: Profile, touched: Collection[str] = ()) -> str:
-    """Return the SVG text. touched: functions that get a frame, because the commit changes them."""
-    frames, gone = flame(a, b, MIN_SHARE)
+def render(a: Profile, b: Profile, touched: Collection[str] = (), *, embedded: bool = False) -> str:
+    """Return the SVG text. touched: functions that get a frame, because the commit changes them.
+
+    embedded: as a part of a page, which gives it its size; narrow frames are left out there.
+    """
+    frames, gone = flame(a, b, MIN_SHARE_EMBEDDED if embedded else MIN_SHARE)
     deepest = max((f.depth for f in frames), default=0)
     height = _HEAD + (deepest + 1) * _ROW + _MARGIN
+    size = 'class="flame" role="img"' if embedded else f'width="{_WIDTH + 2 * _MARGIN:.0f}" height="{height}"'
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH + 2 * _MARGIN:.0f}" height="{height}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} '
         f'viewBox="0 0 {_WIDTH + 2 * _MARGIN:.0f} {height}" font-family="monospace" font-size="11">',
         f"<title>{escape(a.name)} -&gt; {escape(b.name)}</title>",
         '<rect width="100%" height="100%" fill="#ffffff"/>',

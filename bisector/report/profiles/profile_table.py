@@ -68,7 +68,17 @@ def _ordered(profile: Profile) -> list[Symbol]:
 
 
 def _changes(found: ProfileComparison, top: int) -> list[str]:
-    rows = [
+    return align(changes_head(found), change_rows(found, top))
+
+
+def changes_head(found: ProfileComparison) -> tuple[str, ...]:
+    """Return the titles of the columns of `change_rows`."""
+    return ("SYMBOL", found.a.name, found.b.name, "POINTS", "")
+
+
+def change_rows(found: ProfileComparison, top: int) -> list[tuple[str, ...]]:
+    """Return the symbols with the largest changes: name, both shares, points, words."""
+    return [
         (
             ("*" if line.touched else "") + shown(line.symbol),
             _or_below(line.a, found.a, found),
@@ -78,7 +88,6 @@ def _changes(found: ProfileComparison, top: int) -> list[str]:
         )
         for line in [x for x in found.symbols if x.a or x.b][:top]
     ]
-    return align(("SYMBOL", found.a.name, found.b.name, "POINTS", ""), rows)
 
 
 def _or_below(share: float | None, profile: Profile, found: ProfileComparison) -> str:
@@ -121,9 +130,18 @@ def _whole(found: ProfileComparison, top: int) -> list[str]:
 
 
 def _calls(counted: Sequence[CallChange], found: ProfileComparison, top: int) -> list[str]:
-    if not counted:
-        return []
-    rows = []
+    rows = call_rows(counted, top)
+    return [*align(calls_head(found), rows), ""] if rows else []
+
+
+def calls_head(found: ProfileComparison) -> tuple[str, ...]:
+    """Return the titles of the columns of `call_rows`."""
+    return ("CALLS OF", found.a.name, found.b.name, "CHANGE", "A CALL", "A CALL", "CHANGE")
+
+
+def call_rows(counted: Sequence[CallChange], top: int) -> list[tuple[str, ...]]:
+    """Return counts of calls of both profiles, what a call takes, and how each changed."""
+    rows: list[tuple[str, ...]] = []
     for row in counted[:top]:
         times = row.each[1] / row.each[0] if row.each[0] and row.each[1] is not None else None
         rows.append(
@@ -135,8 +153,7 @@ def _calls(counted: Sequence[CallChange], found: ProfileComparison, top: int) ->
                 "" if times is None else f"{100 * (times - 1):+.2f}%",
             )
         )
-    head = ("CALLS OF", found.a.name, found.b.name, "CHANGE", "A CALL", "A CALL", "CHANGE")
-    return [*align(head, rows), ""]
+    return rows
 
 
 def _tree(name: str, callers: list[Branch], callees: list[Branch], found: ProfileComparison) -> list[str]:

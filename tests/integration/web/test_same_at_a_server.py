@@ -119,13 +119,17 @@ LOOKING: Sequence[Sequence[str]] = (
 )
 
 
-def test_every_command_prints_the_same(client: Client, bench: Bench) -> None:
+def test_every_command_prints_the_same(client: Client, bench: Bench, tmp_path: Path) -> None:
     words = {"sha": bench.lab.graph.shas[fake.CULPRIT]}
     for row in json.loads(client.here("list", "--json")[1]):
         words["done" if row["status"] == "done" else "open"] = row["id"]
     for line in LOOKING:
         arguments = [word.format(**words) for word in line]
         assert client.there(*arguments) == client.here(*arguments), arguments
+    here, there = tmp_path / "here.html", tmp_path / "there.html"
+    assert client.there("report", words["done"], "--html", str(there))[0] == 0
+    assert client.here("report", words["done"], "--html", str(here))[0] == 0
+    assert there.read_bytes() == here.read_bytes()
     codes = {client.there(*(word.format(**words) for word in line))[0] for line in LOOKING}
     assert codes == {0, 1}
 

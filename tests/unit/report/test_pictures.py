@@ -28,6 +28,8 @@ def test_suspects_and_all_others_together() -> None:
     ]
     assert pictures.suspects([(7, 0.999)], "commit {}".format) == ["100% ████████████████████ commit 7"]
     assert pictures.suspects([], str) == []
+    many = pictures.suspects([(commit, 0.1) for commit in range(9)], "commit {}".format)
+    assert len(many) == 6 and many[-1].startswith(" 50%") and "other commits" in many[-1]
 
 
 def test_samples_lie_on_one_axis_in_the_order_of_history() -> None:

@@ -55,6 +55,7 @@ def compare(
         bool, typer.Option("--same-kernel", help="All inputs are one kernel: show its run-to-run variation.")
     ] = False,
     as_json: options.Json = False,
+    html: options.Html = None,
 ) -> None:
     """Compare kernels by measured results: what differs, by how much, with which confidence.
 
@@ -76,7 +77,11 @@ def compare(
       perfbisect compare BWC@westmere=bwc.txt JL@westmere=jl.txt --format perf-stat
 
       perfbisect compare old.json new.json --metric real --better lower --json
+
+      perfbisect compare old.txt new.txt --html comparison.html
     """
+    if html is not None and (as_json or form != "people"):
+        raise RequestError("--html and another form exclude each other", cure="give one of them")
     smallest, directions = _threshold(threshold), _directions(better or [])
     from bisector.report import comparison
     from bisector.stats import comparison_table
@@ -99,6 +104,13 @@ def compare(
             details="\n".join(f"{c[0].name}: {', '.join(n for s in c for n in s.series)}" for c in columns),
             cure="give results with a metric of one name that has finite numbers",
         ) from error
+    if html is not None:
+        from bisector.app.output_file import write_output_file
+        from bisector.report.html import comparison_page
+
+        write_output_file(html, comparison_page.render(found))
+        output.print_note(f"comparison written to {html}")
+        return
     sys.stdout.write(comparison.render(found, "json" if as_json else form, output.terminal_width()))
 
 

@@ -38,6 +38,7 @@ def profile(
     repo: options.Repo = None,
     trust_repo: options.TrustRepo = False,
     as_json: options.Json = False,
+    html: options.Html = None,
 ) -> None:
     """Show where two kernels spend their time, side by side: differences, and which of them may be chance.
 
@@ -57,7 +58,11 @@ def profile(
       perfbisect profile pipe-test-3f2a:v6.1 pipe-test-3f2a:v6.2
 
       perfbisect profile old.data new.data --tree kmem_cache_alloc --flame diff.svg --commit v6.2
+
+      perfbisect profile old.data new.data --html profile.html
     """
+    if html is not None and as_json:
+        raise RequestError("--html and --json exclude each other", cure="give one of them")
     from bisector.linux.call_graph import callees, callers
     from bisector.linux.profile import compare_profiles
     from bisector.report.profiles import json_profile, profile_table
@@ -83,6 +88,15 @@ def profile(
         from bisector.report.profiles import flame_graph
 
         write_output_file(flame, flame_graph.render(first, second, touched))
+    if html is not None:
+        from bisector.app.output_file import write_output_file
+        from bisector.report.html import profile_section
+
+        write_output_file(
+            html, profile_section.render(profile_section.TwoProfiles(first, second, touched), top)
+        )
+        output.print_note(f"profiles written to {html}")
+        return
     sys.stdout.write(
         json_profile.render(found, trees) if as_json else profile_table.render(found, top, trees)
     )

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query
 from fastapi.requests import Request
-from fastapi.responses import PlainTextResponse, StreamingResponse
+from fastapi.responses import HTMLResponse, PlainTextResponse, StreamingResponse
 from fastapi.sse import format_sse_event
 from pydantic import Field
 
@@ -121,6 +121,12 @@ def report(request: Request, user: Reader, id: Identity) -> dict[str, Any]:
 def report_text(request: Request, user: Reader, id: Identity, short: bool = False) -> PlainTextResponse:
     """Return the report as text; short: how a bisection ended, as `watch` prints it."""
     return PlainTextResponse(operations(request, user).report_text(_named(id), short=short))
+
+
+@router.get("/{id}/report.html", response_class=HTMLResponse)
+def report_page(request: Request, user: Reader, id: Identity) -> HTMLResponse:
+    """Return the report as one self-contained page, which loads nothing."""
+    return HTMLResponse(operations(request, user).report_page(_named(id)))
 
 
 @router.get("/{id}/log")

@@ -1,0 +1,182 @@
+"""The page of one bisection, finished or not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from bisector.report import (
+    attempt_result,
+    conditions,
+    config_drift,
+    monitor_results,
+    phrases,
+    reproduction,
+    statements,
+    trials,
+)
+from bisector.report.html import (
+    chart_sections,
+    commit_axis,
+    profile_section,
+    sample_chart,
+    self_contained,
+)
+from bisector.report.html.measured_boots import measured_boots
+from bisector.report.report_model import Material, Trial, named
+
+
+@dataclass(frozen=True)
+class Section:
+    """One section: its anchor, its title, and what the template shows of it."""
+
+    name: str
+    title: str
+    content: Any
+
+
+def render(material: Material, profiles: profile_section.TwoProfiles | None = None) -> str:
+    """Return the page. profiles: of the two kernels, where a monitor recorded them."""
+    boots = sample_chart.ordered(measured_boots(material))
+    found = [
+        Section(name, title, content)
+        for name, title, content in (
+            ("result", "Result", _result(material)),
+            ("levels", "Level of each commit", chart_sections.levels(material, boots)),
+            ("posterior", "How the search narrowed down", chart_sections.posterior(material)),
+            ("samples", "Samples by commit and boot", chart_sections.samples(material, boots)),
+            ("before-after", "Before and after", chart_sections.before_after(material, boots)),
+            ("sum", "How it adds up", chart_sections.adding_up(material)),
+            ("testbeds", "On each testbed", chart_sections.testbeds(material)),
+            ("differences", "What differs besides code", _differences(material)),
+            ("profile", "Where the time goes", profile_section.context(profiles) if profiles else None),
+            ("monitors", "What the monitors saw", monitor_results.section(material)[3:]),
+            ("trials", "Decisions and trials", _trials(material)),
+            ("drift", "Configuration along the range", _drift(material)),
+            ("untestable", "Commits that could not be tested", statements.untestable(material)),
+            ("user", "What the user said on the way", statements.words_of_user(material)),
+            ("reproduce", "How to reproduce", _reproduce(material)),
+            ("cost", "What it cost", trials.costs(material)),
+            ("asked", "What was asked", conditions.request_rows(material)),
+            ("where", "Where it was measured", conditions.where_rows(material)),
+        )
+        if content
+    ]
+    return self_contained.render(
+        "bisection.html.j2",
+        title=f"{_headline(material)} - {material.id}",
+        data=sample_chart.data(material, boots) if boots else None,
+        material=material,
+        headline=_headline(material),
+        lead=_lead(material),
+        sections=found,
+        words=phrases,
+    )
+
+
+def _headline(material: Material) -> str:
+    return statements.headline(material).removeprefix("Result: ").rstrip(".").capitalize()
+
+
+def _lead(material: Material) -> str:
+    """Return the sentence below the headline: which commit, by how much; else what was asked."""
+    known = material.conclusion or material.so_far
+    single = [f for f in known.culprits if len(f.commits) == 1] if known else []
+    if len(single) != 1 or not single[0].certified:
+        return f"{conditions.asked(material)}."
+    better = material.goal.metric.better
+    return (
+        f"{material.label(single[0].commits[0])} makes {material.goal.metric.name} "
+        f"{phrases.effect(single[0].effect, better)}."
+    )
+
+
+def _result(material: Material) -> dict[str, Any]:
+    conclusion = material.conclusion
+    known = conclusion or material.so_far
+    findings = [
+        {
+            "commits": [material.commit(i) for i in named(finding)],
+            "more": len(finding.commits) - len(named(finding)),
+            "rows": statements.finding_rows(material, finding),
+        }
+        for finding in (known.findings if known else ())
+        if conclusion or named(finding)
+    ]
+    attempt = material.attempt
+    return {
+        "tables": attempt_result.tables(material, attempt) if attempt is not None else [],
+        "findings": findings if attempt is None else [],
+        "summary": known.summary if known else "",
+        "asked": conditions.asked(material),
+        "warnings": known.warnings if known else (),
+    }
+
+
+def _differences(material: Material) -> list[dict[str, Any]]:
+    out = []
+    for finding in material.conclusion.findings if material.conclusion is not None else ():
+        if len(finding.commits) == 1 and finding.parents:
+            found = statements.between(material, finding.parents[0], finding.commits[0])
+            sha = material.commit(finding.commits[0]).sha[:12]
+            out.append(
+                {
+                    "title": f"{sha} and its parent",
+                    "known": found.known,
+                    "sentences": found.sentences(f"commit {sha}"),
+                    "changes": statements.changes(found),
+                    "unchanged": statements.unchanged(found),
+                }
+            )
+    return out
+
+
+def _trials(material: Material) -> dict[str, Any]:
+    culprits = commit_axis.culprits(material)
+
+    def row(number: int, trial: Trial) -> dict[str, Any]:
+        booted = trial.booted
+        return {
+            "number": number,
+            "label": material.label(booted.commit),
+            "culprit": booted.commit in culprits,
+            "where": f"{booted.purpose}, {booted.testbed}"
+            + (f", layout {booted.layout}" if booted.layout else ""),
+            "boot": booted.boot,
+            "at": phrases.date(booted.at),
+            "reason": trial.reason,
+            "numbers": trials.values(trial),
+            "verdict": trials.verdict(material, trial),
+            "cut": trial.console_cut,
+        }
+
+    return {
+        "rows": [row(number, trial) for number, trial in enumerate(material.trials, start=1)],
+        "metric": f"{material.goal.metric.name} in {material.goal.metric.unit}",
+        "failed": [f"{material.label(b.commit)}: {b.failure}" for b in material.builds if not b.ok],
+    }
+
+
+def _drift(material: Material) -> list[tuple[str, str]]:
+    shas = material.graph.shas
+    return [
+        (
+            f"CONFIG_{d.name}: {d.before} -> {d.after}",
+            f"{shas[d.last][:12]}..{shas[d.first][:12]}, commits: {d.commits}",
+        )
+        for d in config_drift.find(material)
+    ]
+
+
+def _reproduce(material: Material) -> dict[str, Any] | None:
+    if material.conclusion is None:
+        return None
+    single, whole = reproduction.commands(material, material.conclusion)
+    return {
+        "single": single,
+        "whole": whole,
+        "configurations": [
+            (material.graph.shas[index][:12], config)
+            for index, config in reproduction.configurations(material, material.conclusion)
+        ],
+    }

@@ -1,0 +1,148 @@
+"""The sections of a page that hold drawings: each is what the template shows, None without data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+from typing import Any
+
+from bisector.model.decisions import Ending, Interval
+from bisector.report import phrases, statements, testbed_verdicts
+from bisector.report.html import (
+    commit_axis,
+    distribution_chart,
+    effect_chart,
+    level_chart,
+    posterior_chart,
+    sample_chart,
+)
+from bisector.report.html.measured_boots import MeasuredBoot, scales
+from bisector.report.html.measured_boots import levels as commit_levels
+from bisector.report.report_model import Material
+
+
+def levels(material: Material, boots: Sequence[MeasuredBoot]) -> dict[str, Any] | None:
+    """Return the level of each commit, as a drawing and a table; None without samples."""
+    found = commit_levels(boots, material.goal.alpha)
+    if not found:
+        return None
+    reference = max((abs(one.mean) for one in found), default=1.0)
+    ends = {material.graph.good: material.goal.terms.old, material.graph.bad: material.goal.terms.new}
+    culprits = commit_axis.culprits(material)
+    return {
+        "chart": level_chart.render(material, found),
+        "interval": f"{1 - material.goal.alpha:.0%}",
+        "known": any(one.interval for one in found),
+        "scaled": _scaled(material),
+        "rows": [
+            (
+                material.label(one.commit),
+                ends.get(one.commit, "") or (material.goal.terms.one if one.commit in culprits else ""),
+                phrases.number(one.mean, reference),
+                "" if one.interval is None else _between(one.interval, reference),
+                one.boots,
+                one.samples,
+            )
+            for one in found
+        ],
+    }
+
+
+def _between(value: Interval, reference: float) -> str:
+    return f"{phrases.number(value.low, reference)} .. {phrases.number(value.high, reference)}"
+
+
+def _scaled(material: Material) -> bool:
+    return any(factor != 1.0 for factor in scales(material).values())
+
+
+def posterior(material: Material) -> dict[str, Any] | None:
+    """Return how probable each commit was at each decision; None where no decision knew."""
+    found = posterior_chart.rows(material)
+    return {"chart": posterior_chart.render(material, found), "rows": len(found)} if found else None
+
+
+def samples(material: Material, boots: Sequence[MeasuredBoot]) -> dict[str, Any] | None:
+    """Return every run; None without any."""
+    if not boots:
+        return None
+    return {
+        "chart": sample_chart.render(material, boots),
+        "kinds": [kind for kind, _ in sample_chart.places(material, boots)],
+        "terms": material.goal.terms,
+        "scaled": _scaled(material),
+    }
+
+
+def before_after(material: Material, boots: Sequence[MeasuredBoot]) -> dict[str, Any] | None:
+    """Return the distribution of the first culprit and its parent, else of the two ends."""
+    known = material.conclusion or material.so_far
+    pairs = (
+        [(f.parents[0], f.commits[0]) for f in known.culprits if f.parents and len(f.commits) == 1]
+        if known
+        else []
+    )
+    before, after = pairs[0] if pairs else (material.graph.good, material.graph.bad)
+    samples = tuple(
+        [v for boot in boots if boot.commit == commit and boot.counts for v in boot.samples]
+        for commit in (before, after)
+    )
+    if not all(samples):
+        return None
+    metric, terms = material.goal.metric, material.goal.terms
+    roles = ("parent", terms.one) if pairs else (terms.old, terms.new)
+    names = (
+        f"{roles[0]} {material.commit(before).sha[:12]}",
+        f"{roles[1]} {material.commit(after).sha[:12]}",
+    )
+    change = fmean(samples[1]) / fmean(samples[0]) - 1 if fmean(samples[0]) else 0.0
+    return {
+        "chart": distribution_chart.render(
+            names, (samples[0], samples[1]), f"{metric.name} in {metric.unit}"
+        ),
+        "names": names,
+        "change": f"{100 * change:+.2f}% {phrases.judged(change, metric.better)}",
+    }
+
+
+def adding_up(material: Material) -> dict[str, Any] | None:
+    """Return the effects that add up; None where the ends were not compared."""
+    conclusion = material.conclusion
+    if conclusion is None or conclusion.total is None:
+        return None
+    terms = material.goal.terms
+    rows: list[tuple[str, Interval, str]] = [(f"{terms.old} to {terms.new}", conclusion.total, "")]
+    for finding in statements.counted_parts(conclusion):
+        rows.append((statements.part_name(material, finding), finding.effect, "new"))
+    if conclusion.rest is not None:
+        rows.append(("unexplained", conclusion.rest, "old"))
+    size = material.goal.metric.threshold
+    return {
+        "chart": effect_chart.render("sum", "How it adds up", rows, size.value if size.relative else None),
+        "rows": [(name, phrases.effect(value, material.goal.metric.better)) for name, value, _ in rows],
+        "sentence": statements.explained(material, conclusion),
+        "levels": [
+            (material.label(i), phrases.effect(x, material.goal.metric.better)) for i, x in conclusion.levels
+        ]
+        if conclusion.ending is Ending.SPREAD
+        else [],
+    }
+
+
+def testbeds(material: Material) -> dict[str, Any] | None:
+    """Return what each testbed shows; None for one testbed."""
+    tables = []
+    for number, (before, after, effects) in enumerate(testbed_verdicts.found(material), start=1):
+        title = testbed_verdicts.compared(material, before, after)
+        rows = [(one.testbed, one.effect, "new" if one.shows == "reproduced" else "") for one in effects.each]
+        tables.append(
+            {
+                "title": title,
+                "chart": effect_chart.render(f"testbeds-{number}", title, rows),
+                "rows": [(one.testbed, testbed_verdicts.row(material, one)) for one in effects.each],
+                "sentence": testbed_verdicts.agreement(effects),
+                "disagree": effects.disagree,
+            }
+        )
+    aside = testbed_verdicts.set_aside(material)
+    return {"tables": tables, "aside": aside} if tables or aside else None

@@ -1,0 +1,55 @@
+"""Two sets of samples as histograms back to back, on one axis: the older one above, the newer one below."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from statistics import fmean
+
+from markupsafe import Markup
+
+from bisector.model.format import count
+from bisector.report import phrases
+from bisector.report.html import svg
+from bisector.report.html.escaping import element
+
+_HALF, _FOOT = 110, 48
+"""Pixels of each half, and below for the axis."""
+_BINS = 60
+
+
+def render(names: tuple[str, str], samples: tuple[Sequence[float], Sequence[float]], what: str) -> Markup:
+    """Return the drawing. names: of the two sets; what: of the axis. Each set has at least one sample."""
+    scale = svg.fitting([*samples[0], *samples[1]], svg.LEFT, svg.WIDTH - svg.RIGHT)
+    width = (scale.high - scale.low) / _BINS
+    bins = [Counter(min(int((v - scale.low) / width), _BINS - 1) for v in some) for some in samples]
+    tallest = max(n / len(some) for found, some in zip(bins, samples, strict=True) for n in found.values())
+    middle = svg.TOP + _HALF
+    parts: list[object] = []
+    for which, (name, some, found) in enumerate(zip(names, samples, bins, strict=True)):
+        up, kind = (-1, "old") if which == 0 else (1, "new")
+        unit = up * (_HALF - 24) / tallest / len(some)
+        path = "".join(
+            f"M{scale(scale.low + at * width) + 0.5:.1f} {middle}v{n * unit:.1f}"
+            f"h{(scale.end - scale.start) / _BINS - 1:.1f}V{middle}z"
+            for at, n in sorted(found.items())
+        )
+        x, far = scale(fmean(some)), middle + up * (_HALF - 16)
+        anchor = "start" if x < svg.WIDTH / 2 else "end"
+        shift = 6 if anchor == "start" else -6
+        said = f"{name}: mean {phrases.number(fmean(some))}, {count(len(some), 'run')}"
+        parts += [
+            element("g", element("title", said), element("path", d=path, class_=f"bars {kind}")),
+            svg.line(x, middle, x, far, f"mean {kind}"),
+            svg.label(x + shift, far + (0 if which == 0 else 8), said, kind, anchor),
+        ]
+    parts += [svg.line(svg.LEFT, middle, svg.WIDTH - svg.RIGHT, middle, "axis")]
+    bottom = svg.TOP + 2 * _HALF
+    return svg.drawing(
+        "before-after",
+        f"Distribution of {what}",
+        f"{names[0]} above, {names[1]} below",
+        bottom + _FOOT,
+        *parts,
+        *svg.bottom_axis(scale, bottom, what),
+    )

@@ -1,0 +1,150 @@
+"""What every form of the report says in the same words: rows and sentences without any layout."""
+
+from __future__ import annotations
+
+from bisector.model.decisions import Conclusion, Ending, Finding
+from bisector.model.format import count
+from bisector.model.records import Discarded
+from bisector.report import phrases, trials
+from bisector.report.kernel_differences import Change, Differences, compare
+from bisector.report.report_model import Material
+
+MAX_NAMED_ALIKE = 3
+"""Commits that are named one by one if they could not be tested for the same reason."""
+
+
+def headline(material: Material) -> str:
+    """Return the result in a few capital words; what is known of a bisection without conclusion."""
+    conclusion = material.conclusion
+    if conclusion is None:
+        return f"No conclusion yet: {material.status}."
+    proven = sum(f.certified for f in conclusion.culprits)
+    terms = material.goal.terms
+    partly = conclusion.ending is Ending.INCONCLUSIVE and proven
+    also = f", {proven} {terms.one if proven == 1 else terms.several} proven".upper() if partly else ""
+    return f"Result: {phrases.ENDINGS[conclusion.ending]}{also}"
+
+
+def finding_rows(material: Material, finding: Finding) -> dict[str, str]:
+    """Return what is known of a finding, name -> text: levels, effect, confidence, proof, parent, note."""
+    metric = material.goal.metric
+    rows: dict[str, str] = {}
+    first, parents = finding.commits[0], finding.parents
+    if len(finding.commits) == 1:
+        before = trials.level(material, parents[0]) if parents else None
+        after = trials.level(material, first)
+        if before is not None and after is not None:
+            rows[metric.name] = (
+                f"{phrases.number(before, after)} -> {phrases.number(after)} {metric.unit}  "
+                f"(mean, parent -> {'commit' if finding.small else material.goal.terms.one})"
+            )
+    rows["effect"] = phrases.effect(finding.effect, metric.better)
+    rows["confidence"] = f"{100 * finding.confidence:.1f}%"
+    if finding.certified:
+        against = ", ".join(material.commit(p).sha[:12] for p in parents)
+        boots = sum(
+            1
+            for t in material.trials
+            if t.booted.purpose == "certify" and t.booted.commit in {*finding.commits, *parents}
+        )
+        rows["proof"] = (
+            f"compared afresh with its parent{'s' if len(parents) > 1 else ''} {against}: "
+            f"{count(boots, 'fresh boot')}"
+        )
+    elif len(finding.commits) == 1:
+        rows["proof"] = "not certified: no fresh comparison with its parent held"
+    for parent in parents:
+        rows.setdefault("parent", material.label(parent))
+    if finding.note:
+        rows["note"] = finding.note
+    return rows
+
+
+def between(material: Material, before: int, after: int) -> Differences:
+    """Return what differs besides code between two commits of the bisection."""
+    return compare(
+        material.kernel(before), material.kernel(after), material.facts(before), material.facts(after)
+    )
+
+
+def changes(found: Differences) -> list[tuple[str, tuple[Change, ...]]]:
+    """Return the groups of changes that are not empty, each with its title."""
+    options = tuple((f"CONFIG_{name}", before, after) for name, before, after in found.options)
+    groups = (
+        ("effective .config", options),
+        ("guest", found.settings),
+        ("mitigations", found.mitigations),
+        ("sysctl defaults", found.sysctls),
+        ("sizes in bytes", found.sizes),
+    )
+    return [(title, group) for title, group in groups if group]
+
+
+def unchanged(found: Differences) -> list[str]:
+    """Return the sentences on what is the same in both kernels."""
+    same = [
+        name
+        for name, group in (
+            ("effective .config", found.options),
+            ("clocksource and command line", found.settings),
+            ("mitigations", found.mitigations),
+            ("sysctl defaults", found.sysctls),
+        )
+        if not group
+    ]
+    out = [f"The same in both: {', '.join(same)}."] if same else []
+    if found.preemption is not None:
+        out.append(f"Preemption model: {' -> '.join(dict.fromkeys(found.preemption))}.")
+    return out
+
+
+def counted_parts(conclusion: Conclusion) -> list[Finding]:
+    """Return the findings that add up: what is not proven is a part of the rest, where a rest is stated."""
+    return [f for f in conclusion.findings if f.certified or conclusion.rest is None]
+
+
+def part_name(material: Material, finding: Finding) -> str:
+    """Return the short name of a finding: ids, or how many commits."""
+    names = ", ".join(material.commit(i).sha[:12] for i in finding.commits[:2])
+    return names if len(finding.commits) < 3 else f"set of {len(finding.commits)}"
+
+
+def explained(material: Material, conclusion: Conclusion) -> str:
+    """Return whether what was found explains the whole change; '' where no rest is stated."""
+    rest, terms = conclusion.rest, material.goal.terms
+    if rest is None or not conclusion.findings:
+        return ""
+    if rest.low > 0 or rest.high < 0:
+        return (
+            f"Part of the change from {terms.old} to {terms.new} is not explained by what was found: other "
+            "commits of the range contribute, each less than the threshold or not searched for."
+        )
+    return f"What was found explains the change from {terms.old} to {terms.new} within the interval."
+
+
+def words_of_user(material: Material) -> list[str]:
+    """Return a sentence for each mark and each discard."""
+    out = []
+    for said in material.words_of_user:
+        note = f" ({said.note})" if said.note else ""
+        if isinstance(said, Discarded):
+            out.append(f"discarded the data of {said.kind} {said.name}{note}")
+        else:
+            out.append(f"{material.label(said.commit)} is {said.verdict}{note}")
+    return out
+
+
+def untestable(material: Material) -> list[str]:
+    """Return why commits could not be tested, in one sentence where it is the same for many."""
+    alike: dict[str, list[int]] = {}
+    for index, why in sorted(material.state.untestable.items()):
+        alike.setdefault(why, []).append(index)
+    out: list[str] = []
+    for why, commits in sorted(
+        alike.items(), key=lambda group: len(group[1])
+    ):  # what happened once tells most
+        if len(commits) <= MAX_NAMED_ALIKE:
+            out += [f"{material.label(i)}: {why}" for i in commits]
+        else:
+            out.append(f"{len(commits)} commits, such as {material.label(commits[0])}: {why}")
+    return out

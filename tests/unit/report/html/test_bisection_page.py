@@ -1,0 +1,157 @@
+"""The page of a bisection: its structure, its size, and hostile text in every place."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from bisector.linux.profile import Profile, Symbol
+from bisector.model.decisions import Conclusion, Ending
+from bisector.report.html import bisection_page
+from bisector.report.html.profile_section import TwoProfiles
+from bisector.report.report_model import Material
+from tests.support.report_material import HOSTILE, demo, sixty_boots
+
+VOID = {"meta", "br", "link", "hr", "img", "input"}
+MAX_BYTES = 300_000
+SECTIONS = [
+    "result",
+    "levels",
+    "posterior",
+    "samples",
+    "before-after",
+    "sum",
+    "testbeds",
+    "differences",
+    "trials",
+    "drift",
+    "untestable",
+    "reproduce",
+    "cost",
+    "asked",
+    "where",
+]
+
+
+class Page(HTMLParser):
+    """A page, parsed strictly: every element is closed in its order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self._open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert not self._open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+def profiles() -> TwoProfiles:
+    def one(name: str, weight: float) -> Profile:
+        main, inner = Symbol("main"), Symbol(HOSTILE)
+        stacks = {(main,): 60.0, (main, inner): weight}
+        return Profile(name, own={main: 60.0, inner: weight}, stacks=stacks, total=60.0 + weight)
+
+    return TwoProfiles(one(HOSTILE, 30.0), one("b", 40.0))
+
+
+@pytest.fixture(scope="module")
+def sixty() -> str:
+    return bisection_page.render(sixty_boots())
+
+
+def test_structure(sixty: str) -> None:
+    page = Page(sixty)
+    assert [s["id"] for s in page.all("section")] == SECTIONS
+    ids = [a["id"] for _, a in page.elements if "id" in a]
+    assert len(ids) == len(set(ids))
+    for _, attributes in page.elements:
+        for name in ("aria-labelledby", "aria-describedby"):
+            assert all(i in ids for i in (attributes.get(name) or "").split())
+        target = attributes.get("href") or ""
+        assert not target or (target[0] == "#" and target[1:] in ids)
+    drawings = page.all("svg")
+    assert len(drawings) == 6  # levels, posterior, samples, before and after, sum, testbeds
+    assert all(d["role"] == "img" and d["aria-labelledby"] for d in drawings)
+    scrolled = [a for tag, a in page.elements if tag == "div" and a.get("class") == "wide"]
+    assert all(a["tabindex"] == "0" and a["role"] == "region" and a["aria-label"] for a in scrolled)
+    assert len(page.all("h1")) == 1
+
+
+def test_a_search_of_sixty_boots_stays_small(sixty: str) -> None:
+    assert len(sixty.encode()) < MAX_BYTES
+    assert sum(1 for a in Page(sixty).all("tr") if (a.get("id") or "").startswith("trial-")) == 60
+
+
+def test_nothing_is_loaded_from_elsewhere(sixty: str) -> None:
+    own = re.sub(r"<script.*?</script>", "", sixty, flags=re.DOTALL)
+    assert not re.search(r"\b(src|srcset|action|xlink:href)=|url\(|@import", own)
+    assert set(re.findall(r"https?://[^\s\"'<]*", own)) <= {"http://www.w3.org/2000/svg"}
+    assert not [
+        a for _, a in Page(own).elements if any(name.startswith("on") or name == "style" for name in a)
+    ]
+
+
+def test_hostile_text_stays_text() -> None:
+    """Subjects, authors, reasons, warnings, hosts, workloads, failures, testbeds, symbols."""
+    made = sixty_boots(HOSTILE.replace("{", "{{").replace("}", "}}") + "{}")
+    page = Page(bisection_page.render(made, profiles()))
+    clean = Page(bisection_page.render(sixty_boots(), profiles()))
+    assert [tag for tag, _ in page.elements] == [tag for tag, _ in clean.elements]
+    assert [sorted(a) for _, a in page.elements] == [sorted(a) for _, a in clean.elements]
+    text = "".join(page.words)
+    assert text.count("alert(1)") > 100 and "49" not in re.findall(r"\u202e(\S*)", text)
+    assert "\x1b" not in text and "\u202e" not in text
+
+
+def test_the_page_says_what_the_text_says() -> None:
+    text = " ".join("".join(Page(bisection_page.render(demo())).words).split())
+    for said in (
+        "Culprit proven",
+        '444444444444 ("x86: Allow to enable RT") makes real +19.41% slower',
+        "compared afresh with its parent 333333333333: 2 fresh boots",
+        "CONFIG_PREEMPT_RT becomes selectable with commit 444444444444",
+        "What was found explains the change from good to bad within the interval.",
+        "discarded the data of boot b3 (somebody rebooted the host)",
+        "kernel/fork.c:88: error: 'x' undeclared",
+        "splits the remaining mass 50 to 50",
+    ):
+        assert said in text
+
+
+def without(material: Material, conclusion: Conclusion | None) -> list[str | None]:
+    changed = dataclasses.replace(material, conclusion=conclusion)
+    return [s["id"] for s in Page(bisection_page.render(changed)).all("section")]
+
+
+def test_of_an_unfinished_bisection_and_of_one_without_data() -> None:
+    assert "samples" in without(sixty_boots(), None) and "reproduce" not in without(sixty_boots(), None)
+    empty = dataclasses.replace(demo(), records=(), decisions=())
+    assert "samples" not in without(empty, Conclusion(Ending.INCONCLUSIVE, "The budget does not reach."))
+    assert without(empty, None)[0] == "result"
+
+
+def test_profiles_have_a_flame_graph() -> None:
+    page = Page(bisection_page.render(demo(), profiles()))
+    assert "profile" in [s["id"] for s in page.all("section")]
+    assert [a["class"] for a in page.all("svg")].count("flame") == 1

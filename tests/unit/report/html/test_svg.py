@@ -1,0 +1,37 @@
+"""Scales and axes."""
+
+from __future__ import annotations
+
+import pytest
+
+from bisector.report.html import svg
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(0, 1), (-5, 5), (99.98, 100.03), (0, 1e9), (-1e-9, 2e-9), (0.158, 0.19)]
+)
+def test_ticks_are_few_round_and_inside(low: float, high: float) -> None:
+    ticks = svg.Scale(low, high, 0, 100).ticks()
+    assert 2 <= len(ticks) <= 7
+    room = (high - low) * 1e-6
+    assert all(low - room <= tick <= high + room for tick in ticks)
+    assert len({svg.tick_label(tick, ticks) for tick in ticks}) == len(ticks)
+
+
+def test_all_values_are_drawn_within_the_room() -> None:
+    scale = svg.fitting([3.0, 7.0], 200, 10)
+    assert 10 < scale(7.0) < scale(3.0) < 200
+
+
+@pytest.mark.parametrize("values", [[5.0, 5.0], [0.0], [], [float("nan"), float("inf"), 1.0]])
+def test_equal_or_no_values_have_a_scale(values: list[float]) -> None:
+    scale = svg.fitting(values, 0, 100)
+    assert scale.low < scale.high
+    assert scale.ticks()
+
+
+def test_of_many_names_every_second_is_shown_and_all_that_matter() -> None:
+    names = [(float(n), f"n{n}", "culprit" if n == 33 else "") for n in range(90)]
+    shown = "".join(svg.slanted(names, 10))
+    assert shown.count("<text") == 46
+    assert ">n33<" in shown
