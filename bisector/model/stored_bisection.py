@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bisector.model.commit_graph import CommitGraph
-from bisector.model.decisions import Conclusion, Ending
+from bisector.model.decisions import Conclusion, Decision, Ending, Measure
 
 REMOVING = "removing"
 """The status of a bisection whose removal has begun: it is over, and part of it may be gone already."""
@@ -119,6 +119,14 @@ def summary_of(stored: Stored, changed: float, progress: Progress = Progress()) 
         testbeds=testbeds_of(stored.request),
         progress=progress,
     )
+
+
+def left_of(decision: Decision) -> float | None:
+    """Return the seconds until the next culprit is located or proven, by a decision; None: it does not say.
+
+    While the ends are compared nobody knows: `Measure.left` is the rest of that comparison then.
+    """
+    return decision.left if isinstance(decision, Measure) and decision.purpose != "verify" else None
 
 
 def testbeds_of(request: str) -> tuple[str, ...]:

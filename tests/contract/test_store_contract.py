@@ -265,6 +265,8 @@ def test_lists_tell_testbeds_and_progress_without_records(make: Callable[[], Sto
     (one,) = make().list()
     assert one.testbeds == ("a", "b c")
     assert (one.progress.boots, one.progress.live, one.progress.left) == (3, ("a",), 70.0)
+    store.decide("one", Measure(0, 1, "verify", "why", left=2.0))
+    assert store.list()[0].progress.left is None, "only the comparison of the ends is over then"
     assert one.progress.decided is not None and before <= one.progress.decided <= time.time()
     store.decide("one", CONCLUSION)
     assert store.list()[0].progress.left is None

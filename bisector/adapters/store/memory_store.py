@@ -12,7 +12,7 @@ from bisector.errors import NotFound, RequestError, nearest
 from bisector.model.decisions import Conclusion, Decision, Measure
 from bisector.model.leases import Lease
 from bisector.model.records import Booted, Left, Record
-from bisector.model.stored_bisection import Action, Progress, Stored, Summary, summary_of
+from bisector.model.stored_bisection import Action, Progress, Stored, Summary, left_of, summary_of
 from bisector.store_ports import Coordinator
 
 
@@ -41,7 +41,7 @@ class _Kept:
         decisions = [e for _, e in self.events if isinstance(e, Measure | Conclusion)]
         last = decisions[-1] if decisions else None
         live = tuple(sorted({e.testbed for e in booted if e.boot not in left}))
-        return Progress(len(booted), live, last.left if isinstance(last, Measure) else None, self.decided)
+        return Progress(len(booted), live, None if last is None else left_of(last), self.decided)
 
 
 class MemoryStore:

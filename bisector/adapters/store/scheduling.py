@@ -10,7 +10,7 @@ import json
 from bisector.adapters.store.database import Database, Row
 from bisector.model.decisions import Conclusion, Decision, Measure
 from bisector.model.records import Booted, Left, Record
-from bisector.model.stored_bisection import Action, Progress, Stored, testbeds_of
+from bisector.model.stored_bisection import Action, Progress, Stored, left_of, testbeds_of
 
 COLUMNS = (
     "s.priority, s.owner, s.testbeds, s.action, s.action_by, s.action_why, s.action_at, "
@@ -44,7 +44,7 @@ def take_note(database: Database, bisection: str, event: Record | Decision) -> N
             database.execute(
                 "UPDATE scheduling SET left_seconds = :left, decided = seconds_now() WHERE bisection = :id",
                 id=bisection,
-                left=event.left if isinstance(event, Measure) else None,
+                left=left_of(event),
             )
         case Booted() if event.ok:
             live = {**_live(database, bisection), event.boot: event.testbed}

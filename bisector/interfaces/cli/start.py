@@ -178,6 +178,8 @@ def print_ending(operations: Operations, identity: str, *, as_json: bool) -> Non
         output.print_json(report)
     else:
         print("\n" + operations.report_text(identity, short=True), end="")
-        path = f"{report['files']['raw output']}/report.txt"
-        print(f"\nreport: {path} (and report.json); 'perfbisect report' prints it")
+        path = Path(report["files"]["raw output"]) / "report.txt"
+        # Where another host wrote it, or a server, it is not here.
+        place = f"{path} (and report.json); " if path.exists() else ""
+        print(f"\nreport: {place}'perfbisect report {identity}' prints it")
     raise typer.Exit(report["exit_code"])
