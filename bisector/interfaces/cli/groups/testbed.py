@@ -114,7 +114,7 @@ def reserve(
     wait: Annotated[
         float,
         number_options.option(
-            number_options.Range(float, 0, _MOST_HOURS), "Begin in so many hours. [default: now]", "--in"
+            number_options.Range(float, 0, _MOST_HOURS), "Begin in so many hours; at once by default.", "--in"
         ),
     ] = 0.0,
     lab: options.Lab = None,
