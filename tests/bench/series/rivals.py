@@ -13,8 +13,8 @@ from scipy import stats
 from bisector.model.dag import Floats
 
 BACK_VALUES, MIN_BACK_VALUES, FORE_VALUES, T_THRESHOLD, ALERT_PERCENT = 24, 12, 12, 7.0, 2.0
-"""Treeherder's defaults: PERFHERDER_ALERTS_MAX_BACK_WINDOW, MIN_BACK_WINDOW, FORE_WINDOW, the threshold of t in
-its `detect_changes`, PERFHERDER_REGRESSION_THRESHOLD."""
+"""Treeherder's defaults: PERFHERDER_ALERTS_MAX_BACK_WINDOW, MIN_BACK_WINDOW, FORE_WINDOW, the threshold of t
+in its `detect_changes`, PERFHERDER_REGRESSION_THRESHOLD."""
 WINDOW, P_VALUE, LEAST_PERCENT = 60, 1e-4, 1.0
 """Of our e-divisive: nights looked at; p-value and change from which a split is an alert."""
 
@@ -25,9 +25,9 @@ def perfherder(boots: Floats) -> list[Alert]:
     """Return the alerts of Treeherder's rule for nights of boots (N, B), percent of the level.
 
     A t value compares the values of the nights before with those from the night on; nights weigh less the
-    farther they are, linearly; the variance is that of all values about the weighted mean. A night is an alert
-    if its t exceeds the threshold and its neighbours', once both windows are full. Treeherder's limit of two
-    weeks of data is left out: it would see hardly any nightly series.
+    farther they are, linearly; the variance is that of all values about the weighted mean. A night is an
+    alert if its t exceeds the threshold and its neighbours', once both windows are full. Its limit to
+    two weeks of data is left out: it would see hardly any nightly series.
     """
     size = boots.shape[1]
     back, fore = BACK_VALUES // size, FORE_VALUES // size
@@ -66,8 +66,8 @@ def _weighted_t(before: Floats, after: Floats) -> tuple[float, float]:
 def e_divisive(boots: Floats) -> list[Alert]:
     """Return the alerts of e-divisive on nightly means (Matteson and James 2014), one split at a time.
 
-    The split of the last WINDOW nights with the largest energy distance is an alert if Student's t-test of its
-    two sides has p below P_VALUE and they differ by LEAST_PERCENT: the t-test in place of permutations is
+    The split of the last WINDOW nights with the largest energy distance is an alert if Student's t-test of
+    its two sides has p below P_VALUE and they differ by LEAST_PERCENT: the t-test in place of permutations is
     Hunter's (Fleming et al. 2023). Hunter's merging of weak change points is left out.
     """
     level = boots.mean(axis=1)

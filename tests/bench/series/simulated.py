@@ -16,7 +16,7 @@ from bisector.model.decisions import Measure
 from bisector.model.goal import Goal, Metric, Threshold
 from bisector.model.records import Booted
 from bisector.model.state import State, Visit
-from bisector.search.suspect_test import Outcome, next_step
+from bisector.search.series.suspect_test import Outcome, next_step
 from bisector.simulation.histories import linear
 from bisector.stats.variance_components import VarianceComponents
 

@@ -1,8 +1,8 @@
 """The confirmation of a suspect of a nightly series: last good against tip, by fresh interleaved boots.
 
-The sequential test is the one that verifies the ends of a bisection (sequential_test.py). Its errors are
-tighter, for a series is suspect several times a year, and nobody has asked; and it gives up sooner. Other code
-layouts are not tried: what follows a confirmation is a bisection, whose certificate tries them.
+The sequential test is the one that verifies the ends of a bisection (`sequential_test`). Its errors are
+tighter, for a series is suspect several times a year, and nobody has asked; and it gives up sooner. Other
+code layouts are not tried: what follows a confirmation is a bisection, whose certificate tries them.
 
 The state holds two commits, good (the last good one) and bad (the tip). Only boots for the purpose 'verify'
 count. The nightly boots must not be among them: those that made the suspect are the extreme ones.
@@ -33,12 +33,16 @@ FALSE_CONFIRMATION_RATE = 0.01
 """Bound of P(confirmed) where nothing has changed, for one suspect (Ville 1939: an e-value reaches 1/p with
 probability at most p). Ten false suspects a year, twice what was measured, then give 0.1 false alerts."""
 FALSE_REJECTION_RATE = 0.05
-"""The same bound of P(rejected) where the change is the threshold. Larger, because a rejection costs less: the
-next release is compared, too, and boots are what a lab lacks."""
+"""The same bound of P(rejected) where the change is the threshold. Larger, because each factor of e costs
+about four pairs of boots where the change is one boot's standard deviation."""
 MAX_BOOTS_PER_SIDE = 24
 """Boots of a side after which a suspect is undecided. A change of one boot's standard deviation adds d^2/4 =
 1/4 to the log e-value for each pair of boots; the log of 1/FALSE_CONFIRMATION_RATE is 4.6, so 18 pairs and a
 margin of a third for the unknown spread."""
+
+MAX_CALIBRATION_DF = 20.0
+"""Degrees of freedom that the run noise of past nights counts for at most. A testbed that became noisier may be
+why there is a suspect: the runs of ten new boots must outweigh what was known before."""
 
 Outcome = Literal["confirmed", "rejected", "undecided"]
 
@@ -59,7 +63,10 @@ def next_step(
 
     calibrated_noise: of the series, by `variance_components.components` of the boots of its nights.
     """
-    context = SearchContext(replace(state, no_layouts=True), dag, calibrated_noise)
+    noise = calibrated_noise
+    if noise is not None:
+        noise = replace(noise, run_df=min(noise.run_df, MAX_CALIBRATION_DF))
+    context = SearchContext(replace(state, no_layouts=True), dag, noise)
     good, bad = context.graph.good, context.graph.bad
     for commit in (good, bad):
         if not context.testable(commit):

@@ -1,0 +1,1 @@
+"""Nightly series: is a suspect real?"""
