@@ -41,8 +41,8 @@ MAX_BOOTS_PER_SIDE = 24
 margin of a third for the unknown spread."""
 
 MAX_CALIBRATION_DF = 20.0
-"""Degrees of freedom that the run noise of past nights counts for at most. A testbed that became noisier may be
-why there is a suspect: the runs of ten new boots must outweigh what was known before."""
+"""Degrees of freedom that the run noise of past nights counts for at most. A testbed that became noisier may
+be why there is a suspect: the runs of ten new boots must outweigh what was known before."""
 
 Outcome = Literal["confirmed", "rejected", "undecided"]
 

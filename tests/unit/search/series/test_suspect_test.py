@@ -116,12 +116,12 @@ def test_each_error_has_its_bound(
 def test_the_noise_of_past_nights_is_outweighed_by_ten_boots() -> None:
     """Runs now scatter five times as much as the series said."""
     random = np.random.default_rng(1)
-    levels = np.exp(5 * NOISE.run_sd * random.standard_normal((20, 3))).tolist()
-    visits = tuple(visit(k % 2, values, k) for k, values in enumerate(levels))
-    spreads = []
-    for df in (20.0, 4000.0):
+    noise = 5 * NOISE.run_sd * random.standard_normal((20, 3))
+    visits = tuple(visit(k % 2, np.exp(0.5 * (k % 2) + z).tolist(), k) for k, z in enumerate(noise))
+
+    def effect_sd(df: float) -> float:
         step = next_step(State(GRAPH, GOAL, visits=visits), DAG, replace(NOISE, run_df=df))
-        spreads.append(step.reason if isinstance(step, Measure) else step.evidence)
-    assert spreads[0] == spreads[1]
-    alone = next_step(State(GRAPH, GOAL, visits=visits), DAG, None)
-    assert isinstance(alone, Measure)
+        assert isinstance(step, SuspectVerdict) and step.evidence is not None
+        return step.evidence.sd
+
+    assert effect_sd(4000.0) == effect_sd(20.0) != effect_sd(5.0)
