@@ -27,6 +27,7 @@ ELSEWHERE = {
     "perfbisect priority": "the bisection has ended: tests/integration/test_queue_on_fakes.py",
     "perfbisect worker": "ends when it is told to: tests/integration/test_queue_on_fakes.py",
     "perfbisect web": "ends when it is told to: tests/unit/interfaces/cli/test_web.py",
+    "perfbisect --server": "needs a server: tests/integration/web/test_same_at_a_server.py",
     "perfbisect token": "makes tokens: tests/unit/interfaces/cli/groups/test_token.py",
     "perfbisect testbed": "other testbeds: tests/integration/test_queue_on_fakes.py",
     "perfbisect cancel": "the bisection has ended: tests/integration/test_cli_on_fakes.py",
