@@ -80,6 +80,10 @@ def test_other_boots_do_not_count() -> None:
     )
     step = next_step(State(GRAPH, GOAL, visits=old), DAG, NOISE)
     assert isinstance(step, Measure) and step.boot is None and "boot 1 of" in step.reason
+    fresh = tuple(visit(k % 2, [1.0] * 3, k) for k in range(8, 12))
+    for visits in (fresh, (*old, *fresh)):
+        step = next_step(State(GRAPH, GOAL, visits=visits), DAG, NOISE)
+        assert not isinstance(step, SuspectVerdict) or step.outcome != "confirmed"
 
 
 @pytest.mark.parametrize("commit", [0, 1])
