@@ -108,6 +108,12 @@ def _listed(kind: str, name: str, known: Mapping[str, str]) -> str:
     return known[name]
 
 
+def require_listed(web: WebSettings | None, testbed: str) -> None:
+    """Raise RequestError where the server lists testbeds, and not this one."""
+    if web is not None and web.testbeds:
+        _listed("testbed", testbed, {name: name for name in web.testbeds})
+
+
 def remote_request(request: Request) -> dict[str, Any]:
     """Return what to send for a request of the command line, whose `repo` is a name, or ''.
 

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import datetime
 import threading
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from bisector.app import load_report
+from bisector.app.operations import bisection_values, testbed_states
 from bisector.app.operations.operations import Said, Values
 from bisector.app.wiring import Wiring
-from bisector.model.decisions import EXIT_CODES, Measure
 from bisector.model.stored_bisection import RESTING, Action
 
 if TYPE_CHECKING:
-    from bisector.app.execution.queue_state import Entry
     from bisector.app.watching.watch_bisection import Watching
     from bisector.engine.events import OnEvent
-    from bisector.model.stored_bisection import Summary
+    from bisector.model.leases import TestbedState
     from bisector.report.report_model import Material
     from bisector.schemas.remote_request import RemoteRequest
 
@@ -35,11 +33,14 @@ class LocalOperations:
         """Return the rows of `list`, the latest first."""
         found = self._wiring.store.list(limit=limit)
         statuses = load_report.current_statuses(self._wiring, found)
-        return [_row(summary, status) for summary, status in zip(found, statuses, strict=True)]
+        return [
+            bisection_values.list_row(summary, status)
+            for summary, status in zip(found, statuses, strict=True)
+        ]
 
     def status(self, identity: str | None) -> Values:
         """Return what `status` prints."""
-        return _status(self._material(identity))
+        return bisection_values.status_values(self._material(identity))
 
     def trials(self, identity: str | None) -> list[Values]:
         """Return every trial."""
@@ -111,8 +112,22 @@ class LocalOperations:
         from bisector.app.execution.queue_state import read_queue
 
         found = read_queue(self._wiring)
-        rows = [_queue_row(place, entry) for place, entry in enumerate(found.entries, start=1)]
+        rows = [
+            bisection_values.queue_row(place, entry) for place, entry in enumerate(found.entries, start=1)
+        ]
         return {"executor": found.executor, "bisections": rows, "now": found.now}
+
+    def testbeds(self) -> Values:
+        """Return the rows of `testbed list`."""
+        return testbed_states.read(self._wiring)
+
+    def set_testbed(self, name: str, state: TestbedState, reason: str) -> Values:
+        """Take a testbed out of use, or let it be used again."""
+        return testbed_states.change(self._wiring, name, state, reason, self._person)
+
+    def reserve_testbed(self, name: str, hours: float, wait: float) -> Values:
+        """Keep a testbed for oneself."""
+        return testbed_states.reserve(self._wiring, name, hours, wait, self._person)
 
     def watch(self, identity: str | None, observer: Watching) -> str:
         """Tell what happens to a bisection until it ends; return its id."""
@@ -211,89 +226,3 @@ class _Notes:
 
     def progress(self, *_: object) -> AbstractContextManager[OnEvent]:
         return nullcontext(lambda event: None)
-
-
-def _told_by_people(one: Summary | Material) -> Values:
-    action = one.action
-    return {
-        "priority": one.priority,
-        "owner": one.owner,
-        "last_action": None
-        if action is None
-        else {"what": action.what, "by": action.by, "why": action.why, "at": action.at},
-    }
-
-
-def _row(summary: Summary, status: str) -> Values:
-    started = datetime.datetime.fromtimestamp(summary.created, datetime.UTC)
-    ending, shas = summary.ending, [sha[:12] for sha in summary.culprits]
-    found = f"{ending.value} {' '.join(shas[:3])}{' ...' if len(shas) > 3 else ''}".strip() if ending else ""
-    return {
-        "id": summary.id,
-        "status": status,
-        "started": started.strftime("%Y-%m-%d %H:%M"),
-        "workload": Path(summary.workload or "").name,
-        "good": summary.good,
-        "bad": summary.bad,
-        "result": found,
-        "exit_code": EXIT_CODES[ending] if ending is not None else None,
-        **_told_by_people(summary),
-    }
-
-
-def _status(material: Material) -> Values:
-    from bisector.report import trials
-
-    last = material.decisions[-1][1] if material.decisions else None
-    doing = last if material.status == "running" and isinstance(last, Measure) else None
-    return {
-        "id": material.id,
-        "status": material.status,
-        "candidates": sum(material.graph.candidate),
-        "tested": len({t.booted.commit for t in material.trials}),
-        "untestable": len(material.state.untestable),
-        "costs": trials.costs(material),
-        "doing": f"{doing.purpose}: {material.label(doing.commit)}" if doing else "",
-        "reason": doing.reason if doing else "",
-        "result": _result(material),
-        "exit_code": EXIT_CODES[material.conclusion.ending] if material.conclusion else None,
-        **_told_by_people(material),
-    }
-
-
-def _result(material: Material) -> str:
-    """Return the conclusion in one line; empty while there is none."""
-    from bisector.report import phrases
-
-    conclusion = material.conclusion
-    if conclusion is None:
-        return ""
-    names = "; ".join(
-        ", ".join(material.label(i) for i in f.commits[:3]) + (" ..." if len(f.commits) > 3 else "")
-        for f in conclusion.culprits
-    )
-    return f"{phrases.ENDINGS[conclusion.ending].lower()}{': ' if names else ''}{names}"
-
-
-def _queue_row(place: int, entry: Entry) -> dict[str, Any]:
-    summary = entry.summary
-    return {
-        "place": place,
-        "id": summary.id,
-        "status": entry.status,
-        "priority": summary.priority,
-        "owner": summary.owner,
-        "created": summary.created,
-        "workload": summary.workload,
-        "good": summary.good,
-        "bad": summary.bad,
-        "testbeds": list(summary.testbeds),
-        "measures_on": list(entry.measures_on),
-        "waits_for": dict(entry.waits_for),
-        "unusable": dict(entry.unusable),
-        "capped": entry.capped,
-        "boots": summary.progress.boots,
-        "left_seconds": entry.left,
-        "expected_begin": entry.begins,
-        "expected_end": entry.ends,
-    }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
     from bisector.app.watching.watch_bisection import Watching
+    from bisector.model.leases import TestbedState
 
 Values = dict[str, Any]
 """JSON values."""
@@ -62,6 +63,18 @@ class Operations(Protocol):
 
     def queue(self) -> Values:
         """Return who executes, and the rows of `queue`."""
+        ...
+
+    def testbeds(self) -> Values:
+        """Return the rows of `testbed list` ('testbeds'), and the database's time ('now')."""
+        ...
+
+    def set_testbed(self, name: str, state: TestbedState, reason: str) -> Values:
+        """Take a testbed out of use, or let it be used again ('good')."""
+        ...
+
+    def reserve_testbed(self, name: str, hours: float, wait: float) -> Values:
+        """Keep a testbed for oneself. wait: hours until then."""
         ...
 
     def watch(self, identity: str | None, observer: Watching) -> str:

@@ -15,6 +15,7 @@ from bisector.ports import Progress
 
 if TYPE_CHECKING:
     from bisector.app.watching.watch_bisection import Watching
+    from bisector.model.leases import TestbedState
 
 LATEST = "latest"
 """In an address: the bisection that began last."""
@@ -80,6 +81,18 @@ class RemoteOperations:
     def queue(self) -> Values:
         """Return who executes, and the rows of `queue`."""
         return self._values("GET", "/queue")
+
+    def testbeds(self) -> Values:
+        """Return the rows of `testbed list`."""
+        return self._values("GET", "/testbeds")
+
+    def set_testbed(self, name: str, state: TestbedState, reason: str) -> Values:
+        """Take a testbed out of use, or let it be used again."""
+        return self._values("POST", _testbed(name, "state"), body={"state": state, "reason": reason})
+
+    def reserve_testbed(self, name: str, hours: float, wait: float) -> Values:
+        """Keep a testbed for oneself."""
+        return self._values("POST", _testbed(name, "reservations"), body={"hours": hours, "wait": wait})
 
     def watch(self, identity: str | None, observer: Watching) -> str:
         """Tell what happens to a bisection until it ends; return its id. Waits for a server that is away."""
@@ -147,6 +160,10 @@ class RemoteOperations:
 
 def _path(identity: str | None, *below: str) -> str:
     return "/".join(("/bisections", quote(identity or LATEST, safe=""), *below))
+
+
+def _testbed(name: str, below: str) -> str:
+    return f"/testbeds/{quote(name, safe='')}/{below}"
 
 
 def _event(data: dict[str, Any]) -> Event:

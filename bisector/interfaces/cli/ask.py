@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bisector.interfaces.cli import options, output
@@ -12,12 +13,17 @@ if TYPE_CHECKING:
     from bisector.schemas.settings import Settings
 
 
-def operations() -> Operations:
-    """Return what commands ask of bisections: here, or at the server of the settings."""
+def operations(lab: Path | None = None) -> Operations:
+    """Return what commands ask: here, or at the server of the settings. lab: the inventory, only here.
+
+    Raises RequestError: a server, and an inventory or no token.
+    """
     from bisector.schemas.settings import load_settings
 
-    settings = load_settings(options.global_options().config, {"server": options.global_options().server})
+    given = {"server": options.global_options().server, "lab": lab}
+    settings = load_settings(options.global_options().config, given)
     if settings.server is not None:
+        options.refuse_lab(lab)
         return server(settings)
     from bisector.app.operations.local_operations import LocalOperations
     from bisector.app.wiring import Wiring

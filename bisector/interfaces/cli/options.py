@@ -132,8 +132,7 @@ def takes_request(command: RequestCommand) -> RequestCommand:
         lab, repo = values.pop("lab"), values.pop("repo")
         wiring = make_wiring(lab=lab, repo=repo, trust_repo=values["trust_repo"], remote=True)
         if wiring.settings.server is not None:
-            if lab is not None:
-                raise RequestError("--lab cannot be asked of a server", cure="leave it out: it has its own")
+            refuse_lab(lab)
             values["workload"] = values["workload"] or wiring.settings.workload
         command(wiring, _request(wiring.settings, values, repo), **rest)
 
@@ -181,11 +180,17 @@ def _option_type(annotation: Any, *, is_path: bool) -> Any:  # noqa: ANN401 - ty
 
 
 def make_wiring(
-    *, lab: Path | None = None, repo: Path | None = None, trust_repo: bool = False, remote: bool = False
+    *,
+    lab: Path | None = None,
+    repo: Path | None = None,
+    trust_repo: bool = False,
+    remote: bool = False,
+    why_here: str = "",
 ) -> Wiring:
     """Return the wiring of this command line's settings: file, then environment, then options.
 
-    remote: whether the command works at a server, too. Raises RequestError: it does not, and one is set.
+    remote: whether the command works at a server, too; why_here: why not, where one may wonder. Raises
+    RequestError: it does not, and one is set.
     """
     from bisector.app.wiring import Wiring
     from bisector.schemas.settings import load_settings
@@ -193,20 +198,27 @@ def make_wiring(
     given = {"lab": lab, "repo": repo, "server": global_options().server}
     settings = load_settings(global_options().config, given)
     if not remote:
-        refuse_server(settings)
+        refuse_server(settings, why_here)
     wiring = Wiring(settings, output.print_note)
     if trust_repo:
         wiring.trust(wiring.repo)
     return wiring
 
 
-def refuse_server(settings: Settings) -> None:
+def refuse_server(settings: Settings, why: str = "") -> None:
     """Raise RequestError where a server is set, for a command that is of its own machine."""
     if settings.server is not None:
         raise RequestError(
             f"this command works on its own machine, not at the server {settings.server}",
+            details=why,
             cure="give it there; or here without --server, PERFBISECT_SERVER and 'server' in the settings",
         )
+
+
+def refuse_lab(lab: Path | None) -> None:
+    """Raise RequestError where an inventory was named to a server."""
+    if lab is not None:
+        raise RequestError("--lab cannot be asked of a server", cure="leave it out: it has its own")
 
 
 def _request(settings: Settings, values: Mapping[str, Any], repo: Path | None) -> Request:

@@ -8,10 +8,11 @@ the same for both.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -116,6 +117,10 @@ LOOKING: Sequence[Sequence[str]] = (
     ["mark", "{open}", "bad", "good"],
     ["discard", "{open}", "--boot", "b99"],
     ["discard", "{open}"],
+    ["testbed", "list"],
+    ["testbed", "list", "--json"],
+    ["testbed", "drain", "fak"],
+    ["testbed", "reserve", "fak"],
 )
 
 
@@ -171,6 +176,57 @@ def test_what_changes_a_bisection_does_the_same(client: Client, bench: Bench, li
     assert (change.who, change.what, change.target) == ("operate", line[0], words["open"])
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        ["drain", "--reason", "new memory"],
+        ["drain", "--json"],
+        ["retire"],
+        ["release"],
+        ["release", "--json"],
+        ["reserve", "--hours", "2"],
+        ["reserve", "--in", "5", "--json"],
+    ],
+    ids=" ".join,
+)
+def test_testbeds_are_changed_there_as_here(client: Client, line: list[str]) -> None:
+    coordinator = Wiring(load_settings()).coordinator
+    now = coordinator.now()
+
+    def begin() -> None:
+        coordinator.set_testbed("fake", "suspect", "as before", "ann")
+        coordinator.unreserve("fake", "operate")
+        coordinator.reserve("fake", "operate", now + 9 * 3600.0, now + 8 * 3600.0)
+
+    def done(run: Callable[..., Printed]) -> tuple[object, ...]:
+        begin()
+        code, *texts = run("testbed", line[0], "fake", *line[1:])
+        (state,) = coordinator.testbeds()
+        held = [(r.who, round((r.end - r.start) / 60)) for r in coordinator.reservations()]
+        return (
+            code,
+            [re.sub("[0-9]+", "N", text) for text in texts],
+            (state.state, state.reason, state.by),
+            held,
+        )
+
+    there = done(client.there)
+    assert there == done(client.here) and there[0] == 0
+    (change,) = tokens.access_of(Wiring(load_settings())).changes(1)
+    what = "reserve" if line[0] == "reserve" else "state"
+    assert (change.who, change.what, change.target) == ("operate", f"testbed {what}", "fake")
+
+
+@pytest.mark.parametrize("name", ["../x", "x/../../tokens", "..", "-x", "fake\0", "x" * 300, "' OR 1=1 --"])
+def test_no_testbed_is_made_by_naming_one(client: Client, name: str) -> None:
+    for line in (["drain"], ["retire"], ["release"], ["reserve"]):
+        code, out, err = client.there("testbed", *line, "--", name)
+        assert (code, out) == (1, "") and err
+    coordinator = Wiring(load_settings()).coordinator
+    assert not coordinator.testbeds() and not coordinator.reservations()
+    assert all(change.what == "token add" for change in tokens.access_of(Wiring(load_settings())).changes(9))
+
+
 def test_a_bisection_is_watched_while_it_runs(client: Client, bench: Bench) -> None:
     assert client.there("watch")[0] == 1  # nobody executes it
     store = Wiring(load_settings()).store
@@ -194,9 +250,8 @@ def _serve_soon() -> None:
     find_culprit.serve(Wiring(load_settings()), lambda name, event: None, threading.Event(), until_idle=True)
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
+def test_what_is_of_one_machine_says_so(client: Client) -> None:
+    for arguments in (
         ["lab", "check"],
         ["kernel", "list"],
         ["doctor"],
@@ -204,19 +259,26 @@ def _serve_soon() -> None:
         ["plan", *START[1:]],
         ["web"],
         ["db", "check"],
-    ],
-    ids=" ".join,
-)
-def test_what_is_of_one_machine_says_so(client: Client, arguments: list[str]) -> None:
-    code, out, err = client.there(*arguments)
-    assert (code, out) == (1, "")
-    assert "this command works on its own machine, not at the server" in err
+        ["testbed", "health", "fake"],
+        ["token", "list"],
+        ["prune", "--yes"],
+        ["rm", "fake", "--yes"],
+        ["export"],
+        ["import", "x.tar.gz"],
+    ):
+        code, out, err = client.there(*arguments)
+        assert (code, out) == (1, ""), arguments
+        assert "this command works on its own machine, not at the server" in err, arguments
+    assert "workers check each of theirs once a day" in client.there("testbed", "health", "fake")[2]
 
 
 def test_tokens_that_do_not_serve(client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PERFBISECT_TOKEN", client.secrets["read"])
-    code, _, err = client.there("cancel", "x")
-    assert code == 1 and "the token 'read' has the role 'read'; this needs 'operate'" in err
+    for line in (["cancel", "x"], ["testbed", "drain", "fake"], ["testbed", "reserve", "fake"]):
+        code, _, err = client.there(*line)
+        assert code == 1 and "the token 'read' has the role 'read'; this needs 'operate'" in err
+    assert client.there("testbed", "list")[0] == 0
+    assert "--lab cannot be asked of a server" in client.there("testbed", "list", "--lab", "x.yml")[2]
     monkeypatch.setenv("PERFBISECT_TOKEN", "wrong")
     code, _, err = client.there("list")
     assert code == 1 and "the request has no valid token" in err

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bisector.errors import ExitCode
-from bisector.interfaces.cli import options, output
+from bisector.interfaces.cli import ask, options, output
 from bisector.interfaces.cli.arguments import completion, number_options
 
 if TYPE_CHECKING:
-    from bisector.model.leases import Reservation, TestbedState
+    from bisector.model.leases import TestbedState
 
 Name = Annotated[
     str,
     typer.Argument(metavar="TESTBED", help="A testbed of the lab.", autocompletion=completion.testbeds),
 ]
-_HOUR_SECONDS = 3600.0
 _MOST_HOURS = 24.0 * 365
 
 
@@ -32,38 +32,17 @@ def list_(lab: options.Lab = None, as_json: options.Json = False) -> None:
 
       perfbisect testbed list --json
     """
-    from bisector.app.execution.queue_state import read_queue
-
-    wiring = options.make_wiring(lab=lab)
-    users = {testbed: e.summary.id for e in read_queue(wiring).entries for testbed in e.measures_on}
-    states = {s.name: s for s in wiring.coordinator.testbeds()} if wiring.has_store else {}
-    reservations = wiring.coordinator.reservations() if wiring.has_store else ()
-    now = wiring.coordinator.now() if reservations else 0.0
-    rows, cells = [], []
-    for spec in wiring.lab.testbeds:
-        status = states.get(spec.name)
-        reserved = next((r for r in reservations if r.testbed == spec.name), None)
-        user = users.get(spec.name)
-        rows.append(
-            {
-                "name": spec.name,
-                "state": status.state if status else "good",
-                "reason": status.reason if status else "",
-                "by": status.by if status else "",
-                "since": status.since if status else None,
-                "reserved_by": reserved.who if reserved else None,
-                "reserved_from": reserved.start if reserved else None,
-                "reserved_until": reserved.end if reserved else None,
-                "used_by": user,
-                "worker": spec.variables.worker,
-            }
-        )
-        until = "" if reserved is None else _reserved(reserved, future=reserved.start > now)
-        why = f"{status.reason} ({status.by}, {_time(status.since)})".strip() if status else ""
-        cells.append((spec.name, status.state if status else "good", until, user or "", why))
+    found = ask.operations(lab).testbeds()
     if as_json:
-        output.print_json(rows)
+        output.print_json(found["testbeds"])
         return
+    cells = []
+    for row in found["testbeds"]:
+        until = _reserved(row, future=row["reserved_from"] > found["now"]) if row["reserved_by"] else ""
+        why = ""
+        if row["since"] is not None:
+            why = f"{row['reason']} ({row['by']}, {_time(row['since'])})".strip()
+        cells.append((row["name"], row["state"], until, row["used_by"] or "", why))
     header = ("NAME", "STATE", "RESERVED", "USED BY", "WHY")
     print(output.table(header, cells, wrapped=["WHY", "RESERVED"], dropped=["USED BY"]))
 
@@ -130,17 +109,11 @@ def reserve(
 
       perfbisect testbed reserve box --in 12 --hours 8
     """
-    wiring = options.make_wiring(lab=lab)
-    spec = wiring.lab.testbed(name)
-    coordinator = wiring.coordinator
-    begin = coordinator.now() + wait * _HOUR_SECONDS
-    end = begin + hours * _HOUR_SECONDS
-    made = coordinator.reserve(spec.name, wiring.settings.owner, end, begin if wait else None)
+    made = ask.operations(lab).reserve_testbed(name, hours, wait)
     if as_json:
-        row = {"reserved_by": made.who, "reserved_from": made.start, "reserved_until": made.end}
-        output.print_json({"name": spec.name, **row})
+        output.print_json(made)
     else:
-        output.print_note(f"{spec.name} is reserved by {_reserved(made, future=wait > 0)}")
+        output.print_note(f"{made['name']} is reserved by {_reserved(made, future=wait > 0)}")
 
 
 def health(
@@ -167,7 +140,9 @@ def health(
 
     from bisector.app.execution.health_check import check_now
 
-    wiring = options.make_wiring(lab=lab)
+    wiring = options.make_wiring(
+        lab=lab, why_here="it boots the testbed and waits; workers check each of theirs once a day"
+    )
     found = check_now(wiring, name, output.print_note, fresh=fresh)
     if as_json:
         output.print_json(dataclasses.asdict(found))
@@ -181,26 +156,21 @@ def health(
 
 
 def _set(name: str, state: TestbedState, reason: str, lab: Path | None, *, as_json: bool) -> None:
-    wiring = options.make_wiring(lab=lab)
-    spec = wiring.lab.testbed(name)
-    coordinator, by = wiring.coordinator, wiring.settings.owner
-    coordinator.set_testbed(spec.name, state, reason, by)
-    ended = coordinator.unreserve(spec.name, by) if state == "good" else 0
+    made = ask.operations(lab).set_testbed(name, state, reason)
+    ended, reserved = made.pop("ended"), made.pop("reserved")
     if as_json:
-        output.print_json({"name": spec.name, "state": state, "reason": reason, "by": by})
+        output.print_json(made)
         return
     more = "; your reservation has ended" if ended else ""
-    now = coordinator.now()
-    others = [r for r in coordinator.reservations() if r.testbed == spec.name and r.start <= now]
-    if state == "good" and others:
-        more += f"; still reserved by {_reserved(others[0], future=False)}"
-    output.print_note(f"{spec.name}: {state}{more}")
+    if state == "good" and reserved is not None:
+        more += f"; still reserved by {_reserved(reserved, future=False)}"
+    output.print_note(f"{made['name']}: {state}{more}")
 
 
-def _reserved(one: Reservation, *, future: bool) -> str:
+def _reserved(row: Mapping[str, Any], *, future: bool) -> str:
     """Return who has reserved a testbed, and for which time."""
-    start = f"from {_time(one.start)} " if future else ""
-    return f"{one.who} {start}until {_time(one.end)}"
+    start = f"from {_time(row['reserved_from'])} " if future else ""
+    return f"{row['reserved_by']} {start}until {_time(row['reserved_until'])}"
 
 
 def _time(seconds: float) -> str:
