@@ -72,18 +72,23 @@ def test_it_gives_up() -> None:
     assert max(len(asked) for _, asked in verdicts) == 2 * MAX_BOOTS_PER_SIDE
 
 
-def test_other_boots_do_not_count() -> None:
-    """The boots of the series made the suspect; they are the extreme ones."""
-    old = tuple(
-        replace(v, booted=replace(v.booted, purpose="search"))
-        for v in (visit(k % 2, [1.0 + 0.1 * (k % 2)] * 3, k) for k in range(8))
+def moved(boots: int, start: int) -> tuple[Visit, ...]:
+    """Return boots of both commits that differ by 2%, with some scatter of boots and runs."""
+    return tuple(
+        visit(k % 2, [1.0 + 0.004 * (k * 7 % 5 - 2) + 0.006 * j + 0.02 * (k % 2) for j in (-1, 0, 1)], k)
+        for k in range(start, start + boots)
     )
-    step = next_step(State(GRAPH, GOAL, visits=old), DAG, NOISE)
-    assert isinstance(step, Measure) and step.boot is None and "boot 1 of" in step.reason
-    fresh = tuple(visit(k % 2, [1.0] * 3, k) for k in range(8, 12))
-    for visits in (fresh, (*old, *fresh)):
-        step = next_step(State(GRAPH, GOAL, visits=visits), DAG, NOISE)
-        assert not isinstance(step, SuspectVerdict) or step.outcome != "confirmed"
+
+
+@pytest.mark.parametrize("fresh", [0, 4])
+def test_other_boots_do_not_count(fresh: int) -> None:
+    """The boots of the series made the suspect; they are the extreme ones."""
+    old = moved(32, 0)
+    assert isinstance(next_step(State(GRAPH, GOAL, visits=old), DAG, NOISE), SuspectVerdict)
+    old = tuple(replace(v, booted=replace(v.booted, purpose="search")) for v in old)
+    step = next_step(State(GRAPH, GOAL, visits=(*old, *moved(fresh, 32))), DAG, NOISE)
+    assert isinstance(step, Measure), "too few fresh ones"
+    assert step.boot is None and f"boot {fresh // 2 + 1} of" in step.reason
 
 
 @pytest.mark.parametrize("commit", [0, 1])
