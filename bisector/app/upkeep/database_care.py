@@ -17,6 +17,8 @@ from bisector.model.leases import HEARTBEAT_TTL_SECONDS
 from bisector.schemas.database_url import DatabaseUrl
 
 DAY_SECONDS = 86400.0
+CHANGES_DAYS = 365.0
+"""Days for which is known who changed what at the web interface, at least, also with a shorter --keep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,7 @@ class Garbage:
 
     executors: tuple[str, ...]
     reservations: int
+    changes: int
 
 
 def versions(wiring: Wiring) -> tuple[str, int, int]:
@@ -112,9 +115,13 @@ def find_garbage(wiring: Wiring, keep_days: float) -> Garbage:
     coordinator = wiring.coordinator
     before = coordinator.now() - keep_days * DAY_SECONDS
     (past,) = wiring.database.execute("SELECT count(*) AS n FROM reservations WHERE ends < :t", t=before)
+    (old,) = wiring.database.execute(
+        "SELECT count(*) AS n FROM changes WHERE at < :t", t=_before_changes(wiring, keep_days)
+    )
     return Garbage(
         executors=tuple(e.id for e in coordinator.executors() if e.fenced and e.seen < before),
         reservations=past["n"],
+        changes=old["n"],
     )
 
 
@@ -124,7 +131,13 @@ def remove_garbage(wiring: Wiring, found: Garbage, keep_days: float) -> int:
         wiring.coordinator.unregister(executor)
     before = wiring.coordinator.now() - keep_days * DAY_SECONDS
     wiring.database.execute("DELETE FROM reservations WHERE ends < :t", t=before)
+    wiring.database.execute("DELETE FROM changes WHERE at < :t", t=_before_changes(wiring, keep_days))
     return wiring.store.give_back()
+
+
+def _before_changes(wiring: Wiring, keep_days: float) -> float:
+    """Return the time before which nobody needs to know who changed what."""
+    return wiring.coordinator.now() - max(keep_days, CHANGES_DAYS) * DAY_SECONDS
 
 
 def _refuse_users(wiring: Wiring, database: Database) -> None:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import httpx
 import pytest
 
 from bisector.app import find_culprit
@@ -225,6 +226,20 @@ def test_no_testbed_is_made_by_naming_one(client: Client, name: str) -> None:
     coordinator = Wiring(load_settings()).coordinator
     assert not coordinator.testbeds() and not coordinator.reservations()
     assert all(change.what == "token add" for change in tokens.access_of(Wiring(load_settings())).changes(9))
+
+
+def test_testbeds_that_the_server_does_not_list_are_left_alone(client: Client) -> None:
+    wiring = Wiring(load_settings().model_copy(update={"web": WebSettings(testbeds=("other",))}))
+    with serving(wiring) as url:
+        for what in ("drain", "retire", "release", "reserve"):
+            code, _, err = client.here("--server", url, "testbed", what, "fake")
+            assert code == 1 and "the server lists no testbed 'fake'" in err
+    headers = {"Authorization": f"Bearer {client.secrets['operate']}"}
+    bodies = {"state": '{"state": "suspect"}', "reservations": '{"hours": NaN}'}
+    for below, body in [*bodies.items(), ("reservations", '{"hours": 1e9}'), ("state", '{"by": "eve"}')]:
+        where = f"{client.url}/api/v1/testbeds/fake/{below}"
+        assert httpx.post(where, content=body, headers=headers).status_code == 400, body
+    assert not wiring.coordinator.testbeds() and not wiring.coordinator.reservations()
 
 
 def test_a_bisection_is_watched_while_it_runs(client: Client, bench: Bench) -> None:

@@ -128,7 +128,9 @@ def prune(
     dry_run: DryRun = False,
     as_json: options.Json = False,
 ) -> None:
-    """Remove rows that nothing needs: executors that died, and past reservations.
+    """Remove rows that nothing needs: executors that died, past reservations, who changed what long ago.
+
+    Who changed what at the web interface is kept for a year at least, also with a shorter --keep.
 
     No bisection is touched: 'perfbisect prune' and 'perfbisect rm' remove those.
 
@@ -146,6 +148,7 @@ def prune(
     rows = {
         "executors": len(found.executors),
         "reservations": found.reservations,
+        "changes": found.changes,
     }
     if not as_json:
         print(", ".join(count(number, name.rstrip("s")) for name, number in rows.items()))

@@ -1,27 +1,36 @@
-"""Tokens in a database: valid until revoked or expired, and never readable."""
+"""Tokens in a database, SQLite and PostgreSQL: valid until revoked or expired, and never readable."""
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
 
 import pytest
 
-from bisector.adapters.store.open_database import open_state_file
+from bisector.adapters.store.database import Database
+from bisector.adapters.store.open_database import open_server, open_state_file
 from bisector.adapters.store.sql_access import SqlAccess
 from bisector.errors import RequestError
 
 
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
+    if request.param == "postgresql":
+        return open_server(request.getfixturevalue("database_url"))
+    return open_state_file(tmp_path / "perfbisect.sqlite")
+
+
 @pytest.fixture
-def access(tmp_path: Path) -> SqlAccess:
-    return SqlAccess(open_state_file(tmp_path / "perfbisect.sqlite"))
+def access(database: Database) -> SqlAccess:
+    return SqlAccess(database)
 
 
-def test_the_secret_is_not_in_the_file(access: SqlAccess, tmp_path: Path) -> None:
+def test_the_secret_is_not_in_the_database(access: SqlAccess, database: Database, tmp_path: Path) -> None:
     access.add("a secret", "ann", "read", None)
     found = access.find("a secret")
     assert found is not None and (found.name, found.role, found.expires) == ("ann", "read", None)
     assert access.find("A secret") is None
+    (row,) = database.execute("SELECT hash, name, role FROM tokens")
+    assert row["name"] == "ann" and "a secret" not in (row["hash"], row["role"])
     assert all(b"a secret" not in path.read_bytes() for path in tmp_path.iterdir())
 
 
@@ -41,18 +50,16 @@ def test_a_name_is_free_again_once_its_token_is_revoked(access: SqlAccess) -> No
 
 
 def test_the_last_use_is_known_to_the_minute_without_a_write_at_each(
-    access: SqlAccess, tmp_path: Path
+    access: SqlAccess, database: Database
 ) -> None:
     access.add("one", "ann", "read", None)
     access.find("one")
     (token,) = access.tokens()
     assert token.last_used is not None
-    with sqlite3.connect(tmp_path / "perfbisect.sqlite") as connection:
-        connection.execute("update tokens set last_used = last_used - 30")
+    database.execute("UPDATE tokens SET last_used = last_used - 30")
     access.find("one")
     assert access.tokens()[0].last_used == pytest.approx(token.last_used - 30)
-    with sqlite3.connect(tmp_path / "perfbisect.sqlite") as connection:
-        connection.execute("update tokens set last_used = last_used - 60")
+    database.execute("UPDATE tokens SET last_used = last_used - 60")
     access.find("one")
     assert access.tokens()[0].last_used == pytest.approx(token.last_used, abs=20)
 

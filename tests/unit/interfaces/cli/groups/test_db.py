@@ -13,6 +13,7 @@ import pytest
 
 from bisector.adapters.store import migration
 from bisector.adapters.store.open_database import open_server, open_state_file
+from bisector.adapters.store.sql_access import SqlAccess
 from bisector.adapters.store.sql_coordinator import SqlCoordinator
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.interfaces.cli import run
@@ -248,7 +249,7 @@ def test_garbage_goes_and_the_rest_stays(
         database = open_server(use(request.getfixturevalue("database_url")))
     else:
         database = open_state_file(own_folders / "state" / "perfbisect.sqlite")
-    assert db("prune", "--dry-run") == (0, "0 executors, 0 reservations\n", "")
+    assert db("prune", "--dry-run") == (0, "0 executors, 0 reservations, 0 changes\n", "")
     coordinator = SqlCoordinator(database)
     now = coordinator.now()
     coordinator.register("dead", "w")
@@ -257,12 +258,19 @@ def test_garbage_goes_and_the_rest_stays(
     coordinator.reserve("guest", "eve", now + 1000)
     coordinator.reserve("guest", "eve", now + 2000, now + 1500)
     month = 40 * 86400.0
+    access = SqlAccess(database)
+    for age in (370, 360, 0):
+        access.record("ann", "cancel", f"{age} days", "")
+        database.execute(
+            "UPDATE changes SET at = at - :s WHERE target = :t", s=age * 86400.0, t=f"{age} days"
+        )
     database.execute("UPDATE executors SET seen = seen - :s WHERE id = 'dead'", s=month)
     database.execute("UPDATE reservations SET ends = ends - :s WHERE ends < :end", s=month, end=now + 1500)
-    assert db("prune", "--dry-run")[1] == "1 executor, 1 reservation\n"
+    assert db("prune", "--dry-run")[1] == "1 executor, 1 reservation, 1 change\n"
     code, out, _ = db("prune", "--yes", "--json")
     found = json.loads(out)
-    assert (code, found["executors"], found["reservations"]) == (0, 1, 1)
-    assert db("prune") == (0, "0 executors, 0 reservations\n", "")
+    assert (code, found["executors"], found["reservations"], found["changes"]) == (0, 1, 1, 1)
+    assert db("prune") == (0, "0 executors, 0 reservations, 0 changes\n", "")
     assert [e.id for e in coordinator.executors()] == ["alive"]
+    assert [change.target for change in access.changes(9)] == ["0 days", "360 days"]
     assert len(coordinator.reservations()) == 1
