@@ -105,14 +105,15 @@ class KernelBuilder:
                 order, planned, entry, cached=True, seconds=time.monotonic() - started
             )
 
+        stop = self.ansible.stop or (lambda: False)
+
         def build() -> Entry:
             nonlocal started
-            with self.in_turn(progress):
+            with self._store.making(key, progress, stop), self.in_turn(progress):
                 started = time.monotonic()
                 # The one we waited for may have built just this.
                 return self._store.get(key) or self._build_kernel(order, planned, key, builder, progress)
 
-        stop = self.ansible.stop or (lambda: False)
         entry, seconds = self.share.obtain(key, build, stop, progress) if self.share else (build(), None)
         self._store.shrink(self.cache_bytes, lambda: self.needed() | {key})
         fetched = seconds is not None

@@ -12,16 +12,23 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from bisector.adapters.system.archive import ArchiveError, read_compressed
 from bisector.adapters.system.disk_usage import remove
-from bisector.adapters.system.files import publish_folder, sha256_of, write_atomically, writing
+from bisector.adapters.system.files import (
+    exclusive_lock,
+    publish_folder,
+    sha256_of,
+    write_atomically,
+    writing,
+)
 from bisector.adapters.system.leftovers import make_temporary_folder
 from bisector.errors import DamagedArtefact, InfrastructureError
+from bisector.ports import Progress
 from bisector.schemas.documents.json_reader import read_own_json
 from bisector.schemas.kernel.recipe import effective_options
 
@@ -116,12 +123,26 @@ class KernelCache:
                 _write_facts(entry.folder, entry.facts)
         return entry
 
+    @contextlib.contextmanager
+    def making(self, key: str, progress: Progress, stop: Callable[[], bool]) -> Iterator[None]:
+        """Let one process at a time make an entry; told when another one does. Raises Interrupted."""
+        # Named after two digits, so that there are at most 256 files: others seldom wait for nothing.
+        path = self.folder / "making" / key[:2]
+        with exclusive_lock(path, lambda: progress("another process builds this kernel"), stop):
+            yield
+
     def put(self, key: str, artefacts: Path, facts: Mapping[str, str]) -> Entry:
-        """Move a folder of artefacts (on the same file system) into the cache as the entry `key`."""
+        """Move a folder of artefacts (on the same file system) into the cache as the entry `key`.
+
+        A whole one that is there stays: another process may read it.
+        """
+        known = self.get(key)
+        if known is not None:
+            return known
         with writing(self.folder):
             _write_facts(artefacts, facts)
             target = self.folder / key
-            if target.exists():  # broken, or made by another process a moment ago
+            if target.exists():
                 shutil.rmtree(target, ignore_errors=True)
             publish_folder(artefacts, target)
         return Entry(key, target, dict(facts))

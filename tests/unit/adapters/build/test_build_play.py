@@ -34,7 +34,7 @@ def test_a_busy_folder_is_waited_for_and_who_has_it_is_told_when_that_changes(tm
     builder = BuilderFacts("/far", False, 2, "gcc", ())
     told: list[str] = []
     facts = BuildPlay(ansible, "box", builder, "process 9 on here", tmp_path).play(
-        {"PB_KEY": "k"}, {"perfbisect_pack": "the pack"}, 0, told.append
+        {"PB_KEY": "k", "PB_OUT": "recipe-0"}, {"perfbisect_pack": "the pack"}, 0, told.append
     )
     assert facts == {"status": "ok", "release": "6"}
     assert told == [

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
 from bisector.adapters.build.kernel_cache import KernelCache, kernel_key, parse_facts
-from bisector.errors import InfrastructureError
+from bisector.errors import InfrastructureError, Interrupted
+from tests.support.waiting import until
 
 FACTS = {"binary": "b", "build_id": "00", "release": "6.1"}
 
@@ -134,3 +136,34 @@ def test_the_key_covers_tree_plan_and_toolchain() -> None:
 
 def test_facts_are_lines() -> None:
     assert parse_facts("a=1\nnoise\nb=x=y \n") == {"a": "1", "b": "x=y"}
+
+
+def test_a_whole_entry_is_not_replaced_for_others_may_read_it(tmp_path: Path) -> None:
+    """Two processes that built one kernel at the same time; the first reads what it put there."""
+    cache = KernelCache(tmp_path / "kernels")
+    first = cache.put(key(1), artefacts(tmp_path / "kernels" / "building-1"), FACTS)
+    with first.config.open() as reading:
+        inode = first.folder.stat().st_ino
+        again = cache.put(key(1), artefacts(tmp_path / "kernels" / "building-2"), FACTS)
+        assert again.folder.stat().st_ino == inode
+        assert reading.read() == again.config.read_text()
+
+
+def test_one_process_at_a_time_makes_an_entry(tmp_path: Path) -> None:
+    cache = KernelCache(tmp_path)
+    told: list[str] = []
+    entered = threading.Event()
+
+    def other() -> None:
+        with cache.making(key(1), told.append, lambda: False):
+            entered.set()
+
+    with cache.making(key(1), told.append, lambda: False):
+        thread = threading.Thread(target=other)
+        thread.start()
+        until(lambda: told == ["another process builds this kernel"], 10)
+        assert not entered.is_set()
+        with pytest.raises(Interrupted), cache.making(key(1), lambda text: None, lambda: True):
+            pass
+    thread.join(10)
+    assert entered.is_set()
