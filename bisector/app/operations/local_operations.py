@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -128,6 +129,15 @@ class LocalOperations:
     def reserve_testbed(self, name: str, hours: float, wait: float) -> Values:
         """Keep a testbed for oneself."""
         return testbed_states.reserve(self._wiring, name, hours, wait, self._person)
+
+    def remove(self, identities: Sequence[str], *, dry_run: bool) -> Values:
+        """Remove bisections that have ended."""
+        from bisector.app.upkeep import retention
+
+        found = retention.to_remove(self._wiring, identities)
+        if dry_run:
+            return {"items": retention.values(found), "freed_bytes": 0}
+        return retention.remove_all(self._wiring, found)
 
     def watch(self, identity: str | None, observer: Watching) -> str:
         """Tell what happens to a bisection until it ends; return its id."""

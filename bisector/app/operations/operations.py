@@ -6,6 +6,7 @@ command that uses them therefore prints the same wherever it is given.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
@@ -75,6 +76,10 @@ class Operations(Protocol):
 
     def reserve_testbed(self, name: str, hours: float, wait: float) -> Values:
         """Keep a testbed for oneself. wait: hours until then."""
+        ...
+
+    def remove(self, identities: Sequence[str], *, dry_run: bool) -> Values:
+        """Remove bisections that have ended, all or none; dry_run: only say which."""
         ...
 
     def watch(self, identity: str | None, observer: Watching) -> str:

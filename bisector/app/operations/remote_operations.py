@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -93,6 +94,10 @@ class RemoteOperations:
     def reserve_testbed(self, name: str, hours: float, wait: float) -> Values:
         """Keep a testbed for oneself."""
         return self._values("POST", _testbed(name, "reservations"), body={"hours": hours, "wait": wait})
+
+    def remove(self, identities: Sequence[str], *, dry_run: bool) -> Values:
+        """Remove bisections that have ended."""
+        return self._values("POST", "/removals", body={"ids": list(identities), "dry_run": dry_run})
 
     def watch(self, identity: str | None, observer: Watching) -> str:
         """Tell what happens to a bisection until it ends; return its id. Waits for a server that is away."""

@@ -7,10 +7,10 @@ that several state folders share, only this one's bisections are known; the othe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from bisector.adapters.system.disk_usage import disk_usage, half_removed, remove
 from bisector.adapters.system.leftovers import leftovers_of_boots
@@ -103,6 +103,33 @@ def remove_one(wiring: Wiring, item: Removable) -> bool:
         return False
     remove(item.path)
     return True
+
+
+def remove_all(wiring: Wiring, items: Sequence[Removable]) -> dict[str, Any]:
+    """Remove what was found; return it ('items') and the bytes that are free again ('freed_bytes')."""
+    removed: set[Removable] = set()
+    try:
+        for item in items:
+            if remove_one(wiring, item):
+                removed.add(item)
+    finally:
+        given_back = wiring.store.give_back() if wiring.has_store else 0
+    return {"items": values(items, removed), "freed_bytes": sum(i.bytes for i in removed) + given_back}
+
+
+def values(items: Sequence[Removable], removed: Collection[Removable] = ()) -> list[dict[str, Any]]:
+    """Return what was found as JSON values."""
+    return [
+        {
+            "kind": item.kind,
+            "name": item.name,
+            "bytes": item.bytes,
+            "used": item.used,
+            "path": str(item.path),
+            "removed": item in removed,
+        }
+        for item in items
+    ]
 
 
 def _is_in_use(wiring: Wiring, summary: Summary, holder: Holder | None) -> bool:

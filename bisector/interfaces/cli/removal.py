@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
 
 import typer
 
 from bisector.errors import RequestError
-from bisector.interfaces.cli import options, output
+from bisector.interfaces.cli import ask, options, output
 from bisector.interfaces.cli.arguments import ages, completion
 from bisector.model.format import count, size
 
-if TYPE_CHECKING:
-    from bisector.app.upkeep.retention import Removable
-    from bisector.app.wiring import Wiring
-
+Item = dict[str, Any]
+"""JSON values of something that may be removed."""
 _MAX_PRINTED = 20
 """Lines of what is removed; --json has all of them."""
 
@@ -48,10 +46,10 @@ def rm(
 
       perfbisect rm pipe-test-3f2a db-aio-77 --yes
     """
-    from bisector.app.upkeep import retention
-
-    wiring = options.make_wiring()
-    _remove(wiring, retention.to_remove(wiring, identities), yes=yes, dry_run=dry_run, as_json=as_json)
+    operations = ask.operations()
+    found = operations.remove(identities, dry_run=True)["items"]
+    names = [item["name"] for item in found]
+    _remove(found, lambda: operations.remove(names, dry_run=False), yes=yes, dry_run=dry_run, as_json=as_json)
 
 
 def prune(
@@ -78,46 +76,49 @@ def prune(
 
     wiring = options.make_wiring()
     found = retention.find_removable(wiring, ages.days(keep, "--keep"))
-    _remove(wiring, found, yes=yes, dry_run=dry_run, as_json=as_json)
+    _remove(
+        retention.values(found),
+        lambda: retention.remove_all(wiring, found),
+        yes=yes,
+        dry_run=dry_run,
+        as_json=as_json,
+    )
 
 
-def _remove(wiring: Wiring, items: Sequence[Removable], *, yes: bool, dry_run: bool, as_json: bool) -> None:
+def _remove(
+    found: Sequence[Item], remove: Callable[[], Item], *, yes: bool, dry_run: bool, as_json: bool
+) -> None:
     """Show what is to be removed, ask, and remove it."""
-    from bisector.app.upkeep import retention
-
-    removed: list[Removable] = []
-    given_back = 0
+    made: Item = {"items": found, "freed_bytes": 0}
     if not as_json:
-        _show(items)
-    if items and not dry_run:
+        _show(found)
+    if found and not dry_run:
         if not yes:
-            _ask(items)
-        try:
-            removed = [item for item in items if retention.remove_one(wiring, item)]
-        finally:
-            given_back = wiring.store.give_back() if wiring.has_store else 0
-    freed = sum(item.bytes for item in removed) + given_back
+            _ask(found)
+        made = remove()
     if as_json:
-        gone = frozenset(removed)
-        found = [_row(item, item in gone) for item in items]
-        output.print_json({"dry_run": dry_run, "items": found, "freed_bytes": freed})
-    elif items and dry_run:
-        print(f"at least {size(sum(item.bytes for item in items))} would be freed")
-    elif items:
-        print(f"freed {size(freed)}")
+        items = [_row(item) for item in made["items"]]
+        output.print_json({"dry_run": dry_run, "items": items, "freed_bytes": made["freed_bytes"]})
+    elif found and dry_run:
+        print(f"at least {size(sum(item['bytes'] for item in found))} would be freed")
+    elif found:
+        print(f"freed {size(made['freed_bytes'])}")
 
 
-def _show(items: Sequence[Removable]) -> None:
+def _show(items: Sequence[Item]) -> None:
     if not items:
         print("Nothing to remove.")
         return
-    rows = [(item.kind, item.name, ages.day(item.used), size(item.bytes)) for item in items[:_MAX_PRINTED]]
+    rows = [
+        (item["kind"], item["name"], ages.day(item["used"]), size(item["bytes"]))
+        for item in items[:_MAX_PRINTED]
+    ]
     print(output.table(("KIND", "NAME", "LAST USED", "SIZE"), rows, dropped=["LAST USED"]))
     if len(items) > _MAX_PRINTED:
         print(f"and {len(items) - _MAX_PRINTED:,} more; --json lists all")
 
 
-def _ask(items: Sequence[Removable]) -> None:
+def _ask(items: Sequence[Item]) -> None:
     """Go on if a person agrees. Raises RequestError where there is nobody to ask, Abort if not."""
     if not sys.stdin.isatty():
         raise RequestError("nothing was removed: nobody can be asked here", cure="say --yes, or --dry-run")
@@ -126,12 +127,13 @@ def _ask(items: Sequence[Removable]) -> None:
         raise RequestError("nothing was removed", cure="answer y, or say --yes")
 
 
-def _row(item: Removable, removed: bool) -> dict[str, Any]:
+def _row(item: Item) -> Item:
+    """Return an item as --json prints it."""
     return {
-        "kind": item.kind,
-        "name": item.name,
-        "bytes": item.bytes,
-        "last_used": ages.day(item.used),
-        "path": str(item.path),
-        "removed": removed,
+        "kind": item["kind"],
+        "name": item["name"],
+        "bytes": item["bytes"],
+        "last_used": ages.day(item["used"]),
+        "path": item["path"],
+        "removed": item["removed"],
     }

@@ -228,6 +228,29 @@ def test_no_testbed_is_made_by_naming_one(client: Client, name: str) -> None:
     assert all(change.what == "token add" for change in tokens.access_of(Wiring(load_settings())).changes(9))
 
 
+def test_an_administrator_removes_bisections(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Wiring(load_settings()).store
+    done, open_ = sorted((row.id for row in store.list()), key=lambda one: store.status(one) != "done")
+    code, _, err = client.there("rm", done, "--yes")
+    assert code == 1 and "the token 'operate' has the role 'operate'; this needs 'admin'" in err
+    monkeypatch.setenv("PERFBISECT_TOKEN", client.secrets["admin"])
+    for line in (
+        [done],
+        [done, "--dry-run"],
+        [done, "--dry-run", "--json"],
+        [done, open_, "--yes"],
+        ["../x"],
+    ):
+        assert client.there("rm", *line) == client.here("rm", *line), line
+    assert len(store.list()) == 2  # nobody could be asked, or one can be resumed
+    code, out, _ = client.there("rm", done, "--yes", "--json")
+    (item,) = json.loads(out)["items"]
+    assert (code, item["name"], item["removed"]) == (0, done, True) and not Path(item["path"]).exists()
+    assert [row.id for row in store.list()] == [open_]
+    (change,) = tokens.access_of(Wiring(load_settings())).changes(1)
+    assert (change.who, change.what, change.target) == ("admin", "rm", done)
+
+
 def test_testbeds_that_the_server_does_not_list_are_left_alone(client: Client) -> None:
     wiring = Wiring(load_settings().model_copy(update={"web": WebSettings(testbeds=("other",))}))
     with serving(wiring) as url:
@@ -277,7 +300,6 @@ def test_what_is_of_one_machine_says_so(client: Client) -> None:
         ["testbed", "health", "fake"],
         ["token", "list"],
         ["prune", "--yes"],
-        ["rm", "fake", "--yes"],
         ["export"],
         ["import", "x.tar.gz"],
     ):

@@ -9,6 +9,7 @@ from fastapi.requests import Request
 from pydantic import Field
 
 from bisector.app.upkeep import tokens
+from bisector.interfaces.web.api.bisection_routes import operations
 from bisector.interfaces.web.authority import Administrator, server_of
 from bisector.model.access import Role
 from bisector.schemas.loading import Spec
@@ -25,6 +26,13 @@ class NewToken(Spec):
     name: Name = Field(description="of the person or program that has it")
     role: Role = "read"
     days: int | None = Field(default=None, ge=1, le=3650, description="how long it is valid; null: for good")
+
+
+class Removal(Spec):
+    """Which bisections go, for good."""
+
+    ids: Annotated[tuple[Annotated[str, Field(min_length=1, max_length=200)], ...], Field(max_length=100)]
+    dry_run: bool = Field(default=False, description="only say what would be removed")
 
 
 @router.get("/tokens")
@@ -47,6 +55,16 @@ def revoke_token(request: Request, user: Administrator, name: Name) -> dict[str,
     """Let a token be valid no longer."""
     revoked = tokens.revoke(server_of(request).wiring, name, user.name)
     return tokens.row(revoked, revoked.created)
+
+
+@router.post("/removals")
+def remove_bisections(request: Request, user: Administrator, asked: Removal) -> dict[str, Any]:
+    """Remove bisections that have ended, all or none: `rm --yes`."""
+    made = operations(request, user).remove(asked.ids, dry_run=asked.dry_run)
+    for item in made["items"]:
+        if item["removed"]:
+            server_of(request).record(user, "rm", item["name"])
+    return made
 
 
 @router.get("/changes")
