@@ -35,6 +35,7 @@ PLACES = {
 
 FINE = {
     "--flame": {"a file"},
+    "--html": {"a file"},
     "--in": {"missing", "a folder", "an empty folder"},
     "--keep": {"missing", "a folder", "an empty folder"},
     "--output": {"a file"},
@@ -45,7 +46,7 @@ FINE = {
 ASKS_ANSIBLE = {"a file", "a folder", "an empty folder"}
 """Of --lab: tried with one command, for each takes seconds."""
 
-OUTPUTS = ("--flame", "--output")
+OUTPUTS = ("--flame", "--html", "--output")
 
 
 def paths() -> Iterator[Row]:
