@@ -8,9 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-Role = Literal["read", "operate", "admin"]
+Role = Literal["read", "operate", "admin", "worker"]
 ROLES: tuple[Role, ...] = get_args(Role)
-"""Each may do what those before it may."""
+_LADDER: tuple[Role, ...] = ("read", "operate", "admin")
+"""Each may do what those before it may. A worker may only put and take artefacts, and nobody else may: they
+decide what boots, as root, on the lab's machines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,4 +43,6 @@ class Change:
 
 def may(role: Role, needed: Role) -> bool:
     """Return whether a role may do what another one is needed for."""
-    return ROLES.index(role) >= ROLES.index(needed)
+    if role in _LADDER and needed in _LADDER:
+        return _LADDER.index(role) >= _LADDER.index(needed)
+    return role == needed

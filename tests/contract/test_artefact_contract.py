@@ -32,7 +32,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Art
     settings = wiring_in(place).settings.model_copy(update={"artefacts": str(place / "store")})
     wiring = Wiring(settings)
     with serving(wiring) as address:
-        yield place / "store", HttpArtefacts(address, make_tokens(wiring)["operate"])
+        yield place / "store", HttpArtefacts(address, make_tokens(wiring)["worker"])
 
 
 @pytest.fixture(params=["memory", "folder", "http"])

@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class HttpArtefacts:
-    """store_ports.ArtefactStore over HTTP. address: of the server; token: of the role 'operate'."""
+    """store_ports.ArtefactStore over HTTP. address: of the server; token: of the role 'worker'."""
 
     def __init__(self, address: str, token: str) -> None:
         self._address = address.rstrip("/")

@@ -33,7 +33,7 @@ def read_token(file: Path | None, environment: Mapping[str, str] | None = None) 
         raise RequestError(
             "a server is named, and there is no token for it",
             cure=f"{TOKEN_VARIABLE}, or token_file in perfbisect.toml; its administrator makes one: "
-            "perfbisect token add NAME --role operate",
+            "perfbisect token add NAME --role worker",
         )
     if not (token.isascii() and token.isprintable() and " " not in token):
         raise RequestError(

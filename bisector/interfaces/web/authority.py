@@ -105,7 +105,7 @@ _bearer = HTTPBearer(auto_error=False, description="as 'perfbisect token add' sh
 
 
 def allowed(role: Role) -> Callable[..., Token]:
-    """Return the dependency that lets only tokens of a role, or of a higher one, pass."""
+    """Return the dependency that lets only tokens pass that may do what a role is needed for."""
 
     def check(
         request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
@@ -117,7 +117,8 @@ def allowed(role: Role) -> Callable[..., Token]:
             raise Refused(
                 HTTPStatus.FORBIDDEN,
                 f"the token '{found.name}' has the role '{found.role}'; this needs '{role}'",
-                cure="ask the server's administrator for a token of that role",
+                cure="ask the server's administrator for a token of that role: "
+                f"perfbisect token add NAME --role {role}",
             )
         return found
 
@@ -127,3 +128,4 @@ def allowed(role: Role) -> Callable[..., Token]:
 Reader = Annotated[Token, Depends(allowed("read"))]
 Operator = Annotated[Token, Depends(allowed("operate"))]
 Administrator = Annotated[Token, Depends(allowed("admin"))]
+Worker = Annotated[Token, Depends(allowed("worker"))]

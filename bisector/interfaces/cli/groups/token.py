@@ -21,7 +21,7 @@ def add(
         Role,
         typer.Option(
             help="read: sees everything; operate: also starts, stops and marks; admin: also removes, and "
-            "manages tokens."
+            "manages tokens; worker: none of these, only the artefacts that workers share."
         ),
     ] = "read",
     days: Annotated[

@@ -1,6 +1,7 @@
 """Artefacts for workers whose host has not mounted the folder: the body is the file, Repr-Digest its SHA-256.
 
-No folder, path or address is named by a request: a kind and a key are all.
+No folder, path or address is named by a request: a kind and a key are all. What is put here boots on the
+lab's machines, so that only tokens of the role 'worker' pass.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from starlette.background import BackgroundTask
 
 from bisector.app.wiring import Wiring
 from bisector.errors import InfrastructureError, NotFound, RequestError
-from bisector.interfaces.web.authority import Operator, server_of
+from bisector.interfaces.web.authority import Worker, server_of
 from bisector.model.artefacts import KEY_PATTERN, MAX_BYTES, Artefact, ArtefactKind, digest_header
 from bisector.store_ports import ArtefactStore
 
@@ -32,20 +33,20 @@ router = APIRouter(prefix="/artefacts", tags=["artefacts"], max_body_size=max(MA
 
 
 @router.get("", status_code=HTTPStatus.NO_CONTENT)
-def check_artefacts(request: Request, user: Operator) -> None:
+def check_artefacts(request: Request, user: Worker) -> None:
     """Say whether artefacts can be put and read now."""
     _store(request).check()
 
 
 @router.head("/{kind}/{key}")
-def has_artefact(request: Request, user: Operator, kind: ArtefactKind, key: Key) -> Response:
+def has_artefact(request: Request, user: Worker, kind: ArtefactKind, key: Key) -> Response:
     """Say whether there is an artefact."""
     found = _store(request).has(Artefact(kind, key))
     return Response(status_code=HTTPStatus.OK if found else HTTPStatus.NOT_FOUND)
 
 
 @router.get("/{kind}/{key}", response_class=FileResponse)
-def get_artefact(request: Request, user: Operator, kind: ArtefactKind, key: Key) -> FileResponse:
+def get_artefact(request: Request, user: Worker, kind: ArtefactKind, key: Key) -> FileResponse:
     """Give an artefact whose checksum was verified."""
     artefact, folder = Artefact(kind, key), _temporary(request)
     path = folder / "content"
@@ -66,7 +67,7 @@ def get_artefact(request: Request, user: Operator, kind: ArtefactKind, key: Key)
 
 
 @router.put("/{kind}/{key}", status_code=HTTPStatus.CREATED)
-async def put_artefact(request: Request, user: Operator, kind: ArtefactKind, key: Key) -> dict[str, str]:
+async def put_artefact(request: Request, user: Worker, kind: ArtefactKind, key: Key) -> dict[str, str]:
     """Keep the body as an artefact, if it has the checksum that Repr-Digest says."""
     artefact, folder = Artefact(kind, key), await run_in_threadpool(_temporary, request)
     path, digest, received = folder / "content", hashlib.sha256(), 0
@@ -94,7 +95,7 @@ async def put_artefact(request: Request, user: Operator, kind: ArtefactKind, key
 
 
 @router.delete("/{kind}/{key}", status_code=HTTPStatus.NO_CONTENT)
-def set_artefact_aside(request: Request, user: Operator, kind: ArtefactKind, key: Key) -> None:
+def set_artefact_aside(request: Request, user: Worker, kind: ArtefactKind, key: Key) -> None:
     """Give an artefact no more whose content is wrong; people can still look at it in the folder."""
     _store(request).set_aside(Artefact(kind, key))
 

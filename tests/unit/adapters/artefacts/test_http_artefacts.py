@@ -171,12 +171,12 @@ def test_a_token_that_is_wrong_too_weak_or_revoked_is_refused_by_a_real_server(t
     wiring = Wiring(wiring_in(tmp_path).settings.model_copy(update={"artefacts": str(tmp_path / "store")}))
     with serving(wiring) as address:
         secrets = make_tokens(wiring)
-        store = HttpArtefacts(address, secrets["operate"])
+        store = HttpArtefacts(address, secrets["worker"])
         store.put(KERNEL, tmp_path / "file")
         for secret, words in (("wrong", "401"), (secrets["read"], "403")):
             with pytest.raises(InfrastructureError, match=words):
                 HttpArtefacts(address, secret).check()
-        tokens.revoke(wiring, "operate", "the test")
+        tokens.revoke(wiring, "worker", "the test")
         for do in (
             store.check,
             lambda: store.has(KERNEL),

@@ -45,4 +45,4 @@ def test_what_is_no_token_is_refused_and_not_repeated(
 def test_without_either_the_cure_says_how_to_get_one() -> None:
     with pytest.raises(RequestError) as error:
         read_token(None, {})
-    assert "perfbisect token add" in error.value.cure
+    assert "perfbisect token add NAME --role worker" in error.value.cure

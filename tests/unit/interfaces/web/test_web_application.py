@@ -103,6 +103,17 @@ def test_a_body_of_unknown_length_is_cut_off(admin: httpx.Client) -> None:
     assert answer.status_code == 413
 
 
+def test_a_worker_may_only_use_artefacts(url: str, secrets: dict[Role, str]) -> None:
+    described = httpx.get(f"{url}{API}/openapi.json").json()["paths"]
+    requests = [(method, path) for path, methods in described.items() for method in methods]
+    headers = {"Authorization": f"Bearer {secrets['worker']}"}
+    allowed = set()
+    for method, path in requests:
+        if httpx.request(method, url + re.sub(r"\{\w+\}", "x", path), headers=headers).status_code != 403:
+            allowed.add(path)
+    assert allowed == {"/healthz", f"{API}/artefacts", f"{API}/artefacts/{{kind}}/{{key}}"}
+
+
 @pytest.mark.parametrize("role", [role for role in ROLES if role != "admin"])
 def test_a_lower_role_is_told_what_it_lacks(url: str, secrets: dict[Role, str], role: Role) -> None:
     answer = httpx.get(f"{url}{API}/tokens", headers={"Authorization": f"Bearer {secrets[role]}"})

@@ -12,6 +12,7 @@ import pytest
 from bisector.app.wiring import Wiring
 from bisector.interfaces.web.web_application import API, MAX_BODY_BYTES
 from bisector.model import artefacts
+from bisector.model.access import ROLES, Role
 from bisector.model.artefacts import digest_header
 from tests.support.servers.web import make_tokens, serving, wiring_in
 from tests.support.waiting import until
@@ -27,11 +28,20 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def client(place: Path) -> Iterator[httpx.Client]:
+def wiring(place: Path) -> Wiring:
     settings = wiring_in(place).settings.model_copy(update={"artefacts": str(place / "store")})
-    wiring = Wiring(settings)
+    return Wiring(settings)
+
+
+@pytest.fixture(scope="module")
+def secrets(wiring: Wiring) -> dict[Role, str]:
+    return make_tokens(wiring)
+
+
+@pytest.fixture(scope="module")
+def client(wiring: Wiring, secrets: dict[Role, str]) -> Iterator[httpx.Client]:
     with serving(wiring) as address:
-        headers = {"Authorization": f"Bearer {make_tokens(wiring)['operate']}"}
+        headers = {"Authorization": f"Bearer {secrets['worker']}"}
         with httpx.Client(base_url=address + API, headers=headers) as made:
             yield made
 
@@ -102,6 +112,40 @@ def test_a_damaged_artefact_is_not_sent(client: httpx.Client, place: Path) -> No
 def test_a_server_without_a_store_says_so(tmp_path: Path) -> None:
     wiring = wiring_in(tmp_path)
     with serving(wiring) as address:
-        headers = {"Authorization": f"Bearer {make_tokens(wiring)['operate']}"}
+        headers = {"Authorization": f"Bearer {make_tokens(wiring)['worker']}"}
         answer = httpx.get(f"{address}{API}/artefacts", headers=headers)
     assert answer.status_code == 404 and "no artefact store" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/artefacts", 204),
+        ("HEAD", "/artefacts/kernel/roles", 200),
+        ("GET", "/artefacts/kernel/roles", 200),
+        ("PUT", "/artefacts/kernel/roles", 201),
+        ("DELETE", "/artefacts/kernel/roles", 204),
+    ],
+)
+def test_only_a_worker_may_use_artefacts(
+    client: httpx.Client,
+    place: Path,
+    secrets: dict[Role, str],
+    role: Role,
+    method: str,
+    path: str,
+    status: int,
+) -> None:
+    """Whoever puts or removes a kernel decides what boots on the machines of others."""
+    assert client.put("/artefacts/kernel/roles", content=b"good", headers=digest(b"good")).status_code == 201
+    headers = {"Authorization": f"Bearer {secrets[role]}", **digest(b"evil")}
+    answer = client.request(method, path, content=b"evil" if method == "PUT" else None, headers=headers)
+    if role == "worker":
+        assert answer.status_code == status
+        return
+    assert answer.status_code == 403
+    if method != "HEAD":
+        assert "needs 'worker'" in answer.json()["detail"]
+        assert "perfbisect token add NAME --role worker" in answer.json()["cure"]
+    assert client.get("/artefacts/kernel/roles").content == b"good"
