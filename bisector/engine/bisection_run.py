@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import traceback
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from bisector.engine.decider import Decider
@@ -179,7 +179,7 @@ class BisectionRun:
         booted = False
         try:
             while not self.ended:
-                ended, under_way = decider.ended_trials, decider.under_way()
+                ended = decider.ended_trials
                 passed_on = booted and wanted()
                 decision = decider.decide(testbed, may_boot=not passed_on)
                 if isinstance(decision, Conclusion):
@@ -192,7 +192,7 @@ class BisectionRun:
                 elif passed_on or wanted():  # who wanted it may be gone by now; nothing is under way then
                     break
                 else:
-                    self._wait(opened, ended, under_way, wanted)
+                    self._wait(opened, ended, wanted)
             check_stop(self.stop)
             trials.leave(testbed)
             return None
@@ -200,18 +200,18 @@ class BisectionRun:
             with contextlib.suppress(InfrastructureError):  # it must not hide why the visit ended
                 trials.leave(testbed, lost=not self.stop.is_set())
 
-    def _wait(
-        self, opened: OpenBisection, ended: int, under_way: Set[tuple[str, Measure]], wanted: Wanted
-    ) -> None:
+    def _wait(self, opened: OpenBisection, ended: int, wanted: Wanted) -> None:
         """Wait until a trial ends on another testbed, or the testbed is wanted.
 
-        ended: how many had ended in this process; under_way: those in all.
+        ended: how many had ended in this process before it was decided to wait.
         """
         decider, looks = opened.decider, 0
+        under_way = decider.under_way()
+        # None: what was waited for has ended in between, or the conclusion is another process's to write.
         while decider.ended_trials == ended and not (self.ended or wanted()):
             self.stop.wait(_WAIT_SECONDS)
             looks += 1
-            if looks % _LOOKS_ELSEWHERE == 0 and not decider.under_way() >= under_way:
+            if looks % _LOOKS_ELSEWHERE == 0 and not (under_way and decider.under_way() >= under_way):
                 return
 
     def _set_aside(self, opened: OpenBisection, testbed: str, error: InfrastructureError) -> None:

@@ -8,6 +8,7 @@ builds are given as a list, the most probable first; one that is no longer in th
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
@@ -18,6 +19,8 @@ Stop = Callable[[], bool]
 MakeBuilder = Callable[[Stop], Builder]
 """Makes the adapter of one builder, which raises Interrupted soon after the callable returns True."""
 
+_END_SECONDS = 30.0
+"""For a build to end that was cancelled: its programs are killed in seconds, a transfer may not notice."""
 _WAIT_SECONDS = 0.2
 """How soon a waiting trial notices that it should stop."""
 
@@ -54,7 +57,7 @@ class BuildQueue:
         self._ahead: list[BuildOrder] = []
         self._active: dict[int, _Job] = {}
         self._finished: dict[BuildOrder, _Job] = {}
-        self._closed = False
+        self._ended = threading.Event()
         self._make = make
         self._threads: list[threading.Thread] = []
 
@@ -85,8 +88,13 @@ class BuildQueue:
         return job.kernel
 
     def ahead(self, orders: Sequence[BuildOrder]) -> None:
-        """Build these in this order while no trial waits; cancel other speculative builds."""
+        """Build these in this order while no trial waits; cancel other speculative builds.
+
+        Nothing is built once it is closed: who orders may not know yet that nobody wants kernels any more.
+        """
         with self._change:
+            if self._ended.is_set():
+                return
             self._open()
             self._ahead = [order for order in orders if order not in self._finished]
             for job in self._active.values():
@@ -95,26 +103,27 @@ class BuildQueue:
             self._change.notify_all()
 
     def close(self) -> None:
-        """Cancel all builds and wait until their threads have ended."""
+        """Cancel all builds and wait until their threads have ended, for `_END_SECONDS` at most."""
         with self._change:
-            self._closed = True
+            self._ended.set()
             for job in (*self._active.values(), *self._waiting):
                 job.dropped = True
+            threads, self._threads = self._threads, []
+            self._waiting.clear()
+            self._ahead.clear()
             self._change.notify_all()
-        for thread in self._threads:
-            thread.join()
-        self._threads.clear()
-        self._waiting.clear()
-        self._ahead.clear()
+        deadline = time.monotonic() + _END_SECONDS
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
 
     def _open(self) -> None:
         """Start the threads unless they run. Holds the lock."""
-        self._closed = False
-        for number, make in enumerate(() if self._threads else self._make):
-            name = f"builder-{number}"
-            self._threads.append(
-                threading.Thread(target=self._work, args=(number, make), name=name, daemon=True)
-            )
+        if self._threads:
+            return
+        self._ended = threading.Event()  # of these threads: those that were closed must not see it reopened
+        for number, make in enumerate(self._make):
+            arguments, name = (number, make, self._ended), f"builder-{number}"
+            self._threads.append(threading.Thread(target=self._work, args=arguments, name=name, daemon=True))
             self._threads[-1].start()
 
     def _make_way(self) -> None:
@@ -138,14 +147,14 @@ class BuildQueue:
                 return _Job(order, None)
         return None
 
-    def _work(self, number: int, make: MakeBuilder) -> None:
+    def _work(self, number: int, make: MakeBuilder, ended: threading.Event) -> None:
         current: list[_Job] = []
         builder = make(lambda: self._stop() or any(job.dropped for job in current))
         while True:
             with self._change:
-                while not self._closed and (job := self._next(number)) is None:
+                while not ended.is_set() and (job := self._next(number)) is None:
                     self._change.wait()
-                if self._closed:
+                if ended.is_set():
                     return
                 assert job is not None
                 self._active[number] = job
@@ -155,7 +164,8 @@ class BuildQueue:
             except BaseException as error:  # raised again in the thread that waits
                 job.error = error
             with self._change:
-                del self._active[number]
+                if self._active.get(number) is job:  # not one of the threads that came after `close`
+                    del self._active[number]
                 # A commit that fails to build is a result to keep; an infrastructure failure is not.
                 if job.progress is None and (job.kernel is not None or isinstance(job.error, BuildFailed)):
                     self._finished[job.order] = job

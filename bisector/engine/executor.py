@@ -104,7 +104,8 @@ def _execute(
             if lease is None:
                 raise Busy(None)
             store = store.fenced(lease)
-        testbeds = read_accepted(stored.request).testbeds
+        # Without those that the inventory has lost since.
+        testbeds = [name for name in read_accepted(stored.request).testbeds if name in services.testbeds]
         own = BisectionRun(stored.id, lambda: (stored, services), on_event, services.stop, testbeds, lease)
         if not store.set_status(stored.id, "running", expected=OPEN):  # ended while we prepared
             raise Interrupted(f"the bisection '{stored.id}' was {store.status(stored.id)}")

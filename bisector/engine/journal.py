@@ -10,7 +10,7 @@ from bisector.errors import InfrastructureError, RequestError
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Conclusion, Measure
 from bisector.model.goal import Goal
-from bisector.model.records import Booted, Left, Record
+from bisector.model.records import Booted, Left, Record, RunFailed
 from bisector.model.state import State, apply, extend, fold
 from bisector.store_ports import Store
 
@@ -168,7 +168,7 @@ def lose_boots_on(store: Store, bisection: str, testbed: str) -> None:
     for _, record in store.records(bisection):
         if isinstance(record, Booted) and record.ok and record.testbed == testbed:
             live.add(record.boot)
-        elif isinstance(record, Left):
+        elif isinstance(record, Left | RunFailed):
             live.discard(record.boot)
     for boot in sorted(live):
         store.append(bisection, Left(boot, lost=True))

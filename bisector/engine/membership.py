@@ -189,7 +189,8 @@ def _place(state_dir: Path) -> str:
 
 def requeue_unleased(store: Store, coordinator: Coordinator) -> None:
     """Queue bisections again whose executor has died: they are running, and nobody has a lease of them."""
+    running = store.list(statuses=("running",))  # first: what is taken up after that has a lease
     executed = {bisection_of(lease) for lease in coordinator.leases()}
-    for summary in store.list(statuses=("running",)):
+    for summary in running:
         if summary.id not in executed:
             store.set_status(summary.id, "queued", expected=("running",))

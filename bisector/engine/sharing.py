@@ -1,7 +1,6 @@
 """Who has which testbed: the bisections that a process executes take turns, visit by visit.
 
-With a database server, leases keep executors on other hosts from the same bisection and testbed.
-"""
+With a database server, leases keep executors on other hosts from the same testbed."""
 
 from __future__ import annotations
 
@@ -89,6 +88,8 @@ class TestbedSharing:
         if self._membership is not None and time.monotonic() > self._asked + _ASK_SECONDS:
             self._asked = time.monotonic()
             self._wanted = self._membership.wanted_testbeds() if self._leases else ()
+            # What went wrong here is tried once more where nobody else goes on with it; then it has failed.
+            self._given_up = {one for one in self._given_up if not self._membership.executes_alone(one)}
         for testbed, (run, thread) in list(self._visits.items()):
             if not thread.is_alive():
                 self._served.setdefault(run.id, {})[testbed] = time.monotonic()
@@ -247,8 +248,7 @@ class TestbedSharing:
             stored = self._store.load(name)
             return stored, others.open(stored, stop)
 
-        tell = partial(others.tell, name)
-        self._runs[name] = BisectionRun(name, open_, tell, stop, testbeds, lease)
+        self._runs[name] = BisectionRun(name, open_, partial(others.tell, name), stop, testbeds, lease)
 
     def _lease_testbed(self, testbed: str) -> bool:
         """Return whether no other host has a testbed; it is ours until its visit has ended then."""

@@ -113,7 +113,8 @@ class TrialKernels:
                     break
                 if (decision.commit, decision.layout) not in state.binaries:
                     orders.append(self._order(decision))
-        self._queue.ahead(list(dict.fromkeys(orders)))
+        if not self._stop.is_set():
+            self._queue.ahead(list(dict.fromkeys(orders)))
 
     def _prune(self, commit: int) -> None:
         """Record the commits that cannot change the kernel, by what the builds up to this one have read."""

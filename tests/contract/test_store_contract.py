@@ -251,7 +251,10 @@ def test_priority_owner_and_what_people_did_are_kept(make: Callable[[], Store]) 
 
 def test_lists_tell_testbeds_and_progress_without_records(make: Callable[[], Store]) -> None:
     store = make()
-    elsewhere: list[Record] = [Booted("b0", 0, "a", True, 1.0, 1.0), Left("b0")]
+    elsewhere: list[Record] = [
+        *(Booted("b0", 0, "a", True, 1.0, 1.0), Left("b0")),
+        *(Booted("bad", 0, "b c", True, 1.0, 1.0), RunFailed("bad", "no metric")),
+    ]
     store.create(replace(stored(), request='{"testbeds": ["a", "b c"]}'), elsewhere)
     for record in (
         Booted("b1", 0, "b c", True, 1.0, 1.0),
@@ -264,7 +267,7 @@ def test_lists_tell_testbeds_and_progress_without_records(make: Callable[[], Sto
     store.decide("one", Measure(0, 1, "search", "why", left=70.0))
     (one,) = make().list()
     assert one.testbeds == ("a", "b c")
-    assert (one.progress.boots, one.progress.live, one.progress.left) == (3, ("a",), 70.0)
+    assert (one.progress.boots, one.progress.live, one.progress.left) == (4, ("a",), 70.0)
     store.decide("one", Measure(0, 1, "verify", "why", left=2.0))
     assert store.list()[0].progress.left is None, "only the comparison of the ends is over then"
     assert one.progress.decided is not None and before <= one.progress.decided <= time.time()

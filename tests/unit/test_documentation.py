@@ -65,6 +65,15 @@ def test_every_page_of_docs_is_linked() -> None:
     assert {path.resolve() for path in (ROOT / "docs" / "images").glob("*.svg")} <= linked
 
 
+def test_no_page_has_the_marks_of_a_merge() -> None:
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests").rglob("*.md")]
+    marked = [
+        path for path in pages if re.search(r"(?m)^(<{7}|>{7}|={7}$)", path.read_text(encoding="utf-8"))
+    ]
+    assert len(pages) > 30
+    assert marked == []
+
+
 def test_paths_in_docstrings_and_comments_exist() -> None:
     """They are written from the package's folder, or from the top: 'adapters/agent/session'."""
     folder = "adapters|app|engine|interfaces|linux|model|report|schemas|search|simulation|stats|testing"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from bisector.errors import NotFound, RequestError, nearest
 from bisector.model.decisions import Conclusion, Decision, Measure
 from bisector.model.leases import Lease
-from bisector.model.records import Booted, Left, Record
+from bisector.model.records import Booted, Left, Record, RunFailed
 from bisector.model.stored_bisection import Action, Progress, Stored, Summary, left_of, summary_of
 from bisector.store_ports import Coordinator
 
@@ -37,7 +37,7 @@ class _Kept:
     def progress(self) -> Progress:
         """Return how far it is."""
         booted = [e for _, e in self.events if isinstance(e, Booted) and e.ok]
-        left = {e.boot for _, e in self.events if isinstance(e, Left)}
+        left = {e.boot for _, e in self.events if isinstance(e, Left | RunFailed)}
         decisions = [e for _, e in self.events if isinstance(e, Measure | Conclusion)]
         last = decisions[-1] if decisions else None
         live = tuple(sorted({e.testbed for e in booted if e.boot not in left}))

@@ -9,7 +9,7 @@ import json
 
 from bisector.adapters.store.database import Database, Row
 from bisector.model.decisions import Conclusion, Decision, Measure
-from bisector.model.records import Booted, Left, Record
+from bisector.model.records import Booted, Left, Record, RunFailed
 from bisector.model.stored_bisection import Action, Progress, Stored, left_of, testbeds_of
 
 COLUMNS = (
@@ -49,7 +49,7 @@ def take_note(database: Database, bisection: str, event: Record | Decision) -> N
         case Booted() if event.ok:
             live = {**_live(database, bisection), event.boot: event.testbed}
             _set_live(database, bisection, live, new=1)
-        case Left():
+        case Left() | RunFailed():  # a boot in which the workload failed has ended with that
             live = _live(database, bisection)
             if live.pop(event.boot, None) is not None:
                 _set_live(database, bisection, live)

@@ -7,15 +7,17 @@ import signal
 import subprocess
 import sys
 import threading
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from bisector.adapters.store.open_database import open_state_file
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.app import bisections
-from bisector.engine import trial_runner
+from bisector.engine import bisection_run, trial_runner
+from bisector.engine.bisection_run import BisectionRun
 from bisector.engine.events import Event
 from bisector.engine.services import Services
 from bisector.errors import ExitCode, InfrastructureError
@@ -116,3 +118,50 @@ def test_after_a_kill_a_testbed_that_was_set_aside_is_tried_again(tmp_path: Path
     conclusion = bisections.run(stored, services, lambda _: None, threading.Event())
     assert conclusion.findings[0].commits == (fake.CULPRIT,)
     assert booted_on(stored, services) == {"a", "b"}
+
+
+def test_a_bisection_is_resumed_without_a_testbed_that_the_inventory_has_lost(tmp_path: Path) -> None:
+    stored, services = begin(tmp_path)
+    left = replace(services, testbeds={"a": services.testbeds["a"]})
+    assert bisections.run(stored, left, lambda _: None, threading.Event()).ending is Ending.CULPRIT
+    assert booted_on(stored, services) == {"a"}
+
+
+@dataclass
+class Decider:
+    """What is under way, as each look at the database tells it."""
+
+    looks: list[frozenset[tuple[str, int]]]
+    ended_trials: int = 0
+
+    def under_way(self) -> frozenset[tuple[str, int]]:
+        return self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]
+
+
+A, B = ("a", 1), ("b", 2)
+
+
+@pytest.mark.parametrize(
+    ("looks", "ends"),
+    [
+        ([frozenset()], True),  # what was waited for has ended before the first look
+        ([frozenset({A}), frozenset({A, B})], False),
+        ([frozenset({A}), frozenset({A, B}), frozenset({B})], True),
+        ([frozenset({A}), frozenset()], True),
+    ],
+)
+def test_an_idle_testbed_waits_until_a_trial_of_whatever_process_has_ended(
+    tmp_path: Path, looks: list[frozenset[tuple[str, int]]], ends: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bisection_run, "_WAIT_SECONDS", 0.001)
+    stored, services = begin(tmp_path)
+    run = BisectionRun(stored.id, lambda: (stored, services), lambda _: None, threading.Event(), ["a"])
+    asked = 0
+
+    def wanted() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked > 200
+
+    run._wait(SimpleNamespace(decider=Decider(looks)), 0, wanted)  # type: ignore[arg-type]
+    assert (asked <= 200) is ends

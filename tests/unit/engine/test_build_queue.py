@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bisector.app import bisections
+from bisector.engine import build_queue
 from bisector.engine.build_queue import BuildQueue
 from bisector.errors import BuildFailed, InfrastructureError, Interrupted
 from bisector.model.decisions import Ending
@@ -258,3 +259,36 @@ def test_orders_that_wait_are_built_in_the_order_of_asking() -> None:
         thread.join(SECONDS)
     bench.builders.close()
     assert bench.begun == ["a", "b", "c"]
+
+
+def test_what_is_ordered_ahead_while_it_closes_does_not_keep_it_open() -> None:
+    """Who looks ahead may take seconds, and order when the search is over."""
+    bench = Bench()
+    bench.let_go.clear()
+    _, result = bench.later("a")
+    until(lambda: bench.begun == ["a"], SECONDS)
+    closing = threading.Thread(target=bench.builders.close, daemon=True)
+    closing.start()
+    until(lambda: bench.stopping == ["a"], SECONDS)
+    bench.builders.ahead([order("b")])
+    bench.let_go.set()
+    closing.join(SECONDS)
+    assert not closing.is_alive()
+    until(lambda: len(result) == 1, SECONDS)
+    bench.builders.ahead([order("b")])
+    assert bench.begun == ["a"] and not bench.builders._threads, "nobody wants it any more"
+
+
+def test_a_build_that_does_not_end_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build_queue, "_END_SECONDS", 0.2)
+    bench = Bench()
+    bench.let_go.clear()
+    bench.later("a")
+    until(lambda: bench.begun == ["a"], SECONDS)
+    bench.builders.close()
+    assert bench.dropped == []
+    bench.gate("b").set()
+    assert bench.builders.build(order("b"), lambda _: None).sha == "b", "with a thread of its own"
+    bench.let_go.set()
+    until(lambda: bench.dropped == ["a"], SECONDS)
+    bench.builders.close()

@@ -12,7 +12,7 @@ from bisector.errors import InfrastructureError, RequestError
 from bisector.model.decisions import Conclusion, Ending, Measure
 from bisector.model.facts import MonitorResult
 from bisector.model.goal import Goal, Metric, Threshold
-from bisector.model.records import Booted, Built, Left, Marked, Ran
+from bisector.model.records import Booted, Built, Left, Marked, Ran, RunFailed
 from bisector.model.stored_bisection import Stored
 from bisector.simulation.histories import linear
 
@@ -101,6 +101,13 @@ def test_whoever_has_a_testbed_ends_what_others_left_there_and_nothing_else(stor
         lose_boots_on(store, "b", "a")
     left = [record for _, record in store.records("b") if isinstance(record, Left)]
     assert left == [Left("b1"), Left("b2", lost=True)]
+
+
+def test_a_boot_in_which_the_workload_failed_has_ended(store: CountingStore) -> None:
+    for record in (booted("b1"), booted("b2"), RunFailed("b1", "no metric")):
+        store.append("b", record)
+    lose_boots_on(store, "b", "t")
+    assert [r for _, r in store.records("b") if isinstance(r, Left)] == [Left("b2", lost=True)]
 
 
 def test_what_was_decided_elsewhere_meanwhile_refuses_a_trial_and_whatever_happened_a_conclusion(

@@ -180,3 +180,18 @@ def test_a_worker_that_ends_leaves_what_others_go_on_with(workers: Workers) -> N
     ends.set()
     workers.wait("x")
     assert "queued" not in statuses and "interrupted" not in statuses
+
+
+def test_what_went_wrong_here_is_tried_again_when_the_others_have_ended(workers: Workers) -> None:
+    """Else the worker that is left has given it up for good, and nobody says so."""
+    workers.broken["first"] = InfrastructureError("no compiler here")
+    workers.queue("x", "a", "b")
+    workers.coordinator.register("eve-1", "eve")  # whose testbeds are reserved: it does nothing
+    assert workers.coordinator.acquire("bisection x by eve", "eve-1") is not None
+    workers.start("first", "a")
+    until(lambda: any("goes on with other workers" in text for text in workers.told["first"]), SECONDS)
+    assert workers.store.status("x") != "failed"
+    workers.coordinator.unregister("eve-1")
+    workers.wait("x", status="failed")
+    told = [text for text in workers.told["first"] if "no compiler" in text]
+    assert told[-1] == "the bisection 'x' failed: no compiler here"
