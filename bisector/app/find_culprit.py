@@ -71,21 +71,28 @@ def find_culprit(
 
 
 def queue(wiring: Wiring, request: Request, observer: Observer, priority: int | None = None) -> Stored:
-    """Let whoever executes bisections here find the culprit. Raises as `find_culprit`."""
-    stored, _ = _begin(wiring, request, observer, priority)
+    """Let whoever executes bisections here find the culprit. Raises as `find_culprit`.
+
+    With a database server that may be another host, whose worker says itself what it lacks.
+    """
+    here = wiring.settings.database is None
+    stored, _ = _begin(wiring, request, observer, priority, executes=here)
     wiring.store.set_status(stored.id, "queued", expected=RESTING)
     return stored
 
 
 def _begin(
-    wiring: Wiring, request: Request, observer: Observer, priority: int | None
+    wiring: Wiring, request: Request, observer: Observer, priority: int | None, *, executes: bool = True
 ) -> tuple[Stored, Accepted]:
+    """Accept and store a request. executes: on this host, which must have all that it takes."""
     try:
         accepted, graph = accept(wiring, request)
     except InfrastructureError:  # one thing that is missing; there may be more
-        require_ready(wiring, request)
+        if executes:
+            require_ready(wiring, request)
         raise
-    require_ready(wiring, accepted.request)
+    if executes:
+        require_ready(wiring, accepted.request)
     chosen = notes_on_choice(wiring, request, workload_of(request))
     for note in (*chosen, *missing_monitors(accepted), *wiring.source_of(request).notes()):
         observer.note(f"note: {note}")

@@ -11,6 +11,7 @@ import pytest
 
 from bisector.adapters.store.open_database import open_state_file
 from bisector.adapters.store.sql_store import SqlStore
+from bisector.app import find_culprit
 from bisector.engine.state_lock import QUEUE, lock
 from bisector.interfaces.cli import run
 from bisector.model.decisions import Measure
@@ -45,6 +46,23 @@ def test_queued_watched_executed_and_reported(bench: Bench, capsys: pytest.Captu
     report = bench.state / "bisections" / name / "report.txt"
     assert bench.lab.graph.shas[fake.CULPRIT][:12] in report.read_text(), "written by the worker"
     assert bench.lab.graph.shas[fake.CULPRIT][:12] in said(capsys, "watch", name)
+
+
+@pytest.mark.usefixtures("database")
+def test_this_host_must_be_ready_for_what_it_executes_itself(
+    bench: Bench,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> None:
+    """With a server, that may be another host; whoever only queues needs no compiler."""
+    asked: list[object] = []
+    monkeypatch.setattr(find_culprit, "require_ready", lambda wiring, request: asked.append(request))
+    said(capsys, *START, "--detach")
+    assert len(asked) == (0 if "server" in request.node.name else 1)
+    asked.clear()
+    said(capsys, *START)
+    assert len(asked) == 1
 
 
 @pytest.mark.usefixtures("database")
