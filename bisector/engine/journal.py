@@ -142,6 +142,29 @@ class Journal:
             for v in self._state.visits
         )
 
+    def find_doubt(self, commit: int, testbed: str, *, workload: bool) -> str:
+        """Return what speaks against a kernel's failure on a testbed being the commit's; '' if nothing does.
+
+        workload: it booted, and the workload failed.
+        """
+        with self.lock:
+            self.refresh()  # the evidence may be another worker's
+            visits = self._state.visits
+            others = sorted(self.trials()[1].keys() - {testbed})
+        well = [v for v in visits if v.samples or not workload]
+        elsewhere = [v for v in well if v.testbed != testbed]
+        what, did = ("the workload", "ran") if workload else ("a kernel", "booted")
+        same = next((v.testbed for v in elsewhere if v.commit == commit), None)
+        if same is not None:
+            return f"with this commit {what} {did} on '{same}'; here it does not"
+        if any(v.testbed == testbed for v in well):
+            return ""
+        if elsewhere:
+            return f"{what} {did} on '{elsewhere[0].testbed}', and never here in this bisection"
+        if others:  # the last one that tries is believed
+            return f"{what} never {did} here in this bisection, and '{others[0]}' is still at work"
+        return ""
+
     def check_unchanged(self, testbed: str, *, workload: str, image: str) -> None:
         """Raise RequestError where the workload or the image is not what earlier boots of the testbed had.
 

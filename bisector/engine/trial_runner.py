@@ -99,8 +99,7 @@ class TrialRunner:
                 check_stop(self._stop)
                 failures += 1
                 if max(failures, len(self._uncounted_boots(measure.commit))) >= _KERNEL_TRIES:
-                    self._record_failure(error, measure, testbed)
-                    return None
+                    return self._judge_failure(error, measure, testbed)
                 self.leave(testbed, broken=True)
                 session = None
                 self._events.send("trouble", f"{error.message}; once more", measure.commit, testbed)
@@ -111,8 +110,8 @@ class TrialRunner:
         self._journal.record(SetAside(testbed, failure, self._now()))
         self._events.send(
             "trouble",
-            f"the testbed '{testbed}' failed {_INFRASTRUCTURE_TRIES} times and is set aside until "
-            f"'perfbisect resume'; the search goes on with {', '.join(left)}",
+            f"the testbed '{testbed}' is set aside until 'perfbisect resume'; "
+            f"the search goes on with {', '.join(left)}",
             testbed=testbed,
         )
 
@@ -144,6 +143,25 @@ class TrialRunner:
             if self._journal.is_recorded(live[0]):  # told to stop while it booted, it is not
                 self._journal.record(Left(live[0], lost, monitors))
                 self._services.keep_boot(self._journal.boot_folder(live[0]))
+
+    def _judge_failure(
+        self, error: KernelError, measure: Measure, testbed: str
+    ) -> InfrastructureError | None:
+        """Record what a kernel did twice, or return that it is the testbed's failure, if others say so."""
+        ran = isinstance(error, WorkloadFailed) or testbed in self._sessions
+        doubt = self._journal.find_doubt(measure.commit, testbed, workload=ran)
+        if not doubt:
+            self._record_failure(error, measure, testbed)
+            return None
+        self.leave(testbed, broken=True)
+        text = f"not held against the commit: {error.message} ({doubt})"
+        self._events.send("trouble", text, measure.commit, testbed)
+        return InfrastructureError(
+            f"{error.message} ({doubt})",
+            details=error.details,
+            cure=f"mend the testbed '{testbed}'; or leave the commit out: perfbisect mark {self._journal.id} "
+            f"{self._journal.state.graph.shas[measure.commit][:12]} skip",
+        )
 
     def _record_failure(self, error: KernelError, measure: Measure, testbed: str) -> None:
         """Record what a kernel did twice."""

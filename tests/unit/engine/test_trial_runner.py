@@ -254,6 +254,147 @@ def test_a_workload_that_fails_in_deployment_is_the_workloads_failure(tmp_path: 
     assert "workload fails: no library" in bench.state().untestable[5]
 
 
+# --- kernels that fail on one testbed only --------------------------------------------------------
+
+BOOT, RUN, DEPLOY = BootFailed("no root"), WorkloadFailed("no library"), WorkloadFailed("no space")
+
+
+def two(folder: Path, on_b: Sequence[tuple[int, int]], **faults: Any) -> Bench:
+    """Return a bench whose testbed 'a' is well and whose testbed 'b' has faults and measures `on_b`."""
+    bench = Bench(folder, on_b, testbeds=("a", "b"))
+    testbeds = {"a": FakeTestbed("a", bench.lab), "b": FakeTestbed("b", bench.lab, faults=Faults(**faults))}
+    bench.services = _with(bench.services, testbeds=testbeds)
+    bench.again()
+    return bench
+
+
+def carry_out(bench: Bench, testbed: str, commit: int, runs: int = 1) -> InfrastructureError | None:
+    return bench.runner.carry_out(Measure(commit, runs, "search", "scripted"), testbed)
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [{"boot": {2: BOOT, 3: BOOT}}, {"run": {2: RUN, 3: RUN}}, {"boot": {2: DEPLOY, 3: DEPLOY}}],
+    ids=["boot", "run", "deployment"],
+)
+@pytest.mark.parametrize("measured", [False, True])
+def test_a_commit_that_was_measured_elsewhere_is_not_given_up_for_failures_here(
+    tmp_path: Path, faults: dict[str, dict[int, Exception]], measured: bool
+) -> None:
+    bench = two(tmp_path, [], **faults)
+    assert carry_out(bench, "b", 7) is None  # the testbed is not new
+    assert carry_out(bench, "a", 5 if measured else 6) is None
+    failed = carry_out(bench, "b", 5)
+    if measured:
+        assert failed is not None
+        assert " on 'a'; here it does not)" in failed.message
+        assert f"perfbisect mark {bench.stored.id} {bench.lab.graph.shas[5][:12]} skip" in failed.cure
+        assert not bench.state().untestable
+        assert not any(v.live and v.testbed == "b" for v in bench.state().visits)
+    else:
+        assert failed is None
+        assert 5 in bench.state().untestable
+
+
+OOPS = BootFailed("oops")
+
+
+@pytest.mark.parametrize(
+    ("faults", "believed"),
+    [
+        ({"boot": {2: BOOT, 3: BOOT}}, False),
+        ({"run": {2: OOPS, 3: OOPS}}, True),
+        ({"boot": {2: DEPLOY, 3: DEPLOY}}, True),
+    ],
+    ids=["boot", "run", "deployment"],
+)
+def test_a_boot_elsewhere_says_nothing_about_the_workload(
+    tmp_path: Path, faults: dict[str, dict[int, Exception]], believed: bool
+) -> None:
+    bench = two(tmp_path, [], **faults)
+    carry_out(bench, "b", 7)
+    carry_out(bench, "a", 6)
+    bench.runner.journal.record(Booted("boot-900", 5, "a", True, 1.0, 1.0))
+    failed = carry_out(bench, "b", 5)
+    assert (failed is None) == believed == (5 in bench.state().untestable)
+
+
+@pytest.mark.parametrize("booted", [False, True])
+def test_a_testbed_that_never_booted_anything_is_not_believed_where_others_did(
+    tmp_path: Path, booted: bool
+) -> None:
+    bench = two(tmp_path, [], boot={1 + booted: BOOT, 2 + booted: BOOT})
+    carry_out(bench, "a", 6)
+    if booted:
+        carry_out(bench, "b", 7)
+    failed = carry_out(bench, "b", 5)
+    assert (failed is not None) == (not booted) == (not bench.state().untestable)
+    if failed is not None:
+        assert failed.message == "no root (a kernel booted on 'a', and never here in this bisection)"
+
+
+@pytest.mark.parametrize("ran", [False, True])
+def test_a_testbed_on_which_the_workload_never_ran_is_not_believed_where_it_did(
+    tmp_path: Path, ran: bool
+) -> None:
+    bench = two(tmp_path, [], run={1 + ran: RUN, 2 + ran: RUN})
+    carry_out(bench, "a", 6)
+    if ran:
+        carry_out(bench, "b", 7)
+    failed = carry_out(bench, "b", 5)
+    assert (failed is not None) == (not ran) == (not bench.state().untestable)
+    if failed is not None:
+        assert failed.message.startswith("no library (the workload ran on 'a', and never here")
+
+
+@pytest.mark.parametrize("faults", [{"boot": {1: BOOT, 2: BOOT}}, {"run": {1: RUN, 2: RUN}}])
+def test_the_first_testbed_is_believed_and_so_is_one_whose_others_did_nothing_better(
+    tmp_path: Path, faults: dict[str, dict[int, Exception]]
+) -> None:
+    bench = two(tmp_path, [], **faults)
+    assert carry_out(bench, "b", 5) is None
+    assert 5 in bench.state().untestable
+
+
+def test_of_new_testbeds_that_try_at_once_only_the_last_is_believed(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, [(5, 1), (6, 1)], testbeds=("a", "b"), lab=untestable("boot"))
+    first, second = bench.runner.decider.decide("b"), bench.runner.decider.decide("a")
+    assert isinstance(first, Measure) and isinstance(second, Measure)
+    failed = bench.runner.carry_out(first, "b")
+    assert failed is not None
+    assert "(a kernel never booted here in this bisection, and 'a' is still at work)" in failed.message
+    assert not bench.state().untestable
+    assert bench.runner.carry_out(first, "a") is None
+    assert 5 in bench.state().untestable
+
+
+def test_what_another_worker_recorded_meanwhile_is_evidence_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = two(tmp_path, [], boot={2: BOOT, 3: BOOT})
+    carry_out(bench, "b", 7)
+    boot, calls = FakeTestbed.boot, []
+
+    def meanwhile(self: FakeTestbed, *arguments: Any) -> FakeSession:
+        calls.append(1)
+        if len(calls) == 2:  # the last try, after its build
+            bench.store.append(bench.stored.id, Booted("boot-900", 5, "a", True, 1.0, 1.0))
+        return boot(self, *arguments)
+
+    monkeypatch.setattr(FakeTestbed, "boot", meanwhile)
+    failed = carry_out(bench, "b", 5)
+    assert failed is not None
+    assert not bench.state().untestable
+
+
+def test_a_testbed_that_booted_is_believed_while_others_are_at_work(tmp_path: Path) -> None:
+    bench = two(tmp_path, [(6, 1)], boot={2: BOOT, 3: BOOT})
+    carry_out(bench, "b", 7)
+    assert isinstance(bench.runner.decider.decide("a"), Measure)
+    assert carry_out(bench, "b", 5) is None
+    assert 5 in bench.state().untestable
+
+
 # --- infrastructure: never evidence about a commit ------------------------------------------------
 
 
