@@ -15,7 +15,16 @@ _LOG_BYTES_MAX = 64 << 20
 _CONFIG_BYTES_MAX = 4 << 20
 """A .config has 300 KiB at most."""
 
-_COUNT, _SECONDS = r"\d{1,15}", r"|(\d{1,9}(\.\d{0,12})?|\.\d{1,12})(e[+-]?\d\d?)?"
+_COUNT = "[0-9]{1,15}"
+_SECONDS = r"|([0-9]{1,9}(\.[0-9]{0,12})?|\.[0-9]{1,12})(e[+-]?[0-9]{1,2})?"
+
+_NUMBERS: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("hits", "misses", "compiled", "free_kb", "text", "data", "bss", "image", "layout"), _COUNT
+    ),
+    **dict.fromkeys(("seconds", "cpu_seconds"), _SECONDS),
+}
+"""The facts that are read as numbers, and what their values look like."""
 
 _FORMS: Mapping[str, str] = {
     "status": r"ok|failed|config-failed|refused|misconfigured|stale|not-linux",
@@ -25,8 +34,7 @@ _FORMS: Mapping[str, str] = {
     "packed": r"yes|no|unknown",
     "out": r"[0-9a-f]{1,64}",
     "sandbox": r"[a-z]+",
-    **dict.fromkeys(("hits", "misses", "compiled", "free_kb", "text", "data", "bss", "image"), _COUNT),
-    **dict.fromkeys(("seconds", "cpu_seconds"), _SECONDS),
+    **{name: form for name, form in _NUMBERS.items() if name != "layout"},  # which the order says
 }
 """The facts of playbooks/roles/build/files/*.sh, and what their values look like."""
 
@@ -57,6 +65,17 @@ def check_answer(facts: Mapping[str, str], folder: Path, commit: str) -> dict[st
         )
     _keep_end(folder / "build.log", _LOG_BYTES_MAX)
     return known
+
+
+def numbers_are_numbers(facts: Mapping[str, str]) -> bool:
+    """Return whether all facts that are read as numbers can be, where they came from another host."""
+    return all(re.fullmatch(form, facts[name]) for name, form in _NUMBERS.items() if name in facts)
+
+
+def number_of(facts: Mapping[str, str], name: str) -> float:
+    """Return a fact that is a number; 0 where it is absent or none."""
+    value = facts.get(name) or "0"
+    return float(value) if re.fullmatch(_NUMBERS[name], value) else 0.0
 
 
 def _is_file(folder: Path, name: str) -> bool:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bisector.adapters.build.build_answer import number_of, numbers_are_numbers
 from bisector.adapters.system.archive import ArchiveError, read_compressed
 from bisector.adapters.system.disk_usage import remove
 from bisector.adapters.system.files import (
@@ -32,6 +33,7 @@ from bisector.ports import Progress
 from bisector.schemas.documents.json_reader import read_own_json
 from bisector.schemas.kernel.recipe import effective_options
 
+_FACTS = "kernel.json"
 _NEEDED_FACTS = ("binary", "build_id", "release")
 """Facts that every complete entry has."""
 
@@ -150,7 +152,7 @@ class KernelCache:
     def receive(self, key: str, folder: Path) -> Entry:
         """Move what is an entry of another host's cache into this one. Raises DamagedArtefact."""
         entry = self._read(key, folder)
-        if entry is None or not _is_whole(entry):
+        if entry is None or not _is_whole(entry) or not _is_all_summed(entry):
             raise DamagedArtefact(f"what came as the kernel {key} is none, so it is built")
         try:
             publish_folder(folder, self.folder / key)
@@ -181,27 +183,27 @@ class KernelCache:
     def most_compiled(self, recipe: str) -> int:
         """Return how many files a recipe's largest build compiled: one from nothing; 0 if unknown."""
         facts = (entry.facts for entry in self.entries())
-        return max((int(f.get("compiled") or 0) for f in facts if f.get("recipe") == recipe), default=0)
+        return max((int(number_of(f, "compiled")) for f in facts if f.get("recipe") == recipe), default=0)
 
     def inventory(self) -> dict[str, Any]:
         """Return what is there, the latest used first, as JSON holds it."""
         found = [(entry, _size(entry.folder)) for entry in reversed(self.entries())]
-        latest = max((e.facts for e, _ in found), key=lambda f: int(f.get("misses") or 0), default={})
+        latest = max((e.facts for e, _ in found), key=lambda f: number_of(f, "misses"), default={})
         return {
             "folder": str(self.folder),
             "bytes": sum(size for _, size in found),
             # The compiler cache counts since its beginning; the largest count is the latest.
-            "ccache": {name: int(latest.get(name) or 0) for name in ("hits", "misses")},
+            "ccache": {name: int(number_of(latest, name)) for name in ("hits", "misses")},
             "kernels": [
                 {
                     "key": entry.key,
                     "sha": entry.facts.get("sha", ""),
                     "recipe": entry.facts.get("recipe", ""),
-                    "layout": int(entry.facts.get("layout") or 0),
+                    "layout": int(number_of(entry.facts, "layout")),
                     "release": entry.facts.get("release", ""),
                     "binary": entry.facts.get("binary", ""),
                     "toolchain": entry.facts.get("toolchain", ""),
-                    "seconds": float(entry.facts.get("seconds") or 0.0),
+                    "seconds": number_of(entry.facts, "seconds"),
                     "bytes": size,
                 }
                 for entry, size in found
@@ -240,7 +242,7 @@ class KernelCache:
 
     def _read(self, key: str, folder: Path | None = None) -> Entry | None:
         folder = folder or self.folder / key
-        facts = read_own_json(folder / "kernel.json")
+        facts = read_own_json(folder / _FACTS)
         if facts is None or not all(isinstance(value, str) for value in facts.values()):
             return None
         return Entry(key, folder, facts)
@@ -248,24 +250,40 @@ class KernelCache:
 
 def _write_facts(folder: Path, facts: Mapping[str, str]) -> None:
     """Write the facts of an entry with the checksums of its files."""
-    names = sorted(path.name for path in folder.iterdir() if path.is_file() and path.name != "kernel.json")
-    known = {**facts, **{_CHECKSUM + name: sha256_of(folder / name) for name in names}}
-    write_atomically(folder / "kernel.json", json.dumps(known, indent=1, sort_keys=True))
+    known = {**facts, **{_CHECKSUM + name: sha256_of(folder / name) for name in _files(folder)}}
+    write_atomically(folder / _FACTS, json.dumps(known, indent=1, sort_keys=True))
 
 
 def _is_whole(entry: Entry) -> bool:
     """Return whether an entry has its image, configuration and facts, each file as it was written."""
-    if not all(map(entry.facts.get, _NEEDED_FACTS)):
+    if not all(map(entry.facts.get, _NEEDED_FACTS)) or not numbers_are_numbers(entry.facts):
         return False
-    checksums = {name: value for name, value in entry.facts.items() if name.startswith(_CHECKSUM)}
+    checksums = _checksums(entry)
     try:
-        entry.config.stat()
+        # Only files of the folder are read: names come from other hosts, and may be paths such as /dev/zero.
+        if not {entry.image.name, entry.config.name, *checksums} <= _files(entry.folder):
+            return False
         size = str(entry.image.stat().st_size)
         return entry.facts.get("image", size) == size and all(
-            sha256_of(entry.folder / n.removeprefix(_CHECKSUM)) == v for n, v in checksums.items()
+            sha256_of(entry.folder / name) == checksum for name, checksum in checksums.items()
         )
     except OSError:
         return False
+
+
+def _is_all_summed(entry: Entry) -> bool:
+    """Return whether an entry has nothing but files with a checksum, beside its facts."""
+    return {path.name for path in entry.folder.iterdir()} == {_FACTS, *_checksums(entry)}
+
+
+def _checksums(entry: Entry) -> dict[str, str]:
+    """Return the checksums by the names of files, as the entry says them."""
+    return {n.removeprefix(_CHECKSUM): v for n, v in entry.facts.items() if n.startswith(_CHECKSUM)}
+
+
+def _files(folder: Path) -> set[str]:
+    """Return the names of a folder's regular files, without that of the facts."""
+    return {path.name for path in folder.iterdir() if path.is_file() and not path.is_symlink()} - {_FACTS}
 
 
 def _is_key(name: str) -> bool:

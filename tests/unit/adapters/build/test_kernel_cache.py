@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import threading
@@ -9,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from bisector.adapters.build import kernel_cache
 from bisector.adapters.build.kernel_cache import KernelCache, kernel_key, parse_facts
-from bisector.errors import InfrastructureError, Interrupted
+from bisector.adapters.system.files import sha256_of
+from bisector.errors import DamagedArtefact, InfrastructureError, Interrupted
 from tests.support.waiting import until
 
 FACTS = {"binary": "b", "build_id": "00", "release": "6.1"}
@@ -121,6 +124,96 @@ def test_the_largest_build_of_a_recipe_tells_what_one_from_nothing_compiles(tmp_
         facts = {**FACTS, "recipe": recipe, "compiled": compiled}
         cache.put(key(n), artefacts(tmp_path / "building"), facts)
     assert [cache.most_compiled(recipe) for recipe in ("small", "guest", "old")] == [680, 1120, 0]
+
+
+def received(folder: Path, **facts: str) -> Path:
+    """Return what is sent as a kernel: with the checksum of each file, and with other facts."""
+    sent = artefacts(folder)
+    sums = {f"sha256.{path.name}": sha256_of(path) for path in sent.iterdir()}
+    (sent / "kernel.json").write_text(json.dumps({**FACTS, **sums, **facts}))
+    return sent
+
+
+def test_a_kernel_of_another_host_is_taken(tmp_path: Path) -> None:
+    cache = KernelCache(tmp_path / "kernels")
+    (tmp_path / "kernels").mkdir()
+    facts = {"compiled": "12", "seconds": "1.5e+2", "layout": "3", "image": "10"}
+    cache.receive(key(1), received(tmp_path / "sent", **facts))
+    assert cache.get(key(1)) is not None
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["/dev/zero", "../secret", "..", ".", "", "folder", "folder/config", "link", "pipe", "absent", "a\0b"],
+)
+def test_only_files_of_the_folder_are_read_whatever_the_facts_name(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The checksum of /dev/zero would never be ready."""
+    (tmp_path / "secret").write_text("secret")
+    sent = received(tmp_path / "sent", **{f"sha256.{name}": hashlib.sha256(b"secret").hexdigest()})
+    (sent / "folder").mkdir()
+    (sent / "folder" / "config").write_text("secret")
+    (sent / "link").symlink_to("../secret")
+    os.mkfifo(sent / "pipe")
+    read: list[str] = []
+
+    def note(path: Path) -> str:
+        read.append(path.name)
+        return (
+            sha256_of(path) if path.parent == sent and path.name in ("image", "config", "build.log") else "0"
+        )
+
+    monkeypatch.setattr(kernel_cache, "sha256_of", note)
+    with pytest.raises(DamagedArtefact, match="is none, so it is built"):
+        KernelCache(tmp_path / "kernels").receive(key(1), sent)
+    assert not read
+    (tmp_path / "kernels").mkdir()
+    sent.rename(tmp_path / "kernels" / key(1))
+    assert KernelCache(tmp_path / "kernels").get(key(1)) is None
+    assert not read
+
+
+@pytest.mark.parametrize("more", ["modules.tar.gz", ".hidden", "folder/", "link@"])
+def test_all_that_came_has_a_checksum(tmp_path: Path, more: str) -> None:
+    sent = received(tmp_path / "sent")
+    if more.endswith("/"):
+        (sent / more).mkdir()
+    elif more.endswith("@"):
+        (sent / more).symlink_to("image")
+    else:
+        (sent / more).write_text("more")
+    with pytest.raises(DamagedArtefact):
+        KernelCache(tmp_path / "kernels").receive(key(1), sent)
+
+
+@pytest.mark.parametrize("name", ["image", "config"])
+def test_what_is_needed_is_a_file(tmp_path: Path, name: str) -> None:
+    cache = KernelCache(tmp_path)
+    cache.put(key(1), artefacts(tmp_path / "building"), FACTS)
+    file = tmp_path / key(1) / name
+    facts = json.loads((tmp_path / key(1) / "kernel.json").read_text())
+    del facts[f"sha256.{name}"]
+    (tmp_path / key(1) / "kernel.json").write_text(json.dumps(facts))
+    assert cache.get(key(1)) is not None
+    file.unlink()
+    file.mkdir()
+    assert cache.get(key(1)) is None
+
+
+@pytest.mark.parametrize(
+    "fact", ["compiled", "hits", "misses", "layout", "seconds", "text", "data", "bss", "image"]
+)
+@pytest.mark.parametrize("value", ["x", "-1", "nan", "9" * 5000, "1 2", "\u0661", "0x10", "1_0"])
+def test_what_is_no_number_is_neither_taken_nor_read_as_one(tmp_path: Path, fact: str, value: str) -> None:
+    cache = KernelCache(tmp_path)
+    with pytest.raises(DamagedArtefact):
+        cache.receive(key(1), received(tmp_path / "sent", **{"recipe": "small", "misses": "9", fact: value}))
+    (tmp_path / "sent").rename(tmp_path / key(1))  # an earlier version took it
+    cache.put(key(2), artefacts(tmp_path / "building"), {**FACTS, "recipe": "small", "compiled": "7"})
+    assert cache.most_compiled("small") == 7
+    assert {kernel["layout"] for kernel in cache.inventory()["kernels"]} == {0}
+    assert cache.get(key(1)) is None
 
 
 def test_the_key_covers_tree_plan_and_toolchain() -> None:
