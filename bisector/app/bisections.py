@@ -80,7 +80,7 @@ def run(
         tidy(stored, services)
         return stored.conclusion
     conclusion, store = None, services.store
-    find = partial(find_executor, services.state_dir, services.coordinator, stored.id)
+    find = partial(find_executor, services.state_dir, services.coordinator, stored.id, services.served_by)
     with waiter(services.state_dir, stored.id) as is_ours, signals(stop):
         while conclusion is None:
             try:

@@ -66,6 +66,7 @@ def bisection_services(
         why_not=Availability(wiring.coordinator, wiring.settings.owner).why_not,
         hours=HourCounter(wiring.coordinator, wiring.settings.caps),
         stop=stop,
+        served_by=lambda worker: any(wiring.lab.testbed(n).variables.worker in ("", worker) for n in used),
         fixes=tuple(Fix(fix.sha, fix.guilty) for fix in accepted.fixes),
         guest_image=guest_image(wiring, accepted, workload, used),
         measuring_builders=wiring.measuring_builders(

@@ -121,12 +121,15 @@ class Executors:
                 if (bisection := bisection_of(lease)) is not None and lease.executor in living:
                     self._by_bisection.setdefault(bisection, living[lease.executor])
 
-    def find(self, bisection: str) -> Holder | None:
-        """Return who executes a bisection, or would if it were queued."""
+    def find(self, bisection: str, serves: Callable[[str], bool] = lambda worker: True) -> Holder | None:
+        """Return who executes a bisection, or would if it were queued.
+
+        serves: whether a worker has testbeds of it.
+        """
         if bisection in self._by_bisection:
             return Holder(_called(self._by_bisection[bisection]), bisection, "on this database")
-        worker = Holder(_called(self.workers[0]), QUEUE, "on this database") if self.workers else None
-        return worker or self._here
+        able = [worker for worker in self.workers if serves(worker)]
+        return Holder(_called(able[0]), QUEUE, "on this database") if able else self._here
 
     def is_executed(self, bisection: str, status: str) -> bool:
         """Return whether a bisection of this status is executed now, rather than left by a killed process."""
@@ -137,9 +140,14 @@ class Executors:
         return bisection in self._by_bisection
 
 
-def find_executor(state_dir: Path, coordinator: Coordinator | None, bisection: str) -> Holder | None:
-    """Return who executes a bisection, or would if it were queued."""
-    return Executors(state_dir, coordinator).find(bisection)
+def find_executor(
+    state_dir: Path,
+    coordinator: Coordinator | None,
+    bisection: str,
+    serves: Callable[[str], bool] = lambda worker: True,
+) -> Holder | None:
+    """Return who executes a bisection, or would if it were queued. serves: as in `Executors.find`."""
+    return Executors(state_dir, coordinator).find(bisection, serves)
 
 
 def _called(name: str) -> str:
