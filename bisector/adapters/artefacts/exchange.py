@@ -65,7 +65,7 @@ class Exchange:
         try:
             if not self._store.has(artefact):
                 return False
-            work = _make_workspace(beside)
+            work = make_workspace(beside)
             try:
                 archive, folder = work / "archive", work / "content"
                 if not self._store.get(artefact, archive):
@@ -150,7 +150,7 @@ class Exchange:
         try:
             if not any(offer.folder.glob("*")) or self._store.has(offer.artefact):
                 return True
-            work = _make_workspace(self._work)
+            work = make_workspace(self._work)
             try:
                 archive = work / "archive"
                 with writing(archive):
@@ -179,7 +179,8 @@ class Exchange:
                 self._note(text)
 
 
-def _make_workspace(parent: Path) -> Path:
+def make_workspace(parent: Path) -> Path:
+    """Make a temporary folder, which the caller removes. Raises InfrastructureError."""
     with writing(parent):
         parent.mkdir(parents=True, exist_ok=True)
         return make_temporary_folder(TEMPORARY_PREFIX, parent)

@@ -36,6 +36,19 @@ def require_store(wiring: Wiring) -> None:
         wiring.exchange.store.check()
 
 
+def make_workspace(wiring: Wiring) -> Path:
+    """Make a folder for an artefact, which the caller removes; those of killed processes are removed.
+
+    Raises InfrastructureError.
+    """
+    from bisector.adapters.artefacts import exchange
+    from bisector.adapters.system.leftovers import remove_leftovers
+
+    folder = wiring.settings.cache_dir / "artefacts"
+    remove_leftovers(exchange.TEMPORARY_PREFIX, folder)
+    return exchange.make_workspace(folder)
+
+
 def shared_folder(wiring: Wiring) -> FolderArtefacts | None:
     """Return the folder that hosts share, where this one has mounted it."""
     from bisector.adapters.artefacts.folder_artefacts import FolderArtefacts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from typing import Any
 
@@ -14,6 +15,8 @@ from bisector.schemas.web_settings import NAME
 PREFIX = "pbt_"
 """Begins every token, so that people and scanners of published text recognise one."""
 _RANDOM_BYTES = 32
+_FORM = re.compile(PREFIX + "[A-Za-z0-9_-]{43}")
+"""Of every token: 32 bytes are 43 characters of base64."""
 _DAY_SECONDS = 86400.0
 
 
@@ -36,6 +39,11 @@ def add(wiring: Wiring, name: str, role: Role, days: float | None, by: str) -> t
     token = access_of(wiring).add(secret, name, role, None if days is None else days * _DAY_SECONDS)
     access_of(wiring).record(by, "token add", name, role)
     return token, secret
+
+
+def find(wiring: Wiring, secret: str) -> Token | None:
+    """Return the valid token of a secret; what has not the form of one is not looked for in the database."""
+    return access_of(wiring).find(secret) if _FORM.fullmatch(secret) else None
 
 
 def revoke(wiring: Wiring, name: str, by: str) -> Token:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import tempfile
 from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated
@@ -20,6 +19,7 @@ from fastapi.requests import Request
 from fastapi.responses import FileResponse, Response
 from starlette.background import BackgroundTask
 
+from bisector.app.artefacts.shared_files import make_workspace
 from bisector.app.wiring import Wiring
 from bisector.errors import InfrastructureError, NotFound, RequestError
 from bisector.interfaces.web.authority import Worker, server_of
@@ -48,7 +48,7 @@ def has_artefact(request: Request, user: Worker, kind: ArtefactKind, key: Key) -
 @router.get("/{kind}/{key}", response_class=FileResponse)
 def get_artefact(request: Request, user: Worker, kind: ArtefactKind, key: Key) -> FileResponse:
     """Give an artefact whose checksum was verified."""
-    artefact, folder = Artefact(kind, key), _temporary(request)
+    artefact, folder = Artefact(kind, key), make_workspace(server_of(request).wiring)
     path = folder / "content"
     try:
         if not _store(request).get(artefact, path):
@@ -69,7 +69,7 @@ def get_artefact(request: Request, user: Worker, kind: ArtefactKind, key: Key) -
 @router.put("/{kind}/{key}", status_code=HTTPStatus.CREATED)
 async def put_artefact(request: Request, user: Worker, kind: ArtefactKind, key: Key) -> dict[str, str]:
     """Keep the body as an artefact, if it has the checksum that Repr-Digest says."""
-    artefact, folder = Artefact(kind, key), await run_in_threadpool(_temporary, request)
+    artefact, folder = Artefact(kind, key), await run_in_threadpool(make_workspace, server_of(request).wiring)
     path, digest, received = folder / "content", hashlib.sha256(), 0
     try:
         with path.open("wb") as file:
@@ -107,12 +107,6 @@ def _store(request: Request) -> ArtefactStore:
             "this server has no artefact store", cure='artefacts = "/FOLDER" in its perfbisect.toml'
         )
     return wiring.exchange.store
-
-
-def _temporary(request: Request) -> Path:
-    folder = server_of(request).wiring.settings.cache_dir / "artefacts"
-    folder.mkdir(parents=True, exist_ok=True)
-    return Path(tempfile.mkdtemp(prefix="served-", dir=folder))
 
 
 def _remove(folder: Path) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from bisector.adapters.store.sql_access import SqlAccess
 from bisector.app.upkeep import tokens
-from bisector.interfaces.web.authority import MAX_SECRET, Limiter, Server
+from bisector.interfaces.web.authority import Limiter, Server
 from bisector.interfaces.web.problems import Refused
 from tests.support.servers.web import wiring_in
 
@@ -24,7 +25,7 @@ def test_only_a_valid_token_passes(tmp_path: Path) -> None:
         secret[:-1],
         secret.upper(),
         secret + "x",
-        "x" * (MAX_SECRET + 1),
+        tokens.PREFIX + "x" * 43,
         "'; DROP TABLE",
     ):
         with pytest.raises(Refused) as refused:
@@ -33,6 +34,32 @@ def test_only_a_valid_token_passes(tmp_path: Path) -> None:
     tokens.revoke(wiring, "ann", "root")
     with pytest.raises(Refused):
         server.authenticate(secret, "::1")
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        None,
+        "",
+        "guess",
+        tokens.PREFIX,
+        "x" * 47,
+        "pbt_" + "x" * 42,
+        "pbt_" + "x" * 44,
+        "pbt_" + "x" * 42 + "\n",
+    ],
+)
+def test_what_has_not_the_form_of_a_token_costs_the_database_nothing(
+    tmp_path: Path, secret: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SqlAccess, "find", lambda access, secret: pytest.fail("the database was asked"))
+    server = Server(wiring_in(tmp_path), strangers=Limiter(0.001, 1.0))
+    seen = []
+    for _ in range(2):
+        with pytest.raises(Refused) as refused:
+            server.authenticate(secret, "192.0.2.1")
+        seen.append(int(refused.value.status))
+    assert seen == [401, 429]
 
 
 def test_an_expired_token_does_not_pass(tmp_path: Path) -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 
+from bisector.adapters.artefacts.exchange import make_workspace
 from bisector.app.wiring import Wiring
 from bisector.interfaces.web.web_application import API, MAX_BODY_BYTES
 from bisector.model import artefacts
@@ -61,6 +65,24 @@ def test_a_body_larger_than_that_of_any_other_request_is_kept(client: httpx.Clie
     found = client.get("/artefacts/boot/x@b")
     assert (found.content, found.headers["Repr-Digest"]) == (content, digest(content)["Repr-Digest"])
     until(lambda: not list((place / "cache" / "artefacts").iterdir()), 30)  # nothing temporary is left
+
+
+def test_what_a_killed_server_left_is_removed_and_nothing_of_a_living_one(
+    client: httpx.Client, place: Path
+) -> None:
+    left = """import os, pathlib, signal, sys
+from bisector.adapters.artefacts.exchange import make_workspace
+folder = make_workspace(pathlib.Path(sys.argv[1]))
+(folder / "content").write_text("x")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    work = place / "cache" / "artefacts"
+    subprocess.run([sys.executable, "-c", left, work], check=False, timeout=60)
+    living = make_workspace(work)
+    assert len(list(work.iterdir())) == 2
+    client.put(ONE, content=b"a kernel", headers=digest(b"a kernel"))
+    assert list(work.iterdir()) == [living]
+    shutil.rmtree(living)
 
 
 @pytest.mark.parametrize("headers", [{}, digest(b"other"), {"Repr-Digest": "md5=:AAAA:"}])
