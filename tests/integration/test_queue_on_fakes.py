@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters.store.open_database import open_server, open_state_file
-from bisector.adapters.store.sql_coordinator import SqlCoordinator
+from bisector.adapters.store.open_database import open_state_file
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.app import find_culprit
 from bisector.engine.state_lock import QUEUE, lock
@@ -64,24 +63,6 @@ def test_this_host_must_be_ready_for_what_it_executes_itself(
     asked.clear()
     said(capsys, *START)
     assert len(asked) == 1
-
-
-def test_nobody_waits_for_a_worker_that_has_none_of_the_testbeds(
-    bench: Bench,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    database_url: DatabaseUrl,
-) -> None:
-    hosts = "fake: {perfbisect_kind: local, ansible_connection: local, perfbisect_worker: mine}"
-    (tmp_path / "lab.yml").write_text(f"testbeds: {{hosts: {{{hosts}}}}}\n")
-    monkeypatch.setenv("PERFBISECT_LAB", str(tmp_path / "lab.yml"))
-    monkeypatch.setenv("PERFBISECT_DATABASE", database_url.secret)
-    SqlCoordinator(open_server(database_url)).register("elsewhere-1", "elsewhere")
-    assert run([*START]) == 0
-    out, err = capsys.readouterr()
-    assert bench.lab.graph.shas[fake.CULPRIT][:12] in out
-    assert "elsewhere" not in err, "nor is it said to execute this"
 
 
 @pytest.mark.usefixtures("database")

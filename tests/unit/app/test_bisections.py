@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from bisector.adapters.store.memory_coordinator import MemoryCoordinator
 from bisector.adapters.store.memory_store import MemoryStore
 from bisector.app import bisections
+from bisector.app.execution.following import Executors
 from bisector.engine import executor, trial_runner
 from bisector.engine.state_lock import lock
 from bisector.errors import InfrastructureError, RequestError
@@ -189,3 +192,17 @@ def test_nothing_is_added_to_what_has_ended(store: MemoryStore, stored: Stored, 
 def test_cancelling_is_kept(store: MemoryStore, stored: Stored) -> None:
     bisections.cancel(store, stored)
     assert store.status(stored.id) == "cancelled"
+
+
+def test_nobody_waits_for_a_worker_that_has_none_of_the_testbeds(tmp_path: Path) -> None:
+    coordinator = MemoryCoordinator(time.time)
+    lab, store = fake.a_lab(), MemoryStore(coordinator)
+    coordinator.register("elsewhere-1", "elsewhere")
+    stored, told = fake.begin(store, lab), list[str]()
+    services = replace(fake.services(lab, tmp_path, store=store), coordinator=coordinator)
+    mine = replace(services, served_by=lambda worker: worker == "mine")
+    assert Executors(tmp_path, coordinator).find(stored.id, mine.served_by) is None
+    assert Executors(tmp_path, coordinator).find(stored.id) is not None
+    bisections.run(stored, mine, lambda event: told.append(event.text), threading.Event())
+    assert store.status(stored.id) == "done"
+    assert not [text for text in told if "elsewhere" in text], "nor is it said to execute this"
