@@ -110,6 +110,7 @@ class Kernel:
     lost: wanted options that were not granted; userspace: what a guest that boots it runs (see `Userspace`).
     arch: what it runs on, as recipes call it; modules: archive of lib/modules, if it has any; load: those
     that a guest needs before its root file system is there. fetched: another host has built it.
+    compiler: the command that was wanted, with its archive or image; toolchain: what that says it is.
     """
 
     sha: str
@@ -132,6 +133,7 @@ class Kernel:
     modules: Path | None = None
     load: tuple[str, ...] = ()
     fetched: bool = False
+    compiler: str = ""
 
 
 class Builder(Protocol):

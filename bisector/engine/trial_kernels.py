@@ -11,7 +11,7 @@ from bisector.engine.build_queue import BuildQueue
 from bisector.engine.events import EventSender
 from bisector.engine.journal import Journal
 from bisector.engine.services import Services
-from bisector.errors import BuildFailed, Interrupted, PerfbisectError
+from bisector.errors import BuildFailed, InfrastructureError, Interrupted, PerfbisectError
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Measure
 from bisector.model.facts import KernelFacts
@@ -75,6 +75,7 @@ class TrialKernels:
             return None
         with self._journal.lock:  # another testbed, or worker, may wait for the same kernel
             self._journal.refresh()
+            self._check_comparable(measure, kernel)
             known = (measure.commit, measure.layout) in self._journal.state.binaries
             if not known:
                 self._journal.record(_built(measure, kernel))
@@ -89,6 +90,35 @@ class TrialKernels:
                 )
                 return None
         return kernel
+
+    def _check_comparable(self, measure: Measure, kernel: Kernel) -> None:
+        """Raise InfrastructureError for a kernel of another compiler than the others, or a second one.
+
+        Builders differ by host: a commit and its parent would differ by compiler too. One range may need
+        several compilers by age, so only what the same command made is compared; '' is of earlier versions.
+        """
+        sha = self._graph.shas[measure.commit][:12]
+        for made in self._journal.state.records:
+            if not isinstance(made, Built) or made.kernel is None:
+                continue
+            then = made.kernel.toolchain
+            same = (made.commit, made.layout) == (measure.commit, measure.layout)
+            by_same_command = made.kernel.compiler == kernel.compiler
+            if (same or by_same_command) and "" not in (then, kernel.toolchain) and then != kernel.toolchain:
+                raise InfrastructureError(
+                    "the compiler of this builder is not the one that built "
+                    f"{self._graph.shas[made.commit][:12]} for this bisection: {sha} would not be comparable",
+                    details=f"then {then}\nnow  {kernel.toolchain}",
+                    cure="have the same compiler on all builders, such as one in an image; or cancel this "
+                    "bisection and start a new one",
+                )
+            if same and made.binary != kernel.binary:
+                raise InfrastructureError(
+                    f"{sha} was built again, and the kernel is another one: samples would not be comparable",
+                    details=f"then {made.binary}\nnow  {kernel.binary}",
+                    cure="look whether its build depends on the host or the time; or cancel this bisection "
+                    "and start a new one",
+                )
 
     def ahead(self, pending: Sequence[Measure]) -> None:
         """Have built what the planner would measure next if it had more testbeds.
@@ -158,5 +188,6 @@ def _facts_of(kernel: Kernel) -> KernelFacts:
         options=dict(kernel.options),
         lost=kernel.lost,
         toolchain=kernel.toolchain,
+        compiler=kernel.compiler,
         key=kernel.key,
     )

@@ -16,6 +16,7 @@ class KernelFacts:
     """What a report says of a built kernel. Paths are texts; sizes in bytes; key: of its entry in the cache.
 
     options: effective .config as NAME -> value, absent options left out; lost: wanted, but not granted.
+    compiler: the command that was wanted, with its archive or image; toolchain: what that says it is.
     """
 
     release: str = ""
@@ -28,6 +29,7 @@ class KernelFacts:
     lost: tuple[str, ...] = ()
     toolchain: str = ""
     key: str = ""
+    compiler: str = ""
 
 
 @dataclass(frozen=True, slots=True)

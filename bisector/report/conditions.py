@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from bisector.linux import settings_report
 from bisector.report import phrases
 from bisector.report.report_model import Material
@@ -76,8 +78,20 @@ def where_rows(material: Material) -> dict[str, str]:
     toolchains = sorted({kernel.toolchain for kernel in material.kernels.values()} - {""})
     if toolchains:
         rows["toolchain"] = ", ".join(toolchains)
+    if changed := _compiler_change(material):
+        rows["compilers differ"] = changed
     rows.update(material.files)
     return rows
+
+
+def _compiler_change(material: Material) -> str:
+    """Return that a culprit and its parent were compiled by different toolchains; '' if none were."""
+    for finding in material.conclusion.findings if material.conclusion is not None else ():
+        for commit, parent in itertools.product(finding.commits, finding.parents):
+            now, then = material.kernel(commit).toolchain, material.kernel(parent).toolchain
+            if now and then and now != then:
+                return f"{material.label(commit)} by {now}, its parent by {then}: that may be the change"
+    return ""
 
 
 def _settings(material: Material) -> dict[str, str]:

@@ -271,6 +271,7 @@ class KernelBuilder:
             options=options,
             lost=planned.plan.not_granted(options),
             toolchain=facts.get("toolchain", ""),
+            compiler=planned.plan.toolchain.identity,
             key=entry.key,
             userspace=recipe.manifest.userspace,
             arch=recipe.manifest.arch,

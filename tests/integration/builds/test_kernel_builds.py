@@ -36,6 +36,7 @@ def test_a_build_gives_a_whole_kernel_and_is_not_repeated(lab: BuildLab) -> None
     assert kernel.sizes["text"] > 0
     assert "CC      kernel/work.o" in kernel.log.read_text()
     assert kernel.toolchain.startswith("gcc")
+    assert kernel.compiler == "gcc"
     assert "building" in lab.progress
     again = lab.builder().build(lab.order(lab.base), lab.progress.append)
     assert again.cached

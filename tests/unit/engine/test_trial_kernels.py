@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -229,3 +230,45 @@ def test_looking_ahead_ends_where_the_planner_fails_as_a_trial_would_meet_it(tmp
 def test_a_defect_in_looking_ahead_is_not_hidden(tmp_path: Path) -> None:
     with closing(Bench(tmp_path)) as bench, pytest.raises(ZeroDivisionError):
         looked_ahead(bench, _Planner(ZeroDivisionError()), 3)
+
+
+GCC_12 = {"compiler": "gcc", "toolchain": "gcc 12"}
+
+
+@pytest.mark.parametrize(
+    ("second", "now", "wrong"),
+    [
+        (trial(5), {}, ""),
+        (trial(6), {}, ""),
+        (trial(6), {"toolchain": "gcc 14"}, "is not the one that built"),
+        (trial(6), {"compiler": "gcc-4", "toolchain": "gcc 4"}, ""),  # kernels of another age need it
+        (trial(6), {"compiler": "", "toolchain": "gcc 14"}, ""),
+        (trial(5), {"compiler": "", "toolchain": "gcc 14"}, "is not the one that built"),
+        (trial(5), {"toolchain": ""}, ""),
+        (trial(5), {"binary": "another"}, "the kernel is another one"),
+        (trial(5, layout=1), {"binary": "another"}, ""),
+        (trial(6), {"binary": "another"}, ""),
+    ],
+)
+def test_kernels_that_cannot_be_compared_are_infrastructure_and_not_recorded(
+    tmp_path: Path, second: Measure, now: dict[str, Any], wrong: str
+) -> None:
+    """Two builders, or hosts, may have two compilers: their difference would be taken for a commit's."""
+    changes: list[dict[str, Any]] = [dict(GCC_12), {**GCC_12, **now}]
+    real = FakeBuilder(fake.a_lab(), tmp_path / "kernels")
+    with closing(
+        Bench(
+            tmp_path,
+            lambda order: dataclasses.replace(real.build(order, lambda text: None), **changes.pop(0)),
+        )
+    ) as bench:
+        bench.kernels.build(trial(5), "a")
+        known = bench.records
+        if not wrong:
+            bench.kernels.build(second, "a")
+            return
+        with pytest.raises(InfrastructureError, match=wrong) as error:
+            bench.kernels.build(second, "a")
+        assert bench.records == known
+        then, after = error.value.details.splitlines()
+        assert then.startswith("then ") and after.startswith("now  ") and then[5:] != after[5:]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from bisector.model.records import Booted
+import pytest
+
+from bisector.model.records import Booted, Built
 from bisector.report import conditions
 from bisector.report.report_model import Material
 from tests.support.report_material import demo
@@ -35,6 +37,22 @@ def test_a_workload_that_changed_in_between_is_told() -> None:
     assert "workload checksum sha256:aa11 image" in words(conditions.where(demo()))
     text = words(conditions.where(changed("b4", workload="sha256:cc33")))
     assert "workload checksum sha256:aa11, sha256:cc33 - it changed" in text
+
+
+@pytest.mark.parametrize(("commit", "told"), [(2, True), (3, True), (4, False)])
+def test_a_culprit_of_another_compiler_than_its_parent_is_told(commit: int, told: bool) -> None:
+    material = demo()
+    records = [
+        (n, dataclasses.replace(r, kernel=dataclasses.replace(r.kernel, toolchain="gcc 14")))
+        if isinstance(r, Built) and r.kernel is not None and r.commit == commit
+        else (n, r)
+        for n, r in material.records
+    ]
+    text = words(conditions.where(dataclasses.replace(material, records=records)))
+    assert ("compilers differ" in text) == told
+    assert "toolchain gcc 12.2.0, gcc 14" in text
+    if told:
+        assert f"its parent by gcc {'14' if commit == 2 else '12.2.0'}: that may be the change" in text
 
 
 def test_settings_name_their_testbed_where_there_are_several() -> None:
