@@ -14,7 +14,12 @@ from tests.bad_input.wrong_numbers import WRONG_NUMBERS, number_keys
 FILE = "perfbisect.toml"
 LIST = ["list"]
 
-OUTSIDE = {"jobs": ("0", "4097"), "alpha": ("1e-7", "0.5"), "cache_gib": ("0", "1048577")}
+OUTSIDE = {
+    "jobs": ("0", "4097"),
+    "alpha": ("1e-7", "0.5"),
+    "cache_gib": ("0", "1048577"),
+    "health_pause_hours": ("0", "1e7"),
+}
 """Number of the settings -> one below and one above its range."""
 
 WRONG = {

@@ -92,6 +92,7 @@ def test_a_search_goes_on_where_it_arrives(there: Wiring, tmp_path: Path) -> Non
         measured.append(str(event))
         if len(begun.store.records(stored.id)) > 20:
             stop.set()
+            services.stop.wait(10)  # whoever executes passes it on, within a fifth of a second
 
     services = fake_bisection.services(lab, begun.settings.state_dir, store=begun.store)
     with pytest.raises(Interrupted):

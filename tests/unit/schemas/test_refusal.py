@@ -63,6 +63,8 @@ def specs() -> list[type[BaseModel]]:
     waiting: list[type[BaseModel]] = [BaseModel]
     while waiting:
         for kind in waiting.pop().__subclasses__():
+            if kind.__module__ == "bisector.schemas.report_document":
+                continue  # what we print, and never read
             if kind.__module__.startswith("bisector.schemas.") and kind not in found:
                 found.append(kind)
                 waiting.append(kind)
@@ -125,6 +127,7 @@ def test_every_key_of_a_file_is_described(model: type[BaseModel]) -> None:
         "Attempt",
         "Monitors",
         "Head",
+        "RemoteRequest",
     ):  # not written by users, or of models only
         return
     assert [name for name, info in model.model_fields.items() if not info.description] == []
