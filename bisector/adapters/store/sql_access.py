@@ -58,6 +58,16 @@ class SqlAccess:
             )
         return found
 
+    def is_valid(self, token: Token) -> bool:
+        """Return whether a token that was found is neither revoked nor expired now."""
+        rows = self._database.execute(
+            f"{_ALL} WHERE name = :name AND created = :created AND revoked IS NULL AND "
+            "coalesce(expires, seconds_now() + 1) > seconds_now()",
+            name=token.name,
+            created=token.created,
+        )
+        return bool(rows)
+
     def tokens(self) -> Sequence[Token]:
         """Return all tokens, revoked and expired ones too, by name."""
         return [_token(row) for row in self._database.execute(f"{_ALL} ORDER BY name, created")]

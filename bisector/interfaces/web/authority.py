@@ -82,6 +82,15 @@ class Server:
             )
         return found
 
+    def require_valid(self, user: Token) -> None:
+        """Raise Refused where the token of a request that is still answered is valid no longer."""
+        if not tokens.access_of(self.wiring).is_valid(user):
+            raise Refused(
+                HTTPStatus.UNAUTHORIZED,
+                f"the token '{user.name}' was revoked, or has expired",
+                cure="ask the server's administrator for another one",
+            )
+
     def wiring_for(self, user: Token) -> Wiring:
         """Return the wiring of one request: on the same database, all else made anew, owned by its sender."""
         settings = self.wiring.settings.model_copy(update={"owner": user.name, "server": None})

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query
@@ -31,6 +32,8 @@ router = APIRouter(prefix="/bisections", tags=["bisections"])
 _MOST_ROWS = 1_000_000
 _WIDEST = 1000
 _LOOK_SECONDS = 0.5
+_LOOKS_OF_A_TOKEN = 20
+"""Looks between those at the token: a revoked one sees nothing after 10 s."""
 _SILENT_LOOKS = 30
 """Looks without an event, then a comment is sent: proxies close streams that are silent for a minute."""
 
@@ -144,15 +147,20 @@ def log_text(request: Request, user: Reader, id: Identity) -> PlainTextResponse:
 @router.get("/{id}/events", response_class=StreamingResponse)
 async def stream_events(request: Request, user: Reader, id: Identity) -> StreamingResponse:
     """Tell what happens until the bisection ends, as server-sent events: 'event', then 'end' or 'problem'."""
-    stream = await asyncio.to_thread(EventStream, server_of(request).wiring_for(user), _named(id))
-    return StreamingResponse(_events(stream), media_type="text/event-stream")
+    server = server_of(request)
+    stream = await asyncio.to_thread(EventStream, server.wiring_for(user), _named(id))
+    require_valid = partial(server.require_valid, user)
+    return StreamingResponse(_events(stream, require_valid), media_type="text/event-stream")
 
 
-async def _events(stream: EventStream) -> AsyncIterator[bytes]:
-    silent = 0
+async def _events(stream: EventStream, require_valid: Callable[[], None]) -> AsyncIterator[bytes]:
+    silent = looks = 0
     try:
         goes_on = True
         while goes_on:
+            looks += 1
+            if looks % _LOOKS_OF_A_TOKEN == 0:
+                await asyncio.to_thread(require_valid)
             found, goes_on = await asyncio.to_thread(stream.look)
             for values in found:
                 yield format_sse_event(event="event", data_str=_line(values))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,19 @@ def test_a_name_is_free_again_once_its_token_is_revoked(access: SqlAccess) -> No
     assert [token.role for token in access.tokens()] == ["read", "admin"]
     with pytest.raises(RequestError, match="did you mean 'ann'"):
         access.revoke("anne")
+
+
+def test_a_token_in_use_is_valid_until_it_is_revoked_or_expires(
+    access: SqlAccess, database: Database
+) -> None:
+    first, lasting = access.add("one", "ann", "read", None), access.add("two", "bob", "read", 60.0)
+    assert access.is_valid(first) and access.is_valid(lasting)
+    access.revoke("ann")
+    database.execute("UPDATE tokens SET created = created - 1 WHERE name = 'ann'")
+    again = access.add("three", "ann", "read", None)
+    assert not access.is_valid(replace(first, created=first.created - 1)) and access.is_valid(again)
+    database.execute("UPDATE tokens SET expires = 5.0 WHERE name = 'bob'")
+    assert not access.is_valid(lasting)
 
 
 def test_the_last_use_is_known_to_the_minute_without_a_write_at_each(

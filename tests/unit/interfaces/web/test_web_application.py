@@ -7,14 +7,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
 
 import httpx
 import pytest
 
 from bisector.adapters.store.sql_access import SqlAccess
+from bisector.app.upkeep import tokens
 from bisector.app.wiring import Wiring
+from bisector.interfaces.web.api import bisection_routes
 from bisector.interfaces.web.web_application import API, MAX_BODY_BYTES
 from bisector.model.access import ROLES, Role
+from tests.support.fake_bisection import store_bisections
 from tests.support.servers.web import make_tokens, serving, wiring_in
 
 
@@ -119,6 +124,30 @@ def test_a_lower_role_is_told_what_it_lacks(url: str, secrets: dict[Role, str], 
     answer = httpx.get(f"{url}{API}/tokens", headers={"Authorization": f"Bearer {secrets[role]}"})
     assert answer.status_code == 403
     assert answer.json()["detail"] == f"the token '{role}' has the role '{role}'; this needs 'admin'"
+
+
+@pytest.mark.parametrize("how", ["revoked", "expired"])
+def test_who_watches_sees_nothing_more_once_the_token_is_no_longer_valid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.setattr(bisection_routes, "_LOOK_SECONDS", 0.01)
+    store_bisections(tmp_path, monkeypatch).set_status("fake-new", "queued")
+    wiring = wiring_in(tmp_path)
+    _, secret = tokens.add(wiring, "ann", "read", 1.0, "root")
+    headers = {"Authorization": f"Bearer {secret}"}
+    events = f"{API}/bisections/fake-new/events"
+    with serving(wiring) as url, httpx.stream("GET", url + events, headers=headers, timeout=30) as answer:
+        assert answer.status_code == 200
+        lines = answer.iter_lines()
+        comments = (line for line in lines if line.startswith(":"))
+        assert next(comments) and next(comments)  # it was looked at the token before, and went on
+        if how == "revoked":
+            tokens.revoke(wiring, "ann", "root")
+            tokens.add(wiring, "ann", "read", None, "root")  # another one of that name does not count
+        else:
+            wiring.database.execute("UPDATE tokens SET expires = 5.0")
+        said = "\n".join(islice(lines, 60))  # no more than some seconds of it
+    assert "event: problem" in said and "the token 'ann' was revoked, or has expired" in said
 
 
 def test_a_defect_is_told_without_its_inside(
