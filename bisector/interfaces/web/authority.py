@@ -125,8 +125,7 @@ def allowed(role: Role) -> Callable[..., Token]:
             raise Refused(
                 HTTPStatus.FORBIDDEN,
                 f"the token '{found.name}' has the role '{found.role}'; this needs '{role}'",
-                cure="ask the server's administrator for a token of that role: "
-                f"perfbisect token add NAME --role {role}",
+                cure=f"ask the server's administrator for a token of that role: token add NAME --role {role}",
             )
         return found
 

@@ -169,5 +169,5 @@ def test_only_a_worker_may_use_artefacts(
     assert answer.status_code == 403
     if method != "HEAD":
         assert "needs 'worker'" in answer.json()["detail"]
-        assert "perfbisect token add NAME --role worker" in answer.json()["cure"]
+        assert "token add NAME --role worker" in answer.json()["cure"]
     assert client.get("/artefacts/kernel/roles").content == b"good"
