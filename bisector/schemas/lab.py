@@ -149,6 +149,12 @@ class TestbedSpec:
         return self.variables.workdir or DEFAULT_WORKDIRS[self.variables.kind]
 
     @property
+    def is_elsewhere_another(self) -> bool:
+        """Whether it is another machine for each host that reads the inventory, and belongs to no worker."""
+        here = self.variables.kind != "ssh" or self.connection.local
+        return here and not self.variables.worker
+
+    @property
     def guest_name(self) -> str:
         """Its name without characters that have a meaning for QEMU or libvirt; two names may become one."""
         return re.sub(r"[^A-Za-z0-9_.]", "_", self.name)

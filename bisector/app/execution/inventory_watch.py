@@ -30,6 +30,7 @@ class InventoryWatch:
         self._looked = float("-inf")
         self._wrong = ""
         self._lab: Lab | None = None
+        self._warned: tuple[str, ...] = ()
         self._names: frozenset[str] = frozenset()
 
     def ours(self, wanted: Sequence[str]) -> list[str]:
@@ -59,6 +60,18 @@ class InventoryWatch:
         if self._lab is not self._wiring.lab:
             self._lab = self._wiring.lab
             self._names = frozenset(spec.name for spec in self._lab.testbeds if self._is_ours(spec))
+            self._warn(self._lab)
+
+    def _warn(self, lab: Lab) -> None:
+        """Tell which testbeds are another machine for each worker, once."""
+        found = tuple(spec.name for spec in lab.testbeds if spec.is_elsewhere_another)
+        if self._wiring.settings.database is not None and self._worker and found != self._warned:
+            self._warned = found
+            if found:
+                self._tell(
+                    f"each host has its own {', '.join(found)}, and the levels of several would be mixed "
+                    f"under one name: set perfbisect_worker there, such as '{self._worker}'"
+                )
 
     def _is_ours(self, spec: TestbedSpec) -> bool:
         return self._wiring.settings.database is None or spec.variables.worker in ("", self._worker)

@@ -31,6 +31,9 @@ def check_worker(wiring: Wiring, name: str) -> list[Check]:
     if database.ok and server:
         found += [_clock(wiring), _asked("name", lambda: _name(wiring, name))]
     found.append(_testbeds(lab, name, [spec.name for spec in specs]))
+    ownerless = [spec.name for spec in specs if spec.is_elsewhere_another]
+    if server and ownerless:
+        found.append(_owner(name, ownerless))
     ours = {f"testbed {spec.name}" for spec in specs} | {f"builder {spec.name}" for spec in lab.builders}
     for machine, check in lab_checks(lab, wiring.settings.cache_dir):
         if machine in ours:
@@ -90,6 +93,16 @@ def _testbeds(lab: Lab, name: str, ours: Sequence[str]) -> Check:
         "testbeds",
         wrong=f"{lab.inventory} gives '{name}' none of its {count(len(lab.testbeds), 'testbed')}",
         cure=f"perfbisect_worker: {name} at one of them, or none there: any worker then has it",
+        needed=_WORKER,
+    )
+
+
+def _owner(name: str, testbeds: Sequence[str]) -> Check:
+    """Return what is wrong with testbeds that are other machines on each host under one name."""
+    return Check(
+        "owner",
+        wrong=f"each host has its own {', '.join(testbeds)}: their levels would be mixed under one name",
+        cure=f"perfbisect_worker: {name} at each, and testbeds of other names for other workers",
         needed=_WORKER,
     )
 

@@ -94,6 +94,19 @@ def test_a_worker_has_its_testbeds_and_a_dead_ones_name_is_free(
     )
 
 
+@pytest.mark.parametrize("server", [False, True])
+def test_a_testbed_that_is_another_machine_on_each_host_needs_a_worker(
+    wiring: Wiring, database_url: DatabaseUrl, tmp_path: Path, server: bool
+) -> None:
+    (tmp_path / "lab.yml").write_text(INVENTORY.replace("perfbisect_worker: w1", "perfbisect_worker: ''"))
+    lab = on(wiring, database_url) if server else wiring
+    found = [check for check in worker_check.check_worker(lab, "w2") if check.name == "owner"]
+    assert [(check.ok, check.optional) for check in found] == [(False, False)] * server
+    if server:
+        assert found[0].wrong.startswith("each host has its own mine: ")
+        assert found[0].cure.startswith("perfbisect_worker: w2 at each")
+
+
 @pytest.mark.parametrize("skew", [-0.9, 0.9, -1.5, 1.5])
 def test_the_clock_may_differ_by_a_second(
     wiring: Wiring, database_url: DatabaseUrl, monkeypatch: pytest.MonkeyPatch, skew: float
