@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import ssl
-import stat
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -23,7 +20,6 @@ from bisector.errors import (
     RequestError,
 )
 from bisector.ports import Progress
-from bisector.schemas.settings import TOKEN_VARIABLE
 
 _API = "/api/v1"
 _CONNECT_SECONDS, _ANSWER_SECONDS = 10.0, 120.0
@@ -31,7 +27,6 @@ _CONNECT_SECONDS, _ANSWER_SECONDS = 10.0, 120.0
 _MOST_WAITS = 5
 """Times that a server may ask to come back later."""
 _LONGEST_WAIT = 30.0
-_MAX_TOKEN_BYTES = 4096
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
@@ -143,32 +138,3 @@ def _events(lines: Iterator[str]) -> Iterator[tuple[str, dict[str, Any]]]:
         elif not line and kind:
             yield kind, json.loads(data)
             kind, data = "", ""
-
-
-def read_token(file: Path | None) -> str:
-    """Return the user's token, from the environment or from a file that nobody else reads.
-
-    Raises RequestError: there is none.
-    """
-    token = os.environ.get(TOKEN_VARIABLE, "").strip()
-    if not token and file is not None:
-        try:
-            with file.open("rb") as opened:
-                mode = os.fstat(opened.fileno()).st_mode
-                token = opened.read(_MAX_TOKEN_BYTES).decode("ascii", "replace").strip()
-        except OSError as error:
-            raise RequestError(
-                f"the token file {file} cannot be read: {error.strerror}",
-                cure="write the token into it, or give it in PERFBISECT_TOKEN",
-            ) from error
-        if mode & (stat.S_IRWXG | stat.S_IRWXO):
-            raise RequestError(f"others may read the token file {file}", cure=f"chmod 600 {file}")
-    if not token:
-        raise RequestError(
-            "there is no token for the server",
-            cure="give it in PERFBISECT_TOKEN, or in a file of mode 600 that 'token_file' in perfbisect.toml "
-            "names; the server's administrator makes one: perfbisect token add NAME",
-        )
-    if not token.isascii() or not token.isprintable() or " " in token:
-        raise RequestError("the token has characters that no token has", cure="copy it anew, in one line")
-    return token

@@ -13,27 +13,34 @@ from bisector.schemas.settings import TOKEN_VARIABLE
 MAX_TOKEN_BYTES = 1024
 
 
-def read_token(file: Path | None, environment: Mapping[str, str] | None = None) -> str:
+def read_token(
+    file: Path | None,
+    environment: Mapping[str, str] | None = None,
+    *,
+    missing: str = "a server is named, and there is no token for it",
+    role: str = "worker",
+) -> str:
     """Return the token of PERFBISECT_TOKEN, else of a file that only its owner reads.
 
+    missing: what is said where there is none; role: the one that it must have, '' where several will do.
     Raises RequestError, without the token in it: there is none, or others can read the file.
     """
     variables = os.environ if environment is None else environment
-    token, where = variables.get(TOKEN_VARIABLE, ""), TOKEN_VARIABLE
+    token, where = variables.get(TOKEN_VARIABLE, "").strip(), TOKEN_VARIABLE
     if not token and file is not None:
         where = f"token_file {file}"
         try:
-            if stat.S_IMODE(file.stat().st_mode) & 0o077:
-                raise RequestError(f"{where}: others can read it", cure=f"chmod 600 {file}")
             with file.open("rb") as opened:
+                if stat.S_IMODE(os.fstat(opened.fileno()).st_mode) & 0o077:
+                    raise RequestError(f"{where}: others can read it", cure=f"chmod 600 {file}")
                 token = opened.read(MAX_TOKEN_BYTES).decode("ascii", "replace").strip()
         except OSError as error:
             raise RequestError(f"{where}: {error.strerror}", cure="name the file with the token") from error
     if not token:
         raise RequestError(
-            "a server is named, and there is no token for it",
-            cure=f"{TOKEN_VARIABLE}, or token_file in perfbisect.toml; its administrator makes one: "
-            "perfbisect token add NAME --role worker",
+            missing,
+            cure=f"{TOKEN_VARIABLE}, or a file of mode 600 that 'token_file' in perfbisect.toml names; the "
+            f"server's administrator makes one: perfbisect token add NAME{f' --role {role}' if role else ''}",
         )
     if not (token.isascii() and token.isprintable() and " " not in token):
         raise RequestError(

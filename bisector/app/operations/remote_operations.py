@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
-from bisector.adapters.http.server_connection import ServerAway, ServerConnection, error_of, read_token
+from bisector.adapters.http.server_connection import ServerAway, ServerConnection, error_of
+from bisector.adapters.system.bearer_token import read_token
 from bisector.app.operations.operations import Said, Values
 from bisector.engine.events import Event
 from bisector.ports import Progress
@@ -27,7 +28,8 @@ _FIELDS = frozenset(field.name for field in fields(Event))
 
 def connect(url: str, token_file: Path | None, note: Progress) -> RemoteOperations:
     """Return the operations at a server, with the user's token. Raises RequestError: there is none."""
-    return RemoteOperations(ServerConnection(url, read_token(token_file), note), note)
+    token = read_token(token_file, missing="there is no token for the server", role="")
+    return RemoteOperations(ServerConnection(url, token, note), note)
 
 
 class RemoteOperations:
