@@ -10,8 +10,8 @@ from bisector.adapters.store.database import Database
 from bisector.errors import InfrastructureError, RequestError
 from bisector.ports import Progress
 
-_OWN = frozenset({"about", "alembic_version", "executors", "trials"})
-"""Tables that each database has for itself: its version, and who works with it now."""
+_OWN = frozenset({"about", "alembic_version", "executors", "sessions", "trials"})
+"""Tables that each database has for itself: its version, and who works with it or has logged in now."""
 _ROWS = 200
 """Written at once: an event has a few kilobytes."""
 

@@ -1,4 +1,7 @@
-"""Tokens and the changes made with them in a SQL database. Secrets are kept as their SHA-256 only."""
+"""Tokens, the sessions of browsers and the changes made with them, in a SQL database.
+
+Secrets are kept as their SHA-256 only.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,11 @@ from bisector.model.access import Change, Role, Token
 
 _USED_SECONDS = 60.0
 """`last_used` is not written more often: a client that polls would write at each request."""
-_ALL = "SELECT name, role, created, expires, last_used, revoked, seconds_now() AS now FROM tokens"
+_ALL = (
+    "SELECT t.hash, t.name, t.role, t.created, t.expires, t.last_used, t.revoked, seconds_now() AS now "
+    "FROM tokens t"
+)
+_VALID = "t.revoked IS NULL AND coalesce(t.expires, seconds_now() + 1) > seconds_now()"
 
 
 class SqlAccess:
@@ -45,24 +52,49 @@ class SqlAccess:
     def find(self, secret: str) -> Token | None:
         """Return the valid token of a secret, which counts as used now; None for any other secret."""
         rows = self._database.execute(
-            f"{_ALL} WHERE hash = :hash AND revoked IS NULL AND coalesce(expires, seconds_now() + 1) > "
-            "seconds_now()",
+            f"{_ALL} WHERE t.hash = :hash AND {_VALID}",
             hash=_hash(secret),
         )
-        if not rows:
-            return None
-        found, now = _token(rows[0]), rows[0]["now"]
-        if found.last_used is None or now - found.last_used >= _USED_SECONDS:
+        return self._used(rows[0]) if rows else None
+
+    def open_session(self, token: str, session: str, seconds: float) -> None:
+        """Begin a browser's session of so many seconds with a valid token. token, session: their secrets.
+
+        Sessions that have expired are forgotten.
+        """
+        self._database.execute("DELETE FROM sessions WHERE expires <= seconds_now()")
+        self._database.execute(
+            "INSERT INTO sessions (hash, token, expires) VALUES (:hash, :token, seconds_now() + :seconds)",
+            hash=_hash(session),
+            token=_hash(token),
+            seconds=seconds,
+        )
+
+    def find_session(self, session: str) -> Token | None:
+        """Return the token with which a session was begun; None once one of the two is valid no longer."""
+        rows = self._database.execute(
+            f"{_ALL} JOIN sessions s ON s.token = t.hash "
+            f"WHERE s.hash = :hash AND s.expires > seconds_now() AND {_VALID}",
+            hash=_hash(session),
+        )
+        return self._used(rows[0]) if rows else None
+
+    def close_session(self, session: str) -> None:
+        """End a session; does nothing for one that is not known."""
+        self._database.execute("DELETE FROM sessions WHERE hash = :hash", hash=_hash(session))
+
+    def _used(self, row: Row) -> Token:
+        found = _token(row)
+        if found.last_used is None or row["now"] - found.last_used >= _USED_SECONDS:
             self._database.execute(
-                "UPDATE tokens SET last_used = seconds_now() WHERE hash = :hash", hash=_hash(secret)
+                "UPDATE tokens SET last_used = seconds_now() WHERE hash = :hash", hash=row["hash"]
             )
         return found
 
     def is_valid(self, token: Token) -> bool:
         """Return whether a token that was found is neither revoked nor expired now."""
         rows = self._database.execute(
-            f"{_ALL} WHERE name = :name AND created = :created AND revoked IS NULL AND "
-            "coalesce(expires, seconds_now() + 1) > seconds_now()",
+            f"{_ALL} WHERE t.name = :name AND t.created = :created AND {_VALID}",
             name=token.name,
             created=token.created,
         )
@@ -70,7 +102,7 @@ class SqlAccess:
 
     def tokens(self) -> Sequence[Token]:
         """Return all tokens, revoked and expired ones too, by name."""
-        return [_token(row) for row in self._database.execute(f"{_ALL} ORDER BY name, created")]
+        return [_token(row) for row in self._database.execute(f"{_ALL} ORDER BY t.name, t.created")]
 
     def revoke(self, name: str) -> Token:
         """Let a token be valid no longer. Raises RequestError: no valid one has that name."""

@@ -18,6 +18,8 @@ _RANDOM_BYTES = 32
 _FORM = re.compile(PREFIX + "[A-Za-z0-9_-]{43}")
 """Of every token: 32 bytes are 43 characters of base64."""
 _DAY_SECONDS = 86400.0
+SESSION_SECONDS = 12 * 3600.0
+"""Of a browser: a working day, so that one that is left open is not somebody's for good."""
 
 
 def access_of(wiring: Wiring) -> SqlAccess:
@@ -44,6 +46,13 @@ def add(wiring: Wiring, name: str, role: Role, days: float | None, by: str) -> t
 def find(wiring: Wiring, secret: str) -> Token | None:
     """Return the valid token of a secret; what has not the form of one is not looked for in the database."""
     return access_of(wiring).find(secret) if _FORM.fullmatch(secret) else None
+
+
+def log_in(wiring: Wiring, secret: str) -> str:
+    """Begin a browser's session with the secret of a valid token; return the session's own secret."""
+    session = secrets.token_urlsafe(_RANDOM_BYTES)
+    access_of(wiring).open_session(secret, session, SESSION_SECONDS)
+    return session
 
 
 def revoke(wiring: Wiring, name: str, by: str) -> Token:

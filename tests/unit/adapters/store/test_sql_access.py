@@ -82,3 +82,25 @@ def test_changes_are_told_newest_first(access: SqlAccess) -> None:
     for number in range(3):
         access.record("ann", "cancel", f"b{number}", "")
     assert [change.target for change in access.changes(2)] == ["b2", "b1"]
+
+
+def test_a_session_ends_with_its_time_its_token_or_at_a_word(access: SqlAccess, database: Database) -> None:
+    for name in ("ann", "bob", "eve"):
+        access.add(f"token of {name}", name, "operate", 3600.0)
+        access.open_session(f"token of {name}", f"session of {name}", 60.0)
+    found = access.find_session("session of ann")
+    assert found is not None and (found.name, found.role) == ("ann", "operate")
+    assert access.find_session("token of ann") is None
+    assert "session of" not in str(database.execute("SELECT * FROM sessions"))
+    access.revoke("ann")
+    assert access.find_session("session of ann") is None
+    database.execute("UPDATE tokens SET expires = 5.0 WHERE name = 'bob'")
+    assert access.find_session("session of bob") is None
+    access.close_session("session of eve")
+    assert access.find_session("session of eve") is None
+    access.open_session("token of eve", "short", 60.0)
+    database.execute("UPDATE sessions SET expires = 5.0")
+    assert access.find_session("short") is None
+    access.open_session("token of eve", "another", 60.0)
+    (left,) = database.execute("SELECT count(*) AS number FROM sessions")
+    assert left["number"] == 1
