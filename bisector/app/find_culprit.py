@@ -182,6 +182,7 @@ def others(
     """
     from bisector.app.execution.health_schedule import checks_for
     from bisector.app.execution.inventory_watch import INVENTORY, InventoryWatch
+    from bisector.app.execution.registered_chores import chores_of
     from bisector.engine.others import Others
 
     inventory = InventoryWatch(wiring, worker, lambda text: tell(INVENTORY, Event("trouble", text)))
@@ -196,7 +197,8 @@ def others(
         _write_reports(wiring, name, lambda text: tell(name, Event("trouble", text)))
 
     checks = checks_for(wiring, worker)
-    return Others(lambda summary: inventory.ours(summary.testbeds), open_, tell, ended, checks)
+    chores = chores_of(wiring)
+    return Others(lambda summary: inventory.ours(summary.testbeds), open_, tell, ended, checks, chores)
 
 
 def serve(

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from bisector.engine import waiting
 from bisector.engine.bisection_run import BisectionRun
+from bisector.engine.chores import CHORES, Chores
 from bisector.engine.disk_reserve import DiskReserve, remove_reserve
 from bisector.engine.events import Event, OnEvent
 from bisector.engine.hour_counter import HourCounter
@@ -112,6 +113,8 @@ def _execute(
         reserve = DiskReserve(services.state_dir)
         sharing = TestbedSharing(services.store, others, own, membership, services.why_not, services.hours)
         full = ended = False
+        chores = () if others is None else others.chores
+        held.enter_context(Chores(chores, lambda text: on_event(Event("note", text))).running())
         try:
             if membership is None:
                 waiting.recover(store, services.state_dir, stored.id)
@@ -165,17 +168,19 @@ def serve(
     lives), InfrastructureError when the disk is full, or when this process counts as dead and something that
     it did does not end.
     """
-    with lock(state_dir, QUEUE), signals(stop):
+    chores = Chores(others.chores, lambda text: others.tell(CHORES, Event("trouble", text)))
+    with lock(state_dir, QUEUE), signals(stop), chores.running():
         if coordinator is None:
             waiting.recover(store, state_dir)
-            _serve(TestbedSharing(store, others, why_not=why_not, hours=hours), state_dir, stop, until_idle)
+            sharing = TestbedSharing(store, others, why_not=why_not, hours=hours)
+            _serve(sharing, chores, state_dir, stop, until_idle)
             return
         recover = partial(requeue_unleased, store, coordinator)
         lost = True
         while lost and not stop.is_set():
             with join(coordinator, name, state_dir) as membership:
                 sharing = TestbedSharing(store, others, membership=membership, why_not=why_not, hours=hours)
-                ended = _serve(sharing, state_dir, stop, until_idle, recover)
+                ended = _serve(sharing, chores, state_dir, stop, until_idle, recover)
                 lost = membership.is_lost
                 if lost and not ended:
                     raise membership.error()
@@ -183,6 +188,7 @@ def serve(
 
 def _serve(
     sharing: TestbedSharing,
+    chores: Chores,
     state_dir: Path,
     stop: threading.Event,
     until_idle: bool,
@@ -190,7 +196,8 @@ def _serve(
 ) -> bool:
     """Execute until told to stop, or lost, or idle; return whether all that was begun has ended.
 
-    recover: called now and then. Raises InfrastructureError when the disk is full.
+    chores: all are done before it counts as idle; recover: called now and then. Raises InfrastructureError
+    when the disk is full.
     """
     reserve, looked, ended = DiskReserve(state_dir), float("-inf"), False
     try:
@@ -200,7 +207,10 @@ def _serve(
                 looked = time.monotonic()
             sharing.share()
             if until_idle and sharing.is_idle:
-                break
+                chores.do_all()  # what has just ended may be followed by another bisection
+                sharing.share()
+                if sharing.is_idle:
+                    break
             sharing.wait(_POLL_SECONDS)
             if reserve.is_full():
                 raise reserve.error()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from bisector.engine.availability import NoChecks, UseChecks
 from bisector.engine.bisection_run import BisectionRun
+from bisector.engine.chores import Chore
 from bisector.engine.events import Event, EventKind
 from bisector.engine.services import Services
 from bisector.model.stored_bisection import Stored, Summary
@@ -19,7 +20,7 @@ class Others:
 
     testbeds: those of a bisection that are ours, none where we cannot execute it; open: makes its adapters,
     or raises PerfbisectError; tell: is given its events, with the id; ended: called when one is let go of;
-    checks: of testbeds, between visits.
+    checks: of testbeds, between visits; chores: what is looked after meanwhile.
     """
 
     testbeds: Callable[[Summary], Sequence[str]]
@@ -27,6 +28,7 @@ class Others:
     tell: Callable[[str, Event], None]
     ended: Callable[[str], object]
     checks: UseChecks = field(default_factory=NoChecks)
+    chores: Sequence[Chore] = ()
 
 
 def follow_inventory(

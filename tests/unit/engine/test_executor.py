@@ -16,6 +16,7 @@ from bisector.adapters.store.open_database import open_state_file
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.app import bisections
 from bisector.engine import executor, trial_runner
+from bisector.engine.chores import CHORES, Chore
 from bisector.engine.events import Event
 from bisector.engine.hour_counter import HourCounter
 from bisector.engine.others import Others
@@ -295,6 +296,37 @@ def test_who_serves_tells_what_failed(tmp_path: Path) -> None:
     executor.serve(lab.store, lab.folder, others, threading.Event(), until_idle=True)
     assert told[-1] == ("x", "trouble", "the bisection 'x' failed: no libvirt\nsocket")
     assert lab.status("x") == "failed"
+
+
+def test_chores_go_on_meanwhile_and_what_they_begin_is_executed_before_it_counts_as_idle(
+    tmp_path: Path,
+) -> None:
+    lab = Lab(tmp_path)
+    lab.begin("night")
+
+    def follow() -> None:
+        if lab.status("night") == "done" and "confirmation" not in {one.id for one in lab.store.list()}:
+            lab.begin("confirmation")
+
+    def break_() -> None:
+        raise InfrastructureError("no server")
+
+    told: list[tuple[str, str]] = []
+    others = replace(
+        lab.others,
+        chores=[Chore("nights", 3600, follow), Chore("mail", 3600, break_)],
+        tell=lambda name, event: told.append((name, event.text)),
+    )
+    executor.serve(lab.store, lab.folder, others, threading.Event(), until_idle=True)
+    assert lab.end_of("confirmation") == (fake.CULPRIT,)
+    assert told.count((CHORES, "mail: no server")) == 1
+
+
+def test_a_bisection_that_is_executed_alone_has_chores_too(tmp_path: Path) -> None:
+    lab, done = Lab(tmp_path), threading.Event()
+    others = replace(lab.others, chores=[Chore("nights", 3600, done.set)])
+    bisections.run(lab.begin("own"), lab.services(), lambda event: None, threading.Event(), others)
+    assert done.is_set()
 
 
 def test_a_paused_bisection_rests_until_it_is_resumed(tmp_path: Path) -> None:

@@ -1,0 +1,20 @@
+"""The chores of whoever executes: each a line here, and a function of its own domain."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bisector.engine.chores import Chore
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bisector.app.wiring import Wiring
+
+
+def chores_of(wiring: Wiring) -> Sequence[Chore]:
+    """Return what an executor looks after beside measuring, see `engine.chores`.
+
+    `wiring.stop` says when the executor is told to end; what takes long asks for it.
+    """
+    return ()

@@ -1,0 +1,83 @@
+"""Chores: what executors look after beside measuring, such as nights that are due and mail that waits.
+
+Several executors have the same chores at the same time: whatever a chore does, the database must let it
+happen once (compare-and-set, or a lease).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from bisector.errors import Interrupted, PerfbisectError
+
+CHORES = "chores"
+"""In place of a bisection's id, which holds a '-', in events that tell what went wrong with a chore."""
+_END_SECONDS = 10.0
+"""How long the end of an executor waits for a chore under way; a later one does what is left of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chore:
+    """name: what messages call it; seconds: from the end of one call to the next; do: does what is due now.
+
+    `do` is called by one thread of this process at a time. What it raises is told, and it is called again.
+    """
+
+    name: str
+    seconds: float
+    do: Callable[[], object]
+
+
+class Chores:
+    """The chores of one executor, each in a thread of its own so that none waits for another."""
+
+    def __init__(self, chores: Sequence[Chore], tell: Callable[[str], object]) -> None:
+        """tell: is given what goes wrong, once until it goes otherwise."""
+        self._tell = tell
+        self._chores = [(chore, threading.Lock()) for chore in chores]
+        self._wrong: dict[str, str] = {}  # chore -> what was told
+        self._ended = threading.Event()
+
+    def do_all(self) -> None:
+        """Do whatever is due now, in this thread. Raises nothing."""
+        for chore, turn in self._chores:
+            self._do(chore, turn)
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """Do them now and then while the block runs."""
+        threads = [
+            threading.Thread(target=self._repeat, args=pair, daemon=True, name=f"chore-{pair[0].name}")
+            for pair in self._chores
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            self._ended.set()
+            for thread in threads:
+                thread.join(_END_SECONDS)
+
+    def _repeat(self, chore: Chore, turn: threading.Lock) -> None:
+        while not self._ended.is_set():
+            self._do(chore, turn)
+            self._ended.wait(chore.seconds)
+
+    def _do(self, chore: Chore, turn: threading.Lock) -> None:
+        wrong = ""
+        try:
+            with turn:
+                chore.do()
+        except Interrupted:
+            return
+        except PerfbisectError as error:
+            wrong = "\n".join(filter(None, (error.message, error.details)))
+        except Exception as error:  # an error of ours must not end what measures
+            wrong = f"{type(error).__name__}: {error}"
+        if wrong != self._wrong.get(chore.name, ""):
+            self._wrong[chore.name] = wrong
+            self._tell(f"{chore.name}: {wrong or 'works again'}")
