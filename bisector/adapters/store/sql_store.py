@@ -12,7 +12,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from bisector.adapters.store import scheduling
@@ -49,6 +49,15 @@ class SqlStore(SqlTrials):
 
     def create(self, stored: Stored, events: Sequence[Record | Decision] = ()) -> None:
         """Add a bisection and what happened in it elsewhere, whole. Raises RequestError: the id exists."""
+        try:
+            self._database.transact(self.creation(stored, events))
+        except Constrained as error:
+            raise RequestError(
+                f"the bisection '{stored.id}' exists already", cure="'perfbisect list' shows it"
+            ) from error
+
+    def creation(self, stored: Stored, events: Sequence[Record | Decision] = ()) -> Callable[[], None]:
+        """Return what does the same within a transaction; it raises Constrained: the id exists."""
         graph, conclusion = serialization.pack_graph(stored.graph), conclusion_text(stored.conclusion)
         bodies = [json.dumps(serialization.to_json(event)) for event in events]
         summary = summary_of(stored, 0.0)
@@ -81,12 +90,7 @@ class SqlStore(SqlTrials):
             for event, body in zip(events, bodies, strict=True):
                 self._insert(stored.id, event, body)
 
-        try:
-            self._database.transact(work)
-        except Constrained as error:
-            raise RequestError(
-                f"the bisection '{stored.id}' exists already", cure="'perfbisect list' shows it"
-            ) from error
+        return work
 
     def load(self, bisection: str) -> Stored:
         """Return one bisection. Raises RequestError naming the nearest one that exists."""

@@ -1,0 +1,1 @@
+"""Alerts in memory and in SQL databases."""
