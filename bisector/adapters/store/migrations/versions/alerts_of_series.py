@@ -1,12 +1,12 @@
-"""Version 10: alerts of nightly series, with their histories."""
+"""Version 11: alerts of nightly series, with their histories."""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "10"
-down_revision = "9"
+revision = "11"
+down_revision = "10"
 
 _TEXTS = (
     "series",

@@ -1,0 +1,1 @@
+"""Messages that leave the lab: SMTP, signed POSTs, and who gets them."""

@@ -1,0 +1,1 @@
+"""The outbox: in memory, and in the database of the bisections."""

@@ -1,0 +1,132 @@
+"""An outbox without a database: for tests."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+
+from bisector.adapters.store.outbox import outbox_refusals
+from bisector.model.outbox import (
+    DAY_SECONDS,
+    SENDING_SECONDS,
+    Channel,
+    Delivery,
+    Entry,
+    Key,
+    Message,
+    State,
+    abandoned,
+    approved,
+    claimed,
+    delivered,
+)
+
+
+class MemoryOutbox:
+    """mail_ports.Outbox that forgets everything with its process."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        """clock: what takes the place of the database's."""
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._entries: dict[int, Entry] = {}
+
+    def put(
+        self,
+        key: Key,
+        channel: Channel,
+        message: Message,
+        state: State,
+        *,
+        by: str,
+        note: str = "",
+        bisection: str = "",
+    ) -> Entry | None:
+        """Add a message, or replace a draft of this key; None: there is another one."""
+        with self._lock:
+            old, now = self.find(key), self._clock()
+            if old is not None and old.state != "draft":
+                return None
+            number = len(self._entries) + 1 if old is None else old.number
+            created = now if old is None else old.created
+            return self._keep(Entry(number, key, channel, message, state, bisection, created, now, by, note))
+
+    def entries(self, states: Collection[State] = (), limit: int | None = None) -> Sequence[Entry]:
+        """Return messages in some states, in any by default, newest first."""
+        with self._lock:
+            found = [e for e in self._entries.values() if not states or e.state in states]
+            return found[::-1][:limit]
+
+    def entry(self, number: int) -> Entry:
+        """Return a message. Raises NotFound."""
+        with self._lock:
+            if number not in self._entries:
+                raise outbox_refusals.unknown(number)
+            return self._entries[number]
+
+    def find(self, key: Key) -> Entry | None:
+        """Return the message of a key."""
+        with self._lock:
+            return next((e for e in self._entries.values() if e.key == key), None)
+
+    def of_bisection(self, bisection: str) -> Sequence[Entry]:
+        """Return the messages of a bisection, oldest first."""
+        return [e for e in self.entries()[::-1] if e.bisection == bisection]
+
+    def approve(self, number: int, by: str) -> Entry:
+        """Let a message be sent, also once more. Raises NotFound, RequestError."""
+        with self._lock:
+            entry = self.entry(number)
+            outbox_refusals.check_approval(entry)
+            return self._keep(approved(entry, by, self._clock()))
+
+    def stop(self, number: int, by: str, why: str) -> Entry:
+        """Let a message be sent no more. Raises NotFound, RequestError."""
+        with self._lock:
+            entry = self.entry(number)
+            outbox_refusals.check_stop(entry)
+            return self._keep(replace(entry, state="stopped", by=by, note=why, changed=self._clock()))
+
+    def claim(self, sender: str, daily_limit: int) -> Entry | None:
+        """Take the oldest approved message whose time has come, for one sender alone."""
+        with self._lock:
+            now = self._clock()
+            all_ = self._entries.values()
+            today = sum(e.channel == "mail" and (e.sent or 0.0) > now - DAY_SECONDS for e in all_)
+            due = [
+                e
+                for e in all_
+                if e.state == "approved"
+                and e.not_before <= now
+                and (e.channel != "mail" or today < daily_limit)
+            ]
+            return self._keep(claimed(due[0], sender, now)) if due else None
+
+    def still_ours(self, number: int, sender: str) -> bool:
+        """Return whether a message is still to be sent by this sender, and count its time anew."""
+        with self._lock:
+            entry = self.entry(number)
+            ours = entry.state == "sending" and entry.sender == sender
+            if ours:
+                self._keep(replace(entry, changed=self._clock()))
+            return ours
+
+    def finish(self, number: int, sender: str, done: Delivery) -> Entry | None:
+        """Write down what an attempt did; None: another one sends it now."""
+        with self._lock:
+            entry = self.entry(number)
+            if entry.sender != sender or entry.state not in ("sending", "unsure", "approved"):
+                return None
+            return self._keep(delivered(entry, done, self._clock()))
+
+    def abandon(self, seconds: float = SENDING_SECONDS) -> Sequence[Entry]:
+        """Make unsure what somebody has been sending for so long; return those."""
+        with self._lock:
+            now = self._clock()
+            old = [e for e in self._entries.values() if e.state == "sending" and e.changed <= now - seconds]
+            return [self._keep(abandoned(e, now)) for e in old]
+
+    def _keep(self, entry: Entry) -> Entry:
+        self._entries[entry.number] = entry
+        return entry

@@ -1,0 +1,83 @@
+"""The ports of messages that leave the lab: the outbox, and what delivers a message."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Protocol
+
+from bisector.model.outbox import SENDING_SECONDS, Channel, Delivery, Entry, Key, Message, State
+
+
+class Outbox(Protocol):
+    """Messages and what became of them; one for each key."""
+
+    def put(
+        self,
+        key: Key,
+        channel: Channel,
+        message: Message,
+        state: State,
+        *,
+        by: str,
+        note: str = "",
+        bisection: str = "",
+    ) -> Entry | None:
+        """Add a message, or replace a draft of this key; None: there is another one, which stays as it is."""
+        ...
+
+    def entries(self, states: Collection[State] = (), limit: int | None = None) -> Sequence[Entry]:
+        """Return messages in some states, in any by default, newest first."""
+        ...
+
+    def entry(self, number: int) -> Entry:
+        """Return a message. Raises NotFound."""
+        ...
+
+    def find(self, key: Key) -> Entry | None:
+        """Return the message of a key."""
+        ...
+
+    def of_bisection(self, bisection: str) -> Sequence[Entry]:
+        """Return the messages of a bisection, oldest first."""
+        ...
+
+    def approve(self, number: int, by: str) -> Entry:
+        """Let a message be sent, also once more where nobody knows or somebody refused it.
+
+        Raises NotFound, RequestError: it is a draft, on its way, or has arrived.
+        """
+        ...
+
+    def stop(self, number: int, by: str, why: str) -> Entry:
+        """Let a message be sent no more. Raises NotFound, RequestError: it is on its way, or has arrived."""
+        ...
+
+    def claim(self, sender: str, daily_limit: int) -> Entry | None:
+        """Take the oldest approved message whose time has come, for one sender alone; it is then *sending*.
+
+        daily_limit: mails handed over within 24 hours, after which mails wait.
+        """
+        ...
+
+    def still_ours(self, number: int, sender: str) -> bool:
+        """Return whether a message is still to be sent by this sender, and count its time anew."""
+        ...
+
+    def finish(self, number: int, sender: str, done: Delivery) -> Entry | None:
+        """Write down what an attempt did; None: another one sends it now."""
+        ...
+
+    def abandon(self, seconds: float = SENDING_SECONDS) -> Sequence[Entry]:
+        """Make unsure what somebody has been sending for so long; return those."""
+        ...
+
+
+class Deliverer(Protocol):
+    """What hands a message over: SMTP, or a POST."""
+
+    def deliver(self, entry: Entry, may_hand_over: Callable[[], bool]) -> Delivery:
+        """Try to deliver a message to its pending recipients. Never raises for what the network does.
+
+        may_hand_over: asked right before the message goes out; False: it does not, as somebody else has it.
+        """
+        ...

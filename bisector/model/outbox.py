@@ -1,0 +1,169 @@
+"""The outbox: messages that leave the lab, and what became of each. A message is sent once or not at all.
+
+*sending* is written before the first byte goes out. Whoever is killed after that leaves it behind, and a
+person decides: nobody knows whether the message has arrived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+State = Literal["draft", "waiting", "approved", "sending", "sent", "unsure", "refused", "stopped"]
+"""draft: not to be sent as it is, the note says why; waiting: for a person's approval; unsure: nobody knows
+whether it has arrived; refused: nobody takes it, or nobody took it for days; stopped: by a person."""
+
+Kind = Literal["regression", "fixed", "weekly", "ended", "failed", "event"]
+"""ended, failed: a bisection, for the person who asked to be told; event: for the lab's webhook."""
+
+Channel = Literal["mail", "webhook"]
+
+LAB, MAINTAINERS = "lab", "maintainers"
+"""Classes of recipients. The others are one recipient each: an address or a URL."""
+
+APPROVABLE: Collection[State] = ("waiting", "unsure", "refused", "stopped")
+STOPPABLE: Collection[State] = ("draft", "waiting", "approved", "unsure", "refused")
+UNDELIVERED: Collection[State] = ("unsure", "refused")
+"""What a person must look at."""
+
+DAY_SECONDS = 86400.0
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 60.0, 4 * 3600.0
+"""Between attempts, four times as long each time. A mail server that restarts is back within minutes."""
+GIVE_UP_SECONDS = 4 * DAY_SECONDS
+"""From the first attempt on: RFC 5321, 4.5.4.1 has four to five days."""
+SENDING_SECONDS = 900.0
+"""Who sends for so long has died: three times what one delivery may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What there is one message of. about: a culprit's id, a bisection, a week, an event.
+
+    audience: LAB, MAINTAINERS, or one address or URL.
+    """
+
+    about: str
+    workload: str
+    kind: Kind
+    audience: str
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What is sent. text: of a webhook, the JSON body; headers: for threading."""
+
+    recipients: tuple[str, ...]
+    subject: str
+    text: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A message with its fate. Times are seconds since the epoch by the database's clock.
+
+    by: who set the state; note: why it has it; sender: the process that took it to send it; first_attempt,
+    not_before: of deliveries; sent: when it was handed over, or may have been; accepted, refused: recipients,
+    with the server's words.
+    """
+
+    number: int
+    key: Key
+    channel: Channel
+    message: Message
+    state: State
+    bisection: str
+    created: float
+    changed: float
+    by: str
+    note: str = ""
+    sender: str = ""
+    attempts: int = 0
+    first_attempt: float | None = None
+    not_before: float = 0.0
+    sent: float | None = None
+    accepted: tuple[str, ...] = ()
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def pending(self) -> tuple[str, ...]:
+        """The recipients that neither have it nor refused it."""
+        return tuple(
+            one for one in self.message.recipients if one not in self.accepted and one not in self.refused
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What one attempt did. accepted, refused: recipients; unsure, later: why, '' if neither.
+
+    unsure: it may have been handed over to all that are pending; later: the others certainly did not get it.
+    """
+
+    accepted: tuple[str, ...] = ()
+    refused: Mapping[str, str] = field(default_factory=dict)
+    unsure: str = ""
+    later: str = ""
+
+
+def claimed(entry: Entry, sender: str, now: float) -> Entry:
+    """Return an approved entry as it is while a process sends it."""
+    first = now if entry.first_attempt is None else entry.first_attempt
+    return replace(
+        entry,
+        state="sending",
+        sender=sender,
+        by=sender,
+        note="",
+        changed=now,
+        sent=now,
+        attempts=entry.attempts + 1,
+        first_attempt=first,
+    )
+
+
+def delivered(entry: Entry, done: Delivery, now: float) -> Entry:
+    """Return an entry after an attempt to send it."""
+    entry = replace(
+        entry,
+        by=entry.sender,
+        changed=now,
+        note="",
+        accepted=(*entry.accepted, *done.accepted),
+        refused={**entry.refused, **done.refused},
+        sent=now if done.accepted or done.unsure or entry.accepted else None,
+    )
+    if done.unsure:
+        return replace(entry, state="unsure", note=done.unsure)
+    if entry.pending:
+        first = now if entry.first_attempt is None else entry.first_attempt
+        if now - first >= GIVE_UP_SECONDS:
+            never = dict.fromkeys(entry.pending, f"given up: {done.later}")
+            return replace(
+                entry, state="sent" if entry.accepted else "refused", refused={**entry.refused, **never}
+            )
+        pause = min(FIRST_PAUSE_SECONDS * 4.0 ** min(entry.attempts - 1, 9), LONGEST_PAUSE_SECONDS)
+        return replace(entry, state="approved", note=done.later, not_before=now + pause)
+    return replace(entry, state="sent" if entry.accepted else "refused")
+
+
+def approved(entry: Entry, by: str, now: float) -> Entry:
+    """Return an entry that a person approved; those who refused it are asked again."""
+    return replace(
+        entry,
+        state="approved",
+        by=by,
+        note="",
+        changed=now,
+        attempts=0,
+        first_attempt=None,
+        not_before=0.0,
+        refused={},
+    )
+
+
+def abandoned(entry: Entry, now: float) -> Entry:
+    """Return an entry whose sender has died."""
+    why = "the process that sent it has ended without a word; it may have arrived"
+    return replace(entry, state="unsure", note=why, changed=now)
