@@ -48,8 +48,7 @@ class AlertStore(Protocol):
         """Replace what is kept of an alert, and add to its history; return it as it is kept then.
 
         None, and nothing happens: it was changed since the revision that `alert` has, or one of `seen` was.
-        begin: a bisection that is created in the same transaction. Raises RequestError: its id exists, or
-        the history is full.
+        begin: a bisection that is created in the same transaction. Raises RequestError: its id exists.
         """
         ...
 

@@ -35,7 +35,7 @@ MAX_NOTE_CHARACTERS = 2000
 MAX_NAME_CHARACTERS = 200
 """Of an assignee and of a commit's subject: an address with a name; a line."""
 MAX_ENTRIES = 1000
-"""Of one alert's history: a person who looks after it writes some ten."""
+"""Of one alert's history, after which people's changes are refused: who looks after it writes some ten."""
 
 _ID_CHARACTERS = 10
 """Of an id, hexadecimal: two of 5,000 alerts have the same one with a probability of 1e-5."""
@@ -59,8 +59,8 @@ _CONFIRMED: tuple[Finding, ...] = ("confirmed", "bisecting", "culprit", "not fou
 class Alert:
     """One alert. last_good, first_bad: full ids of the commits between which the level moved.
 
-    repo: of the series. effect: relative change of the metric (0.35 = the number rises by 35%). why: the
-    program's reason for its finding, or for what it waits for. group: the id of the first of those that
+    repo: of the series. effect: change of the metric, relative (0.35 = the number rises by 35%) or, where
+    there is one, in `unit`. tip: what fresh boots compared with last_good, '' before. why: the program's reason for its finding, or for what it waits for. group: the id of the first of those that
     share their cause. bisection, culprits: ids, empty while there are none; subject: of the first culprit.
     back_since: the commit since which the old level is back. duplicate_of: another alert. revision: counts
     changes, so that nobody overwrites what another has changed.
@@ -76,6 +76,8 @@ class Alert:
     first_bad: str
     direction: Direction
     effect: Interval
+    unit: str = ""
+    tip: str = ""
     finding: Finding = "suspect"
     triage: Triage | None = None
     why: str = ""

@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
-from bisector.adapters.store.alerts.alert_refusals import refuse_full_history, unknown
-from bisector.model.alerts import ALL, MAX_ENTRIES, Alert, AlertFilter, Entry
+from bisector.adapters.store.alerts.alert_refusals import unknown
+from bisector.model.alerts import ALL, Alert, AlertFilter, Entry
 from bisector.model.stored_bisection import Stored
 from bisector.store_ports import Store
 
@@ -67,8 +67,6 @@ class MemoryAlerts:
             for one in (*seen, alert):
                 if one.id not in self._alerts or self._alerts[one.id].revision != one.revision:
                     return None
-            if len(self._history[alert.id]) + len(entries) > MAX_ENTRIES:
-                raise refuse_full_history(alert.id)
             if begin is not None:
                 self._store.create(begin)
             self._alerts[alert.id] = replace(alert, changed=self._now(), revision=alert.revision + 1)

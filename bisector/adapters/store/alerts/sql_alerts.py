@@ -9,11 +9,11 @@ import json
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from bisector.adapters.store.alerts.alert_refusals import refuse_full_history, unknown
+from bisector.adapters.store.alerts.alert_refusals import unknown
 from bisector.adapters.store.database import Constrained, Database, Row, Value
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.errors import RequestError
-from bisector.model.alerts import ALL, MAX_ENTRIES, Alert, AlertFilter, Entry
+from bisector.model.alerts import ALL, Alert, AlertFilter, Entry
 from bisector.model.decisions import Interval
 from bisector.model.stored_bisection import Stored
 
@@ -25,7 +25,9 @@ _TEXTS = (
     "repo",
     "last_good",
     "first_bad",
+    "tip",
     "direction",
+    "unit",
     "finding",
     "triage",
     "why",
@@ -144,17 +146,15 @@ class SqlAlerts:
         return [Entry(row["who"], row["what"], row["why"], row["at"], row["number"]) for row in rows]
 
     def _add_entry(self, identity: str, entry: Entry) -> None:
-        (row,) = self._database.execute(
+        self._database.execute(
             "INSERT INTO alert_history (alert, number, at, who, what, why) "
             "SELECT :alert, coalesce(max(number), 0) + 1, seconds_now(), :who, :what, :why "
-            "FROM alert_history WHERE alert = :alert RETURNING number",
+            "FROM alert_history WHERE alert = :alert",
             alert=identity,
             who=entry.who,
             what=entry.what,
             why=entry.why,
         )
-        if row["number"] > MAX_ENTRIES:
-            raise refuse_full_history(identity)
 
 
 def _columns(alert: Alert) -> dict[str, Value]:
