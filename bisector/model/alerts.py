@@ -60,10 +60,11 @@ class Alert:
     """One alert. last_good, first_bad: full ids of the commits between which the level moved.
 
     repo: of the series. effect: change of the metric, relative (0.35 = the number rises by 35%) or, where
-    there is one, in `unit`. tip: what fresh boots compared with last_good, '' before. why: the program's reason for its finding, or for what it waits for. group: the id of the first of those that
-    share their cause. bisection, culprits: ids, empty while there are none; subject: of the first culprit.
-    back_since: the commit since which the old level is back. duplicate_of: another alert. revision: counts
-    changes, so that nobody overwrites what another has changed.
+    there is one, in `unit`. tip: what fresh boots compared with last_good, '' before. why: the program's
+    reason for its finding, or for what it waits for. group: the id of the first of those that share their
+    cause. bisection, culprits: ids, empty while there are none; subject: of the first culprit. back_since:
+    the commit since which the old level is back. duplicate_of: another alert. revision: counts changes, so
+    that nobody overwrites what another has changed.
     """
 
     id: str
