@@ -182,6 +182,21 @@ class Coordinator(Protocol):
         """Return the leases that are held, by resource."""
         ...
 
+    def forget_unused(self, seconds: float) -> int:
+        """Forget leases that are free and executors that count as dead, both for so long; return how many."""
+        ...
+
+    def bind_testbed(self, testbed: str, host: str, *, move: bool) -> str:
+        """Return the host that has a testbed, which is another machine on each: this one if none has it.
+
+        move: this one has it from now on, whichever had it.
+        """
+        ...
+
+    def testbed_hosts(self) -> Mapping[str, str]:
+        """Return the hosts of testbeds that were bound to one, by testbed."""
+        ...
+
     def set_testbed(self, name: str, state: TestbedState, reason: str, by: str) -> None:
         """Say what a testbed may be used for from now on, and why."""
         ...

@@ -22,6 +22,8 @@ from bisector.schemas.request import Accepted, read_accepted
 from bisector.store_ports import Store
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from bisector.engine.others import Others
 
 _BUSY_SECONDS = 0.2
@@ -68,11 +70,12 @@ def run(
     on_event: OnEvent,
     stop: threading.Event,
     others: Others | None = None,
+    require: Callable[[], object] = lambda: None,
 ) -> Conclusion:
     """Run a bisection until it concludes; where another process works in the state folder, queue it there.
 
-    others: how those are executed that others queue here. Raises Interrupted (resumable),
-    RequestError, InfrastructureError.
+    others: how those are executed that others queue here; require: raises where we may not execute it.
+    Raises Interrupted (resumable), RequestError, InfrastructureError.
     """
     from bisector.engine.executor import execute, signals, tidy
 
@@ -86,6 +89,7 @@ def run(
             try:
                 if services.coordinator is not None and find() is not None:
                     raise Busy(None)
+                require()
                 execute(stored, services, on_event, stop, others)
             except Busy:
                 conclusion = wait_for_turn(store, find, stored, on_event, stop, is_ours)

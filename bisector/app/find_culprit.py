@@ -9,6 +9,7 @@ import json
 import socket
 import threading
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from bisector.adapters.system.files import write_atomically
@@ -20,6 +21,7 @@ from bisector.app.execution.readiness import require_ready
 from bisector.app.load_report import find_bisection, keep_names, load_material
 from bisector.app.plan import expected_work
 from bisector.app.testbeds.testbed_choice import notes_on_choice
+from bisector.app.testbeds.testbed_hosts import require_own
 from bisector.app.time_left import ExpectedWork
 from bisector.app.watching.watch_bisection import labels
 from bisector.app.wiring import Wiring
@@ -168,7 +170,8 @@ def _run(wiring: Wiring, stored: Stored, accepted: Accepted, observer: Observer)
             observer.note(f"note: the testbed '{name}' is not in the inventory any more, and left out")
         services = bisection_services(wiring, accepted, threading.Event())
         try:
-            return bisections.run(stored, services, on_event, observer.stop, others(wiring))
+            own = partial(require_own, wiring, services.testbeds)
+            return bisections.run(stored, services, on_event, observer.stop, others(wiring), own)
         finally:
             shared_files.finish(wiring)
 
@@ -220,6 +223,9 @@ def serve(
 
     known_by = name or socket.gethostname()
     wiring.doing, wiring.stop = f"the queue, as worker '{known_by}'", stop
+    if wiring.settings.database is not None:
+        ours = wiring.lab.testbeds_of(known_by)
+        require_own(wiring, [spec.name for spec in ours], known_by)
     shared_files.require_store(wiring)
     shared_files.keep_earlier_boots(wiring)
     try:

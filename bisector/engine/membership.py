@@ -31,6 +31,11 @@ _STOP_BEATS = 4
 """Heartbeats that must fail before a process stops by itself: it has two more to end its guests before
 others may take its testbeds."""
 
+_KEEP_SECONDS = 30 * 86400.0
+"""How long rows of executors that died, and of leases that nobody has, are kept: as `db prune` does."""
+_TIDY_SECONDS = 86400.0
+"""How often an executor removes older ones; a worker runs for months."""
+
 
 class Membership:
     """One executor and its leases. `acquire` and `release` are called from one thread."""
@@ -44,6 +49,7 @@ class Membership:
         self._lost = threading.Event()
         self._why = ""
         self._heard = self._steady = time.monotonic()  # last heartbeat; since when none was missed
+        self._tidied = float("-inf")
 
     @property
     def is_lost(self) -> bool:
@@ -103,6 +109,9 @@ class Membership:
             self._heard = began
             if now - self._steady >= _TTL_SECONDS:
                 self._coordinator.fence_silent(_TTL_SECONDS)
+            if now > self._tidied + _TIDY_SECONDS:
+                self._tidied = now
+                self._coordinator.forget_unused(_KEEP_SECONDS)
         except Fenced:
             self._lose(
                 f"the database did not hear of this process for {_TTL_SECONDS:.0f} s: it counts as dead"
@@ -179,12 +188,21 @@ def join(coordinator: Coordinator, name: str, state_dir: Path) -> Iterator[Membe
             coordinator.unregister(executor)
 
 
+def this_host() -> str:
+    """Return what tells this host from others, its name first: cloned ones may have one machine-id."""
+    machine = ""
+    with suppress(OSError):
+        machine = Path("/etc/machine-id").read_text(encoding="ascii").strip()
+    return f"{socket.gethostname()} ({_digest(machine)[:8]})" if machine else socket.gethostname()
+
+
 def _place(state_dir: Path) -> str:
     """Return a short name of a state folder on this machine."""
-    machine = socket.gethostname()
-    with suppress(OSError):
-        machine += Path("/etc/machine-id").read_text(encoding="ascii").strip()
-    return hashlib.sha256(f"{machine} {state_dir.resolve()}".encode()).hexdigest()[:12]
+    return _digest(f"{this_host()} {state_dir.resolve()}")
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def requeue_unleased(store: Store, coordinator: Coordinator) -> None:

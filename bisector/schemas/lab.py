@@ -91,7 +91,8 @@ class TestbedVariables(Spec):
     )
     host: str = Field(default="", description=HOST_DESCRIPTION)
     worker: Argument = Field(
-        default="", description="the worker that it belongs to, with a database server; unset: any"
+        default="",
+        description="the worker that it belongs to, with a database server; unset: any",
     )
 
     @model_validator(mode="after")
@@ -149,10 +150,9 @@ class TestbedSpec:
         return self.variables.workdir or DEFAULT_WORKDIRS[self.variables.kind]
 
     @property
-    def is_elsewhere_another(self) -> bool:
-        """Whether it is another machine for each host that reads the inventory, and belongs to no worker."""
-        here = self.variables.kind != "ssh" or self.connection.local
-        return here and not self.variables.worker
+    def is_on_each_host(self) -> bool:
+        """Whether it is another machine for each host that reads the inventory."""
+        return self.variables.kind != "ssh" or self.connection.local
 
     @property
     def guest_name(self) -> str:

@@ -23,6 +23,7 @@ from bisector.model.records import Built
 from bisector.model.stored_bisection import Stored
 from bisector.simulation.histories import linear
 from bisector.store_ports import Coordinator, Store
+from tests.support.waiting import until
 
 RECORD = Built(1, True, 1.0)
 
@@ -63,6 +64,28 @@ def test_executors_are_registered_once_and_heard_of(lab: Lab) -> None:
     lab.coordinator.unregister("a-1")
     lab.coordinator.unregister("nobody")
     assert [e.id for e in lab.coordinator.executors()] == ["b-1"]
+
+
+def test_executors_that_died_are_forgotten_when_they_are_old(lab: Lab) -> None:
+    lab.coordinator.register("dead", "w")
+    lab.coordinator.fence_silent(0.0)
+    lab.coordinator.register("alive", "w")
+    assert lab.coordinator.forget_unused(1000.0) == 0
+    until(lambda: lab.coordinator.forget_unused(0.001) > 0, 10)
+    assert [e.id for e in lab.another().executors()] == ["alive"]
+    lease = lab.coordinator.acquire("guest", "alive")
+    assert lease is not None
+    lab.coordinator.forget_unused(-1.0)
+    lab.coordinator.check(lease)
+
+
+def test_a_testbed_belongs_to_its_first_host_until_it_is_moved(lab: Lab) -> None:
+    assert lab.coordinator.testbed_hosts() == {}
+    assert lab.coordinator.bind_testbed("guest", "a", move=False) == "a"
+    assert lab.another().bind_testbed("guest", "b", move=False) == "a"
+    assert lab.another().bind_testbed("guest", "b", move=True) == "b"
+    assert lab.coordinator.bind_testbed("guest", "a", move=False) == "b"
+    assert lab.coordinator.testbed_hosts() == {"guest": "b"}
 
 
 def test_a_name_is_for_one_living_executor(lab: Lab) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters.store.open_database import open_state_file
+from bisector.adapters.store.open_database import open_server, open_state_file
+from bisector.adapters.store.sql_coordinator import SqlCoordinator
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.app import find_culprit
 from bisector.engine.state_lock import QUEUE, lock
@@ -63,6 +64,29 @@ def test_this_host_must_be_ready_for_what_it_executes_itself(
     asked.clear()
     said(capsys, *START)
     assert len(asked) == 1
+
+
+@pytest.mark.parametrize("command", [["worker", "w2", "--until-idle"], ["worker", "w2", "--check"], START])
+def test_another_hosts_testbed_is_refused_at_the_moment_of_use(
+    database_url: DatabaseUrl,
+    bench: Bench,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    command: list[str],
+) -> None:
+    lab = bench.state.parent / "lab.yml"
+    hosts = "fake: {perfbisect_kind: local, ansible_connection: local}, mine: {ansible_host: 192.0.2.1}"
+    lab.write_text(f"testbeds: {{hosts: {{{hosts}}}}}\nbuilders: {{hosts: {{}}}}\n")
+    monkeypatch.setenv("PERFBISECT_LAB", str(lab))
+    monkeypatch.setenv("PERFBISECT_DATABASE", database_url.secret)
+    coordinator = SqlCoordinator(open_server(database_url))
+    coordinator.bind_testbed("fake", "rack1", move=False)
+    assert run(command) == 1
+    said = " ".join("".join(capsys.readouterr()).split())
+    assert f"{lab}: host 'fake' is another machine on each host, and 'rack1' has it" in said
+    assert "set perfbisect_worker of 'fake'" in said
+    assert coordinator.testbed_hosts() == {"fake": "rack1"}
+    assert not coordinator.leases()
 
 
 @pytest.mark.usefixtures("database")

@@ -32,6 +32,7 @@ class MemoryCoordinator:
         self._testbeds: dict[str, TestbedStatus] = {}
         self._reservations: list[Reservation] = []
         self._machine_time: dict[tuple[str, int], float] = defaultdict(float)
+        self._hosts: dict[str, str] = {}
 
     def now(self) -> float:
         """Return the clock's time."""
@@ -117,6 +118,25 @@ class MemoryCoordinator:
         """Return the leases that are held, by resource."""
         with self._lock:
             return [lease for _, lease in sorted(self._leases.items()) if lease.executor]
+
+    def forget_unused(self, seconds: float) -> int:
+        """Forget executors that count as dead for so long; return how many. Leases go with the process."""
+        with self._lock:
+            dead = [e for e in self.executors() if e.fenced and e.silent > seconds]
+            for executor in dead:
+                del self._executors[executor.id]
+            return len(dead)
+
+    def bind_testbed(self, testbed: str, host: str, *, move: bool) -> str:
+        """Return the host that has a testbed: this one if none has it, or if it moves there."""
+        with self._lock:
+            if move:
+                self._hosts[testbed] = host
+            return self._hosts.setdefault(testbed, host)
+
+    def testbed_hosts(self) -> Mapping[str, str]:
+        """Return the hosts of testbeds that were bound to one."""
+        return dict(self._hosts)
 
     def set_testbed(self, name: str, state: TestbedState, reason: str, by: str) -> None:
         """Say what a testbed may be used for from now on, and why."""

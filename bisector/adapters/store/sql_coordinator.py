@@ -111,8 +111,9 @@ class SqlCoordinator:
             if not self._database.execute(living, id=executor):
                 raise executor_fenced(executor)
             rows = self._database.execute(
-                "INSERT INTO leases (resource, executor, epoch) VALUES (:resource, :executor, 1) "
-                "ON CONFLICT (resource) DO UPDATE SET executor = excluded.executor, "
+                "INSERT INTO leases (resource, executor, epoch, used) "
+                "VALUES (:resource, :executor, 1, seconds_now()) "
+                "ON CONFLICT (resource) DO UPDATE SET executor = excluded.executor, used = excluded.used, "
                 "epoch = leases.epoch + 1, wanted_by = nullif(leases.wanted_by, excluded.executor) "
                 "WHERE leases.executor = excluded.executor OR (leases.executor IS NULL "
                 "AND (leases.wanted_by IS NULL OR leases.wanted_by = excluded.executor "
@@ -152,7 +153,7 @@ class SqlCoordinator:
     def release(self, lease: Lease) -> None:
         """Free the resource. Does nothing for a lease that holds no longer."""
         self._database.execute(
-            "UPDATE leases SET executor = NULL "
+            "UPDATE leases SET executor = NULL, used = seconds_now() "
             "WHERE resource = :resource AND executor = :executor AND epoch = :epoch",
             resource=lease.resource,
             executor=lease.executor,
@@ -165,6 +166,39 @@ class SqlCoordinator:
             "SELECT resource, executor, epoch FROM leases WHERE executor IS NOT NULL ORDER BY resource"
         )
         return [Lease(row["resource"], row["executor"], row["epoch"]) for row in rows]
+
+    def forget_unused(self, seconds: float) -> int:
+        """Forget leases that are free and executors that count as dead, both for so long; return how many."""
+
+        def work() -> int:
+            dead = self._database.execute(
+                "DELETE FROM executors WHERE fenced = 1 AND seen < seconds_now() - :age RETURNING id",
+                age=seconds,
+            )
+            free = self._database.execute(
+                "DELETE FROM leases WHERE executor IS NULL AND used < seconds_now() - :age RETURNING epoch",
+                age=seconds,
+            )
+            return len(dead) + len(free)
+
+        return self._database.transact(work)
+
+    def bind_testbed(self, testbed: str, host: str, *, move: bool) -> str:
+        """Return the host that has a testbed: this one if none has it, or if it moves there."""
+        (row,) = self._database.execute(
+            "INSERT INTO testbed_hosts (testbed, host) VALUES (:testbed, :host) ON CONFLICT (testbed) "
+            "DO UPDATE SET host = CASE CAST(:move AS INTEGER) WHEN 1 THEN excluded.host "
+            "ELSE testbed_hosts.host END RETURNING host",
+            testbed=testbed,
+            host=host,
+            move=int(move),
+        )
+        return str(row["host"])
+
+    def testbed_hosts(self) -> Mapping[str, str]:
+        """Return the hosts of testbeds that were bound to one."""
+        rows = self._database.execute("SELECT testbed, host FROM testbed_hosts")
+        return {row["testbed"]: row["host"] for row in rows}
 
     def set_testbed(self, name: str, state: TestbedState, reason: str, by: str) -> None:
         """Say what a testbed may be used for from now on, and why."""
@@ -238,11 +272,8 @@ class SqlCoordinator:
     def _lock_resource(self, resource: str) -> None:
         """Let nobody else lease, reserve or lock a resource until the transaction ends."""
         self._database.execute(
-            "INSERT INTO leases (resource, epoch) VALUES (:resource, 0) ON CONFLICT (resource) DO NOTHING",
-            resource=resource,
-        )
-        self._database.execute(
-            "SELECT epoch FROM leases WHERE resource = :resource FOR UPDATE",
+            "INSERT INTO leases (resource, epoch, used) VALUES (:resource, 0, seconds_now()) "
+            "ON CONFLICT (resource) DO UPDATE SET used = excluded.used",
             resource=resource,
         )
 
@@ -256,7 +287,8 @@ class SqlCoordinator:
         )
         if marked:
             self._database.execute(
-                "UPDATE leases SET executor = NULL WHERE executor = :executor", executor=executor
+                "UPDATE leases SET executor = NULL, used = seconds_now() WHERE executor = :executor",
+                executor=executor,
             )
             self._database.execute("DELETE FROM trials WHERE executor = :executor", executor=executor)
         return bool(marked)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bisector.adapters.system.command import run_command
-from bisector.errors import InfrastructureError
+from bisector.errors import ExitCode, InfrastructureError
 
 DISK_GIB = 10
 """A kernel tree with objects takes 2.5 GiB, the guest image 0.5, the demo's history 2, ccache grows to 5."""
@@ -23,7 +23,8 @@ DISK_GIB = 10
 class Check:
     """One prerequisite. found: what is there; wrong: what is not, empty if all is well; cure: a command.
 
-    needed: what cannot be done without it. optional: things still work, only worse.
+    needed: what cannot be done without it. optional: things still work, only worse. exit_code: of a
+    command that ends for it.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Check:
     cure: str = ""
     needed: str = ""
     optional: bool = False
+    exit_code: ExitCode = ExitCode.INFRASTRUCTURE
 
     @property
     def ok(self) -> bool:

@@ -7,11 +7,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from bisector.app.testbeds.testbed_hosts import bind_testbeds
 from bisector.errors import PerfbisectError
 
 if TYPE_CHECKING:
     from bisector.app.wiring import Wiring
-    from bisector.schemas.lab import Lab, TestbedSpec
+    from bisector.schemas.lab import Lab
 
 INVENTORY = "inventory"
 """In place of a bisection's id, which holds a '-', in events that tell of a changed inventory."""
@@ -30,8 +31,8 @@ class InventoryWatch:
         self._looked = float("-inf")
         self._wrong = ""
         self._lab: Lab | None = None
-        self._warned: tuple[str, ...] = ()
         self._names: frozenset[str] = frozenset()
+        self._refused: dict[str, str] = {}  # testbed -> why it is another host's, as it was told
 
     def ours(self, wanted: Sequence[str]) -> list[str]:
         """Return those of the testbeds that the inventory has, and gives to this worker."""
@@ -59,22 +60,19 @@ class InventoryWatch:
                 self._tell(f"the inventory has changed: {_difference(lab, new)}")
         if self._lab is not self._wiring.lab:
             self._lab = self._wiring.lab
-            self._names = frozenset(spec.name for spec in self._lab.testbeds if self._is_ours(spec))
-            self._warn(self._lab)
+            self._names = self._own(self._lab)
 
-    def _warn(self, lab: Lab) -> None:
-        """Tell which testbeds are another machine for each worker, once."""
-        found = tuple(spec.name for spec in lab.testbeds if spec.is_elsewhere_another)
-        if self._wiring.settings.database is not None and self._worker and found != self._warned:
-            self._warned = found
-            if found:
-                self._tell(
-                    f"each host has its own {', '.join(found)}, and the levels of several would be mixed "
-                    f"under one name: set perfbisect_worker there, such as '{self._worker}'"
-                )
-
-    def _is_ours(self, spec: TestbedSpec) -> bool:
-        return self._wiring.settings.database is None or spec.variables.worker in ("", self._worker)
+    def _own(self, lab: Lab) -> frozenset[str]:
+        """Return the testbeds of this worker; tell of those that are another host's, once each."""
+        if self._wiring.settings.database is None:
+            return frozenset(spec.name for spec in lab.testbeds)
+        specs = lab.testbeds_of(self._worker)
+        refused = bind_testbeds(self._wiring, specs, self._worker)
+        for name, error in refused.items():
+            if self._refused.get(name) != error.message:
+                self._tell(f"{error.message}; {error.cure}")
+        self._refused = {name: error.message for name, error in refused.items()}
+        return frozenset(spec.name for spec in specs if spec.name not in refused)
 
 
 def _difference(old: Lab, new: Lab) -> str:

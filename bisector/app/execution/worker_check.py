@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from bisector.adapters.machine.lab_check import lab_checks
 from bisector.adapters.system.host_requirements import Check, checks
-from bisector.errors import InfrastructureError, PerfbisectError
+from bisector.app.testbeds.testbed_hosts import misplaced_testbeds
+from bisector.errors import ExitCode, InfrastructureError, PerfbisectError, RequestError
 from bisector.model.format import count
 from bisector.model.leases import HEARTBEAT_TTL_SECONDS
 
@@ -31,9 +32,8 @@ def check_worker(wiring: Wiring, name: str) -> list[Check]:
     if database.ok and server:
         found += [_clock(wiring), _asked("name", lambda: _name(wiring, name))]
     found.append(_testbeds(lab, name, [spec.name for spec in specs]))
-    ownerless = [spec.name for spec in specs if spec.is_elsewhere_another]
-    if server and ownerless:
-        found.append(_owner(name, ownerless))
+    if database.ok:
+        found += [_owner(error) for error in misplaced_testbeds(wiring, specs, name).values()]
     ours = {f"testbed {spec.name}" for spec in specs} | {f"builder {spec.name}" for spec in lab.builders}
     for machine, check in lab_checks(lab, wiring.settings.cache_dir):
         if machine in ours:
@@ -48,7 +48,7 @@ def _asked(name: str, ask: Callable[[], str | None], found: str = "") -> Check:
         return Check(name, found=ask() or found, needed=_WORKER)
     except PerfbisectError as error:
         wrong = "\n".join(filter(None, (error.message, error.details)))
-        return Check(name, wrong=wrong, cure=error.cure, needed=_WORKER)
+        return Check(name, wrong=wrong, cure=error.cure, needed=_WORKER, exit_code=error.exit_code)
 
 
 def _database(wiring: Wiring) -> str:
@@ -94,17 +94,14 @@ def _testbeds(lab: Lab, name: str, ours: Sequence[str]) -> Check:
         wrong=f"{lab.inventory} gives '{name}' none of its {count(len(lab.testbeds), 'testbed')}",
         cure=f"perfbisect_worker: {name} at one of them, or none there: any worker then has it",
         needed=_WORKER,
+        exit_code=ExitCode.WRONG_REQUEST,
     )
 
 
-def _owner(name: str, testbeds: Sequence[str]) -> Check:
-    """Return what is wrong with testbeds that are other machines on each host under one name."""
-    return Check(
-        "owner",
-        wrong=f"each host has its own {', '.join(testbeds)}: their levels would be mixed under one name",
-        cure=f"perfbisect_worker: {name} at each, and testbeds of other names for other workers",
-        needed=_WORKER,
-    )
+def _owner(error: RequestError) -> Check:
+    """Return what is wrong with a testbed that belongs to another host."""
+    wrong = f"{error.message}\n{error.details}"
+    return Check("owner", wrong=wrong, cure=error.cure, needed=_WORKER, exit_code=error.exit_code)
 
 
 def _artefacts(wiring: Wiring) -> Iterator[Check]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
+from bisector.app.testbeds.testbed_hosts import misplaced_testbeds, require_own
 from bisector.engine import state_lock
 from bisector.engine.availability import why_not
 from bisector.engine.membership import START, join, testbed_resource
@@ -61,8 +62,9 @@ def use_testbed(
 ) -> Iterator[None]:
     """Hold a testbed against everybody else, on all hosts; waits while another one uses it.
 
-    Raises RequestError as `require_allowed` does, Interrupted when told to stop.
+    Raises RequestError as `require_allowed` and `require_own` do, Interrupted when told to stop.
     """
+    require_own(wiring, [testbed])
     with (
         _leased(wiring, [testbed], progress, stop, besides),
         wiring.claim_testbed(testbed, progress, stop),
@@ -73,15 +75,9 @@ def use_testbed(
 @contextmanager
 def use_this_machine(wiring: Wiring, progress: Progress) -> Iterator[Testbed]:
     """Give this machine as a testbed, held as `use_testbed` does: the inventory may have it as a testbed."""
-    here = (
-        [
-            spec.name
-            for spec in wiring.lab.testbeds
-            if spec.variables.kind == "local" and spec.variables.worker in ("", socket.gethostname())
-        ]
-        if wiring.settings.lab is not None
-        else []
-    )
+    local = [s for s in wiring.lab.testbeds if s.variables.kind == "local"] if wiring.settings.lab else []
+    others = misplaced_testbeds(wiring, local)
+    here = [spec.name for spec in local if spec.name not in others]
     with _leased(wiring, here, progress), wiring.this_machine() as testbed:
         yield testbed
 

@@ -37,7 +37,8 @@ class Checked:
 class Garbage:
     """What `prune` removes: rows that nothing needs any more."""
 
-    executors: tuple[str, ...]
+    executors: int
+    leases: int
     reservations: int
     changes: int
 
@@ -112,23 +113,27 @@ def move(wiring: Wiring, to: DatabaseUrl | Path) -> dict[str, int]:
 
 def find_garbage(wiring: Wiring, keep_days: float) -> Garbage:
     """Return what ended so many days ago and nothing needs: bisections are `perfbisect prune`'s."""
-    coordinator = wiring.coordinator
-    before = coordinator.now() - keep_days * DAY_SECONDS
+    before = wiring.coordinator.now() - keep_days * DAY_SECONDS
     (past,) = wiring.database.execute("SELECT count(*) AS n FROM reservations WHERE ends < :t", t=before)
     (old,) = wiring.database.execute(
         "SELECT count(*) AS n FROM changes WHERE at < :t", t=_before_changes(wiring, keep_days)
     )
+    (unused,) = wiring.database.execute(
+        "SELECT (SELECT count(*) FROM executors WHERE fenced = 1 AND seen < :t) AS executors, "
+        "(SELECT count(*) FROM leases WHERE executor IS NULL AND used < :t) AS leases",
+        t=before,
+    )
     return Garbage(
-        executors=tuple(e.id for e in coordinator.executors() if e.fenced and e.seen < before),
+        executors=unused["executors"],
+        leases=unused["leases"],
         reservations=past["n"],
         changes=old["n"],
     )
 
 
-def remove_garbage(wiring: Wiring, found: Garbage, keep_days: float) -> int:
-    """Remove what was found; return the bytes that the file system has back, if anybody knows."""
-    for executor in found.executors:
-        wiring.coordinator.unregister(executor)
+def remove_garbage(wiring: Wiring, keep_days: float) -> int:
+    """Remove what `find_garbage` finds; return the bytes that the file system has back, if anybody knows."""
+    wiring.coordinator.forget_unused(keep_days * DAY_SECONDS)
     before = wiring.coordinator.now() - keep_days * DAY_SECONDS
     wiring.database.execute("DELETE FROM reservations WHERE ends < :t", t=before)
     wiring.database.execute("DELETE FROM changes WHERE at < :t", t=_before_changes(wiring, keep_days))

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bisector.errors import ExitCode
 from bisector.interfaces.cli import ask, options, output
 from bisector.interfaces.cli.annotate import Needed
 from bisector.interfaces.cli.arguments import priorities
@@ -171,8 +170,9 @@ def _check_worker(wiring: Wiring, name: str, *, as_json: bool) -> None:
         output.print_json([check_row(check) for check in checks])
     else:
         print_checks(checks)
-    if any(not check.ok and not check.optional for check in checks):
-        raise typer.Exit(ExitCode.INFRASTRUCTURE)
+    wrong = [check.exit_code for check in checks if not check.ok and not check.optional]
+    if wrong:
+        raise typer.Exit(min(wrong))  # a wrong inventory before what may come back by itself
 
 
 def _print_event(name: str, event: Event) -> None:

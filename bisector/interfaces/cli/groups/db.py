@@ -128,7 +128,7 @@ def prune(
     dry_run: DryRun = False,
     as_json: options.Json = False,
 ) -> None:
-    """Remove rows that nothing needs: executors that died, past reservations, who changed what long ago.
+    """Remove rows that nothing needs: executors that died, leases, past reservations, old changes.
 
     Who changed what at the web interface is kept for a year at least, also with a shorter --keep.
 
@@ -146,7 +146,8 @@ def prune(
     days = ages.days(keep, "--keep")
     found = database_care.find_garbage(wiring, days)
     rows = {
-        "executors": len(found.executors),
+        "executors": found.executors,
+        "leases": found.leases,
         "reservations": found.reservations,
         "changes": found.changes,
     }
@@ -155,7 +156,7 @@ def prune(
     freed = 0
     if any(rows.values()) and not dry_run:
         _confirm("Remove them?", yes)
-        freed = database_care.remove_garbage(wiring, found, days)
+        freed = database_care.remove_garbage(wiring, days)
         if not as_json:
             print(f"removed; {size(freed)} given back to the file system")
     if as_json:

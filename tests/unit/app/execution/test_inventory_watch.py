@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from bisector.adapters.store.memory_coordinator import MemoryCoordinator
 from bisector.adapters.store.open_database import open_state_file
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.app.execution import inventory_watch
@@ -97,36 +99,24 @@ def test_on_a_database_server_other_workers_testbeds_are_not_ours(
     assert bench.watch.ours(("a",)) == ["a"]
 
 
-@pytest.mark.parametrize("worker", ["", "south"])
-@pytest.mark.parametrize(
-    ("server", "variables"),
-    [
-        (True, "perfbisect_kind: libvirt"),
-        (True, "perfbisect_kind: local"),
-        (True, "ansible_connection: local"),
-        (True, "ansible_host: 192.0.2.1"),
-        (False, "perfbisect_kind: local"),
-    ],
-)
-def test_a_testbed_that_is_another_machine_on_each_host_is_told_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: bool, variables: str, worker: str
+def test_another_hosts_testbed_that_comes_in_is_left_out_and_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    coordinator = MemoryCoordinator(time.time)
+    monkeypatch.setattr(Wiring, "shared_coordinator", coordinator)
     monkeypatch.setattr(inventory_watch, "_LOOK_SECONDS", -1.0)
-    bench = Bench(tmp_path, **({"database": database_url("postgresql://u@h/d")} if server else {}))
-    host = f"{{{variables}, perfbisect_cpus: %d, perfbisect_worker: %s}}"
-    monkeypatch.setattr(sys.modules[__name__], "HOST", host)
-    for number in (1, 2, 3):
-        bench.write(worker or "''", a=number)
-        bench.watch.ours(("a",))
-    told = [text for text in bench.told if "set perfbisect_worker there, such as 'north'" in text]
-    assert len(told) == (server and not worker and "ansible_host" not in variables)
-
-
-def test_who_is_no_worker_is_not_told_whose_testbeds_are(tmp_path: Path) -> None:
     bench = Bench(tmp_path, database=database_url("postgresql://u@h/d"))
-    bench.path.write_text("all: {children: {testbeds: {hosts: {a: {perfbisect_kind: local}}}}}")
-    assert InventoryWatch(bench.wiring, "", bench.told.append).ours(("a",)) == ["a"]
-    assert bench.told == []
+    monkeypatch.setattr(
+        sys.modules[__name__], "HOST", "{perfbisect_kind: local, perfbisect_cpus: %d, perfbisect_worker: %s}"
+    )
+    coordinator.bind_testbed("a", "elsewhere", move=False)
+    for number in (1, 2, 3):
+        bench.write(a=number, b=number)
+        assert bench.watch.ours(("a", "b")) == ["b"]
+    (told,) = [text for text in bench.told if "'a' is another machine on each host" in text]
+    assert "'elsewhere' has it" in told and "set perfbisect_worker" in told
+    bench.write("north", a=1)
+    assert bench.watch.ours(("a",)) == ["a"], "the inventory says whose it is"
 
 
 def test_the_files_are_not_looked_at_each_time(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,16 +95,18 @@ def test_a_worker_has_its_testbeds_and_a_dead_ones_name_is_free(
 
 
 @pytest.mark.parametrize("server", [False, True])
-def test_a_testbed_that_is_another_machine_on_each_host_needs_a_worker(
+def test_a_testbed_that_another_host_has_is_wrong_in_the_inventory(
     wiring: Wiring, database_url: DatabaseUrl, tmp_path: Path, server: bool
 ) -> None:
     (tmp_path / "lab.yml").write_text(INVENTORY.replace("perfbisect_worker: w1", "perfbisect_worker: ''"))
     lab = on(wiring, database_url) if server else wiring
+    assert "owner" not in wrong(lab, "w2"), "the first host has it"
+    on(wiring, database_url).coordinator.bind_testbed("mine", "rack1", move=False)
     found = [check for check in worker_check.check_worker(lab, "w2") if check.name == "owner"]
-    assert [(check.ok, check.optional) for check in found] == [(False, False)] * server
+    assert [(check.ok, check.optional, check.exit_code) for check in found] == [(False, False, 1)] * server
     if server:
-        assert found[0].wrong.startswith("each host has its own mine: ")
-        assert found[0].cure.startswith("perfbisect_worker: w2 at each")
+        assert found[0].wrong.startswith(f"{tmp_path}/lab.yml: host 'mine' is another machine on each host")
+        assert "perfbisect_worker of 'mine'" in found[0].cure
 
 
 @pytest.mark.parametrize("skew", [-0.9, 0.9, -1.5, 1.5])
