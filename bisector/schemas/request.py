@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
@@ -206,6 +206,20 @@ class Attempt(Spec):
         return f"{', '.join(Path(patch).name for patch in self.patches)} on {self.unpatched[:12]}"
 
 
+class NightSpec(Spec):
+    """What a night of a series measures, or the confirmation of what it made suspect.
+
+    A night boots the tip (bad) `boots` times and the reference (good) once; a confirmation compares the last
+    good commit (good) with the tip (bad). begun: when the series was created, since names come again.
+    """
+
+    series: str
+    begun: float
+    number: int
+    kind: Literal["night", "backfill", "confirmation"] = "night"
+    boots: int = 0
+
+
 class Accepted(Spec):
     """A request with everything in it resolved; kept with the bisection and never changed.
 
@@ -213,7 +227,7 @@ class Accepted(Spec):
     payload; recipe_sum: of how the ends are configured and compiled; patch_sums: of the patch files; fixes:
     what `--with-fix` names; version: of the perfbisect that accepted it; recipe_chosen,
     testbeds_chosen: whether they were chosen, not named. attempt: of a try, whose good and bad are the parent
-    and the unpatched.
+    and the unpatched. night: of a series.
     """
 
     request: Request
@@ -231,6 +245,7 @@ class Accepted(Spec):
     recipe_chosen: bool = False
     testbeds_chosen: bool = False
     attempt: Attempt | None = None
+    night: NightSpec | None = None
 
     def the_goal(self) -> Goal:
         """Return the goal as the model knows it."""
@@ -241,7 +256,7 @@ class Accepted(Spec):
         same = self.model_dump(
             exclude={"version", "recipe_chosen", "testbeds_chosen"}
             | ({"fixes"} if not self.fixes else set())
-            | ({"attempt"} if self.attempt is None else set())
+            | {name for name in ("attempt", "night") if getattr(self, name) is None}
         )
         if self.testbeds_chosen:  # machines that are added to the lab make no other request of it
             same["testbeds"] = same["testbeds"][:1]

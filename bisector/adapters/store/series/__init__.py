@@ -1,0 +1,1 @@
+"""Nightly series in memory and in SQL databases."""
