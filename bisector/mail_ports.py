@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
-from bisector.model.outbox import SENDING_SECONDS, Channel, Delivery, Entry, Key, Message, State
+from bisector.model.outbox import CHANNELS, SENDING_SECONDS, Channel, Delivery, Entry, Key, Message, State
 
 
 class Outbox(Protocol):
@@ -52,10 +52,10 @@ class Outbox(Protocol):
         """Let a message be sent no more. Raises NotFound, RequestError: it is on its way, or has arrived."""
         ...
 
-    def claim(self, sender: str, daily_limit: int) -> Entry | None:
+    def claim(self, sender: str, daily_limit: int, channels: Collection[Channel] = CHANNELS) -> Entry | None:
         """Take the oldest approved message whose time has come, for one sender alone; it is then *sending*.
 
-        daily_limit: mails handed over within 24 hours, after which mails wait.
+        daily_limit: mails handed over within 24 hours, after which mails wait; channels: that it can use.
         """
         ...
 

@@ -18,6 +18,7 @@ Kind = Literal["regression", "fixed", "weekly", "ended", "failed", "event"]
 """ended, failed: a bisection, for the person who asked to be told; event: for the lab's webhook."""
 
 Channel = Literal["mail", "webhook"]
+CHANNELS: tuple[Channel, ...] = ("mail", "webhook")
 
 LAB, MAINTAINERS = "lab", "maintainers"
 """Classes of recipients. The others are one recipient each: an address or a URL."""

@@ -17,6 +17,12 @@ from bisector.errors import RequestError, nearest
 from bisector.schemas.database_url import DatabaseUrl, database_url
 from bisector.schemas.documents.document import exists, expand_user, shortened, shown_path
 from bisector.schemas.loading import Argument, Spec, load_toml, matching
+from bisector.schemas.mail_settings import (
+    PASSWORD_VARIABLE,
+    SECRET_VARIABLE,
+    MailSettings,
+    WebhookSettings,
+)
 from bisector.schemas.ranges import Alpha, CacheGib, Hours, Jobs
 from bisector.schemas.refusal import refusal
 from bisector.schemas.web_settings import ServerUrl, WebSettings
@@ -25,6 +31,9 @@ SETTINGS_FILE = "perfbisect.toml"
 VARIABLE_PREFIX = "PERFBISECT_"
 TOKEN_VARIABLE = "PERFBISECT_TOKEN"  # noqa: S105 - its name
 """The secret itself is no setting: no command shows it."""
+_NO_SETTINGS = frozenset({TOKEN_VARIABLE, PASSWORD_VARIABLE, SECRET_VARIABLE})
+TABLES = ("web", "mail", "webhook")
+"""Settings that only a file can have."""
 
 _PATHS = ("repo", "lab", "state_dir", "cache_dir", "lock_dir", "token_file")
 
@@ -147,6 +156,12 @@ class Settings(Spec):
     web: WebSettings | None = Field(
         default=None, description="a table: what requests to 'perfbisect web' may name (how-to/serve.md)"
     )
+    mail: MailSettings | None = Field(
+        default=None, description="a table: the mail server, and who gets reports (how-to/mail.md)"
+    )
+    webhook: WebhookSettings | None = Field(
+        default=None, description="a table: an address that is told of every event (how-to/mail.md)"
+    )
 
 
 def working_folder() -> Path:
@@ -224,14 +239,14 @@ def load_with_sources(
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    known = {f"{VARIABLE_PREFIX}{name.upper()}": name for name in Settings.model_fields if name != "web"}
+    known = {f"{VARIABLE_PREFIX}{name.upper()}": name for name in Settings.model_fields if name not in TABLES}
     values = {}
     for variable, text in environment.items():
         if variable in known:
             if text:
                 values[known[variable]] = text
         elif (
-            variable != TOKEN_VARIABLE
+            variable not in _NO_SETTINGS
             and variable.startswith(VARIABLE_PREFIX)
             and (hint := nearest(variable, known))
         ):

@@ -188,6 +188,11 @@ def test_the_daily_limit_holds_back_mails_alone(bench: Bench) -> None:
         bench.approved(f"{number}" * 40)
     hook = Message(("https://x/",), "", "{}")
     bench.outbox.put(replace(KEY, kind="event"), "webhook", hook, "approved", by="w")
+    assert bench.outbox.claim("s", 9, ()) is None
+    hooked = bench.outbox.claim("s", 0, ["webhook"])
+    assert hooked is not None and hooked.number == 4
+    bench.outbox.finish(4, "s", Delivery(later="status 500"))
+    bench.later(61)
     taken = [bench.outbox.claim("s", 2) for _ in range(4)]
     assert [one and one.number for one in taken] == [1, 2, 4, None]
     bench.outbox.finish(1, "s", Delivery(later="connection refused"))

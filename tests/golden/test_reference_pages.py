@@ -12,7 +12,7 @@ from pydantic_core import PydanticUndefined
 from bisector.errors import ExitCode
 from bisector.model.decisions import EXIT_CODES
 from bisector.schemas.ranges import range_text
-from bisector.schemas.settings import SETTINGS_FILE, VARIABLE_PREFIX, Settings
+from bisector.schemas.settings import SETTINGS_FILE, TABLES, VARIABLE_PREFIX, Settings
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "reference"
 
@@ -44,7 +44,7 @@ def settings_page() -> str:
     rows = (
         (
             f"`{key}`",
-            f"`{VARIABLE_PREFIX}{key.upper()}`" if key != "web" else "",
+            f"`{VARIABLE_PREFIX}{key.upper()}`" if key not in TABLES else "",
             f"{field.description}{_range(field)}",
             _default(key, field),
         )

@@ -161,6 +161,8 @@ def _write_around(node: ast.AST, *, prints: bool) -> str:
 
 READ_THE_DATE = {
     "bisector/app/wiring.py": "the clock of the records",
+    "bisector/adapters/mail/smtp.py": "the date of a mail",
+    "bisector/adapters/mail/webhook.py": "the time in a signature",
     "bisector/adapters/store/memory_store.py": "when a bisection changed last",
     "bisector/adapters/store/sqlite_file.py": "the database's clock",
     "bisector/adapters/build/build_play.py": "since when a builder is taken, for people",

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 
+from bisector.adapters.system.secret_file import read_secret
 from bisector.errors import RequestError
 from bisector.schemas.settings import TOKEN_VARIABLE
-
-MAX_TOKEN_BYTES = 1024
 
 
 def read_token(
@@ -25,17 +22,7 @@ def read_token(
     missing: what is said where there is none; role: the one that it must have, '' where several will do.
     Raises RequestError, without the token in it: there is none, or others can read the file.
     """
-    variables = os.environ if environment is None else environment
-    token, where = variables.get(TOKEN_VARIABLE, "").strip(), TOKEN_VARIABLE
-    if not token and file is not None:
-        where = f"token_file {file}"
-        try:
-            with file.open("rb") as opened:
-                if stat.S_IMODE(os.fstat(opened.fileno()).st_mode) & 0o077:
-                    raise RequestError(f"{where}: others can read it", cure=f"chmod 600 {file}")
-                token = opened.read(MAX_TOKEN_BYTES).decode("ascii", "replace").strip()
-        except OSError as error:
-            raise RequestError(f"{where}: {error.strerror}", cure="name the file with the token") from error
+    token, where = read_secret(TOKEN_VARIABLE, file, "token_file", environment)
     if not token:
         raise RequestError(
             missing,

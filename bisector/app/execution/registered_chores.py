@@ -17,4 +17,8 @@ def chores_of(wiring: Wiring) -> Sequence[Chore]:
 
     `wiring.stop` says when the executor is told to end; what takes long asks for it.
     """
-    return ()
+    from functools import partial
+
+    from bisector.app.mail.delivery import SEND_SECONDS, send_approved
+
+    return (Chore("mail", SEND_SECONDS, partial(send_approved, wiring)),)

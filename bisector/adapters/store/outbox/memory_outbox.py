@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from bisector.adapters.store.outbox import outbox_refusals
 from bisector.model.outbox import (
+    CHANNELS,
     DAY_SECONDS,
     SENDING_SECONDS,
     Channel,
@@ -88,7 +89,7 @@ class MemoryOutbox:
             outbox_refusals.check_stop(entry)
             return self._keep(replace(entry, state="stopped", by=by, note=why, changed=self._clock()))
 
-    def claim(self, sender: str, daily_limit: int) -> Entry | None:
+    def claim(self, sender: str, daily_limit: int, channels: Collection[Channel] = CHANNELS) -> Entry | None:
         """Take the oldest approved message whose time has come, for one sender alone."""
         with self._lock:
             now = self._clock()
@@ -98,6 +99,7 @@ class MemoryOutbox:
                 e
                 for e in all_
                 if e.state == "approved"
+                and e.channel in channels
                 and e.not_before <= now
                 and (e.channel != "mail" or today < daily_limit)
             ]

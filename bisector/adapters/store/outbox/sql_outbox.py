@@ -9,6 +9,7 @@ from dataclasses import replace
 from bisector.adapters.store.database import Database, Row, Value
 from bisector.adapters.store.outbox import outbox_refusals
 from bisector.model.outbox import (
+    CHANNELS,
     DAY_SECONDS,
     SENDING_SECONDS,
     Channel,
@@ -113,7 +114,7 @@ class SqlOutbox:
 
         return self._change(number, work)
 
-    def claim(self, sender: str, daily_limit: int) -> Entry | None:
+    def claim(self, sender: str, daily_limit: int, channels: Collection[Channel] = CHANNELS) -> Entry | None:
         """Take the oldest approved message whose time has come, for one sender alone."""
 
         def work() -> Entry | None:
@@ -123,10 +124,11 @@ class SqlOutbox:
                 since=now - DAY_SECONDS,
             )
             due = self._read(
-                f"{_ALL} WHERE state = 'approved' AND not_before <= :now AND (channel <> 'mail' OR :room > 0)"
-                " ORDER BY number LIMIT 1",
+                f"{_ALL} WHERE state = 'approved' AND not_before <= :now AND channel IN (:one, :other) "
+                "ORDER BY number LIMIT 1",
                 now=now,
-                room=daily_limit - today["sent"],
+                one="mail" if "mail" in channels and today["sent"] < daily_limit else "",
+                other="webhook" if "webhook" in channels else "",
             )
             return self._keep(claimed(due[0], sender, now)) if due else None
 

@@ -9,8 +9,8 @@ import typer
 
 from bisector.interfaces.cli import options, output
 from bisector.schemas.database_url import DatabaseUrl
+from bisector.schemas.loading import Spec
 from bisector.schemas.settings import SETTINGS_FILE, Settings, load_with_sources
-from bisector.schemas.web_settings import WebSettings
 
 
 def show(as_json: options.Json = False) -> None:
@@ -79,11 +79,13 @@ def check(
 
 def _text(value: Any) -> str:  # noqa: ANN401 - the same
     if isinstance(value, dict):
-        return ", ".join(f"{key}={one:g}" for key, one in value.items())
+        return ", ".join(
+            f"{key}={one:g}" if isinstance(one, float) else f"{key}={one}" for key, one in value.items()
+        )
     return "" if value is None else str(value)
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - a setting
-    if isinstance(value, WebSettings):
-        return value.model_dump(mode="json", exclude_unset=True)
+    if isinstance(value, Spec):
+        return value.model_dump(mode="json", by_alias=True, exclude_unset=True)
     return str(value) if isinstance(value, Path | DatabaseUrl) else value

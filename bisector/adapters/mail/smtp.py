@@ -1,0 +1,172 @@
+"""Hands mails to a server, and knows of each failure whether the mail may have arrived.
+
+Until the server has asked for the text, nothing was sent. From then on only its answer tells: without one,
+nobody knows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import re
+import smtplib
+import ssl
+from collections.abc import Callable
+from dataclasses import replace
+
+from bisector.adapters.mail.time_limit import ANSWER_SECONDS, DELIVERY_SECONDS, time_limit
+from bisector.adapters.mail.wire_form import bare_address, email_message, message_id, wire_bytes
+from bisector.errors import PerfbisectError
+from bisector.model.outbox import Delivery, Entry
+from bisector.model.printable import printable_line
+from bisector.schemas.mail_settings import MailSettings
+
+_MAX_WORDS = 300
+"""Of what a server answers."""
+_FAILURES = (OSError, smtplib.SMTPException, ValueError)
+"""Of the network, TLS, the protocol; ValueError: an answer that is none."""
+
+
+class SmtpDeliverer:
+    """mail_ports.Deliverer by the server of the settings."""
+
+    def __init__(
+        self,
+        settings: MailSettings,
+        password: Callable[[], str],
+        *,
+        answer_seconds: float = ANSWER_SECONDS,
+        delivery_seconds: float = DELIVERY_SECONDS,
+    ) -> None:
+        """password: read when it is needed, and not kept."""
+        self._settings, self._password = settings, password
+        self._answer_seconds, self._delivery_seconds = answer_seconds, delivery_seconds
+        self._context = ssl.create_default_context()  # the authorities that this machine trusts
+
+    def deliver(self, entry: Entry, may_hand_over: Callable[[], bool]) -> Delivery:
+        """Send a mail to its pending recipients. Never raises for what the network does."""
+        out = {address.lower() for address in self._settings.opt_out}
+        addresses = {one: bare_address(one) for one in entry.pending}
+        refused = {one: "no address that SMTP takes" for one, address in addresses.items() if not address}
+        refused |= {one: "has opted out" for one, address in addresses.items() if address.lower() in out}
+        wanted = {one: address for one, address in addresses.items() if one not in refused}
+        if not wanted:
+            return Delivery(refused=refused)
+        shown = tuple(one for one in entry.message.recipients if one not in refused)
+        mail = email_message(
+            replace(entry.message, recipients=shown),
+            self._settings.sender,
+            message_id(entry.key, self._settings.sender),
+            datetime.datetime.now(datetime.UTC),
+        )
+        server = self._client()
+        with time_limit(lambda: server.sock, self._delivery_seconds):
+            try:
+                self._greet(server)
+            except PerfbisectError as error:  # the password cannot be read
+                server.close()
+                return Delivery(refused=refused, later=error.message)
+            except _FAILURES as error:
+                server.close()
+                return Delivery(refused=refused, later=_words(error))
+            try:
+                return _hand_over(
+                    server, self._settings.sender, wanted, refused, wire_bytes(mail), may_hand_over
+                )
+            finally:
+                server.close()
+
+    def _client(self) -> smtplib.SMTP:
+        if self._settings.security == "tls":
+            return smtplib.SMTP_SSL(timeout=self._answer_seconds, context=self._context)
+        return smtplib.SMTP(timeout=self._answer_seconds)
+
+    def _greet(self, server: smtplib.SMTP) -> None:
+        """Connect, encrypt, log in. Raises one of _FAILURES."""
+        settings = self._settings
+        # smtplib verifies the certificate against the name that its constructor would have been given.
+        server._host = settings.host.strip("[]")  # type: ignore[attr-defined]
+        code, words = server.connect(settings.host.strip("[]"), settings.used_port)
+        if code != 220:
+            raise smtplib.SMTPConnectError(code, words)
+        if settings.security == "starttls":
+            server.ehlo_or_helo_if_needed()
+            server.starttls(context=self._context)
+        server.ehlo_or_helo_if_needed()
+        if settings.user is not None:
+            server.login(settings.user, self._password())
+
+
+def _hand_over(
+    server: smtplib.SMTP,
+    sender: str,
+    wanted: dict[str, str],
+    refused: dict[str, str],
+    text: bytes,
+    may_hand_over: Callable[[], bool],
+) -> Delivery:
+    """Send a mail over a connection that is ready. wanted: recipient -> address; refused: those before."""
+    refused, takers, later = dict(refused), [], ""
+    try:
+        options = ["BODY=8BITMIME"] if server.has_extn("8bitmime") and not text.isascii() else []
+        code, words = server.mail(bare_address(sender), options)
+        if code != 250:
+            return Delivery(refused=refused, later=_answer(code, words))
+        for recipient, address in wanted.items():
+            code, words = server.rcpt(address)
+            if code in (250, 251, 252):
+                takers.append(recipient)
+            elif code >= 500:
+                refused[recipient] = _answer(code, words)
+            else:
+                later = _answer(code, words)
+            if code == 421:  # the server closes the connection
+                return Delivery(refused=refused, later=later)
+        if not takers or not may_hand_over():
+            return Delivery(refused=refused, later=later or ("another process sends it" if takers else ""))
+        code, words = server.docmd("DATA")
+        if code != 354:
+            if code >= 500:
+                return Delivery(refused=refused | dict.fromkeys(takers, _answer(code, words)), later=later)
+            return Delivery(refused=refused, later=_answer(code, words))
+    except _FAILURES as error:
+        return Delivery(refused=refused, later=_words(error))
+    try:
+        server.send(re.sub(rb"(?m)^\.", b"..", text) + b".\r\n")
+        code, words = server.getreply()
+    except _FAILURES as error:
+        return Delivery(
+            refused=refused, unsure=f"the connection was lost after the text was sent: {_words(error)}"
+        )
+    if 200 <= code < 300:
+        with contextlib.suppress(*_FAILURES):
+            server.quit()
+        return Delivery(tuple(takers), refused, later=later)
+    if code >= 500:
+        refused |= dict.fromkeys(takers, _answer(code, words))
+        return Delivery(refused=refused, later=later)
+    if code >= 400:
+        return Delivery(refused=refused, later=_answer(code, words))
+    return Delivery(
+        refused=refused, unsure=f"the server's answer to the text is none: {_answer(code, words)}"
+    )
+
+
+def _answer(code: int, words: bytes) -> str:
+    return printable_line(f"{code} {words.decode('utf-8', 'replace')}")[:_MAX_WORDS]
+
+
+def _words(error: Exception) -> str:
+    """Return what went wrong in words, without what was sent: it may be a password."""
+    if isinstance(error, smtplib.SMTPAuthenticationError):
+        return f"the mail server refuses user or password ({error.smtp_code})"
+    if isinstance(error, smtplib.SMTPResponseException):
+        raw = error.smtp_error
+        return _answer(error.smtp_code, raw if isinstance(raw, bytes) else str(raw).encode())
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the mail server's certificate is not valid: {error.verify_message}"
+    if isinstance(error, UnicodeError):
+        return "user and password must be ASCII: the login of SMTP takes nothing else"
+    if isinstance(error, TimeoutError):
+        return "the mail server does not answer"
+    return printable_line(str(error) or type(error).__name__)[:_MAX_WORDS]

@@ -1,0 +1,32 @@
+"""A limit for a whole conversation: a peer that sends a byte now and then ends none of the socket's own."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Callable, Iterator
+
+ANSWER_SECONDS = 60.0
+"""For one answer. RFC 5321, 4.5.3.2 has minutes, for long lists; a relay answers in seconds."""
+DELIVERY_SECONDS = 300.0
+"""For a whole delivery, a third of what makes a message unsure."""
+
+
+@contextlib.contextmanager
+def time_limit(get_socket: Callable[[], socket.socket | None], seconds: float) -> Iterator[None]:
+    """Cut off a connection that lasts longer: whoever reads from it then sees its end."""
+
+    def cut() -> None:
+        found = get_socket()
+        if found is not None:
+            with contextlib.suppress(OSError):
+                socket.socket.shutdown(found, socket.SHUT_RDWR)  # of TLS as well: without a farewell
+
+    timer = threading.Timer(seconds, cut)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

@@ -1,0 +1,72 @@
+"""The form of a mail on the wire, for names, subjects and texts of any kind."""
+
+from __future__ import annotations
+
+import email
+from email.policy import SMTP
+
+import pytest
+
+from bisector.adapters.mail.wire_form import bare_address, email_message, message_id, wire_bytes
+from bisector.model.outbox import Key, Message
+
+KEY = Key("c" * 40, "pipe-test", "regression", "lab")
+
+
+def wire(text: str = "text\n", subject: str = "s", *to: str, **headers: str) -> bytes:
+    return wire_bytes(
+        email_message(Message(to or ("a@x.org",), subject, text, headers), "Lab <l@y.org>", "<1@y>")
+    )
+
+
+def test_headers_are_ascii_and_the_text_is_utf8_of_8_bits() -> None:
+    raw = wire("größer ± 2%\n", "größer", '"Müller, Zoë" <z@x.org>', "List <l@x.org>")
+    head, _, body = raw.partition(b"\r\n\r\n")
+    assert head.isascii() and body == "größer ± 2%\r\n".encode()
+    assert b"Content-Transfer-Encoding: 8bit" in head and b'Content-Type: text/plain; charset="utf-8"' in head
+    mail = email.message_from_bytes(raw, policy=SMTP)
+    assert mail["Subject"] == "größer"
+    assert [(a.display_name, a.addr_spec) for a in mail["To"].addresses] == [
+        ("Müller, Zoë", "z@x.org"),
+        ("List", "l@x.org"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "evil", ["x\r\nBcc: evil@x.org", "x\nBcc: evil@x.org", "x\x00\x1b[31m", "x\u2028Bcc: e@x"]
+)
+def test_no_text_from_elsewhere_makes_a_header(evil: str) -> None:
+    raw = wire("t\n", evil, f'"{evil}" <a@x.org>', References=evil)
+    mail = email.message_from_bytes(raw, policy=SMTP)
+    assert mail["Bcc"] is None and mail.get_content() == "t\r\n"
+    assert b"\x1b" not in raw and b"\x00" not in raw
+
+
+def test_lines_are_short_enough_for_any_server_and_blanks_at_their_ends_go() -> None:
+    raw = wire("x" * 3000 + "\n" + "𝔵" * 600 + "\nend  \n")
+    assert max(map(len, raw.split(b"\r\n"))) <= 998
+    assert b"\nend\r\n" in raw and "𝔵".encode() * 240 + b"\r\n" in raw
+    long_subject = wire("t", "s" * 400)
+    assert b"Subject: " + b"s" * 400 + b"\r\n" in long_subject, "not folded, for it is copied"
+
+
+def test_a_key_has_one_message_id_and_no_other_has_it() -> None:
+    keys = [KEY, Key("d", "pipe-test", "regression", "lab"), Key("c" * 40, "pipe-test", "fixed", "lab")]
+    ids = [message_id(key, "Lab <l@y.org>") for key in keys]
+    assert len(set(ids)) == 3 and ids[0] == message_id(KEY, "l@y.org") and ids[0].endswith("@y.org>")
+
+
+@pytest.mark.parametrize(
+    ("recipient", "address"),
+    [
+        ("A <a@x.org>", "a@x.org"),
+        ("a@x.org", "a@x.org"),
+        ("nobody", ""),
+        ("ü@x.org", ""),
+        ("a@x, b@x", ""),
+        ("", ""),
+        ("a b@x", ""),
+    ],
+)
+def test_addresses_that_smtp_takes(recipient: str, address: str) -> None:
+    assert bare_address(recipient) == address
