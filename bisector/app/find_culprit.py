@@ -110,12 +110,26 @@ def _begin(
 
 def try_change(wiring: Wiring, accepted: Accepted, graph: CommitGraph, observer: Observer) -> Material:
     """Measure whether a change mends a culprit; otherwise as `find_culprit`. See `app/attempts`."""
-    require_ready(wiring, accepted.request)
-    stored, is_new = bisections.begin(
-        wiring.store, accepted, graph, wiring.clock.now(), wiring.settings.owner
-    )
-    observer.note(f"{stored.id}: {'' if is_new else 'going on with '}three kernels side by side")
+    stored = _begin_try(wiring, accepted, graph, observer, executes=True)
     return _run_and_report(wiring, stored, accepted, observer)
+
+
+def queue_try(wiring: Wiring, accepted: Accepted, graph: CommitGraph, observer: Observer) -> Stored:
+    """Let whoever executes bisections here measure whether a change mends a culprit; otherwise as `queue`."""
+    stored = _begin_try(wiring, accepted, graph, observer, executes=wiring.settings.database is None)
+    wiring.store.set_status(stored.id, "queued", expected=RESTING)
+    return stored
+
+
+def _begin_try(
+    wiring: Wiring, accepted: Accepted, graph: CommitGraph, observer: Observer, *, executes: bool
+) -> Stored:
+    if executes:
+        require_ready(wiring, accepted.request)
+    now = wiring.clock.now()
+    stored, is_new = bisections.begin(wiring.store, accepted, graph, now, wiring.settings.owner)
+    observer.note(f"{stored.id}: {'' if is_new else 'going on with '}three kernels side by side")
+    return stored
 
 
 def find_to_resume(wiring: Wiring, identity: str | None) -> Stored:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import tarfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bisector import __version__
 from bisector.adapters.system.archive import ArchiveError, anonymous, regular_files, unpack_tar
@@ -16,6 +18,8 @@ from bisector.app.artefacts.local_files import fetch_boots
 from bisector.app.load_report import is_executed
 from bisector.app.output_file import os_errors_of
 from bisector.errors import RequestError
+from bisector.model.decisions import Decision
+from bisector.model.records import Record
 from bisector.model.stored_bisection import Stored
 from bisector.ports import Progress
 from bisector.schemas import exported
@@ -33,8 +37,6 @@ def export_bisection(wiring: Wiring, stored: Stored, to: Path, progress: Progres
 
     Raises RequestError if it runs, or the file cannot be written; InfrastructureError for a full disk.
     """
-    if os.path.lexists(to) and not to.is_file():  # a device would be replaced, a folder's link too
-        raise RequestError(f"{to}: is no regular file", cure="name a file, there already or not")
     if is_executed(wiring, stored):
         raise RequestError(
             f"the bisection '{stored.id}' is running",
@@ -49,7 +51,7 @@ def export_bisection(wiring: Wiring, stored: Stored, to: Path, progress: Progres
     documents = make_temporary_folder("perfbisect-export-")
     try:
         exported.write(documents, stored, events, __version__)
-        with os_errors_of(to), replacing_or_os_error(to) as partial, tarfile.open(partial, "w:gz") as archive:
+        with archive_to(to) as partial, tarfile.open(partial, "w:gz") as archive:
             for name in (exported.HEAD, exported.GRAPH, exported.EVENTS):
                 archive.add(documents / name, name, filter=anonymous)
             for number, path in enumerate(files, start=1):
@@ -61,25 +63,61 @@ def export_bisection(wiring: Wiring, stored: Stored, to: Path, progress: Progres
     return len(files)
 
 
-def import_bisection(wiring: Wiring, archive: Path) -> Stored:
-    """Add a bisection from an archive to this state folder; all of it or nothing.
+def default_archive(identity: str) -> Path:
+    """Return the file that a bisection is exported to unless one is named."""
+    return Path(f"{identity}.tar.gz")
+
+
+def exported_values(identity: str, path: Path, files: int) -> dict[str, Any]:
+    """Return what `export` prints with --json."""
+    return {"id": identity, "file": str(path.resolve()), "files": files, "bytes": path.stat().st_size}
+
+
+@contextmanager
+def archive_to(to: Path) -> Iterator[Path]:
+    """Give a file to write that takes the place of the one that was named when it is complete.
+
+    Raises RequestError: it cannot be written; InfrastructureError for a full disk.
+    """
+    if os.path.lexists(to) and not to.is_file():  # a device would be replaced, a folder's link too
+        raise RequestError(f"{to}: is no regular file", cure="name a file, there already or not")
+    with os_errors_of(to), replacing_or_os_error(to) as partial:
+        yield partial
+
+
+def require_archive(archive: Path) -> None:
+    """Raise RequestError unless a file is there."""
+    if not archive.is_file():
+        raise RequestError(f"{archive}: no such file", cure="name what 'perfbisect export' wrote")
+
+
+Accept = Callable[[Stored, list[Record | Decision]], tuple[Stored, list[Record | Decision]]]
+"""Returns what is to be kept of a bisection and of what happened in it, or raises RequestError."""
+
+
+def import_bisection(
+    wiring: Wiring,
+    archive: Path,
+    accept: Accept = lambda stored, events: (stored, events),
+    max_bytes: int = MAX_BYTES,
+) -> Stored:
+    """Add a bisection from an archive to this state folder; all of it or nothing. max_bytes: of its files.
 
     Raises RequestError: no such archive, a bisection of that id exists; InfrastructureError for a full disk.
     """
-    if not archive.is_file():
-        raise RequestError(f"{archive}: no such file", cure="name what 'perfbisect export' wrote")
+    require_archive(archive)
     state = wiring.settings.state_dir
     store = wiring.store
     remove_leftovers(_PREFIX, state)
     folder = make_temporary_folder(_PREFIX, state)
     try:
         try:
-            unpack_tar(archive, folder, max_bytes=MAX_BYTES)
+            unpack_tar(archive, folder, max_bytes=max_bytes)
         except ArchiveError as error:
             cure = "name what 'perfbisect export' wrote; if it is that, it is damaged"
             message = f"{archive} is no archive that can be unpacked"
             raise RequestError(message, details=error.details or error.message, cure=cure) from error
-        stored, events = exported.read(folder)
+        stored, events = accept(*exported.read(folder))
         if any(known.id == stored.id for known in store.list(beginning=stored.id)):
             raise RequestError(
                 f"a bisection '{stored.id}' is here already", cure=f"'perfbisect rm {stored.id}' removes it"

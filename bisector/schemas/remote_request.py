@@ -11,13 +11,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from bisector.errors import RequestError, nearest
 from bisector.model.goal import Find
 from bisector.model.stored_bisection import FIRST_PRIORITY, LAST_PRIORITY
 from bisector.schemas.loading import Spec, matching
 from bisector.schemas.ranges import Alpha, Amount, BuildsAhead, Hours
+from bisector.schemas.refusal import describe_problems
 from bisector.schemas.request import Request, option_name
 from bisector.schemas.web_settings import REV, Name, Rev, WebSettings
 
@@ -128,6 +129,20 @@ def remote_request(request: Request) -> dict[str, Any]:
         )
     values = request.model_dump(mode="json", include=said)
     return {**values, "repo": request.repo or None, "workload": request.workload}
+
+
+def listed_request(request: Request, repo: str, web: WebSettings, shipped: Sequence[str]) -> Request:
+    """Return a request from elsewhere with what the server lists in place of what it names.
+
+    repo: the name of a repository; shipped: the names of its workloads. Raises RequestError: it cannot be.
+    """
+    said = remote_request(request.model_copy(update={"repo": repo, "testbeds": ()}))
+    try:
+        asked = RemoteRequest.model_validate({**said, "workload": Path(request.workload).name})
+        return Request.model_validate(asked.resolve(web, shipped, ()))
+    except ValidationError as error:
+        problems = describe_problems(error)
+        raise RequestError("the request is none that a server takes", details=problems) from error
 
 
 def _default(name: str) -> object:

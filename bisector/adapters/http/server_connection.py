@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import ssl
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
 
+from bisector.adapters.system.files import sha256_of
 from bisector.errors import (
     ExitCode,
     InfrastructureError,
@@ -19,11 +23,15 @@ from bisector.errors import (
     PerfbisectError,
     RequestError,
 )
+from bisector.model.artefacts import digest_header
 from bisector.ports import Progress
 
 _API = "/api/v1"
 _CONNECT_SECONDS, _ANSWER_SECONDS = 10.0, 120.0
 """To begin a request, and for its answer: `start` reads a history, which takes git a minute at most."""
+_SILENT_SECONDS = 2.0
+"""After so long a user wonders whether anything happens (Nielsen 1993: attention lasts some seconds)."""
+_BLOCK_BYTES = 1 << 20
 _MOST_WAITS = 5
 """Times that a server may ask to come back later."""
 _LONGEST_WAIT = 30.0
@@ -56,6 +64,49 @@ class ServerConnection:
         except (ValueError, RecursionError) as error:
             raise self._not_perfbisect(answer) from error
 
+    def download(self, path: str, to: Path) -> Mapping[str, str]:
+        """Write the body of an answer to a file, verified; return the headers. Raises as `ask`."""
+        digest = hashlib.sha256()
+        try:
+            with self._telling(), self._client.stream("GET", path) as answer:
+                if not answer.is_success:
+                    answer.read()
+                    raise self._error_of(answer)
+                with to.open("wb") as file:
+                    for block in answer.iter_raw(_BLOCK_BYTES):
+                        digest.update(block)
+                        file.write(block)
+        except httpx.TransportError as error:
+            raise self._unreachable(error) from error
+        if answer.headers.get("Repr-Digest") != digest_header(digest.hexdigest()):
+            raise InfrastructureError(f"{self.url}: the file did not arrive whole", cure="try again")
+        return answer.headers
+
+    def upload(self, path: str, file: Path) -> Any:  # noqa: ANN401 - JSON values
+        """Send a file; return the JSON values of the answer. Raises as `ask`."""
+        headers = {"Repr-Digest": digest_header(sha256_of(file)), "Content-Type": "application/gzip"}
+        with file.open("rb") as content:
+            try:
+                with self._telling():
+                    answer = self._client.post(path, content=content, headers=headers)
+            except httpx.TransportError as error:
+                raise self._unreachable(error) from error
+        if not answer.is_success:
+            raise self._error_of(answer)
+        return answer.json()
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        """Tell that an answer takes long, if it does."""
+        text = f"waiting for the server {self.url}; Ctrl-C ends the waiting"
+        timer = threading.Timer(_SILENT_SECONDS, self._note, [text])
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
     def text(self, path: str, **parameters: str | int | bool | None) -> str:
         """Return the text of an answer. Raises as `ask`."""
         return self._answer("GET", path, None, parameters).content.decode(errors="replace")
@@ -78,7 +129,8 @@ class ServerConnection:
         said = {name: value for name, value in parameters.items() if value is not None}
         for attempt in range(_MOST_WAITS + 1):
             try:
-                answer = self._client.request(method, path, params=said, json=body)
+                with self._telling():
+                    answer = self._client.request(method, path, params=said, json=body)
             except httpx.TransportError as error:
                 raise self._unreachable(error) from error
             if answer.status_code != httpx.codes.TOO_MANY_REQUESTS or attempt == _MOST_WAITS:

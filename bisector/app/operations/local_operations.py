@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from bisector.app import load_report
-from bisector.app.operations import bisection_values, testbed_states
+from bisector.app.operations import bisection_values, stored_measurements, testbed_states
 from bisector.app.operations.operations import Said, Values
 from bisector.app.wiring import Wiring
 from bisector.model.stored_bisection import RESTING, Action
@@ -17,17 +17,21 @@ from bisector.model.stored_bisection import RESTING, Action
 if TYPE_CHECKING:
     from bisector.app.watching.watch_bisection import Watching
     from bisector.engine.events import OnEvent
+    from bisector.linux.profile import Profile
     from bisector.model.leases import TestbedState
+    from bisector.ports import Progress
     from bisector.report.report_model import Material
     from bisector.schemas.remote_request import RemoteRequest
+    from bisector.schemas.request import Request
+    from bisector.stats.samples import SampleSet
 
 
 class LocalOperations:
     """operations.Operations, carried out here."""
 
-    def __init__(self, wiring: Wiring, person: str = "") -> None:
-        """person: who asks; by default whom the settings call the owner."""
-        self._wiring = wiring
+    def __init__(self, wiring: Wiring, person: str = "", progress: Progress = lambda text: None) -> None:
+        """person: who asks; by default whom the settings call the owner. progress: told what takes long."""
+        self._wiring, self._progress = wiring, progress
         self._person = person or wiring.settings.owner
 
     def bisections(self, limit: int | None) -> list[Values]:
@@ -56,6 +60,14 @@ class LocalOperations:
 
         material = self._material(identity)
         return {"pictures": pictures.section(material, width), "trials": list(trials.lines(material))}
+
+    def samples(self, identity: str | None, rev: str) -> list[SampleSet]:
+        """Return the samples of a commit."""
+        return stored_measurements.samples(self._wiring, identity, rev)
+
+    def recording(self, identity: str | None, rev: str) -> Profile:
+        """Return what a monitor recorded of a commit."""
+        return stored_measurements.recording(self._wiring, identity, rev)
 
     def commit(self, identity: str | None, rev: str) -> Values:
         """Return what is known of one commit."""
@@ -94,6 +106,29 @@ class LocalOperations:
 
         material = self._material(identity, so_far=True)
         return bisection_page.render(material, recorded_profiles(material))
+
+    def export(self, identity: str | None, to: Path | None) -> Values:
+        """Write the archive of a bisection to a file."""
+        from bisector.app import transfer
+
+        stored = load_report.find_bisection(self._wiring, identity)
+        path = to or transfer.default_archive(stored.id)
+        files = transfer.export_bisection(self._wiring, stored, path, self._progress)
+        return transfer.exported_values(stored.id, path, files)
+
+    def import_(self, archive: Path) -> Values:
+        """Add a bisection from an archive."""
+        from bisector.app import transfer
+
+        stored = transfer.import_bisection(self._wiring, archive)
+        return {"id": stored.id, "status": stored.status}
+
+    def import_foreign(self, archive: Path) -> Values:
+        """Add a bisection from an archive that somebody has sent."""
+        from bisector.app.operations.foreign_bisection import import_foreign
+
+        stored = import_foreign(self._wiring, archive)
+        return {"id": stored.id, "status": stored.status}
 
     def log(self, identity: str | None) -> Values:
         """Return the steps."""
@@ -148,6 +183,38 @@ class LocalOperations:
     def start(self, asked: RemoteRequest) -> Values:
         """Queue what a request from elsewhere asks for; 'notes' are those of `start`. Raises RequestError."""
         from bisector.app import find_culprit
+
+        notes = _Notes()
+        stored = find_culprit.queue(self._wiring, self._resolved(asked), notes, asked.priority)
+        return self._queued(stored.id, notes)
+
+    def plan(self, asked: RemoteRequest) -> Values:
+        """Return what `start` would do with a request from elsewhere. Raises RequestError."""
+        from bisector.app.operations.plan_values import plan_of
+
+        return plan_of(self._wiring, self._resolved(asked), self._progress)
+
+    def try_commit(self, identity: str | None, rev: str, max_hours: float | None, *, dry_run: bool) -> Values:
+        """Queue a comparison of a commit with a culprit, or say what it would be. Raises RequestError."""
+        from bisector.app.attempts.accept_attempt import accept_attempt
+        from bisector.app.find_culprit import queue_try
+        from bisector.app.operations.plan_values import attempt_plan
+        from bisector.schemas.remote_request import require_listed
+
+        accepted, graph = accept_attempt(self._wiring, identity, (), rev, max_hours=max_hours)
+        for testbed in accepted.testbeds:
+            require_listed(self._wiring.settings.web, testbed)
+        if dry_run:
+            return attempt_plan(self._wiring, accepted, graph)
+        notes = _Notes()
+        return self._queued(queue_try(self._wiring, accepted, graph, notes).id, notes)
+
+    def _queued(self, identity: str, notes: _Notes) -> Values:
+        executor = self.queue()["executor"]
+        return {"id": identity, "status": "queued", "executor": executor, "notes": notes.texts}
+
+    def _resolved(self, asked: RemoteRequest) -> Request:
+        """Return the request with what the settings list under its names. Raises RequestError."""
         from bisector.schemas.request import Request
         from bisector.schemas.web_settings import WebSettings
         from bisector.schemas.workload.workload import workload_names
@@ -155,15 +222,7 @@ class LocalOperations:
         settings = self._wiring.settings
         testbeds = [spec.name for spec in self._wiring.lab.testbeds]
         values = asked.resolve(settings.web or WebSettings(), workload_names(), testbeds)
-        request = Request.model_validate({"alpha": settings.alpha, "recipe": settings.recipe, **values})
-        notes = _Notes()
-        stored = find_culprit.queue(self._wiring, request, notes, asked.priority)
-        return {
-            "id": stored.id,
-            "status": "queued",
-            "executor": self.queue()["executor"],
-            "notes": notes.texts,
-        }
+        return Request.model_validate({"alpha": settings.alpha, "recipe": settings.recipe, **values})
 
     def set_priority(self, identity: str, priority: int, reason: str) -> Values:
         """Serve a bisection before or after others."""

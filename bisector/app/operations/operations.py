@@ -10,8 +10,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from bisector.app.watching.watch_bisection import Watching
+    from bisector.linux.profile import Profile
     from bisector.model.leases import TestbedState
+    from bisector.stats.samples import SampleSet
 
 Values = dict[str, Any]
 """JSON values."""
@@ -36,6 +40,22 @@ class Operations(Protocol):
 
     def drawing(self, identity: str | None, width: int) -> Values:
         """Return what `show` prints: lines of 'pictures', so wide at most, and of 'trials'."""
+        ...
+
+    def samples(self, identity: str | None, rev: str) -> list[SampleSet]:
+        """Return the samples of a commit, one set a testbed."""
+        ...
+
+    def recording(self, identity: str | None, rev: str) -> Profile:
+        """Return what a monitor recorded of a commit."""
+        ...
+
+    def export(self, identity: str | None, to: Path | None) -> Values:
+        """Write the archive of a bisection to a file, by default ID.tar.gz in the current folder."""
+        ...
+
+    def import_(self, archive: Path) -> Values:
+        """Add a bisection from an archive."""
         ...
 
     def commit(self, identity: str | None, rev: str) -> Values:

@@ -17,10 +17,14 @@ from bisector.ports import Progress
 
 if TYPE_CHECKING:
     from bisector.app.watching.watch_bisection import Watching
+    from bisector.linux.profile import Profile
     from bisector.model.leases import TestbedState
+    from bisector.stats.samples import SampleSet
 
 LATEST = "latest"
 """In an address: the bisection that began last."""
+FILES_HEADER = "Perfbisect-Files"
+"""Of an archive: how many files of the bisection are in it."""
 _PAUSES = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 30.0, 30.0)
 """Seconds between tries to watch again where a connection broke: a restarted server is back sooner."""
 _FIELDS = frozenset(field.name for field in fields(Event))
@@ -56,6 +60,18 @@ class RemoteOperations:
     def drawing(self, identity: str | None, width: int) -> Values:
         """Return the lines of 'pictures' and of 'trials'."""
         return self._values("GET", _path(identity, "drawing"), width=width)
+
+    def samples(self, identity: str | None, rev: str) -> list[SampleSet]:
+        """Return the samples of a commit."""
+        from bisector.app.operations.measurement_values import samples_from
+
+        return samples_from(self._server.ask("GET", _path(identity, "samples"), rev=rev))
+
+    def recording(self, identity: str | None, rev: str) -> Profile:
+        """Return what a monitor recorded of a commit."""
+        from bisector.app.operations.measurement_values import profile_from
+
+        return profile_from(self._values("GET", _path(identity, "profile"), rev=rev))
 
     def commit(self, identity: str | None, rev: str) -> Values:
         """Return what is known of one commit."""
@@ -130,6 +146,33 @@ class RemoteOperations:
     def start(self, asked: Values) -> Values:
         """Queue what is asked for (`remote_request`)."""
         return self._values("POST", "/bisections", body=asked)
+
+    def plan(self, asked: Values) -> Values:
+        """Return what `start` would do with what is asked for (`remote_request`)."""
+        return self._values("POST", "/plans", body=asked)
+
+    def try_commit(self, identity: str | None, rev: str, max_hours: float | None, *, dry_run: bool) -> Values:
+        """Queue a comparison of a commit with a culprit, or only say what it would be."""
+        body = {"rev": rev, "max_hours": max_hours, "dry_run": dry_run}
+        return self._values("POST", _path(identity, "tries"), body=body)
+
+    def export(self, identity: str | None, to: Path | None) -> Values:
+        """Write the archive of a bisection to a file."""
+        from bisector.app import transfer
+
+        name = str(self.status(identity)["id"])
+        path = to or transfer.default_archive(name)
+        with transfer.archive_to(path) as partial:
+            headers = self._server.download(_path(name, "archive"), partial)
+        return transfer.exported_values(name, path, int(headers.get(FILES_HEADER, 0)))
+
+    def import_(self, archive: Path) -> Values:
+        """Add a bisection from an archive."""
+        from bisector.app import transfer
+
+        transfer.require_archive(archive)
+        found: Values = self._server.upload("/imports", archive)
+        return found
 
     def set_priority(self, identity: str, priority: int, reason: str) -> Values:
         """Serve a bisection before or after others."""

@@ -10,11 +10,14 @@ from bisector.interfaces.cli import options, output
 if TYPE_CHECKING:
     from bisector.app.operations.operations import Operations
     from bisector.app.operations.remote_operations import RemoteOperations
+    from bisector.ports import Progress
     from bisector.schemas.settings import Settings
 
 
-def operations(lab: Path | None = None) -> Operations:
+def operations(lab: Path | None = None, progress: Progress = lambda text: None) -> Operations:
     """Return what commands ask: here, or at the server of the settings. lab: the inventory, only here.
+
+    progress: is told what takes long.
 
     Raises RequestError: a server, and an inventory or no token.
     """
@@ -28,7 +31,7 @@ def operations(lab: Path | None = None) -> Operations:
     from bisector.app.operations.local_operations import LocalOperations
     from bisector.app.wiring import Wiring
 
-    return LocalOperations(Wiring(settings, output.print_note))
+    return LocalOperations(Wiring(settings, output.print_note), progress=progress)
 
 
 def server(settings: Settings | None = None) -> RemoteOperations:

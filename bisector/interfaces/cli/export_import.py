@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bisector.interfaces.cli import options, output
+from bisector.interfaces.cli import ask, options, output
 
 
 def export(
@@ -28,18 +28,15 @@ def export(
 
       perfbisect export --output /srv/results/pipe-test.tar.gz
     """
-    from bisector.app import load_report, transfer
+    from bisector.app.transfer import default_archive
 
-    wiring = options.make_wiring()
-    stored = load_report.find_bisection(wiring, identity)
-    path = to or Path(f"{stored.id}.tar.gz")
     with output.status_line() as show:
-        files = transfer.export_bisection(wiring, stored, path, show)
-    size = path.stat().st_size
+        made = ask.operations(progress=show).export(identity, to)
     if as_json:
-        output.print_json({"id": stored.id, "file": str(path.resolve()), "files": files, "bytes": size})
+        output.print_json(made)
     else:
-        print(f"{stored.id} is in {path}: {files} files, {size / 1e6:.1f} MB")
+        path = to or default_archive(made["id"])
+        print(f"{made['id']} is in {path}: {made['files']} files, {made['bytes'] / 1e6:.1f} MB")
 
 
 def import_(
@@ -49,16 +46,15 @@ def import_(
     """Add a bisection that was exported elsewhere.
 
     To report on it runs nothing that it contains. To resume it uses the lab, the repository and the workload
-    that it names, as 'perfbisect start' with the same options would.
+    that it names, as 'perfbisect start' with the same options would. A server takes bisections that have
+    ended, and whose request names only what its settings list.
 
     Examples:
 
       perfbisect import pipe-test-3f2a.tar.gz
     """
-    from bisector.app import transfer
-
-    stored = transfer.import_bisection(options.make_wiring(), archive)
+    made = ask.operations().import_(archive)
     if as_json:
-        output.print_json({"id": stored.id, "status": stored.status})
+        output.print_json(made)
     else:
-        print(f"{stored.id} ({stored.status}); 'perfbisect report {stored.id}' shows it")
+        print(f"{made['id']} ({made['status']}); 'perfbisect report {made['id']}' shows it")

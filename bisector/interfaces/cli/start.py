@@ -61,8 +61,7 @@ def start(
     from bisector.interfaces.cli import plan
 
     if dry_run:
-        options.refuse_server(wiring.settings)
-        plan.print_plan(wiring, request, as_json=as_json)
+        plan.make_and_print(wiring, request, as_json=as_json)
         return
     if wiring.settings.server is not None:
         _start_at_server(request, priority, detach=detach, as_json=as_json)
@@ -95,12 +94,22 @@ def _start_at_server(request: Request, priority: int | None, *, detach: bool, as
 
     server = ask.server()
     queued = server.start({**remote_request(request), "priority": priority})
-    for note in queued.pop("notes"):
-        output.print_note(note)
     if detach:
+        _print_notes(queued)
         _print_queued(queued, as_json=as_json)
     else:
-        _watch_at_server(server, queued["id"], as_json=as_json)
+        watch_queued(server, queued, as_json=as_json)
+
+
+def watch_queued(server: RemoteOperations, queued: dict[str, Any], *, as_json: bool) -> None:
+    """Watch what was queued at a server, after its notes."""
+    _print_notes(queued)
+    _watch_at_server(server, queued["id"], as_json=as_json)
+
+
+def _print_notes(queued: dict[str, Any]) -> None:
+    for note in queued.pop("notes"):
+        output.print_note(note)
 
 
 def _watch_at_server(server: RemoteOperations, identity: str, *, as_json: bool) -> None:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bisector.errors import RequestError
-from bisector.interfaces.cli import options, output
+from bisector.interfaces.cli import ask, options
 from bisector.interfaces.cli.arguments import completion
 
 if TYPE_CHECKING:
-    from bisector.app.wiring import Wiring
-    from bisector.model.commit_graph import CommitGraph
-    from bisector.schemas.request import Accepted, Attempt
+    from bisector.app.operations.remote_operations import RemoteOperations
 
 
 def try_(
@@ -42,7 +40,8 @@ def try_(
     The culprit's parent, the culprit and the patched culprit are built, booted and measured in turn, with the
     threshold and the test of the bisection. The result is kept like a bisection: the same command goes on
     where it stopped, and report, show and list know it. Of several culprits the one with the largest effect
-    is meant. With --apply and --rev together, that commit takes the culprit's place.
+    is meant. With --apply and --rev together, that commit takes the culprit's place. A server takes --rev
+    alone.
 
     Exit codes: 0 mended, 1 wrong request, 2 the loss is not there, 3 infrastructure, 5 inconclusive,
     6 partly mended, 7 not mended, 130 interrupted.
@@ -57,56 +56,45 @@ def try_(
     """
     from bisector.app.attempts.accept_attempt import accept_attempt
     from bisector.app.find_culprit import try_change
+    from bisector.app.operations.plan_values import attempt_plan
+    from bisector.interfaces.cli.plan import print_plan
     from bisector.interfaces.cli.start import Watcher, print_result
 
     if not apply and rev is None:
         raise RequestError(
             "there is nothing to try", cure="name a patch with --apply, or a commit with --rev"
         )
-    wiring = options.make_wiring()
+    wiring = options.make_wiring(remote=True)
+    if wiring.settings.server is not None:
+        _try_at_server(ask.server(wiring.settings), identity, apply, rev, max_hours, dry_run, as_json=as_json)
+        return
     accepted, graph = accept_attempt(wiring, identity, options.patches(apply), rev, max_hours=max_hours)
     if dry_run:
-        _print_plan(wiring, accepted, graph, as_json=as_json)
+        print_plan(attempt_plan(wiring, accepted, graph), as_json=as_json)
         return
     print_result(wiring, try_change(wiring, accepted, graph, Watcher()), as_json=as_json)
 
 
-def _print_plan(wiring: Wiring, accepted: Accepted, graph: CommitGraph, *, as_json: bool) -> None:
-    attempt, goal = accepted.attempt, accepted.the_goal()
-    assert attempt is not None, "it was accepted as one"
-    known: dict[str, Any] = {
-        "of": attempt.of,
-        "parent": accepted.good,
-        "culprit": attempt.culprit,
-        "unpatched": attempt.unpatched,
-        "patches": list(attempt.patches),
-        "tried": None if attempt.patches else attempt.tried,
-        "metric": goal.metric.name,
-        "threshold": goal.metric.threshold.value,
-        "testbeds": list(accepted.testbeds),
-        "recipe": accepted.request.recipe,
-    }
-    if as_json:
-        output.print_json(known)
+def _try_at_server(
+    server: RemoteOperations,
+    identity: str | None,
+    apply: list[Path] | None,
+    rev: str | None,
+    max_hours: float | None,
+    dry_run: bool,
+    *,
+    as_json: bool,
+) -> None:
+    from bisector.interfaces.cli.plan import print_plan
+    from bisector.interfaces.cli.start import watch_queued
+
+    if apply or rev is None:
+        raise RequestError(
+            "--apply cannot be asked of a server: a patch is code that its lab would build and boot",
+            cure="try a commit of its repository with --rev, or give the command on the server's machine",
+        )
+    made = server.try_commit(identity, rev, max_hours, dry_run=dry_run)
+    if dry_run:
+        print_plan(made, as_json=as_json)
     else:
-        print(output.pairs(_as_rows(wiring, accepted, attempt, graph)))
-
-
-def _as_rows(wiring: Wiring, accepted: Accepted, attempt: Attempt, graph: CommitGraph) -> dict[str, str]:
-    from bisector.report import phrases
-
-    shas = graph.shas[: 2 if attempt.patches else 3]
-    infos = wiring.source_of(accepted.request).infos(shas)
-    names = [f'{one.sha[:12]} ("{one.subject}")' for one in infos]
-    if attempt.patches:
-        names.append(attempt.tried_name())
-    goal = accepted.the_goal()
-    kinds = ("parent", "culprit" if attempt.unpatched == attempt.culprit else "unpatched", "tried")
-    return {
-        **dict(zip(kinds, names, strict=True)),
-        "of": attempt.of,
-        "measures": f"{goal.metric.name} of {accepted.workload}, on {', '.join(accepted.testbeds)} "
-        f"(clock: {accepted.clock})",
-        "threshold": phrases.threshold(goal),
-        "recipe": accepted.request.recipe,
-    }
+        watch_queued(server, made, as_json=as_json)

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from threading import Lock
+from threading import Lock, Semaphore
 from typing import Annotated
 
 from fastapi import Depends
@@ -24,6 +24,8 @@ REQUESTS_A_SECOND, BURST = 20.0, 200.0
 """Of one token. `watch` asks once and listens; a command asks one to four times."""
 FAILURES_A_SECOND, FAILED_BURST = 1.0, 20.0
 """Of one address, without a valid token."""
+AT_ONCE = 2
+"""Plans, archives and the like: each takes a CPU for seconds, and a lab's server has other work."""
 _MOST_KEYS = 10_000
 """Senders that are counted; the one that was silent longest is forgotten, and has all of its burst again."""
 
@@ -55,11 +57,15 @@ class Limiter:
 
 @dataclass
 class Server:
-    """What all requests share. users, strangers: how much those with and without a token may send."""
+    """What all requests share.
+
+    users, strangers: how much those with and without a token may send; few: for what takes long.
+    """
 
     wiring: Wiring
     users: Limiter = field(default_factory=lambda: Limiter(REQUESTS_A_SECOND, BURST))
     strangers: Limiter = field(default_factory=lambda: Limiter(FAILURES_A_SECOND, FAILED_BURST))
+    few: Semaphore = field(default_factory=lambda: Semaphore(AT_ONCE))
 
     def authenticate(self, secret: str | None, address: str) -> Token:
         """Return the token of a secret. Raises Refused: there is none, or it sends too much."""

@@ -14,7 +14,13 @@ from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 import bisector
 from bisector.app.wiring import Wiring
 from bisector.errors import InfrastructureError
-from bisector.interfaces.web.api import administration, artefact_transfer, bisection_routes, queue_routes
+from bisector.interfaces.web.api import (
+    administration,
+    artefact_transfer,
+    bisection_routes,
+    measurement_routes,
+    queue_routes,
+)
 from bisector.interfaces.web.authority import Reader, Server, server_of
 from bisector.interfaces.web.guard import Guard
 from bisector.interfaces.web.metrics import Numbers, Work
@@ -54,7 +60,8 @@ def make_application(wiring: Wiring) -> FastAPI:
     )
     app.state.server = Server(wiring)
     handle_errors(app)
-    routes = (bisection_routes, queue_routes, administration, artefact_transfer)
+    routes = (bisection_routes, measurement_routes, queue_routes, administration, artefact_transfer)
+    app.include_router(measurement_routes.imports, prefix=API)
     for one in routes:
         app.include_router(one.router, prefix=API)
     app.state.work = Work()

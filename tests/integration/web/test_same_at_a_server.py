@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import httpx
@@ -22,70 +21,12 @@ from bisector.app import find_culprit
 from bisector.app.operations.remote_operations import RemoteOperations
 from bisector.app.upkeep import tokens
 from bisector.app.wiring import Wiring
-from bisector.interfaces.cli import run
-from bisector.model.access import Role
 from bisector.schemas.settings import load_settings
 from bisector.schemas.web_settings import WebSettings
 from tests.support import fake_bisection as fake
-from tests.support.command_line import START, Bench
-from tests.support.servers.web import make_tokens, serving
-
-Printed = tuple[int, str, str]
-
-
-class Client:
-    """The command line, with and without --server."""
-
-    def __init__(self, url: str, secrets: dict[Role, str], capsys: pytest.CaptureFixture[str]) -> None:
-        self.url, self.secrets, self.capsys = url, secrets, capsys
-
-    def here(self, *arguments: str) -> Printed:
-        self.capsys.readouterr()
-        code = run(arguments)
-        return code, *self.capsys.readouterr()
-
-    def there(self, *arguments: str) -> Printed:
-        return self.here("--server", self.url, *arguments)
-
-
-@pytest.fixture(scope="module")
-def ended(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A state folder with a bisection that has ended, and one of the same request that was interrupted."""
-    folder = tmp_path_factory.mktemp("ended")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        patch.setenv("PERFBISECT_STATE_DIR", str(folder / "state"))
-        patch.setenv("PERFBISECT_CACHE_DIR", str(folder / "cache"))
-        bench = Bench(folder, patch)
-        assert run(START) == 0
-        begin_another(bench)
-    return folder / "state"
-
-
-def begin_another(bench: Bench) -> str:
-    store = Wiring(load_settings()).store
-    stored = fake.begin(store, bench.lab)
-    store.set_status(stored.id, "interrupted")
-    return stored.id
-
-
-@pytest.fixture
-def client(
-    ended: Path, bench: Bench, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Client]:
-    shutil.copytree(ended, bench.state)
-    monkeypatch.setenv("PERFBISECT_OWNER", "operate")  # as the token is called
-    lab = bench.state.parent / "lab.yml"
-    lab.write_text("testbeds: {hosts: {fake: {perfbisect_kind: local, ansible_connection: local}}}\n")
-    monkeypatch.setenv("PERFBISECT_LAB", str(lab))
-    monkeypatch.setenv("COLUMNS", "100")
-    listed = WebSettings(repositories={"linux": Path("/fake")})
-    wiring = Wiring(load_settings().model_copy(update={"web": listed}))
-    secrets = make_tokens(wiring)
-    monkeypatch.setenv("PERFBISECT_TOKEN", secrets["operate"])
-    with serving(wiring) as url:
-        yield Client(url, secrets, capsys)
-
+from tests.support.command_line import Bench
+from tests.support.servers.command_client import Client, Printed, begin_another
+from tests.support.servers.web import serving
 
 LOOKING: Sequence[Sequence[str]] = (
     ["list"],
@@ -294,14 +235,11 @@ def test_what_is_of_one_machine_says_so(client: Client) -> None:
         ["kernel", "list"],
         ["doctor"],
         ["worker"],
-        ["plan", *START[1:]],
         ["web"],
         ["db", "check"],
         ["testbed", "health", "fake"],
         ["token", "list"],
         ["prune", "--yes"],
-        ["export"],
-        ["import", "x.tar.gz"],
     ):
         code, out, err = client.there(*arguments)
         assert (code, out) == (1, ""), arguments
@@ -391,7 +329,6 @@ def _interrupted(*_: object) -> str:
         (["--with-fix", "--exec=sh"], ""),
         (["--", "../../etc"], "paths.0: must be a path of the kernel's tree"),
         (["--", ":(exclude)x"], "paths.0: must be a path"),
-        (["--dry-run"], "this command works on its own machine"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

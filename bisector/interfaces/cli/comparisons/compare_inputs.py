@@ -6,18 +6,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from bisector.errors import PerfbisectError, RequestError, nearest
-from bisector.interfaces.cli import options
+from bisector.interfaces.cli import ask
 from bisector.model.facts import KernelFacts
-from bisector.model.goal import Direction, Metric
+from bisector.model.goal import Direction
 from bisector.report import kernel_differences
 from bisector.stats.samples import SampleSet, Series, halves, with_ratios
 from bisector.stats.units import convert
-
-if TYPE_CHECKING:
-    from bisector.app.wiring import Wiring
 
 Column = list[SampleSet]
 
@@ -184,7 +180,7 @@ def _read(place: str, bisection: str | None) -> list[SampleSet]:
         return read_results(place)
     stored = parse_stored_commit(place)
     try:
-        return _measured(options.make_wiring(), *(stored or (bisection, place)))
+        return ask.operations().samples(*(stored or (bisection, place)))
     except PerfbisectError as error:
         if bisection is not None or stored is not None:
             raise
@@ -193,33 +189,6 @@ def _read(place: str, bisection: str | None) -> list[SampleSet]:
             details=error.message,
             cure="give a file, a folder, '-', or BISECTION:REV ('perfbisect list' shows bisections)",
         ) from error
-
-
-def _measured(wiring: Wiring, bisection: str | None, rev: str) -> list[SampleSet]:
-    from bisector.app import load_report
-    from bisector.report import stored_samples
-
-    material = load_report.load_material(wiring, bisection)
-    index = load_report.commit_index(wiring, material, rev)
-    found = stored_samples.sets(material, index, rev, _metrics(material.request, material.goal.metric))
-    if not found:
-        raise RequestError(
-            f"{rev} has not been measured in the bisection {material.id}",
-            cure=f"'perfbisect show {material.id}' lists the commits that were",
-        )
-    return found
-
-
-def _metrics(request: Mapping[str, Any], deciding: Metric) -> dict[str, Metric]:
-    from bisector.app.accept import workload_of
-    from bisector.schemas.request import Request
-
-    try:
-        workload = workload_of(Request.model_validate(request))
-        found = {m.name: m.metric() for m in workload.manifest.expanded_metrics()}
-    except PerfbisectError:  # without the workload's folder the deciding metric is still known
-        found = {}
-    return {**found, deciding.name: deciding}
 
 
 def _add(column: Column, one: SampleSet) -> None:

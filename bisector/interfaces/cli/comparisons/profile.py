@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bisector.errors import RequestError
-from bisector.interfaces.cli import options, output
+from bisector.interfaces.cli import ask, options, output
 from bisector.interfaces.cli.arguments import completion
 from bisector.interfaces.cli.arguments.number_options import whole
 from bisector.interfaces.cli.comparisons import compare_inputs
@@ -127,26 +127,9 @@ def _read(label: str | None, place: str) -> Profile:
     from bisector.app.import_results import read_profile
 
     stored = None if place == "-" or Path(place).exists() else compare_inputs.parse_stored_commit(place)
-    found = read_profile(place if stored is None else _recorded(*stored))
+    found = read_profile(place) if stored is None else ask.operations().recording(*stored)
     given = label if label is not None or stored is None else stored[1]
     return found if given is None else replace(found, name=given)
-
-
-def _recorded(bisection: str, rev: str) -> str:
-    """Return the folder with what a monitor recorded of a commit. Raises RequestError if none did."""
-    from bisector.app import load_report
-    from bisector.report import monitor_results
-
-    wiring = options.make_wiring()
-    material = load_report.load_material(wiring, bisection)
-    index = load_report.commit_index(wiring, material, rev)
-    for visit in monitor_results.monitored_boots(material):
-        if visit.commit == index and (folder := monitor_results.profile_of(visit.monitors)):
-            return folder
-    raise RequestError(
-        f"nothing has profiled {rev} in the bisection {material.id}",
-        cure="start it with --monitor perf-record, or --monitor ftrace for counts of calls",
-    )
 
 
 def _smallest_share(text: str) -> float:
@@ -161,7 +144,7 @@ def _changed_functions(repo: Path | None, commit: str, *, trust_repo: bool) -> f
     """Return the functions that a commit changes; a note where it changes none."""
     from bisector.app.import_results import touched_functions
 
-    found = touched_functions(options.make_wiring(repo=repo, trust_repo=trust_repo), commit)
+    found = touched_functions(options.make_wiring(repo=repo, trust_repo=trust_repo, remote=True), commit)
     if not found:
         output.print_note(f"note: {commit} changes no function of a C source")
     return found

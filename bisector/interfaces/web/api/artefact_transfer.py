@@ -7,9 +7,7 @@ lab's machines, so that only tokens of the role 'worker' pass.
 from __future__ import annotations
 
 import hashlib
-import shutil
 from http import HTTPStatus
-from pathlib import Path
 from typing import Annotated
 
 from fastapi import APIRouter
@@ -21,7 +19,8 @@ from starlette.background import BackgroundTask
 
 from bisector.app.artefacts.shared_files import make_workspace
 from bisector.app.wiring import Wiring
-from bisector.errors import InfrastructureError, NotFound, RequestError
+from bisector.errors import NotFound
+from bisector.interfaces.web.api.received_file import received_file, remove_folder
 from bisector.interfaces.web.authority import Worker, server_of
 from bisector.model.artefacts import KEY_PATTERN, MAX_BYTES, Artefact, ArtefactKind, digest_header
 from bisector.store_ports import ArtefactStore
@@ -56,42 +55,22 @@ def get_artefact(request: Request, user: Worker, kind: ArtefactKind, key: Key) -
         with path.open("rb") as file:
             checksum = hashlib.file_digest(file, "sha256").hexdigest()
     except BaseException:
-        _remove(folder)
+        remove_folder(folder)
         raise
     return FileResponse(
         path,
         media_type="application/x-tar",
         headers={"Repr-Digest": digest_header(checksum)},
-        background=BackgroundTask(_remove, folder),
+        background=BackgroundTask(remove_folder, folder),
     )
 
 
 @router.put("/{kind}/{key}", status_code=HTTPStatus.CREATED)
 async def put_artefact(request: Request, user: Worker, kind: ArtefactKind, key: Key) -> dict[str, str]:
     """Keep the body as an artefact, if it has the checksum that Repr-Digest says."""
-    artefact, folder = Artefact(kind, key), await run_in_threadpool(make_workspace, server_of(request).wiring)
-    path, digest, received = folder / "content", hashlib.sha256(), 0
-    try:
-        with path.open("wb") as file:
-            async for block in request.stream():
-                received += len(block)
-                if received > artefact.max_bytes:
-                    raise RequestError(
-                        f"the {artefact} has more than {artefact.max_bytes >> 20} MiB", cure="keep it there"
-                    )
-                digest.update(block)
-                await run_in_threadpool(file.write, block)
-        if request.headers.get("Repr-Digest") != digest_header(digest.hexdigest()):
-            raise RequestError(
-                f"the {artefact} did not arrive as the header Repr-Digest says", cure="send it again"
-            )
+    artefact = Artefact(kind, key)
+    async with received_file(request, str(artefact), artefact.max_bytes) as path:
         return {"sha256": await run_in_threadpool(_store(request).put, artefact, path)}
-    except OSError as error:
-        raise InfrastructureError(
-            f"the server cannot take the {artefact}: {error.strerror}", cure="free some space on the server"
-        ) from error
-    finally:
-        await run_in_threadpool(_remove, folder)
 
 
 @router.delete("/{kind}/{key}", status_code=HTTPStatus.NO_CONTENT)
@@ -107,7 +86,3 @@ def _store(request: Request) -> ArtefactStore:
             "this server has no artefact store", cure='artefacts = "/FOLDER" in its perfbisect.toml'
         )
     return wiring.exchange.store
-
-
-def _remove(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)

@@ -76,7 +76,8 @@ def operations(request: Request, user: Token) -> LocalOperations:
     return LocalOperations(server_of(request).wiring_for(user), user.name)
 
 
-def _named(identity: str) -> str | None:
+def named(identity: str) -> str | None:
+    """Return the bisection that an address names, None for the latest."""
     return None if identity == LATEST else identity
 
 
@@ -91,13 +92,13 @@ def list_bisections(
 @router.get("/{id}")
 def show_status(request: Request, user: Reader, id: Identity) -> dict[str, Any]:
     """Show how far a bisection is: `status --json`."""
-    return operations(request, user).status(_named(id))
+    return operations(request, user).status(named(id))
 
 
 @router.get("/{id}/trials")
 def list_trials(request: Request, user: Reader, id: Identity) -> list[dict[str, Any]]:
     """List every trial: `show --json`."""
-    return operations(request, user).trials(_named(id))
+    return operations(request, user).trials(named(id))
 
 
 @router.get("/{id}/drawing")
@@ -105,50 +106,50 @@ def draw(
     request: Request, user: Reader, id: Identity, width: Annotated[int, Query(ge=20, le=_WIDEST)] = 100
 ) -> dict[str, Any]:
     """Draw the samples and the trials as lines of text: `show`."""
-    return operations(request, user).drawing(_named(id), width)
+    return operations(request, user).drawing(named(id), width)
 
 
 @router.get("/{id}/commit")
 def show_commit(request: Request, user: Reader, id: Identity, rev: Rev) -> dict[str, Any]:
     """Show everything about one commit: `show --commit`."""
-    return operations(request, user).commit(_named(id), rev)
+    return operations(request, user).commit(named(id), rev)
 
 
 @router.get("/{id}/report")
 def report(request: Request, user: Reader, id: Identity) -> dict[str, Any]:
     """Return the report: `report --json`."""
-    return operations(request, user).report(_named(id))
+    return operations(request, user).report(named(id))
 
 
 @router.get("/{id}/report.txt", response_class=PlainTextResponse)
 def report_text(request: Request, user: Reader, id: Identity, short: bool = False) -> PlainTextResponse:
     """Return the report as text; short: how a bisection ended, as `watch` prints it."""
-    return PlainTextResponse(operations(request, user).report_text(_named(id), short=short))
+    return PlainTextResponse(operations(request, user).report_text(named(id), short=short))
 
 
 @router.get("/{id}/report.html", response_class=HTMLResponse)
 def report_page(request: Request, user: Reader, id: Identity) -> HTMLResponse:
     """Return the report as one self-contained page, which loads nothing."""
-    return HTMLResponse(operations(request, user).report_page(_named(id)))
+    return HTMLResponse(operations(request, user).report_page(named(id)))
 
 
 @router.get("/{id}/log")
 def log(request: Request, user: Reader, id: Identity) -> dict[str, Any]:
     """Return the steps: `log --json`."""
-    return operations(request, user).log(_named(id))
+    return operations(request, user).log(named(id))
 
 
 @router.get("/{id}/log.txt", response_class=PlainTextResponse)
 def log_text(request: Request, user: Reader, id: Identity) -> PlainTextResponse:
     """Return the steps as `git bisect replay` reads them."""
-    return PlainTextResponse(operations(request, user).log_text(_named(id)))
+    return PlainTextResponse(operations(request, user).log_text(named(id)))
 
 
 @router.get("/{id}/events", response_class=StreamingResponse)
 async def stream_events(request: Request, user: Reader, id: Identity) -> StreamingResponse:
     """Tell what happens until the bisection ends, as server-sent events: 'event', then 'end' or 'problem'."""
     server = server_of(request)
-    stream = await asyncio.to_thread(EventStream, server.wiring_for(user), _named(id))
+    stream = await asyncio.to_thread(EventStream, server.wiring_for(user), named(id))
     require_valid = partial(server.require_valid, user)
     return StreamingResponse(_events(stream, require_valid), media_type="text/event-stream")
 
@@ -182,14 +183,14 @@ def _line(values: dict[str, Any]) -> str:
 def start(request: Request, user: Operator, asked: RemoteRequest) -> dict[str, Any]:
     """Queue a bisection: `start --detach`. It names what the server's settings list."""
     made = operations(request, user).start(asked)
-    return _changed(request, user, "start", made, f"{asked.good}..{asked.bad} {asked.workload}")
+    return changed(request, user, "start", made, f"{asked.good}..{asked.bad} {asked.workload}")
 
 
 @router.post("/{id}/resume")
 def resume(request: Request, user: Operator, id: Identity, new: Why) -> dict[str, Any]:
     """Queue a bisection that rests; 'latest' is the latest that has not ended: `resume`."""
-    return _changed(
-        request, user, "resume", operations(request, user).resume(_named(id), new.reason), new.reason
+    return changed(
+        request, user, "resume", operations(request, user).resume(named(id), new.reason), new.reason
     )
 
 
@@ -197,22 +198,20 @@ def resume(request: Request, user: Operator, id: Identity, new: Why) -> dict[str
 def set_priority(request: Request, user: Operator, id: Identity, new: NewPriority) -> dict[str, Any]:
     """Serve a bisection before or after others: `priority`."""
     made = operations(request, user).set_priority(id, new.priority, new.reason)
-    return _changed(request, user, "priority", made, f"{new.priority} {new.reason}")
+    return changed(request, user, "priority", made, f"{new.priority} {new.reason}")
 
 
 @router.post("/{id}/pause")
 def pause(request: Request, user: Operator, id: Identity, new: Why) -> dict[str, Any]:
     """Let a bisection rest: `pause`."""
-    return _changed(
-        request, user, "pause", operations(request, user).pause(_named(id), new.reason), new.reason
-    )
+    return changed(request, user, "pause", operations(request, user).pause(named(id), new.reason), new.reason)
 
 
 @router.post("/{id}/cancel")
 def cancel(request: Request, user: Operator, id: Identity, new: Why) -> dict[str, Any]:
     """End a bisection for good: `cancel`."""
-    return _changed(
-        request, user, "cancel", operations(request, user).cancel(_named(id), new.reason), new.reason
+    return changed(
+        request, user, "cancel", operations(request, user).cancel(named(id), new.reason), new.reason
     )
 
 
@@ -220,17 +219,17 @@ def cancel(request: Request, user: Operator, id: Identity, new: Why) -> dict[str
 def mark(request: Request, user: Operator, id: Identity, new: Mark) -> dict[str, Any]:
     """Set the verdict of a commit: `mark`."""
     made = operations(request, user).mark(id, new.rev, new.verdict, new.note)
-    return _changed(request, user, "mark", made, f"{made['commit']} {made['verdict']} {new.note}")
+    return changed(request, user, "mark", made, f"{made['commit']} {made['verdict']} {new.note}")
 
 
 @router.post("/{id}/discards", status_code=201)
 def discard(request: Request, user: Operator, id: Identity, new: Discard) -> dict[str, Any]:
     """Discard the samples of a boot or a testbed: `discard`."""
     made = operations(request, user).discard(id, new.kind, new.name, new.note)
-    return _changed(request, user, "discard", made, f"{new.kind} {new.name} {new.note}")
+    return changed(request, user, "discard", made, f"{new.kind} {new.name} {new.note}")
 
 
-def _changed(
+def changed(
     request: Request, user: Token, what: str, made: dict[str, Any], details: str = ""
 ) -> dict[str, Any]:
     """Write down who changed a bisection; return what was made of it."""

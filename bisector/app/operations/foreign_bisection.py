@@ -1,0 +1,102 @@
+"""A bisection that somebody sends to a server: it may name only what a request from elsewhere may name.
+
+What is kept is used later: commands look up commits in its repository and read its files. So its request is
+made anew of what the server's settings list, and its records name no file but those that came with it.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from bisector.app import transfer
+from bisector.errors import PerfbisectError, RequestError
+from bisector.model.artefacts import KEY_PATTERN
+from bisector.model.decisions import Decision
+from bisector.model.records import Booted, Left, Ran, Record
+from bisector.model.stored_bisection import ENDED, Stored
+from bisector.schemas.remote_request import listed_request
+from bisector.schemas.request import Request, read_accepted
+from bisector.schemas.web_settings import WebSettings
+from bisector.schemas.workload.workload import workload_names
+
+if TYPE_CHECKING:
+    from bisector.app.wiring import Wiring
+
+MAX_ARCHIVE_BYTES = 4 << 30
+"""Of what is sent: consoles and raw output shrink to a tenth, and a boot keeps 8 MiB of them at most."""
+_CURE = "import it on the server's machine, with 'perfbisect import'"
+
+
+def import_foreign(wiring: Wiring, archive: Path) -> Stored:
+    """Add a bisection that has ended from an archive that a user has sent; all of it or nothing.
+
+    Half of the free space may be used. Raises RequestError: it has not ended, or names what is not listed.
+    """
+    free = shutil.disk_usage(archive).free // 2
+    accept = partial(_accept, wiring)
+    return transfer.import_bisection(wiring, archive, accept, min(transfer.MAX_BYTES, free))
+
+
+def _accept(
+    wiring: Wiring, stored: Stored, events: list[Record | Decision]
+) -> tuple[Stored, list[Record | Decision]]:
+    if stored.status not in ENDED:
+        raise RequestError(
+            f"the bisection '{stored.id}' has not ended ({stored.status}): to resume it would execute what "
+            "its archive says",
+            cure=f"let it end where it is, and export it again; or {_CURE}",
+        )
+    accepted = read_accepted(stored.request)
+    request = _listed(wiring, accepted.request, (accepted.good, accepted.bad))
+    boots = wiring.bisection_folder(stored.id) / "boots"
+    kept = accepted.model_copy(update={"request": request}).model_dump_json()
+    return replace(stored, request=kept), [_with_own_files(event, boots) for event in events]
+
+
+def _listed(wiring: Wiring, request: Request, ends: Sequence[str]) -> Request:
+    """Return a request with what the server's settings list in place of what it names."""
+    web = wiring.settings.web or WebSettings()
+    try:
+        return listed_request(request, _repository(wiring, web, ends), web, workload_names())
+    except RequestError as error:
+        error.cure = _CURE
+        raise
+
+
+def _repository(wiring: Wiring, web: WebSettings, ends: Sequence[str]) -> str:
+    """Return the name of the first listed repository that has both ends. Raises RequestError."""
+    for name, path in web.repositories.items():
+        try:
+            source = wiring.source(path)
+            if [source.resolve(end) for end in ends] == list(ends):
+                return name
+        except PerfbisectError:
+            continue
+    raise RequestError(f"no repository that the server lists has {' and '.join(end[:12] for end in ends)}")
+
+
+def _with_own_files(event: Record | Decision, boots: Path) -> Record | Decision:
+    """Return an event that names files of its boot in the bisection's folder, and no other."""
+    match event:
+        case Booted():
+            return replace(event, console=_own(event.console, boots, event.boot))
+        case Ran():
+            return replace(event, raw=_own(event.raw, boots, event.boot))
+        case Left():
+            monitors = [replace(m, folder=_own(m.folder, boots, event.boot)) for m in event.monitors]
+            return replace(event, monitors=tuple(monitors))
+    return event
+
+
+def _own(path: str, boots: Path, boot: str) -> str:
+    parts = PurePosixPath(path).parts
+    places = [n for n in range(1, len(parts)) if parts[n - 1 : n + 1] == ("boots", boot)]
+    if not places or ".." in parts or not re.fullmatch(KEY_PATTERN, boot):
+        return ""
+    return str(boots.joinpath(*parts[places[0] :]))
