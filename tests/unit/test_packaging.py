@@ -74,6 +74,15 @@ def test_builds_in_their_sandbox_are_not_shut_out() -> None:
     assert not forbidden & set(options(WORKER))
 
 
+@pytest.mark.parametrize("unit", [WORKER, WEB], ids=["worker", "web"])
+def test_temporary_files_can_be_made(unit: Path) -> None:
+    """Python looks for a folder in /tmp and /var/tmp; with neither the first call of git fails."""
+    given = options(unit)
+    assert given["ProtectSystem"] == "strict"
+    writable = given["ReadWritePaths"].split()
+    assert given.get("PrivateTmp") == "yes" or {"/tmp", "/var/tmp"} <= set(writable)
+
+
 @pytest.mark.parametrize("path", [*SYSTEMD.iterdir(), CONTAINERFILE], ids=lambda path: path.name)
 def test_variables_are_settings(path: Path) -> None:
     known = {f"{VARIABLE_PREFIX}{name.upper()}" for name in Settings.model_fields} | {"PERFBISECT_TOKEN"}

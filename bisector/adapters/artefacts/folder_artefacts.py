@@ -141,7 +141,8 @@ class FolderArtefacts:
 
     def _reported(self, what: str) -> AbstractContextManager[None]:
         return os_errors_reported(
-            f"the artefact store {self.root} {what}", cure="look at its mount, its owner and its free space"
+            f"the artefact store {self.root} {what}",
+            cure="look at its mount, its owner, its free space, and at ReadWritePaths of the unit",
         )
 
 
