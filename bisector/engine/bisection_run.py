@@ -1,7 +1,7 @@
 """One bisection as one process executes it: visits to testbeds, until it has ended or must stop.
 
 A visit is the unit of a testbed's time: boots and trials for one bisection. It ends with the search, or
-between two boots when another bisection wants the testbed.
+when another bisection wants the testbed: between two boots, and while a kernel is built.
 """
 
 from __future__ import annotations
@@ -61,13 +61,15 @@ class OpenBisection:
         decider = Decider(services.planner, journal, events)
         return cls(stored, services, journal, events, decider, kernels, trials)
 
-    def carry_out(self, measure: Measure, testbed: str) -> InfrastructureError | None:
+    def carry_out(
+        self, measure: Measure, testbed: str, wanted: Wanted | None = None
+    ) -> InfrastructureError | None:
         """Do what was decided. Returns how the testbed failed; raises as `TrialRunner.carry_out`."""
         try:
             self.kernels.ahead([trial for _, trial in sorted(self.decider.under_way())])
-            return self.trials.carry_out(measure, testbed)
+            return self.trials.carry_out(measure, testbed, wanted)
         finally:
-            self.decider.end(testbed)
+            self.decider.end(testbed, put_off=self.kernels.is_awaited(testbed))
 
     def conclude(self, conclusion: Conclusion) -> None:
         """Free the testbeds and write the end down."""
@@ -116,6 +118,10 @@ class BisectionRun:
         """Whether no further visit makes sense: it has concluded, failed, or was told to stop."""
         concluded = self._opened is not None and self._opened.decider.conclusion is not None
         return concluded or self.error is not None or self.stop.is_set()
+
+    def awaits_kernel(self, testbed: str) -> bool:
+        """Return whether it can do nothing on a testbed, used or left, before a kernel is built."""
+        return self._opened is not None and self._opened.kernels.is_awaited(testbed)
 
     @property
     def leaves(self) -> bool:
@@ -186,7 +192,7 @@ class BisectionRun:
                     opened.conclude(decision)
                 elif decision is not None:
                     booted = True
-                    failed = opened.carry_out(decision, testbed)
+                    failed = opened.carry_out(decision, testbed, wanted)
                     if failed is not None:
                         return failed
                 elif passed_on or wanted():  # who wanted it may be gone by now; nothing is under way then

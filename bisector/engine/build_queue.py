@@ -1,8 +1,9 @@
 """A queue of kernel builds, with one thread for each builder.
 
-Trials wait for some builds; the others are speculative: they are done ahead, while builders are idle. A
-build that a trial waits for goes to an idle builder, or a speculative one is cancelled for it. Speculative
-builds are given as a list, the most probable first; one that is no longer in the list is cancelled.
+Trials have ordered some builds; the others are speculative: they are done ahead, while builders are idle. A
+build that was ordered goes to an idle builder, or a speculative one is cancelled for it. Speculative
+builds are given as a list, the most probable first; one that is no longer in the list is cancelled. What was
+ordered is built even if its trial stops waiting, and is kept until that asks again.
 """
 
 from __future__ import annotations
@@ -26,18 +27,21 @@ _WAIT_SECONDS = 0.2
 
 
 @dataclass(slots=True, eq=False)
-class _Job:
-    """One build. progress: None while no trial waits for it."""
+class Build:
+    """One build. progress: None while no trial has ordered it; waiting: how many trials wait for its end;
+    seconds: how long it took."""
 
     order: BuildOrder
     progress: Progress | None
+    waiting: int = 0
     dropped: bool = False
     ended: threading.Event = field(default_factory=threading.Event)
     kernel: Kernel | None = None
     error: BaseException | None = None
+    seconds: float = 0.0
 
     def report(self, text: str) -> None:
-        """Report progress to the trial that waits, if there is one."""
+        """Report progress to the trial that has ordered it, if one has."""
         if self.progress is not None:
             self.progress(text)
 
@@ -53,39 +57,50 @@ class BuildQueue:
         self._stop = stop
         self._measuring = measuring
         self._change = threading.Condition()
-        self._waiting: list[_Job] = []
+        self._waiting: list[Build] = []
         self._ahead: list[BuildOrder] = []
-        self._active: dict[int, _Job] = {}
-        self._finished: dict[BuildOrder, _Job] = {}
+        self._active: dict[int, Build] = {}
+        self._finished: dict[BuildOrder, Build] = {}
         self._ended = threading.Event()
         self._make = make
         self._threads: list[threading.Thread] = []
 
-    def build(self, order: BuildOrder, progress: Progress) -> Kernel:
-        """Return the kernel of an order; it is built before all speculative builds.
+    def order(self, order: BuildOrder, progress: Progress) -> Build:
+        """Have a kernel built before all speculative ones, for a trial that must `wait` for it."""
+        with self._change:
+            self._open()
+            build = self._finished.pop(order, None)
+            if build is None:
+                known = [build for build in (*self._active.values(), *self._waiting) if build.order == order]
+                build = next((build for build in known if not build.dropped), None)
+                if build is None:
+                    build = Build(order, progress)
+                    self._waiting.append(build)
+                    self._make_way()
+                else:
+                    progress("being built already")
+                    build.progress = progress
+                self._change.notify_all()
+            build.waiting += 1
+            return build
+
+    def wait(self, build: Build, leaves: Stop | None = None) -> Kernel | None:
+        """Return the kernel of what was ordered; None as soon as the trial leaves: it is built all the same.
 
         Raises what `Builder.build` raises, and Interrupted when told to stop.
         """
-        with self._change:
-            self._open()
-            job = self._finished.pop(order, None)
-            if job is None:
-                job = next((j for j in self._active.values() if j.order == order and not j.dropped), None)
-                if job is not None:
-                    progress("being built ahead already")
-                    job.progress = progress
-                else:
-                    job = _Job(order, progress)
-                    self._waiting.append(job)
-                    self._make_way()
-                self._change.notify_all()
-        while not job.ended.wait(_WAIT_SECONDS):
+        while not build.ended.wait(_WAIT_SECONDS):
             if self._stop():
                 raise Interrupted("interrupted")
-        if job.error is not None:
-            raise job.error
-        assert job.kernel is not None
-        return job.kernel
+            if leaves is not None and leaves():
+                with self._change:
+                    if not build.ended.is_set():
+                        build.waiting -= 1
+                        return None
+        if build.error is not None:
+            raise build.error
+        assert build.kernel is not None
+        return build.kernel
 
     def ahead(self, orders: Sequence[BuildOrder]) -> None:
         """Build these in this order while no trial waits; cancel other speculative builds.
@@ -97,17 +112,17 @@ class BuildQueue:
                 return
             self._open()
             self._ahead = [order for order in orders if order not in self._finished]
-            for job in self._active.values():
-                if job.progress is None and job.order not in orders:
-                    job.dropped = True
+            for build in self._active.values():
+                if build.progress is None and build.order not in orders:
+                    build.dropped = True
             self._change.notify_all()
 
     def close(self) -> None:
         """Cancel all builds and wait until their threads have ended, for `_END_SECONDS` at most."""
         with self._change:
             self._ended.set()
-            for job in (*self._active.values(), *self._waiting):
-                job.dropped = True
+            for build in (*self._active.values(), *self._waiting):
+                build.dropped = True
             threads, self._threads = self._threads, []
             self._waiting.clear()
             self._ahead.clear()
@@ -129,45 +144,49 @@ class BuildQueue:
     def _make_way(self) -> None:
         """Cancel as many speculative builds as trials wait for a builder. Holds the lock."""
         idle = len(self._threads) - len(self._active)
-        unneeded = [job for job in self._active.values() if job.progress is None and not job.dropped]
-        under_way = sum(job.dropped for job in self._active.values())
-        for job in unneeded[::-1][: max(0, len(self._waiting) - idle - under_way)]:
-            job.dropped = True
+        unneeded = [build for build in self._active.values() if build.progress is None and not build.dropped]
+        under_way = sum(build.dropped for build in self._active.values())
+        for build in unneeded[::-1][: max(0, len(self._waiting) - idle - under_way)]:
+            build.dropped = True
 
-    def _next(self, number: int) -> _Job | None:
+    def _next(self, number: int) -> Build | None:
         """Return what this builder should build now, if anything. Holds the lock."""
         if self._waiting:
             return self._waiting.pop(0)
         if number in self._measuring:
             return None
-        busy = {job.order for job in self._active.values()}
+        busy = {build.order for build in self._active.values()}
         for order in self._ahead:
             if order not in busy:
                 self._ahead.remove(order)
-                return _Job(order, None)
+                return Build(order, None)
         return None
 
     def _work(self, number: int, make: MakeBuilder, ended: threading.Event) -> None:
-        current: list[_Job] = []
-        builder = make(lambda: self._stop() or any(job.dropped for job in current))
+        current: list[Build] = []
+        builder = make(lambda: self._stop() or any(build.dropped for build in current))
         while True:
             with self._change:
-                while not ended.is_set() and (job := self._next(number)) is None:
+                while not ended.is_set() and (build := self._next(number)) is None:
                     self._change.wait()
                 if ended.is_set():
                     return
-                assert job is not None
-                self._active[number] = job
-            current[:] = [job]
+                assert build is not None
+                self._active[number] = build
+            current[:] = [build]
+            started = time.monotonic()
             try:
-                job.kernel = builder.build(job.order, job.report)
+                build.kernel = builder.build(build.order, build.report)
             except BaseException as error:  # raised again in the thread that waits
-                job.error = error
+                build.error = error
+            build.seconds = time.monotonic() - started
             with self._change:
-                if self._active.get(number) is job:  # not one of the threads that came after `close`
+                if self._active.get(number) is build:  # not one of the threads that came after `close`
                     del self._active[number]
-                # A commit that fails to build is a result to keep; an infrastructure failure is not.
-                if job.progress is None and (job.kernel is not None or isinstance(job.error, BuildFailed)):
-                    self._finished[job.order] = job
-                job.ended.set()
+                # A commit that fails to build is a result to keep; an infrastructure failure is told to the
+                # trial that has ordered it, and otherwise forgotten.
+                tells = build.kernel is not None or isinstance(build.error, BuildFailed)
+                if not build.waiting and (tells or (build.progress is not None and not build.dropped)):
+                    self._finished[build.order] = build
+                build.ended.set()
                 self._change.notify_all()

@@ -52,8 +52,8 @@ class Decider:
         """Return the trials that have not ended, in whatever process, with their testbeds."""
         return frozenset(self._journal.trials()[1].items())
 
-    def end(self, testbed: str) -> None:
-        """Take note that the trial of a testbed has ended, well or not."""
+    def end(self, testbed: str, *, put_off: bool = False) -> None:
+        """Take note that the trial of a testbed is over, well or not. put_off: until its kernel is built."""
         with self._journal.lock:
-            self._journal.end_trial(testbed)
+            self._journal.end_trial(testbed, put_off=put_off)
             self.ended_trials += 1

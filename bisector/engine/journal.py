@@ -78,9 +78,12 @@ class Journal:
                 )
             return True
 
-    def end_trial(self, testbed: str) -> None:
-        """Take note that the trial of a testbed is over."""
+    def end_trial(self, testbed: str, *, put_off: bool = False) -> None:
+        """Take note that the trial of a testbed is over. put_off: it will be decided again."""
         self.store.end_trial(self.id, testbed)
+        if put_off:
+            with self.lock:
+                self._repeated.pop(testbed, None)
 
     def conclude(self, conclusion: Conclusion, seen: int) -> bool:
         """Write the end of the search down, unless something was recorded after `seen`; return whether."""

@@ -4,6 +4,10 @@ Bisections share testbeds boot by boot. A more urgent one comes first. Among equ
 evenly over owners, then over the bisections of each; those who have waited longest come first. What counts
 against a bisection are testbeds that it could use itself: nobody waits because its owner measures elsewhere.
 
+While the kernel of a bisection is built, which takes minutes, the testbed that it would boot on goes to
+others that can use it at once: to those that have none, or have measured there. It competes again when the
+kernel is there.
+
 Levels differ from testbed to testbed, so a bisection measures its references anew on each that it comes to.
 Of those that have waited about equally long, one that has measured on the testbed before comes first: 20
 bisections on 10 testbeds took half of the time and of the machine hours that taking turns alone took.
@@ -24,8 +28,9 @@ class Claimant:
     """A bisection that shares testbeds with others.
 
     priority: 1 is served first; created: seconds since the epoch; testbeds: those that it can use; has: those
-    that it uses now; served: testbed -> when its last visit there ended, seconds on any clock; waits: it must
-    not be served, for its owner has had what is allowed.
+    that it uses now; served: testbed -> when its last visit there ended, seconds on any clock; builds: those
+    that it can do nothing on before a kernel is built; waits: it must not be served, for its owner has had
+    what is allowed.
     """
 
     id: str
@@ -35,6 +40,7 @@ class Claimant:
     testbeds: frozenset[str]
     has: frozenset[str] = frozenset()
     served: Mapping[str, float] | None = None
+    builds: frozenset[str] = frozenset()
     waits: bool = False
 
 
@@ -48,13 +54,18 @@ def should_yield(testbed: str, holder: str, claimants: Sequence[Claimant], now: 
     """Return whether a testbed should go to another bisection when it can be left. now: on the same clock.
 
     It goes to a more urgent one, to one that has none (or whose owner has none), and to one that has fewer
-    even afterwards: passing it on for less would cost a boot, and it would come back. `choose` would not give
-    it to the holder then.
+    even afterwards: passing it on for less would cost a boot, and it would come back. While a kernel is built
+    for the holder, it goes to one that has none or has measured there, and waits for no kernel itself.
+    `choose` would not give it to the holder then.
     """
     ranks = _Ranks(testbed, [_without(c, testbed, now) if c.id == holder else c for c in claimants])
-    mine = next((c for c in ranks.able if c.id == holder), None)
-    if mine is None:  # it waits
+    mine = next((c for c in claimants if c.id == holder), None)
+    if mine is None or mine.waits or testbed not in mine.testbeds:
         return True
+    if testbed in mine.builds:
+        at_once = [c for c in ranks.able if not c.builds]
+        return any(not c.has or testbed in (c.served or {}) for c in at_once)
+    mine = next(c for c in ranks.able if c.id == holder)
     return any(ranks.rank(other) < ranks.rank(mine) and ranks.gains(other, mine) for other in ranks.able)
 
 
@@ -70,7 +81,7 @@ class _Ranks:
             has[c.owner] |= c.has
             for name, when in (c.served or {}).items():
                 served[c.owner][name] = max(when, served[c.owner].get(name, 0.0))
-            if testbed in c.testbeds and not c.waits:
+            if testbed in c.testbeds - c.builds and not c.waits:
                 self.able.append(c)
         self._shares: dict[tuple[str, int], tuple[int, float]] = {}
         """(owner, priority) -> how many testbeds it has, and when it had one last, of those that its poorest

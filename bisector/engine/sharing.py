@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from bisector.engine.availability import NoChecks
@@ -19,6 +19,7 @@ from bisector.engine.membership import Membership
 from bisector.engine.others import Others, follow_inventory
 from bisector.engine.schedule import Claimant, choose, should_yield
 from bisector.engine.services import Services
+from bisector.engine.testbed_leases import TestbedLeases
 from bisector.errors import Fenced, PerfbisectError, RequestError
 from bisector.model.leases import Lease
 from bisector.model.stored_bisection import NORMAL_PRIORITY, TO_EXECUTE, Stored, Summary
@@ -26,10 +27,6 @@ from bisector.store_ports import Store
 
 _SHUTDOWN_POLL_SECONDS = 0.2
 """How soon the end of a visit is noticed that was told to stop."""
-_ASK_SECONDS = 1.0
-"""How often the database is asked for a testbed that another executor has, and who waits for ours."""
-_SILENT_SECONDS = 5.0
-"""How long a testbed of another executor is waited for without a word: a hand-over takes a second or two."""
 
 
 class TestbedSharing:
@@ -57,12 +54,8 @@ class TestbedSharing:
         self._checks = NoChecks() if others is None else others.checks
         self._runs = {} if own is None else {own.id: own}
         self._visits: dict[str, tuple[BisectionRun, threading.Thread]] = {}  # by testbed
-        self._leases: dict[str, Lease] = {}  # by testbed that is visited
+        self._leases = TestbedLeases(membership, self._tell_those_of)  # of those that are visited
         self._summaries: dict[str, Summary] = {}  # of what is to be executed, the newest first
-        # Testbed that another executor has -> since when, when it was asked for last, whether that was told.
-        self._refused: dict[str, tuple[float, float, bool]] = {}
-        self._wanted: Collection[str] = ()  # testbeds that we have and another executor waits for
-        self._asked = float("-inf")  # when that was asked
         self._given_up: set[str] = set()  # bisections that went wrong here and go on elsewhere
         self._served: dict[str, dict[str, float]] = {}  # bisection -> testbed -> when its last visit ended
         self._changed = threading.Event()
@@ -85,16 +78,14 @@ class TestbedSharing:
         if self._hours is not None:
             self._hours.count(self._owner(run) for run, _ in self._visits.values())
             self._tell_caps()
-        if self._membership is not None and time.monotonic() > self._asked + _ASK_SECONDS:
-            self._asked = time.monotonic()
-            self._wanted = self._membership.wanted_testbeds() if self._leases else ()
+        if self._leases.look() and self._membership is not None:
             # What went wrong here is tried once more where nobody else goes on with it; then it has failed.
             self._given_up = {one for one in self._given_up if not self._membership.executes_alone(one)}
         for testbed, (run, thread) in list(self._visits.items()):
             if not thread.is_alive():
                 self._served.setdefault(run.id, {})[testbed] = time.monotonic()
                 del self._visits[testbed]
-                self._release(self._leases.pop(testbed, None))
+                self._leases.release(testbed)
         follow_inventory(self._runs.values(), self._own, self._summaries, self._others, self._tell)
         for run in [run for run in self._runs.values() if run.leaves and run is not self._own]:
             if not any(visitor is run for visitor, _ in self._visits.values()):
@@ -102,7 +93,7 @@ class TestbedSharing:
         for testbed in sorted({name for run in self._runs.values() for name in run.testbeds}):
             if testbed not in self._visits and not self.is_lost and self._may_be_used(testbed):
                 chosen = choose(testbed, self._claimants())
-                if chosen is not None and self._lease_testbed(testbed):
+                if chosen is not None and self._leases.acquire(testbed):
                     self._begin_visit(self._runs[chosen], testbed)
 
     def wait(self, seconds: float) -> None:
@@ -192,6 +183,7 @@ class TestbedSharing:
                     frozenset(run.testbeds),
                     frozenset(has.get(run.id, ())),
                     dict(self._served.get(run.id, {})),
+                    frozenset(filter(run.awaits_kernel, run.testbeds)),
                     waits=run.leaves or self._why_capped(run) is not None,
                 )
             )
@@ -213,7 +205,9 @@ class TestbedSharing:
                 run.note(f"the bisection '{run.id}' {reason or 'may use testbeds again'}")
 
     def _is_wanted(self, run: BisectionRun, testbed: str) -> bool:
-        if run.leaves or testbed in self._wanted or self._checks.is_due(testbed) or self._why_not(testbed):
+        if run.leaves or self._leases.is_wanted(testbed) or self._why_not(testbed):
+            return True
+        if self._checks.is_due(testbed) and not run.awaits_kernel(testbed):
             return True
         return should_yield(testbed, run.id, self._claimants(), time.monotonic())
 
@@ -250,33 +244,10 @@ class TestbedSharing:
 
         self._runs[name] = BisectionRun(name, open_, partial(others.tell, name), stop, testbeds, lease)
 
-    def _lease_testbed(self, testbed: str) -> bool:
-        """Return whether no other host has a testbed; it is ours until its visit has ended then."""
-        if self._membership is None:
-            return True
-        now = time.monotonic()
-        since, asked, told = self._refused.get(testbed, (now, float("-inf"), False))
-        if now < asked + _ASK_SECONDS:
-            return False
-        lease = self._membership.acquire_testbed(testbed)
-        if lease is None:
-            tell = not told and now > since + _SILENT_SECONDS
-            if tell:
-                user = self._membership.user_of(testbed)
-                self._tell_those_of(testbed, f"waiting for the testbed '{testbed}', which {user} uses")
-            self._refused[testbed] = since, now, told or tell
-            return False
-        self._refused.pop(testbed, None)
-        self._leases[testbed] = lease
-        return True
-
-    def _release(self, lease: Lease | None) -> None:
-        if self._membership is not None and lease is not None:
-            self._membership.release(lease)
-
     def _let_go(self, run: BisectionRun) -> None:
         """Forget a bisection of others: it is over, or waits for another executor."""
         self._runs.pop(run.id, None)
+        run.close()  # a kernel may still be built for it
         if self.is_lost:
             return  # it is another executor's already, or will be
         store = self._store if run.lease is None else self._store.fenced(run.lease)
@@ -289,7 +260,8 @@ class TestbedSharing:
             how = "failed" if alone else "goes on with other workers, not with this one"
             text = f"the bisection '{run.id}' {how}: {run.error.message}"
             self._tell(run.id, "trouble", "\n".join(filter(None, (text, run.error.details))))
-        self._release(run.lease)
+        if self._membership is not None and run.lease is not None:
+            self._membership.release(run.lease)
         if self._others is not None:
             self._others.ended(run.id)
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from bisector.engine.build_queue import BuildQueue
+from bisector.engine.build_queue import Build, BuildQueue
 from bisector.engine.events import EventSender
 from bisector.engine.journal import Journal
 from bisector.engine.services import Services
@@ -46,20 +45,32 @@ class TrialKernels:
         self._events = events
         self._stop = stop
         self._queue = BuildQueue(services.builders, stop.is_set, services.measuring_builders)
+        self._ordered: dict[str, Build] = {}  # by testbed, the last one
+
+    def is_awaited(self, testbed: str) -> bool:
+        """Return whether the kernel that was ordered last for a testbed is still being built."""
+        build = self._ordered.get(testbed)
+        return build is not None and not build.ended.is_set()
 
     def close(self) -> None:
         """Drop what is being built."""
         self._queue.close()
 
-    def build(self, measure: Measure, testbed: str) -> Kernel | None:
-        """Return the kernel, or None when the commit does not build (which is then recorded)."""
-        order = self._order(measure)
-        started = time.monotonic()
+    def build(
+        self, measure: Measure, testbed: str, leaves: Callable[[], bool] | None = None
+    ) -> Kernel | None:
+        """Return the kernel, or None when the commit does not build (which is then recorded).
+
+        leaves: tells whether the testbed should be left now: the build goes on then, and None is returned
+        without a record; None: never.
+        """
+        build = self._queue.order(self._order(measure), self._events.progress(measure, testbed))
+        self._ordered[testbed] = build
         try:
-            kernel = self._queue.build(order, self._events.progress(measure, testbed))
+            kernel = self._queue.wait(build, leaves)
         except BuildFailed as error:
             check_stop(self._stop)
-            seconds = time.monotonic() - started
+            seconds = build.seconds
             failed = Built(
                 commit=measure.commit,
                 ok=False,
@@ -72,6 +83,10 @@ class TrialKernels:
                 if measure.commit not in self._journal.state.untestable:
                     self._journal.record(failed)
             self._events.send("trouble", error.message, measure.commit, testbed, seconds=seconds)
+            return None
+        if kernel is None:
+            text = "the kernel is being built; the testbed is left to others meanwhile"
+            self._events.send("note", text, measure.commit, testbed)
             return None
         with self._journal.lock:  # another testbed, or worker, may wait for the same kernel
             self._journal.refresh()

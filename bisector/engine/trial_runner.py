@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from bisector.engine.events import EventKind, EventSender
 from bisector.engine.journal import Journal
@@ -54,8 +54,10 @@ class TrialRunner:
         self._job: Job | None = None
         self._reported_settings: set[tuple[str, str]] = set()
 
-    def carry_out(self, measure: Measure, testbed: str) -> InfrastructureError | None:
-        """Do what was decided.
+    def carry_out(
+        self, measure: Measure, testbed: str, wanted: Callable[[], bool] | None = None
+    ) -> InfrastructureError | None:
+        """Do what was decided; or nothing, if others want the testbed before its kernel is built.
 
         Returns how the testbed failed, None while it is well. Raises InfrastructureError where trying again
         did not help with anything else, Interrupted when told to stop.
@@ -74,7 +76,8 @@ class TrialRunner:
             part = "builder" if session is None else "testbed"
             try:
                 if session is None:
-                    kernel = self._kernels.build(measure, testbed)
+                    tried = failures or any(losses.values())  # which would be forgotten
+                    kernel = self._kernels.build(measure, testbed, None if tried else wanted)
                     if kernel is None:
                         return None
                     job = self._prepare_job()

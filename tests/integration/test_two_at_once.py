@@ -120,7 +120,9 @@ def test_two_trials_build_at_once_on_two_machines(sshd: Server, tmp_path: Path) 
     built: dict[str, Kernel] = {}
 
     def trial(sha: str) -> None:
-        built[sha] = builders.build(BuildOrder(sha, "toy"), lambda _: None)
+        kernel = builders.wait(builders.order(BuildOrder(sha, "toy"), lambda _: None))
+        assert kernel is not None
+        built[sha] = kernel
 
     threads = [threading.Thread(target=trial, args=(sha,)) for sha in shas]
     try:

@@ -63,8 +63,9 @@ def run_lab(
     lab = settings.lab()
     goal = Goal(Metric(METRIC, "s", "lower", Threshold(settings.effect / 200)), clock=lab.model.clock)
     accepted = fake.accepted(lab, names).model_copy(update={"goal": serialization.goal_to_json(goal)})
-    request = accepted.model_dump_json()
     for number in range(bisections):
+        asked = accepted.request.model_copy(update={"recipe": f"r{number}"})  # each has kernels of its own
+        request = accepted.model_copy(update={"request": asked}).model_dump_json()
         store.create(Stored(f"x{number}", time.time(), request, "queued", lab.graph))
     with tempfile.TemporaryDirectory() as scratch:
         folders = [Path(scratch) / f"w{number}" for number in range(workers)]

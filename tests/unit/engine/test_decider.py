@@ -6,9 +6,12 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from bisector.adapters.store.memory_store import MemoryStore
 from bisector.engine.bisection_run import OpenBisection
 from bisector.engine.decider import Decider
+from bisector.errors import InfrastructureError
 from bisector.model.decisions import Conclusion, Decision, Ending, Measure
 from bisector.model.state import State
 from tests.support import fake_bisection as fake
@@ -104,3 +107,15 @@ def test_two_processes_know_each_others_trials(tmp_path: Path) -> None:
     there.end("b")
     assert here.decide("a") == END
     assert [d for _, d in store.decisions(stored.id)] == [measure(1), measure(2), END]
+
+
+def test_a_trial_that_is_put_off_may_be_decided_again_and_again(tmp_path: Path) -> None:
+    """Its kernel is built meanwhile; without that, a planner that repeats itself is stuck."""
+    decide, _, _ = decider(tmp_path, *[measure(1)] * 20)
+    for _ in range(10):
+        assert decide.decide("a") == measure(1)
+        decide.end("a", put_off=True)
+    with pytest.raises(InfrastructureError, match="does not move"):
+        for _ in range(10):
+            decide.decide("a")
+            decide.end("a")

@@ -23,6 +23,11 @@ def claimant(
     return replace(found, **more)  # type: ignore[arg-type]
 
 
+def building(name: str, has: str = "", **more: object) -> Claimant:
+    """Return one that can do nothing on `t` before a kernel is built."""
+    return replace(claimant(name, has), **{"builds": frozenset("t"), **more})  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("claimants", "chosen"),
     [
@@ -40,6 +45,9 @@ def claimant(
         ([claimant("a", waits=True, priority=1), claimant("b", "u")], "b"),
         ([claimant("a", waits=True)], None),
         ([claimant("a", testbeds=frozenset("u")), claimant("b", "uvw")], "b"),
+        ([building("a", priority=1), claimant("b", "uvw")], "b"),
+        ([building("a")], None),
+        ([building("a", builds=frozenset("u"))], "a"),
     ],
     ids=[
         "nobody",
@@ -56,6 +64,9 @@ def claimant(
         "capped",
         "only capped ones",
         "cannot use it",
+        "waits for a kernel",
+        "only one that waits for a kernel",
+        "waits for a kernel elsewhere",
     ],
 )
 def test_who_comes_first(claimants: list[Claimant], chosen: str | None) -> None:
@@ -79,6 +90,15 @@ def test_who_comes_first(claimants: list[Claimant], chosen: str | None) -> None:
         (claimant("a1", "t"), [claimant("a2")], True),
         (claimant("a1", "t"), [claimant("a2", "u")], False),
         (claimant("a1", "tu"), [claimant("a2"), claimant("b", "vw")], True),
+        (building("a", "t"), [], False),
+        (building("a", "t", priority=2), [claimant("b")], True),
+        (building("a", "t"), [claimant("b", "u")], True),
+        (building("a", "t"), [building("b", "u", builds=frozenset(), served={"u": 1.0})], False),
+        (building("a", "t"), [building("b")], False),
+        (building("a", "t"), [building("b", builds=frozenset("u"))], False),
+        (building("a", "t"), [claimant("b", waits=True)], False),
+        (claimant("a", "t"), [building("b", priority=1)], False),
+        (building("a", "t", waits=True), [], True),
     ],
     ids=[
         "nobody",
@@ -95,6 +115,15 @@ def test_who_comes_first(claimants: list[Claimant], chosen: str | None) -> None:
         "the same owner's",
         "the same owner's has one",
         "the same owner's behind others that gain nothing",
+        "builds, nobody else",
+        "builds, less urgent",
+        "builds, to one that has measured there",
+        "builds, to a stranger that has another",
+        "both build",
+        "builds, to one that builds elsewhere",
+        "builds, to a capped one",
+        "to one that builds",
+        "builds, capped",
     ],
 )
 def test_when_a_testbed_goes_to_another(holder: Claimant, others: list[Claimant], yields: bool) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from bisector.adapters.store.memory_coordinator import MemoryCoordinator
 from bisector.adapters.store.memory_store import MemoryStore
-from bisector.engine import executor, sharing, trial_runner
+from bisector.engine import executor, testbed_leases, trial_runner
 from bisector.engine.events import Event
 from bisector.engine.others import Others
 from bisector.engine.services import Services
@@ -92,7 +92,7 @@ class Workers:
 def workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workers]:
     monkeypatch.setattr(trial_runner, "_PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(executor, "_POLL_SECONDS", 0.02)
-    monkeypatch.setattr(sharing, "_ASK_SECONDS", 0.02)
+    monkeypatch.setattr(testbed_leases, "_ASK_SECONDS", 0.02)
     made = Workers(tmp_path)
     yield made
     made.stop.set()
@@ -122,7 +122,7 @@ def test_a_testbed_that_belongs_to_nobody_passes_from_worker_to_worker(workers: 
 def test_who_waits_for_a_testbed_is_told_who_uses_it(
     workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sharing, "_SILENT_SECONDS", 0.05)
+    monkeypatch.setattr(testbed_leases, "_SILENT_SECONDS", 0.05)
     workers.coordinator.register("eve-1", "eve")
     assert workers.coordinator.acquire("testbed a", "eve-1") is not None
     workers.queue("x", "a")
@@ -139,8 +139,9 @@ def test_who_waits_for_a_testbed_is_told_who_uses_it(
 def test_what_goes_wrong_with_one_worker_goes_on_with_the_others(workers: Workers) -> None:
     workers.broken["first"] = InfrastructureError("no compiler here")
     workers.queue("x", "a", "b")
-    workers.start("first", "a")
     workers.start("second", "b")
+    until(lambda: ("second", "x") in workers.opened, SECONDS)
+    workers.start("first", "a")
     workers.wait("x")
     told = [text for text in workers.told["first"] if "no compiler" in text]
     assert told == ["the bisection 'x' goes on with other workers, not with this one: no compiler here"]

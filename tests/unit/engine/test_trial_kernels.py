@@ -23,6 +23,7 @@ from bisector.model.state import State
 from bisector.ports import BuildOrder, Kernel, Progress
 from bisector.testing.fakes import FakeBuilder
 from tests.support import fake_bisection as fake
+from tests.support.waiting import until
 
 
 class Bench:
@@ -272,3 +273,26 @@ def test_kernels_that_cannot_be_compared_are_infrastructure_and_not_recorded(
         assert bench.records == known
         then, after = error.value.details.splitlines()
         assert then.startswith("then ") and after.startswith("now  ") and then[5:] != after[5:]
+
+
+def test_a_kernel_that_is_left_is_awaited_until_it_is_built_and_recorded_when_it_is_asked_for(
+    tmp_path: Path,
+) -> None:
+    real, go = FakeBuilder(fake.a_lab(), tmp_path / "kernels"), threading.Event()
+
+    def slowly(order: BuildOrder) -> Kernel:
+        assert go.wait(30)
+        return real.build(order, lambda text: None)
+
+    with closing(Bench(tmp_path, slowly)) as bench:
+        assert not bench.kernels.is_awaited("t")
+        assert bench.kernels.build(trial(3), "t", lambda: True) is None
+        assert bench.records == ()
+        assert [e.text for e in bench.events] == [
+            "the kernel is being built; the testbed is left to others meanwhile"
+        ]
+        assert bench.kernels.is_awaited("t") and not bench.kernels.is_awaited("other")
+        go.set()
+        until(lambda: not bench.kernels.is_awaited("t"), 30)
+        assert bench.kernels.build(trial(3), "t", lambda: True) is not None
+        assert len(bench.records) == 2  # the build, and what it tells of history

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -37,8 +38,9 @@ from bisector.ports import Job, Kernel, Monitor, Progress, RunResult
 from bisector.schemas.request import read_accepted
 from bisector.simulation.noise_model import LabModel, SyntheticLab
 from bisector.testing.fake_testbed import FakeSession, FakeTestbed
-from bisector.testing.fakes import Faults
+from bisector.testing.fakes import FakeBuilder, Faults, Pace
 from tests.support import fake_bisection as fake
+from tests.support.waiting import until
 
 END = Conclusion(Ending.INCONCLUSIVE, "the script is over")
 
@@ -849,3 +851,20 @@ def test_waiting_for_the_host_is_no_part_of_what_a_boot_costs(
     bench.run()
     (booted,) = bench.of(Booted)
     assert booted.seconds < 0.0  # less than it says it waited
+
+
+def test_a_trial_that_has_failed_once_is_not_left_for_its_kernel(tmp_path: Path) -> None:
+    """Else what is tried twice would begin anew each time, and a kernel that never boots never be judged."""
+    bench = Bench(tmp_path, [], Faults(boot={1: OOPS, 2: OOPS}))
+    slow = partial(FakeBuilder, bench.lab, tmp_path / "kernels", pace=Pace(build=0.5))
+    bench.services = _with(bench.services, builders=[lambda stop: slow()])
+    runner = bench.again()
+    trial = Measure(5, 1, "search", "scripted")
+    assert runner.carry_out(trial, "fake", lambda: True) is None
+    assert bench.records == [], "left at once"
+    until(lambda: not runner.kernels.is_awaited("fake"), 30)
+    (tmp_path / "kernels" / "builds.log").unlink()
+    for kernel in (tmp_path / "kernels").iterdir():
+        kernel.unlink()  # so that the second try has to wait for a build
+    runner.carry_out(trial, "fake", lambda: True)
+    assert 5 in bench.state().untestable
