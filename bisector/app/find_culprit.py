@@ -233,7 +233,7 @@ def serve(
     """
     from bisector.engine import executor
     from bisector.engine.availability import Availability
-    from bisector.engine.hour_counter import HourCounter
+    from bisector.engine.shares.hour_counter import HourCounter
 
     known_by = name or socket.gethostname()
     wiring.doing, wiring.stop = f"the queue, as worker '{known_by}'", stop

@@ -22,10 +22,10 @@ from bisector.engine.bisection_run import BisectionRun
 from bisector.engine.chores import CHORES, Chores
 from bisector.engine.disk_reserve import DiskReserve, remove_reserve
 from bisector.engine.events import Event, OnEvent
-from bisector.engine.hour_counter import HourCounter
 from bisector.engine.membership import START, Membership, join, requeue_unleased
 from bisector.engine.others import Others
 from bisector.engine.services import Services
+from bisector.engine.shares.hour_counter import HourCounter
 from bisector.engine.sharing import TestbedSharing
 from bisector.engine.state_lock import QUEUE, Busy, lock
 from bisector.errors import InfrastructureError, Interrupted

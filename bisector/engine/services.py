@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bisector.engine.build_queue import MakeBuilder, Stop
-from bisector.engine.hour_counter import HourCounter
+from bisector.engine.shares.hour_counter import HourCounter
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.records import Irrelevant
 from bisector.ports import Clock, Fix, Job, Progress, Source, Testbed

@@ -13,12 +13,12 @@ from functools import partial
 from bisector.engine.availability import NoChecks
 from bisector.engine.bisection_run import BisectionRun
 from bisector.engine.events import Event, EventKind
-from bisector.engine.hour_counter import HourCounter
 from bisector.engine.journal import lose_boots_on
 from bisector.engine.membership import Membership
 from bisector.engine.others import Others, follow_inventory
-from bisector.engine.schedule import Claimant, choose, should_yield
 from bisector.engine.services import Services
+from bisector.engine.shares.hour_counter import HourCounter
+from bisector.engine.shares.schedule import Claimant, choose, should_yield
 from bisector.engine.testbed_leases import TestbedLeases
 from bisector.errors import Fenced, PerfbisectError, RequestError
 from bisector.model.leases import Lease

@@ -33,8 +33,8 @@ def bisection_services(
     """
     from bisector.adapters.agent.payload import workload_job
     from bisector.engine.availability import Availability
-    from bisector.engine.hour_counter import HourCounter
     from bisector.engine.services import Services
+    from bisector.engine.shares.hour_counter import HourCounter
     from bisector.ports import Fix
     from bisector.schemas.kernel.recipe import load_recipe
 

@@ -1,7 +1,7 @@
 """When bisections that share testbeds will probably begin and end. Pure; as good as the planner's estimates.
 
-Testbeds are divided as `engine.schedule` does it in the long run: the most urgent first, among equals evenly
-over owners, then over the bisections of each. A bisection goes on as fast as it has testbeds.
+Testbeds are divided as `engine.shares.schedule` does it in the long run: the most urgent first, among equals
+evenly over owners, then over the bisections of each. A bisection goes on as fast as it has testbeds.
 """
 
 from __future__ import annotations

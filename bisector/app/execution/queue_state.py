@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from bisector.app.execution.following import Executors
 from bisector.app.execution.forecast import Work, forecast
 from bisector.engine.availability import why_not
-from bisector.engine.hour_counter import capped, waits_until
+from bisector.engine.shares.hour_counter import capped, waits_until
 from bisector.model.stored_bisection import TO_EXECUTE
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bisector.engine import schedule
+from bisector.engine.shares import schedule
 from bisector.interfaces.cli import leave
 from bisector.simulation.histories import linear
 from bisector.simulation.noise_model import LabModel, SyntheticLab

@@ -18,9 +18,9 @@ from bisector.app import bisections
 from bisector.engine import executor, trial_runner
 from bisector.engine.chores import CHORES, Chore
 from bisector.engine.events import Event
-from bisector.engine.hour_counter import HourCounter
 from bisector.engine.others import Others
 from bisector.engine.services import Services
+from bisector.engine.shares.hour_counter import HourCounter
 from bisector.engine.state_lock import find_holder, is_executed
 from bisector.errors import InfrastructureError, Interrupted, PerfbisectError, RequestError
 from bisector.model.records import Booted, Left

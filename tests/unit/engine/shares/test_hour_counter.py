@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bisector.adapters.store.memory_coordinator import MemoryCoordinator
-from bisector.engine.hour_counter import HourCounter
+from bisector.engine.shares.hour_counter import HourCounter
 from bisector.model.machine_hours import HOUR_SECONDS, WEEK_HOURS
 
 
@@ -21,7 +21,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr("bisector.engine.hour_counter.time.monotonic", clock)
+    monkeypatch.setattr("bisector.engine.shares.hour_counter.time.monotonic", clock)
     return clock
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bisector.engine import schedule
-from bisector.engine.schedule import Claimant, choose, should_yield
+from bisector.engine.shares import schedule
+from bisector.engine.shares.schedule import Claimant, choose, should_yield
 
 ALL = "tuvwxyz"
 

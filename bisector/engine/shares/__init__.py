@@ -1,0 +1,1 @@
+"""Who may have which share of the testbeds: turns, and machine hours."""
