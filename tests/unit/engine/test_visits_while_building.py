@@ -159,7 +159,7 @@ def test_another_measures_while_a_kernel_is_built(lab: Lab) -> None:
         lab.queue(name)
     lab.serve()
     lab.check_right("x", "y")
-    assert lab.left("x") >= 3
+    assert lab.left("x") >= 1
     assert lab.boots_during_builds("y", of="x") >= len(lab.boots("y")) / 2
     assert lab.left("y") == 0, "its kernels take no time"
 
