@@ -91,6 +91,10 @@ class Store(Protocol):
         """Return (sequence number, decision) as `records` does; numbers are shared with it."""
         ...
 
+    def seconds_spent(self, bisection: str) -> Mapping[str, float]:
+        """Return the seconds of all records that have any, by the name of their type ('Built', 'Ran')."""
+        ...
+
     def status(self, bisection: str) -> str:
         """Return the status alone, quickly. Raises RequestError for an unknown id."""
         ...

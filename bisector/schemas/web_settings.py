@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -49,8 +49,17 @@ def _absolute(path: Path) -> Path:
     return path
 
 
+HeaderName = Annotated[
+    str, matching(r"[A-Za-z][A-Za-z0-9-]{0,63}", "the name of a header: letters, digits and '-'")
+]
+USER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,99}")
+UserName = Annotated[
+    str, matching(USER.pattern, "a user's name: letters, digits, '.', '_', '@', '+', '-', at most 100")
+]
+
+
 class WebSettings(Spec):
-    """What a request from elsewhere may name, and under which names the server is known."""
+    """What a request from elsewhere may name, under which names the server is known, and who logs in."""
 
     described_in = "docs/how-to/serve.md"
 
@@ -65,4 +74,10 @@ class WebSettings(Spec):
     )
     hosts: Distinct[HostName] = Field(
         default=(), description="names of this server that a reverse proxy hands on, beside localhost"
+    )
+    user_header: HeaderName | None = Field(
+        default=None, description="in which a reverse proxy on this host names the user that it has logged in"
+    )
+    users: dict[UserName, Literal["read", "operate", "admin"]] = Field(
+        default_factory=dict, description="name = role of the users that the header names; others may read"
     )

@@ -180,6 +180,13 @@ def test_every_kind_of_record_comes_back_in_order_and_without_loss(make: Callabl
     assert [r for _, r in store.records("one", after=numbers[6])] == list(RECORDS[7:])
 
 
+def test_seconds_are_added_up_by_kind(make: Callable[[], Store]) -> None:
+    store = make()
+    store.create(stored("one"), RECORDS)
+    spent = store.seconds_spent("one")
+    assert spent == {"Built": 63.5, "Booted": 7.25, "Ran": 2.0}
+
+
 def test_bisections_do_not_see_each_others_records(make: Callable[[], Store]) -> None:
     store = make()
     store.create(stored("one"))

@@ -188,9 +188,12 @@ HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&\x1
 """Text as a commit, a log or a workload may hold it."""
 
 
-def sixty_boots(subject: str = "sched: rework number {}", runs: int = 12) -> Material:
-    """Return a search of 60 boots over 33 commits on two testbeds, with runs that warm up or are flagged."""
-    graph, culprit, boots = linear(33), 20, 60
+def sixty_boots(subject: str = "sched: rework number {}", runs: int = 12, boots: int = 60) -> Material:
+    """Return a search of 60 boots, or more, over 33 commits on two testbeds.
+
+    Runs warm up or are flagged.
+    """
+    graph, culprit = linear(33), 20
     levels = {"machine-a": 100.0, "machine-b": 60.0}
     lab = SyntheticLab(graph, LabModel(run_noise=1.0, boot_noise=0.5), {culprit: 6.0}, seed=5)
     ends = [graph.good, graph.bad, culprit - 1, culprit]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from bisector.errors import NotFound, RequestError, nearest
 from bisector.model.decisions import Conclusion, Decision, Measure
 from bisector.model.leases import Lease
-from bisector.model.records import Booted, Left, Record, RunFailed
+from bisector.model.records import Booted, Built, Left, Ran, Record, RunFailed
 from bisector.model.stored_bisection import Action, Progress, Stored, Summary, left_of, summary_of
 from bisector.store_ports import Coordinator
 
@@ -154,6 +154,14 @@ class MemoryStore:
         if self._lease is not None:
             assert self._coordinator is not None, "a lease comes from a coordinator"
             self._coordinator.check(self._lease)
+
+    def seconds_spent(self, bisection: str) -> Mapping[str, float]:
+        """Return the seconds of all records that have any, by the name of their type."""
+        spent: dict[str, float] = {}
+        for _, record in self.records(bisection):
+            if isinstance(record, Built | Booted | Ran):
+                spent[type(record).__name__] = spent.get(type(record).__name__, 0.0) + record.seconds
+        return spent
 
     def status(self, bisection: str) -> str:
         """Return the status alone. Raises RequestError for an unknown id."""

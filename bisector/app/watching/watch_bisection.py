@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Protocol
 
 from bisector.app.execution.following import Executors, follow, place
@@ -29,13 +29,17 @@ class Watching(Protocol):
 
 
 def labels(wiring: Wiring, stored: Stored, accepted: Accepted) -> Callable[[int], str]:
-    """Return what names a commit of the graph."""
-    repository = wiring.source_of(accepted.request)
+    """Return what names a commit of the graph; by its id alone where the repository is not there."""
+    repository = None
+    with suppress(PerfbisectError):
+        repository = wiring.source_of(accepted.request)
 
     def label(index: int) -> str:
         sha, attempt = stored.graph.shas[index], accepted.attempt
         if attempt is not None and attempt.patches and sha == attempt.tried:
             return f"{sha[:12]} ({attempt.tried_name()})"
+        if repository is None:
+            return sha[:12]
         try:
             return f'{sha[:12]} ("{repository.infos([sha])[0].subject}")'
         except PerfbisectError:

@@ -11,8 +11,9 @@ import typer
 
 from bisector.errors import RequestError
 from bisector.interfaces.cli import ask, options, output
-from bisector.interfaces.cli.arguments import completion, number_options, priorities
+from bisector.interfaces.cli.arguments import completion, number_options
 from bisector.model.stored_bisection import NORMAL_PRIORITY
+from bisector.report import queue_words
 
 _PAGE = 50
 """Lines of a list: what a tall terminal shows."""
@@ -76,7 +77,7 @@ def status(identity: options.Id = None, as_json: options.Json = False) -> None:
     if data["owner"]:
         rows["begun by"] = data["owner"]
     if data["priority"] != NORMAL_PRIORITY:
-        rows["priority"] = priorities.priority_text(data["priority"])
+        rows["priority"] = queue_words.priority_text(data["priority"])
     if (action := data["last_action"]) is not None:
         from bisector.report import phrases
 

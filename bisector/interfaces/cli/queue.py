@@ -6,7 +6,7 @@ import json
 import signal
 import socket
 import threading
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +14,7 @@ from bisector.interfaces.cli import ask, options, output
 from bisector.interfaces.cli.annotate import Needed
 from bisector.interfaces.cli.arguments import priorities
 from bisector.model.format import count
+from bisector.report import queue_words
 
 if TYPE_CHECKING:
     from bisector.app.wiring import Wiring
@@ -44,14 +45,15 @@ def queue(as_json: options.Json = False) -> None:
         (
             row["id"],
             row["status"],
-            priorities.priority_text(row["priority"]),
+            queue_words.priority_text(row["priority"]),
             row["workload"] or "",
             ", ".join(row["testbeds"]),
             str(row["boots"]),
-            _in(row["expected_end"], now),
-            f"{row['owner']}: {_now(row, now)}" if several and row["owner"] else _now(row, now),
+            queue_words.expected(row["expected_end"], now),
+            f"{row['owner']}: {doing}" if several and row["owner"] else doing,
         )
         for row in rows
+        for doing in [queue_words.doing_now(row, now)]
     ]
     print(output.table(header, cells, wrapped=["NOW"], dropped=["WORKLOAD", "TESTBEDS", "BOOTS"]))
     if found["executor"] is None:
@@ -111,7 +113,7 @@ def priority(
     if as_json:
         output.print_json(found)
     else:
-        output.print_note(f"{found['id']} has priority {priorities.priority_text(value)} now")
+        output.print_note(f"{found['id']} has priority {queue_words.priority_text(value)} now")
 
 
 def worker(
@@ -196,27 +198,3 @@ def _print_event_as_json(name: str, event: Event) -> None:
         "runs": event.runs,
     }
     print(json.dumps(line), flush=True)
-
-
-def _in(when: float | None, now: float) -> str:
-    """Return a time that is expected, from now on."""
-    from bisector.report.phrases import duration
-
-    return "\N{EM DASH}" if when is None else f"in {duration(max(when - now, 1.0))}"
-
-
-def _now(row: dict[str, Any], now: float) -> str:
-    if row["status"] == "killed":
-        return "its executor was killed: the next one goes on"
-    if row["measures_on"]:
-        return f"measures on {', '.join(row['measures_on'])}"
-    reasons = [f"{testbed}: {reason}" for testbed, reason in row["unusable"].items()]
-    if row["capped"]:
-        return "; ".join([row["capped"], *reasons])
-    waits = [f"{testbed}, which {other} has" for testbed, other in row["waits_for"].items()]
-    if waits or not reasons:
-        reasons.insert(0, f"waits for {'; '.join(waits) or 'a testbed or a kernel'}")
-    begin = row["expected_begin"]
-    if begin is not None and begin > now:
-        reasons.append(f"begins {_in(begin, now)}")
-    return "; ".join(reasons)

@@ -20,6 +20,8 @@ _STOP_SECONDS = 5
 _IDLE_SECONDS = 15
 """A connection without a request is kept open for so long: longer than Prometheus' usual pause."""
 _MOST_CONNECTIONS = 500
+PROXIES = "127.0.0.1"
+"""Whose X-Forwarded-For is believed, and, by `visitors`, whose header with a user's name."""
 
 
 def web(
@@ -28,10 +30,10 @@ def web(
 ) -> None:
     """Serve the bisections of the database to other machines, until told to stop with Ctrl-C or SIGTERM.
 
-    REST is below /api/v1 (its description: /api/v1/openapi.json), numbers for Prometheus at /metrics. Each
-    request needs a token (perfbisect token add). It speaks plain HTTP, and only to this machine unless told
-    otherwise: TLS is a reverse proxy's task. What requests may name is listed below [web] in
-    perfbisect.toml. Workers execute what is started ('perfbisect worker').
+    Pages are at /, REST is below /api/v1 (its description: /api/v1/openapi.json), numbers for Prometheus at
+    /metrics. All need a token (perfbisect token add); a browser is asked for it. It speaks plain HTTP, and
+    only to this machine unless told otherwise: TLS is a reverse proxy's task. What requests may name is
+    listed below [web] in perfbisect.toml. Workers execute what is started ('perfbisect worker').
 
     Examples:
 
@@ -55,12 +57,13 @@ def web(
         log_config=None,
         access_log=options.global_options().debug,
         server_header=False,
+        forwarded_allow_ips=PROXIES,
         limit_concurrency=_MOST_CONNECTIONS,
         timeout_keep_alive=_IDLE_SECONDS,
         timeout_graceful_shutdown=_STOP_SECONDS,
     )
     name = f"[{host}]" if ":" in host else host
-    output.print_note(f"serving http://{name}:{listening.getsockname()[1]}/api/v1; Ctrl-C ends it")
+    output.print_note(f"serving http://{name}:{listening.getsockname()[1]}/; Ctrl-C ends it")
     if not is_loopback(host):
         output.print_note(
             "warning: other machines reach this address without TLS, and see the tokens that they send; "

@@ -70,14 +70,7 @@ class Server:
     def authenticate(self, secret: str | None, address: str) -> Token:
         """Return the token of a secret. Raises Refused: there is none, or it sends too much."""
         found = tokens.find(self.wiring, secret) if secret else None
-        wait = self.users.wait(found.name) if found is not None else self.strangers.wait(address)
-        if wait:
-            raise Refused(
-                HTTPStatus.TOO_MANY_REQUESTS,
-                "too many requests",
-                cure=f"wait {wait:.0f} s or longer between them",
-                headers={"Retry-After": str(int(wait) + 1)},
-            )
+        self.count(found, address)
         if found is None:
             raise Refused(
                 HTTPStatus.UNAUTHORIZED,
@@ -87,6 +80,17 @@ class Server:
                 headers={"WWW-Authenticate": "Bearer"},
             )
         return found
+
+    def count(self, found: Token | None, address: str) -> None:
+        """Count a request of a user, None: of a stranger. Raises Refused: too many."""
+        wait = self.users.wait(found.name) if found is not None else self.strangers.wait(address)
+        if wait:
+            raise Refused(
+                HTTPStatus.TOO_MANY_REQUESTS,
+                "too many requests",
+                cure=f"wait {wait:.0f} s or longer between them",
+                headers={"Retry-After": str(int(wait) + 1)},
+            )
 
     def require_valid(self, user: Token) -> None:
         """Raise Refused where the token of a request that is still answered is valid no longer."""
@@ -118,21 +122,30 @@ def server_of(request: Request) -> Server:
 _bearer = HTTPBearer(auto_error=False, description="as 'perfbisect token add' shows it, once")
 
 
+def address_of(request: Request) -> str:
+    """Return from where a request comes; of one that a proxy on this host hands on, what the proxy says."""
+    return request.client.host if request.client is not None else ""
+
+
+def require_role(user: Token, role: Role) -> None:
+    """Raise Refused where a token may not do what a role is needed for."""
+    if not may(user.role, role):
+        raise Refused(
+            HTTPStatus.FORBIDDEN,
+            f"the token '{user.name}' has the role '{user.role}'; this needs '{role}'",
+            cure=f"ask the server's administrator for a token of that role: token add NAME --role {role}",
+        )
+
+
 def allowed(role: Role) -> Callable[..., Token]:
     """Return the dependency that lets only tokens pass that may do what a role is needed for."""
 
     def check(
         request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
     ) -> Token:
-        address = request.client.host if request.client is not None else ""
         secret = given.credentials if given is not None else None
-        found = server_of(request).authenticate(secret, address)
-        if not may(found.role, role):
-            raise Refused(
-                HTTPStatus.FORBIDDEN,
-                f"the token '{found.name}' has the role '{found.role}'; this needs '{role}'",
-                cure=f"ask the server's administrator for a token of that role: token add NAME --role {role}",
-            )
+        found = server_of(request).authenticate(secret, address_of(request))
+        require_role(found, role)
         return found
 
     return check

@@ -1,7 +1,8 @@
 """What is refused before anything reads a request: unknown hosts, foreign origins, senders that stall.
 
-There are no cookies and no CORS headers: no page of another origin can read or change anything, whatever a
-browser lets it send. A page that has its own name resolve to this host (DNS rebinding) names itself in Host.
+There are no CORS headers, and a browser sends the cookie of its session (`visitors`) from our pages alone: no
+page of another origin can read or change anything. A page that has its own name resolve to this host (DNS
+rebinding) names itself in Host.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class Guard:
 
     def _refusal(self, headers: Headers) -> Refused | None:
         host = headers.get("host", "")
-        name = _name_of(host)
+        name = name_of(host)
         if name not in self._hosts:
             return Refused(
                 HTTPStatus.MISDIRECTED_REQUEST,
@@ -89,7 +90,7 @@ def _has_body(scope: Scope) -> bool:
     return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
 
 
-def _name_of(host: str) -> str:
+def name_of(host: str) -> str:
     """Return the name in a Host header without its port, in small letters."""
     name = host.lower()
     if name.startswith("["):

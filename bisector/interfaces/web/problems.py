@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -35,12 +35,28 @@ class Refused(RequestError):
             self.exit_code = ExitCode.INFRASTRUCTURE
 
 
-def handle_errors(app: FastAPI) -> None:
-    """Let every error become a problem document."""
-    app.add_exception_handler(PerfbisectError, _of_ours)
-    app.add_exception_handler(RequestValidationError, _of_a_wrong_request)
-    app.add_exception_handler(HTTPException, _of_http)
-    app.add_exception_handler(Exception, _of_a_defect)
+Form = Callable[[Request, PerfbisectError, Response], Response]
+"""What a request gets that failed: the error's page, or the problem document that it is given."""
+
+
+class Defect(PerfbisectError):
+    """An exception that nobody expected."""
+
+
+def handle_errors(app: FastAPI, form: Form) -> None:
+    """Let every error become a problem document, or what a form makes of it."""
+
+    def answering(error_of: Callable[[Exception], PerfbisectError]) -> Callable[..., Awaitable[Response]]:
+        async def handle(request: Request, error: Exception) -> Response:
+            found = error_of(error)
+            return form(request, found, response_of(found))
+
+        return handle
+
+    app.add_exception_handler(PerfbisectError, answering(_as_it_is))
+    app.add_exception_handler(RequestValidationError, answering(_of_a_wrong_request))
+    app.add_exception_handler(HTTPException, answering(_of_http))
+    app.add_exception_handler(Exception, answering(_of_a_defect))
 
 
 def response_of(error: PerfbisectError) -> Response:
@@ -48,6 +64,8 @@ def response_of(error: PerfbisectError) -> Response:
     headers: dict[str, str] = {}
     if isinstance(error, Refused):
         status, headers = error.status, error.headers
+    elif isinstance(error, Defect):
+        status = HTTPStatus.INTERNAL_SERVER_ERROR
     elif isinstance(error, NotFound):
         status = HTTPStatus.NOT_FOUND
     elif isinstance(error, RequestError | KernelError):
@@ -74,16 +92,21 @@ def refused(status: HTTPStatus, headers: Mapping[str, str] | None = None) -> Ref
     return Refused(status, message, cure=cure, headers=headers)
 
 
-async def _of_ours(request: Request, error: Exception) -> Response:
+def _as_it_is(error: Exception) -> PerfbisectError:
     assert isinstance(error, PerfbisectError)
-    return response_of(error)
+    return error
 
 
-async def _of_a_wrong_request(request: Request, error: Exception) -> Response:
+def _of_a_wrong_request(error: Exception) -> PerfbisectError:
     assert isinstance(error, RequestValidationError)
-    problems = [_words(one) for one in error.errors()[:_MOST_PROBLEMS]]
+    return wrong_fields(error.errors())
+
+
+def wrong_fields(found: Sequence[Any]) -> RequestError:
+    """Return what is wrong in the fields of a request. found: as pydantic tells it, places from 'body' on."""
+    problems = [_words(one) for one in found[:_MOST_PROBLEMS]]
     cure = "the fields and their bounds are in /api/v1/openapi.json"
-    return response_of(RequestError(problems[0], details="\n".join(problems[1:]), cure=cure))
+    return RequestError(problems[0], details="\n".join(problems[1:]), cure=cure)
 
 
 def _words(error: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
@@ -95,9 +118,9 @@ def _words(error: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
     return f"{where}: {WORDS.get(error['type'], 'is not understood').format_map(error.get('ctx', {}))}"
 
 
-async def _of_http(request: Request, error: Exception) -> Response:
+def _of_http(error: Exception) -> PerfbisectError:
     assert isinstance(error, HTTPException)
-    return response_of(refused(HTTPStatus(error.status_code), error.headers))
+    return refused(HTTPStatus(error.status_code), error.headers)
 
 
 _MESSAGES = {
@@ -110,11 +133,6 @@ _MESSAGES = {
 """What is told of errors that the framework finds."""
 
 
-async def _of_a_defect(request: Request, error: Exception) -> Response:
+def _of_a_defect(error: Exception) -> PerfbisectError:
     message = f"perfbisect itself failed: {type(error).__name__}"
-    failed = PerfbisectError(
-        message, cure="the server's log shows where; please report that"
-    )  # uvicorn logs it
-    answer = response_of(failed)
-    answer.status_code = HTTPStatus.INTERNAL_SERVER_ERROR
-    return answer
+    return Defect(message, cure="the server's log shows where; please report that")  # uvicorn logs it

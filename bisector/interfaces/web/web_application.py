@@ -1,4 +1,4 @@
-"""The ASGI application: the addresses below /api/v1, /healthz and /metrics, and what guards them."""
+"""The ASGI application: the pages, what is below /api/v1, /healthz and /metrics, and what guards them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from starlette.middleware import Middleware
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 
 import bisector
+from bisector.app.operations.spent_hours import SpentHours
 from bisector.app.wiring import Wiring
 from bisector.errors import InfrastructureError
+from bisector.interfaces.web import static_files
 from bisector.interfaces.web.api import (
     administration,
     artefact_transfer,
@@ -24,12 +26,33 @@ from bisector.interfaces.web.api import (
 from bisector.interfaces.web.authority import Reader, Server, server_of
 from bisector.interfaces.web.guard import Guard
 from bisector.interfaces.web.metrics import Numbers, Work
+from bisector.interfaces.web.pages import (
+    bisection_list,
+    compare_page,
+    costs_page,
+    live_bisection,
+    login_page,
+    overview_page,
+    queue_page,
+    testbed_pages,
+)
+from bisector.interfaces.web.pages.drawn_bisections import DrawnBisections
 from bisector.interfaces.web.problems import handle_errors
 from bisector.model.printable import printable_json
 
 API = "/api/v1"
 MAX_BODY_BYTES = 64 * 1024
 """Of a request: the largest, a start with all its options, takes a few kilobytes. A route may set its own."""
+PAGES = (
+    login_page,
+    overview_page,
+    queue_page,
+    bisection_list,
+    live_bisection,
+    testbed_pages,
+    compare_page,
+    costs_page,
+)
 _HEALTH_SECONDS = 3.0
 """For the database to answer; what asks for health gives up after 5 to 10."""
 
@@ -59,11 +82,16 @@ def make_application(wiring: Wiring) -> FastAPI:
         ],
     )
     app.state.server = Server(wiring)
-    handle_errors(app)
+    app.state.drawn = DrawnBisections()
+    app.state.spent_hours = SpentHours()
+    handle_errors(app, login_page.answer_error)
     routes = (bisection_routes, measurement_routes, queue_routes, administration, artefact_transfer)
     app.include_router(measurement_routes.imports, prefix=API)
     for one in routes:
         app.include_router(one.router, prefix=API)
+    for page in PAGES:
+        app.include_router(page.router)
+    app.include_router(static_files.router)
     app.state.work = Work()
     app.add_api_route(
         "/metrics", _metrics, methods=["GET"], tags=["server"], response_class=PlainTextResponse

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from markupsafe import Markup
+
 from bisector.report import (
     attempt_result,
     conditions,
@@ -18,6 +20,7 @@ from bisector.report import (
 from bisector.report.html import (
     chart_sections,
     commit_axis,
+    page_assets,
     profile_section,
     sample_chart,
     self_contained,
@@ -35,10 +38,21 @@ class Section:
     content: Any
 
 
-def render(material: Material, profiles: profile_section.TwoProfiles | None = None) -> str:
-    """Return the page. profiles: of the two kernels, where a monitor recorded them."""
+@dataclass(frozen=True)
+class Page:
+    """What a page shows of a bisection. data: for the script that zooms; None without samples."""
+
+    material: Material
+    headline: str
+    lead: str
+    sections: tuple[Section, ...]
+    data: dict[str, Any] | None
+
+
+def draw(material: Material, profiles: profile_section.TwoProfiles | None = None) -> Page:
+    """Return what a page shows. profiles: of the two kernels, where a monitor recorded them."""
     boots = sample_chart.ordered(measured_boots(material))
-    found = [
+    found = tuple(
         Section(name, title, content)
         for name, title, content in (
             ("result", "Result", _result(material)),
@@ -61,17 +75,21 @@ def render(material: Material, profiles: profile_section.TwoProfiles | None = No
             ("where", "Where it was measured", conditions.where_rows(material)),
         )
         if content
-    ]
-    return self_contained.render(
-        "bisection.html.j2",
-        title=f"{_headline(material)} - {material.id}",
-        data=sample_chart.data(material, boots) if boots else None,
-        material=material,
-        headline=_headline(material),
-        lead=_lead(material),
-        sections=found,
-        words=phrases,
     )
+    data = sample_chart.data(material, boots) if boots else None
+    return Page(material, _headline(material), _lead(material), found, data)
+
+
+def render(material: Material, profiles: profile_section.TwoProfiles | None = None) -> str:
+    """Return the page as one file. profiles: as in `draw`."""
+    page = draw(material, profiles)
+    title = f"{page.headline} - {material.id}"
+    return self_contained.render("bisection.html.j2", title=title, data=page.data, page=page)
+
+
+def render_sections(page: Page) -> Markup:
+    """Return the sections alone, to be put into another page."""
+    return page_assets.render("bisection_sections.html.j2", page=page)
 
 
 def _headline(material: Material) -> str:

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from bisector.model.format import interval, percent
 from bisector.report.comparison.kernel_sizes import lines as size_lines
 from bisector.report.comparison.table import change, level, p_value
-from bisector.report.html import effect_chart, self_contained, svg
+from bisector.report.html import effect_chart, page_assets, self_contained, svg
 from bisector.report.html.escaping import element
 from bisector.stats.comparison_table import ComparisonTable, Row, TestbedTable
 
@@ -24,7 +24,18 @@ HEAD = ("Metric", "Base", "Other", "Change", "Interval", "Mean", "p")
 
 
 def render(table: ComparisonTable) -> str:
-    """Return the page."""
+    """Return the page as one file."""
+    title = " -> ".join(table.names)
+    return self_contained.render("comparison.html.j2", title=title, comparison=content(table))
+
+
+def render_sections(table: ComparisonTable) -> Markup:
+    """Return the sections alone, to be put into another page."""
+    return page_assets.render("comparison_sections.html.j2", comparison=content(table))
+
+
+def content(table: ComparisonTable) -> dict[str, Any]:
+    """Return what the template shows."""
     pairs = [
         _pair(table, testbed, column, number)
         for number, testbed in enumerate(table.testbeds)
@@ -36,18 +47,16 @@ def render(table: ComparisonTable) -> str:
         for at, row in enumerate(testbed.rows[:_MAX_DRAWN])
         if sum(1 for s in row.series if s is not None and s.values) > 1
     ]
-    return self_contained.render(
-        "comparison.html.j2",
-        title=" -> ".join(table.names),
-        pairs=[pair for pair in pairs if pair is not None],
-        head=HEAD,
-        strips=strips,
-        sentences=table.sentences,
-        warnings=table.warnings,
-        sizes=[line for testbed in table.testbeds for line in size_lines(testbed)],
-        interval=f"{1 - table.alpha:.0%}",
-        same=table.same,
-    )
+    return {
+        "pairs": [pair for pair in pairs if pair is not None],
+        "head": HEAD,
+        "strips": strips,
+        "sentences": table.sentences,
+        "warnings": table.warnings,
+        "sizes": [line for testbed in table.testbeds for line in size_lines(testbed)],
+        "interval": f"{1 - table.alpha:.0%}",
+        "same": table.same,
+    }
 
 
 def _pair(table: ComparisonTable, testbed: TestbedTable, column: int, number: int) -> dict[str, Any] | None:

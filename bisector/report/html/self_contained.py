@@ -8,66 +8,33 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from bisector.report.html import page_assets
 
-from bisector.report.html import palette
-from bisector.report.html.escaping import text
-
-_PACKAGE = "bisector.report.html"
-
-
-@cache
-def _environment() -> Environment:
-    return Environment(
-        loader=PackageLoader(_PACKAGE, "assets"),
-        autoescape=True,
-        finalize=text,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+WHEN_SERVED = "frame-ancestors 'none'; sandbox allow-scripts allow-modals"
+"""The policy of a server's answer that is such a page, beside the page's own: what is in it has no origin, so
+that it could not use the cookies of the server even if a script had slipped in. Modals: to print."""
 
 
 def render(template: str, *, title: str, data: dict[str, Any] | None = None, **context: object) -> str:
     """Return the page. data: what the script draws; without it the page has no script at all."""
-    style = palette.css() + _asset("style.css")
-    scripts: list[Markup] = []
-    if data is not None:
-        style += _asset("uplot", "uPlot.min.css")
-        scripts = [_own(_asset("uplot", "uPlot.iife.min.js")), _own(_asset("zoom.js"))]
+    style = page_assets.style(charts=data is not None)
+    scripts = page_assets.chart_scripts() if data is not None else ()
     sources = [f"style-src {_hash(style)}"]
     if scripts:
         sources.append("script-src " + " ".join(_hash(script) for script in scripts))
     policy = "; ".join(["default-src 'none'", *sources, "base-uri 'none'", "form-action 'none'"])
-    return (
-        _environment()
-        .get_template(template)
-        .render(title=title, policy=policy, style=_own(style), scripts=scripts, data=_json(data), **context)
+    return page_assets.render(
+        template,
+        title=title,
+        policy=policy,
+        style=page_assets.own(style),
+        scripts=[page_assets.own(script) for script in scripts],
+        data=None if data is None else page_assets.json_block(data),
+        **context,
     )
-
-
-def _asset(*names: str) -> str:
-    return files(_PACKAGE).joinpath("/".join(("assets", *names))).read_text(encoding="utf-8").strip()
-
-
-def _own(asset: str) -> Markup:
-    """Return an asset of ours as it is: the parser does not decode what is in <style> and <script>."""
-    return Markup(asset)  # noqa: S704
 
 
 def _hash(asset: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(asset.encode()).digest()).decode()}'"
-
-
-def _json(data: dict[str, Any] | None) -> Markup | None:
-    """Return data for a <script type="application/json">, where '<' must not stand for itself."""
-    if data is None:
-        return None
-    content = json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
-    return Markup(content)  # noqa: S704

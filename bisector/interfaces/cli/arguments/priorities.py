@@ -9,7 +9,6 @@ import typer
 from bisector.model.stored_bisection import FIRST_PRIORITY, LAST_PRIORITY, PRIORITIES
 
 WORDS = "high, normal or low, or a number from 1 (served first) to 9"
-_WORD_OF = {number: word for word, number in PRIORITIES.items()}
 
 
 def read_priority(text: str | int) -> int:
@@ -26,11 +25,6 @@ def read_priority(text: str | int) -> int:
     ):
         return int(text)
     raise ValueError(f"'{text[:40]}' is no priority: {WORDS}")
-
-
-def priority_text(priority: int) -> str:
-    """Return a priority as people say it: 'normal', '3'."""
-    return _WORD_OF.get(priority, str(priority))
 
 
 def option() -> Any:  # noqa: ANN401 - as typer.Option

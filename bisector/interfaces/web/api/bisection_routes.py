@@ -18,11 +18,12 @@ from bisector.app.operations.local_operations import LocalOperations
 from bisector.app.operations.operations import Said
 from bisector.app.operations.remote_operations import LATEST
 from bisector.errors import PerfbisectError
-from bisector.interfaces.web.authority import Operator, Reader, server_of
+from bisector.interfaces.web.authority import Operator, Reader, Server, server_of
 from bisector.interfaces.web.problems import document_of
 from bisector.model.access import Token
 from bisector.model.printable import printable_json
 from bisector.model.stored_bisection import FIRST_PRIORITY, LAST_PRIORITY
+from bisector.report.html.self_contained import WHEN_SERVED
 from bisector.schemas.loading import Spec
 from bisector.schemas.remote_request import RemoteRequest
 from bisector.schemas.web_settings import Rev, Text
@@ -130,7 +131,8 @@ def report_text(request: Request, user: Reader, id: Identity, short: bool = Fals
 @router.get("/{id}/report.html", response_class=HTMLResponse)
 def report_page(request: Request, user: Reader, id: Identity) -> HTMLResponse:
     """Return the report as one self-contained page, which loads nothing."""
-    return HTMLResponse(operations(request, user).report_page(named(id)))
+    page = operations(request, user).report_page(named(id))
+    return HTMLResponse(page, headers={"Content-Security-Policy": WHEN_SERVED})
 
 
 @router.get("/{id}/log")
@@ -149,8 +151,14 @@ def log_text(request: Request, user: Reader, id: Identity) -> PlainTextResponse:
 async def stream_events(request: Request, user: Reader, id: Identity) -> StreamingResponse:
     """Tell what happens until the bisection ends, as server-sent events: 'event', then 'end' or 'problem'."""
     server = server_of(request)
-    stream = await asyncio.to_thread(EventStream, server.wiring_for(user), named(id))
-    require_valid = partial(server.require_valid, user)
+    return await event_answer(server, user, id, partial(server.require_valid, user))
+
+
+async def event_answer(
+    server: Server, user: Token, identity: str, require_valid: Callable[[], None]
+) -> StreamingResponse:
+    """Return the stream of a bisection's events. require_valid: raises Refused once the user is no longer."""
+    stream = await asyncio.to_thread(EventStream, server.wiring_for(user), named(identity))
     return StreamingResponse(_events(stream, require_valid), media_type="text/event-stream")
 
 

@@ -1,4 +1,4 @@
-"""The policy of a page allows its own style and script, and nothing else."""
+"""The policy of a page allows its own style and script of `page_assets`, and nothing else."""
 
 from __future__ import annotations
 

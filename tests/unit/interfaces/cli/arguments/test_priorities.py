@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bisector.interfaces.cli.arguments.priorities import priority_text, read_priority
+from bisector.interfaces.cli.arguments.priorities import read_priority
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,3 @@ def test_nothing_else(text: str) -> None:
     with pytest.raises(ValueError, match="is no priority: high, normal or low, or a number from 1") as error:
         read_priority(text)
     assert len(str(error.value)) < 200
-
-
-def test_people_read_words() -> None:
-    assert [priority_text(number) for number in (2, 3, 5)] == ["high", "3", "normal"]

@@ -1,0 +1,92 @@
+"""What was drawn of bisections, kept until they change.
+
+To draw two hundred boots takes a tenth of a second, the interim conclusion on a long history seconds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from dataclasses import dataclass, field, replace
+from threading import Lock
+
+from bisector.app import load_report
+from bisector.app.import_results import recorded_profiles
+from bisector.app.operations.bisection_values import status_values
+from bisector.app.operations.operations import Values
+from bisector.app.wiring import Wiring
+from bisector.report.html import bisection_page, page_assets
+
+_MOST_KEPT = 100
+"""Bisections: each takes 100 to 300 kB."""
+_SHARE = 0.1
+"""Of the time of one core, at most, for a bisection that changes all the time and is looked at as often."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """What a page shows of a bisection. sections: of the report; content, data: markup; status: values of
+    `status --json`; seconds: that drawing it took; at: when, by the monotonic clock."""
+
+    version: tuple[str, int]
+    headline: str
+    lead: str
+    sections: tuple[bisection_page.Section, ...]
+    content: str
+    data: str | None
+    status: Values
+    seconds: float
+    at: float
+
+
+@dataclass
+class DrawnBisections:
+    """The drawn bisections of a server; those that were looked at longest ago are forgotten."""
+
+    _kept: OrderedDict[str, Drawn] = field(default_factory=OrderedDict)
+    _locks: dict[str, Lock] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def find(self, wiring: Wiring, bisection: str) -> tuple[Drawn, bool]:
+        """Return what was drawn of a bisection, and whether that is as it is now.
+
+        It is drawn anew if it has changed since; while it changes all the time it may be some seconds old.
+        Raises RequestError.
+        """
+        with self._lock:
+            own = self._locks.setdefault(bisection, Lock())
+        with own:  # whoever comes meanwhile gets what the first one has drawn
+            version = (wiring.store.status(bisection), wiring.store.trials(bisection)[0])
+            drawn = self._kept.get(bisection)
+            if drawn is None or (drawn.version != version and not _is_young(drawn, version)):
+                drawn = _draw(wiring, bisection, version)
+        with self._lock:
+            self._kept[bisection] = drawn
+            self._kept.move_to_end(bisection)
+            while len(self._kept) > _MOST_KEPT:
+                self._locks.pop(self._kept.popitem(last=False)[0], None)
+        return drawn, drawn.version == version
+
+
+def _is_young(drawn: Drawn, version: tuple[str, int]) -> bool:
+    """Return whether it would take too much of a core to draw it again already; a new status is drawn."""
+    return drawn.version[0] == version[0] and time.monotonic() - drawn.at < drawn.seconds / _SHARE
+
+
+def _draw(wiring: Wiring, bisection: str, version: tuple[str, int]) -> Drawn:
+    began = time.monotonic()
+    material = load_report.load_material(wiring, bisection, so_far=True)
+    page = bisection_page.draw(material, recorded_profiles(material))
+    content = bisection_page.render_sections(page)
+    now = time.monotonic()
+    return Drawn(
+        version=version,
+        headline=page.headline,
+        lead=page.lead,
+        sections=tuple(replace(one, content=None) for one in page.sections),
+        content=content,
+        data=None if page.data is None else page_assets.json_block(page.data),
+        status=status_values(material),
+        seconds=now - began,
+        at=now,
+    )

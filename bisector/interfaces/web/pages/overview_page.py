@@ -1,0 +1,43 @@
+"""The first page: what runs, what waits, which testbeds are out of use, what ended lately."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+
+from bisector.app.operations.bisection_values import list_row
+from bisector.interfaces.web.pages.page_view import Looking, Page, add_page
+from bisector.interfaces.web.pages.queue_page import queue_rows
+
+router = APIRouter(include_in_schema=False)
+
+_ENDED = 10
+"""Rows of what ended lately; the list of all bisections is a page of its own."""
+
+
+@add_page(router, "/", "/overview")
+def show_overview(view: Looking) -> Page:
+    """Show what goes on."""
+    queue = view.operations.queue()
+    rows = queue_rows(queue)
+    running = [row for row in rows if row["status"] == "running"]
+    waiting = [row for row in rows if row["status"] != "running"]
+    testbeds = view.operations.testbeds()["testbeds"]
+    sick = [row for row in testbeds if row["state"] != "good"]
+    ended = [list_row(one, one.status) for one in view.wiring.store.list(limit=_ENDED, statuses=("done",))]
+    values: dict[str, Any] = {
+        "executor": queue["executor"],
+        "running": [row["id"] for row in running],
+        "waiting": [row["id"] for row in waiting],
+        "testbeds": sick,
+        "ended": ended,
+        "now": queue["now"],
+    }
+    tiles = [
+        (len(running), "running", "/queue"),
+        (len(waiting), "waiting", "/queue"),
+        (f"{len(testbeds) - len(sick)} of {len(testbeds)}", "testbeds in use", "/testbeds"),
+    ]
+    context = {"values": values, "tiles": tiles, "running": running, "waiting": waiting, "sick": sick}
+    return Page("overview.html.j2", "Overview", values, ended, {**context, "ended": ended})

@@ -1,0 +1,83 @@
+"""Pages of a real `perfbisect web`: python -m tests.bench.service.pages [BOOTS]
+
+For each page: CPU seconds of the server for the first and for a later look, bytes as sent and compressed
+(a proxy compresses them), and seconds until a browser has painted something, where there is a chromium.
+"""
+
+from __future__ import annotations
+
+import gzip
+import resource
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import httpx
+
+from tests.support.servers import served_lab
+from tests.support.servers.web import make_tokens, serving
+
+PATHS = (
+    "/bisections/done-1",
+    "/bisections/running-1",
+    "/",
+    "/bisections",
+    "/queue",
+    "/testbeds",
+    "/testbeds/machine-a",
+    "/compare?a=done-1:v6.1&b=done-1:v6.2",
+    "/costs?days=3650",
+)
+LATER = 5
+"""Looks after the first one: their mean is printed."""
+
+
+def cpu() -> float:
+    """Return the CPU seconds of this process, in which the server runs as a thread."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def main(arguments: list[str]) -> int:
+    """Print a row for each page."""
+    boots = int(arguments[0]) if arguments else 200
+    with tempfile.TemporaryDirectory() as folder:
+        wiring = served_lab.make(Path(folder), boots=boots)
+        token = make_tokens(wiring)["read"]
+        with serving(wiring) as url, httpx.Client(base_url=url, timeout=120) as client:
+            client.headers["Authorization"] = f"Bearer {token}"
+            client.get("/bisections/paused-1")  # what every server has imported after a while
+            print(f"{boots} boots\n{'page':40} first s  later s   bytes     gz  paint s")
+            for path in PATHS:
+                began = cpu()
+                page = client.get(path).content
+                first = cpu() - began
+                began = cpu()
+                for _ in range(LATER):
+                    client.get(path)
+                later = (cpu() - began) / LATER
+                paint = first_paint(url + path, token)
+                small = len(gzip.compress(page))
+                print(f"{path:40} {first:7.3f}  {later:7.3f} {len(page):7} {small:6} {paint:>8}")
+    return 0
+
+
+def first_paint(url: str, token: str) -> str:
+    """Return the seconds until a browser has painted something; a dash without a browser."""
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        return "-"
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page(extra_http_headers={"Authorization": f"Bearer {token}"})
+        page.goto(url)
+        painted = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? NaN")
+        browser.close()
+    return f"{painted / 1000:.2f}"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

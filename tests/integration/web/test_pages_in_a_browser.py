@@ -1,0 +1,218 @@
+"""The server's pages in a real Chromium, with hostile text wherever text comes from elsewhere.
+
+Of `overview_page`, `queue_page`, `bisection_list`, `live_bisection`, `testbed_pages`, `compare_page` and
+`costs_page`. One browser and one server serve all tests.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from bisector.app.wiring import Wiring
+from bisector.engine.state_lock import lock
+from bisector.interfaces.web.pages import drawn_bisections
+from bisector.model.access import Role
+from bisector.model.records import Ran
+from tests.support.report_material import HOSTILE, METRIC
+from tests.support.servers import served_lab
+from tests.support.servers.web import make_tokens, serving
+
+CHROMIUM = shutil.which("chromium")
+WIDTHS = (360, 1280, 1920)
+SAID = HOSTILE.replace("{", "{{").replace("}", "}}") + " {}"
+PAGES = (
+    "/",
+    "/bisections",
+    "/bisections?text=nothing-fits",
+    "/bisections/done-1",
+    "/bisections/paused-1",
+    "/queue",
+    "/testbeds",
+    "/testbeds/machine-a",
+    "/testbeds/machine-b",
+    "/compare",
+    "/compare?a=done-1&b=paused-1",
+    "/compare?a=done-1:v6.1&b=done-1:v6.2",
+    "/costs?days=300",
+)
+FOCUSABLE = "a[href], button, input:not([type=hidden]):not([hidden]), select, summary, [tabindex='0']"
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's package chromium")
+
+
+@pytest.fixture(scope="module")
+def wiring(tmp_path_factory: pytest.TempPathFactory) -> Wiring:
+    return served_lab.make(tmp_path_factory.mktemp("lab"), SAID)
+
+
+@pytest.fixture(scope="module")
+def secrets(wiring: Wiring) -> dict[Role, str]:
+    return make_tokens(wiring)
+
+
+@pytest.fixture(scope="module")
+def url(wiring: Wiring) -> Iterator[str]:
+    with serving(wiring) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+def log_in(browser: Browser, url: str, token: str, *, script: bool = True) -> BrowserContext:
+    """Return a browser's context with a session that was begun in the form."""
+    context = browser.new_context(java_script_enabled=script)
+    page = context.new_page()
+    page.goto(f"{url}/queue")
+    assert page.url == f"{url}/login?next=%2Fqueue"
+    page.fill("#token", token)
+    page.get_by_role("button", name="Log in", exact=True).click()
+    assert page.url == f"{url}/queue"
+    page.close()
+    return context
+
+
+@pytest.fixture(scope="module")
+def operator(browser: Browser, url: str, secrets: dict[Role, str]) -> Iterator[BrowserContext]:
+    with log_in(browser, url, secrets["operate"]) as context:
+        yield context
+
+
+@pytest.fixture
+def page(operator: BrowserContext, url: str) -> Iterator[Page]:
+    """A page whose every message, dialog, failed request, or request to elsewhere fails the test."""
+    opened, seen = operator.new_page(), list[str]()
+    opened.on("console", lambda message: seen.append(f"console: {message.text}"))
+    opened.on("pageerror", lambda error: seen.append(f"error: {error}"))
+    opened.on("dialog", lambda dialog: seen.append(f"dialog: {dialog.message}"))
+    opened.on(
+        "request",
+        lambda request: None if request.url.startswith(url) else seen.append(f"request: {request.url}"),
+    )
+    yield opened
+    opened.close()
+    assert seen == []
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_fits_every_screen_and_runs_nothing_foreign(page: Page, url: str, path: str) -> None:
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 900})
+        answer = page.goto(url + path)
+        assert answer is not None and answer.status == 200
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, width
+        assert page.locator("h1").count() == page.locator("main").count() == 1
+        assert page.locator("img, iframe, object").count() == 0
+        assert page.locator("[style], style, script:not([src]):not([type='application/json'])").count() == 0
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_the_keyboard_reaches_everything(page: Page, url: str, path: str) -> None:
+    page.goto(url + path)
+    wanted = page.locator(f":is({FOCUSABLE}):visible").count()
+    page.keyboard.press("Tab")
+    assert page.locator(":focus").inner_text() == "To the content"
+    for _ in range(wanted + 5):
+        if page.evaluate("document.activeElement === document.body"):
+            break
+        page.evaluate("document.activeElement.setAttribute('data-reached', '')")
+        page.keyboard.press("Tab")
+    reached = page.locator("[data-reached]").count()
+    assert reached == wanted
+    for label in page.locator(".wide").all():
+        assert label.get_attribute("aria-label")
+    tables = page.locator("table").count()
+    assert page.locator("table:has(thead th[scope=col])").count() == tables
+    fields = "input:not([type=hidden]):not([hidden]), select"
+    assert page.locator(f"label :is({fields}), #token").count() == page.locator(f":is({fields})").count()
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_says_the_same_without_javascript(
+    browser: Browser, url: str, secrets: dict[Role, str], page: Page, path: str
+) -> None:
+    with log_in(browser, url, secrets["operate"], script=False) as context:
+        plain = context.new_page()
+        plain.goto(url + path)
+        page.goto(url + path)
+        scripted = page.locator("main section:not(#samples)").all_inner_texts()
+        assert plain.locator("main section:not(#samples)").all_inner_texts() == scripted
+        assert plain.locator("svg").count() == page.locator("svg").count()
+
+
+def test_what_happens_is_told_as_it_happens(
+    page: Page, url: str, wiring: Wiring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drawn_bisections, "_SHARE", float("inf"))
+    boot = next(one.boot for _, one in reversed(wiring.store.records("running-1")) if isinstance(one, Ran))
+    with lock(wiring.settings.state_dir, "running-1"):
+        page.goto(f"{url}/bisections/running-1")
+        page.wait_for_selector("#happened li")  # the last decision
+        samples = page.locator("#samples svg desc")
+        before = samples.inner_html()
+        wiring.store.append("running-1", Ran(boot, 40, {METRIC.name: 61.5}, 2.0, 1.8e9))
+        page.wait_for_selector("text=real 61.5")
+        expect(samples).not_to_have_text(before, timeout=30_000)
+        wiring.store.set_status("running-1", "paused")
+        page.wait_for_selector("text=stopped without a conclusion (paused)")
+    wiring.store.set_status("running-1", "running")
+
+
+def test_the_report_keeps_its_style_and_cannot_use_the_session(page: Page, url: str) -> None:
+    answer = page.goto(f"{url}/bisections/done-1/report.html")
+    assert answer is not None and "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+    assert page.evaluate("getComputedStyle(document.querySelector('.skip')).position") == "absolute"
+    page.get_by_role("button", name="Zoom").press("Enter")
+    assert page.locator(".uplot canvas").is_visible()
+    assert page.evaluate("origin") == "null"
+
+
+def test_forms_do_what_they_say(page: Page, url: str, wiring: Wiring) -> None:
+    page.goto(f"{url}/bisections/paused-1")
+    page.select_option("[name=priority]", "high")
+    page.get_by_role("button", name="Set", exact=True).click()
+    page.fill("form[action$=resume] [name=reason]", HOSTILE.replace("\x1b", "").replace("\u202e", ""))
+    page.get_by_role("button", name="Resume", exact=True).click()
+    assert page.url == f"{url}/bisections/paused-1"
+    (found,) = wiring.store.list(beginning="paused-1")
+    assert (found.status, found.priority) == ("queued", 2)
+    assert found.action is not None and found.action.by == "operate" and "<script>" in found.action.why
+    page.get_by_role("button", name="Pause", exact=True).click()
+    assert wiring.store.status("paused-1") == "paused"
+
+
+def test_a_reader_sees_no_forms_and_whoever_logs_out_nothing(
+    browser: Browser, url: str, secrets: dict[Role, str]
+) -> None:
+    with log_in(browser, url, secrets["read"]) as context:
+        page = context.new_page()
+        page.goto(f"{url}/bisections/paused-1")
+        assert page.locator("form").count() == 1  # log out
+        (cookie,) = context.cookies()
+        assert (cookie["httpOnly"], cookie["sameSite"], cookie["secure"]) == (True, "Strict", False)
+        assert page.evaluate("document.cookie") == ""
+        page.get_by_role("button", name="Log out", exact=True).click()
+        assert page.url == f"{url}/login" and not context.cookies()
+        context.add_cookies([{"name": cookie["name"], "value": cookie["value"], "url": url}])
+        page.goto(f"{url}/bisections")
+        assert page.url == f"{url}/login?next=%2Fbisections"
+
+
+def test_a_link_from_elsewhere_finds_the_session(operator: BrowserContext, url: str, tmp_path: Path) -> None:
+    mail = tmp_path / "mail.html"
+    mail.write_text(f"<a href='{url}/bisections/done-1?from=mail'>a mail that is read in the browser</a>")
+    page = operator.new_page()
+    page.goto(mail.as_uri())
+    page.click("a")
+    page.wait_for_selector("#sections")
+    assert page.url == f"{url}/bisections/done-1?from=mail"
+    page.close()

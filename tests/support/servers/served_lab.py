@@ -1,0 +1,111 @@
+"""A lab for the pages of the web server: bisections in every state, and testbeds with health checks.
+
+All names, subjects and reasons come from one text, which may be hostile.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from bisector.app.execution.health_check import health_store
+from bisector.app.wiring import Wiring
+from bisector.model.health import Outcome
+from bisector.model.records import Record
+from bisector.model.stored_bisection import Action, Stored
+from bisector.report.report_model import Material
+from bisector.schemas import serialization
+from bisector.schemas.request import Accepted, Request
+from bisector.schemas.settings import Settings
+from bisector.schemas.web_settings import WebSettings
+from tests.support.report_material import sixty_boots
+
+TESTBEDS = ("machine-a", "machine-b", "machine-with-a-rather-long-name-in-rack-17")
+SAID = "sched: rework number {}"
+"""What people, commits and machines say, where it is harmless."""
+STATUSES = ("done", "running", "queued", "paused", "interrupted", "cancelled")
+
+
+def make(folder: Path, said: str = SAID, *, boots: int = 60, web: WebSettings | None = None) -> Wiring:
+    """Return the wiring of a lab in a folder. said: with one '{}'; boots: of the bisection that has ended."""
+    inventory = folder / "lab.yml"
+    hosts = {name: {"perfbisect_kind": "local", "ansible_connection": "local"} for name in TESTBEDS}
+    inventory.write_text(json.dumps({"testbeds": {"hosts": hosts}}))
+    settings = Settings(
+        state_dir=folder / "state",
+        cache_dir=folder / "cache",
+        lock_dir=folder / "locks",
+        lab=inventory,
+        web=web,
+    )
+    wiring = Wiring(settings)
+    material = sixty_boots(said, boots=boots)
+    for number, status in enumerate(STATUSES):
+        ended = status == "done"
+        store(wiring, material if ended else _begun(material), status, said, number)
+    _testbeds(wiring, said)
+    return wiring
+
+
+def _begun(material: Material) -> Material:
+    """Return the first third of a search."""
+    events = len(material.records) // 3
+    last = material.records[events][0]
+    decisions = [(n, d) for n, d in material.decisions if n < last]
+    return replace(material, records=material.records[:events], decisions=decisions, conclusion=None)
+
+
+def store(wiring: Wiring, material: Material, status: str, said: str, number: int) -> str:
+    """Store a bisection with its records and the names of its commits; return its id."""
+    name = f"{status}-1"
+    goal = serialization.goal_to_json(material.goal)
+    shas, graph = material.graph.shas, material.graph
+    accepted = Accepted(
+        request=Request(repo="/not/here", good="v6.1", bad="v6.2", workload=said.format("w")),
+        good=shas[graph.good],
+        bad=shas[graph.bad],
+        goal=goal,
+        testbeds=TESTBEDS[:2],
+        clock=material.goal.clock,
+        workload=said.format("w"),
+        workload_sum="fake",
+    )
+    events: list[tuple[int, Record]] = sorted([*material.records, *material.decisions], key=lambda e: e[0])  # type: ignore[list-item]
+    stored = Stored(
+        name,
+        1.79e9 + 3600.0 * number,
+        accepted.model_dump_json(),
+        status,
+        graph,
+        material.conclusion,
+        owner="ann@lab",
+    )
+    wiring.store.create(stored, [event for _, event in events])
+    wiring.store.set_priority(name, 5, Action("priority", "ann@lab", said.format("action")))
+    folder = wiring.bisection_folder(name)
+    folder.mkdir(parents=True)
+    names = {c.sha: {k: v for k, v in asdict(c).items() if k != "sha"} for c in material.commits.values()}
+    (folder / "commits.json").write_text(json.dumps(names))
+    (folder / "host.json").write_text(json.dumps({"host": said.format("host")}))
+    return name
+
+
+def _testbeds(wiring: Wiring, said: str) -> None:
+    """Give one testbed a history of health checks that ends badly, and another one a reservation."""
+    health, coordinator = health_store(wiring), wiring.coordinator
+    kernel = {
+        "commit": "c" * 40,
+        "recipe": "small",
+        "workload": "pipe-test",
+        "metric": "instructions",
+        "unit": "instructions",
+    }
+    for number in range(20):
+        level = 1000.0 + number % 3 + (40.0 if number > 17 else 0.0)
+        outcome: Outcome = "moved" if number > 17 else "sound"
+        values = [level + k % 4 for k in range(8)]
+        health.add_point("machine-a", kernel, outcome, said.format(f"check {number}"), values)
+    health.add_point("machine-a", kernel, "failed", said.format("no boot"))
+    coordinator.set_testbed("machine-a", "suspect", said.format("its level moved"), "a health check")
+    coordinator.reserve("machine-b", "bob@lab", coordinator.now() + 7200.0)

@@ -1,0 +1,52 @@
+"""Who gets a page of an error, and who the problem document; where a login leads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from tests.support.servers.web import make_tokens, serving, wiring_in
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    wiring = wiring_in(tmp_path_factory.mktemp("web"))
+    make_tokens(wiring)
+    with serving(wiring) as url, httpx.Client(base_url=url, headers={"Accept": "text/html"}) as opened:
+        yield opened
+
+
+def test_a_browser_is_led_to_the_form_and_back(client: httpx.Client) -> None:
+    answer = client.get("/bisections?page=2&text=a%26b")
+    assert answer.status_code == 303
+    form = client.get(answer.headers["location"])
+    assert 'name="next" value="/bisections?page=2&amp;text=a%26b"' in form.text
+
+
+@pytest.mark.parametrize(
+    "path", ["/queue.json", "/queue.csv", "/bisections/x/events", "/api/v1/queue", "/metrics"]
+)
+def test_a_program_gets_a_problem_document(client: httpx.Client, path: str) -> None:
+    answer = client.get(path)
+    assert answer.status_code == 401 and answer.headers["content-type"] == "application/problem+json"
+
+
+def test_an_error_is_a_page_to_a_browser(client: httpx.Client) -> None:
+    answer = client.get("/there-is-no-such-page")
+    assert answer.status_code == 404 and "<h1>There is no such address</h1>" in answer.text
+    assert client.get("/there-is-no-such-page", headers={"Accept": "*/*"}).json()["exit_code"] == 1
+
+
+@pytest.mark.parametrize("target", ["https://evil.example/", "//evil.example"])
+def test_no_login_leads_elsewhere(client: httpx.Client, target: str) -> None:
+    form = client.get("/login", params={"next": target})
+    assert 'name="next" value="/"' in form.text
+
+
+def test_a_link_of_another_site_is_followed_once_more(client: httpx.Client) -> None:
+    answer = client.get("/bisections/x", headers={"Sec-Fetch-Site": "cross-site"})
+    assert answer.status_code == 200 and '<meta http-equiv="refresh" content="0">' in answer.text
+    answer = client.get("/bisections/x", headers={"Sec-Fetch-Site": "same-origin"})
+    assert answer.headers["location"] == "/login?next=%2Fbisections%2Fx"

@@ -1,0 +1,49 @@
+"""Addresses, forms and tables of pages, whatever they are made of."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+
+from bisector.errors import RequestError
+from bisector.interfaces.web.api.bisection_routes import NewPriority, Why
+from bisector.interfaces.web.pages.page_view import checked, csv_text, own_address, url
+
+
+@pytest.mark.parametrize("name", ["a/b", "../x", "a?b#c", "\u202e", 'x"y', "a b", "%2e"])
+def test_an_address_holds_any_name(name: str) -> None:
+    made = url("testbeds", name)
+    assert made.count("/") == 2 and made.isascii() and not set('?#" <>') & set(made)
+    assert url("compare", a=name, b="").startswith("/compare?a=") and "b=" not in url("compare", a="x", b="")
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["https://evil.example/", "//evil.example", "/\\evil.example", "/x\\y", "javascript:1", "", "/a\nb"],
+)
+def test_no_form_leads_to_another_server(address: str) -> None:
+    assert own_address(address, "/queue") == "/queue"
+
+
+def test_a_form_leads_back() -> None:
+    assert own_address("/bisections?page=2#x") == "/bisections?page=2#x"
+
+
+def test_no_cell_is_a_formula() -> None:
+    rows = [
+        {"subject": "=HYPERLINK(1)", "value": -1.5, "flags": ["+a", "b"], "none": None, "text": 'a,"b"\n'}
+    ]
+    head, row = csv.reader(io.StringIO(csv_text(rows)))
+    assert head == ["subject", "value", "flags", "none", "text"]
+    assert row == ["'=HYPERLINK(1)", "-1.5", "'+a b", "", 'a,"b"\n']
+    assert csv_text([]) == "\r\n"
+
+
+def test_a_form_is_read_as_the_api_reads_it() -> None:
+    assert checked(NewPriority, {"priority": "3", "next": "/"}).priority == 3
+    with pytest.raises(RequestError, match="priority: must be at most 9"):
+        checked(NewPriority, {"priority": "30"})
+    with pytest.raises(RequestError, match="reason: must be one line"):
+        checked(Why, {"reason": "a\nb"})

@@ -1,0 +1,139 @@
+"""Who looks at the pages: sessions, a proxy's header, and forms that are not ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from bisector.app.upkeep import tokens
+from bisector.app.wiring import Wiring
+from bisector.model.access import Role
+from bisector.schemas.web_settings import WebSettings
+from tests.support.servers.web import make_tokens, serving, wiring_in
+
+HEADER = "X-Remote-User"
+
+
+@pytest.fixture(scope="module")
+def wiring(tmp_path_factory: pytest.TempPathFactory) -> Wiring:
+    web = WebSettings(hosts=("perf.example",), user_header=HEADER, users={"ann": "admin"})
+    return wiring_in(tmp_path_factory.mktemp("web"), web)
+
+
+@pytest.fixture(scope="module")
+def secrets(wiring: Wiring) -> dict[Role, str]:
+    return make_tokens(wiring)
+
+
+@pytest.fixture(scope="module")
+def url(wiring: Wiring) -> Iterator[str]:
+    with serving(wiring) as address:
+        yield address
+
+
+def log_in(url: str, token: str, **headers: str) -> httpx.Response:
+    given = {"Origin": url, **headers}
+    return httpx.post(f"{url}/login", data={"token": token, "next": "/queue"}, headers=given)
+
+
+def test_a_session_is_begun_with_a_token_that_may_read(url: str, secrets: dict[Role, str]) -> None:
+    answer = log_in(url, secrets["read"])
+    assert (answer.status_code, answer.headers["location"]) == (303, "/queue")
+    cookie = answer.headers["set-cookie"]
+    assert "HttpOnly" in cookie and "SameSite=strict" in cookie and "Secure" not in cookie
+    assert secrets["read"] not in cookie
+    for token, status in ((secrets["worker"], 403), ("guess", 401), ("", 401)):
+        answer = log_in(url, token)
+        assert answer.status_code == status and "set-cookie" not in answer.headers
+        assert 'role="alert"' in answer.text and (not token or token not in answer.text)
+
+
+def test_behind_a_proxy_the_cookie_is_for_tls_and_this_host_alone(url: str, secrets: dict[Role, str]) -> None:
+    answer = log_in(url, secrets["read"], Host="perf.example", Origin="https://perf.example")
+    cookie = answer.headers["set-cookie"]
+    assert cookie.startswith("__Host-perfbisect-session=") and "Secure" in cookie and "Path=/" in cookie
+    assert "domain" not in cookie.lower()
+
+
+def test_a_session_ends_with_its_token(url: str, wiring: Wiring) -> None:
+    _, secret = tokens.add(wiring, "leaving", "read", None, "root")
+    with httpx.Client(base_url=url, cookies=log_in(url, secret).cookies) as client:
+        assert client.get("/queue.json").status_code == 200
+        tokens.revoke(wiring, "leaving", "root")
+        assert client.get("/queue.json").status_code == 401
+
+
+@pytest.mark.parametrize("origin", [None, "null", "http://evil.example", "http://localhost:1"])
+@pytest.mark.parametrize("path", ["/login", "/logout", "/bisections/x/pause"])
+def test_a_form_that_is_not_of_our_pages_is_refused(
+    url: str, secrets: dict[Role, str], origin: str | None, path: str
+) -> None:
+    cookies = log_in(url, secrets["operate"]).cookies
+    headers = {} if origin is None else {"Origin": origin}
+    answer = httpx.post(url + path, data={"token": secrets["operate"]}, headers=headers, cookies=cookies)
+    assert answer.status_code == 403 and "set-cookie" not in answer.headers
+    assert httpx.get(f"{url}/queue.json", cookies=cookies).status_code == 200
+
+
+def test_a_form_needs_the_role(url: str, secrets: dict[Role, str]) -> None:
+    cookies = log_in(url, secrets["read"]).cookies
+    answer = httpx.post(f"{url}/bisections/x/pause", data={}, headers={"Origin": url}, cookies=cookies)
+    assert answer.status_code == 403 and "this needs 'operate'" in answer.json()["detail"]
+    cookies = log_in(url, secrets["operate"]).cookies
+    answer = httpx.post(f"{url}/bisections/x/pause", data={}, headers={"Origin": url}, cookies=cookies)
+    assert answer.status_code == 404
+
+
+def test_the_api_takes_no_session(url: str, secrets: dict[Role, str]) -> None:
+    cookies = log_in(url, secrets["admin"]).cookies
+    assert httpx.get(f"{url}/api/v1/queue", cookies=cookies).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("name", "role"),
+    [("ann", "admin"), ("bob@lab.example", "read"), ("", None), ("a b", None), ("<x>", None)],
+)
+@pytest.mark.parametrize("forwarded", [False, True])
+def test_a_proxy_on_this_host_says_who_it_is(url: str, name: str, role: str | None, forwarded: bool) -> None:
+    headers = {HEADER: name, "Accept": "text/html"}
+    if forwarded:
+        headers["X-Forwarded-For"] = "203.0.113.7"
+    answer = httpx.get(f"{url}/queue", headers=headers)
+    if role is None:
+        assert answer.status_code == 403
+    else:
+        assert answer.status_code == 200 and f'<span class="status">{role}</span>' in answer.text
+        assert "Log out" not in answer.text
+
+
+def test_two_names_are_none(url: str) -> None:
+    answer = httpx.get(f"{url}/queue.json", headers=[(HEADER, "bob"), (HEADER, "ann")])
+    assert answer.status_code == 403
+
+
+def test_no_other_host_says_who_it_is(wiring: Wiring, secrets: dict[Role, str]) -> None:
+    from fastapi.requests import Request
+
+    from bisector.interfaces.web.authority import Server
+    from bisector.interfaces.web.visitors import LoginNeeded, find_visitor
+    from bisector.interfaces.web.web_application import make_application
+
+    app = make_application(wiring)
+    assert isinstance(app.state.server, Server)
+
+    def request(client: tuple[str, int]) -> Request:
+        headers = [(b"host", b"perf.example"), (HEADER.lower().encode(), b"ann")]
+        return Request({"type": "http", "app": app, "headers": headers, "client": client, "path": "/"})
+
+    assert find_visitor(request(("127.0.0.1", 5000))).user.name == "ann"
+    assert find_visitor(request(("203.0.113.7", 0))).user.role == "admin"
+    with pytest.raises(LoginNeeded):
+        find_visitor(request(("203.0.113.7", 5000)))
+
+
+def test_without_the_setting_the_header_says_nothing(tmp_path: Path) -> None:
+    with serving(wiring_in(tmp_path)) as url:
+        assert httpx.get(f"{url}/queue.json", headers={HEADER: "ann"}).status_code == 401

@@ -1,0 +1,44 @@
+"""What people read of the queue."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bisector.report.queue_words import doing_now, expected, priority_text
+
+WAITS: dict[str, Any] = {
+    "status": "queued",
+    "measures_on": [],
+    "unusable": {},
+    "capped": "",
+    "waits_for": {},
+    "expected_begin": None,
+}
+
+
+def test_people_read_words() -> None:
+    assert [priority_text(number) for number in (2, 3, 5)] == ["high", "3", "normal"]
+
+
+def test_an_end_that_nobody_knows_is_a_dash() -> None:
+    assert expected(None, 5.0) == "\N{EM DASH}"
+    assert expected(3605.0, 5.0) == "in 60 min"
+    assert expected(1.0, 5.0) == "in 1.0 s"
+
+
+@pytest.mark.parametrize(
+    ("row", "text"),
+    [
+        ({"status": "killed", "measures_on": ["box"]}, "its executor was killed: the next one goes on"),
+        ({"measures_on": ["a", "b"]}, "measures on a, b"),
+        ({}, "waits for a testbed or a kernel"),
+        ({"unusable": {"box": "drained"}}, "box: drained"),
+        ({"unusable": {"a": "drained"}, "capped": "the cap"}, "the cap; a: drained"),
+        ({"waits_for": {"box": "x1"}, "expected_begin": 65.0}, "waits for box, which x1 has; begins in 60 s"),
+        ({"unusable": {"a": "drained"}, "waits_for": {"b": "x1"}}, "waits for b, which x1 has; a: drained"),
+    ],
+)
+def test_what_a_bisection_does_or_waits_for(row: dict[str, Any], text: str) -> None:
+    assert doing_now({**WAITS, **row}, 5.0) == text
