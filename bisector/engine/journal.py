@@ -10,7 +10,8 @@ from bisector.errors import InfrastructureError, RequestError
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Conclusion, Measure
 from bisector.model.goal import Goal
-from bisector.model.records import Booted, Left, Record, RunFailed
+from bisector.model.live_boots import live_boots
+from bisector.model.records import Left, Record
 from bisector.model.state import State, apply, extend, fold
 from bisector.store_ports import Store
 
@@ -106,9 +107,9 @@ class Journal:
                 if is_free(testbed):
                     self.end_trial(testbed)
             self.refresh()
-            for visit in self._state.visits:
-                if visit.live and is_free(visit.testbed):
-                    self.record(Left(visit.boot, lost=True))
+            for boot, testbed in live_boots(self._state.records).items():
+                if is_free(testbed):
+                    self.record(Left(boot, lost=True))
 
     def new_boot(self) -> str:
         """Return an id that no boot of this bisection had, and make its folder."""
@@ -190,11 +191,6 @@ class Journal:
 
 def lose_boots_on(store: Store, bisection: str, testbed: str) -> None:
     """Record that the live boots of a bisection on a testbed are lost: whoever calls has the testbed now."""
-    live = set()
-    for _, record in store.records(bisection):
-        if isinstance(record, Booted) and record.ok and record.testbed == testbed:
-            live.add(record.boot)
-        elif isinstance(record, Left | RunFailed):
-            live.discard(record.boot)
-    for boot in sorted(live):
+    live = live_boots(record for _, record in store.records(bisection))
+    for boot in [boot for boot, where in live.items() if where == testbed]:
         store.append(bisection, Left(boot, lost=True))

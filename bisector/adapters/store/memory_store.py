@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from bisector.errors import NotFound, RequestError, nearest
 from bisector.model.decisions import Conclusion, Decision, Measure
 from bisector.model.leases import Lease
-from bisector.model.records import Booted, Built, Left, Ran, Record, RunFailed
+from bisector.model.live_boots import live_boots
+from bisector.model.records import Booted, Built, Ran, Record
 from bisector.model.stored_bisection import Action, Progress, Stored, Summary, left_of, summary_of
 from bisector.store_ports import Coordinator
 
@@ -36,12 +37,11 @@ class _Kept:
 
     def progress(self) -> Progress:
         """Return how far it is."""
-        booted = [e for _, e in self.events if isinstance(e, Booted) and e.ok]
-        left = {e.boot for _, e in self.events if isinstance(e, Left | RunFailed)}
+        boots = sum(isinstance(e, Booted) and e.ok for _, e in self.events)
         decisions = [e for _, e in self.events if isinstance(e, Measure | Conclusion)]
         last = decisions[-1] if decisions else None
-        live = tuple(sorted({e.testbed for e in booted if e.boot not in left}))
-        return Progress(len(booted), live, None if last is None else left_of(last), self.decided)
+        live = tuple(sorted({*live_boots(e for _, e in self.events).values()}))
+        return Progress(boots, live, None if last is None else left_of(last), self.decided)
 
 
 class MemoryStore:

@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 from bisector.adapters.store.database import Database, Row
 from bisector.model.decisions import Conclusion, Decision, Measure
+from bisector.model.live_boots import live_after
 from bisector.model.records import Booted, Left, Record, RunFailed
 from bisector.model.stored_bisection import Action, Progress, Stored, left_of, testbeds_of
 
@@ -46,13 +48,11 @@ def take_note(database: Database, bisection: str, event: Record | Decision) -> N
                 id=bisection,
                 left=left_of(event),
             )
-        case Booted() if event.ok:
-            live = {**_live(database, bisection), event.boot: event.testbed}
-            _set_live(database, bisection, live, new=1)
-        case Left() | RunFailed():  # a boot in which the workload failed has ended with that
-            live = _live(database, bisection)
-            if live.pop(event.boot, None) is not None:
-                _set_live(database, bisection, live)
+        case Booted() | Left() | RunFailed():
+            before = _live(database, bisection)
+            live = live_after(before, event)
+            if live is not before:
+                _set_live(database, bisection, live, new=int(isinstance(event, Booted)))
 
 
 def set_action(database: Database, bisection: str, action: Action, priority: int | None = None) -> None:
@@ -81,12 +81,12 @@ def progress_of(row: Row) -> Progress:
     return Progress(row["boots"], live, row["left_seconds"], row["decided"])
 
 
-def _live(database: Database, bisection: str) -> dict[str, str]:
+def _live(database: Database, bisection: str) -> Mapping[str, str]:
     (row,) = database.execute("SELECT live FROM scheduling WHERE bisection = :id", id=bisection)
     return dict(json.loads(row["live"]))
 
 
-def _set_live(database: Database, bisection: str, live: dict[str, str], new: int = 0) -> None:
+def _set_live(database: Database, bisection: str, live: Mapping[str, str], new: int) -> None:
     database.execute(
         "UPDATE scheduling SET live = :live, boots = boots + :new WHERE bisection = :id",
         id=bisection,
