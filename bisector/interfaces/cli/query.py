@@ -13,7 +13,7 @@ from bisector.errors import RequestError
 from bisector.interfaces.cli import ask, options, output
 from bisector.interfaces.cli.arguments import completion, number_options
 from bisector.model.stored_bisection import NORMAL_PRIORITY
-from bisector.report import queue_words
+from bisector.report.row_words import queue_words
 
 _PAGE = 50
 """Lines of a list: what a tall terminal shows."""

@@ -14,7 +14,7 @@ from bisector.interfaces.cli import ask, options, output
 from bisector.interfaces.cli.annotate import Needed
 from bisector.interfaces.cli.arguments import priorities
 from bisector.model.format import count
-from bisector.report import queue_words
+from bisector.report.row_words import queue_words
 
 if TYPE_CHECKING:
     from bisector.app.wiring import Wiring

@@ -32,6 +32,7 @@ from bisector.interfaces.web.pages import (
     costs_page,
     live_bisection,
     login_page,
+    outbox_page,
     overview_page,
     queue_page,
     testbed_pages,
@@ -52,6 +53,7 @@ PAGES = (
     testbed_pages,
     compare_page,
     costs_page,
+    outbox_page,
 )
 _HEALTH_SECONDS = 3.0
 """For the database to answer; what asks for health gives up after 5 to 10."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,12 +32,17 @@ def context(profiles: TwoProfiles, top: int = TOP) -> dict[str, Any]:
         "names": (found.a.name, found.b.name),
         "sentences": profile_table.sentences(found),
         "warnings": found.warnings,
-        "head": profile_table.changes_head(found),
+        "head": _as_words(profile_table.changes_head(found)),
         "rows": profile_table.change_rows(found, top),
-        "calls_head": profile_table.calls_head(found),
+        "calls_head": _as_words(profile_table.calls_head(found)),
         "calls": profile_table.call_rows(found.calls, top),
         "flame": _flame(found, profiles),
     }
+
+
+def _as_words(head: Iterable[str]) -> list[str]:
+    """Return the head of a table as pages write it; names of profiles stay as they are."""
+    return [cell.capitalize() if cell.isupper() else cell for cell in head]
 
 
 def _flame(found: ProfileComparison, profiles: TwoProfiles) -> Markup | None:

@@ -1,7 +1,7 @@
 """The server's pages in a real Chromium, with hostile text wherever text comes from elsewhere.
 
-Of `overview_page`, `queue_page`, `bisection_list`, `live_bisection`, `testbed_pages`, `compare_page` and
-`costs_page`. One browser and one server serve all tests.
+Of `overview_page`, `queue_page`, `bisection_list`, `live_bisection`, `testbed_pages`, `compare_page`,
+`costs_page` and `outbox_page`. One browser and one server serve all tests.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
+from bisector.app.mail.delivery import outbox_of
 from bisector.app.wiring import Wiring
 from bisector.engine.state_lock import lock
 from bisector.interfaces.web.pages import drawn_bisections
@@ -39,6 +40,8 @@ PAGES = (
     "/compare?a=done-1&b=paused-1",
     "/compare?a=done-1:v6.1&b=done-1:v6.2",
     "/costs?days=300",
+    "/outbox",
+    "/outbox/2",
 )
 FOCUSABLE = "a[href], button, input:not([type=hidden]):not([hidden]), select, summary, [tabindex='0']"
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's package chromium")
@@ -188,6 +191,17 @@ def test_forms_do_what_they_say(page: Page, url: str, wiring: Wiring) -> None:
     assert found.action is not None and found.action.by == "operate" and "<script>" in found.action.why
     page.get_by_role("button", name="Pause", exact=True).click()
     assert wiring.store.status("paused-1") == "paused"
+
+
+def test_a_message_goes_out_at_a_word(page: Page, url: str, wiring: Wiring) -> None:
+    page.goto(f"{url}/outbox/2")
+    page.get_by_role("button", name="Approve: send it").click()
+    page.wait_for_selector("text=approved")
+    page.fill("[name=reason]", "not yet")
+    page.get_by_role("button", name="Stop").click()
+    page.wait_for_selector("text=not yet")
+    entry = outbox_of(wiring).entry(2)
+    assert (entry.state, entry.by, entry.note) == ("stopped", "operate", "not yet")
 
 
 def test_a_reader_sees_no_forms_and_whoever_logs_out_nothing(

@@ -10,8 +10,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from bisector.app.execution.health_check import health_store
+from bisector.app.mail.delivery import outbox_of
 from bisector.app.wiring import Wiring
 from bisector.model.health import Outcome
+from bisector.model.outbox import LAB, Key, Message, State
 from bisector.model.records import Record
 from bisector.model.stored_bisection import Action, Stored
 from bisector.report.report_model import Material
@@ -45,6 +47,7 @@ def make(folder: Path, said: str = SAID, *, boots: int = 60, web: WebSettings | 
         ended = status == "done"
         store(wiring, material if ended else _begun(material), status, said, number)
     _testbeds(wiring, said)
+    _outbox(wiring, said)
     return wiring
 
 
@@ -109,3 +112,14 @@ def _testbeds(wiring: Wiring, said: str) -> None:
     health.add_point("machine-a", kernel, "failed", said.format("no boot"))
     coordinator.set_testbed("machine-a", "suspect", said.format("its level moved"), "a health check")
     coordinator.reserve("machine-b", "bob@lab", coordinator.now() + 7200.0)
+
+
+def _outbox(wiring: Wiring, said: str) -> None:
+    """Put one message in each state that people look at."""
+    states: tuple[State, ...] = ("draft", "waiting", "unsure", "stopped")
+    for number, state in enumerate(states):
+        message = Message(("lab@example.org",), said.format("subject"), said.format("text"))
+        key = Key(f"{number}" * 40, said.format("w"), "regression", LAB)
+        outbox_of(wiring).put(
+            key, "mail", message, state, by="ann@lab", note=said.format("note"), bisection="done-1"
+        )

@@ -24,7 +24,7 @@ from bisector.interfaces.web.pages.page_view import (
 from bisector.interfaces.web.visitors import Reading
 from bisector.model.stored_bisection import OPEN, PRIORITIES, TO_EXECUTE
 from bisector.report.html.self_contained import WHEN_SERVED
-from bisector.report.queue_words import priority_text
+from bisector.report.row_words.queue_words import priority_text
 
 router = APIRouter(prefix="/bisections", include_in_schema=False)
 

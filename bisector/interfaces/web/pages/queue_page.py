@@ -9,7 +9,7 @@ from typing import Any
 from fastapi import APIRouter
 
 from bisector.interfaces.web.pages.page_view import Looking, Page, add_page
-from bisector.report.queue_words import doing_now, expected, priority_text
+from bisector.report.row_words.queue_words import doing_now, expected, priority_text
 
 router = APIRouter(include_in_schema=False)
 

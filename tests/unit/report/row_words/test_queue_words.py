@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bisector.report.queue_words import doing_now, expected, priority_text
+from bisector.report.row_words.queue_words import doing_now, expected, priority_text
 
 WAITS: dict[str, Any] = {
     "status": "queued",

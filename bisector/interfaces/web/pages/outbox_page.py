@@ -1,0 +1,98 @@
+"""The outbox: messages that leave the lab, what became of each, and who lets them go."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path
+from fastapi.responses import Response
+
+from bisector.app.mail.delivery import outbox_of
+from bisector.app.operations.operations import Values
+from bisector.errors import NotFound
+from bisector.interfaces.web.api.bisection_routes import Why
+from bisector.interfaces.web.pages.page_view import (
+    Changing,
+    Fields,
+    Looking,
+    Page,
+    View,
+    add_page,
+    back_to,
+    checked,
+    url,
+)
+from bisector.mail_ports import Outbox
+from bisector.model.outbox import APPROVABLE, STOPPABLE, Entry
+
+router = APIRouter(prefix="/outbox", include_in_schema=False)
+
+_ROWS = 200
+
+Number = Annotated[int, Path(ge=1, le=1 << 53)]
+
+
+def _outbox(view: View) -> Outbox:
+    if not view.wiring.has_store:
+        raise NotFound("there is no message yet", cure="messages are of bisections and alerts")
+    return outbox_of(view.wiring)
+
+
+@add_page(router, "")
+def show_outbox(view: Looking) -> Page:
+    """Show the latest messages."""
+    rows = [_row(entry) for entry in _outbox(view).entries(limit=_ROWS)]
+    return Page("outbox.html.j2", "Outbox", rows, rows, {"rows": rows})
+
+
+@add_page(router, "/{number}")
+def show_message(view: Looking, number: Number) -> Page:
+    """Show one message as it is sent."""
+    entry = _outbox(view).entry(number)
+    row = _row(entry)
+    values = {**row, "text": entry.message.text, "headers": dict(entry.message.headers)}
+    context = {
+        "row": row,
+        "text": entry.message.text,
+        "refused": dict(entry.refused),
+        "may_approve": entry.state in APPROVABLE or (entry.state == "sent" and entry.refused),
+        "may_stop": entry.state in STOPPABLE,
+    }
+    return Page("message.html.j2", f"Message {number}", values, [row], context)
+
+
+def _row(entry: Entry) -> Values:
+    found: dict[str, Any] = {
+        "number": entry.number,
+        "state": entry.state,
+        **asdict(entry.key),
+        "channel": entry.channel,
+        "recipients": list(entry.message.recipients),
+        "subject": entry.message.subject,
+        "bisection": entry.bisection,
+        "by": entry.by,
+        "note": entry.note,
+        "attempts": entry.attempts,
+        "created": entry.created,
+        "changed": entry.changed,
+        "sent": entry.sent,
+    }
+    return found
+
+
+@router.post("/{number}/approve")
+def approve(view: Changing, number: Number, fields: Fields) -> Response:
+    """Let a message be sent."""
+    _outbox(view).approve(number, view.visitor.user.name)
+    view.server.record(view.visitor.user, "mail approve", str(number))
+    return back_to(view, fields, url("outbox", str(number)))
+
+
+@router.post("/{number}/stop")
+def stop(view: Changing, number: Number, fields: Fields) -> Response:
+    """Let a message be sent no more."""
+    why = checked(Why, fields).reason
+    _outbox(view).stop(number, view.visitor.user.name, why)
+    view.server.record(view.visitor.user, "mail stop", str(number), why)
+    return back_to(view, fields, url("outbox", str(number)))

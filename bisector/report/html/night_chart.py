@@ -1,0 +1,122 @@
+"""The nights of a series: levels of the newest commit and of the reference, alerts marked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import median, stdev
+from typing import Any
+from urllib.parse import quote
+
+from markupsafe import Markup
+
+from bisector.report import phrases
+from bisector.report.html import svg
+from bisector.report.html.escaping import element
+
+_HEIGHT = 340
+_FOOT = 44
+_RADIUS = 3.5
+_INTERVAL = 1.96
+"""Standard errors on each side: 95% of a normal distribution."""
+_LEAST_BOOTS = 2
+"""Boots of all nights from which their scatter is known."""
+
+Night = Mapping[str, Any]
+"""A row of `series show --json` with a level."""
+
+
+def render(nights: Sequence[Night], alerts: Mapping[str, Mapping[str, Any]]) -> Markup | None:
+    """Return the drawing; None without a night. alerts: by the commit from which on the level moved."""
+    if not nights:
+        return None
+    bottom = _HEIGHT - _FOOT
+    intervals = interval_of(nights)
+    levels = [x for night in nights for x in (night["level"], night["reference_level"]) if x is not None]
+    scale = svg.fitting([*levels, *(x for pair in intervals for x in pair or ())], bottom, svg.TOP + 8)
+    across = svg.Scale(0, len(nights), svg.LEFT, svg.WIDTH - svg.RIGHT)
+    parts: list[object] = [*_bands(nights, alerts, across, bottom), *svg.left_axis(scale, "level")]
+    parts.append(svg.line(svg.LEFT, bottom, svg.WIDTH - svg.RIGHT, bottom, "axis"))
+    references = [(across(at + 0.5), n["reference_level"]) for at, n in enumerate(nights)]
+    parts.append(svg.dots(((x, scale(y)) for x, y in references if y is not None), "warmup"))
+    moved = False
+    for at, (night, interval) in enumerate(zip(nights, intervals, strict=True)):
+        moved = moved or night["commit"] in alerts
+        parts.append(_mark(night, interval, across(at + 0.5), scale, "new" if moved else "old"))
+    for at, anchor in {0: "start", len(nights) - 1: "end"}.items():
+        label = phrases.date(nights[at]["scheduled"])[:10]
+        parts.append(svg.label(across(at + 0.5), bottom + 20, label, "number", anchor))
+    says = f"{len(nights)} nights with a level, {len(alerts)} alerts"
+    return svg.drawing("nights", "Level of each night", says, _HEIGHT, *parts)
+
+
+def interval_of(nights: Sequence[Night]) -> list[tuple[float, float] | None]:
+    """Return a 95% interval of each night's level; None where no night has two boots.
+
+    The standard deviation of boots is pooled over all nights: the boot is the independent unit.
+    """
+    means = [_boot_levels(night) for night in nights]
+    squares = sum((len(of) - 1) * stdev(of) ** 2 for of in means if len(of) >= _LEAST_BOOTS)
+    freedom = sum(len(of) - 1 for of in means if of)
+    if freedom < 1:
+        return [None] * len(nights)
+    deviation = (squares / freedom) ** 0.5
+    return [
+        (night["level"] - half, night["level"] + half)
+        for night, of in zip(nights, means, strict=True)
+        for half in [_INTERVAL * deviation / max(len(of), 1) ** 0.5]
+    ]
+
+
+def _boot_levels(night: Night) -> list[float]:
+    return [median(boot["values"]) for boot in night["boots"] if not boot["reference"] and boot["values"]]
+
+
+def _bands(
+    nights: Sequence[Night], alerts: Mapping[str, Mapping[str, Any]], across: svg.Scale, bottom: float
+) -> list[Markup]:
+    """Return a band behind the first night of each alert, which leads to it."""
+    out = []
+    for at, night in enumerate(nights):
+        alert = alerts.get(night["commit"])
+        if alert is not None:
+            width = max(across(at + 1) - across(at), 6.0)
+            middle = across(at + 0.5)
+            rect = element(
+                "rect", x=middle - width / 2, y=svg.TOP, width=width, height=bottom - svg.TOP, class_="band"
+            )
+            words = svg.label(middle, svg.TOP - 4, "alert", "culprit", "middle")
+            said = element("title", f"alert {alert['id']}: {alert['state']}")
+            out.append(element("a", said, rect, words, href=f"/alerts/{quote(alert['id'], safe='')}"))
+    return out
+
+
+def _mark(
+    night: Night, interval: tuple[float, float] | None, x: float, scale: svg.Scale, side: str
+) -> Markup:
+    level = night["level"]
+    when, commit = phrases.date(night["scheduled"]), night["commit"][:12]
+    said = f"night {night['number']}, {when}: {commit}, level {phrases.number(level)}"
+    parts = [element("title", said)]
+    if interval is not None:
+        low, high = (scale(value) for value in interval)
+        parts.append(element("path", d=f"M{x:.1f} {low:.1f}V{high:.1f}", class_="interval"))
+    parts.append(element("circle", cx=x, cy=scale(level), r=_RADIUS))
+    return element("g", *parts, class_=f"level {side}")
+
+
+def data(nights: Sequence[Night], alerts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the same as numbers, for the script that zooms."""
+    intervals = interval_of(nights)
+    return {
+        "kind": "nights",
+        "x": [night["scheduled"] for night in nights],
+        "level": [night["level"] for night in nights],
+        "low": [None if one is None else one[0] for one in intervals],
+        "high": [None if one is None else one[1] for one in intervals],
+        "reference": [night["reference_level"] for night in nights],
+        "alerts": [
+            [night["scheduled"], alerts[night["commit"]]["id"]]
+            for night in nights
+            if night["commit"] in alerts
+        ],
+    }

@@ -1,0 +1,31 @@
+"""What people read of alerts. Rows are those of `alert list --json`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bisector.model.format import percent
+
+
+def change_words(row: Mapping[str, Any]) -> str:
+    """Return '+12.3% worse'."""
+    word = "worse" if row["direction"] == "regression" else "better"
+    return f"{size_words(row, row['effect']['estimate'])} {word}"
+
+
+def size_words(row: Mapping[str, Any], value: float) -> str:
+    """Return a change in the alert's unit, or in percent."""
+    return f"{value:+.4g} {row['unit']}" if row["unit"] else percent(value)
+
+
+def result_words(row: Mapping[str, Any]) -> str:
+    """Return what is known of the cause, in a line."""
+    if row["duplicate_of"]:
+        return f"duplicate of {row['duplicate_of']}"
+    if row["culprits"]:
+        more = " ..." if len(row["culprits"]) > 1 else ""
+        return f"{row['culprits'][0][:12]}{more} {row['subject']}"
+    if row["finding"] == "bisecting":
+        return str(row["bisection"])
+    return f"{row['last_good'][:12]} .. {row['first_bad'][:12]}"

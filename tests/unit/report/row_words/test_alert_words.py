@@ -1,0 +1,48 @@
+"""What people read of alerts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bisector.report.row_words.alert_words import change_words, result_words
+
+ROW: dict[str, Any] = {
+    "direction": "regression",
+    "effect": {"low": 0.02, "estimate": 0.035, "high": 0.05},
+    "unit": "",
+    "duplicate_of": "",
+    "culprits": [],
+    "subject": "sched: rework",
+    "finding": "suspect",
+    "bisection": "pipe-1",
+    "last_good": "a" * 40,
+    "first_bad": "b" * 40,
+}
+
+
+@pytest.mark.parametrize(
+    ("more", "text"),
+    [
+        ({}, "+3.5% worse"),
+        ({"direction": "improvement", "effect": {"estimate": -0.01}}, "-1.0% better"),
+        ({"unit": "ms", "effect": {"estimate": 0.25}}, "+0.25 ms worse"),
+    ],
+)
+def test_a_change_has_its_direction(more: dict[str, Any], text: str) -> None:
+    assert change_words({**ROW, **more}) == text
+
+
+@pytest.mark.parametrize(
+    ("more", "text"),
+    [
+        ({}, "aaaaaaaaaaaa .. bbbbbbbbbbbb"),
+        ({"finding": "bisecting"}, "pipe-1"),
+        ({"culprits": ["c" * 40]}, "cccccccccccc sched: rework"),
+        ({"culprits": ["c" * 40, "d" * 40]}, "cccccccccccc ... sched: rework"),
+        ({"culprits": ["c" * 40], "duplicate_of": "3f2a"}, "duplicate of 3f2a"),
+    ],
+)
+def test_what_is_known_of_the_cause(more: dict[str, Any], text: str) -> None:
+    assert result_words({**ROW, **more}) == text
