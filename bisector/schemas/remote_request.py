@@ -142,7 +142,8 @@ def listed_request(request: Request, repo: str, web: WebSettings, shipped: Seque
         return Request.model_validate(asked.resolve(web, shipped, ()))
     except ValidationError as error:
         problems = describe_problems(error)
-        raise RequestError("the request is none that a server takes", details=problems) from error
+        cure = "give the command on the server's machine"
+        raise RequestError("the request is none that a server takes", details=problems, cure=cure) from error
 
 
 def _default(name: str) -> object:

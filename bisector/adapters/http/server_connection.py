@@ -28,12 +28,12 @@ from bisector.ports import Progress
 
 _API = "/api/v1"
 _CONNECT_SECONDS, _ANSWER_SECONDS = 10.0, 120.0
-"""To begin a request, and for its answer: `start` reads a history, which takes git a minute at most."""
+"""To connect, and to get an answer: `start` reads a history, which takes git up to a minute."""
 _SILENT_SECONDS = 2.0
 """After so long a user wonders whether anything happens (Nielsen 1993: attention lasts some seconds)."""
 _BLOCK_BYTES = 1 << 20
 _MOST_WAITS = 5
-"""Times that a server may ask to come back later."""
+"""Retries of a request that the server has put off (429)."""
 _LONGEST_WAIT = 30.0
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 
@@ -164,7 +164,7 @@ class ServerConnection:
 
 
 class ServerAway(InfrastructureError):
-    """A server that does not answer, or not to its end."""
+    """The server does not answer, or breaks off."""
 
 
 def error_of(problem: Mapping[str, Any], *, missing: bool = False) -> PerfbisectError:

@@ -38,7 +38,7 @@ class Database(Protocol):
     def execute(self, statement: str, **values: Value) -> Sequence[Row]:
         """Execute one statement, in a transaction of its own outside of `transact`; return its rows.
 
-        Where the connection breaks, it is executed again: outside of `transact` only what may happen twice.
+        Where the connection breaks, it is executed again unless it has taken effect.
         Raises Constrained, InfrastructureError.
         """
         ...

@@ -26,26 +26,26 @@ from bisector.ports import Progress
 from bisector.schemas.database_url import DatabaseUrl
 
 FIRST_WAIT_SECONDS = 20.0
-"""For a server that never answered yet: a restart of it takes a few seconds; else the address is wrong."""
+"""Before the first answer: a restart takes a few seconds; after that the address is probably wrong."""
 WAIT_SECONDS = 900.0
-"""For a server that did answer: a host that is upgraded and booted is back in less."""
+"""After the first answer: an upgrade with a reboot takes less."""
 _STOPPED_SECONDS = 2.0
-"""By a process that was told to stop: a server that is only restarted may still take what ended."""
+"""After a signal to stop: a server that restarts may still take the last records."""
 _CONNECT_SECONDS = 10
-"""Of one attempt to connect, for a host that swallows packets."""
+"""One attempt to connect: a host may drop packets."""
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.1, 5.0
 """Between two attempts; each pause is twice the one before it."""
 _MOST_ATTEMPTS = 5
-"""Of one statement whose connection breaks each time: it may be what ends the server."""
+"""Of one statement: it may be what crashes the server."""
 _IDLE_IN_TRANSACTION = "10s"
-"""A frozen process holds the locks of its transaction no longer; each of ours takes milliseconds."""
+"""Then a frozen process loses its locks; our transactions take milliseconds."""
 _KEEPALIVE = {
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 3,
     "tcp_user_timeout": 25_000,
 }
-"""A host that vanished without a word is noticed in 25 s (the last one in milliseconds)."""
+"""A host that vanishes is noticed after 25 s; `tcp_user_timeout` is in milliseconds."""
 
 _REFUSED = (
     ("password authentication failed", "the user or the password is wrong: see PGPASSWORD, ~/.pgpass"),
@@ -56,8 +56,8 @@ _REFUSED = (
     ("failed to resolve host", "mend the host in the address"),
     ("invalid", "mend the address"),
 )
-"""What a message of a refused connection has in it -> the cure. Told at once of a server that never answered;
-later it may be the name service, or a new password. Servers that speak other languages are waited for."""
+"""Part of a refusal's message -> the cure. Reported at once until the first answer; later the cause may pass.
+A server that speaks another language is waited for."""
 
 _AGAIN = frozenset({"40001", "40P01"})
 """SQLSTATEs of a transaction that another one ended: serialization, deadlock."""
@@ -95,35 +95,36 @@ class PostgresServer:
         self._away = False
 
     def execute(self, statement: str, **values: Value) -> Sequence[dict[str, Any]]:
-        """Execute one statement, in a transaction of its own outside of `transact`; return its rows.
-
-        Raises Constrained.
-        """
+        """Execute one statement, once, in its own transaction outside of `transact`. Raises Constrained."""
 
         def work(connection: Connection) -> Sequence[dict[str, Any]]:
             answer = connection.execute(_with_percent(statement), values)
             return answer.fetchall() if answer.description is not None else []
 
         current = getattr(self._local, "connection", None)
-        return self._on_connection(work) if current is None else work(current)
+        if current is not None:
+            return work(current)
+        if statement.startswith("SELECT"):
+            return self._on_connection(work)
+        return self.transact(lambda: self.execute(statement, **values))
 
     def transact(self, work: Callable[[], T]) -> T:
         """Let all that `work` executes happen, once, or nothing of it; return what it returns."""
-        committing: list[tuple[str, T]] = []
+        committing: list[tuple[dict[str, Any], T]] = []
 
         def attempt(connection: Connection) -> T:
             if committing:  # the answer to the last COMMIT was lost
-                transaction, done = committing[0]
-                if _has_happened(connection, transaction):
+                marks, done = committing[0]
+                if _has_happened(connection, marks):
                     return done
                 committing.clear()
             self._local.connection = connection
             try:
                 connection.execute("BEGIN")
                 done = work()
-                row = connection.execute("SELECT pg_current_xact_id_if_assigned()::text AS id").fetchone()
-                if row is not None and row["id"] is not None:
-                    committing.append((row["id"], done))
+                marks = _marks(connection)
+                if marks is not None:
+                    committing.append((marks, done))
                 connection.execute("COMMIT")
                 return done
             finally:
@@ -138,7 +139,7 @@ class PostgresServer:
         return bool(row["known"])
 
     def damage(self) -> Sequence[str]:
-        """Return nothing: the server checks its pages as it reads them."""
+        """Return nothing: the server checks its own pages."""
         return ()
 
     def give_back(self) -> int:
@@ -257,11 +258,28 @@ class PostgresServer:
         return text.replace(self._address.secret, str(self._address)).strip()
 
 
-def _has_happened(connection: Connection, transaction: str) -> bool:
-    """Return whether a transaction was committed; waits until the server knows."""
+def _marks(connection: Connection) -> dict[str, Any] | None:
+    """Return a transaction's number, the log's end, and recovery's end; None where it has written nothing."""
+    return connection.execute(
+        "SELECT id::text, pg_current_wal_insert_lsn()::text AS written, "
+        "pg_last_wal_replay_lsn()::text AS recovered "
+        "FROM pg_current_xact_id_if_assigned() AS id WHERE id IS NOT NULL"
+    ).fetchone()
+
+
+def _has_happened(connection: Connection, marks: dict[str, Any]) -> bool:
+    """Return whether a transaction was committed; waits until the server knows.
+
+    A server that crashed may use the number again. Its recovery then ended before what we had written.
+    """
     while True:
         try:
-            row = connection.execute("SELECT pg_xact_status(%s::xid8) AS status", (transaction,)).fetchone()
+            row = connection.execute(
+                "SELECT CASE WHEN pg_last_wal_replay_lsn() <= %(written)s::pg_lsn "
+                "AND pg_last_wal_replay_lsn() IS DISTINCT FROM %(recovered)s::pg_lsn THEN 'lost' "
+                "ELSE pg_xact_status(%(id)s::xid8) END AS status",
+                marks,
+            ).fetchone()
         except psycopg.errors.InvalidParameterValue:  # in the future: it crashed before it wrote of it
             return False
         if row is None or row["status"] != "in progress":

@@ -78,7 +78,8 @@ def _repository(wiring: Wiring, web: WebSettings, ends: Sequence[str]) -> str:
                 return name
         except PerfbisectError:
             continue
-    raise RequestError(f"no repository that the server lists has {' and '.join(end[:12] for end in ends)}")
+    both = " and ".join(end[:12] for end in ends)
+    raise RequestError(f"no repository that the server lists has {both}", cure=_CURE)
 
 
 def _with_own_files(event: Record | Decision, boots: Path) -> Record | Decision:

@@ -129,9 +129,10 @@ def test_a_transaction_whose_connection_breaks_happens_once(
     assert ids(database) == ["a2", "b2"]
 
 
+@pytest.mark.parametrize("single", [True, False])
 @pytest.mark.parametrize("committed", [True, False])
 def test_a_commit_whose_answer_is_lost_is_not_repeated(
-    database: PostgresServer, monkeypatch: pytest.MonkeyPatch, committed: bool
+    database: PostgresServer, monkeypatch: pytest.MonkeyPatch, committed: bool, single: bool
 ) -> None:
     """The connection breaks behind COMMIT or before it: the program sees the same."""
     execute = psycopg.Connection.execute
@@ -147,6 +148,10 @@ def test_a_commit_whose_answer_is_lost_is_not_repeated(
         return execute(connection, query, *more, **named)
 
     monkeypatch.setattr(psycopg.Connection, "execute", breaking)
+    if single:
+        (row,) = database.execute("INSERT INTO texts (id) VALUES ('x') RETURNING id")
+        assert (row["id"], ids(database)) == ("x", ["x"])
+        return
     calls = []
 
     def work() -> str:
@@ -164,9 +169,39 @@ def test_a_transaction_that_a_crashed_server_does_not_know_has_not_happened(data
 
     def ask(connection: postgres_server.Connection) -> bool:
         (row,) = connection.execute("SELECT pg_current_xact_id()::text AS id").fetchall()
-        return postgres_server._has_happened(connection, str(int(row["id"]) + 1000))
+        marks = {"id": str(int(row["id"]) + 1000), "written": "0/1", "recovered": None}
+        return postgres_server._has_happened(connection, marks)
 
     assert database._on_connection(ask) is False
+
+
+def test_a_number_that_a_crashed_server_gives_again_is_not_ours(
+    database: PostgresServer, postgres: Server
+) -> None:
+    def number() -> dict[str, Any]:
+        insert(database, "x")
+        marks = postgres_server._marks(database._local.connection)
+        assert marks is not None
+        return marks
+
+    for _ in range(20):
+        lost: dict[str, Any] = {}
+
+        def crash(found: dict[str, Any] = lost) -> None:
+            found.update(number())
+            postgres.stop()
+            postgres.start()
+            raise LookupError
+
+        with pytest.raises(LookupError):
+            database.transact(crash)
+        after = database.transact(number)
+        assert database._on_connection(lambda c, marks=after: postgres_server._has_happened(c, marks))
+        assert not database._on_connection(lambda c, marks=lost: postgres_server._has_happened(c, marks))
+        database.execute("DELETE FROM texts")
+        if after["id"] == lost["id"]:
+            return
+    pytest.fail("the server never gave a number again")
 
 
 def test_a_statement_that_always_breaks_its_connection_is_given_up(
