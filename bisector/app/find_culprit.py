@@ -208,14 +208,18 @@ def others(
         accepted = read_accepted(stored.request)
         wiring.source_of(accepted.request)  # says whether its repository is trusted
         _record_host(wiring, stored.id)
-        return bisection_services(wiring, accepted, stop, inventory.ours(accepted.testbeds))
+        return bisection_services(
+            wiring, accepted, stop, inventory.of_bisection(stored.id, accepted.testbeds)
+        )
 
     def ended(name: str) -> None:
         _write_reports(wiring, name, lambda text: tell(name, Event("trouble", text)))
 
     checks = checks_for(wiring, worker)
     chores = chores_of(wiring)
-    return Others(lambda summary: inventory.ours(summary.testbeds), open_, tell, ended, checks, chores)
+    return Others(
+        lambda one: inventory.of_bisection(one.id, one.testbeds), open_, tell, ended, checks, chores
+    )
 
 
 def serve(

@@ -114,8 +114,8 @@ class PostgresServer:
 
         def attempt(connection: Connection) -> T:
             if committing:  # the answer to the last COMMIT was lost
-                marks, done = committing[0]
-                if _has_happened(connection, marks):
+                begun, done = committing[0]
+                if _has_happened(connection, begun):
                     return done
                 committing.clear()
             self._local.connection = connection

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from bisector.app.testbeds.testbed_choice import joining_testbeds
 from bisector.app.testbeds.testbed_hosts import bind_testbeds
 from bisector.errors import PerfbisectError
+from bisector.schemas.request import read_accepted
 
 if TYPE_CHECKING:
     from bisector.app.wiring import Wiring
@@ -32,12 +35,27 @@ class InventoryWatch:
         self._wrong = ""
         self._lab: Lab | None = None
         self._names: frozenset[str] = frozenset()
+        self._joined: dict[
+            str, tuple[Lab | None, list[str]]
+        ] = {}  # bisection -> by which inventory, testbeds
         self._refused: dict[str, str] = {}  # testbed -> why it is another host's, as it was told
 
     def ours(self, wanted: Sequence[str]) -> list[str]:
         """Return those of the testbeds that the inventory has, and gives to this worker."""
         self._look()
         return [name for name in wanted if name in self._names]
+
+    def of_bisection(self, identity: str, testbeds: Sequence[str]) -> list[str]:
+        """Return those of a bisection's testbeds that are ours, and those of ours that have joined them."""
+        self._look()
+        lab, joined = self._joined.get(identity, (None, []))
+        if lab is not self._lab:
+            with suppress(PerfbisectError):  # it was removed, or its workload was
+                joined = joining_testbeds(
+                    self._wiring, read_accepted(self._wiring.store.load(identity).request)
+                )
+            self._joined[identity] = self._lab, joined
+        return self.ours((*testbeds, *joined))
 
     def _look(self) -> None:
         """Read the inventory again if it has changed. One that cannot be read changes nothing."""

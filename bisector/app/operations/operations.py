@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 Values = dict[str, Any]
 """JSON values."""
+MAX_REMOVED = 100
+"""Bisections in one request for their removal; a client sends several."""
 Said = Literal["good", "bad", "skip", "old", "new"]
 """A verdict in the user's terms."""
 

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from bisector.adapters.http.server_connection import ServerAway, ServerConnection, error_of
 from bisector.adapters.system.bearer_token import read_token
-from bisector.app.operations.operations import Said, Values
+from bisector.app.operations.operations import MAX_REMOVED, Said, Values
 from bisector.engine.events import Event
 from bisector.ports import Progress
 
@@ -114,8 +114,15 @@ class RemoteOperations:
         return self._values("POST", _testbed(name, "reservations"), body={"hours": hours, "wait": wait})
 
     def remove(self, identities: Sequence[str], *, dry_run: bool) -> Values:
-        """Remove bisections that have ended."""
-        return self._values("POST", "/removals", body={"ids": list(identities), "dry_run": dry_run})
+        """Remove bisections that have ended; more than one request can name are removed part by part."""
+        parts = [identities[n : n + MAX_REMOVED] for n in range(0, len(identities), MAX_REMOVED)]
+        if len(parts) > 1 and not dry_run:
+            self.remove(identities, dry_run=True)  # all can be, or none is
+        made = [
+            self._values("POST", "/removals", body={"ids": list(part), "dry_run": dry_run}) for part in parts
+        ]
+        items = {item["name"]: item for one in made for item in one["items"]}
+        return {"items": [*items.values()], "freed_bytes": sum(one["freed_bytes"] for one in made)}
 
     def watch(self, identity: str | None, observer: Watching) -> str:
         """Tell what happens to a bisection until it ends; return its id. Waits for a server that is away."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bisector.app.wiring import Wiring
     from bisector.model.goal import TestbedClock
     from bisector.schemas.lab import TestbedSpec
-    from bisector.schemas.request import Request
+    from bisector.schemas.request import Accepted, Request
     from bisector.schemas.workload.workload import Workload
 
 
@@ -57,6 +57,26 @@ def notes_on_choice(wiring: Wiring, request: Request, workload: Workload) -> lis
     choice = choose_testbeds(wiring, request, workload)
     idle = [f"the testbed '{name}' is left idle: {why}" for name, why in choice.idle.items()]
     return [f"measured on {', '.join(choice.testbeds)}", *idle]
+
+
+def joining_testbeds(wiring: Wiring, accepted: Accepted) -> list[str]:
+    """Return the testbeds that fit to those of a bisection, and are not among them: the lab has grown.
+
+    None where they were named, or none of them is left.
+    """
+    from bisector.app.accept import workload_of
+
+    chosen = [spec for spec in wiring.lab.testbeds if spec.name in accepted.testbeds]
+    if not accepted.testbeds_chosen or accepted.attempt is not None or not chosen:
+        return []
+    workload, retired, joined = workload_of(accepted.request), _retired(wiring), list[str]()
+    clock = wiring.testbed(chosen[0].name).clock
+    for spec in wiring.lab.testbeds:
+        known = spec.name in accepted.testbeds or spec.name in retired
+        if not known and not _unfit(wiring, workload, chosen, clock, spec):
+            chosen.append(spec)
+            joined.append(spec.name)
+    return joined
 
 
 def _check(wiring: Wiring, names: tuple[str, ...] | list[str], workload: Workload) -> TestbedClock:

@@ -28,9 +28,10 @@ def doing_now(row: Mapping[str, Any], now: float) -> str:
     """Return what a bisection of the queue does, or what it waits for."""
     if row["status"] == "killed":
         return "its executor was killed: the next one goes on"
-    if row["measures_on"]:
-        return f"measures on {', '.join(row['measures_on'])}"
     reasons = [f"{testbed}: {reason}" for testbed, reason in row["unusable"].items()]
+    if row["measures_on"]:  # a suspect testbed waits for a person, the others come back by themselves
+        suspect = [words for words in reasons if ": suspect: " in words]
+        return "; ".join([f"measures on {', '.join(row['measures_on'])}", *suspect])
     if row["capped"]:
         return "; ".join([row["capped"], *reasons])
     waits = [f"{testbed}, which {other} has" for testbed, other in row["waits_for"].items()]

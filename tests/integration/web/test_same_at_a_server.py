@@ -12,12 +12,14 @@ import re
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
 import pytest
 
 from bisector.app import find_culprit
+from bisector.app.operations.operations import MAX_REMOVED
 from bisector.app.operations.remote_operations import RemoteOperations
 from bisector.app.upkeep import tokens
 from bisector.app.wiring import Wiring
@@ -190,6 +192,20 @@ def test_an_administrator_removes_bisections(client: Client, monkeypatch: pytest
     assert [row.id for row in store.list()] == [open_]
     (change,) = tokens.access_of(Wiring(load_settings())).changes(1)
     assert (change.who, change.what, change.target) == ("admin", "rm", done)
+
+
+def test_more_are_removed_than_one_request_can_name(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Wiring(load_settings()).store
+    done = next(row.id for row in store.list() if row.status == "done")
+    names = [done, *(f"more-{number}" for number in range(MAX_REMOVED + 20))]
+    for name in names[1:]:
+        store.create(replace(store.load(done), id=name))
+    monkeypatch.setenv("PERFBISECT_TOKEN", client.secrets["admin"])
+    assert client.there("rm", *names, "no-such", "--yes")[0] == 1 and store.status(names[0]) == "done"
+    assert client.there("rm", *names, done, "--dry-run") == client.here("rm", *names, done, "--dry-run")
+    code, out, _ = client.there("rm", *names, done, "--yes", "--json")
+    assert code == 0 and {item["name"] for item in json.loads(out)["items"]} == set(names)
+    assert len(store.list()) == 1
 
 
 def test_testbeds_that_the_server_does_not_list_are_left_alone(client: Client) -> None:

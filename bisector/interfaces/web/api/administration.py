@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query
 from fastapi.requests import Request
 from pydantic import Field
 
+from bisector.app.operations.operations import MAX_REMOVED
 from bisector.app.upkeep import tokens
 from bisector.interfaces.web.api.bisection_routes import operations
 from bisector.interfaces.web.authority import Administrator, server_of
@@ -31,7 +32,9 @@ class NewToken(Spec):
 class Removal(Spec):
     """Which bisections go, for good."""
 
-    ids: Annotated[tuple[Annotated[str, Field(min_length=1, max_length=200)], ...], Field(max_length=100)]
+    ids: Annotated[
+        tuple[Annotated[str, Field(min_length=1, max_length=200)], ...], Field(max_length=MAX_REMOVED)
+    ]
     dry_run: bool = Field(default=False, description="only say what would be removed")
 
 

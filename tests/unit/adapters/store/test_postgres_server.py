@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -196,8 +197,8 @@ def test_a_number_that_a_crashed_server_gives_again_is_not_ours(
         with pytest.raises(LookupError):
             database.transact(crash)
         after = database.transact(number)
-        assert database._on_connection(lambda c, marks=after: postgres_server._has_happened(c, marks))
-        assert not database._on_connection(lambda c, marks=lost: postgres_server._has_happened(c, marks))
+        assert database._on_connection(partial(postgres_server._has_happened, marks=after))
+        assert not database._on_connection(partial(postgres_server._has_happened, marks=lost))
         database.execute("DELETE FROM texts")
         if after["id"] == lost["id"]:
             return

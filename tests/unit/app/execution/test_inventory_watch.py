@@ -32,7 +32,8 @@ from bisector.testing.fakes import Pace
 from tests.support import fake_bisection as fake
 from tests.support.waiting import until
 
-HOST = "{ansible_host: 192.0.2.%d, perfbisect_worker: %s}"
+KEXEC = "perfbisect_boot_method: kexec, ansible_ssh_private_key_file: /key"
+HOST = f"{{ansible_host: 192.0.2.%d, perfbisect_worker: %s, {KEXEC}}}"
 
 
 class Bench:
@@ -117,6 +118,24 @@ def test_another_hosts_testbed_that_comes_in_is_left_out_and_told_once(
     assert "'elsewhere' has it" in told and "set perfbisect_worker" in told
     bench.write("north", a=1)
     assert bench.watch.ours(("a",)) == ["a"], "the inventory says whose it is"
+
+
+@pytest.mark.parametrize(("named", "kept"), [(False, ["a", "b"]), (True, ["a"])])
+def test_a_machine_that_is_new_joins_bisections_that_run_unless_theirs_were_named(
+    bench: Bench, tmp_path: Path, named: bool, kept: list[str]
+) -> None:
+    lab = fake.a_lab()
+    accepted = fake.accepted(lab, ("a",))
+    request = accepted.request.model_copy(update={"workload": "pipe-test"})
+    accepted = accepted.model_copy(update={"testbeds_chosen": not named, "request": request})
+    bench.write(a=1)
+    bench.wiring.store.create(Stored("one", 1.0, accepted.model_dump_json(), "queued", lab.graph))
+    assert bench.watch.of_bisection("one", ("a",)) == ["a"]
+    bench.write(a=1, b=2)
+    assert bench.watch.of_bisection("one", ("a",)) == kept
+    assert bench.watch.of_bisection("gone", ("a",)) == ["a"]
+    bench.write(b=2)
+    assert bench.watch.of_bisection("one", ("a",)) == [], "with none of its own there is nothing to fit to"
 
 
 def test_the_files_are_not_looked_at_each_time(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
