@@ -35,7 +35,7 @@ _CONNECT_SECONDS = 10
 """One attempt to connect: a host may drop packets."""
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.1, 5.0
 """Between two attempts; each pause is twice the one before it."""
-_MOST_ATTEMPTS = 5
+_MOST_ATTEMPTS = 7
 """Of one statement: it may be what crashes the server."""
 _IDLE_IN_TRANSACTION = "10s"
 """Then a frozen process loses its locks; our transactions take milliseconds."""
