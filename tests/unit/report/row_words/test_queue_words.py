@@ -33,6 +33,10 @@ def test_an_end_that_nobody_knows_is_a_dash() -> None:
     [
         ({"status": "killed", "measures_on": ["box"]}, "its executor was killed: the next one goes on"),
         ({"measures_on": ["a", "b"]}, "measures on a, b"),
+        (
+            {"measures_on": ["a"], "unusable": {"b": "suspect: it moved (check)", "c": "reserved by ann"}},
+            "measures on a; b: suspect: it moved (check)",
+        ),
         ({}, "waits for a testbed or a kernel"),
         ({"unusable": {"box": "drained"}}, "box: drained"),
         ({"unusable": {"a": "drained"}, "capped": "the cap"}, "the cap; a: drained"),
