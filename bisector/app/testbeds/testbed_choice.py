@@ -59,17 +59,15 @@ def notes_on_choice(wiring: Wiring, request: Request, workload: Workload) -> lis
     return [f"measured on {', '.join(choice.testbeds)}", *idle]
 
 
-def joining_testbeds(wiring: Wiring, accepted: Accepted) -> list[str]:
+def joining_testbeds(wiring: Wiring, accepted: Accepted, workload: Workload) -> list[str]:
     """Return the testbeds that fit to those of a bisection, and are not among them: the lab has grown.
 
     None where they were named, or none of them is left.
     """
-    from bisector.app.accept import workload_of
-
     chosen = [spec for spec in wiring.lab.testbeds if spec.name in accepted.testbeds]
     if not accepted.testbeds_chosen or accepted.attempt is not None or not chosen:
         return []
-    workload, retired, joined = workload_of(accepted.request), _retired(wiring), list[str]()
+    retired, joined = _retired(wiring), list[str]()
     clock = wiring.testbed(chosen[0].name).clock
     for spec in wiring.lab.testbeds:
         known = spec.name in accepted.testbeds or spec.name in retired
