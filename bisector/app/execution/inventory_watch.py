@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from bisector.app.accept import workload_of
 from bisector.app.testbeds.testbed_choice import joining_testbeds
 from bisector.app.testbeds.testbed_hosts import bind_testbeds
 from bisector.errors import PerfbisectError
@@ -51,9 +52,8 @@ class InventoryWatch:
         lab, joined = self._joined.get(identity, (None, []))
         if lab is not self._lab:
             with suppress(PerfbisectError):  # it was removed, or its workload was
-                joined = joining_testbeds(
-                    self._wiring, read_accepted(self._wiring.store.load(identity).request)
-                )
+                accepted = read_accepted(self._wiring.store.load(identity).request)
+                joined = joining_testbeds(self._wiring, accepted, workload_of(accepted.request))
             self._joined[identity] = self._lab, joined
         return self.ours((*testbeds, *joined))
 
