@@ -16,6 +16,8 @@ from bisector.interfaces.cli.application import application
 from tests.bad_input.harness import Row, check_row, each_row
 
 NEEDED = {
+    "alert set": ["0123456789"],
+    "alert show": ["0123456789"],
     "compare": ["old.txt", "new.txt"],
     "init": ["--yes"],
     "kernel build": ["v1", "--repo", "linux"],

@@ -9,11 +9,16 @@ from typing import Any
 
 import pytest
 
+from bisector.app.alerts.alert_context import open_alerts
 from bisector.app.execution import health_check
 from bisector.app.execution.health_check import Health
+from bisector.app.wiring import Wiring
 from bisector.interfaces.cli import run
+from bisector.model.alerts import Entry
+from bisector.schemas.settings import load_settings
 from bisector.stats.reference_check import Judgement
 from tests.support import fake_bisection as fake
+from tests.support.alert_lab import found
 from tests.support.command_line import START, Bench, said
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "json.md").read_text(encoding="utf-8")
@@ -135,6 +140,18 @@ def test_of_testbeds(
     )
 
 
+def test_of_alerts(own_folders: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    alerts = open_alerts(Wiring(load_settings()))
+    alerts.add(found(1, 2, id="a1"), Entry("perfbisect", "suspect"))
+    listed = json.loads(said(capsys, "alert", "list", "--json"))
+    assert keys(listed) == promised("alert list")
+    assert keys(json.loads(said(capsys, "alert", "set", "a1", "--note", "x", "--json"))) == keys(listed)
+    alert = json.loads(said(capsys, "alert", "show", "a1", "--json"))
+    assert keys(alert) == keys(listed) | promised("alert show")
+    rows = TEXT.partition("\n## alert show\n")[2].partition("\n## ")[0]
+    assert keys(alert["history"]) <= set(re.findall(r"`(\w+)`", rows))
+
+
 def test_a_new_workload(own_folders: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(said(capsys, "workload", "new", "mine", "--in", str(own_folders), "--json"))
     assert keys(found) == promised("workload new")
@@ -149,5 +166,5 @@ def test_first_settings(own_folders: Path, capsys: pytest.CaptureFixture[str]) -
 def test_the_only_command_without_json_is_help() -> None:
     folder = Path(__file__).resolve().parent / "expected" / "help"
     without = {path.stem for path in folder.glob("*.txt") if "--json" not in path.read_text()}
-    groups = {"perfbisect", "workload", "kernel", "lab", "db", "settings", "testbed", "token"}
+    groups = {"perfbisect", "alert", "workload", "kernel", "lab", "db", "settings", "testbed", "token"}
     assert without == {*groups, "help", "web"}, "and web says nothing but where it serves"

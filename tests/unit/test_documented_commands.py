@@ -29,6 +29,7 @@ ELSEWHERE = {
     "perfbisect web": "ends when it is told to: tests/unit/interfaces/cli/test_web.py",
     "perfbisect --server": "needs a server: tests/integration/web/test_same_at_a_server.py",
     "perfbisect token": "makes tokens: tests/unit/interfaces/cli/groups/test_token.py",
+    "perfbisect alert": "needs alerts: tests/unit/interfaces/cli/groups/test_alert.py",
     "perfbisect testbed": "other testbeds: tests/integration/test_queue_on_fakes.py",
     "perfbisect cancel": "the bisection has ended: tests/integration/test_cli_on_fakes.py",
     "perfbisect plan": "tests/integration/test_installed_wheel.py",

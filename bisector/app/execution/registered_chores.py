@@ -19,6 +19,11 @@ def chores_of(wiring: Wiring) -> Sequence[Chore]:
     """
     from functools import partial
 
+    from bisector.app.alerts.alert_context import alert_context
+    from bisector.app.alerts.follow_alerts import FOLLOW_SECONDS, follow
     from bisector.app.mail.delivery import SEND_SECONDS, send_approved
 
-    return (Chore("mail", SEND_SECONDS, partial(send_approved, wiring)),)
+    return (
+        Chore("alerts", FOLLOW_SECONDS, partial(follow, alert_context(wiring))),
+        Chore("mail", SEND_SECONDS, partial(send_approved, wiring)),
+    )

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from bisector.app.alerts.alert_changes import AlertChange
     from bisector.app.watching.watch_bisection import Watching
     from bisector.linux.profile import Profile
+    from bisector.model.alerts import AlertFilter
     from bisector.model.leases import TestbedState
     from bisector.stats.samples import SampleSet
 
@@ -98,6 +100,21 @@ class Operations(Protocol):
 
     def reserve_testbed(self, name: str, hours: float, wait: float) -> Values:
         """Keep a testbed for oneself. wait: hours until then."""
+        ...
+
+    def alerts(self, wanted: AlertFilter, *, after: str, limit: int | None) -> Values:
+        """Return the rows of `alert list` ('alerts'), and how many there are ('count').
+
+        after: the id of the last row of the page before; '' for the first page.
+        """
+        ...
+
+    def alert(self, identity: str) -> Values:
+        """Return what `alert show` prints. identity: an alert's id, or its beginning."""
+        ...
+
+    def set_alert(self, identity: str, change: AlertChange) -> Values:
+        """Change an alert; return its row."""
         ...
 
     def remove(self, identities: Sequence[str], *, dry_run: bool) -> Values:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
@@ -16,8 +16,10 @@ from bisector.engine.events import Event
 from bisector.ports import Progress
 
 if TYPE_CHECKING:
+    from bisector.app.alerts.alert_changes import AlertChange
     from bisector.app.watching.watch_bisection import Watching
     from bisector.linux.profile import Profile
+    from bisector.model.alerts import AlertFilter
     from bisector.model.leases import TestbedState
     from bisector.stats.samples import SampleSet
 
@@ -112,6 +114,27 @@ class RemoteOperations:
     def reserve_testbed(self, name: str, hours: float, wait: float) -> Values:
         """Keep a testbed for oneself."""
         return self._values("POST", _testbed(name, "reservations"), body={"hours": hours, "wait": wait})
+
+    def alerts(self, wanted: AlertFilter, *, after: str, limit: int | None) -> Values:
+        """Return the rows of `alert list`, and how many there are."""
+        return self._values(
+            "GET",
+            "/alerts",
+            series=wanted.series or None,
+            workload=wanted.workload or None,
+            state=",".join(wanted.states) or None,
+            open=wanted.open,
+            after=after or None,
+            limit=limit,
+        )
+
+    def alert(self, identity: str) -> Values:
+        """Return what `alert show` prints."""
+        return self._values("GET", f"/alerts/{quote(identity, safe='')}")
+
+    def set_alert(self, identity: str, change: AlertChange) -> Values:
+        """Change an alert."""
+        return self._values("POST", f"/alerts/{quote(identity, safe='')}", body=asdict(change))
 
     def remove(self, identities: Sequence[str], *, dry_run: bool) -> Values:
         """Remove bisections that have ended; more than one request can name are removed part by part."""

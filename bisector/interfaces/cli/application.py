@@ -168,6 +168,14 @@ def _add_testbed(app: typer.Typer) -> None:
     app.add_typer(group, name="testbed")
 
 
+def _add_alert(app: typer.Typer) -> None:
+    from bisector.interfaces.cli.groups import alert
+
+    group = typer.Typer(cls=StrictGroup, help="Nightly series whose level moved.", rich_markup_mode=None)
+    _add(group, alert.list_, alert.show, alert.set_)
+    app.add_typer(group, name="alert")
+
+
 def _add_token(app: typer.Typer) -> None:
     from bisector.interfaces.cli.groups import token
 
@@ -213,6 +221,7 @@ _COMMANDS: tuple[tuple[str, Callable[[typer.Typer], None]], ...] = (
     ("kernel", _add_kernel),
     ("lab", _add_lab),
     ("testbed", _add_testbed),
+    ("alert", _add_alert),
     ("db", _add_db),
     ("web", _add_web),
     ("token", _add_token),

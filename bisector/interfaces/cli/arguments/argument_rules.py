@@ -20,6 +20,7 @@ _SHOWN = 40
 """Characters of an argument that a message repeats."""
 
 IGNORED: tuple[tuple[str, str, Literal["with", "without"], str], ...] = (
+    ("alert list", "--all", "with", "--state"),
     ("compare", "--format", "with", "--json"),
     ("doctor", "--dry-run", "without", "--fix"),
     ("doctor", "--quiet", "with", "--json"),

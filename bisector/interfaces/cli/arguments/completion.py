@@ -55,6 +55,26 @@ def bisections(ctx: typer.Context) -> Iterable[str]:
 
 
 @_completes
+def alerts(ctx: typer.Context) -> Iterable[str]:
+    """Return the ids of alerts, the open ones, the latest first."""
+    from bisector.app.alerts.alert_context import open_alerts
+    from bisector.model.alerts import AlertFilter
+
+    wiring = _wiring(ctx)
+    return (
+        [alert.id for alert in open_alerts(wiring).find(AlertFilter(open=True))] if wiring.has_store else []
+    )
+
+
+@_completes
+def alert_states(_: typer.Context) -> Iterable[str]:
+    """Return the states of alerts."""
+    from bisector.model.alerts import STATES
+
+    return STATES
+
+
+@_completes
 def workloads(ctx: typer.Context) -> Iterable[str]:
     """Return the names of workloads, those of --workloads where that is said."""
     from bisector.schemas.workload.workload import workload_names

@@ -1,0 +1,1 @@
+"""What becomes of alerts: suspects, confirmations, the bisections that they begin, and what people say."""

@@ -1,0 +1,203 @@
+"""`perfbisect alert`: the alerts of nightly series, and what people say of them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+
+from bisector.errors import RequestError
+from bisector.interfaces.cli import ask, options, output
+from bisector.interfaces.cli.arguments import completion, number_options
+from bisector.model.alerts import AlertFilter, Triage
+from bisector.model.format import percent
+
+_PAGE = 50
+"""Lines of a list: what a tall terminal shows."""
+
+Id = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID", help="An alert's id, or the beginning of one.", autocompletion=completion.alerts
+    ),
+]
+
+
+def list_(
+    series: Annotated[
+        str, typer.Option(metavar="NAME", help="Only those of this series.", show_default=False)
+    ] = "",
+    states: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--state",
+            metavar="STATE",
+            help="Only those in this state; repeatable.",
+            autocompletion=completion.alert_states,
+        ),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Closed ones, too.")] = False,
+    limit: Annotated[
+        int | None, number_options.whole(1, 1_000_000, f"Only so many. [default: {_PAGE}; with --json all]")
+    ] = None,
+    after: Annotated[
+        str,
+        typer.Option(
+            metavar="ID",
+            help="Go on after this one, the last of another page.",
+            show_default=False,
+            autocompletion=completion.alerts,
+        ),
+    ] = "",
+    as_json: options.Json = False,
+) -> None:
+    """List the open alerts, the latest first.
+
+    Examples:
+
+      perfbisect alert list
+
+      perfbisect alert list --state culprit --state 'not found'
+
+      perfbisect alert list --series nightly --all
+    """
+    from bisector.app.alerts.alert_changes import read_states
+
+    wanted = AlertFilter(
+        series=series, states=read_states(states or ()), open=None if everything or states else True
+    )
+    found = ask.operations().alerts(wanted, after=after, limit=limit or (None if as_json else _PAGE))
+    rows = found["alerts"]
+    if as_json:
+        output.print_json(rows)
+        return
+    if not rows:
+        print("No alerts." if wanted.open is None else "No open alerts.")
+        return
+    header = ("ID", "STATE", "CHANGE", "SERIES", "FOUND", "ASSIGNEE", "RESULT")
+    cells = [
+        (
+            row["id"],
+            row["state"],
+            _change(row),
+            row["series"],
+            _time(row["created"]),
+            row["assignee"],
+            _result(row),
+        )
+        for row in rows
+    ]
+    print(output.table(header, cells, wrapped=["RESULT", "SERIES"], dropped=["FOUND", "ASSIGNEE"]))
+    if len(rows) < found["count"] and (not after or len(rows) == (limit or _PAGE)):
+        which = f"{len(rows):,} of {found['count']:,}"
+        output.print_note(f"{which}; 'perfbisect alert list --after {rows[-1]['id']}' goes on")
+
+
+def show(identity: Id, as_json: options.Json = False) -> None:
+    """Show an alert: its range, its change, its bisection, and all that happened to it.
+
+    Examples:
+
+      perfbisect alert show 3f2a
+
+      perfbisect alert show 3f2a --json
+    """
+    found = ask.operations().alert(identity)
+    if as_json:
+        output.print_json(found)
+        return
+    low, high = (_size(found, found["effect"][limit]) for limit in ("low", "high"))
+    rows = {
+        "alert": f"{found['id']}, {found['state']}",
+        "series": found["series"],
+        "measured": f"{found['workload']} ({found['metric']}) on {found['testbed']}",
+        "change": f"{_change(found)} (95% interval {low} .. {high})",
+        "last good": found["last_good"],
+        "first bad": found["first_bad"],
+        "tip": found["tip"],
+        "finding": f"{found['finding']}: {found['why']}",
+        "bisection": found["bisection"],
+        "culprits": "\n".join(found["culprits"]),
+        "subject": found["subject"],
+        "back since": found["back_since"],
+        "duplicate of": found["duplicate_of"],
+        "same cause": ", ".join(found["same_cause"]),
+        "assigned to": found["assignee"],
+    }
+    print(output.pairs({name: text for name, text in rows.items() if text}))
+    print()
+    cells = [(_time(one["at"]), one["who"], one["what"], one["why"]) for one in found["history"]]
+    print(output.table(("WHEN", "WHO", "WHAT", "WHY"), cells, wrapped=["WHAT", "WHY"], dropped=["WHO"]))
+
+
+def set_(
+    identity: Id,
+    state: Annotated[
+        Triage | None, typer.Option(help="What you say it is; 'acknowledged' opens it again.")
+    ] = None,
+    assignee: Annotated[
+        str | None, typer.Option("--assign", metavar="NAME", help="Who looks after it.")
+    ] = None,
+    unassign: Annotated[bool, typer.Option("--unassign", help="Nobody looks after it.")] = False,
+    note: Annotated[str, typer.Option(help="Why, or what others should know.", show_default=False)] = "",
+    duplicate_of: Annotated[
+        str,
+        typer.Option(
+            metavar="ID",
+            help="It has the cause of this alert.",
+            show_default=False,
+            autocompletion=completion.alerts,
+        ),
+    ] = "",
+    as_json: options.Json = False,
+) -> None:
+    """Say what an alert is, who looks after it, or write a note.
+
+    Examples:
+
+      perfbisect alert set 3f2a --state acknowledged --assign ann
+
+      perfbisect alert set 3f2a --state invalid --note 'the disk was full'
+
+      perfbisect alert set 3f2a --duplicate-of 81c0
+    """
+    from bisector.app.alerts.alert_changes import AlertChange
+
+    if assignee is not None and unassign:
+        raise RequestError("--assign and --unassign exclude each other", cure="give one of them")
+    change = AlertChange(state, "" if unassign else assignee, note, duplicate_of)
+    made = ask.operations().set_alert(identity, change)
+    if as_json:
+        output.print_json(made)
+        return
+    whose = f", assigned to {made['assignee']}" if made["assignee"] else ""
+    output.print_note(f"{made['id']} is {made['state']}{whose}")
+    if made["finding"] == "bisecting" and not made["open"]:
+        output.print_note(f"its bisection goes on; 'perfbisect cancel {made['bisection']}' ends it")
+
+
+def _change(row: dict[str, Any]) -> str:
+    """Return '+12.3% worse'."""
+    word = "worse" if row["direction"] == "regression" else "better"
+    return f"{_size(row, row['effect']['estimate'])} {word}"
+
+
+def _size(row: dict[str, Any], value: float) -> str:
+    return f"{value:+.4g} {row['unit']}" if row["unit"] else percent(value)
+
+
+def _result(row: dict[str, Any]) -> str:
+    """Return what is known of the cause, in a line."""
+    if row["duplicate_of"]:
+        return f"duplicate of {row['duplicate_of']}"
+    if row["culprits"]:
+        more = " ..." if len(row["culprits"]) > 1 else ""
+        return f"{row['culprits'][0][:12]}{more} {row['subject']}"
+    if row["finding"] == "bisecting":
+        return str(row["bisection"])
+    return f"{row['last_good'][:12]} .. {row['first_bad'][:12]}"
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -1,0 +1,56 @@
+"""From a suspect to a culprit with the real planner, executor and store; lab and history are fakes.
+
+It is the `alert_context` of a real wiring, and the chore that whoever executes has.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.store.series.sql_series import SqlSeries
+from bisector.app.alerts.alert_context import alert_context
+from bisector.app.alerts.suspects import confirmation_ended, suspect_found
+from bisector.app.wiring import Wiring
+from bisector.interfaces.cli import run
+from bisector.schemas.settings import load_settings
+from tests.support import fake_bisection as fake
+from tests.support.alert_lab import a_series, found
+from tests.support.command_line import Bench, said
+
+
+def test_a_confirmed_suspect_is_bisected_by_whoever_executes(
+    bench: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = tmp_path / "lab.yml"
+    lab.write_text("testbeds: {hosts: {fake: {perfbisect_kind: local, ansible_connection: local}}}\n")
+    monkeypatch.setenv("PERFBISECT_LAB", str(lab))
+    wiring = Wiring(load_settings())
+    SqlSeries(wiring.database).add(a_series())
+    shas = bench.lab.graph.shas
+    suspect = found(0, 0, last_good=shas[0], first_bad=shas[-1])
+    context = alert_context(wiring)
+    alert = suspect_found(context, suspect, "three nights")
+    begun = confirmation_ended(context, alert.id, "confirmed", None, shas[-1], "8 and 8 boots")
+    assert begun.finding == "bisecting"
+    (row,) = json.loads(said(capsys, "list", "--json"))
+    assert (row["id"], row["owner"], row["status"]) == (begun.bisection, "series nightly", "queued")
+    assert run(["worker", "--until-idle"]) == 0
+    capsys.readouterr()
+    (listed,) = json.loads(said(capsys, "alert", "list", "--json"))
+    assert (listed["state"], listed["culprits"]) == ("culprit", [shas[fake.CULPRIT]])
+    assert listed["subject"] == f"fake: change number {fake.CULPRIT}"
+    shown = said(capsys, "alert", "show", alert.id[:6])
+    for words in ("three nights", "8 and 8 boots", begun.bisection, shas[fake.CULPRIT]):
+        assert words in shown
+
+
+def test_ranges_are_those_of_the_repository_and_none_where_it_has_lost_them(
+    bench: Bench, tmp_path: Path
+) -> None:
+    shas = bench.lab.graph.shas
+    commits = alert_context(Wiring(load_settings())).commits
+    assert commits("/fake", shas[0], shas[-1]) == frozenset(shas[1:])
+    assert commits("/fake", "a" * 40, shas[-1]) == frozenset()

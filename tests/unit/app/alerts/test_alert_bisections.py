@@ -1,0 +1,208 @@
+"""A confirmed alert is bisected once for all that share its cause, within the budget of its series."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from bisector.app.alerts.alert_bisections import begin_or_wait, end_of_bisection
+from bisector.app.alerts.follow_alerts import follow
+from bisector.app.alerts.suspects import confirmation_ended, suspect_found
+from bisector.model.alerts import Alert
+from bisector.model.decisions import Ending
+from bisector.model.machine_hours import HOUR_SECONDS
+from bisector.model.series import owner_of
+from bisector.model.stored_bisection import Action
+from tests.support.alert_lab import SHAS, AlertLab, a_series, found
+
+
+def a_lab() -> AlertLab:
+    return AlertLab({name: a_series(name) for name in ("nightly", "arm", "weekly")})
+
+
+def confirmed(lab: AlertLab, good: int, bad: int, series: str = "nightly", tip: int = 30) -> Alert:
+    suspect = suspect_found(lab.context(), found(good, bad, series), "")
+    return confirmation_ended(lab.context(), suspect.id, "confirmed", None, SHAS[tip], "")
+
+
+def now(lab: AlertLab, alert: Alert) -> Alert:
+    return lab.alerts.load(alert.id)
+
+
+def test_ranges_that_overlap_share_one_bisection_and_its_culprit() -> None:
+    lab = a_lab()
+    first, second = confirmed(lab, 10, 20), confirmed(lab, 15, 22, "arm")
+    assert (second.finding, second.bisection, second.group) == ("bisecting", first.bisection, first.id)
+    assert first.id in second.why and len(lab.store.list()) == 1
+    lab.end(first.bisection, 18)
+    follow(lab.context())
+    for alert in (now(lab, first), now(lab, second)):
+        assert (alert.finding, alert.culprits) == ("culprit", (SHAS[18],))
+        assert alert.subject == "fake: change number 18"
+    third = confirmed(lab, 16, 21, "weekly")
+    assert (third.finding, third.culprits, third.group) == ("culprit", (SHAS[18],), first.id)
+    assert len(lab.store.list()) == 1
+
+
+def test_whose_culprit_is_elsewhere_is_bisected_for_itself() -> None:
+    lab = a_lab()
+    first, second = confirmed(lab, 10, 20), confirmed(lab, 15, 22, "arm")
+    lab.end(first.bisection, 12)
+    follow(lab.context())
+    assert now(lab, first).culprits == (SHAS[12],)
+    alone = now(lab, second)
+    assert alone.finding == "bisecting" and alone.bisection != first.bisection
+    assert lab.store.load(alone.bisection).owner == owner_of("arm")
+    what = [entry.what for entry in lab.alerts.history(second.id)]
+    assert what[-2:] == ["confirmed", "bisecting"]
+
+
+@pytest.mark.parametrize(("good", "bad", "more"), [(20, 25, {}), (10, 20, {"repo": "/other"})])
+def test_other_ranges_and_repositories_have_their_own(good: int, bad: int, more: dict[str, str]) -> None:
+    lab = a_lab()
+    first = confirmed(lab, 10, 20)
+    suspect = suspect_found(lab.context(), found(good, bad, "arm", **more), "")  # type: ignore[arg-type]
+    second = confirmation_ended(lab.context(), suspect.id, "confirmed", None, SHAS[30], "")
+    assert second.group == second.id and second.bisection not in ("", first.bisection)
+
+
+def test_a_closed_alert_draws_nobody_into_its_group() -> None:
+    lab = a_lab()
+    first = confirmed(lab, 10, 20)
+    assert lab.alerts.change(replace(first, triage="invalid"), []) is not None
+    second = confirmed(lab, 15, 22, "arm")
+    assert second.group == second.id and second.bisection != first.bisection
+
+
+def test_over_the_budget_an_alert_waits_and_begins_when_there_is_room() -> None:
+    lab = a_lab()
+    lab.series["nightly"] = a_series(budget=2.0)
+    lab.coordinator.add_machine_time(owner_of("nightly"), 2.5 * HOUR_SECONDS)
+    waiting = confirmed(lab, 10, 20)
+    assert waiting.finding == "confirmed" and waiting.is_open
+    assert waiting.why.startswith("waits: the series has had its 2 machine hours of seven days; not before 2")
+    written = len(lab.alerts.history(waiting.id))
+    follow(lab.context())
+    lab.clock += HOUR_SECONDS
+    lab.coordinator.add_machine_time(owner_of("nightly"), HOUR_SECONDS)
+    follow(lab.context())
+    assert now(lab, waiting).finding == "confirmed"
+    assert len(lab.alerts.history(waiting.id)) == written  # it is no news
+    lab.clock += 8 * 24 * HOUR_SECONDS
+    follow(lab.context())
+    assert now(lab, waiting).finding == "bisecting" and len(lab.store.list()) == 1
+
+
+def test_of_two_that_wait_one_begins_and_the_other_shares() -> None:
+    lab = a_lab()
+    for name in ("nightly", "arm"):
+        lab.series[name] = a_series(name, budget=1.0)
+        lab.coordinator.add_machine_time(owner_of(name), 2 * HOUR_SECONDS)
+    first, second = confirmed(lab, 10, 20), confirmed(lab, 15, 22, "arm")
+    assert (now(lab, first).finding, second.finding) == ("confirmed", "confirmed")
+    assert second.group == first.id
+    lab.clock += 8 * 24 * HOUR_SECONDS
+    follow(lab.context())
+    assert now(lab, first).bisection == now(lab, second).bisection != ""
+    assert len(lab.store.list()) == 1
+
+
+def test_what_cannot_be_bisected_says_why_and_is_tried_again() -> None:
+    lab = a_lab()
+    lab.refused = "the repository is away"
+    alert = confirmed(lab, 10, 20)
+    assert (alert.finding, alert.why) == ("confirmed", "cannot be bisected: the repository is away")
+    del lab.series["nightly"]
+    lab.refused = ""
+    follow(lab.context())
+    assert now(lab, alert).why == "cannot be bisected: there is no series 'nightly'"
+    lab.series["nightly"] = a_series()
+    follow(lab.context())
+    assert now(lab, alert).finding == "bisecting"
+
+
+def test_the_same_bisection_of_a_person_is_shared() -> None:
+    lab = a_lab()
+    lab.refused = "not yet"
+    alert = confirmed(lab, 10, 20)
+    lab.refused = ""
+    copy = a_lab()
+    other = confirmed(copy, 10, 20)
+    lab.store.create(replace(copy.store.load(other.bisection), owner="ann@here", status="running"))
+    follow(lab.context())
+    assert now(lab, alert).bisection == other.bisection and len(lab.store.list()) == 1
+    lab.end(other.bisection, 12)
+    follow(lab.context())
+    assert now(lab, alert).culprits == (SHAS[12],)
+
+
+@pytest.mark.parametrize(
+    ("ending", "culprits"),
+    [(Ending.NOT_REPRODUCED, ()), (Ending.INCONCLUSIVE, ()), (Ending.SPREAD, (12,))],
+)
+def test_a_bisection_that_finds_nothing(ending: Ending, culprits: tuple[int, ...]) -> None:
+    lab = a_lab()
+    alert = confirmed(lab, 10, 20)
+    lab.end(alert.bisection, *culprits, ending=ending)
+    follow(lab.context())
+    ended = now(lab, alert)
+    assert (ended.finding, ended.culprits, ended.is_open) == ("not found", (), True)
+    assert ended.why == "how it ended"
+
+
+def test_a_bisection_that_people_end_is_not_begun_again() -> None:
+    lab = a_lab()
+    alert = confirmed(lab, 10, 20)
+    lab.store.set_status(alert.bisection, "cancelled", action=Action("cancelled", "ann", "no time"))
+    follow(lab.context())
+    follow(lab.context())
+    assert now(lab, alert).finding == "not found"
+    assert now(lab, alert).why == "its bisection was cancelled by ann: no time"
+    assert len(lab.store.list()) == 1
+
+
+def test_a_bisection_that_was_removed() -> None:
+    lab = a_lab()
+    alert = confirmed(lab, 10, 20)
+    lab.store.remove(alert.bisection)
+    follow(lab.context())
+    assert (now(lab, alert).finding, now(lab, alert).why) == ("not found", "its bisection was removed")
+
+
+def test_a_failed_bisection_is_told_once_and_again_when_it_goes_on() -> None:
+    lab = a_lab()
+    alert = confirmed(lab, 10, 20)
+    for status, times in (("running", 0), ("failed", 1), ("running", 2)):
+        lab.store.set_status(alert.bisection, status)
+        follow(lab.context())
+        follow(lab.context())
+        history = lab.alerts.history(alert.id)
+        assert [entry.what for entry in history[3:]] == ["bisecting"] * times
+    assert f"perfbisect resume {alert.bisection}" in history[3].why
+    assert now(lab, alert).why == f"bisection {alert.bisection} goes on"
+
+
+def test_what_people_say_meanwhile_stays_and_the_end_is_written_down() -> None:
+    lab = a_lab()
+    alert = confirmed(lab, 10, 20)
+    assert lab.alerts.change(replace(alert, triage="acknowledged", assignee="ann"), []) is not None
+    lab.end(alert.bisection, 12)
+    follow(lab.context())
+    ended = now(lab, alert)
+    assert (ended.state, ended.finding, ended.assignee) == ("acknowledged", "culprit", "ann")
+
+
+def test_of_two_workers_with_old_views_one_comes_too_late() -> None:
+    lab = a_lab()
+    first = suspect_found(lab.context(), found(10, 20), "")
+    second = suspect_found(lab.context(), found(15, 22, "arm"), "")
+    views = [replace(alert, finding="confirmed", tip=SHAS[30]) for alert in (first, second)]
+    begun = begin_or_wait(lab.context(), views[0])
+    assert begun is not None and begun.finding == "bisecting"
+    assert begin_or_wait(lab.context(), views[0]) is None
+    lab.end(begun.bisection, 12)
+    ended = end_of_bisection(lab.context(), begun)
+    assert ended is not None and ended.finding == "culprit"
+    assert end_of_bisection(lab.context(), begun) is None
+    assert len(lab.alerts.history(first.id)) == 3

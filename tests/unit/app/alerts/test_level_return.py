@@ -1,0 +1,115 @@
+"""Improvements that bring a regression's level back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from bisector.app.alerts.follow_alerts import follow
+from bisector.app.alerts.level_return import brings_back
+from bisector.app.alerts.suspects import confirmation_ended, suspect_found
+from bisector.model.alerts import Alert
+from bisector.model.decisions import Interval
+from tests.support.alert_lab import SHAS, AlertLab, found
+
+
+def around(estimate: float, half: float = 0.01) -> Interval:
+    return Interval(estimate - half, estimate, estimate + half)
+
+
+BACK = around(-0.09)
+
+
+@pytest.mark.parametrize(
+    ("lost", "gained", "unit", "expected"),
+    [
+        (around(0.10), around(-0.091), "", True),
+        (around(0.10), around(-0.20), "", True),
+        (around(0.10), around(-0.05), "", False),
+        (around(0.10), around(-0.07), "", False),  # a third of it is left, beyond chance
+        (around(0.10, 0.08), around(-0.03, 0.08), "", False),  # chance may explain it, but most of it is left
+        (around(0.10), around(0.09), "", False),
+        (around(1.00), around(-0.50), "", True),  # twice as long, then half of that
+        (around(-0.10), around(0.11), "", True),  # of a throughput
+        (around(-0.10), around(0.02), "", False),
+        (around(5.0, 0.1), around(-5.0, 0.1), "s", True),
+        (around(5.0, 0.1), around(-3.0, 0.1), "s", False),
+    ],
+)
+def test_what_brings_a_level_back(lost: Interval, gained: Interval, unit: str, expected: bool) -> None:
+    regression = found(10, 20, effect=lost, unit=unit)
+    improvement = found(30, 35, effect=gained, unit=unit, direction="improvement")
+    assert brings_back(regression, improvement) == expected
+
+
+def test_units_must_agree() -> None:
+    improvement = found(30, 35, effect=around(-5), unit="s", direction="improvement")
+    assert not brings_back(found(10, 20, effect=around(5)), improvement)
+
+
+def a_regression(lab: AlertLab) -> Alert:
+    suspect = suspect_found(lab.context(), found(10, 20, effect=around(0.1)), "")
+    return confirmation_ended(lab.context(), suspect.id, "confirmed", None, SHAS[25], "")
+
+
+def an_improvement(lab: AlertLab, effect: Interval = BACK) -> Alert:
+    better = found(30, 35, direction="improvement", effect=effect)
+    return suspect_found(lab.context(), better, "")
+
+
+def test_the_level_is_back_then_the_alert_is_fixed_once() -> None:
+    lab = AlertLab()
+    alert, better = a_regression(lab), an_improvement(lab)
+    told = lab.alerts.load(alert.id)
+    assert (told.state, told.back_since) == ("bisecting", SHAS[35])
+    note = lab.alerts.history(alert.id)[-1]
+    assert note.what == "note" and note.why.startswith(
+        f"level is back since {SHAS[35][:12]} (alert {better.id}"
+    )
+    follow(lab.context())
+    assert lab.alerts.load(alert.id) == told
+    confirmation_ended(lab.context(), better.id, "confirmed", None, SHAS[38], "")
+    fixed = lab.alerts.load(alert.id)
+    assert (fixed.state, fixed.is_open) == ("fixed", False)
+    assert [entry.what for entry in lab.alerts.history(alert.id)][-2:] == ["note", "fixed"]
+    reopened = lab.alerts.change(replace(fixed, triage="acknowledged"), [])
+    follow(lab.context())
+    assert lab.alerts.load(alert.id) == reopened  # people have decided otherwise
+
+
+@pytest.mark.parametrize("outcome", ["rejected", "undecided"])
+def test_what_is_not_confirmed_is_taken_back(outcome: str) -> None:
+    lab = AlertLab()
+    alert, better = a_regression(lab), an_improvement(lab)
+    confirmation_ended(lab.context(), better.id, outcome, None, SHAS[38], "")  # type: ignore[arg-type]
+    assert lab.alerts.load(alert.id).back_since == ""
+    assert outcome in lab.alerts.history(alert.id)[-1].why
+    written = len(lab.alerts.history(alert.id))
+    follow(lab.context())
+    assert len(lab.alerts.history(alert.id)) == written
+
+
+def test_a_smaller_improvement_says_nothing() -> None:
+    lab = AlertLab()
+    alert = a_regression(lab)
+    better = an_improvement(lab, around(-0.03))
+    confirmation_ended(lab.context(), better.id, "confirmed", None, SHAS[38], "")
+    assert (lab.alerts.load(alert.id).state, lab.alerts.load(alert.id).back_since) == ("bisecting", "")
+
+
+def test_an_improvement_before_the_regression_says_nothing() -> None:
+    lab = AlertLab()
+    better = an_improvement(lab)
+    alert = a_regression(lab)
+    confirmation_ended(lab.context(), better.id, "confirmed", None, SHAS[38], "")
+    assert lab.alerts.load(alert.id).state == "bisecting"
+
+
+def test_what_people_call_invalid_brings_nothing_back() -> None:
+    lab = AlertLab()
+    alert, better = a_regression(lab), an_improvement(lab)
+    assert lab.alerts.change(replace(better, triage="infrastructure"), []) is not None
+    confirmation_ended(lab.context(), better.id, "confirmed", None, SHAS[38], "")
+    follow(lab.context())
+    assert (lab.alerts.load(alert.id).state, lab.alerts.load(alert.id).back_since) == ("bisecting", "")
