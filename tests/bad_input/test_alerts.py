@@ -10,7 +10,7 @@ from bisector.adapters.store.alerts.sql_alerts import SqlAlerts
 from bisector.adapters.store.open_database import open_state_file
 from bisector.model.alerts import Entry
 from tests.bad_input.harness import Row, check_row, each_row
-from tests.support.alert_lab import found
+from tests.support.series.alert_lab import found
 
 OPEN, CLOSED = "aaaa000000", "aaab000000"
 

@@ -18,8 +18,8 @@ from bisector.model.alerts import Entry
 from bisector.schemas.settings import load_settings
 from bisector.stats.reference_check import Judgement
 from tests.support import fake_bisection as fake
-from tests.support.alert_lab import found
 from tests.support.command_line import START, Bench, said
+from tests.support.series.alert_lab import found
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "json.md").read_text(encoding="utf-8")
 

@@ -103,5 +103,6 @@ def _until_written(attempt: Callable[[], Alert | None]) -> Alert:
         if (kept := attempt()) is not None:
             return kept
     raise InfrastructureError(
-        "an alert is changed by others again and again", cure="it is tried again; see 'perfbisect alert show'"
+        "an alert is changed by others again and again",
+        cure="it is tried again by itself; 'perfbisect alert list' shows it",
     )

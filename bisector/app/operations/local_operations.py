@@ -10,18 +10,15 @@ from typing import TYPE_CHECKING, Literal
 
 from bisector.app import load_report
 from bisector.app.operations import bisection_values, stored_measurements, testbed_states
+from bisector.app.operations.local_alerts import LocalAlerts
 from bisector.app.operations.operations import Said, Values
 from bisector.app.wiring import Wiring
-from bisector.errors import NotFound
 from bisector.model.stored_bisection import RESTING, Action
 
 if TYPE_CHECKING:
-    from bisector.alert_ports import AlertStore
-    from bisector.app.alerts.alert_changes import AlertChange
     from bisector.app.watching.watch_bisection import Watching
     from bisector.engine.events import OnEvent
     from bisector.linux.profile import Profile
-    from bisector.model.alerts import AlertFilter
     from bisector.model.leases import TestbedState
     from bisector.ports import Progress
     from bisector.report.report_model import Material
@@ -30,7 +27,7 @@ if TYPE_CHECKING:
     from bisector.stats.samples import SampleSet
 
 
-class LocalOperations:
+class LocalOperations(LocalAlerts):
     """operations.Operations, carried out here."""
 
     def __init__(self, wiring: Wiring, person: str = "", progress: Progress = lambda text: None) -> None:
@@ -168,40 +165,6 @@ class LocalOperations:
     def reserve_testbed(self, name: str, hours: float, wait: float) -> Values:
         """Keep a testbed for oneself."""
         return testbed_states.reserve(self._wiring, name, hours, wait, self._person)
-
-    def alerts(self, wanted: AlertFilter, *, after: str, limit: int | None) -> Values:
-        """Return the rows of `alert list`, and how many there are."""
-        from bisector.app.operations.alert_values import alert_row
-
-        if not self._wiring.has_store:
-            return {"alerts": [], "count": 0}
-        found = self._alerts.find(wanted, after=after, limit=limit)
-        return {"alerts": [alert_row(alert) for alert in found], "count": self._alerts.count(wanted)}
-
-    def alert(self, identity: str) -> Values:
-        """Return what `alert show` prints."""
-        from bisector.app.alerts.alert_changes import find_alert
-        from bisector.app.operations.alert_values import alert_values
-        from bisector.model.alerts import AlertFilter
-
-        alert = find_alert(self._alerts, identity)
-        group = self._alerts.find(AlertFilter(group=alert.group))
-        return alert_values(alert, self._alerts.history(alert.id), group)
-
-    def set_alert(self, identity: str, change: AlertChange) -> Values:
-        """Change an alert."""
-        from bisector.app.alerts.alert_changes import set_alert
-        from bisector.app.operations.alert_values import alert_row
-
-        return alert_row(set_alert(self._alerts, identity, change, self._person))
-
-    @property
-    def _alerts(self) -> AlertStore:
-        from bisector.app.alerts.alert_context import open_alerts
-
-        if not self._wiring.has_store:
-            raise NotFound("there are no alerts yet", cure="alerts are of series: 'perfbisect series list'")
-        return open_alerts(self._wiring)
 
     def remove(self, identities: Sequence[str], *, dry_run: bool) -> Values:
         """Remove bisections that have ended."""

@@ -18,6 +18,8 @@ import typer
 import bisector
 from bisector.interfaces.cli import options
 from bisector.interfaces.cli.arguments.argument_rules import StrictCommand, StrictGroup
+from bisector.interfaces.cli.groups import command_groups
+from bisector.interfaces.cli.groups.command_groups import add_commands
 
 HELP = """Find the commit that made Linux slower.
 
@@ -54,61 +56,61 @@ def application(command: str = "") -> typer.Typer:
 def _add_start(app: typer.Typer) -> None:
     from bisector.interfaces.cli import start
 
-    _add(app, start.start, start.resume)
+    add_commands(app, start.start, start.resume)
 
 
 def _add_attempt(app: typer.Typer) -> None:
     from bisector.interfaces.cli import try_change
 
-    _add(app, try_change.try_)
+    add_commands(app, try_change.try_)
 
 
 def _add_query(app: typer.Typer) -> None:
     from bisector.interfaces.cli import query
 
-    _add(app, query.list_, query.status, query.show, query.report, query.log)
+    add_commands(app, query.list_, query.status, query.show, query.report, query.log)
 
 
 def _add_queue(app: typer.Typer) -> None:
     from bisector.interfaces.cli import queue
 
-    _add(app, queue.queue, queue.watch, queue.pause, queue.priority, queue.worker)
+    add_commands(app, queue.queue, queue.watch, queue.pause, queue.priority, queue.worker)
 
 
 def _add_plan(app: typer.Typer) -> None:
     from bisector.interfaces.cli import plan
 
-    _add(app, plan.plan)
+    add_commands(app, plan.plan)
 
 
 def _add_annotate(app: typer.Typer) -> None:
     from bisector.interfaces.cli import annotate
 
-    _add(app, annotate.mark, annotate.discard, annotate.cancel)
+    add_commands(app, annotate.mark, annotate.discard, annotate.cancel)
 
 
 def _add_removal(app: typer.Typer) -> None:
     from bisector.interfaces.cli import removal
 
-    _add(app, removal.rm, removal.prune)
+    add_commands(app, removal.rm, removal.prune)
 
 
 def _add_transfer(app: typer.Typer) -> None:
     from bisector.interfaces.cli import export_import
 
-    _add(app, export_import.export, export_import.import_)
+    add_commands(app, export_import.export, export_import.import_)
 
 
 def _add_compare(app: typer.Typer) -> None:
     from bisector.interfaces.cli.comparisons import compare
 
-    _add(app, compare.compare)
+    add_commands(app, compare.compare)
 
 
 def _add_profile(app: typer.Typer) -> None:
     from bisector.interfaces.cli.comparisons import profile
 
-    _add(app, profile.profile)
+    add_commands(app, profile.profile)
 
 
 def _add_simulate(app: typer.Typer) -> None:
@@ -123,85 +125,16 @@ def _add_calibrate(app: typer.Typer) -> None:
     app.command("calibrate", cls=StrictCommand)(calibrate.command)
 
 
-def _add_workload(app: typer.Typer) -> None:
-    from bisector.interfaces.cli.groups import workload, workload_run
-
-    group = typer.Typer(cls=StrictGroup, help="What can be measured.", rich_markup_mode=None)
-    _add(group, workload.list_, workload.show, workload_run.run, workload.new, workload.check)
-    app.add_typer(group, name="workload")
-
-
-def _add_kernel(app: typer.Typer) -> None:
-    from bisector.interfaces.cli.groups import kernel
-
-    group = typer.Typer(
-        cls=StrictGroup, help="Kernels: build one, explain how, manage the cache.", rich_markup_mode=None
-    )
-    _add(group, kernel.build, kernel.explain, kernel.check, kernel.list_, kernel.gc)
-    app.add_typer(group, name="kernel")
-
-
-def _add_lab(app: typer.Typer) -> None:
-    from bisector.interfaces.cli.groups import lab
-
-    group = typer.Typer(cls=StrictGroup, help="The machines that build and measure.", rich_markup_mode=None)
-    _add(group, lab.list_, lab.check)
-    app.add_typer(group, name="lab")
-
-
-def _add_db(app: typer.Typer) -> None:
-    from bisector.interfaces.cli.groups import db
-
-    group = typer.Typer(cls=StrictGroup, help="The database of bisections.", rich_markup_mode=None)
-    _add(group, db.upgrade, db.check, db.move, db.prune)
-    app.add_typer(group, name="db")
-
-
-def _add_testbed(app: typer.Typer) -> None:
-    from bisector.interfaces.cli.groups import testbed
-
-    group = typer.Typer(
-        cls=StrictGroup, help="What each testbed may be used for, and by whom.", rich_markup_mode=None
-    )
-    _add(group, testbed.list_, testbed.reserve, testbed.release, testbed.drain, testbed.retire)
-    _add(group, testbed.health)
-    app.add_typer(group, name="testbed")
-
-
-def _add_alert(app: typer.Typer) -> None:
-    from bisector.interfaces.cli.groups import alert
-
-    group = typer.Typer(cls=StrictGroup, help="Nightly series whose level moved.", rich_markup_mode=None)
-    _add(group, alert.list_, alert.show, alert.set_)
-    app.add_typer(group, name="alert")
-
-
-def _add_token(app: typer.Typer) -> None:
-    from bisector.interfaces.cli.groups import token
-
-    group = typer.Typer(cls=StrictGroup, help="Who may use 'perfbisect web'.", rich_markup_mode=None)
-    _add(group, token.add, token.list_, token.revoke)
-    app.add_typer(group, name="token")
-
-
 def _add_web(app: typer.Typer) -> None:
     from bisector.interfaces.cli import web
 
-    _add(app, web.web)
-
-
-def _add_settings(app: typer.Typer) -> None:
-    from bisector.interfaces.cli.groups import show_settings
-
-    group = typer.Typer(cls=StrictGroup, help="What is set, and where.", rich_markup_mode=None)
-    _add(group, show_settings.show, show_settings.check)
-    app.add_typer(group, name="settings")
+    add_commands(app, web.web)
 
 
 def _add_first(app: typer.Typer) -> None:
     from bisector.interfaces.cli import doctor, init
 
-    _add(app, init.init, doctor.doctor)
+    add_commands(app, init.init, doctor.doctor)
 
 
 _COMMANDS: tuple[tuple[str, Callable[[typer.Typer], None]], ...] = (
@@ -217,24 +150,12 @@ _COMMANDS: tuple[tuple[str, Callable[[typer.Typer], None]], ...] = (
     ("profile", _add_profile),
     ("simulate", _add_simulate),
     ("calibrate", _add_calibrate),
-    ("workload", _add_workload),
-    ("kernel", _add_kernel),
-    ("lab", _add_lab),
-    ("testbed", _add_testbed),
-    ("alert", _add_alert),
-    ("db", _add_db),
+    *command_groups.GROUPS,
     ("web", _add_web),
-    ("token", _add_token),
-    ("settings", _add_settings),
     ("init doctor", _add_first),
-    ("help", lambda app: _add(app, help_)),
+    ("help", lambda app: add_commands(app, help_)),
 )
 """Names of commands, and the function that adds them, in the order of `--help`."""
-
-
-def _add(app: typer.Typer, *commands: Callable[..., None]) -> None:
-    for command in commands:
-        app.command(command.__name__.rstrip("_"), cls=StrictCommand)(command)
 
 
 def _complete_command(incomplete: str) -> list[str]:

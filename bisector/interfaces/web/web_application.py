@@ -15,20 +15,13 @@ import bisector
 from bisector.app.operations.spent_hours import SpentHours
 from bisector.app.wiring import Wiring
 from bisector.errors import InfrastructureError
-<<<<<<< HEAD
 from bisector.interfaces.web import static_files
-from bisector.interfaces.web.api import (
-    administration,
-    artefact_transfer,
-    bisection_routes,
-    measurement_routes,
-=======
 from bisector.interfaces.web.api import (
     administration,
     alert_routes,
     artefact_transfer,
     bisection_routes,
->>>>>>> eb9ffe7 (Confirmed alerts of series are bisected once, and people say what they are)
+    measurement_routes,
     queue_routes,
 )
 from bisector.interfaces.web.authority import Reader, Server, server_of
@@ -92,17 +85,19 @@ def make_application(wiring: Wiring) -> FastAPI:
         ],
     )
     app.state.server = Server(wiring)
-<<<<<<< HEAD
     app.state.drawn = DrawnBisections()
     app.state.spent_hours = SpentHours()
     handle_errors(app, login_page.answer_error)
-    routes = (bisection_routes, measurement_routes, queue_routes, administration, artefact_transfer)
+    routes = (
+        bisection_routes,
+        measurement_routes,
+        queue_routes,
+        alert_routes,
+        administration,
+        artefact_transfer,
+    )
     app.include_router(measurement_routes.imports, prefix=API)
-=======
-    handle_errors(app)
-    routes = (bisection_routes, queue_routes, alert_routes, administration, artefact_transfer)
->>>>>>> eb9ffe7 (Confirmed alerts of series are bisected once, and people say what they are)
-    for one in routes:
+    for one in (*routes, artefact_transfer):
         app.include_router(one.router, prefix=API)
     for page in PAGES:
         app.include_router(page.router)

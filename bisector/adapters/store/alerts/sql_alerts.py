@@ -135,7 +135,9 @@ class SqlAlerts:
             return self._database.transact(work)
         except Constrained as error:
             assert begin is not None, "nothing else of it must be new"
-            raise RequestError(f"the bisection '{begin.id}' exists already") from error
+            raise RequestError(
+                f"the bisection '{begin.id}' exists already", cure="'perfbisect list' shows it"
+            ) from error
 
     def history(self, identity: str) -> Sequence[Entry]:
         """Return what happened to an alert, oldest first."""

@@ -14,7 +14,7 @@ from bisector.model.decisions import Ending
 from bisector.model.machine_hours import HOUR_SECONDS
 from bisector.model.series import owner_of
 from bisector.model.stored_bisection import Action
-from tests.support.alert_lab import SHAS, AlertLab, a_series, found
+from tests.support.series.alert_lab import SHAS, AlertLab, a_series, found
 
 
 def a_lab() -> AlertLab:

@@ -10,7 +10,7 @@ from bisector.app.alerts.alert_changes import AlertChange, find_alert, read_stat
 from bisector.app.alerts.suspects import suspect_found
 from bisector.errors import NotFound, RequestError
 from bisector.model.alerts import MAX_ENTRIES, Alert, Entry
-from tests.support.alert_lab import AlertLab, found
+from tests.support.series.alert_lab import AlertLab, found
 
 
 @pytest.fixture

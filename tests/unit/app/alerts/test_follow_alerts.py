@@ -10,7 +10,7 @@ from bisector.app.alerts.alert_context import AlertContext
 from bisector.app.alerts.follow_alerts import follow
 from bisector.app.alerts.suspects import confirmation_ended, suspect_found
 from bisector.model.decisions import Interval
-from tests.support.alert_lab import SHAS, AlertLab, Killed, Mortal, a_series, found
+from tests.support.series.alert_lab import SHAS, AlertLab, Killed, Mortal, a_series, found
 
 WRITES = 12
 """Of the whole story below; a kill around each of them is tried."""

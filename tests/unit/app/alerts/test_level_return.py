@@ -11,7 +11,7 @@ from bisector.app.alerts.level_return import brings_back
 from bisector.app.alerts.suspects import confirmation_ended, suspect_found
 from bisector.model.alerts import Alert
 from bisector.model.decisions import Interval
-from tests.support.alert_lab import SHAS, AlertLab, found
+from tests.support.series.alert_lab import SHAS, AlertLab, found
 
 
 def around(estimate: float, half: float = 0.01) -> Interval:

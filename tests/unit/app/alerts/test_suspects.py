@@ -10,7 +10,7 @@ from bisector.app.alerts.suspects import confirmation_ended, suspect_found
 from bisector.errors import InfrastructureError
 from bisector.model.alerts import BY_PROGRAM, Alert, Finding
 from bisector.model.decisions import Interval
-from tests.support.alert_lab import SHAS, AlertLab, found
+from tests.support.series.alert_lab import SHAS, AlertLab, found
 
 FRESH = Interval(0.09, 0.11, 0.13)
 

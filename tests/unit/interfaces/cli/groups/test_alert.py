@@ -16,7 +16,7 @@ from bisector.interfaces.cli import run
 from bisector.interfaces.cli.terminal import PrintableStream
 from bisector.model.alerts import Alert, Entry, alert_id
 from bisector.model.decisions import Interval
-from tests.support.alert_lab import found
+from tests.support.series.alert_lab import found
 
 HOSTILE = "x\x1b[31m\u202e<script>'; --\nsecond line"
 

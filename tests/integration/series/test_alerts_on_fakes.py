@@ -17,8 +17,8 @@ from bisector.app.wiring import Wiring
 from bisector.interfaces.cli import run
 from bisector.schemas.settings import load_settings
 from tests.support import fake_bisection as fake
-from tests.support.alert_lab import a_series, found
 from tests.support.command_line import Bench, said
+from tests.support.series.alert_lab import a_series, found
 
 
 def test_a_confirmed_suspect_is_bisected_by_whoever_executes(

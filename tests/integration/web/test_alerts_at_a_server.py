@@ -1,0 +1,66 @@
+"""`perfbisect alert` prints the same at a server as on its machine: `alert_routes`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import httpx
+import pytest
+
+from bisector.app.alerts.alert_context import open_alerts
+from bisector.app.upkeep import tokens
+from bisector.app.wiring import Wiring
+from bisector.model.alerts import Entry
+from bisector.schemas.settings import load_settings
+from tests.support.series.alert_lab import found
+from tests.support.servers.command_client import Client
+
+ALERT_LINES: Sequence[Sequence[str]] = (
+    ["list"],
+    ["list", "--json"],
+    ["list", "--all", "--limit", "1"],
+    ["list", "--all", "--after", "{second}"],
+    ["list", "--state", "suspect", "--series", "nightly"],
+    ["list", "--state", "nonsense"],
+    ["list", "--after", "nonsense"],
+    ["show", "{first}"],
+    ["show", "{first}", "--json"],
+    ["set", "{first}", "--state", "fixed"],
+    ["set", "{first}", "--note", "x" * 2001],
+    ["set", "{first}"],
+    ["set", "{first}", "--duplicate-of", "{first}"],
+)
+
+
+def test_alerts_print_the_same_and_are_changed_by_who_may(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alerts = open_alerts(Wiring(load_settings()))
+    ids = {
+        name: alerts.add(replace(found(n, n + 1), id=f"{n}abc"), Entry("perfbisect", "suspect")).id
+        for n, name in enumerate(("first", "second"))
+    }
+    for line in ALERT_LINES:
+        arguments = ["alert", *(word.format(**ids) for word in line)]
+        assert client.there(*arguments) == client.here(*arguments), arguments
+    line = ["alert", "set", ids["first"], "--state", "acknowledged", "--assign", "ann", "--note", "seen"]
+    assert client.there(*line) == (0, "", f"{ids['first']} is acknowledged, assigned to ann\n")
+    entries = alerts.history(ids["first"])[1:]
+    assert [(e.who, e.what, e.why) for e in entries] == [
+        ("operate", "acknowledged", "seen"),
+        ("operate", "assigned to ann", ""),
+    ]
+    (change,) = tokens.access_of(Wiring(load_settings())).changes(1)
+    assert (change.who, change.what, change.target) == ("operate", "alert", ids["first"])
+    where = f"{client.url}/api/v1/alerts/{ids['first']}"
+    headers = {"Authorization": f"Bearer {client.secrets['operate']}"}
+    old = {"state": "invalid", "revision": 1}
+    problem = httpx.post(where, json=old, headers=headers)
+    assert problem.status_code == 400 and "was changed meanwhile" in problem.json()["detail"]
+    assert httpx.post(where, json={"state": "culprit"}, headers=headers).status_code == 400
+    monkeypatch.setenv("PERFBISECT_TOKEN", client.secrets["read"])
+    assert client.there("alert", "list")[0] == 0
+    code, _, err = client.there("alert", "set", ids["first"], "--note", "x")
+    assert code == 1 and "this needs 'operate'" in err
+    assert alerts.load(ids["first"]).state == "acknowledged"
