@@ -18,7 +18,7 @@ from bisector.app.accept import accept, missing_monitors, workload_of
 from bisector.app.artefacts import shared_files
 from bisector.app.execution.bisection_services import bisection_services, missing_testbeds
 from bisector.app.execution.readiness import require_ready
-from bisector.app.load_report import find_bisection, keep_names, load_material
+from bisector.app.load_report import HOST, NAMES, find_bisection, keep_names, load_material
 from bisector.app.plan import expected_work
 from bisector.app.testbeds.testbed_choice import notes_on_choice
 from bisector.app.testbeds.testbed_hosts import require_own
@@ -169,10 +169,10 @@ def _run_and_report(wiring: Wiring, stored: Stored, accepted: Accepted, observer
     _record_host(wiring, stored.id)
     try:
         _run(wiring, stored, accepted, observer)
-    except BaseException:
-        _write_reports(wiring, stored.id, observer.note)
-        raise
-    return _write_reports(wiring, stored.id, observer.note) or load_material(wiring, stored.id)
+    finally:
+        material = _write_reports(wiring, stored.id, observer.note)
+        shared_files.finish(wiring)
+    return material or load_material(wiring, stored.id)
 
 
 def _run(wiring: Wiring, stored: Stored, accepted: Accepted, observer: Observer) -> Conclusion:
@@ -183,11 +183,8 @@ def _run(wiring: Wiring, stored: Stored, accepted: Accepted, observer: Observer)
         for name in missing_testbeds(wiring, accepted):
             observer.note(f"note: the testbed '{name}' is not in the inventory any more, and left out")
         services = bisection_services(wiring, accepted, threading.Event())
-        try:
-            own = partial(require_own, wiring, services.testbeds)
-            return bisections.run(stored, services, on_event, observer.stop, others(wiring), own)
-        finally:
-            shared_files.finish(wiring)
+        own = partial(require_own, wiring, services.testbeds)
+        return bisections.run(stored, services, on_event, observer.stop, others(wiring), own)
 
 
 def others(
@@ -273,7 +270,7 @@ def _record_host(wiring: Wiring, identity: str) -> None:
     """Write down what this machine is, once a bisection, so that the report shows the host that measured."""
     from bisector.adapters.system.host_requirements import description
 
-    path = wiring.bisection_folder(identity) / "host.json"
+    path = wiring.bisection_folder(identity) / HOST
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, json.dumps(description(), indent=2) + "\n")
@@ -292,6 +289,8 @@ def _write_reports(wiring: Wiring, identity: str, note: Callable[[str], object])
         keep_names(folder, material)
         write_atomically(folder / "report.txt", text.render(material))
         write_atomically(folder / "report.json", json.dumps(json_report.render(material), indent=2) + "\n")
+        if material.conclusion is not None:
+            shared_files.keep_facts(wiring, identity, HOST, NAMES)
     except (OSError, PerfbisectError) as error:
         note(f"the report could not be written: {error}; 'perfbisect report {identity}' prints it")
         return None

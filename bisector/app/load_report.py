@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bisector.app.artefacts.local_files import with_local_files
+from bisector.app.artefacts.shared_files import FACTS, fetch_facts
 from bisector.app.execution.following import Executors
 from bisector.app.planners import planner_of
 from bisector.app.wiring import Wiring
@@ -25,8 +26,10 @@ from bisector.schemas.request import Accepted, Request, read_accepted
 
 _MAX_NAMED = 20
 """Ids in a message."""
-_NAMES = "commits.json"
+NAMES = "commits.json"
 """In a bisection's folder: id -> what `Commit` has, of the commits that its report names."""
+HOST = "host.json"
+"""In a bisection's folder: what measured it."""
 
 
 def find_bisection(wiring: Wiring, wanted: str | None) -> Stored:
@@ -106,6 +109,8 @@ def load_material(wiring: Wiring, identity: str | None, *, so_far: bool = False)
         wanted |= {*named(finding), *finding.parents}
     alone = {f.commits[0] for f in findings if len(f.commits) == 1}
     folder = wiring.bisection_folder(stored.id)
+    if stored.conclusion is not None and not (folder / HOST).exists():
+        fetch_facts(wiring, stored.id)
     given = accepted.request.model_dump(mode="json")
     return Material(
         id=stored.id,
@@ -218,7 +223,7 @@ def _names(
         source = wiring.source_of(request)
         found = source.infos([shas[i] for i in wanted], described={shas[i] for i in described})
     except PerfbisectError:
-        kept = read_own_json(folder / _NAMES) or {}
+        kept = _kept(folder, NAMES)
         return {i: Commit(shas[i], **kept[shas[i]]) for i in wanted if shas[i] in kept}
     return {
         i: Commit(x.sha, x.subject, x.author, x.when, x.describe) for i, x in zip(wanted, found, strict=True)
@@ -234,10 +239,14 @@ def keep_names(folder: Path, material: Material) -> None:
         for c in material.commits.values()
     }
     if names:
-        write_atomically(folder / _NAMES, json.dumps(names))
+        write_atomically(folder / NAMES, json.dumps(names))
 
 
 def _host(folder: Path, version: str) -> dict[str, str]:
     """Return what was written about the machine when the bisection began, and the version of perfbisect."""
-    known = read_own_json(folder / "host.json") or {}  # the report is complete enough without it
-    return {"perfbisect": version, **{str(k): str(v) for k, v in known.items()}}
+    return {"perfbisect": version, **{str(k): str(v) for k, v in _kept(folder, HOST).items()}}
+
+
+def _kept(folder: Path, name: str) -> dict[str, Any]:
+    """Return what was kept in a bisection's folder, or what another host gave; a report does without it."""
+    return read_own_json(folder / name) or read_own_json(folder.joinpath(*FACTS, name)) or {}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bisector.model.artefacts import boot_artefact
+from bisector.model.artefacts import Artefact, boot_artefact
 from bisector.model.records import Left, RunFailed
 
 if TYPE_CHECKING:
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 FINISHING_SECONDS = 30.0
 """At the end of a process, for what is still to be put: a kernel takes a second, some GiB of modules more."""
+
+FACTS = ("shared", "facts")
+"""In a bisection's folder: what `keep_facts` gives. Removed with the artefacts of its boots."""
 
 _RECENT_SECONDS = 7 * 86400.0
 """What boots left is put again at the start of a worker if the bisection changed since: a host that was away
@@ -67,6 +71,29 @@ def keep_boot(wiring: Wiring, folder: Path) -> None:
     """Give other hosts what a boot has left; at once return."""
     if wiring.exchange is not None:
         wiring.exchange.offer(boot_artefact(folder.parent.parent.name, folder.name), folder)
+
+
+def keep_facts(wiring: Wiring, bisection: str, *files: str) -> None:
+    """Give other hosts files of the folder of a bisection that has ended, which their reports need."""
+    folder = wiring.bisection_folder(bisection)
+    facts = folder.joinpath(*FACTS)
+    if wiring.exchange is not None and not facts.exists():
+        facts.mkdir(parents=True)
+        for name in files:
+            if (folder / name).exists():
+                shutil.copyfile(folder / name, facts / name)
+        wiring.exchange.offer(_facts_artefact(bisection), facts)
+
+
+def fetch_facts(wiring: Wiring, bisection: str) -> None:
+    """Fetch what another host gave by `keep_facts`, unless it is here or cannot be had."""
+    facts = wiring.bisection_folder(bisection).joinpath(*FACTS)
+    if wiring.exchange is not None and not facts.exists():
+        wiring.exchange.fetch_folder(_facts_artefact(bisection), facts)
+
+
+def _facts_artefact(bisection: str) -> Artefact:
+    return boot_artefact(bisection, "facts")
 
 
 def keep_earlier_boots(wiring: Wiring) -> None:

@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from bisector.errors import SourceFailed
 from bisector.interfaces.cli import run
 from bisector.ports import Job, Kernel, Progress, Session
 from bisector.schemas.database_url import DatabaseUrl
 from bisector.testing.fake_testbed import FakeTestbed
+from bisector.testing.fakes import FakeSource
 from tests.support.command_line import START, Bench, said
 from tests.support.small_disk import fill, mounted
 
@@ -60,15 +62,24 @@ def test_a_report_on_one_host_shows_the_consoles_of_another(
     assert run(START) == 0
     capsys.readouterr()
     there = consoles(capsys)
+    measured_on = json.loads(said(capsys, "report", "--json"))["host"]
     assert there and all(path.is_relative_to(first) for path in there)
     second = on_host("b", bench, tmp_path, monkeypatch)
     here = consoles(capsys)
     assert len(here) == len(there)
     assert all(path.is_relative_to(second) for path in here)
+    monkeypatch.setattr(FakeSource, "infos", _no_repository)
+    report = json.loads(said(capsys, "report", "--json"))
+    assert report["host"] == measured_on and "host CPU" in measured_on
+    assert report["findings"][0]["commits"][0]["subject"], "without the repository, too"
     assert [path.read_text() for path in here] == [path.read_text() for path in there]
     said(capsys, "export", "--output", str(tmp_path / "all.tar.gz"))
     with tarfile.open(tmp_path / "all.tar.gz") as archive:
         assert sum(name.endswith("console.log") for name in archive.getnames()) == len(there)
+
+
+def _no_repository(*_: object, **__: object) -> None:
+    raise SourceFailed("there is no repository on this host")
 
 
 def test_a_full_shared_folder_costs_the_search_a_warning(
