@@ -90,6 +90,13 @@ def operator(browser: Browser, url: str, secrets: dict[Role, str]) -> Iterator[B
         yield context
 
 
+@pytest.fixture(scope="module")
+def plain(browser: Browser, url: str, secrets: dict[Role, str]) -> Iterator[BrowserContext]:
+    """The same without JavaScript."""
+    with log_in(browser, url, secrets["operate"], script=False) as context:
+        yield context
+
+
 @pytest.fixture
 def page(operator: BrowserContext, url: str) -> Iterator[Page]:
     """A page whose every message, dialog, failed request, or request to elsewhere fails the test."""
@@ -141,15 +148,15 @@ def test_the_keyboard_reaches_everything(page: Page, url: str, path: str) -> Non
 
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_says_the_same_without_javascript(
-    browser: Browser, url: str, secrets: dict[Role, str], page: Page, path: str
+    plain: BrowserContext, url: str, page: Page, path: str
 ) -> None:
-    with log_in(browser, url, secrets["operate"], script=False) as context:
-        plain = context.new_page()
-        plain.goto(url + path)
-        page.goto(url + path)
-        scripted = page.locator("main section:not(#samples)").all_inner_texts()
-        assert plain.locator("main section:not(#samples)").all_inner_texts() == scripted
-        assert plain.locator("svg").count() == page.locator("svg").count()
+    unscripted = plain.new_page()
+    for one in (unscripted, page):
+        one.goto(url + path)
+    texts = [one.locator("main section:not(#samples)").all_inner_texts() for one in (unscripted, page)]
+    assert texts[0] == texts[1]
+    assert unscripted.locator("svg").count() == page.locator("svg").count()
+    unscripted.close()
 
 
 def test_what_happens_is_told_as_it_happens(
@@ -191,6 +198,25 @@ def test_forms_do_what_they_say(page: Page, url: str, wiring: Wiring) -> None:
     assert found.action is not None and found.action.by == "operate" and "<script>" in found.action.why
     page.get_by_role("button", name="Pause", exact=True).click()
     assert wiring.store.status("paused-1") == "paused"
+
+
+def test_a_testbed_is_taken_and_given_back(page: Page, url: str, wiring: Wiring) -> None:
+    name = served_lab.TESTBEDS[2]
+    page.goto(f"{url}/testbeds/{name}")
+    page.select_option("[name=state]", "maintenance")
+    page.locator("form[action$=state] [name=reason]").fill("new memory")
+    page.get_by_role("button", name="Set").click()
+    page.wait_for_selector("text=new memory")
+    page.fill("[name=hours]", "1.5")
+    page.get_by_role("button", name="Reserve").click()
+    page.wait_for_selector("th:has-text('operate')")
+    (state,) = [one for one in wiring.coordinator.testbeds() if one.name == name]
+    assert (state.state, state.reason, state.by) == ("maintenance", "new memory", "operate")
+    (held,) = [one for one in wiring.coordinator.reservations() if one.testbed == name]
+    assert held.who == "operate" and round((held.end - held.start) / 360) == 15
+    page.select_option("[name=state]", "good")
+    page.get_by_role("button", name="Set").click()
+    page.wait_for_selector("text=Nobody has reserved it.")
 
 
 def test_a_message_goes_out_at_a_word(page: Page, url: str, wiring: Wiring) -> None:

@@ -4,12 +4,32 @@ from __future__ import annotations
 
 import csv
 import io
+import re
+from pathlib import Path
 
+import httpx
 import pytest
+from fastapi.routing import APIRoute
 
 from bisector.errors import RequestError
 from bisector.interfaces.web.api.bisection_routes import NewPriority, Why
 from bisector.interfaces.web.pages.page_view import checked, csv_text, own_address, url
+from bisector.interfaces.web.web_application import PAGES
+from tests.support.servers.web import serving, wiring_in
+
+
+def test_every_page_and_form_needs_somebody(tmp_path: Path) -> None:
+    wiring = wiring_in(tmp_path)
+    routes = [r for page in PAGES for r in page.router.routes if isinstance(r, APIRoute)]
+    assert len(routes) > 30
+    with serving(wiring) as url, httpx.Client(base_url=url, headers={"Origin": url}) as client:
+        for number, route in enumerate(routes):
+            (method,) = route.methods
+            path = re.sub(r"{\w+}", "1", route.path)
+            sender = {"X-Forwarded-For": f"192.0.2.{number}"}  # one sender would soon be told to wait
+            status = client.request(method, path, headers=sender).status_code
+            open_to_all = {"/login": (200, 401), "/logout": (303,)}
+            assert status in open_to_all.get(path, (401,)), (method, path)
 
 
 @pytest.mark.parametrize("name", ["a/b", "../x", "a?b#c", "\u202e", 'x"y', "a b", "%2e"])
