@@ -28,6 +28,7 @@ from bisector.interfaces.web.authority import Reader, Server, server_of
 from bisector.interfaces.web.guard import Guard
 from bisector.interfaces.web.metrics import Numbers, Work
 from bisector.interfaces.web.pages import (
+    alert_pages,
     bisection_list,
     compare_page,
     costs_page,
@@ -55,6 +56,7 @@ PAGES = (
     compare_page,
     costs_page,
     outbox_page,
+    alert_pages,
 )
 _HEALTH_SECONDS = 3.0
 """For the database to answer; what asks for health gives up after 5 to 10."""

@@ -1,7 +1,7 @@
 """The server's pages in a real Chromium, with hostile text wherever text comes from elsewhere.
 
 Of `overview_page`, `queue_page`, `bisection_list`, `live_bisection`, `testbed_pages`, `compare_page`,
-`costs_page` and `outbox_page`. One browser and one server serve all tests.
+`costs_page`, `alert_pages` and `outbox_page`. One browser and one server serve all tests.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
+from bisector.app.alerts.alert_changes import AlertChange, set_alert
+from bisector.app.alerts.alert_context import open_alerts
 from bisector.app.mail.delivery import outbox_of
 from bisector.app.wiring import Wiring
 from bisector.engine.state_lock import lock
@@ -40,6 +42,9 @@ PAGES = (
     "/compare?a=done-1&b=paused-1",
     "/compare?a=done-1:v6.1&b=done-1:v6.2",
     "/costs?days=300",
+    "/alerts",
+    "/alerts?show=all&series=none",
+    f"/alerts/{served_lab.ALERT}",
     "/outbox",
     "/outbox/2",
 )
@@ -231,6 +236,27 @@ def test_a_message_goes_out_at_a_word(page: Page, url: str, wiring: Wiring) -> N
     page.wait_for_selector("text=not yet")
     entry = outbox_of(wiring).entry(2)
     assert (entry.state, entry.by, entry.note) == ("stopped", "operate", "not yet")
+
+
+def test_an_alert_is_said_to_be_something_by_who_saw_it_as_it_is(
+    page: Page, url: str, wiring: Wiring
+) -> None:
+    page.goto(f"{url}/alerts/{served_lab.ALERT}")
+    page.select_option("[name=state]", "acknowledged")
+    page.fill("[name=assignee]", "ann")
+    page.fill("[name=note]", "looks real")
+    page.get_by_role("button", name="Say so").click()
+    page.wait_for_selector("td:has-text('looks real')")
+    alert = open_alerts(wiring).load(served_lab.ALERT)
+    assert (alert.state, alert.assignee) == ("acknowledged", "ann")
+    set_alert(open_alerts(wiring), alert.id, AlertChange(note="somebody was faster"), "bob")
+    answer = page.request.post(
+        f"{url}/alerts/{alert.id}",
+        form={"state": "invalid", "revision": str(alert.revision)},
+        headers={"Origin": url, "Accept": "text/html"},
+    )
+    assert answer.status == 400 and "was changed meanwhile" in answer.text()
+    assert open_alerts(wiring).load(alert.id).state == "acknowledged"
 
 
 def test_a_reader_sees_no_forms_and_whoever_logs_out_nothing(

@@ -9,9 +9,13 @@ import json
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from bisector.app.alerts.alert_context import open_alerts
 from bisector.app.execution.health_check import health_store
 from bisector.app.mail.delivery import outbox_of
 from bisector.app.wiring import Wiring
+from bisector.model.alerts import Alert
+from bisector.model.alerts import Entry as Happened
+from bisector.model.decisions import Interval
 from bisector.model.health import Outcome
 from bisector.model.outbox import LAB, Key, Message, State
 from bisector.model.records import Record
@@ -26,6 +30,7 @@ from tests.support.report_material import sixty_boots
 TESTBEDS = ("machine-a", "machine-b", "machine-with-a-rather-long-name-in-rack-17")
 SAID = "sched: rework number {}"
 """What people, commits and machines say, where it is harmless."""
+ALERT = "3f2a81c04d"
 STATUSES = ("done", "running", "queued", "paused", "interrupted", "cancelled")
 
 
@@ -48,6 +53,7 @@ def make(folder: Path, said: str = SAID, *, boots: int = 60, web: WebSettings | 
         store(wiring, material if ended else _begun(material), status, said, number)
     _testbeds(wiring, said)
     _outbox(wiring, said)
+    _alerts(wiring, said)
     return wiring
 
 
@@ -123,3 +129,21 @@ def _outbox(wiring: Wiring, said: str) -> None:
         outbox_of(wiring).put(
             key, "mail", message, state, by="ann@lab", note=said.format("note"), bisection="done-1"
         )
+
+
+def _alerts(wiring: Wiring, said: str) -> None:
+    """Add the alert of a series whose level moved."""
+    alert = Alert(
+        id=ALERT,
+        series="nightly-pipe-test",
+        workload=said.format("w"),
+        metric="real",
+        testbed="machine-a",
+        repo="/not/here",
+        last_good=f"{29:040x}",
+        first_bad=f"{30:040x}",
+        direction="regression",
+        effect=Interval(0.03, 0.05, 0.07),
+        why=said.format("why"),
+    )
+    open_alerts(wiring).add(alert, Happened("perfbisect", "suspect", said.format("night")))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -11,7 +11,7 @@ from bisector.errors import RequestError
 from bisector.interfaces.cli import ask, options, output
 from bisector.interfaces.cli.arguments import completion, number_options
 from bisector.model.alerts import AlertFilter, Triage
-from bisector.model.format import percent
+from bisector.report.row_words.alert_words import change_words, result_words, size_words
 
 _PAGE = 50
 """Lines of a list: what a tall terminal shows."""
@@ -80,11 +80,11 @@ def list_(
         (
             row["id"],
             row["state"],
-            _change(row),
+            change_words(row),
             row["series"],
             _time(row["created"]),
             row["assignee"],
-            _result(row),
+            result_words(row),
         )
         for row in rows
     ]
@@ -107,12 +107,12 @@ def show(identity: Id, as_json: options.Json = False) -> None:
     if as_json:
         output.print_json(found)
         return
-    low, high = (_size(found, found["effect"][limit]) for limit in ("low", "high"))
+    low, high = (size_words(found, found["effect"][limit]) for limit in ("low", "high"))
     rows = {
         "alert": f"{found['id']}, {found['state']}",
         "series": found["series"],
         "measured": f"{found['workload']} ({found['metric']}) on {found['testbed']}",
-        "change": f"{_change(found)} (95% interval {low} .. {high})",
+        "change": f"{change_words(found)} (95% interval {low} .. {high})",
         "last good": found["last_good"],
         "first bad": found["first_bad"],
         "tip": found["tip"],
@@ -175,28 +175,6 @@ def set_(
     output.print_note(f"{made['id']} is {made['state']}{whose}")
     if made["finding"] == "bisecting" and not made["open"]:
         output.print_note(f"its bisection goes on; 'perfbisect cancel {made['bisection']}' ends it")
-
-
-def _change(row: dict[str, Any]) -> str:
-    """Return '+12.3% worse'."""
-    word = "worse" if row["direction"] == "regression" else "better"
-    return f"{_size(row, row['effect']['estimate'])} {word}"
-
-
-def _size(row: dict[str, Any], value: float) -> str:
-    return f"{value:+.4g} {row['unit']}" if row["unit"] else percent(value)
-
-
-def _result(row: dict[str, Any]) -> str:
-    """Return what is known of the cause, in a line."""
-    if row["duplicate_of"]:
-        return f"duplicate of {row['duplicate_of']}"
-    if row["culprits"]:
-        more = " ..." if len(row["culprits"]) > 1 else ""
-        return f"{row['culprits'][0][:12]}{more} {row['subject']}"
-    if row["finding"] == "bisecting":
-        return str(row["bisection"])
-    return f"{row['last_good'][:12]} .. {row['first_bad'][:12]}"
 
 
 def _time(seconds: float) -> str:

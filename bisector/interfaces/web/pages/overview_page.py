@@ -1,4 +1,4 @@
-"""The first page: what runs, what waits, which testbeds are out of use, what ended lately."""
+"""The first page: what runs, what waits, open alerts, testbeds out of use, what ended lately."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from typing import Any
 from fastapi import APIRouter
 
 from bisector.app.operations.bisection_values import list_row
+from bisector.interfaces.web.pages.alert_pages import with_words
 from bisector.interfaces.web.pages.page_view import Looking, Page, add_page
 from bisector.interfaces.web.pages.queue_page import queue_rows
+from bisector.model.alerts import AlertFilter
 
 router = APIRouter(include_in_schema=False)
 
+_ALERTS = 10
 _ENDED = 10
 """Rows of what ended lately; the list of all bisections is a page of its own."""
 
@@ -25,11 +28,13 @@ def show_overview(view: Looking) -> Page:
     waiting = [row for row in rows if row["status"] != "running"]
     testbeds = view.operations.testbeds()["testbeds"]
     sick = [row for row in testbeds if row["state"] != "good"]
+    alerts = view.operations.alerts(AlertFilter(open=True), after="", limit=_ALERTS)
     ended = [list_row(one, one.status) for one in view.wiring.store.list(limit=_ENDED, statuses=("done",))]
     values: dict[str, Any] = {
         "executor": queue["executor"],
         "running": [row["id"] for row in running],
         "waiting": [row["id"] for row in waiting],
+        "alerts": alerts["alerts"],
         "testbeds": sick,
         "ended": ended,
         "now": queue["now"],
@@ -37,7 +42,9 @@ def show_overview(view: Looking) -> Page:
     tiles = [
         (len(running), "running", "/queue"),
         (len(waiting), "waiting", "/queue"),
+        (alerts["count"], "open alerts", "/alerts"),
         (f"{len(testbeds) - len(sick)} of {len(testbeds)}", "testbeds in use", "/testbeds"),
     ]
-    context = {"values": values, "tiles": tiles, "running": running, "waiting": waiting, "sick": sick}
+    context = {"alerts": with_words(alerts["alerts"]), "more_alerts": alerts["count"] - len(alerts["alerts"])}
+    context |= {"values": values, "tiles": tiles, "running": running, "waiting": waiting, "sick": sick}
     return Page("overview.html.j2", "Overview", values, ended, {**context, "ended": ended})

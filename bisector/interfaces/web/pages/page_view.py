@@ -47,6 +47,7 @@ NAVIGATION = (
     ("/testbeds", "Testbeds"),
     ("/compare", "Compare"),
     ("/costs", "Costs"),
+    ("/alerts", "Alerts"),
     ("/outbox", "Outbox"),
 )
 

@@ -1,0 +1,88 @@
+"""Alerts of nightly series: the list, and one with its history and what people may say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query
+from fastapi.responses import Response
+
+from bisector.app.operations.operations import Values
+from bisector.interfaces.web.api import alert_routes
+from bisector.interfaces.web.api.alert_routes import AlertId, NewAlertState
+from bisector.interfaces.web.pages.page_view import (
+    Changing,
+    Fields,
+    Looking,
+    Page,
+    add_page,
+    back_to,
+    checked,
+    url,
+)
+from bisector.model.alerts import TRIAGES, AlertFilter
+from bisector.report.row_words.alert_words import change_words, result_words, size_words
+
+router = APIRouter(prefix="/alerts", include_in_schema=False)
+
+ROWS = 50
+"""Of a part of the list."""
+
+Name = Annotated[str, Query(max_length=200)]
+
+
+def with_words(rows: Sequence[Values]) -> list[Values]:
+    """Return rows of alerts with what people read of them."""
+    return [{**row, "change": change_words(row), "result": result_words(row)} for row in rows]
+
+
+@add_page(router, "")
+def show_alerts(
+    view: Looking,
+    show: Literal["open", "all"] = "open",
+    series: Name = "",
+    after: Name = "",
+) -> Page:
+    """Show the alerts, the newest first. after: the last id of the part before."""
+    wanted = AlertFilter(series=series, open=True if show == "open" else None)
+    found = view.operations.alerts(wanted, after=after, limit=ROWS + 1)
+    rows, more = found["alerts"][:ROWS], len(found["alerts"]) > ROWS
+    context = {
+        "rows": with_words(rows),
+        "count": found["count"],
+        "next": rows[-1]["id"] if more else "",
+        "asked": {"show": show, "series": series, "after": after},
+    }
+    return Page("alerts.html.j2", "Alerts", rows, _flat(rows), context)
+
+
+def _flat(rows: Sequence[Values]) -> list[Values]:
+    """Return the rows with the limits of the effect as columns."""
+    return [
+        {**{key: value for key, value in row.items() if key != "effect"}, **row["effect"]} for row in rows
+    ]
+
+
+@add_page(router, "/{id}")
+def show_alert(view: Looking, id: AlertId) -> Page:
+    """Show one alert."""
+    found = view.operations.alert(id)
+    (row,) = with_words([found])
+    low, high = (size_words(found, found["effect"][limit]) for limit in ("low", "high"))
+    context = {"row": row, "interval": f"{low} .. {high}", "states": [("", "as it is"), *_states()]}
+    return Page("alert.html.j2", f"Alert {found['id']}", found, found["history"], context)
+
+
+def _states() -> list[tuple[str, str]]:
+    return [(state, state) for state in TRIAGES if state != "duplicate"]
+
+
+@router.post("/{id}")
+def set_alert(view: Changing, id: AlertId, fields: Fields) -> Response:
+    """Say what an alert is, whose it is, or write a note; an empty field changes nothing."""
+    said = {name: text for name, text in fields.items() if text}
+    if fields.get("unassign"):
+        said["assignee"] = ""
+    made = alert_routes.set_alert(view.request, view.visitor.user, id, checked(NewAlertState, said))
+    return back_to(view, fields, url("alerts", made["id"]))
