@@ -72,7 +72,9 @@ class TrialRater:
         self.posterior = posterior
         self.run_cost = run_cost
         self.predictor = LevelPredictor(posterior, dag, proven, testbed)
-        self.boot_sd = posterior.noise_rms("boot")
+        readings = posterior.design.readings
+        self.run_sd = readings.run_sd_on(testbed)
+        self.boot_sd = posterior.noise_rms("boot") * readings.boot_ratio_on(testbed)
 
     def rate_trials(
         self, options: Sequence[TrialOption], most: int, discount: Callable[[int], float] | None = None
@@ -129,7 +131,7 @@ class TrialRater:
         rows, at = rows[new], at[new]
         if not len(rows):
             return
-        run = 1 / (self.posterior.design.readings.precision_per_run() * np.array([counts[j] for j in at]))
+        run = self.run_sd**2 / np.array([counts[j] for j in at])
         # In a live boot the boot offset is partly known already, so further runs say less about the level.
         precisions = [options[i].live_precision for i in rows]
         boot_variance = self.boot_sd**2

@@ -7,7 +7,7 @@ exactly as one that ran through.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -15,13 +15,12 @@ from bisector.model.commit_graph import CommitGraph
 from bisector.model.dag import CommitDag
 from bisector.model.state import State, Visit
 from bisector.search.context import SearchContext
-from bisector.search.design_matrix import DesignMatrix, build_design
+from bisector.search.design_matrix import DesignMatrix, NoiseHypothesis, build_design
 from bisector.search.noise_screening import screen_noise_hypotheses
 from bisector.search.posterior import (
     CULPRIT_COUNT_LOG_PRIOR,
     FURTHER_COUNT_LOG_PRIOR,
     SCAN_COUNT_LOG_PRIOR,
-    NoiseHypothesis,
     Posterior,
     compute_posterior,
 )
@@ -59,6 +58,11 @@ class PlannerCache:
         if len(visits) == len(context.state.visits):
             return context
         return self.context(replace(context.state, visits=visits, pending=(), idle=None))
+
+    def only_on(self, context: SearchContext, testbeds: Collection[str]) -> SearchContext:
+        """Return the context with the visits of some testbeds only; what is under way stays."""
+        state = context.state
+        return self.context(replace(state, visits=tuple(v for v in state.visits if v.testbed in testbeds)))
 
     def get_or_compute(self, key: object, compute: Callable[[], T]) -> T:
         """Return the result for a key. key: holds everything that the computation depends on."""

@@ -124,7 +124,7 @@ class SearchContext:
     def comparison_sides(self, before: int, after: int, chosen: np.ndarray) -> tuple[Side, Side] | None:
         """Return the two sides of a comparison; None unless a testbed has measured both.
 
-        chosen: mask (V,) of the readings to use. With several testbeds, each one's level is subtracted.
+        chosen: mask (V,) of the readings to use.
         """
         r = self.readings
         if r is None:
@@ -133,28 +133,27 @@ class SearchContext:
         common = set(r.testbed[masks[0]].tolist()) & set(r.testbed[masks[1]].tolist())
         if not common:
             return None
-        location = r.location.copy()
         inside = np.isin(r.testbed, sorted(common))
-        if len(common) > 1:
-            for t in common:
-                both = [r.location[m & (r.testbed == t)].mean() for m in masks]
-                location[r.testbed == t] -= sum(both) / 2
         result = []
         for m in masks:
             m &= inside
             _, binary = np.unique(r.layout[m], return_inverse=True)
-            result.append(Side(location[m], r.precision[m], binary))
+            testbed = r.testbed[m]
+            result.append(Side(r.location[m], r.precision[m], binary, testbed, r.noise.boot[testbed]))
         return result[0], result[1]
 
     def compare(
         self, before: Side, after: Side, spreads: list[SpreadHypothesis], effect_prior: EffectPrior
     ) -> Evidence:
         """Compare two sides, with the threshold, the alpha and the run noise of this context."""
+        r = self.measured
+        one, other = (np.bincount(s.testbed, s.precision, len(r.testbeds)) for s in (before, after))
+        information = one * other / np.maximum(one + other, 1e-300)
         return compare_sides(
             before,
             after,
             spreads,
-            self.measured.run_df,
+            r.noise.pooled_df(information, r.run_df),
             effect_prior,
             threshold=self.threshold,
             resolution=self.resolution,

@@ -1,14 +1,16 @@
-"""The posterior's design matrix: visits averaged into cells, and the classes of commits in each."""
+"""The posterior's design matrix: visits averaged into cells, the classes of commits in each, covariances."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from bisector.model.dag import CommitDag, Floats, Ints, Mask, Partition
-from bisector.search.measurement import Readings, group_combinations
+from bisector.search.measurement import Readings
+from bisector.stats.grouping import group_combinations
+from bisector.stats.nested_covariance import NestedCovariance
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +19,8 @@ class DesignMatrix:
 
     A cell is one binary on one testbed in one block of time. tested: distinct commits that were measured,
     marked or compared by their binary; commit: (T,) index into tested; binary: (T,) index of (commit,
-    layout); layout, testbed: (T,); time: (T,) mean, 0..1 of the time so far; fork: (T,) index of the fork
+    layout); layout, testbed: (T,); time: (T,) mean, 0..1 of the time so far, with
+    several testbeds of its block; fork: (T,) index of the fork
     base, 0 for that of good; cell: (V,) cell of each visit; fixed: (T, p) columns of fixed effects, first the
     common level; classes: the partition by tested commits; prior: (C,) its prior after marks and equal
     binaries; indicator: (C, T) 1 where a cell's commit contains the class; effect: scale of effects,
@@ -42,6 +45,18 @@ class DesignMatrix:
     threshold: float
     shared_history: Floats
     count_log_prior: tuple[float, float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseHypothesis:
+    """One noise hypothesis: standard deviations in worse units. log_prior: log of its prior weight."""
+
+    boot: float
+    binary: float = 0.0
+    background: float = 0.0
+    drift: float = 0.0
+    testbed: float = 0.0
+    log_prior: float = 0.0
 
 
 def first_with_same_binary(binaries: Mapping[tuple[int, int], str]) -> dict[int, int]:
@@ -81,6 +96,9 @@ def build_design(
     commit = np.array([index[c] for c in cells[0].tolist()])
     count = np.bincount(cell)
     time = np.bincount(cell, readings.time) / count
+    if len(readings.testbeds) > 1:  # one time for a block, so that drift has few values
+        mean = np.bincount(block, readings.time) / np.maximum(np.bincount(block), 1)
+        time = mean[cells[3]]
     classes = dag.partition(tested)
     prior = classes.prior.copy()
     for c, verdict in marks.items():
@@ -124,6 +142,57 @@ def build_design(
 def fork_offset_sd(p: DesignMatrix) -> float:
     """Return the standard deviation of the unknown offset of a fork base, in worse units."""
     return max(p.threshold, p.effect / 2)
+
+
+def nested_covariances(
+    p: DesignMatrix, noises: Sequence[NoiseHypothesis], diagonal: Floats
+) -> tuple[NestedCovariance, Ints]:
+    """Return the covariances of cells on several testbeds, and a cell of each binary, the first groups.
+
+    diagonal: as below. Cells of one binary share it and its commit, and those of a block of time the drift.
+    """
+    binary_variance, background_variance, drift_variance, testbed_variance = (
+        np.array([getattr(n, name) for n in noises])[:, None, None] ** 2
+        for name in ("binary", "background", "drift", "testbed")
+    )
+    _, cell = np.unique(p.binary, return_index=True)
+    fork = p.fork[cell]
+    shared = binary_variance * np.eye(len(cell)) + background_variance * p.shared_history[np.ix_(cell, cell)]
+    shared = shared + fork_offset_sd(p) ** 2 * ((fork[:, None] == fork) & (fork > 0))
+    labels = [p.binary]
+    if drift_variance.any():
+        times, block = np.unique(p.time, return_inverse=True)
+        by_time = drift_variance * np.minimum(times[:, None], times)
+        apart = np.zeros((len(noises), len(cell), len(times)))
+        shared = np.block([[shared, apart], [apart.transpose(0, 2, 1), by_time]])
+        labels.append(len(cell) + block)
+    return NestedCovariance(diagonal, p.testbed, testbed_variance[:, 0, 0], labels, shared), cell
+
+
+def dense_covariances(
+    p: DesignMatrix, noises: tuple[NoiseHypothesis, ...], diagonal: Floats
+) -> Floats | None:
+    """Return the covariances of the cells (G, T, T) on one testbed; None if all of them are diagonal.
+
+    diagonal: (G, T) boot and run noise of the cells.
+    """
+    forked = bool(p.fork.any())
+    repeated = len(set(p.binary.tolist())) < len(p.binary)
+    if not forked and not any(n.background or n.drift or (repeated and n.binary) for n in noises):
+        return None
+    binary_variance, background_variance, drift_variance = (
+        np.array([getattr(n, name) for n in noises])[:, None, None] ** 2
+        for name in ("binary", "background", "drift")
+    )
+    k = diagonal[:, :, None] * np.eye(len(p.commit))
+    k += binary_variance * (p.binary[:, None] == p.binary)
+    k += background_variance * p.shared_history
+    if drift_variance.any():
+        k += drift_variance * np.minimum(p.time[:, None], p.time)
+    if forked:
+        k += fork_offset_sd(p) ** 2 * ((p.fork[:, None] == p.fork) & (p.fork > 0))
+    result: Floats = k
+    return result
 
 
 def class_shares(dag: CommitDag, classes: Partition, commit: int) -> Floats:

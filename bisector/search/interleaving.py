@@ -103,8 +103,10 @@ def cheapest_runs_per_boot(context: SearchContext, boot_spreads: Sequence[tuple[
         return FIRST_BOOT_RUNS
     if context.exact_clock:
         return EXACT_CLOCK_RUNS
+    here = context.testbed
+    spreads = [(sd * r.boot_ratio_on(here), weight) for sd, weight in boot_spreads]
     return runs_per_boot(
-        context.boot_cost, context.run_cost, boot_spreads, r.run_sd, context.goal.max_runs_per_boot
+        context.boot_cost, context.run_cost, spreads, r.run_sd_on(here), context.goal.max_runs_per_boot
     )
 
 
@@ -116,4 +118,4 @@ def sufficient_runs_per_boot(context: SearchContext, effect: float) -> int:
     r = context.readings
     if r is None or effect <= 0:
         return context.goal.max_runs_per_boot
-    return math.ceil(min(10 * (r.run_sd / effect) ** 2, 1e6)) + 1
+    return math.ceil(min(10 * (r.run_sd_on(context.testbed) / effect) ** 2, 1e6)) + 1

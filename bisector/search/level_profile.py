@@ -46,7 +46,7 @@ def measured_levels(context: SearchContext, posterior: Posterior) -> list[Level]
     good = [i for i, c in enumerate(p.commit) if p.tested[c] == context.graph.good]
     zero = float(np.mean(y[good])) if good else 0.0
     at = p.commit[p.cell]
-    precision = 1 / (boot**2 + 1 / r.precision)
+    precision = 1 / ((boot * r.noise.boot[r.testbed]) ** 2 + 1 / r.precision)
     total = np.bincount(at, precision, len(p.tested))
     summed = np.bincount(at, precision * r.location, len(p.tested))
     measured = np.flatnonzero(total > 0).tolist()

@@ -10,7 +10,7 @@ itself otherwise; the sign makes larger worse.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,15 +20,15 @@ from bisector.model.dag import Floats, Ints
 from bisector.model.decisions import Interval, Purpose
 from bisector.model.goal import Goal
 from bisector.model.state import State, Visit
+from bisector.stats import testbed_noise
+from bisector.stats.grouping import group_combinations
+from bisector.stats.student_t import T_DEGREES_OF_FREEDOM, fit_scale
+from bisector.stats.testbed_noise import TestbedNoise
 from bisector.stats.variance_components import VarianceComponents
 
 RESOLUTION_PER_THRESHOLD = 0.02
 """Standard deviation, in thresholds, below which nothing is resolved. Ten such differences in a row stay
 below a fifth of the threshold, and a clock without noise gets a variance to divide by."""
-T_DEGREES_OF_FREEDOM = (3.0, 5.0, 10.0, 30.0)
-"""Degrees of freedom considered for the runs' Student t distribution; 30 is practically Gauss."""
-T_DEGREES_LOG_PRIOR = (-0.7, 0.0, 0.0, -0.2)
-"""Log prior of each, up to a constant."""
 NORMAL_SD_PER_MEDIAN_DEVIATION = 1.4826
 """Standard deviation of a normal distribution over its median absolute deviation (Hampel 1974)."""
 
@@ -68,8 +68,8 @@ class Readings:
 
     commit, layout: as in the state; testbed: index into testbeds; time: seconds since the first visit;
     location: in worse units; precision: of the location about the boot's own level (run noise only); runs:
-    number of samples. run_sd: standard deviation of one run, run_df its degrees of freedom; nu: degrees of
-    freedom of the runs' t distribution.
+    number of samples. run_sd: standard deviation of one run, run_df its degrees of freedom, pooled over the
+    testbeds; nu: degrees of freedom of the runs' t distribution. noise: of each testbed.
     """
 
     scale: Scale
@@ -86,36 +86,15 @@ class Readings:
     run_sd: float
     run_df: float
     nu: float
+    noise: TestbedNoise
 
-    def precision_per_run(self) -> float:
-        """Return the precision that one more run adds to its boot's level."""
-        return 1.0 / self.run_sd**2
+    def run_sd_on(self, testbed: int | None) -> float:
+        """Return the standard deviation of one run on a testbed; of the pool for one that is new."""
+        return self.run_sd if testbed is None else self.run_sd * float(self.noise.run[testbed])
 
-
-def group_combinations(*parts: Ints) -> tuple[tuple[Ints, ...], Ints]:
-    """Return the combinations of labels that occur, sorted, and the index (V,) of each entry's combination.
-
-    parts: labels (V,), each at least 0. One number stands for a combination, which is far faster than
-    comparing columns.
-    """
-    sizes = tuple(int(part.max()) + 1 for part in parts)
-    key, place = np.unique(np.ravel_multi_index(parts, sizes), return_inverse=True)
-    return np.unravel_index(key, sizes), place
-
-
-def average_cells(weight: Floats, location: Floats, cell: Ints) -> tuple[Floats, Floats, Floats]:
-    """Average visits into cells, under G hypotheses at once.
-
-    weight: (G, V); location, cell: (V,). Returns the weighted means (G, T) of the cells, their total weights
-    (G, T), and the log likelihood (G,) of the scatter within cells.
-    """
-    member = np.zeros((len(cell), int(cell.max()) + 1))
-    member[np.arange(len(cell)), cell] = 1.0
-    total = weight @ member
-    mean = (weight * location) @ member / total
-    scatter = (weight * (location - mean[:, cell]) ** 2).sum(axis=1)
-    log_likelihood = -0.5 * (scatter - np.log(weight).sum(axis=1) + np.log(total).sum(axis=1))
-    return mean, total, log_likelihood
+    def boot_ratio_on(self, testbed: int | None) -> float:
+        """Return how much more boots scatter on a testbed than on all together; 1 for one that is new."""
+        return 1.0 if testbed is None else float(self.noise.boot[testbed])
 
 
 def scale_of(goal: Goal, values: Floats, level: float) -> Scale:
@@ -130,26 +109,6 @@ def scale_of(goal: Goal, values: Floats, level: float) -> Scale:
         return Scale(True, sign, math.log1p(threshold.value), 1.0)
     base = abs(level) or 1.0
     return Scale(False, sign, threshold.value * base if threshold.relative else threshold.value, base)
-
-
-def _fit_student_t(residuals: Floats, weight: Floats, floor: float) -> tuple[float, float]:
-    """Return (scale, degrees of freedom) of the t distribution that fits residuals best.
-
-    weight: degrees of freedom of each residual; they sum to the total.
-    """
-    total = float(weight.sum())
-    square = residuals**2
-    nu = np.array(T_DEGREES_OF_FREEDOM)[:, None]
-    start = max(float(np.median(square)) * 2.2, floor**2)
-    s2 = np.full_like(nu, start)
-    for _ in range(12):
-        w = weight / (nu + square / s2)
-        s2 = np.maximum((nu + 1) * (w @ square)[:, None] / total, floor**2)
-    tail = (nu[:, 0] + 1) / 2 * (np.log1p(square / (nu * s2)) @ weight)
-    constant = np.array([math.lgamma((x + 1) / 2) - math.lgamma(x / 2) for x in T_DEGREES_OF_FREEDOM])
-    constant -= 0.5 * np.log(nu * math.pi * s2)[:, 0]
-    best = int(np.argmax(total * constant - tail + T_DEGREES_LOG_PRIOR))
-    return math.sqrt(s2[best, 0]), T_DEGREES_OF_FREEDOM[best]
 
 
 def _subtract_repetition_profile(y: Floats, visit: Ints, repetition: Ints) -> Floats:
@@ -200,9 +159,11 @@ def summarise_visits(state: State, calibrated_noise: VarianceComponents | None =
     names = sorted({v.testbed for v in visits})
     started = np.array([v.at[0] if v.at else v.started for v in visits])
     ends = np.isin(commit, (state.graph.good, state.graph.bad))
-    _, cell = group_combinations(commit, layout)
-    location, precision, run_sd, df, nu = _estimate_locations(
-        y, visit, cell, ends, sizes, scale, calibrated_noise
+    place = {name: i for i, name in enumerate(names)}
+    testbed = np.array([place[v.testbed] for v in visits])
+    _, cell = group_combinations(commit, layout, testbed)
+    location, precision, run_sd, df, nu, noise = _estimate_locations(
+        y, visit, cell, testbed, ends, sizes, scale, calibrated_noise
     )
     return Readings(
         scale=scale,
@@ -210,7 +171,7 @@ def summarise_visits(state: State, calibrated_noise: VarianceComponents | None =
         purpose=tuple(v.purpose for v in visits),
         commit=commit,
         layout=layout,
-        testbed=np.array([names.index(v.testbed) for v in visits]),
+        testbed=testbed,
         testbeds=tuple(names),
         time=started - started.min(),
         location=location,
@@ -219,6 +180,7 @@ def summarise_visits(state: State, calibrated_noise: VarianceComponents | None =
         run_sd=run_sd,
         run_df=df,
         nu=nu,
+        noise=replace(noise, boot=testbed_noise.boot_ratios(location, precision, cell, testbed)),
     )
 
 
@@ -240,15 +202,16 @@ def _estimate_locations(
     y: Floats,
     visit: Ints,
     cell: Ints,
+    testbed: Ints,
     ends: NDArray[np.bool_],
     sizes: Ints,
     scale: Scale,
     calibrated: VarianceComponents | None,
-) -> tuple[Floats, Floats, float, float, float]:
-    """Return robust locations (V,), their precisions (V,), the run standard deviation, its df, and nu.
+) -> tuple[Floats, Floats, float, float, float, TestbedNoise]:
+    """Return robust locations (V,), their precisions (V,), the run standard deviation, its df, nu, and noise.
 
-    y, visit: (R,) runs in worse units and the visit of each; cell: (V,) index of each visit's binary; ends:
-    (V,) True for visits of good and bad; sizes: (V,) runs of each visit.
+    y, visit: (R,) runs in worse units and the visit of each; cell: (V,) index of each visit's binary on its
+    testbed; ends: (V,) True for visits of good and bad; sizes: (V,) runs of each visit.
     """
     count = len(sizes)
     floor = RESOLUTION_PER_THRESHOLD * scale.threshold
@@ -261,16 +224,24 @@ def _estimate_locations(
     n = group_sizes[group].astype(float)
     several = n > 1
     run_sd, df, nu = floor, 0.0, T_DEGREES_OF_FREEDOM[1]
+    noise = TestbedNoise.alike(int(testbed.max()) + 1, df)
     if several.any():
         stretch = np.sqrt(n[several] / (n[several] - 1))
         weight = (n[several] - 1) / n[several]
         df = float(weight.sum())
-        run_sd, nu = _fit_student_t((y - group_median[group])[several] * stretch, weight, floor)
+        residuals = (y - group_median[group])[several] * stretch
+        run_sd, nu = fit_scale(residuals, weight, floor)
+        noise = TestbedNoise.alike(len(noise.run), df)
+        if len(noise.run) > 1:
+            where = testbed[visit][several]
+            noise = testbed_noise.run_ratios(residuals, weight, where, len(noise.run), run_sd, nu, floor)
+            run_sd, nu = fit_scale(residuals / noise.run[where], weight, floor)
     if calibrated is not None:
         known = calibrated.run_sd * (1.0 if scale.log else scale.base)
         total_df = df + calibrated.run_df
         run_sd = math.sqrt((df * run_sd**2 + calibrated.run_df * known**2) / max(total_df, 1e-9))
         df = total_df
+        noise = replace(noise, run_df=noise.run_df + calibrated.run_df)
     run_sd = max(run_sd, floor)
     # The centre for boots of few runs: the median of their commit if that has three runs; else their own
     # value, limited to the span of the ends and of commits with three runs. So a lone run may read like bad,
@@ -282,8 +253,9 @@ def _estimate_locations(
     centre = np.where(settled, by_commit, np.clip(by_visit, span.min(), span.max()))
     many = sizes >= 3
     lone = settled & ~many
-    width = _short_boot_sd((by_visit - by_commit)[lone], cell_sizes[cell][lone], run_sd)
-    judged = np.where(many, run_sd, width)[visit]
+    ratio = noise.run[testbed]
+    width = _short_boot_sd(((by_visit - by_commit) / ratio)[lone], cell_sizes[cell][lone], run_sd)
+    judged = (np.where(many, run_sd, width) * ratio)[visit]
     centre = np.where(many, by_visit, centre)
     w = np.ones(len(y))
     for _ in range(4):
@@ -295,5 +267,5 @@ def _estimate_locations(
     # Fisher information of a t location is (nu+1)/(nu+3) for each sample of unit scale.
     efficiency = (nu + 1) / (nu + 3)
     sd = run_sd / math.sqrt(efficiency)
-    precision = np.bincount(visit, w, count) / sd**2
-    return location, precision, sd, df, nu
+    precision = np.bincount(visit, w, count) / (sd * ratio) ** 2
+    return location, precision, sd, df, nu, noise

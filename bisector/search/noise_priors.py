@@ -8,7 +8,9 @@ import numpy as np
 from scipy.special import chdtri
 
 from bisector.model.dag import Floats, Ints
-from bisector.search.measurement import Readings, group_combinations
+from bisector.search.measurement import Readings
+from bisector.stats import grouping
+from bisector.stats.grouping import group_combinations
 
 BOOT_SPREAD_PRIOR = ((0.0, 0.35), (0.35, 0.15), (0.75, 0.18), (1.5, 0.16), (2.3, 0.1), (3.5, 0.06))
 """(standard deviation between boots / that between runs, prior). The benchmark of the search reaches 2; real
@@ -38,9 +40,14 @@ def boot_spreads(r: Readings) -> SpreadGrid:
     """Return possible standard deviations between boots of one binary, in worse units.
 
     The scatter of all boots of one commit is the measure, whatever their layouts: while each layout has one
-    boot, boot and binary spread cannot be told apart.
+    boot, boot and binary spread cannot be told apart. With several testbeds it is what levels of commits and
+    of testbeds leave: two testbeds with one boot of each end tell of scatter, too.
     """
-    return _extend_grid(BOOT_SPREAD_PRIOR, r.run_sd, _upper_spread_limit(r.location, r.commit, r.testbed))
+    if len(r.testbeds) == 1:
+        top = _upper_spread_limit(r.location, r.commit, r.testbed)
+    else:
+        top = _upper_limit(*grouping.subtract_two_ways(r.location, r.commit, r.testbed))
+    return _extend_grid(BOOT_SPREAD_PRIOR, r.run_sd, top)
 
 
 def binary_spreads(r: Readings, scale: float, grid: SpreadGrid = BINARY_SPREAD_PRIOR) -> SpreadGrid:
@@ -76,9 +83,12 @@ def _upper_spread_limit(level: Floats, *parts: Ints) -> float:
     _, group = group_combinations(*parts)
     mean = _group_means(level, group)
     df = len(level) - len(mean)
-    if not df:
-        return 0.0
-    return math.sqrt(float(((level - mean[group]) ** 2).sum()) / float(chdtri(df, SPREAD_CONFIDENCE)))
+    return _upper_limit(level - mean[group], df)
+
+
+def _upper_limit(residuals: Floats, df: int) -> float:
+    """Return the upper confidence limit of a standard deviation; 0 without degrees of freedom."""
+    return math.sqrt(float((residuals**2).sum()) / float(chdtri(df, SPREAD_CONFIDENCE))) if df else 0.0
 
 
 def _extend_grid(parts: SpreadGrid, scale: float, top: float) -> SpreadGrid:

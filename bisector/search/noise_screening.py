@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from bisector.search.design_matrix import DesignMatrix
+from bisector.search.design_matrix import DesignMatrix, NoiseHypothesis
 from bisector.search.noise_priors import (
     BACKGROUND_PRIOR,
     DRIFT_PRIOR,
@@ -14,7 +14,7 @@ from bisector.search.noise_priors import (
     boot_spreads,
     testbed_spreads,
 )
-from bisector.search.posterior import NoiseHypothesis, Posterior, compute_posterior
+from bisector.search.posterior import Posterior, compute_posterior
 
 SCREENING_PAIR_CLASSES = 16
 """While hypotheses are screened, pairs of culprits are formed among so many classes: only the sum counts."""

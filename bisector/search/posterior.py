@@ -21,8 +21,15 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr
 
 from bisector.model.dag import Floats, Ints
-from bisector.search.design_matrix import DesignMatrix, fork_offset_sd
-from bisector.search.measurement import RESOLUTION_PER_THRESHOLD, average_cells
+from bisector.search.design_matrix import (
+    DesignMatrix,
+    NoiseHypothesis,
+    dense_covariances,
+    nested_covariances,
+)
+from bisector.search.measurement import RESOLUTION_PER_THRESHOLD
+from bisector.stats.grouping import average_cells
+from bisector.stats.nested_covariance import NestedCovariance
 
 CULPRIT_COUNT_LOG_PRIOR = (math.log(0.04), math.log(0.81), math.log(0.15))
 """No, one, two culprits in a range whose ends are known to differ. A choice: mostly one."""
@@ -43,30 +50,18 @@ two proven culprits finite where no cell tells them apart and only their sum is 
 
 
 @dataclass(frozen=True, slots=True)
-class NoiseHypothesis:
-    """One noise hypothesis: standard deviations in worse units. log_prior: log of its prior weight."""
-
-    boot: float
-    binary: float = 0.0
-    background: float = 0.0
-    drift: float = 0.0
-    testbed: float = 0.0
-    log_prior: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
 class NoiseFits:
     """All G noise hypotheses fitted at once, with the fixed effects projected out.
 
-    weight: (G, T) diagonal or (G, T, T) inverse covariances; y: (G, T) locations of the cells; gram: (G, C,
-    C) H K^-1 H'; slope: (G, C) H K^-1 y; beta: (G, p) fixed effects without culprits, covariance: (G, p, p)
-    theirs; cross: (G, C, p) H K^-1 X; evidence: (G,) log marginal likelihood without culprits; single: (G, C)
-    log Bayes factors of one culprit against none; first, second: (M,) classes of the pairs considered; pair:
-    (G, M) log Bayes factors of two culprits against none.
+    weight: inverse covariances, (G, T) if diagonal, (G, T, T), or nested; y: (G, T) locations of the cells;
+    gram: (G, C, C) H K^-1 H'; slope: (G, C) H K^-1 y; beta: (G, p) fixed effects without culprits,
+    covariance: (G, p, p) theirs; cross: (G, C, p) H K^-1 X; evidence: (G,) log marginal likelihood without
+    culprits; single: (G, C) log Bayes factors of one culprit against none; first, second: (M,) classes of the
+    pairs considered; pair: (G, M) log Bayes factors of two culprits against none.
     """
 
     noises: tuple[NoiseHypothesis, ...]
-    weight: Floats
+    weight: Floats | NestedCovariance
     y: Floats
     gram: Floats
     slope: Floats
@@ -78,6 +73,14 @@ class NoiseFits:
     first: Ints
     second: Ints
     pair: Floats
+
+    def weigh(self, rows: Floats, g: int) -> Floats:
+        """Return rows (R, T) times the inverse covariance of the g-th noise hypothesis."""
+        if isinstance(self.weight, NestedCovariance):
+            return self.weight.solve_one(rows, g)
+        weight: Floats = self.weight[g]
+        result: Floats = rows * weight if weight.ndim == 1 else rows @ weight
+        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,34 +147,6 @@ class Posterior:
         return math.sqrt(float(self.weights @ values))
 
 
-def _covariances(p: DesignMatrix, noises: tuple[NoiseHypothesis, ...], diagonal: Floats) -> Floats | None:
-    """Return the covariances of the cells (G, T, T); None if all of them are diagonal.
-
-    diagonal: (G, T) boot and run noise of the cells.
-    """
-    forked = bool(p.fork.any())
-    repeated = len(set(p.binary.tolist())) < len(p.binary)
-    if not forked and not any(
-        n.background or n.drift or n.testbed or (repeated and n.binary) for n in noises
-    ):
-        return None
-    binary_variance, background_variance, drift_variance, testbed_variance = (
-        np.array([getattr(n, name) for n in noises])[:, None, None] ** 2
-        for name in ("binary", "background", "drift", "testbed")
-    )
-    k = diagonal[:, :, None] * np.eye(len(p.commit))
-    k += binary_variance * (p.binary[:, None] == p.binary)
-    k += background_variance * p.shared_history
-    if drift_variance.any():
-        k += drift_variance * np.minimum(p.time[:, None], p.time)
-    if testbed_variance.any():
-        k += testbed_variance * (p.testbed[:, None] == p.testbed)
-    if forked:
-        k += fork_offset_sd(p) ** 2 * ((p.fork[:, None] == p.fork) & (p.fork > 0))
-    result: Floats = k
-    return result
-
-
 def fit_noise_hypotheses(
     p: DesignMatrix, noises: tuple[NoiseHypothesis, ...], pairs: int = MAX_PAIR_CLASSES
 ) -> NoiseFits:
@@ -179,33 +154,58 @@ def fit_noise_hypotheses(
     r = p.readings
     boot = np.array([n.boot for n in noises])[:, None]
     centre = float(r.location.mean())  # so that squares of large levels do not cancel
-    y, total, evidence = average_cells(1.0 / (boot**2 + 1.0 / r.precision), r.location - centre, p.cell)
+    y, total, evidence = average_cells(
+        1.0 / ((boot * r.noise.boot[r.testbed]) ** 2 + 1.0 / r.precision), r.location - centre, p.cell
+    )
     diagonal = 1.0 / total + (RESOLUTION_PER_THRESHOLD * p.threshold) ** 2
-    k = _covariances(p, noises, diagonal)
     x, h = p.fixed, p.indicator
-    if k is None:
-        w = 1.0 / (diagonal + np.array([n.binary for n in noises])[:, None] ** 2)
-        evidence += 0.5 * np.log(w).sum(axis=1)
-        hw, xw, yw = h * w[:, None, :], x.T * w[:, None, :], y * w
+    w: Floats
+    weight: Floats | NestedCovariance
+    if len(r.testbeds) > 1:
+        weight, cell = nested_covariances(p, noises, diagonal)
+        evidence -= 0.5 * weight.log_determinant
+        moment, square = weight.project(y)
+        x, h, inside = x[cell], h[:, cell], weight.grouped[:, : len(cell), : len(cell)]
+        moment = moment[:, : len(cell)]
+        xx, hx, hh = x.T @ inside @ x, h @ inside @ x, h @ inside @ h.T
+        xy, hy = moment @ x, moment @ h.T
     else:
-        evidence -= 0.5 * np.linalg.slogdet(k)[1]
-        w = np.linalg.inv(k)
-        hw, xw, yw = h @ w, x.T @ w, (w @ y[:, :, None])[:, :, 0]
+        if (k := dense_covariances(p, noises, diagonal)) is None:
+            weight = w = 1.0 / (diagonal + np.array([n.binary for n in noises])[:, None] ** 2)
+            evidence += 0.5 * np.log(w).sum(axis=1)
+            hw, xw, yw = h * w[:, None, :], x.T * w[:, None, :], y * w
+        else:
+            evidence -= 0.5 * np.linalg.slogdet(k)[1]
+            weight = w = np.linalg.inv(k).astype(float, copy=False)
+            hw, xw, yw = h @ w, x.T @ w, (w @ y[:, :, None])[:, :, 0]
+        xx, hx, hh = xw @ x, hw @ x, hw @ h.T
+        xy, hy, square = (x.T @ yw[:, :, None])[:, :, 0], yw @ h.T, (y * yw).sum(axis=1)
     prior_precision = np.full(x.shape[1], (PROVEN_EFFECT_SD_PER_THRESHOLD * p.threshold) ** -2)
     prior_precision[0] = 1e-12  # the common level: flat
-    info = xw @ x + np.diag(prior_precision)
-    covariance = np.linalg.inv(info)
-    beta = (covariance @ (x.T @ yw[:, :, None]))[:, :, 0]
-    cross = hw @ x
-    gram = hw @ h.T - cross @ covariance @ cross.transpose(0, 2, 1)
-    slope = yw @ h.T - (cross @ beta[:, :, None])[:, :, 0]
-    residual = (y * yw).sum(axis=1) - (beta[:, None, :] @ info @ beta[:, :, None])[:, 0, 0]
+    info = xx + np.diag(prior_precision)
+    covariance = np.linalg.inv(info).astype(float, copy=False)
+    beta = (covariance @ xy[:, :, None])[:, :, 0]
+    gram = hh - hx @ covariance @ hx.transpose(0, 2, 1)
+    slope = hy - (hx @ beta[:, :, None])[:, :, 0]
+    residual = square - (beta[:, None, :] @ info @ beta[:, :, None])[:, 0, 0]
     evidence -= 0.5 * (residual + np.linalg.slogdet(info)[1])
     single = _single_culprit_factors(p, gram, slope)
     first, second, pair = _pair_factors(p, gram, slope, single, evidence, pairs)
     beta[:, 0] += centre
     return NoiseFits(
-        noises, w, y + centre, gram, slope, beta, covariance, cross, evidence, single, first, second, pair
+        noises,
+        weight,
+        y + centre,
+        gram,
+        slope,
+        beta,
+        covariance,
+        hx,
+        evidence,
+        single,
+        first,
+        second,
+        pair,
     )
 
 

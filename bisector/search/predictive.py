@@ -156,8 +156,7 @@ class LevelPredictor:
         p, f, g = self.posterior.design, self.posterior.fits, h.noise
         prior = [self._prior_covariance(commit, layout, g) for commit, layout in trials]
         k, own = np.stack([x for x, _ in prior]), np.array([x for _, x in prior])
-        weight = f.weight[g]
-        ak = k * weight if weight.ndim == 1 else k @ weight
+        ak = f.weigh(k, g)
         e = fixed - ak @ p.fixed
         ec = e @ f.covariance[g]
         base = ak @ f.y[g] + e @ f.beta[g]

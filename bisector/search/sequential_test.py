@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from bisector.model.dag import Floats
-from bisector.search.measurement import average_cells
+from bisector.stats.grouping import average_cells, group_combinations
 
 RUN_NOISE_STEPS = (-1.5, -0.75, 0.0, 0.75, 1.5)
 """Values of the log run noise that are integrated over, in units of its standard error sqrt(1 / (2 df))."""
@@ -29,11 +29,14 @@ BELOW_THRESHOLD_WEIGHTS = np.array([0.1, 0.2, 0.2, 0.4, 0.1])
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """The boots of one side, arrays (B,). location, precision: as in Readings; binary: index, 0 first."""
+    """The boots of one side, arrays (B,). location, precision, testbed: as in Readings; boot_ratio: of the
+    boot's testbed; binary: index, 0 first."""
 
     location: Floats
     precision: Floats
     binary: NDArray[np.int64]
+    testbed: NDArray[np.int64]
+    boot_ratio: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,18 +103,47 @@ def estimated_effect_prior(mean: float, sd: float, threshold: float) -> EffectPr
     )
 
 
-def _summary(
-    side: Side, boot: Floats, binary: Floats, stretch: Floats, resolution: float
+def _difference(
+    before: Side, after: Side, boot: Floats, binary: Floats, stretch: Floats, resolution: float
 ) -> tuple[Floats, Floats, Floats]:
-    """Return mean, variance, log likelihood of one side's scatter, each (G,), for G spread hypotheses."""
-    a = 1.0 / (boot[:, None] ** 2 + stretch[:, None] ** 2 / side.precision)
-    y, total, log = average_cells(a, side.location, side.binary)
-    w = 1.0 / (1.0 / total + binary[:, None] ** 2 + resolution**2)
-    weight = w.sum(axis=1)
-    mean = (w * y).sum(axis=1) / weight
-    log += 0.5 * (np.log(w).sum(axis=1) - np.log(weight))
-    log -= 0.5 * (w * (y - mean[:, None]) ** 2).sum(axis=1)
-    return mean, 1.0 / weight, log
+    """Return the difference, its variance, log likelihood of the scatter, each (G,), for G hypotheses.
+
+    Each testbed has a level of its own, about which nothing is known, and each binary an offset of its own,
+    the same on all testbeds. Both are integrated out in closed form (restricted maximum likelihood: Patterson
+    and Thompson 1971). So boots that only tell a testbed's level do not count as evidence of little scatter.
+    """
+    names, testbed = np.unique(np.concatenate([before.testbed, after.testbed]), return_inverse=True)
+    first = int(before.binary.max()) + 1
+    unit = np.concatenate([before.binary, first + after.binary])
+    location, precision, ratio = (
+        np.concatenate([getattr(before, name), getattr(after, name)])
+        for name in ("location", "precision", "boot_ratio")
+    )
+    (of_unit, of_testbed), cell = group_combinations(unit, testbed)
+    a = 1.0 / ((boot[:, None] * ratio) ** 2 + stretch[:, None] ** 2 / precision)
+    y, total, log = average_cells(a, location, cell)
+    w = 1.0 / (1.0 / total + resolution**2)
+    units = int(unit.max()) + 1
+    weight = np.zeros((len(w), units, len(names)))
+    weight[:, of_unit, of_testbed] = w
+    value = np.zeros_like(weight)
+    value[:, of_unit, of_testbed] = y
+    level_weight = weight.sum(axis=1)
+    value -= ((weight * value).sum(axis=1) / level_weight)[:, None, :]
+    moment = (weight * value).sum(axis=2)
+    residual = (weight * value**2).sum(axis=(1, 2))
+    info = weight.sum(axis=2)[:, :, None] * np.eye(units)
+    info -= (weight / level_weight[:, None, :]) @ weight.transpose(0, 2, 1)
+    variance = binary[:, None, None] ** 2
+    joint = np.eye(units) + variance * info
+    shrunk = np.linalg.solve(joint, np.concatenate([info, moment[:, :, None]], axis=2))
+    later = (np.arange(units) >= first).astype(float)
+    known = shrunk[:, :, :-1] @ later @ later
+    score = shrunk[:, :, -1] @ later
+    residual -= binary**2 * (moment * shrunk[:, :, -1]).sum(axis=1)
+    log += 0.5 * (np.log(w).sum(axis=1) - np.log(level_weight).sum(axis=1) - np.log(known))
+    log -= 0.5 * (np.linalg.slogdet(joint)[1] + residual - score**2 / known)
+    return score / known, 1.0 / known, log
 
 
 def _log_sum(values: Floats) -> float:
@@ -139,10 +171,8 @@ def compare_sides(
         for name in ("boot", "binary", "weight")
     )
     z = np.tile(steps, len(spreads))
-    m0, v0, l0 = _summary(before, boot, binary, np.exp(z * width), resolution)
-    m1, v1, l1 = _summary(after, boot, binary, np.exp(z * width), resolution)
-    d, v = m1 - m0, v0 + v1
-    w = np.log(np.maximum(weight, 1e-12)) - 0.5 * z * z + l0 + l1
+    d, v, scatter = _difference(before, after, boot, binary, np.exp(z * width), resolution)
+    w = np.log(np.maximum(weight, 1e-12)) - 0.5 * z * z + scatter
     w -= _log_sum(w)
 
     def likelihood(points: Floats, share: Floats) -> float:

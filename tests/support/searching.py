@@ -6,8 +6,10 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from bisector.model.commit_graph import CommitGraph
-from bisector.model.decisions import Conclusion, Decision, Ending, Finding, Interval, Measure, Purpose
+from bisector.model.decisions import Answer, Conclusion, Ending, Finding, Interval, Measure, Purpose
 from bisector.model.goal import Goal, Metric, Threshold
 from bisector.model.records import Booted, Built, Left, Ran, Record
 from bisector.model.state import State, extend, fold
@@ -45,7 +47,7 @@ def drive(
     state = fold(graph, wanted, ())
     trials, decisions = OpenTrials(), list[Measure]()
 
-    def decide(testbed: str) -> Decision:
+    def decide(testbed: str) -> Answer:
         decision = trials.ask(planner, state, testbed)
         if isinstance(decision, Measure):
             decisions.append(decision)
@@ -152,7 +154,7 @@ class Scripted:
         self.conclusion = conclusion or Conclusion(Ending.INCONCLUSIVE, "end of the script")
         self.states: list[State] = []
 
-    def next(self, state: State) -> Decision:
+    def next(self, state: State) -> Answer:
         self.states.append(state)
         action: Action | Conclusion = next(self.actions, self.conclusion)
         return action(state) if callable(action) else action
@@ -169,3 +171,18 @@ def stay(runs: int) -> Callable[[State], Measure]:
 def answer(*commits: int | tuple[int, ...], ending: Ending = Ending.CULPRIT) -> Conclusion:
     findings = tuple(Finding((c,) if isinstance(c, int) else c, ZERO, 0.97) for c in commits)
     return Conclusion(ending, "", findings, confidence=0.97)
+
+
+def seen_on_unequal_testbeds(boots: int = 8, ratio: float = 8.0) -> list[Seen]:
+    """Return boots of two commits on 'loud' and 'quiet': loud's runs and boots scatter so much more."""
+    random = np.random.default_rng(3)
+    return [
+        Seen(
+            commit,
+            tuple(level * (1 + sd * (random.standard_normal() + random.standard_normal(4)))),
+            testbed=name,
+        )
+        for _ in range(boots)
+        for name, level, sd in (("loud", 200.0, 0.001 * ratio), ("quiet", 100.0, 0.001))
+        for commit in (1, 2)
+    ]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bisector.search.acquisition import RUN_COUNTS, TrialOption, TrialRater, mutual_information
 from bisector.search.predictive import PredictedLevels
-from tests.support.searching import Seen, context_of, linear
+from tests.support.searching import Seen, context_of, linear, seen_on_unequal_testbeds
 
 GOOD, BAD = (100.0, 100.5, 99.5), (105.0, 105.5, 104.5)
 
@@ -126,6 +126,16 @@ def test_runs_are_worth_less_in_a_boot_whose_offset_is_known(monkeypatch: pytest
 
 
 def _bits_of_one_run(rater: TrialRater, boot_variance: float, scale: float) -> float:
-    run = 1 / rater.posterior.design.readings.precision_per_run()
+    run = rater.posterior.design.readings.run_sd**2
     levels = rater.predictor.levels([(8, 0)]).rows(np.array([0]))
     return float(mutual_information(levels, np.array([boot_variance + run]), np.array([scale]))[0])
+
+
+def test_a_run_on_a_quiet_testbed_tells_more_than_one_on_a_loud_one() -> None:
+    context, cache = context_of(linear(4), seen_on_unequal_testbeds())
+    posterior = cache.posterior(context, (), 0.01)
+    loud, quiet = (TrialRater(posterior, context.dag, 1.0, (), testbed) for testbed in (0, 1))
+    r = context.measured
+    assert (loud.run_sd, quiet.run_sd) == (r.run_sd_on(0), r.run_sd_on(1))
+    assert loud.boot_sd / quiet.boot_sd == pytest.approx(r.boot_ratio_on(0) / r.boot_ratio_on(1))
+    assert loud.run_sd > 3 * quiet.run_sd

@@ -7,9 +7,8 @@ import pytest
 
 from bisector.search import cache as cache_module
 from bisector.search.cache import MAX_POSTERIORS, PlannerCache
-from bisector.search.design_matrix import DesignMatrix
+from bisector.search.design_matrix import DesignMatrix, NoiseHypothesis
 from bisector.search.noise_screening import screen_noise_hypotheses
-from bisector.search.posterior import NoiseHypothesis
 from tests.support.searching import Seen, context_of, goal, linear
 
 GOOD, BAD = (100.0, 100.1, 99.9), (110.0, 110.1, 109.9)

@@ -28,7 +28,8 @@ from bisector.search.conclusion import (
 )
 from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
-from bisector.search.posterior import NoiseHypothesis, Posterior
+from bisector.search.design_matrix import NoiseHypothesis
+from bisector.search.posterior import Posterior
 from bisector.search.sequential_test import Evidence
 from tests.support.searching import Seen, context_of, goal, linear
 

@@ -18,13 +18,13 @@ from bisector.search.confirmation import (
     layouts_to_visit,
     nearest_testable_parents,
 )
+from bisector.search.design_matrix import NoiseHypothesis
 from bisector.search.interleaving import (
     BOOTS_BEFORE_MORE_LAYOUTS,
     CERTIFICATE_LAYOUTS,
     LARGE_SCATTER_LAYOUTS,
     SCATTER_LAYOUTS,
 )
-from bisector.search.posterior import NoiseHypothesis
 from bisector.search.sequential_test import Evidence
 from tests.support.searching import Seen, context_of, goal, linear
 

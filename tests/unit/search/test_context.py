@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from bisector.model.decisions import Measure
 from bisector.model.records import Booted, Built, Marked
 from bisector.search.context import SearchContext
+from bisector.search.sequential_test import broad_effect_prior
 from bisector.stats.variance_components import VarianceComponents
-from tests.support.searching import Seen, context_of, goal, linear
+from tests.support.searching import Seen, context_of, goal, linear, seen_on_unequal_testbeds
 
 
 def live_boot(context: SearchContext) -> str | None:
@@ -49,8 +53,9 @@ def test_levels_of_testbeds_are_subtracted_and_only_shared_testbeds_compare() ->
     assert sides is not None
     before, after = sides
     assert len(before.location) == len(after.location) == 2
-    assert (after.location - before.location) == pytest.approx(np.log(1.1), abs=1e-6)
-    assert np.ptp(before.location) == pytest.approx(0.0, abs=1e-6)
+    found = context.compare(before, after, context.spread_hypotheses(None), broad_effect_prior(0.02))
+    assert found.estimate == pytest.approx(np.log(1.1), abs=1e-6)
+    assert found.sd < 2e-3  # what testbeds differ by is no scatter of boots
     assert context.comparison_sides(1, 2, np.array([True, False, False, True, True])) is None
 
 
@@ -127,3 +132,25 @@ def test_a_calibration_weighs_four_fifths_and_lies_around_its_boot_spread() -> N
     assert sum(weight for boot, weight in found.items() if boot not in near) == pytest.approx(
         0.2 * sum(plain.values())
     )
+
+
+def test_a_comparison_weighs_testbeds_by_their_noise_and_knows_no_more_of_it_than_they_tell() -> None:
+    context, _ = context_of(linear(4), seen_on_unequal_testbeds())
+    r = context.measured
+    sides = context.comparison_sides(1, 2, np.ones(len(r.commit), dtype=bool))
+    quiet = context.comparison_sides(1, 2, r.testbed == 1)
+    assert sides is not None
+    assert quiet is not None
+    spreads, prior = context.spread_hypotheses(None), broad_effect_prior(0.02)
+    both, alone = context.compare(*sides, spreads, prior), context.compare(*quiet, spreads, prior)
+    assert both.sd == pytest.approx(alone.sd, rel=0.15)
+    asked: list[float] = []
+
+    def record(information: np.ndarray, total: float) -> float:
+        asked.append(float(information[0] / information[1]))
+        return total
+
+    noise = SimpleNamespace(boot=r.noise.boot, pooled_df=record)
+    context.__dict__["readings"] = replace(r, noise=noise)  # type: ignore[arg-type]
+    context.compare(*sides, spreads, prior)
+    assert asked[0] == pytest.approx((r.run_sd_on(1) / r.run_sd_on(0)) ** 2, rel=0.3)

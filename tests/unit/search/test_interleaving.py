@@ -14,7 +14,7 @@ from bisector.search.interleaving import (
     next_interleaved,
     sufficient_runs_per_boot,
 )
-from tests.support.searching import Seen, context_of, goal, linear
+from tests.support.searching import Seen, context_of, goal, linear, seen_on_unequal_testbeds
 
 NAMES = {1: "its parent", 2: "the suspect"}
 
@@ -109,3 +109,15 @@ def test_the_time_left_falls_with_the_boots_and_never_to_zero() -> None:
     left = [following(seen(*[2, 1, 1, 2][:k])).left for k in range(5)]
     visit = 5.0 + 3 * 1.0
     assert left[1:] == pytest.approx([3 * visit, 2 * visit, visit, visit])
+
+
+def test_runs_per_boot_follow_the_noise_of_the_testbed_that_asks() -> None:
+    asked = {
+        name: context_of(linear(4), seen_on_unequal_testbeds(), idle=name)[0] for name in ("loud", "quiet")
+    }
+    enough = {name: sufficient_runs_per_boot(context, 0.01) for name, context in asked.items()}
+    assert enough["quiet"] < 3 < enough["loud"]
+    boots = asked["quiet"].measured.boot_ratio_on(1)
+    best = {name: cheapest_runs_per_boot(context, [(0.001 / boots, 1.0)]) for name, context in asked.items()}
+    alone = asked["quiet"].measured.run_sd_on(1) / 0.001
+    assert best["quiet"] == pytest.approx((5.0 * alone**2) ** 0.5, abs=1.0)

@@ -17,7 +17,7 @@ from bisector.search.level_profile import (
     relative_levels,
 )
 from bisector.search.posterior import Posterior
-from tests.support.searching import Seen, context_of, linear
+from tests.support.searching import Seen, context_of, linear, seen_on_unequal_testbeds
 
 
 def profile(graph: CommitGraph, levels: dict[int, float]) -> tuple[SearchContext, Posterior]:
@@ -85,3 +85,13 @@ def test_levels_do_not_compare_where_the_testbed_drifts(monkeypatch: pytest.Monk
     assert expected_steps_reaching_threshold(context, posterior) == math.inf
     monkeypatch.setattr(Posterior, "noise_rms", lambda self, name: 0.009 if name == "drift" else 0.0)
     assert expected_steps_reaching_threshold(context, posterior) < math.inf
+
+
+def test_boots_of_a_quiet_testbed_weigh_more_in_a_level() -> None:
+    context, cache = context_of(linear(4), seen_on_unequal_testbeds())
+    posterior, r = cache.posterior(context, (), 0.01), context.measured
+    boot = posterior.noise_rms("boot") * r.noise.boot[r.testbed]
+    one, other = measured_levels(context, posterior)
+    for found in (one, other):
+        weight = (1 / (boot**2 + 1 / r.precision))[r.commit == found.commit]
+        assert found.sd == pytest.approx(weight.sum() ** -0.5)

@@ -14,14 +14,10 @@ from bisector.model.decisions import Interval
 from bisector.model.goal import Goal, Metric, TestbedClock, Threshold
 from bisector.model.records import Booted, Ran, Record
 from bisector.model.state import fold
-from bisector.search.measurement import (
-    T_DEGREES_LOG_PRIOR,
-    T_DEGREES_OF_FREEDOM,
-    Readings,
-    Scale,
-    summarise_visits,
-)
+from bisector.search.measurement import Readings, Scale, summarise_visits
+from bisector.stats.student_t import T_DEGREES_LOG_PRIOR, T_DEGREES_OF_FREEDOM
 from bisector.stats.variance_components import VarianceComponents
+from tests.support.searching import Seen, context_of, linear, seen_on_unequal_testbeds
 
 GRAPH = CommitGraph(("a" * 40, "b" * 40), ((), (0,)), (False, True), 0, 1)
 PATTERN = (24.0, 9.0, 3.0, 1.0, 0.0, -0.5)
@@ -178,3 +174,22 @@ def test_limits_around_an_estimate_are_two_sd_away() -> None:
     assert scale.around(5.0, 1.0) == Interval(-7 / 50, -5 / 50, -3 / 50)
     log = Scale(log=True, sign=1.0, threshold=0.05, base=50.0).around(0.1, 0.01)
     assert (log.low, log.high) == pytest.approx((np.expm1(0.08), np.expm1(0.12)))
+
+
+def test_each_testbed_has_its_own_noise_of_runs_and_boots() -> None:
+    r = context_of(linear(4), seen_on_unequal_testbeds())[0].measured
+    assert r.testbeds == ("loud", "quiet")
+    assert r.run_sd_on(0) / r.run_sd_on(1) == pytest.approx(8.0, rel=0.4)
+    assert r.run_sd_on(None) == r.run_sd
+    assert r.boot_ratio_on(0) / r.boot_ratio_on(1) > 4
+    precise = [float(np.median(r.precision[r.testbed == place])) for place in (0, 1)]
+    assert precise[1] / precise[0] == pytest.approx((r.run_sd_on(0) / r.run_sd_on(1)) ** 2, rel=0.2)
+
+
+def test_single_runs_are_compared_with_those_of_their_own_testbed() -> None:
+    """Levels of testbeds differ twofold; runs repeat to a tenth of a percent."""
+    values = np.random.default_rng(1).normal(0, 0.1, 24)
+    visits = [
+        Seen(i % 2, (100.0 * (1 + i // 2 % 2) + y,), testbed="ab"[i // 2 % 2]) for i, y in enumerate(values)
+    ]
+    assert context_of(linear(4), visits)[0].measured.run_sd < 0.01

@@ -98,3 +98,11 @@ def test_a_prior_sums_to_one_over_spreads_that_grow(prior: tuple[tuple[float, fl
 def test_levels_may_wander_by_more_than_the_effect(prior: tuple[tuple[float, float], ...]) -> None:
     """Otherwise two culprits would be believed where a machine only grew warm."""
     assert prior[-1][0] > 1.0
+
+
+def test_boots_of_two_testbeds_that_differ_in_the_change_tell_of_scatter() -> None:
+    """One boot of each end on each: no commit was booted twice on a testbed."""
+    ends = [quiet(100.0), quiet(100.0, 8), quiet(200.0, testbed="u"), quiet(200.0, 8, testbed="u")]
+    uneven = [*ends[:3], quiet(210.0, 8, testbed="u")]
+    assert boot_spreads(readings(ends))[-1][0] < 0.01
+    assert boot_spreads(readings(uneven))[-1][0] > 0.1

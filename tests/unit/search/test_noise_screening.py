@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bisector.search.design_matrix import NoiseHypothesis
 from bisector.search.noise_priors import BACKGROUND_PRIOR, DRIFT_PRIOR, binary_spreads, boot_spreads
 from bisector.search.noise_priors import testbed_spreads as grids_of_testbeds
 from bisector.search.noise_screening import MAX_EXTRA_BACKGROUNDS, MAX_NOISE_HYPOTHESES
-from bisector.search.posterior import NoiseHypothesis
 from tests.support.searching import Seen, context_of, linear
 
 

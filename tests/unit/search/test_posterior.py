@@ -16,15 +16,15 @@ from scipy.stats import multivariate_normal
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.dag import CommitDag
 from bisector.model.decisions import Purpose
-from bisector.search.design_matrix import DesignMatrix, build_design
-from bisector.search.measurement import Readings, Scale
+from bisector.search.design_matrix import DesignMatrix, NoiseHypothesis, build_design
+from bisector.search.measurement import RESOLUTION_PER_THRESHOLD, Readings, Scale
 from bisector.search.posterior import (
     CULPRIT_COUNT_LOG_PRIOR,
-    NoiseHypothesis,
     Posterior,
     compute_posterior,
     fit_noise_hypotheses,
 )
+from bisector.stats.testbed_noise import TestbedNoise
 from tests.support.searching import linear
 
 Points = Sequence[tuple[int, float]]
@@ -49,6 +49,7 @@ def read(points: Points, sd: float = 0.02, threshold: float = 0.05) -> Readings:
         run_sd=sd,
         run_df=20.0,
         nu=30.0,
+        noise=TestbedNoise.alike(1, 20.0),
     )
 
 
@@ -131,6 +132,41 @@ def test_proven_culprits_that_no_cell_tells_apart(level: float) -> None:
     assert np.isfinite(both.fits.beta).all()
     assert both.marginal.sum() == pytest.approx(one.marginal.sum(), rel=1e-3)
     assert both.fits.beta[0, 1:].sum() == pytest.approx(one.fits.beta[0, 1], rel=1e-3)
+
+
+def test_on_several_testbeds_the_fit_is_that_of_the_covariances_written_out() -> None:
+    """Drift, background, binaries and testbeds at once, and boots that scatter more on one testbed."""
+    random = np.random.default_rng(7)
+    data = read(
+        [(int(c), float(y)) for c, y in zip([0, 12, 6, 3, 9] * 6, random.normal(size=30), strict=True)]
+    )
+    testbed = np.arange(30) % 3
+    alike = TestbedNoise.alike(3, 20.0)
+    uneven = replace(alike, boot=np.array([0.5, 1.0, 2.0]))
+    data = replace(data, testbed=testbed, testbeds=("a", "b", "c"), noise=uneven)
+    p = design(CommitDag(linear(12)), data, blocks=4, proven=((5,),))
+    noise = NoiseHypothesis(0.03, 0.02, 0.05, 0.07, 0.2)
+    fits = compute_posterior(p, (noise,)).fits
+    weight = 1 / ((0.03 * uneven.boot[testbed]) ** 2 + 1 / data.precision)
+    total = np.bincount(p.cell, weight)
+    y = np.bincount(p.cell, weight * data.location) / total
+    k = np.diag(1 / total + (RESOLUTION_PER_THRESHOLD * p.threshold) ** 2)
+    k += 0.02**2 * (p.binary[:, None] == p.binary) + 0.05**2 * p.shared_history
+    k += 0.07**2 * np.minimum(p.time[:, None], p.time) + 0.2**2 * (p.testbed[:, None] == p.testbed)
+    inverse = np.linalg.inv(k)
+    info = p.fixed.T @ inverse @ p.fixed
+    beta = np.linalg.solve(info, p.fixed.T @ inverse @ y)
+    assert fits.beta[0] == pytest.approx(beta, rel=1e-4)
+    cross = p.indicator @ inverse @ p.fixed
+    gram = p.indicator @ inverse @ p.indicator.T - cross @ np.linalg.solve(info, cross.T)
+    assert fits.gram[0] == pytest.approx(gram, rel=1e-4, abs=1e-3)
+    assert fits.slope[0] == pytest.approx(p.indicator @ inverse @ (y - p.fixed @ beta), rel=1e-4, abs=1e-3)
+    rows = random.normal(size=(2, len(k)))
+    assert fits.weigh(rows, 0) == pytest.approx(rows @ inverse)
+    scatter = (weight * (data.location - y[p.cell]) ** 2).sum() - np.log(weight).sum() + np.log(total).sum()
+    rest = y - p.fixed @ beta
+    evidence = -0.5 * (scatter + np.linalg.slogdet(k)[1] + rest @ inverse @ rest + np.linalg.slogdet(info)[1])
+    assert fits.evidence[0] == pytest.approx(evidence, abs=1e-3)
 
 
 def test_single_culprit_equals_enumeration() -> None:

@@ -1,0 +1,49 @@
+"""Groups of values: combinations of labels, and weighted means."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bisector.stats import grouping
+from bisector.stats.grouping import average_cells, group_combinations, subtract_two_ways
+
+
+def test_combinations_that_occur_are_sorted_and_each_entry_has_its_own() -> None:
+    (first, second), place = group_combinations(np.array([1, 0, 1, 1]), np.array([2, 0, 0, 2]))
+    assert list(zip(first.tolist(), second.tolist(), strict=True)) == [(0, 0), (1, 0), (1, 2)]
+    assert place.tolist() == [2, 0, 1, 2]
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_cells_are_weighted_means_whose_scatter_lowers_the_likelihood(
+    dense: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(grouping, "MAX_DENSE_VISITS", 500 if dense else 0)
+    weight = np.array([[1.0, 3.0, 2.0], [1.0, 1.0, 1.0]])
+    mean, total, log = average_cells(weight, np.array([0.0, 4.0, 5.0]), np.array([0, 0, 1]))
+    assert mean.tolist() == [[3.0, 5.0], [2.0, 5.0]]
+    assert total.tolist() == [[4.0, 2.0], [2.0, 1.0]]
+    assert log == pytest.approx([-0.5 * (12.0 - np.log(6.0) + np.log(8.0)), -0.5 * (8.0 + np.log(2.0))])
+
+
+def test_two_ways_leave_the_residuals_of_least_squares() -> None:
+    random = np.random.default_rng(2)
+    one, other = random.integers(0, 4, 40), random.integers(0, 3, 40)
+    values = 5.0 * one - 9.0 * other + random.standard_normal(40)
+    design = np.concatenate([one[:, None] == np.arange(4), other[:, None] == np.arange(3)], axis=1).astype(
+        float
+    )
+    expected = values - design @ np.linalg.lstsq(design, values, rcond=None)[0]
+    left, df = subtract_two_ways(values, one, other)
+    assert left == pytest.approx(expected, abs=1e-3)
+    assert df == 40 - 6
+
+
+def test_two_testbeds_with_a_boot_of_each_end_have_one_degree_of_freedom_and_unlinked_ones_none() -> None:
+    left, df = subtract_two_ways(
+        np.array([1.0, 3.0, 11.0, 17.0]), np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1])
+    )
+    assert (left.tolist(), df) == ([1.0, -1.0, -1.0, 1.0], 1)
+    left, df = subtract_two_ways(np.array([1.0, 3.0]), np.array([5, 9]), np.array([0, 7]))
+    assert (left.tolist(), df) == ([0.0, 0.0], 0)

@@ -1,0 +1,33 @@
+"""The structured inverse is that of the matrix written out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bisector.stats.nested_covariance import NestedCovariance
+
+
+@pytest.mark.parametrize("between", [0.0, 3.0])
+@pytest.mark.parametrize("singular", [False, True])
+def test_it_is_the_inverse_of_the_matrix_written_out(between: float, singular: bool) -> None:
+    random = np.random.default_rng(8)
+    count, hypotheses = 30, 3
+    testbed = random.permutation(np.arange(count) % 4)
+    labels = [random.integers(0, 5, count), random.integers(5, 7, count)]
+    groups = sum((one[:, None] == np.arange(7)).astype(float) for one in labels)
+    diagonal = random.uniform(0.5, 2.0, (hypotheses, count))
+    root = random.standard_normal((hypotheses, 7, 2 if singular else 7))
+    shared = root @ root.transpose(0, 2, 1)
+    variance = between * np.arange(float(hypotheses))
+    found = NestedCovariance(diagonal, testbed, variance, labels, shared)
+    full = diagonal[:, :, None] * np.eye(count) + groups @ shared @ groups.T
+    full += variance[:, None, None] * (testbed[:, None] == testbed)
+    inverse = np.linalg.inv(full)
+    y, rows = random.standard_normal((hypotheses, count)), random.standard_normal((6, count))
+    assert found.grouped == pytest.approx(groups.T @ inverse @ groups, abs=1e-9)
+    moment, square = found.project(y)
+    assert moment == pytest.approx((groups.T @ inverse @ y[:, :, None])[:, :, 0], abs=1e-9)
+    assert square == pytest.approx((y[:, None, :] @ inverse @ y[:, :, None])[:, 0, 0], abs=1e-9)
+    assert found.solve_one(rows, 2) == pytest.approx(rows @ inverse[2], abs=1e-9)
+    assert found.log_determinant == pytest.approx(np.linalg.slogdet(full)[1], abs=1e-9)
