@@ -12,7 +12,7 @@ from bisector.app.pruning import Pruning
 from bisector.app.time_left import ExpectedWork, Work
 from bisector.app.wiring import Wiring
 from bisector.model.commit_graph import CommitGraph
-from bisector.model.decisions import Decision
+from bisector.model.decisions import Decision, Released
 from bisector.model.records import Booted, Built, Irrelevant, Ran, Record
 from bisector.model.state import fold
 
@@ -74,7 +74,9 @@ def make_plan(wiring: Wiring, accepted: Accepted, graph: CommitGraph) -> Plan:
     irrelevant = Pruning.of(wiring.settings, accepted)(graph)
     estimate, seconds = _estimate(wiring, accepted, graph, irrelevant)
     state = fold(graph, accepted.the_goal(), (irrelevant,) if irrelevant else ())
-    return Plan(accepted, graph, planner_of(wiring, accepted).next(state), irrelevant, estimate, seconds)
+    first = planner_of(wiring, accepted).next(state)
+    assert not isinstance(first, Released), "no testbed asks"
+    return Plan(accepted, graph, first, irrelevant, estimate, seconds)
 
 
 def expected_work(wiring: Wiring, accepted: Accepted, graph: CommitGraph) -> ExpectedWork:

@@ -20,7 +20,7 @@ from bisector.engine.services import Services
 from bisector.engine.trial_kernels import TrialKernels, check_stop
 from bisector.engine.trial_runner import TrialRunner
 from bisector.errors import InfrastructureError, Interrupted, PerfbisectError
-from bisector.model.decisions import Conclusion, Measure
+from bisector.model.decisions import Conclusion, Measure, Released
 from bisector.model.leases import Lease
 from bisector.model.stored_bisection import OPEN, TO_EXECUTE, Stored
 from bisector.schemas.request import read_accepted
@@ -190,6 +190,9 @@ class BisectionRun:
                 decision = decider.decide(testbed, may_boot=not passed_on)
                 if isinstance(decision, Conclusion):
                     opened.conclude(decision)
+                elif isinstance(decision, Released):
+                    self._release(opened, testbed, decision)
+                    break
                 elif decision is not None:
                     booted = True
                     failed = opened.carry_out(decision, testbed, wanted)
@@ -219,6 +222,17 @@ class BisectionRun:
             looks += 1
             if looks % _LOOKS_ELSEWHERE == 0 and not (under_way and decider.under_way() >= under_way):
                 return
+
+    def _release(self, opened: OpenBisection, testbed: str, released: Released) -> None:
+        """Do without a testbed from now on. Others may go on with the bisection elsewhere."""
+        self.note(f"the testbed '{testbed}' is not needed any more. {released.reason}")
+        with self._opening:
+            self.testbeds.remove(testbed)
+            if not self.testbeds and opened.services.coordinator is None:
+                self.error = self.error or InfrastructureError(
+                    f"no testbed is left that the search goes on with. {released.reason}",
+                    cure=f"have {' or '.join(released.testbeds)} used again, then 'perfbisect resume'",
+                )
 
     def _set_aside(self, opened: OpenBisection, testbed: str, error: InfrastructureError) -> None:
         with self._opening:

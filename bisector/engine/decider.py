@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisector.engine.events import EventSender
 from bisector.engine.journal import Journal
-from bisector.model.decisions import Conclusion, Decision, Measure
+from bisector.model.decisions import Answer, Conclusion, Measure, Released
 from bisector.search.loop import OpenTrials, Planner
 
 
@@ -23,8 +23,8 @@ class Decider:
         """How many trials have ended in this process; what is decided may be another thing after each."""
         self.conclusion: Conclusion | None = None
 
-    def decide(self, testbed: str, *, may_boot: bool = True) -> Decision | None:
-        """Return what the idle testbed should do; a trial is under way from then on until `end`.
+    def decide(self, testbed: str, *, may_boot: bool = True) -> Answer | None:
+        """Return what the idle testbed should do, if anything; a trial is under way from then on until `end`.
 
         Returns None where that is to wait: for the trials of other testbeds, which may change a conclusion,
         or, unless it may boot, for another turn.
@@ -36,6 +36,8 @@ class Decider:
                 journal.refresh()
                 trials = OpenTrials(dict(under_way))
                 decision = trials.ask(self._planner, journal.state, testbed)
+                if isinstance(decision, Released):
+                    return decision
                 if isinstance(decision, Conclusion):
                     if self.conclusion is not None or set(trials.by_testbed) - {testbed}:
                         return None

@@ -153,7 +153,7 @@ class TrialKernels:
         with self._journal.lock, contextlib.suppress(PerfbisectError):  # a trial meets it again
             state = self._journal.state
             for number in range(2 * limit):  # some of what it would do needs no new kernel
-                decision = trials.ask(self._services.planner, state, f"imagined-{number}")
+                decision = trials.imagine(self._services.planner, state, f"imagined-{number}")
                 if not isinstance(decision, Measure) or len(orders) == limit:
                     break
                 if (decision.commit, decision.layout) not in state.binaries:

@@ -129,7 +129,8 @@ class Conclusion:
     """The end of a bisection: what was found, culprits first, and what is left unexplained.
 
     total: relative change from good to bad; rest: what the findings leave unexplained. summary says it all
-    in sentences without commit names (interfaces print those beside it).
+    in sentences without commit names (interfaces print those beside it). searched_on: the testbeds whose
+    measurements count, where some did not show the change; empty for all.
     """
 
     ending: Ending
@@ -141,6 +142,7 @@ class Conclusion:
     warnings: tuple[str, ...] = ()
     levels: tuple[tuple[int, Interval], ...] = ()
     mending: Mending | None = None
+    searched_on: tuple[str, ...] = ()
 
     @property
     def culprits(self) -> tuple[Finding, ...]:
@@ -148,4 +150,14 @@ class Conclusion:
         return tuple(f for f in self.findings if not f.small)
 
 
+@dataclass(frozen=True, slots=True)
+class Released:
+    """The testbed that asked is not needed any more: the search goes on with the testbeds named, and why."""
+
+    testbeds: tuple[str, ...]
+    reason: str
+
+
 Decision = Measure | Conclusion
+Answer = Decision | Released
+"""What the planner says to the testbed that asks; `Released` only where several have measured."""

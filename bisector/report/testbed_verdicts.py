@@ -40,7 +40,7 @@ def lines(material: Material) -> list[str]:
     for before, after, effects in found(material):
         out += phrases.heading(f"On each testbed: {compared(material, before, after)}")
         out += phrases.pairs({one.testbed: row(material, one) for one in effects.each})
-        out += phrases.wrap(agreement(effects))
+        out += phrases.wrap(agreement(material, effects))
     if material.set_aside:
         out += phrases.heading("Testbeds that failed, and were set aside")
         out += phrases.bullets(set_aside(material))
@@ -89,8 +89,9 @@ def row(material: Material, one: TestbedEffect) -> str:
     return f"{phrases.effect(one.effect, material.goal.metric.better)}, {boots}: {said}"
 
 
-def agreement(effects: TestbedEffects) -> str:
+def agreement(material: Material, effects: TestbedEffects) -> str:
     """Return whether the testbeds agree, and what to do where they do not; opposite directions come first."""
+    used = material.conclusion.searched_on if material.conclusion is not None else ()
     if not effects.disagree:
         return "The testbeds do not differ by more than chance."
     on: dict[str, list[str]] = {}
@@ -111,7 +112,10 @@ def agreement(effects: TestbedEffects) -> str:
     else:
         text = "The testbeds differ in the size of the change"
     chance = f"p {effects.p:.2g}" if effects.p >= LEAST_P else f"p < {LEAST_P:g}"
-    text += f" ({chance}). What is said of all together is a mean over them."
+    text += f" ({chance})."
+    if used:
+        return f"{text} It was searched where it shows, on {', '.join(used)}; what follows is of there alone."
+    text += " What is said of all together is a mean over them."
     if reproduced and len(reproduced) < len(effects.each):
         again = " ".join(f"--testbed {name}" for name in reproduced)
         text += f" To search where it shows: {again}"

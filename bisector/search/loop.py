@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from bisector.model.decisions import Conclusion, Decision, Measure
+from bisector.model.decisions import Answer, Conclusion, Measure, Released
 from bisector.model.state import State
 
 
 class Planner(Protocol):
     """Decides; never acts. The same state always gives the same decision."""
 
-    def next(self, state: State) -> Decision:
-        """Return the next action with its reason, or the conclusion."""
+    def next(self, state: State) -> Answer:
+        """Return the next action with its reason, the conclusion, or that the testbed is not needed."""
         ...
 
 
@@ -28,13 +28,23 @@ class OpenTrials:
 
     by_testbed: dict[str, Measure] = field(default_factory=dict)
 
-    def ask(self, planner: Planner, state: State, testbed: str) -> Decision:
+    def ask(self, planner: Planner, state: State, testbed: str) -> Answer:
         """Return what an idle testbed should do, given what the others do; a trial is open from then on."""
         others = tuple(trial for name, trial in self.by_testbed.items() if name != testbed)
         decision = planner.next(replace(state, pending=others, idle=testbed))
         if isinstance(decision, Measure):
             self.by_testbed[testbed] = decision
         return decision
+
+    def imagine(self, planner: Planner, state: State, name: str) -> Answer:
+        """Return what one more testbed would do, if it were like those that the search goes on with."""
+        answer = self.ask(planner, state, name)
+        if isinstance(answer, Released):
+            pending = tuple(self.by_testbed.values())
+            answer = planner.next(replace(state, pending=pending, idle=answer.testbeds[0]))
+            if isinstance(answer, Measure):
+                self.by_testbed[name] = answer
+        return answer
 
     def close(self, testbed: str) -> None:
         """Forget the trial of a testbed: it has ended."""
@@ -43,13 +53,13 @@ class OpenTrials:
 
 def run_search(
     testbeds: Iterable[str],
-    decide: Callable[[str], Decision],
+    decide: Callable[[str], Answer],
     start: Callable[[str, Measure], None],
     wait: Callable[[], str | None],
     *,
     finish_trials: bool,
 ) -> Conclusion:
-    """Decide and carry out until there is a conclusion; return it.
+    """Decide and carry out until there is a conclusion; return it. A testbed that is released rests.
 
     decide: what an idle testbed should do; start: begin a trial on it; wait: until some trial ends, return
     its testbed, or None where the testbed is of no more use; raises where none is left. finish_trials: let
@@ -64,8 +74,10 @@ def run_search(
                 if busy and finish_trials:
                     break
                 return decision
-            start(idle.pop(0), decision)
-            busy += 1
+            testbed = idle.pop(0)
+            if isinstance(decision, Measure):
+                start(testbed, decision)
+                busy += 1
         ended = wait()
         busy -= 1
         if ended is not None:

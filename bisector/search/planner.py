@@ -12,9 +12,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from bisector.model.decisions import Conclusion, Decision, Measure, Purpose
+from bisector.model.decisions import Answer, Conclusion, Decision, Measure, Purpose
 from bisector.model.state import State
 from bisector.search import candidates, conclusion, confirmation, endpoints, interleaving
+from bisector.search.attribution import Rest
 from bisector.search.cache import PlannerCache, Proven
 from bisector.search.candidates import Suspect
 from bisector.search.confirmation import Proof
@@ -22,24 +23,13 @@ from bisector.search.context import SearchContext
 from bisector.search.level_profile import expected_steps_reaching_threshold
 from bisector.search.posterior import Posterior
 from bisector.search.sequential_test import Evidence
+from bisector.search.testbeds.ends_by_testbed import TestbedChoice, choose_testbeds
 from bisector.stats.variance_components import VarianceComponents
 
 MIN_CERTIFY_PROBABILITY = 0.75
 """A suspect so probable is certified: its fresh boots are needed anyway and tell more than a search."""
 MIN_SUSPECT_PROBABILITY = 0.4
 """A suspect whose certificate has begun is certified down to this probability, then the search goes on."""
-ANOTHER_CULPRIT_PROBABILITY = 0.3
-"""Continue after a culprit while P(another culprit) is at least this. By this rule alone both of two culprits
-of twice the threshold were found 8 of 12 times. With 0.15 a search costs 2.5 times as much where the
-threshold is a tenth of the effect."""
-MIN_HIDDEN_EFFECT_SHARE = 0.075
-"""Continue after a culprit, too, while the expected effect of another one is at least this share of the
-largest effect found."""
-MIN_HIDDEN_SHARE_PER_COST = 0.005
-"""Stop when that share is below this, times (cost to locate another culprit / cost so far). An effect of a
-tenth of the largest one cannot be told from noise: without this rule a threshold of that size costs 70% more,
-with it nothing. Of two culprits of one sign both were found 28 of 30 times with it, 29 without (with 0.01:
-27)."""
 MIN_NAMED_PROBABILITY = 0.01
 """Least probability of a suspect that a decision names: a hundred at most."""
 SPREAD_ALPHA_SHARE = 0.2
@@ -53,14 +43,14 @@ class Planner:
         self.calibrated_noise = calibrated_noise
         self._cache: PlannerCache | None = None
 
-    def next(self, state: State) -> Decision:
-        """Return the next trial with its reason, or the conclusion."""
+    def next(self, state: State) -> Answer:
+        """Return the next trial with its reason, the conclusion, or that the testbed is not needed."""
         decider = self._decider(state)
         decision = decider.decide()
         if isinstance(decision, Measure):
             shortfall = conclusion.budget_shortfall(decider.context, decision)
             if shortfall:
-                return decider.conclude_now(shortfall)
+                return decider.conclude_so_far(shortfall)
             return replace(decision, suspects=decider.suspects())
         return decision
 
@@ -70,7 +60,7 @@ class Planner:
         decision = decider.decide()
         if isinstance(decision, Conclusion):
             return decision
-        return decider.conclude_now("The search has not ended.")
+        return decider.conclude_so_far("The search has not ended.")
 
     def _decider(self, state: State) -> _Decider:
         if self._cache is None or self._cache.graph is not state.graph:
@@ -79,29 +69,48 @@ class Planner:
 
 
 class _Decider:
-    """One decision. ends, proofs, posterior, found: what it has worked out so far."""
+    """One decision. ends, choice, proofs, posterior, found: what it has worked out so far."""
 
     def __init__(self, cache: PlannerCache, context: SearchContext) -> None:
         self.cache = cache
         self.context = context
         self.ends: Evidence | None = None
+        self.choice = TestbedChoice(None)
         self.proofs: list[Proof] = []
         self.posterior: Posterior | None = None
         self.found: Suspect | None = None
 
-    def decide(self) -> Decision:
+    def decide(self) -> Answer:
+        decision = self._decide()
+        return self.choice.add_to(decision) if isinstance(decision, Conclusion) else decision
+
+    def conclude_so_far(self, why: str) -> Conclusion:
+        """Return the best statement that the data allow. why: the reason to stop, in words."""
+        return self.choice.add_to(self._conclude_now(why))
+
+    def _decide(self) -> Answer:
         context = self.context
         refused = conclusion.conclude_untestable(context)
         if refused is not None:
             return refused
         self.ends = endpoints.compare_ends(context, self.cache)
-        differ = endpoints.ends_differ(context, self.ends)
+        verdict = endpoints.ends_differ(context, self.ends)
+        self.choice = choose_testbeds(context, self.cache, verdict)
+        differ = self.choice.differ
         if differ is False and not context.goal.scan:
             assert self.ends is not None
             return conclusion.conclude_not_reproduced(context, self.ends)
+        if self.choice.used:
+            released = self.choice.release(context.state.idle)
+            if released is not None:
+                return released
+            context = self.context = self.cache.only_on(context, self.choice.used)
+            self.ends = endpoints.compare_ends(context, self.cache)
         if differ is None:
             if self.ends is not None and self._stuck("verify"):
-                return self.conclude_now("The ends cannot be told apart with any reasonable number of boots.")
+                return self._conclude_now(
+                    "The ends cannot be told apart with any reasonable number of boots."
+                )
             return endpoints.next_trial(context, self.ends)
         base = self._merge_base()
         return base if base is not None else self._search()
@@ -197,7 +206,7 @@ class _Decider:
         assert ends is not None
         posterior = self.posterior = self.cache.posterior(context, proven, effect)
         culprit = any(not p.small for p in self.proofs)
-        if culprit and self._is_explained(1 - posterior.none, effect):
+        if culprit and self._rest(1 - posterior.none, effect).is_explained:
             return conclusion.conclude_culprits(context, posterior, self.proofs, ends)
         if posterior.none >= 1 - context.alpha and not culprit:
             if context.goal.scan and posterior.none_unless_cancelled() < 1 - context.alpha:
@@ -221,7 +230,7 @@ class _Decider:
         ):
             return conclusion.conclude_spread(context, posterior, self.proofs, ends)
         if not posterior.design.prior.any():
-            return self.conclude_now("The marks and measurements leave no candidate.")
+            return self._conclude_now("The marks and measurements leave no candidate.")
         found = self.found = candidates.most_probable_suspect(posterior, context)
         if found.atomic and found.after is not None:
             begun = bool(context.boots(found.after, "certify"))
@@ -231,38 +240,28 @@ class _Decider:
         rated = candidates.next_trial(posterior, context, proven, found, purpose)
         if rated is not None:
             trial, rating = rated
-            worth = not culprit or self._is_worth_locating(1 - posterior.none, effect, trial.left)
+            worth = not culprit or self._rest(1 - posterior.none, effect).is_worth_locating(
+                trial.left, context.state.costs.total
+            )
             if rating.bits >= candidates.MIN_TRIAL_BITS and worth and not self._stuck(purpose):
                 return trial
         if culprit:
             return conclusion.conclude_culprits(context, posterior, self.proofs, ends)
-        return self.conclude_now("No trial brings information that is worth its cost.")
+        return self._conclude_now("No trial brings information that is worth its cost.")
 
-    def _is_explained(self, another: float, effect: float) -> bool:
-        """Return whether the search may end. another: P(another culprit); effect: its size in worse units."""
-        share = self._expected_hidden_share(another, effect)
-        return another < ANOTHER_CULPRIT_PROBABILITY and share < MIN_HIDDEN_EFFECT_SHARE
-
-    def _is_worth_locating(self, another: float, effect: float, seconds: float | None) -> bool:
-        """Return whether another culprit is worth the lab seconds to locate it (None: not known)."""
-        if seconds is None:
-            return True
-        gain = self._expected_hidden_share(another, effect) * self.context.state.costs.total
-        return gain >= MIN_HIDDEN_SHARE_PER_COST * seconds
-
-    def _expected_hidden_share(self, another: float, effect: float) -> float:
-        """Return the expected effect of another culprit as a share (0..1) of the largest effect found."""
+    def _rest(self, another: float, effect: float) -> Rest:
+        """Return what another culprit may hold. another: its probability; effect: its size in worse units."""
         largest = max(abs(p.evidence.estimate) for p in self.proofs if not p.small)
-        return another * min(1.0, effect / max(largest, 1e-12))
+        return Rest(another, another * min(1.0, effect / max(largest, 1e-12)))
 
     def _certify(self, found: Suspect, posterior: Posterior) -> Decision:
         context = self.context
         assert found.after is not None
         parents = confirmation.comparison_parents(context, found.commits, found.after)
         if not parents:
-            return self.conclude_now("The suspect has no parent that can be tested.")
+            return self._conclude_now("The suspect has no parent that can be tested.")
         if self._stuck("certify"):
-            return self.conclude_now("The suspect cannot be proven with any reasonable number of boots.")
+            return self._conclude_now("The suspect cannot be proven with any reasonable number of boots.")
         boots = [(n.boot, float(w)) for n, w in zip(posterior.fits.noises, posterior.weights, strict=True)]
         target = interleaving.cheapest_runs_per_boot(context, boots)
         target = min(
@@ -282,8 +281,7 @@ class _Decider:
         boots = sum(v.purpose == purpose for v in self.context.state.visits)
         return boots > interleaving.MAX_BOOTS_PER_PURPOSE
 
-    def conclude_now(self, why: str) -> Conclusion:
-        """Return the best statement that the data allow. why: the reason to stop, in words."""
+    def _conclude_now(self, why: str) -> Conclusion:
         return conclusion.conclude_unfinished(
             self.context, self.posterior, self.found, self.proofs, self.ends, why
         )

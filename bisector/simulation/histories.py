@@ -8,6 +8,7 @@ import numpy as np
 
 from bisector.errors import RequestError
 from bisector.model.commit_graph import CommitGraph
+from bisector.model.dag import Mask
 
 _BRANCH_SHARE, _MERGE_SHARE = 0.06, 0.06
 """Share of commits that open a branch, and of merges: v2.6.18..v2.6.30 has 6,496 in 111,556 commits."""
@@ -88,3 +89,18 @@ def branched(commits: int, seed: int) -> CommitGraph:
 def _check(commits: int) -> None:
     if not 1 <= commits <= MAX_COMMITS:
         raise RequestError(f"a history of {commits} commits is impossible", cure=f"1 to {MAX_COMMITS}")
+
+
+def ancestors(graph: CommitGraph, commit: int) -> Mask:
+    """Return the mask (n,) of the ancestors of a commit, itself included.
+
+    Written apart from CommitDag, so that the truth does not rest on the code that is tested against it.
+    """
+    mask = np.zeros(len(graph.shas), dtype=bool)
+    mask[commit] = True
+    parents = graph.parents
+    for i in range(commit, -1, -1):  # parents have smaller indices, so one sweep down is enough
+        if mask[i]:
+            for parent in parents[i]:
+                mask[parent] = True
+    return mask

@@ -10,7 +10,8 @@ import numpy as np
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.dag import Mask
 from bisector.model.decisions import Conclusion, Ending, Purpose
-from bisector.simulation.noise_model import SyntheticLab, ancestors
+from bisector.simulation.histories import ancestors
+from bisector.simulation.noise_model import SyntheticLab
 from bisector.simulation.scenario import Scenario
 from bisector.simulation.simulated_bisection import SimulatedBisection, Spent
 
@@ -50,9 +51,10 @@ def judge(scenario: Scenario, bisection: SimulatedBisection) -> Judged:
     lab, conclusion = bisection.lab, bisection.conclusion
     verdict, right, wrong, size = _verdict(scenario, lab, conclusion)
     total_right = None
-    if conclusion.total is not None:
+    totals = {_total(lab, name) for name in conclusion.searched_on or scenario.testbed_names}
+    if conclusion.total is not None and len(totals) == 1:  # a mean of different ones is nowhere true
         sign = 1.0 if scenario.lab.better == "lower" else -1.0
-        truth = sign * (lab.truth(lab.graph.bad) - lab.truth(lab.graph.good)) / 100.0
+        truth = sign * totals.pop() / 100.0
         total_right = conclusion.total.low <= truth <= conclusion.total.high
     return Judged(
         verdict=verdict,
@@ -74,17 +76,24 @@ def judge(scenario: Scenario, bisection: SimulatedBisection) -> Judged:
 def _verdict(
     scenario: Scenario, lab: SyntheticLab, conclusion: Conclusion
 ) -> tuple[Verdict, bool, bool, int]:
-    """Return (verdict, right, the claim is false, size of the largest set)."""
+    """Return (verdict, right, the claim is false, size of the largest set).
+
+    Where testbeds differ, the loss is there if one shows it, and it is false to say that another one does.
+    """
     limit = scenario.limit * (1 - 1e-9)
     truth = set(lab.culprits)
-    wanted = {c for c, effect in lab.culprits.items() if abs(effect) >= limit}
-    total = abs(lab.truth(lab.graph.bad) - lab.truth(lab.graph.good))
+    largest = max((abs(t.effect) for t in scenario.lab.testbeds), default=1.0)
+    wanted = {c for c, effect in lab.culprits.items() if abs(effect) * largest >= limit}
+    losses = [_total(lab, name) for name in scenario.testbed_names]
+    total = max(abs(loss) for loss in losses)
+    if any(_total(lab, name) <= 0 for name in conclusion.searched_on):
+        return "wrong", False, True, 0
     match conclusion.ending:
         case Ending.INCONCLUSIVE:
             return "inconclusive", False, False, 0
         case Ending.NOT_REPRODUCED:
             # Improvements are not regressions, and losses that cancel are searched on request only.
-            worse = lab.truth(lab.graph.bad) - lab.truth(lab.graph.good) >= limit
+            worse = max(losses) >= limit
             missed = worse or (scenario.scan and bool(wanted))
             return "not_reproduced", not missed, missed, 0
         case Ending.SPREAD:
@@ -107,6 +116,10 @@ def _verdict(
     if not wanted <= hits:
         return "incomplete", False, False, size
     return ("correct" if size == 1 else "set"), True, False, size
+
+
+def _total(lab: SyntheticLab, testbed: str) -> float:
+    return lab.truth(lab.graph.bad, testbed) - lab.truth(lab.graph.good, testbed)
 
 
 def _indistinguishable(lab: SyntheticLab, one: int, other: int) -> bool:

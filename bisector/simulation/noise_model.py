@@ -22,6 +22,8 @@ from bisector.model.commit_graph import CommitGraph
 from bisector.model.dag import Floats, Mask
 from bisector.model.goal import Direction, TestbedClock
 from bisector.schemas.noise_kinds import DRIFT_KINDS, NOISE_KINDS, DriftKind, NoiseKind
+from bisector.simulation.histories import ancestors
+from bisector.simulation.testbed_traits import TestbedTraits
 
 _AR1 = 0.5
 """Correlation of neighbouring runs for noise 'ar1'."""
@@ -48,7 +50,7 @@ class LabModel:
     levels. untestable: probability that a commit does not build or boot. broken: length of a stretch of
     untestable commits around the first culprit. inert: probability that a commit does not change the binary.
     samples: real runs by boot, resampled instead of run and boot noise. clock 'instructions': repetition k of
-    every boot differs from repetition 0 by the same known profile.
+    every boot differs from repetition 0 by the same known profile. testbeds: those that differ.
     """
 
     run_noise: float = 1.0
@@ -70,6 +72,7 @@ class LabModel:
     better: Direction = "lower"
     clock: TestbedClock = "wall"
     samples: tuple[tuple[float, ...], ...] = ()
+    testbeds: tuple[TestbedTraits, ...] = ()
 
     def __post_init__(self) -> None:
         """Raise RequestError, naming the option, for an impossible setting."""
@@ -99,6 +102,7 @@ class SyntheticBoot:
     random: np.random.Generator
     mode: float = 0.0
     real: Floats | None = None
+    noise_factor: float = 1.0
     noise: list[float] = field(default_factory=list)
 
     def run(self, index: int, at: float) -> float:
@@ -128,14 +132,14 @@ class SyntheticBoot:
             case "bimodal":
                 z = self.mode + _WITHIN_MODE * z
             case "ar1":
-                scale = max(model.run_noise, 1e-300)
+                scale = max(model.run_noise * self.noise_factor, 1e-300)
                 last = self.noise[-1] / scale if self.noise else float(self.random.standard_normal())
                 for i in range(_DRAWN_RUNS):
                     last = _AR1 * last + np.sqrt(1 - _AR1**2) * z[i]
                     z[i] = last
             case "outliers":
                 z = z + _OUTLIER_SHIFT * (self.random.random(_DRAWN_RUNS) < _OUTLIER_SHARE)
-        self.noise.extend(float(x) for x in model.run_noise * z)
+        self.noise.extend(float(x) for x in model.run_noise * self.noise_factor * z)
 
 
 class SyntheticLab:
@@ -174,14 +178,26 @@ class SyntheticLab:
         """Turn percent above the good level (positive is worse) into the metric's unit."""
         return self.model.level * max(_MIN_LEVEL, 1.0 + self._sign * percent / 100.0)
 
-    def truth(self, commit: int) -> float:
-        """Return the true level of a commit, in percent above good's (positive is worse)."""
+    def truth(self, commit: int, testbed: str = "") -> float:
+        """Return the true level of a commit, in percent above good's (positive is worse).
+
+        testbed: one of those whose effects differ; any other one by default.
+        """
+        factor = self.traits(testbed).effect
+        if factor != 1.0:
+            inside = ancestors(self.graph, commit)
+            own = sum(effect for culprit, effect in self.culprits.items() if inside[culprit])
+            return self.truth(commit) + (factor - 1.0) * own
         if self._linear:
             return float(self._levels[commit])
         if commit not in self._levels:
             assert isinstance(self._levels, dict)
             self._levels[commit] = self._level(commit)
         return float(self._levels[commit])
+
+    def traits(self, testbed: str) -> TestbedTraits:
+        """Return how a testbed differs from the others."""
+        return next((t for t in self.model.testbeds if t.testbed == testbed), TestbedTraits(testbed))
 
     def binary(self, commit: int, layout: int = 0) -> str:
         """Return the id of the commit's kernel; commits that change nothing share their parent's."""
@@ -193,17 +209,18 @@ class SyntheticLab:
         """Boot a testable commit; `key` names this boot, and equal keys give equal boots."""
         model = self.model
         binary = self.binary(commit, layout)
-        constant = self.truth(commit) + self._testbed(testbed)[0]
+        constant = self.truth(commit, testbed) + self._testbed(testbed)[0]
         if model.build_noise:
             constant += model.build_noise * float(self._random("build", binary).standard_normal())
         random = self._random("boot", testbed, key)
-        boot = SyntheticBoot(self, commit, testbed, constant, random)
+        factor = self.traits(testbed).noise
+        boot = SyntheticBoot(self, commit, testbed, constant, random, noise_factor=factor)
         if self._real:
             runs = self._real[int(random.integers(len(self._real)))]
             boot.real = np.roll(runs, int(random.integers(len(runs))))
             return boot
         if model.boot_noise:
-            boot.constant += model.boot_noise * float(random.standard_normal())
+            boot.constant += model.boot_noise * factor * float(random.standard_normal())
         if model.noise == "bimodal":
             slow = random.random() < _SLOW_SHARE
             boot.mode = _MODE_GAP * (float(slow) - _SLOW_SHARE)
@@ -259,21 +276,6 @@ class SyntheticLab:
 
     def _random(self, *key: str) -> np.random.Generator:
         return np.random.default_rng((self.seed, zlib.crc32("/".join(key).encode())))
-
-
-def ancestors(graph: CommitGraph, commit: int) -> Mask:
-    """Return the mask (n,) of the ancestors of a commit, itself included.
-
-    Written apart from CommitDag, so that the truth does not rest on the code that is tested against it.
-    """
-    mask = np.zeros(len(graph.shas), dtype=bool)
-    mask[commit] = True
-    parents = graph.parents
-    for i in range(commit, -1, -1):  # parents have smaller indices, so one sweep down is enough
-        if mask[i]:
-            for parent in parents[i]:
-                mask[parent] = True
-    return mask
 
 
 def _centred(samples: tuple[tuple[float, ...], ...]) -> list[Floats]:

@@ -92,6 +92,11 @@ class Scenario:
         return min(abs(c.effect) for c in self.culprits if c.effect) / 2
 
     @property
+    def testbed_names(self) -> tuple[str, ...]:
+        """Return the names of the testbeds."""
+        return tuple(f"testbed-{i}" for i in range(self.testbeds))
+
+    @property
     def goal(self) -> Goal:
         """Return what a user would state: metric, threshold, alpha, limits; nothing of the truth."""
         metric = Metric("simulated", "s", self.lab.better, Threshold(self.limit / 100))
@@ -102,6 +107,8 @@ class Scenario:
         size = self.commits if self.graph is None else sum(self.graph.candidate)
         lab = dataclasses.asdict(self.lab)
         lab["samples"] = sum(len(b) for b in self.lab.samples)
+        if not self.lab.testbeds:  # only the benchmark has testbeds that differ
+            del lab["testbeds"]
         return {
             "commits": size,
             "history": self.history if self.graph is None else "real",

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from bisector.errors import InfrastructureError
-from bisector.model.decisions import Conclusion, Decision, Measure, Purpose
+from bisector.model.decisions import Answer, Conclusion, Measure, Purpose
 from bisector.model.records import Booted, Built, Left, Ran, Record
 from bisector.model.state import State, extend, fold
 from bisector.search.loop import OpenTrials, Planner, run_search
@@ -86,7 +86,7 @@ def simulate_bisection(scenario: Scenario, seed: int, planner: Planner) -> Simul
     """Search one drawn history to its conclusion."""
     graph, lab = scenario.draw(seed)
     search = _Search(_Resources(lab), planner, fold(graph, scenario.goal, ()))
-    names = [f"testbed-{i}" for i in range(scenario.testbeds)]
+    names = scenario.testbed_names
     search.testbeds.update((name, _Testbed(name)) for name in names)
     conclusion = run_search(names, search.decide, search.start, search.wait, finish_trials=False)
     spent, cpu = search.resources.spent, search.planner_seconds
@@ -111,7 +111,7 @@ class _Search:
     decisions: int = 0
     planner_seconds: float = 0.0
 
-    def decide(self, testbed: str) -> Decision:
+    def decide(self, testbed: str) -> Answer:
         """Ask the planner; raise InfrastructureError where it does not come to an end."""
         started = time.thread_time()
         decision = self.trials.ask(self.planner, self.state, testbed)

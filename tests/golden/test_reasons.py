@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bisector.model.decisions import Conclusion, Measure
+from bisector.model.decisions import Answer, Conclusion, Measure
 from bisector.model.state import State
 from bisector.search.planner import Planner
 from bisector.simulation.noise_model import LabModel
@@ -20,12 +20,12 @@ class RecordingPlanner:
         self.planner = Planner()
         self.texts: list[str] = []
 
-    def next(self, state: State) -> Measure | Conclusion:
+    def next(self, state: State) -> Answer:
         decision = self.planner.next(state)
         if isinstance(decision, Measure):
             boot = decision.boot or "new boot"
             self.texts.append(f"{decision.commit}.{decision.layout} {boot}: {decision.reason}")
-        else:
+        elif isinstance(decision, Conclusion):
             self.texts += [f"{decision.ending.value}: {decision.summary}", *decision.warnings]
         return decision
 

@@ -140,7 +140,7 @@ def testbeds(material: Material) -> dict[str, Any] | None:
                 "title": title,
                 "chart": effect_chart.render(f"testbeds-{number}", title, rows),
                 "rows": [(one.testbed, testbed_verdicts.row(material, one)) for one in effects.each],
-                "sentence": testbed_verdicts.agreement(effects),
+                "sentence": testbed_verdicts.agreement(material, effects),
                 "disagree": effects.disagree,
             }
         )

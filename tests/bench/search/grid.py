@@ -13,6 +13,7 @@ from typing import Any, Literal
 from bisector.model.commit_graph import CommitGraph
 from bisector.simulation.noise_model import LabModel
 from bisector.simulation.scenario import Culprit, Scenario
+from bisector.simulation.testbed_traits import TestbedTraits
 
 EFFECT = 2.0
 Rivals = Literal["both", "bisect", "none"]
@@ -49,6 +50,31 @@ def scenario(
     build, boot, run = costs
     model = dict(run_noise=EFFECT / d, build_seconds=build, boot_seconds=boot, run_seconds=run, **(lab or {}))
     return Scenario(commits=n, culprits=culprits, threshold=ratio * EFFECT, lab=LabModel(**model), **rest)
+
+
+def _differing_testbeds(count: int) -> list[Cell]:
+    """Return cells of testbeds whose noise is 1:3, of an effect on one alone, of opposite ones, and of none.
+
+    Their levels differ by as much as the effect. Where it acts on one alone it is 1.2 thresholds there.
+    """
+    factors = (0.5, 1.5) if count == 2 else (0.5, 1.0, 1.5)
+    noisy = tuple(TestbedTraits(f"testbed-{i}", noise=f) for i, f in enumerate(factors))
+    alone = tuple(TestbedTraits(f"testbed-{i}", effect=1.2 * (i == 0)) for i in range(count))
+    opposite = tuple(TestbedTraits(f"testbed-{i}", effect=1.2 * (-1) ** i) for i in range(count))
+
+    def cell(value: str, traits: tuple[TestbedTraits, ...], **rest: Any) -> Cell:
+        lab = {"testbed_spread": EFFECT, "testbeds": traits}
+        return Cell(f"{count} testbeds", value, scenario(n=128, testbeds=count, lab=lab, **rest), "none", 0.5)
+
+    none = (Culprit(0.0),)
+    return [
+        cell("alike", ()),
+        cell("noise 1:3", noisy),
+        cell("effect on one", alone, ratio=1.0),
+        cell("opposite effects", opposite, ratio=1.0),
+        cell("alike, no culprit", (), culprits=none),
+        cell("noise 1:3, no culprit", noisy, culprits=none),
+    ]
 
 
 def cells(real: CommitGraph | None = None) -> list[Cell]:
@@ -103,5 +129,7 @@ def cells(real: CommitGraph | None = None) -> list[Cell]:
     add(Cell("place", "first", scenario(culprits=(Culprit(EFFECT, 1),))))
     add(Cell("place", "last", scenario(culprits=(Culprit(EFFECT, -1),))))
     add(Cell("ends", "swapped", scenario(culprits=(Culprit(-EFFECT),)), rivals="none"))
+    for count in (2, 3):
+        result.extend(_differing_testbeds(count))
     add(Cell("testbeds", "4", scenario(testbeds=4, lab={"testbed_spread": 1.0}), rivals="none"))
     return result

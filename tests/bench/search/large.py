@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from bisector.model.dag import CommitDag
-from bisector.model.decisions import Decision
+from bisector.model.decisions import Answer
 from bisector.model.state import State
 from bisector.search.cache import PlannerCache
 from bisector.search.planner import Planner
@@ -44,7 +44,7 @@ class TimedPlanner:
     def __init__(self) -> None:
         self._planner = Planner()
 
-    def next(self, state: State) -> Decision:
+    def next(self, state: State) -> Answer:
         """Decide."""
         with _timed("decision"):
             return self._planner.next(state)

@@ -24,6 +24,7 @@ from bisector.errors import BootFailed, ExitCode, InfrastructureError, WorkloadF
 from bisector.model.decisions import Ending
 from bisector.model.records import Booted, SetAside
 from bisector.model.stored_bisection import Stored
+from bisector.simulation.testbed_traits import TestbedTraits
 from bisector.testing.fake_testbed import FakeTestbed
 from bisector.testing.fakes import Faults
 from tests.support import fake_bisection as fake
@@ -95,6 +96,21 @@ def test_a_testbed_on_which_nothing_ever_works_blames_no_commit(tmp_path: Path, 
     records = [record for _, record in services.store.records(stored.id)]
     assert [r.testbed for r in records if isinstance(r, SetAside)] == ["b"]
     assert all(r.ok for r in records if isinstance(r, Booted))
+
+
+def test_the_search_stops_when_no_testbed_is_left_that_shows_the_change(tmp_path: Path) -> None:
+    """a shows it, b does not; a fails once the ends are compared. b alone cannot go on."""
+    stored, services = begin(tmp_path)
+    lab = fake.a_lab(model=replace(fake.QUIET, testbeds=(TestbedTraits("b", effect=0.0),)))
+    broken = Faults(boot=dict.fromkeys(range(5, 1000), InfrastructureError("no power")))
+    failing = {"a": FakeTestbed("a", lab, faults=broken), "b": FakeTestbed("b", lab)}
+    with pytest.raises(InfrastructureError, match=r"no testbed is left") as e:
+        bisections.run(stored, replace(services, testbeds=failing), lambda _: None, threading.Event())
+    assert e.value.exit_code == ExitCode.INFRASTRUCTURE
+    mended = {name: FakeTestbed(name, lab) for name in "ab"}
+    conclusion = bisections.run(stored, replace(services, testbeds=mended), lambda _: None, threading.Event())
+    assert conclusion.searched_on == ("a",)
+    assert [finding.commits for finding in conclusion.findings] == [(fake.CULPRIT,)]
 
 
 _KILLED = """

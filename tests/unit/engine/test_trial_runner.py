@@ -105,10 +105,10 @@ class Bench:
     def run(self, testbed: str = "fake", most: int = 60) -> None:
         for _ in range(most):
             decision = self.runner.decider.decide(testbed)
-            assert decision is not None
             if isinstance(decision, Conclusion):
                 self.runner.conclude(decision)
                 return
+            assert isinstance(decision, Measure)
             failed = self.runner.carry_out(decision, testbed)
             if failed is not None:
                 raise failed

@@ -14,7 +14,7 @@ from bisector.adapters.store.memory_store import MemoryStore
 from bisector.app import bisections
 from bisector.model.decisions import Conclusion, Ending, Finding, Interval
 from bisector.model.goal import Goal, Metric, Threshold
-from bisector.model.records import SetAside
+from bisector.model.records import Booted, SetAside
 from bisector.report import json_report, testbed_verdicts, text
 from bisector.report.report_model import Material
 from bisector.simulation.histories import linear
@@ -88,7 +88,8 @@ def test_a_bisection_on_machines_that_disagree_ends_and_its_report_says_which(tm
     services = fake.services(labs["machine-a"], tmp_path, store=store, testbeds=tuple(labs))
     services = replace(services, testbeds={name: FakeTestbed(name, lab) for name, lab in labs.items()})
     stored = fake.begin(store, labs["machine-a"], tuple(labs))
-    conclusion = bisections.run(stored, services, lambda _: None, threading.Event())
+    told: list[str] = []
+    conclusion = bisections.run(stored, services, lambda e: told.append(e.text), threading.Event())
     found = Material(
         id=stored.id,
         created=stored.created,
@@ -102,4 +103,11 @@ def test_a_bisection_on_machines_that_disagree_ends_and_its_report_says_which(tm
     )
     said = " ".join(text.render(found).split())
     assert "THE TESTBEDS DISAGREE: not reproduced on machine-b" in said
-    assert "To search where it shows: --testbed machine-a" in said
+    assert "It was searched where it shows, on machine-a; what follows is of there alone." in said
+    where = "The change is shown on machine-a, not on machine-b: searched on machine-a."
+    assert where in conclusion.summary
+    assert where in said
+    assert conclusion.findings[0].commits == (fake.CULPRIT,)
+    assert f"the testbed 'machine-b' is not needed any more. {where}" in told
+    boots = [r for _, r in store.records(stored.id) if isinstance(r, Booted) and r.purpose != "verify"]
+    assert {boot.testbed for boot in boots} == {"machine-a"}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from bisector.model.decisions import Conclusion, Decision, Ending, Measure
+from bisector.model.decisions import Answer, Conclusion, Ending, Measure, Released
 from bisector.model.goal import Goal, Metric, Threshold
 from bisector.model.state import State, fold
 from bisector.search.loop import OpenTrials, run_search
@@ -23,11 +23,11 @@ def measure(commit: int) -> Measure:
 class Script:
     """A planner that answers from a list, and remembers what it was asked."""
 
-    def __init__(self, *answers: Decision) -> None:
+    def __init__(self, *answers: Answer) -> None:
         self.answers = list(answers)
         self.asked: list[tuple[str | None, Sequence[int]]] = []
 
-    def next(self, state: State) -> Decision:
+    def next(self, state: State) -> Answer:
         self.asked.append((state.idle, [m.commit for m in state.pending]))
         return self.answers.pop(0)
 
@@ -70,6 +70,21 @@ def test_a_testbed_of_no_more_use_is_not_asked_again() -> None:
     log = run(planner, ["a", "b"], ["a lost", "b", "b"], finish=True)
     assert log == ["a 1", "b 2", "b 3"]
     assert planner.asked[2:] == [("b", []), ("b", [])]
+
+
+def test_a_testbed_that_is_released_is_not_asked_again() -> None:
+    planner = Script(Released(("b",), "not shown there"), measure(1), measure(2), END)
+    assert run(planner, ["a", "b"], ["b", "b"], finish=False) == ["b 1", "b 2"]
+    assert [testbed for testbed, _ in planner.asked] == ["a", "b", "b", "b"]
+
+
+def test_an_imagined_testbed_does_what_one_that_is_needed_would() -> None:
+    planner, trials = Script(measure(1), Released(("b",), ""), measure(2), measure(3)), OpenTrials()
+    trials.ask(planner, STATE, "b")
+    assert trials.imagine(planner, STATE, "imagined") == measure(2)
+    assert trials.imagine(planner, STATE, "other") == measure(3)
+    assert planner.asked[2] == ("b", [1])
+    assert planner.asked[3] == ("other", [1, 2])
 
 
 def test_a_conclusion_waits_for_a_testbed_that_then_is_lost() -> None:

@@ -482,7 +482,7 @@ def test_the_search_goes_on_while_another_culprit_is_likely_or_may_be_large(
     largest = Evidence(9.0, -9.0, 0.08, 0.1, 0.12, 0.01, 1.0)
     tiny = dataclasses.replace(largest, estimate=5.0)
     decider.proofs = [Proof((3,), 3, (2,), largest, 0.03), Proof((5,), 5, (4,), tiny, 0.01, small=True)]
-    assert decider._is_explained(another, effect) is explained
+    assert decider._rest(another, effect).is_explained is explained
 
 
 def test_what_may_hide_is_compared_with_the_largest_culprit() -> None:
@@ -492,8 +492,8 @@ def test_what_may_hide_is_compared_with_the_largest_culprit() -> None:
     large = Evidence(9.0, -9.0, 0.4, 0.5, 0.6, 0.01, 1.0)
     second = dataclasses.replace(large, estimate=0.05)
     decider.proofs = [Proof((3,), 3, (2,), large, 0.03), Proof((5,), 5, (4,), second, 0.01)]
-    assert decider._expected_hidden_share(0.2, 0.05) == pytest.approx(0.02)
-    assert decider._expected_hidden_share(0.2, 5.0) == pytest.approx(0.2)
+    assert decider._rest(0.2, 0.05).share == pytest.approx(0.02)
+    assert decider._rest(0.2, 5.0).share == pytest.approx(0.2)
 
 
 def test_the_reason_of_a_certificate_says_how_many_parents_there_are() -> None:

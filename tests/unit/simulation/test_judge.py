@@ -4,11 +4,12 @@ import dataclasses
 
 import pytest
 
-from bisector.model.decisions import Conclusion, Ending
+from bisector.model.decisions import Conclusion, Ending, Interval
 from bisector.simulation.judge import Judged, judge
 from bisector.simulation.noise_model import LabModel
 from bisector.simulation.scenario import Culprit
 from bisector.simulation.simulated_bisection import simulate_bisection
+from bisector.simulation.testbed_traits import TestbedTraits
 from tests.support.searching import CENTRE, Scripted, answer
 
 
@@ -54,6 +55,24 @@ def test_all_culprits_have_to_be_found_and_small_ones_may_be() -> None:
         for commits in ((10, 50), (10, 30, 50), (10,), (10, 11, 50))
     }
     assert list(verdicts.values()) == ["correct", "correct", "incomplete", "wrong"]
+
+
+def test_where_testbeds_differ_the_truth_is_that_of_each() -> None:
+    traits = (TestbedTraits("testbed-1", effect=0.0), TestbedTraits("testbed-2", effect=-1.0))
+    scenario = dataclasses.replace(CENTRE, testbeds=3, threshold=1.5, lab=LabModel(testbeds=traits))
+
+    def judged(conclusion: Conclusion) -> Judged:
+        return judge(scenario, simulate_bisection(scenario, 1, Scripted([], conclusion)))
+
+    def on(*names: str) -> Conclusion:
+        return dataclasses.replace(answer(40), searched_on=names, total=Interval(0.019, 0.02, 0.021))
+
+    assert judged(answer(ending=Ending.NOT_REPRODUCED)).claim_wrong  # one shows it
+    assert judged(on("testbed-0")).verdict == "correct"
+    assert judged(on("testbed-0")).total_right
+    for none in ("testbed-1", "testbed-2"):
+        assert judged(on("testbed-0", none)).claim_wrong
+    assert judged(on()).total_right is None  # a mean is true on none of them
 
 
 def test_without_a_culprit_not_reproduced_is_right_and_improvements_are_no_regressions() -> None:

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from bisector.errors import RequestError
 from bisector.schemas.noise_kinds import DRIFT_KINDS, NOISE_KINDS, DriftKind, NoiseKind
-from bisector.simulation.histories import branched, linear
-from bisector.simulation.noise_model import LabModel, SyntheticLab, ancestors
+from bisector.simulation.histories import ancestors, branched, linear
+from bisector.simulation.noise_model import LabModel, SyntheticLab
 
 BOOTS, RUNS = 400, 50
 

@@ -235,10 +235,10 @@ def _search(folder: Path, plan: Iterator[tuple[str, Misbehave] | None]) -> tuple
     opened = OpenBisection.take_up(fake.begin(store, lab), given, events.append, threading.Event())
     for _ in range(200):
         decision = opened.decider.decide("fake")
-        assert decision is not None
         if isinstance(decision, Conclusion):
             opened.trials.close()
             return decision, events, [record for _, record in store.records(opened.stored.id)]
+        assert isinstance(decision, Measure)
         opened.carry_out(decision, "fake")
     raise AssertionError("the search does not end")
 
