@@ -12,16 +12,19 @@ from typing import Any
 import pytest
 
 from bisector.adapters.store import migration
+from bisector.adapters.store.alerts.sql_alerts import SqlAlerts
 from bisector.adapters.store.open_database import open_server, open_state_file
 from bisector.adapters.store.sql_access import SqlAccess
 from bisector.adapters.store.sql_coordinator import SqlCoordinator
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.interfaces.cli import run
+from bisector.model.alerts import Entry
 from bisector.model.decisions import Measure
 from bisector.model.records import Built
 from bisector.model.stored_bisection import Stored
 from bisector.schemas.database_url import DatabaseUrl
 from bisector.simulation.histories import linear
+from tests.support.series.alert_lab import found
 from tests.support.servers.postgres import ESCAPED, PASSWORD, Server
 
 OLD = Path(__file__).parents[3] / "adapters" / "store" / "data" / "state-2.sqlite"
@@ -143,6 +146,8 @@ def test_all_moves_to_a_server_and_back(
     store, coordinator = SqlStore(database), SqlCoordinator(database)
     store.append("fake-c430600c-2", Built(1, False, 1.0, failure="ü '%s' :id"))
     coordinator.set_testbed("guest", "suspect", "slow", "eve")
+    alert = SqlAlerts(database).add(found(1, 2, id="a1"), Entry("perfbisect", "suspect", "ü '%s' :id"))
+    history = SqlAlerts(database).history("a1")
     coordinator.register("one", "w")
     assert coordinator.acquire("guest", "one") is not None
     coordinator.unregister("one")
@@ -159,6 +164,7 @@ def test_all_moves_to_a_server_and_back(
     there = open_server(url)
     assert everything(SqlStore(there)) == before
     assert [t.name for t in SqlCoordinator(there).testbeds()] == ["guest"]
+    assert (SqlAlerts(there).load("a1"), SqlAlerts(there).history("a1")) == (alert, history)
     SqlCoordinator(there).register("two", "w")
     lease = SqlCoordinator(there).acquire("guest", "two")
     assert lease is not None and lease.epoch == 2, "epochs go on"

@@ -1,0 +1,65 @@
+"""What `alert` commands cost with many alerts, beside the same with one: CPU seconds, and their ratio.
+
+python -m tests.bench.series.many_alerts [ALERTS]
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from bisector.adapters.store.alerts.sql_alerts import SqlAlerts
+from bisector.adapters.store.open_database import open_state_file
+from bisector.model.alerts import BY_PROGRAM, FINDINGS, Entry, alert_id
+from tests.bench.process_cost import measure, perfbisect
+from tests.support.series.alert_lab import found
+
+REPEATS = 3
+LINES = (
+    "list",
+    "alert list",
+    "alert list --all --limit 1000000",
+    "alert list --all --json",
+    "alert list --series nightly-3 --state culprit",
+    "alert show {last}",
+)
+
+
+def make_state(folder: Path, count: int) -> str:
+    """Write so many alerts, of 20 series; return the id of the last."""
+    alerts = SqlAlerts(open_state_file(folder / "perfbisect.sqlite"))
+    identity = ""
+    for number in range(count):
+        good, bad = f"{2 * number:040x}", f"{2 * number + 1:040x}"
+        series, finding = f"nightly-{number % 20}", FINDINGS[number % len(FINDINGS)]
+        identity = alert_id(series, good, bad, "regression")
+        made = found(0, 0, series, id=identity, last_good=good, first_bad=bad, finding=finding)
+        culprits = (bad,) if finding == "culprit" else ()
+        made = replace(made, why="three nights lie above those before", culprits=culprits, subject="sched: x")
+        alerts.add(made, Entry(BY_PROGRAM, "suspect", made.why))
+    return identity
+
+
+def main(arguments: list[str]) -> None:
+    """Print a row for each command."""
+    counts = (1, int(arguments[0]) if arguments else 5000)
+    with tempfile.TemporaryDirectory() as root:
+        folders = [Path(root) / str(number) for number in range(len(counts))]
+        last = [make_state(folder, count) for folder, count in zip(folders, counts, strict=True)]
+        print(f"{'command':48}{counts[0]:>8,}{counts[1]:>8,}   ratio")
+        for line in LINES:
+            cpu = [
+                measure(
+                    perfbisect(*line.format(last=identity).split()),
+                    {"PERFBISECT_STATE_DIR": str(folder)},
+                    REPEATS,
+                ).cpu
+                for folder, identity in zip(folders, last, strict=True)
+            ]
+            print(f"{line:48}{cpu[0]:>7.2f}s{cpu[1]:>7.2f}s{cpu[1] / cpu[0]:>8.2f}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
