@@ -21,6 +21,9 @@ _INTERVAL = 1.96
 _LEAST_BOOTS = 2
 """Boots of all nights from which their scatter is known."""
 
+_FIRST_NIGHTS = 10
+"""Whose levels the reference is drawn at: a median that one odd night does not move."""
+
 Night = Mapping[str, Any]
 """A row of `series show --json` with a level."""
 
@@ -31,13 +34,14 @@ def render(nights: Sequence[Night], alerts: Mapping[str, Mapping[str, Any]]) -> 
         return None
     bottom = _HEIGHT - _FOOT
     intervals = interval_of(nights)
-    levels = [x for night in nights for x in (night["level"], night["reference_level"]) if x is not None]
-    scale = svg.fitting([*levels, *(x for pair in intervals for x in pair or ())], bottom, svg.TOP + 8)
+    references = scaled_references(nights)
+    known = [*(night["level"] for night in nights), *(x for x in references if x is not None)]
+    scale = svg.fitting([*known, *(x for pair in intervals for x in pair or ())], bottom, svg.TOP + 8)
     across = svg.Scale(0, len(nights), svg.LEFT, svg.WIDTH - svg.RIGHT)
     parts: list[object] = [*_bands(nights, alerts, across, bottom), *svg.left_axis(scale, "level")]
     parts.append(svg.line(svg.LEFT, bottom, svg.WIDTH - svg.RIGHT, bottom, "axis"))
-    references = [(across(at + 0.5), n["reference_level"]) for at, n in enumerate(nights)]
-    parts.append(svg.dots(((x, scale(y)) for x, y in references if y is not None), "warmup"))
+    places = ((across(at + 0.5), scale(y)) for at, y in enumerate(references) if y is not None)
+    parts.append(svg.dots(places, "warmup"))
     moved = False
     for at, (night, interval) in enumerate(zip(nights, intervals, strict=True)):
         moved = moved or night["commit"] in alerts
@@ -47,6 +51,17 @@ def render(nights: Sequence[Night], alerts: Mapping[str, Mapping[str, Any]]) -> 
         parts.append(svg.label(across(at + 0.5), bottom + 20, label, "number", anchor))
     says = f"{len(nights)} nights with a level, {len(alerts)} alerts"
     return svg.drawing("nights", "Level of each night", says, _HEIGHT, *parts)
+
+
+def scaled_references(nights: Sequence[Night]) -> list[float | None]:
+    """Return the levels of the reference kernel, scaled to that of the newest commit in the first nights.
+
+    Another kernel has another level; what is looked for is whether it moves at the same time.
+    """
+    both = [one for one in nights if one["reference_level"] is not None][:_FIRST_NIGHTS]
+    reference = median(one["reference_level"] for one in both) if both else 0.0
+    factor = median(one["level"] for one in both) / reference if reference else 1.0
+    return [None if x is None else factor * x for x in (one["reference_level"] for one in nights)]
 
 
 def interval_of(nights: Sequence[Night]) -> list[tuple[float, float] | None]:
@@ -113,7 +128,7 @@ def data(nights: Sequence[Night], alerts: Mapping[str, Mapping[str, Any]]) -> di
         "level": [night["level"] for night in nights],
         "low": [None if one is None else one[0] for one in intervals],
         "high": [None if one is None else one[1] for one in intervals],
-        "reference": [night["reference_level"] for night in nights],
+        "reference": scaled_references(nights),
         "alerts": [
             [night["scheduled"], alerts[night["commit"]]["id"]]
             for night in nights

@@ -15,7 +15,8 @@
     u.ctx.restore();
   };
   const line = (label, stroke, more) => ({label, stroke: colour(stroke), points: {size: 5}, ...more});
-  const axis = {stroke: colour("quiet"), grid: {stroke: colour("faint")}};
+  const axis = {stroke: colour("quiet"), grid: {stroke: colour("faint"), width: 1}};
+  const day = "{YYYY}-{MM}-{DD}";
   let plot = null;
   const button = document.createElement("button");
   button.type = "button";
@@ -27,8 +28,8 @@
     plot = new uPlot({
       width: Math.max(place.clientWidth, 320), height: 400,
       tzDate: (at) => uPlot.tzDate(new Date(at * 1e3), "UTC"),
-      axes: [axis, {...axis, size: 80}],
-      series: [{}, line("newest commit", "old"), line("low", "line", {width: 0, points: {show: false}}), line("high", "line", {width: 0, points: {show: false}}), line("reference", "line", {paths: () => null})],
+      axes: [{...axis, space: 110, values: day}, {...axis, size: 80}],
+      series: [{label: "night", value: day}, line("newest commit", "old"), line("low", "line", {width: 0, points: {show: false}}), line("high", "line", {width: 0, points: {show: false}}), line("reference, scaled", "line", {paths: () => null})],
       bands: [{series: [3, 2], fill: colour("line") + "33"}],
       hooks: {drawClear: [markAlerts]},
     }, columns, place);
