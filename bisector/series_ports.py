@@ -48,8 +48,19 @@ class SeriesStore(Protocol):
         """The same for a night that ran and has ended, with its points: all of it, once."""
         ...
 
+    def set_verdict(self, night: Night) -> bool:
+        """Write the `verdict` of a measured night that has none; return whether it had none."""
+        ...
+
+    def open_nights(self) -> Sequence[Night]:
+        """Return the nights of all series for which something is left to do, by series and place.
+
+        They have not ended, or were measured and have no verdict, or their confirmation goes on.
+        """
+        ...
+
     def begin_confirmation(self, night: Night) -> bool:
-        """Write the `confirmation` of a night that has none; return whether it had none."""
+        """Write `confirmation` and `verdict` of a night without the first; return whether it had none."""
         ...
 
     def end_confirmation(self, night: Night, begins: int) -> bool:

@@ -31,14 +31,12 @@ if TYPE_CHECKING:
 
 def accept(wiring: Wiring, request: Request) -> tuple[Accepted, CommitGraph]:
     """Resolve everything in a request, or refuse it: RequestError, and nothing was changed."""
-    from bisector.adapters.agent.workload_sources import source_checksum
-    from bisector.schemas.kernel.recipe import is_auto, load_recipe, with_default_recipe, with_fragments
+    from bisector.schemas.kernel.recipe import load_recipe, with_default_recipe
 
     workload = workload_of(request)
     workload.metric(request.metric)
-    recipe = with_fragments(request.recipe, workload.manifest.requires.fragments)
-    load_recipe(with_default_recipe(recipe))
-    source, trees = wiring.source_of(request), wiring.trees(request.repo)
+    load_recipe(with_default_recipe(_recipe(request, workload)))
+    source = wiring.source_of(request)
     good, bad = source.resolve(request.good), source.resolve(request.bad)
     graph = source.graph(
         *request.oldest_first(good, bad),
@@ -47,7 +45,18 @@ def accept(wiring: Wiring, request: Request) -> tuple[Accepted, CommitGraph]:
         skip=request.skip,
         terms=request.terms,
     )
-    _check_ends(source, good, bad)
+    return accept_ends(wiring, request, good, bad), graph
+
+
+def accept_ends(wiring: Wiring, request: Request, good: str, bad: str) -> Accepted:
+    """Return the same of two commits (full ids), whatever lies between them. Raises RequestError."""
+    from bisector.adapters.agent.workload_sources import source_checksum
+    from bisector.schemas.kernel.recipe import is_auto, load_recipe
+
+    workload = workload_of(request)
+    recipe = _recipe(request, workload)
+    trees = wiring.trees(request.repo)
+    _check_ends(wiring.source_of(request), good, bad)
     fixes = wiring.known_fixes(request.repo, request.with_fix)
     _check_patches(trees, request, fixes, good, bad)
     choice = choose_testbeds(wiring, request, workload)
@@ -72,7 +81,14 @@ def accept(wiring: Wiring, request: Request) -> tuple[Accepted, CommitGraph]:
     )
     if is_auto(recipe) and wiring.has_store:
         accepted = _as_begun(wiring, trees, recipe, accepted)
-    return accepted, graph
+    return accepted
+
+
+def _recipe(request: Request, workload: Workload) -> str:
+    """Return the recipe that is asked for, with what the workload needs."""
+    from bisector.schemas.kernel.recipe import with_fragments
+
+    return with_fragments(request.recipe, workload.manifest.requires.fragments)
 
 
 def _as_begun(wiring: Wiring, trees: KernelTrees, recipe: str, accepted: Accepted) -> Accepted:

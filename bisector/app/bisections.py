@@ -106,6 +106,11 @@ def mark(store: Store, stored: Stored, sha: str, said: Verdict, note: str = "") 
     """
     _still_open(stored)
     accepted = read_accepted(stored.request)
+    if accepted.night is not None:
+        raise RequestError(
+            f"'{stored.id}' belongs to the series '{accepted.night.series}' and takes no verdicts",
+            cure="mark commits of a bisection; 'perfbisect list' shows them",
+        )
     if accepted.attempt is not None:
         raise RequestError(
             f"'{stored.id}' compares three kernels and takes no verdicts",

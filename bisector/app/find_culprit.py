@@ -20,6 +20,7 @@ from bisector.app.execution.bisection_services import bisection_services, missin
 from bisector.app.execution.readiness import require_ready
 from bisector.app.load_report import HOST, NAMES, find_bisection, keep_names, load_material
 from bisector.app.plan import expected_work
+from bisector.app.series.series_store import hour_caps
 from bisector.app.testbeds.testbed_choice import notes_on_choice
 from bisector.app.testbeds.testbed_hosts import require_own
 from bisector.app.time_left import ExpectedWork
@@ -253,7 +254,7 @@ def serve(
             coordinator=wiring.shared_coordinator,
             name=known_by,
             why_not=Availability(wiring.coordinator).why_not,
-            hours=HourCounter(wiring.coordinator, wiring.settings.caps),
+            hours=HourCounter(wiring.coordinator, partial(hour_caps, wiring)),
         )
     finally:
         shared_files.finish(wiring)

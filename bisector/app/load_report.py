@@ -16,11 +16,14 @@ from bisector.errors import PerfbisectError, RequestError
 from bisector.model.decisions import Conclusion, Measure
 from bisector.model.goal import TERMS
 from bisector.model.records import Booted, Built, Marked, Record
+from bisector.model.series import is_of_night
+from bisector.model.stored_bisection import ENDED
 from bisector.report.report_model import Commit, Material, named
 
 if TYPE_CHECKING:
     from bisector.model.commit_graph import CommitGraph
     from bisector.model.stored_bisection import Stored, Summary
+    from bisector.store_ports import Store
 from bisector.schemas.documents.json_reader import read_own_json
 from bisector.schemas.request import Accepted, Request, read_accepted
 
@@ -40,10 +43,21 @@ def find_bisection(wiring: Wiring, wanted: str | None) -> Stored:
     store = wiring.store
     if wanted is not None:
         return store.load(find_summary(wiring, wanted).id)
-    latest = store.list(limit=1)
+    latest = latest_searches(store, 1)
     if not latest:
         raise RequestError("there is no bisection yet", cure="perfbisect start --good A --bad B --workload W")
     return store.load(latest[0].id)
+
+
+def latest_searches(store: Store, limit: int) -> Sequence[Summary]:
+    """Return the latest bisections, so many at most, without nights of series that have ended."""
+    asked = limit
+    while True:
+        found = store.list(limit=asked)
+        wanted = [one for one in found if one.status not in ENDED or not is_of_night(one.id, one.owner)]
+        if len(wanted) >= limit or len(found) < asked:
+            return wanted[:limit]
+        asked *= 4
 
 
 def find_summary(wiring: Wiring, wanted: str) -> Summary:

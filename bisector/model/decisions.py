@@ -44,7 +44,10 @@ class Interval:
 
 
 class Ending(enum.Enum):
-    """How a bisection can end. FIX and the next three: of a search for a fix; the last three: of a try."""
+    """How a bisection can end. FIX and the next three: of a search for a fix; MENDED and two more: of a try.
+
+    MEASURED: a night of a series; CONFIRMED, REJECTED: what a night made suspect.
+    """
 
     CULPRIT = "culprit"
     CULPRITS = "culprits"
@@ -60,6 +63,9 @@ class Ending(enum.Enum):
     MENDED = "mended"
     PARTLY_MENDED = "partly mended"
     NOT_MENDED = "not mended"
+    MEASURED = "measured"
+    CONFIRMED = "confirmed"
+    REJECTED = "rejected"
 
 
 FOUND = frozenset(
@@ -82,6 +88,9 @@ EXIT_CODES: Mapping[Ending, ExitCode] = {
     Ending.MENDED: ExitCode.DONE,
     Ending.PARTLY_MENDED: ExitCode.PARTLY_MENDED,
     Ending.NOT_MENDED: ExitCode.NOT_MENDED,
+    Ending.MEASURED: ExitCode.DONE,
+    Ending.CONFIRMED: ExitCode.DONE,
+    Ending.REJECTED: ExitCode.NOT_REPRODUCED,
 }
 
 

@@ -22,9 +22,24 @@ OPEN_NIGHTS: tuple[NightState, ...] = ("due", "running")
 """States of nights that have not ended."""
 
 
+_OWNER = "series "
+_OF_NIGHTS = ("night", "backfill", "confirm")
+
+
+def bisection_id(series: str, kind: Literal["night", "backfill", "confirmation"], rest: str) -> str:
+    """Return the id of a night's bisection, or of a confirmation. rest: tells it from others of its kind."""
+    return f"{series}-{'confirm' if kind == 'confirmation' else kind}-{rest}"
+
+
+def is_of_night(bisection: str, owner: str) -> bool:
+    """Return whether a bisection is a night or a confirmation, not a search that a series began."""
+    series = owner.removeprefix(_OWNER)
+    return series != owner and bisection.startswith(tuple(f"{series}-{word}-" for word in _OF_NIGHTS))
+
+
 def owner_of(series: str) -> str:
     """Return the owner of a series' bisections: what is counted against its budget."""
-    return f"series {series}"
+    return _OWNER + series
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +111,12 @@ class Night:
     confirmation: str = ""
     confirmed: Confirmed | None = None
     new_level: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something is left to do for it."""
+        judged = self.state != "measured" or self.verdict is not None
+        return self.state in OPEN_NIGHTS or not judged or (self.confirmation != "" and self.confirmed is None)
 
 
 @dataclass(frozen=True, slots=True)

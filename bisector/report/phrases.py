@@ -33,6 +33,9 @@ ENDINGS = {
     Ending.MENDED: "MENDED",
     Ending.PARTLY_MENDED: "PARTLY MENDED",
     Ending.NOT_MENDED: "NOT MENDED",
+    Ending.MEASURED: "MEASURED",
+    Ending.CONFIRMED: "THE LEVEL MOVED",
+    Ending.REJECTED: "THE LEVEL DID NOT MOVE",
 }
 """The headline of each ending."""
 

@@ -210,7 +210,8 @@ class NightSpec(Spec):
     """What a night of a series measures, or the confirmation of what it made suspect.
 
     A night boots the tip (bad) `boots` times and the reference (good) once; a confirmation compares the last
-    good commit (good) with the tip (bad). begun: when the series was created, since names come again.
+    good commit (good) with the tip (bad). begun: when the series was created, since names come again; alert:
+    the one that is confirmed, '' where nobody keeps alerts.
     """
 
     series: str
@@ -218,6 +219,7 @@ class NightSpec(Spec):
     number: int
     kind: Literal["night", "backfill", "confirmation"] = "night"
     boots: int = 0
+    alert: str = ""
 
 
 class Accepted(Spec):
@@ -246,6 +248,11 @@ class Accepted(Spec):
     testbeds_chosen: bool = False
     attempt: Attempt | None = None
     night: NightSpec | None = None
+
+    @property
+    def searches(self) -> bool:
+        """Whether commits are searched between the ends, not only a few kernels compared."""
+        return self.attempt is None and self.night is None
 
     def the_goal(self) -> Goal:
         """Return the goal as the model knows it."""

@@ -123,6 +123,43 @@ def test_a_night_ends_once_with_all_its_points(opened: Opened) -> None:
     assert opened.another().points("pipe") == [points[1], points[0]]
 
 
+def test_nights_for_which_something_is_left_to_do(opened: Opened) -> None:
+    opened.store.add(SERIES)
+    judged = night(3, state="measured", verdict=NightVerdict("steady"))
+    open_ = [
+        night(1),
+        night(2, state="running"),
+        replace(judged, number=4, verdict=None),
+        replace(judged, number=5, confirmation="x"),
+    ]
+    closed = [
+        judged,
+        night(6, state="missed"),
+        replace(judged, number=7, confirmation="x", confirmed="rejected"),
+    ]
+    for one in (*open_, *closed):
+        opened.store.add_night(replace(one, place=float(one.number)))
+    found = opened.another().open_nights()
+    assert [one.number for one in found] == [1, 2, 4, 5]
+    assert [one.is_open for one in opened.store.nights("pipe")] == [
+        True,
+        True,
+        False,
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
+def test_a_verdict_is_written_once(opened: Opened) -> None:
+    opened.store.add(SERIES)
+    opened.store.add_night(night(1, state="measured"))
+    assert opened.store.set_verdict(night(1, state="measured", verdict=VERDICT))
+    assert not opened.another().set_verdict(night(1, state="measured", verdict=NightVerdict("steady")))
+    assert opened.store.nights("pipe")[0].verdict == VERDICT
+
+
 def test_a_night_has_one_confirmation_and_that_one_end(opened: Opened) -> None:
     opened.store.add(SERIES)
     for number in (1, 2):

@@ -166,5 +166,16 @@ def test_first_settings(own_folders: Path, capsys: pytest.CaptureFixture[str]) -
 def test_the_only_command_without_json_is_help() -> None:
     folder = Path(__file__).resolve().parent / "expected" / "help"
     without = {path.stem for path in folder.glob("*.txt") if "--json" not in path.read_text()}
-    groups = {"perfbisect", "alert", "workload", "kernel", "lab", "db", "settings", "testbed", "token"}
+    groups = {
+        "perfbisect",
+        "alert",
+        "workload",
+        "kernel",
+        "lab",
+        "db",
+        "settings",
+        "testbed",
+        "token",
+        "series",
+    }
     assert without == {*groups, "help", "web"}, "and web says nothing but where it serves"

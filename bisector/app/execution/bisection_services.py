@@ -11,6 +11,7 @@ from bisector.app.accept import check_patches, check_unchanged, workload_of
 from bisector.app.artefacts import shared_files
 from bisector.app.planners import planner_of
 from bisector.app.pruning import Pruning
+from bisector.app.series.series_store import hour_caps
 from bisector.app.wiring import Wiring
 from bisector.errors import RequestError
 from bisector.schemas.request import Accepted
@@ -64,7 +65,7 @@ def bisection_services(
         patched=_patched(accepted),
         coordinator=wiring.shared_coordinator,
         why_not=Availability(wiring.coordinator, wiring.settings.owner).why_not,
-        hours=HourCounter(wiring.coordinator, wiring.settings.caps),
+        hours=HourCounter(wiring.coordinator, partial(hour_caps, wiring)),
         stop=stop,
         served_by=lambda worker: any(wiring.lab.testbed(n).variables.worker in ("", worker) for n in used),
         fixes=tuple(Fix(fix.sha, fix.guilty) for fix in accepted.fixes),
@@ -74,7 +75,7 @@ def bisection_services(
         ),
         claim=wiring.claim_testbed,
         tidy=partial(_tidy, wiring.settings.cache_dir),
-        irrelevant=Pruning.of(wiring.settings, accepted) if accepted.attempt is None else lambda graph: None,
+        irrelevant=Pruning.of(wiring.settings, accepted) if accepted.searches else lambda graph: None,
         keep_boot=partial(shared_files.keep_boot, wiring),
         executes_as=partial(shared_files.lease_as, share),
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from bisector.app.execution.following import Executors
 from bisector.app.execution.forecast import Work, forecast
+from bisector.app.series.series_store import hour_caps
 from bisector.engine.availability import why_not
 from bisector.engine.shares.hour_counter import capped, waits_until
 from bisector.model.stored_bisection import TO_EXECUTE
@@ -63,7 +64,7 @@ def read_queue(wiring: Wiring) -> Queue:
     summaries = sorted(wiring.store.list(statuses=TO_EXECUTE), key=lambda one: (one.priority, one.created))
     coordinator = wiring.coordinator
     now = coordinator.now()
-    until = capped(coordinator, wiring.settings.caps)
+    until = capped(coordinator, hour_caps(wiring))
     unusable = {**_of_dead_workers(wiring, executors.workers), **why_not(coordinator)}
     killed = {
         one.id

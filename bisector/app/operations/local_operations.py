@@ -37,7 +37,8 @@ class LocalOperations(LocalAlerts):
 
     def bisections(self, limit: int | None) -> list[Values]:
         """Return the rows of `list`, the latest first."""
-        found = self._wiring.store.list(limit=limit)
+        store = self._wiring.store
+        found = store.list() if limit is None else load_report.latest_searches(store, limit)
         statuses = load_report.current_statuses(self._wiring, found)
         return [
             bisection_values.list_row(summary, status)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
 
@@ -20,8 +20,8 @@ _ASK_SECONDS = 10.0
 class HourCounter:
     """Counts for one process, and knows what all have counted. Used by one thread, but for `why_not`."""
 
-    def __init__(self, coordinator: Coordinator, caps: Mapping[str, float]) -> None:
-        """caps: owner -> hours a week; others have no limit."""
+    def __init__(self, coordinator: Coordinator, caps: Callable[[], Mapping[str, float]]) -> None:
+        """caps: owner -> hours a week as of now; others have no limit."""
         self._coordinator = coordinator
         self._caps = caps
         self._counted: dict[str, float] = defaultdict(float)  # seconds
@@ -38,7 +38,7 @@ class HourCounter:
         if now > self._written + _WRITE_SECONDS:
             self.write()
         if now > self._asked + _ASK_SECONDS:
-            self._until = capped(self._coordinator, self._caps, self._counted)
+            self._until = capped(self._coordinator, self._caps(), self._counted)
             self._asked = now
 
     def write(self) -> None:
@@ -56,7 +56,7 @@ class HourCounter:
 def waits_until(owner: str, until: float) -> str:
     """Return why bisections of an owner wait that has had what is allowed."""
     when = datetime.fromtimestamp(until, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    return f"waits until {when}: {owner} has had its machine hours of seven days (caps in the settings)"
+    return f"waits until {when}: {owner} has had its machine hours of seven days (caps, budgets)"
 
 
 def capped(

@@ -23,7 +23,9 @@ def list_(
     limit: Annotated[
         int | None, number_options.whole(1, 1_000_000, f"Only so many. [default: {_PAGE}; with --json all]")
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All of them, nights of series that have ended, too.")
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """List the bisections, the latest first.

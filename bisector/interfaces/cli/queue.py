@@ -157,7 +157,7 @@ def worker(
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     output.print_note("executing what is queued; Ctrl-C ends it")
-    serve(wiring, _print_event_as_json if as_json else _print_event, stop, until_idle=until_idle, name=name)
+    serve(wiring, _print_event_as_json if as_json else print_event, stop, until_idle=until_idle, name=name)
     output.print_note(
         "nothing is left to execute here" if until_idle and not stop.is_set() else "stopped; nothing is lost"
     )
@@ -177,7 +177,8 @@ def _check_worker(wiring: Wiring, name: str, *, as_json: bool) -> None:
         raise typer.Exit(min(wrong))  # a wrong inventory before what may come back by itself
 
 
-def _print_event(name: str, event: Event) -> None:
+def print_event(name: str, event: Event) -> None:
+    """Print what happens in a bisection that somebody else began."""
     if event.kind in ("decision", "note", "trouble", "done"):
         testbed = f" on {event.testbed}" if event.testbed else ""
         boots = f" ({count(event.boots, 'boot')})" if event.boots else ""

@@ -445,7 +445,7 @@ def test_an_owner_that_had_its_hours_waits_and_is_told(tmp_path: Path) -> None:
     lab = Lab(tmp_path, pace=Pace(boot=0.02))
     coordinator = MemoryCoordinator(time.time)
     coordinator.add_machine_time("nightly", 7200.0)
-    lab.hours = HourCounter(coordinator, {"nightly": 2.0})
+    lab.hours = HourCounter(coordinator, lambda: {"nightly": 2.0})
     lab.store.create(replace(lab.begin("free"), id="capped", owner="nightly", priority=1))
     lab.run(lab.store.load("free"))
     assert {name for _, name, _ in lab.boots()} == {"free"}

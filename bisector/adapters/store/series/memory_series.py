@@ -78,6 +78,15 @@ class MemorySeries:
                 self._points[night.series] += points
             return changed
 
+    def set_verdict(self, night: Night) -> bool:
+        """Write the verdict of a night."""
+        return self._change(night, lambda known: known.state == "measured" and known.verdict is None)
+
+    def open_nights(self) -> Sequence[Night]:
+        """Return the nights of all series for which something is left to do."""
+        with self._lock:
+            return [n for name in sorted(self._nights) for n in self.nights(name) if n.is_open]
+
     def begin_confirmation(self, night: Night) -> bool:
         """Write the confirmation of a night."""
         return self._change(night, lambda known: not known.confirmation)

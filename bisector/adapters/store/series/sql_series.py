@@ -31,6 +31,11 @@ def _insert(table: str, names: Iterable[str]) -> str:
 
 _ALL_SERIES = _select(_SERIES, "FROM series ORDER BY name")
 _NIGHTS = _select(_NIGHT, "FROM nights WHERE series = :name ORDER BY place, number")
+_OPEN = _select(
+    _NIGHT,
+    "FROM nights WHERE state IN ('due', 'running') OR (state = 'measured' AND verdict IS NULL) "
+    "OR (confirmation <> '' AND confirmed IS NULL) ORDER BY series, place, number",
+)
 _POINTS = _select(_POINT, "FROM points WHERE series = :name ORDER BY night, boot")
 _CHANGE = " ".join(
     (
@@ -119,8 +124,16 @@ class SqlSeries:
 
         return self._database.transact(work)
 
+    def set_verdict(self, night: Night) -> bool:
+        """Write the `verdict` of a measured night that has none; return whether it had none."""
+        return self._database.transact(lambda: self._change(night, "state = 'measured' AND verdict IS NULL"))
+
+    def open_nights(self) -> Sequence[Night]:
+        """Return the nights of all series for which something is left to do, by series and place."""
+        return [_night(row) for row in self._database.execute(_OPEN)]
+
     def begin_confirmation(self, night: Night) -> bool:
-        """Write the `confirmation` of a night that has none; return whether it had none."""
+        """Write `confirmation` and `verdict` of a night without the first; return whether it had none."""
         return self._database.transact(lambda: self._change(night, "confirmation = ''"))
 
     def end_confirmation(self, night: Night, begins: int) -> bool:

@@ -75,6 +75,15 @@ def alert_states(_: typer.Context) -> Iterable[str]:
 
 
 @_completes
+def series(ctx: typer.Context) -> Iterable[str]:
+    """Return the names of series."""
+    from bisector.app.series.series_store import series_store
+
+    wiring = _wiring(ctx)
+    return [one.name for one in series_store(wiring).all()] if wiring.has_store else []
+
+
+@_completes
 def workloads(ctx: typer.Context) -> Iterable[str]:
     """Return the names of workloads, those of --workloads where that is said."""
     from bisector.schemas.workload.workload import workload_names

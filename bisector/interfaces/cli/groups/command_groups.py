@@ -60,6 +60,18 @@ def _add_testbed(app: typer.Typer) -> None:
     app.add_typer(group, name="testbed")
 
 
+def _add_series(app: typer.Typer) -> None:
+    from bisector.interfaces.cli.groups import series_commands as series
+    from bisector.interfaces.cli.groups import series_views
+
+    group = typer.Typer(
+        cls=StrictGroup, help="Branches that are measured night by night.", rich_markup_mode=None
+    )
+    add_commands(group, series.add, series_views.list_, series_views.show, series.run, series.backfill)
+    add_commands(group, series.pause, series.resume, series.remove)
+    app.add_typer(group, name="series")
+
+
 def _add_alert(app: typer.Typer) -> None:
     from bisector.interfaces.cli.groups import alert
 
@@ -89,6 +101,7 @@ GROUPS: tuple[tuple[str, Callable[[typer.Typer], None]], ...] = (
     ("kernel", _add_kernel),
     ("lab", _add_lab),
     ("testbed", _add_testbed),
+    ("series", _add_series),
     ("alert", _add_alert),
     ("db", _add_db),
     ("token", _add_token),

@@ -28,7 +28,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def test_each_testbed_counts_and_what_others_wrote_too(clock: Clock) -> None:
     coordinator = MemoryCoordinator(clock)
     coordinator.add_machine_time("nightly", 0.5 * HOUR_SECONDS)
-    hours = HourCounter(coordinator, {"nightly": 1.0})
+    hours = HourCounter(coordinator, lambda: {"nightly": 1.0})
     hours.count([])
     assert hours.why_not("nightly") is None
     clock.now += 11 * 60
@@ -48,7 +48,7 @@ def test_each_testbed_counts_and_what_others_wrote_too(clock: Clock) -> None:
 
 def test_what_is_left_to_write_counts_at_once_and_is_written_once(clock: Clock) -> None:
     coordinator = MemoryCoordinator(clock)
-    hours = HourCounter(coordinator, {"nightly": 10 / HOUR_SECONDS})
+    hours = HourCounter(coordinator, lambda: {"nightly": 10 / HOUR_SECONDS})
     hours.count([])
     clock.now += 10.5
     hours.count(["nightly"])

@@ -1,0 +1,1 @@
+"""Nightly series: what is due, what nights have shown, and what follows."""

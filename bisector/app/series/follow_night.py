@@ -1,0 +1,199 @@
+"""What follows a night: its points, the verdict of its series, and the confirmation of a suspect."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+from bisector.app.series.accept_night import confirmation_bisection, store_once
+from bisector.app.series.levels import verdicts
+from bisector.app.series.series_store import series_store
+from bisector.errors import NotFound
+from bisector.model.alerts import Alert
+from bisector.model.decisions import Ending, Interval
+from bisector.model.format import change
+from bisector.model.series import Confirmed, Night, NightVerdict, Point, Series
+from bisector.model.state import fold
+from bisector.model.stored_bisection import REMOVING, Stored
+from bisector.schemas.request import read_accepted
+
+if TYPE_CHECKING:
+    from bisector.app.wiring import Wiring
+    from bisector.model.goal import Metric
+
+_OUTCOMES: dict[Ending, Confirmed] = {
+    Ending.CONFIRMED: "confirmed",
+    Ending.REJECTED: "rejected",
+}
+
+
+class AlertSink(Protocol):
+    """Who is told of suspects and of what became of them: `app.alerts.suspects`."""
+
+    def suspect_found(self, found: Alert, why: str) -> Alert:
+        """Keep a suspect; what is returned as 'suspect' is to be confirmed."""
+        ...
+
+    def confirmation_ended(
+        self, identity: str, outcome: Confirmed, effect: Interval | None, tip: str, why: str
+    ) -> object:
+        """Write down what fresh boots say of a suspect. May be called twice."""
+        ...
+
+
+def collect(wiring: Wiring, series: Series, night: Night) -> None:
+    """Store the points of a night whose bisection has ended, or why there are none."""
+    store = series_store(wiring)
+    stored, why = _ended(wiring, night.bisection)
+    if stored is None or stored.conclusion is None:
+        if why:
+            store.end_night(replace(night, state="failed", why=why), ())
+        return
+    accepted = read_accepted(stored.request)
+    records = [record for _, record in wiring.store.records(stored.id)]
+    state = fold(stored.graph, accepted.the_goal(), records)
+    points = [
+        Point(
+            night.number,
+            visit.boot,
+            stored.graph.shas[visit.commit],
+            visit.testbed,
+            visit.commit == stored.graph.good,
+            tuple(value for _, value in visit.samples),
+            visit.at[0],
+        )
+        for visit in state.visits
+        if visit.samples
+    ]
+    if stored.conclusion.ending is Ending.MEASURED:
+        note = " ".join(filter(None, (night.note, *stored.conclusion.warnings)))
+        store.end_night(replace(night, state="measured", note=note), points)
+    else:
+        store.end_night(replace(night, state="failed", why=stored.conclusion.summary), points)
+
+
+def judge(wiring: Wiring, series: Series, night: Night, alerts: AlertSink) -> None:
+    """Write down what the series shows after a night, and begin the confirmation of a suspect."""
+    store = series_store(wiring)
+    nights = store.nights(series.name)
+    found = verdicts(nights, store.points(series.name), metric_of(wiring, night))
+    measured = [one for one in nights if one.number in found]
+    newest = measured[-1]
+    confirming = any(one.confirmation and one.confirmed is None for one in nights)
+    verdict = found[newest.number]
+    if verdict.status == "suspect" and not confirming and not newest.confirmation:
+        commits = {one.number: one.commit for one in measured}
+        if commits[_number(verdict.last_good)] == newest.commit:
+            verdict = replace(verdict, status="testbed suspect")  # the same kernel at another level
+        else:
+            newest = _begin_confirmation(wiring, series, replace(newest, verdict=verdict), commits, alerts)
+    if verdict.status == "testbed suspect" and newest.number == night.number:
+        _suspect_testbed(wiring, series, night, verdict)
+    if newest.number == night.number:
+        if not newest.confirmation:
+            store.set_verdict(replace(newest, verdict=verdict))
+    else:
+        store.set_verdict(replace(night, verdict=found[night.number]))
+
+
+def _begin_confirmation(
+    wiring: Wiring, series: Series, night: Night, commits: dict[int, str], alerts: AlertSink
+) -> Night:
+    """Tell of a suspect, and queue its confirmation where it needs one; return the night as it is then."""
+    verdict = night.verdict
+    assert verdict is not None and verdict.effect is not None, "it is suspect"
+    metric = metric_of(wiring, night)
+    worse = (verdict.effect.estimate > 0) == (metric.better == "lower")
+    last_good, first_bad = commits[_number(verdict.last_good)], commits[_number(verdict.first_bad)]
+    alert = Alert(
+        id="",
+        series=series.name,
+        workload=series.workload,
+        metric=metric.name,
+        testbed=series.testbed,
+        repo=series.repo,
+        last_good=last_good,
+        first_bad=first_bad,
+        direction="regression" if worse else "improvement",
+        effect=verdict.effect,
+        unit="" if metric.threshold.relative else metric.unit,
+        tip=night.commit,
+    )
+    kept = alerts.suspect_found(alert, words_of(verdict, night))
+    if kept.finding != "suspect":
+        return night
+    stored = confirmation_bisection(
+        wiring, series, night.number, last_good, night.commit, improved=not worse, alert=kept.id
+    )
+    store_once(wiring, stored)
+    begun = replace(night, confirmation=stored.id)
+    series_store(wiring).begin_confirmation(begun)
+    return begun
+
+
+def words_of(verdict: NightVerdict, night: Night) -> str:
+    """Return what a suspect night shows, for people."""
+    assert verdict.effect is not None, "it has a change"
+    text = (
+        f"night {night.number}: the level moved by {change(verdict.effect)} between the nights "
+        f"{verdict.last_good} and {verdict.first_bad}"
+    )
+    if verdict.reference is not None:
+        text += f"; the reference by {change(verdict.reference)}"
+    return text
+
+
+def _suspect_testbed(wiring: Wiring, series: Series, night: Night, verdict: NightVerdict) -> None:
+    """Take a testbed out of use whose reference kernel moved, too; a person looks and releases it."""
+    states = {status.name: status.state for status in wiring.coordinator.testbeds()}
+    if states.get(series.testbed, "good") == "good":
+        reason = f"series '{series.name}', {words_of(verdict, night)}: no new kernel explains it"
+        wiring.coordinator.set_testbed(series.testbed, "suspect", reason, f"series {series.name}")
+
+
+def end_confirmation(wiring: Wiring, night: Night, alerts: AlertSink) -> None:
+    """Write down the end of a night's confirmation, if it has ended."""
+    stored, why = _ended(wiring, night.confirmation)
+    conclusion = stored.conclusion if stored is not None else None
+    if conclusion is None and not why:
+        return
+    outcome: Confirmed = "undecided"
+    if conclusion is not None:
+        outcome, why = _OUTCOMES.get(conclusion.ending, "undecided"), conclusion.summary
+    spec = read_accepted(stored.request).night if stored is not None else None
+    if spec is not None and spec.alert:
+        # A conclusion's change is relative; in another unit the alert keeps what the nights showed.
+        relative = conclusion is not None and metric_of(wiring, night).threshold.relative
+        effect = conclusion.total if conclusion is not None and relative else None
+        alerts.confirmation_ended(spec.alert, outcome, effect, night.commit, why)
+    begins = night.verdict.first_bad if night.verdict is not None else None
+    series_store(wiring).end_confirmation(replace(night, confirmed=outcome), begins or night.number)
+
+
+def metric_of(wiring: Wiring, night: Night) -> Metric:
+    """Return the deciding metric of a night's bisection."""
+    return read_accepted(wiring.store.load(night.bisection).request).the_goal().metric
+
+
+def _ended(wiring: Wiring, bisection: str) -> tuple[Stored | None, str]:
+    """Return a bisection, and why it has ended without a conclusion: '' while it goes on, or has one."""
+    try:
+        status = wiring.store.status(bisection)
+        if status in ("queued", "running"):  # the usual answer, without loading all of it
+            return None, ""
+        stored = wiring.store.load(bisection)
+    except NotFound:
+        return None, f"its bisection '{bisection}' was removed"
+    if stored.conclusion is not None or status == "paused":
+        return stored, ""
+    if status in ("cancelled", REMOVING):
+        by = f" by {stored.action.by}: {stored.action.why}" if stored.action is not None else ""
+        return stored, f"its bisection was {status}{by}".rstrip(": ")
+    if status == "interrupted":
+        return stored, ""
+    return stored, f"its bisection '{bisection}' failed: see 'perfbisect status {bisection}'"
+
+
+def _number(night: int | None) -> int:
+    assert night is not None, "a change has a place"
+    return night

@@ -1,0 +1,211 @@
+"""What people do with series: add, run now, measure older commits, let rest, remove."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bisector.app.series.accept_night import accepted_night
+from bisector.app.series.night_times import check_times, times_after
+from bisector.app.series.series_store import series_store
+from bisector.errors import RequestError
+from bisector.model.format import count
+from bisector.model.series import OPEN_NIGHTS, Night, Series
+from bisector.model.stored_bisection import OPEN, Action
+
+if TYPE_CHECKING:
+    from bisector.adapters.git.branch_tips import BranchTips
+    from bisector.app.wiring import Wiring
+    from bisector.series_ports import SeriesStore
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
+"""Of a series: part of the ids of its bisections, which are names of folders and parts of URLs."""
+_SHOWN_TIMES = 3
+MAX_BACKFILL = 500
+"""Nights that are asked for at once: at four boots a night two thousand boots, weeks of a machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A series that may be added. times: when its next nights are due; tip: of its branch now."""
+
+    series: Series
+    times: tuple[float, ...]
+    tip: str
+
+
+def plan_series(wiring: Wiring, asked: Series) -> Planned:
+    """Return a series with everything resolved that it was asked with; changes nothing but what git fetches.
+
+    asked: its reference may be a name of a commit, '' for the tip of now; its recipe may be 'auto'. Raises
+    RequestError, InfrastructureError: it cannot be fetched.
+    """
+    if not _NAME.fullmatch(asked.name):
+        raise RequestError(
+            f"'{asked.name[:60]}' cannot be the name of a series",
+            cure="use small letters, digits and '-', 40 at most, such as 'mainline-pipe'",
+        )
+    now = wiring.coordinator.now()
+    check_times(asked.cron, asked.time_zone, now)
+    if "/" in asked.workload:
+        asked = replace(asked, workload=str(Path(asked.workload).expanduser().resolve()))
+    source = wiring.source(asked.repo)
+    tips = _tips(asked)
+    tips.fetch()
+    tip = tips.tip()
+    series = replace(asked, reference=source.resolve(asked.reference or tip))
+    accepted = accepted_night(wiring, series, series.reference, tip)
+    series = replace(series, recipe=accepted.request.recipe, testbed=accepted.testbeds[0])
+    times = itertools.islice(times_after(series.cron, series.time_zone, now), _SHOWN_TIMES)
+    return Planned(series, tuple(times), tip)
+
+
+def add_series(wiring: Wiring, planned: Planned) -> Series:
+    """Add a series. Raises RequestError: its name is taken."""
+    return series_store(wiring).add(planned.series)
+
+
+def run_now(wiring: Wiring, name: str) -> Night:
+    """Make a night due now; return it. Raises RequestError: one of the series has not ended."""
+    store, series, nights = _known(wiring, name)
+    _refuse_open(nights, series)
+    now = wiring.coordinator.now()
+    night = Night(series.name, _next_number(nights), now, now)
+    if not store.add_night(night):
+        raise RequestError(
+            f"a night of the series '{name}' began just now", cure=f"perfbisect series show {name}"
+        )
+    return night
+
+
+def backfill(wiring: Wiring, name: str, since: str | None, every: int) -> list[Night]:
+    """Make nights of older commits due: each `every`-th of the branch that was not measured; return them.
+
+    since: after this commit, by default after the first one that was measured. Raises RequestError.
+    """
+    store, series, nights = _known(wiring, name)
+    known = [night for night in nights if night.commit and night.state in ("measured", "running")]
+    if not known:
+        raise RequestError(
+            f"the series '{name}' has no night yet that others could come before",
+            cure=f"measure one first: perfbisect series run {name}",
+        )
+    tips = _tips(series)
+    first = wiring.source(series.repo).resolve(since) if since is not None else known[0].commit
+    history = [first, *tips.between(first, known[-1].commit)]
+    places = {night.commit: night.place for night in known}
+    wanted = [sha for sha in history[1:][every - 1 :: every] if sha not in _commits(nights)]
+    if not wanted:
+        raise RequestError(
+            f"nothing is left to measure between {first[:12]} and {known[-1].commit[:12]}",
+            cure="name an older commit with --since, or a smaller number with --every",
+        )
+    if len(wanted) > MAX_BACKFILL:
+        raise RequestError(
+            f"these are {len(wanted):,} nights, more than {MAX_BACKFILL} at once",
+            cure=f"take every {every * -(-len(wanted) // MAX_BACKFILL)}th commit with --every, or fewer with "
+            "--since",
+        )
+    now, number = wiring.coordinator.now(), _next_number(nights)
+    made = []
+    for sha, place in zip(wanted, _places(history, wanted, places), strict=True):
+        night = Night(series.name, number, now, place, kind="backfill", commit=sha)
+        if store.add_night(night):
+            made.append(night)
+        number += 1
+    return made
+
+
+def pause_series(wiring: Wiring, name: str, why: str) -> Series:
+    """Let a series rest; what runs ends. Raises NotFound."""
+    store = series_store(wiring)
+    store.set_state(name, "paused", why)
+    return store.load(name)
+
+
+def resume_series(wiring: Wiring, name: str) -> Series:
+    """Let a series go on with its next night; those of its rest are missed. Raises NotFound."""
+    store, series, nights = _known(wiring, name)
+    if series.state == "paused":
+        now = wiring.coordinator.now()
+        last = max([series.created, *(night.scheduled for night in nights)])
+        if next(times_after(series.cron, series.time_zone, last)) <= now:
+            why = "the series was paused until then" + (f": {series.why}" if series.why else "")
+            store.add_night(Night(name, _next_number(nights), now, now, state="missed", why=why))
+    store.set_state(name, "active")
+    return store.load(name)
+
+
+def remove_series(wiring: Wiring, name: str) -> int:
+    """Forget a series, and cancel its bisections that have not ended; return how many. Raises NotFound."""
+    store, _, nights = _known(wiring, name)
+    action = Action("cancelled", wiring.settings.owner, f"the series '{name}' was removed")
+    store.set_state(name, "paused", "it is being removed")
+    cancelled = 0
+    for night in nights:
+        for bisection in filter(None, (night.bisection, night.confirmation)):
+            if night.is_open and wiring.store.set_status(
+                bisection, "cancelled", expected=OPEN, action=action
+            ):
+                cancelled += 1
+    store.remove(name)
+    return cancelled
+
+
+def _known(wiring: Wiring, name: str) -> tuple[SeriesStore, Series, Sequence[Night]]:
+    store = series_store(wiring)
+    return store, store.load(name), store.nights(name)
+
+
+def _tips(series: Series) -> BranchTips:
+    from bisector.adapters.git.branch_tips import BranchTips
+
+    return BranchTips(Path(series.repo), series.branch)
+
+
+def _next_number(nights: Sequence[Night]) -> int:
+    return max((night.number for night in nights), default=0) + 1
+
+
+def _refuse_open(nights: Sequence[Night], series: Series) -> None:
+    for night in nights:
+        if night.kind == "night" and night.state in OPEN_NIGHTS:
+            what = night.bisection or "it waits for a worker"
+            raise RequestError(
+                f"night {night.number} of the series '{series.name}' has not ended ({what})",
+                cure=f"wait for it, or end it: perfbisect cancel {night.bisection or 'ID'}",
+            )
+
+
+def _commits(nights: Sequence[Night]) -> set[str]:
+    return {night.commit for night in nights if night.state not in ("failed", "missed")}
+
+
+def _places(history: Sequence[str], wanted: Sequence[str], places: dict[str, float]) -> list[float]:
+    """Return the place of each wanted commit: between those of its neighbours that were measured.
+
+    history: oldest first, its last commit was measured. Before the first one that was, a commit is a second
+    apart from the next one.
+    """
+    measured = [at for at, sha in enumerate(history) if sha in places]
+    found = []
+    for sha in wanted:
+        at = history.index(sha)
+        after = next(i for i in measured if i > at)
+        before = max((i for i in measured if i < at), default=None)
+        high = places[history[after]]
+        if before is None:
+            found.append(high - (after - at))
+        else:
+            low = places[history[before]]
+            found.append(low + (high - low) * (at - before) / (after - before))
+    return found
+
+
+def backfill_words(made: Sequence[Night]) -> str:
+    """Return what `backfill` has asked for, for people."""
+    return f"{count(len(made), 'night')} of older commits, from {made[0].commit[:12]} on, oldest first"

@@ -1,0 +1,173 @@
+"""The chore of nightly series: begins what is due, collects what has ended, follows what nights show.
+
+Any number of executors have it at the same time. Each step writes what it has done from the state that it
+saw, so that one of them takes it; ids of bisections are made of the night, so that a step that was cut off is
+made again without a second bisection.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from bisector.app.series.accept_night import night_bisection, store_once
+from bisector.app.series.follow_night import AlertSink, collect, end_confirmation, judge
+from bisector.app.series.night_times import times_after
+from bisector.app.series.series_store import series_store
+from bisector.errors import InfrastructureError, PerfbisectError, RequestError
+from bisector.model.format import count
+from bisector.model.machine_hours import HOUR_SECONDS
+from bisector.model.series import OPEN_NIGHTS, Night, Series, owner_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bisector.app.wiring import Wiring
+
+CHORE_SECONDS = 5.0
+"""How soon a night begins when it is due, and what has ended is followed."""
+LATE_SECONDS = 24 * HOUR_SECONDS
+"""How late a night may begin: then the next one is due."""
+_RETRY_SECONDS = 60.0
+"""Between two fetches from a repository that cannot be reached."""
+
+
+class NightChore:
+    """The chore of one executor; remembers when each series is due next."""
+
+    def __init__(self, wiring: Wiring, alerts: AlertSink) -> None:
+        """alerts: told of suspects and confirmations."""
+        self._wiring, self._alerts = wiring, alerts
+        self._store = series_store(wiring)
+        self._due: dict[Series, float] = {}
+        self._retry: dict[tuple[str, int], tuple[float, str]] = {}  # night -> not before, what was wrong
+
+    def do(self) -> None:
+        """Do what can be done now. Raises InfrastructureError with what could not."""
+        now = self._wiring.coordinator.now()
+        known = {series.name: series for series in self._store.all()}
+        wrong = []
+        for series in known.values():
+            if series.state == "active":
+                self._schedule(series, now)
+        self._due = {series: due for series, due in self._due.items() if series in known.values()}
+        for night in self._store.open_nights():
+            try:
+                self._follow(known[night.series], night, now)
+            except KeyError:  # the series was removed just now
+                continue
+            except PerfbisectError as error:
+                details = f": {error.details}" if error.details else ""
+                wrong.append(f"series '{night.series}', night {night.number}: {error.message}{details}")
+        if wrong:
+            raise InfrastructureError("\n".join(wrong))
+
+    def _schedule(self, series: Series, now: float) -> None:
+        """Add the night that has become due; of several the last one, if it is not too late for that."""
+        if now < self._due.get(series, 0.0):
+            return
+        nights = self._store.nights(series.name)
+        last = max([series.created, *(night.scheduled for night in nights if night.kind == "night")])
+        times = times_after(series.cron, series.time_zone, last)
+        due = []
+        for when in times:
+            if when > now:
+                self._due[series] = when
+                break
+            due.append(when)
+        number = max((night.number for night in nights), default=0) + 1
+        if not due:
+            return
+        late = due if due[-1] < now - LATE_SECONDS else due[:-1]
+        if late:
+            why = f"nobody executed it: {count(len(late), 'night')} until then were missed"
+            missed = Night(series.name, number, late[-1], late[-1], state="missed", why=why)
+            if not self._store.add_night(missed):
+                self._due.pop(series, None)  # another worker was first
+                return
+            number += 1
+        if due[-1] not in late:
+            self._store.add_night(self._night(series, number, due[-1], nights))
+
+    def _night(self, series: Series, number: int, when: float, nights: Sequence[Night]) -> Night:
+        """Return the night of a time, missed where it cannot be measured."""
+        night = Night(series.name, number, when, when)
+        if any(one.kind == "night" and one.state in OPEN_NIGHTS for one in nights):
+            return replace(night, state="missed", why="the night before still ran")
+        return night
+
+    def _follow(self, series: Series, night: Night, now: float) -> None:
+        if night.state == "due":
+            self._begin(series, night, now)
+        elif night.state == "running":
+            collect(self._wiring, series, night)
+        elif night.verdict is None:
+            judge(self._wiring, series, night, self._alerts)
+        else:
+            end_confirmation(self._wiring, night, self._alerts)
+
+    def _begin(self, series: Series, night: Night, now: float) -> None:
+        """Make the bisection of a night that is due, or say why there is none."""
+        key = (night.series, night.number)
+        if night.kind == "backfill":
+            if self._must_wait(series, night):
+                return
+        elif why := self._why_not(series):
+            self._store.change_night(replace(night, state="missed", why=why), "due")
+            return
+        before, wrong = self._retry.get(key, (0.0, ""))
+        if time.monotonic() < before:
+            raise InfrastructureError(wrong)
+        try:
+            night = self._with_commit(series, night)
+        except PerfbisectError as error:
+            if now > night.scheduled + LATE_SECONDS:
+                self._store.change_night(replace(night, state="missed", why=error.message), "due")
+                return
+            self._retry[key] = time.monotonic() + _RETRY_SECONDS, error.message
+            raise
+        self._retry.pop(key, None)
+        try:
+            stored = night_bisection(self._wiring, series, night)
+        except RequestError as error:
+            self._store.change_night(replace(night, state="failed", why=error.message), "due")
+            return
+        store_once(self._wiring, stored)
+        self._store.change_night(replace(night, state="running", bisection=stored.id), "due")
+
+    def _must_wait(self, series: Series, night: Night) -> bool:
+        """Return whether a back-filled night waits: for others of its series, or for the budget."""
+        others = [n for n in self._store.nights(series.name) if n.state in OPEN_NIGHTS and n != night]
+        earlier = any(n.state == "running" or n.kind == "night" or n.place < night.place for n in others)
+        return earlier or series.state != "active" or self._why_not(series) is not None
+
+    def _why_not(self, series: Series) -> str | None:
+        """Return why no night can be measured now, None where it can."""
+        coordinator = self._wiring.coordinator
+        for status in coordinator.testbeds():
+            if status.name == series.testbed and status.state == "retired":
+                return f"the testbed '{series.testbed}' is retired: {status.reason}"
+        used = sum(coordinator.machine_time(owner_of(series.name)).values()) / HOUR_SECONDS
+        if used >= series.budget:
+            return f"the budget is used: {used:.1f} of {series.budget:g} machine hours in seven days"
+        return None
+
+    def _with_commit(self, series: Series, night: Night) -> Night:
+        """Return a night with its commit: that of the branch as it is now. Raises PerfbisectError."""
+        if night.commit:
+            return night
+        from pathlib import Path
+
+        from bisector.adapters.git.branch_tips import BranchTips
+
+        tips = BranchTips(Path(series.repo), series.branch)
+        tips.fetch()
+        tip = tips.tip()
+        known = [n for n in self._store.nights(series.name) if n.kind == "night" and n.commit]
+        note = ""
+        if known and known[-1].commit == tip:
+            note = "no new commit"
+        elif known and "*" not in series.branch and not tips.contains(tip, known[-1].commit):
+            note = f"the branch was force-pushed: {known[-1].commit[:12]} is not in it any more"
+        return replace(night, commit=tip, note=note)

@@ -1,0 +1,80 @@
+"""What lists and pages show of series, as JSON values: `perfbisect series list|show --json`."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from bisector.app.series.levels import level_of
+from bisector.app.series.night_times import times_after
+from bisector.app.series.series_store import series_store
+from bisector.model.machine_hours import HOUR_SECONDS
+from bisector.model.series import Night, Point, Series, owner_of
+
+if TYPE_CHECKING:
+    from bisector.app.wiring import Wiring
+
+Values = dict[str, Any]
+
+
+def series_row(wiring: Wiring, series: Series, nights: Sequence[Night]) -> Values:
+    """Return a series as `list` shows it. next: when it is due, None while it is paused."""
+    now = wiring.coordinator.now()
+    last = nights[-1] if nights else None
+    judged = [night for night in nights if night.verdict is not None]
+    used = sum(wiring.coordinator.machine_time(owner_of(series.name)).values()) / HOUR_SECONDS
+    due = next(times_after(series.cron, series.time_zone, now)) if series.state == "active" else None
+    return {
+        **asdict(series),
+        "nights": len(nights),
+        "last": None if last is None else last.number,
+        "last_state": None if last is None else last.state,
+        "verdict": judged[-1].verdict.status if judged and judged[-1].verdict is not None else None,
+        "hours_used": used,
+        "next": due,
+    }
+
+
+def list_series(wiring: Wiring) -> list[Values]:
+    """Return all series."""
+    store = series_store(wiring)
+    return [series_row(wiring, series, store.nights(series.name)) for series in store.all()]
+
+
+def show_series(wiring: Wiring, name: str) -> Values:
+    """Return a series with its nights in the order of history, and their levels. Raises NotFound."""
+    store = series_store(wiring)
+    series = store.load(name)
+    nights = store.nights(name)
+    points: dict[int, list[Point]] = defaultdict(list)
+    for point in store.points(name):
+        points[point.night].append(point)
+    return {
+        **series_row(wiring, series, nights),
+        "nights": [_night_row(night, points[night.number]) for night in nights],
+    }
+
+
+def _night_row(night: Night, points: Sequence[Point]) -> Values:
+    """Return a night. level, reference_level: medians of its boots, None where there are none."""
+    row = asdict(night)
+    del row["series"]
+    tip, reference = ([level_of(p) for p in points if p.reference == which] for which in (False, True))
+    return {
+        **row,
+        "level": statistics.median(tip) if tip else None,
+        "reference_level": statistics.median(reference) if reference else None,
+        "boots": [
+            {
+                "boot": p.boot,
+                "reference": p.reference,
+                "testbed": p.testbed,
+                "at": p.at,
+                "values": list(p.values),
+            }
+            for p in points
+        ],
+    }

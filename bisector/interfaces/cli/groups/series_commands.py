@@ -1,0 +1,231 @@
+"""`perfbisect series`: has a branch measured night by night; what it showed is in `series_views`."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bisector.interfaces.cli import options, output
+from bisector.interfaces.cli.arguments import completion, number_options
+from bisector.interfaces.cli.groups.series_views import Name
+from bisector.model.format import count
+
+if TYPE_CHECKING:
+    from bisector.app.wiring import Wiring
+
+_MOST_BOOTS = 100
+_MOST_HOURS = 24 * 7.0
+"""Machine hours in seven days, on the one testbed that a series has."""
+_MOST_COMMITS = 1_000_000
+
+
+def add(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the new series.")],
+    branch: Annotated[
+        str,
+        typer.Option(
+            help="'master'; with its remote, 'origin/master', where it is to be fetched; or the newest of "
+            "some tags, 'v6.*'."
+        ),
+    ],
+    cron: Annotated[
+        str,
+        typer.Option(help="When nights are due: '30 2 * * *' is 02:30 each day, '0 1 * * MON' each Monday."),
+    ],
+    budget: Annotated[float, number_options.real(0, _MOST_HOURS, "Machine hours in seven days.", above=True)],
+    workload: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="What is measured.", autocompletion=completion.workloads),
+    ] = None,
+    time_zone: Annotated[str, typer.Option(metavar="ZONE", help="Of --cron, such as Europe/Berlin.")] = "UTC",
+    testbed: Annotated[
+        str, completion.testbed_option("Where it is measured. [default: the first that fits]")
+    ] = "",
+    repo: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="The kernel's git repository. [default: settings]")
+    ] = None,
+    reference: Annotated[
+        str,
+        completion.commit_option(
+            "The commit that each night boots beside the tip. [default: the tip of now]"
+        ),
+    ] = "",
+    boots: Annotated[int, number_options.whole(1, _MOST_BOOTS, "Boots of the tip in a night.")] = 4,
+    threshold: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="Smallest change worth an alert. [default: the workload's]"),
+    ] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="How its kernels are built.", autocompletion=completion.recipes),
+    ] = None,
+    lab: options.Lab = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say when it would be measured; add nothing.")
+    ] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Have a branch measured regularly; what its level does becomes an alert, and is bisected.
+
+    A night boots the newest commit several times, and the reference once. 'perfbisect worker' does it.
+
+    Examples:
+
+      perfbisect series add pipe --branch origin/master --workload pipe-test --cron '30 2 * * *' --budget 10
+
+      perfbisect series add tags --branch 'v6.*' --workload fio --cron '0 1 * * MON' --budget 5 --dry-run
+    """
+    from bisector.app.series.manage_series import add_series, plan_series
+    from bisector.model.series import Series
+    from bisector.report import phrases
+
+    wiring = options.make_wiring(lab=lab, repo=repo)
+    asked = Series(
+        name=name,
+        repo=str(wiring.repo.expanduser().resolve()),
+        branch=branch,
+        workload=options.workload_name(wiring.settings, workload),
+        recipe=recipe or wiring.settings.recipe,
+        testbed=testbed,
+        cron=cron,
+        time_zone=time_zone,
+        budget=budget,
+        boots=boots,
+        reference=reference,
+        threshold=threshold,
+        created_by=wiring.settings.owner,
+    )
+    planned = plan_series(wiring, asked)
+    added = planned.series if dry_run else add_series(wiring, planned)
+    if as_json:
+        from dataclasses import asdict
+
+        output.print_json({**asdict(added), "tip": planned.tip, "times": list(planned.times)})
+        return
+    print(
+        output.pairs(
+            {
+                "series": f"{added.name}{', not added' if dry_run else ''}",
+                "tip": f"{planned.tip[:12]} of {added.branch}",
+                "reference": added.reference[:12],
+                "measured": f"{added.workload} on {added.testbed}, {count(added.boots, 'boot')}, "
+                f"recipe {added.recipe}",
+                "nights": "\n".join(phrases.date(when) for when in planned.times),
+            }
+        )
+    )
+
+
+def run(name: Name, as_json: options.Json = False) -> None:
+    """Measure a night now, whatever the cron says.
+
+    Without a database server it is executed here, with what else is queued.
+
+    Example:
+
+      perfbisect series run pipe
+    """
+    from bisector.app.series.manage_series import run_now
+
+    wiring = options.make_wiring()
+    night = run_now(wiring, name)
+    text = f"night {night.number} of the series '{name}'"
+    if wiring.settings.database is None:
+        output.print_note(f"{text}: executing it; Ctrl-C ends that, and nothing is lost")
+        _execute(wiring)
+    else:
+        output.print_note(f"{text} is begun by a worker")
+    if as_json:
+        from bisector.app.series.show_series import show_series
+
+        output.print_json(show_series(wiring, name))
+
+
+def _execute(wiring: Wiring) -> None:
+    """Execute what is queued, unless another process does already."""
+    from bisector.app.find_culprit import serve
+    from bisector.interfaces.cli.queue import print_event
+
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    serve(wiring, print_event, stop, until_idle=True)
+
+
+def backfill(
+    name: Name,
+    since: Annotated[
+        str | None, completion.commit_option("Commits after this one. [default: after the first measured]")
+    ] = None,
+    every: Annotated[int, number_options.whole(1, _MOST_COMMITS, "Only each so-many-th commit.")] = 1,
+    as_json: options.Json = False,
+) -> None:
+    """Measure older commits of the branch, oldest first, when no night is under way.
+
+    The budget of the series holds; a worker goes on with them for as long as that takes.
+
+    Examples:
+
+      perfbisect series backfill pipe --since v6.1 --every 100
+
+      perfbisect series backfill pipe --every 10
+    """
+    from bisector.app.series.manage_series import backfill as backfill_series
+    from bisector.app.series.manage_series import backfill_words
+
+    made = backfill_series(options.make_wiring(), name, since, every)
+    if as_json:
+        output.print_json([{"number": night.number, "commit": night.commit} for night in made])
+    else:
+        output.print_note(f"{backfill_words(made)}; 'perfbisect worker' measures them")
+
+
+def pause(name: Name, reason: options.Reason = "", as_json: options.Json = False) -> None:
+    """Let a series rest; a night under way ends.
+
+    Example:
+
+      perfbisect series pause pipe --reason 'new memory'
+    """
+    from bisector.app.series.manage_series import pause_series
+
+    _print_state(pause_series(options.make_wiring(), name, reason).state, name, as_json=as_json)
+
+
+def resume(name: Name, as_json: options.Json = False) -> None:
+    """Let a series go on with its next night.
+
+    Example:
+
+      perfbisect series resume pipe
+    """
+    from bisector.app.series.manage_series import resume_series
+
+    _print_state(resume_series(options.make_wiring(), name).state, name, as_json=as_json)
+
+
+def remove(name: Name, as_json: options.Json = False) -> None:
+    """Forget a series with what it has measured; its bisections stay, those under way are cancelled.
+
+    Example:
+
+      perfbisect series remove pipe
+    """
+    from bisector.app.series.manage_series import remove_series
+
+    cancelled = remove_series(options.make_wiring(), name)
+    if as_json:
+        output.print_json({"name": name, "cancelled": cancelled})
+    else:
+        also = f"; {count(cancelled, 'bisection')} cancelled" if cancelled else ""
+        output.print_note(f"the series '{name}' is removed{also}")
+
+
+def _print_state(state: str, name: str, *, as_json: bool) -> None:
+    if as_json:
+        output.print_json({"name": name, "state": state})
+    else:
+        output.print_note(f"the series '{name}' is {state}")

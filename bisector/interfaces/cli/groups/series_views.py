@@ -1,0 +1,127 @@
+"""`perfbisect series list` and `show`: what nights have shown."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from bisector.interfaces.cli import options, output
+from bisector.interfaces.cli.arguments import completion
+from bisector.model.format import count
+
+_NIGHTS_SHOWN = 30
+"""Nights that `show` lists: a month."""
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Of a series.", autocompletion=completion.series)]
+
+
+def list_(as_json: options.Json = False) -> None:
+    """List the series with their state, what their last night showed, and when the next is due.
+
+    Examples:
+
+      perfbisect series list
+
+      perfbisect series list --json
+    """
+    from bisector.app.series.show_series import list_series
+    from bisector.report import phrases
+
+    rows = list_series(options.make_wiring())
+    if as_json:
+        output.print_json(rows)
+        return
+    if not rows:
+        print("No series yet.")
+        return
+    header = ("NAME", "STATE", "BRANCH", "WORKLOAD", "TESTBED", "NIGHTS", "LAST", "HOURS", "NEXT")
+    cells = [
+        (
+            row["name"],
+            row["state"],
+            row["branch"],
+            row["workload"],
+            row["testbed"],
+            str(row["nights"]),
+            row["verdict"] or row["last_state"] or "",
+            f"{row['hours_used']:.1f} of {row['budget']:g}",
+            phrases.date(row["next"]) if row["next"] is not None else row["why"],
+        )
+        for row in rows
+    ]
+    print(output.table(header, cells, wrapped=["NEXT"], dropped=["HOURS", "TESTBED", "BRANCH", "WORKLOAD"]))
+
+
+def show(
+    name: Name,
+    everything: Annotated[bool, typer.Option("--all", help="All nights.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Show a series: its levels as a picture, and its nights with what they showed.
+
+    Examples:
+
+      perfbisect series show pipe
+
+      perfbisect series show pipe --all
+    """
+    from bisector.app.series.show_series import show_series
+    from bisector.report import phrases, pictures
+
+    found = show_series(options.make_wiring(), name)
+    if as_json:
+        output.print_json(found)
+        return
+    nights = found["nights"]
+    levels = [night["level"] for night in nights if night["level"] is not None]
+    rows = {
+        "series": f"{found['name']}, {found['state']}{': ' + found['why'] if found['why'] else ''}",
+        "branch": f"{found['branch']} of {found['repo']}",
+        "measured": f"{found['workload']} on {found['testbed']}, {count(found['boots'], 'boot')} a night, "
+        f"reference {found['reference'][:12]}",
+        "budget": f"{found['hours_used']:.1f} of {found['budget']:g} machine hours in seven days",
+        "next": phrases.date(found["next"]) if found["next"] is not None else "",
+        "levels": "nothing was measured yet",
+    }
+    if levels:
+        low, high = phrases.number(min(levels)), phrases.number(max(levels))
+        rows["levels"] = f"{pictures.sparkline(levels)}  {low} .. {high}"
+    text = output.pairs({key: value for key, value in rows.items() if value})
+    print("\n".join(pictures.in_characters_of(sys.stdout.encoding, text.splitlines())))
+    shown = nights if everything else nights[-_NIGHTS_SHOWN:]
+    if shown:
+        header = ("NIGHT", "DUE", "COMMIT", "STATE", "LEVEL", "WHAT IT SHOWED")
+        print("\n" + output.table(header, [_cells(night) for night in shown], wrapped=[header[-1]]))
+    if len(shown) < len(nights):
+        output.print_note(f"the latest {len(shown)}; 'perfbisect series show {name} --all' shows all")
+
+
+def _cells(night: dict[str, Any]) -> tuple[str, ...]:
+    from bisector.report import phrases
+
+    return (
+        str(night["number"]),
+        phrases.date(night["scheduled"]),
+        night["commit"][:12],
+        night["state"] if night["kind"] == "night" else f"{night['state']}, {night['kind']}",
+        "" if night["level"] is None else phrases.number(night["level"]),
+        "; ".join(filter(None, (_verdict(night), night["why"], night["note"]))),
+    )
+
+
+def _verdict(night: dict[str, Any]) -> str:
+    """Return what a night showed, in words."""
+    from bisector.model.decisions import Interval
+    from bisector.model.format import change
+
+    found = night["verdict"]
+    if found is None:
+        return ""
+    text = str(found["status"])
+    if found["effect"] is not None:
+        text += f": {change(Interval(**found['effect']))} since night {found['first_bad']}"
+    if night["confirmation"]:
+        text += f", {night['confirmed'] or 'being confirmed'} by {night['confirmation']}"
+    return text

@@ -1,0 +1,84 @@
+"""Points of a series as levels of nights."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bisector.app.series.levels import noise_of_nights, verdicts
+from bisector.model.goal import Metric, Threshold
+from bisector.model.series import Night, Point
+
+RELATIVE = Metric("real", "s", "lower", Threshold(0.01))
+
+
+def point(night: int, boot: int, *values: float, reference: bool = False) -> Point:
+    return Point(night, f"boot-{boot}", f"{night:040x}", "bed", reference, values, 1.0)
+
+
+def series(step: float, base: float = 100.0, scale: float = 1.0) -> tuple[list[Night], list[Point]]:
+    """Return 30 nights of two boots with a step in night 26, relative to `scale`."""
+    random = np.random.default_rng(3)
+    nights, points = [], []
+    for number in range(1, 31):
+        nights.append(Night("s", number, float(number), float(number), state="measured"))
+        for boot in range(2):
+            level = base + scale * (step * (number >= 26) + 0.004 * random.standard_normal())
+            points.append(point(number, boot, level, level))
+    return nights, points
+
+
+@pytest.mark.parametrize(
+    ("metric", "base", "scale"),
+    [
+        (RELATIVE, 100.0, 100.0),
+        (Metric("real", "s", "lower", Threshold(1.0, relative=False)), 100.0, 100.0),
+        (RELATIVE, 0.0, 100.0),  # around zero there are no logs
+    ],
+)
+def test_a_step_is_told_in_the_unit_of_the_threshold(metric: Metric, base: float, scale: float) -> None:
+    nights, points = series(0.05, base, scale)
+    found = verdicts(nights, points, metric)
+    assert [found[n].status for n in (10, 25)] == ["learning", "steady"]
+    last = found[30]
+    assert last.status == "suspect"
+    assert last.last_good is not None
+    assert last.first_bad is not None
+    assert last.last_good <= 25 < 26 <= last.first_bad
+    assert last.effect is not None
+    if base:
+        expected = 0.05 if metric.threshold.relative else 5.0
+        assert last.effect.estimate == pytest.approx(expected, rel=0.1)
+
+
+def test_nights_in_the_order_of_history_without_those_that_measured_nothing() -> None:
+    nights, points = series(0.05, 100.0, 100.0)
+    failed = Night("s", 31, 40.0, 27.5, state="failed")
+    late = Night("s", 32, 41.0, 20.5, kind="backfill", state="measured")
+    points += [point(32, boot, 100.0, 100.0) for boot in range(2)]
+    found = verdicts(sorted([*nights, failed, late], key=lambda n: n.place), points, RELATIVE)
+    assert 31 not in found
+    assert found[32].status in ("learning", "steady")
+    assert (found[30].last_good, found[30].status) in [(n, "suspect") for n in (22, 23, 24, 25)]
+
+
+def test_a_new_level_is_not_compared_with_the_one_before() -> None:
+    nights, points = series(0.05, 100.0, 100.0)
+    nights[25] = Night("s", 26, 26.0, 26.0, state="measured", new_level=True)
+    assert verdicts(nights, points, RELATIVE)[30].status == "learning"
+
+
+def test_noise_is_that_within_nights() -> None:
+    random = np.random.default_rng(1)
+    points = []
+    for night in range(40):
+        for boot in range(4):
+            own = (1 + night) * (1 + 0.02 * random.standard_normal())  # nights differ by much more
+            points.append(point(night, boot, *(own * (1 + 0.005 * random.standard_normal(3)))))
+    found = noise_of_nights(points)
+    assert found is not None
+    assert found.run_sd == pytest.approx(0.005, rel=0.15)
+    assert found.boot_sd == pytest.approx(0.02, rel=0.25)
+    assert (found.run_df, found.boot_df) == (320, 119)
+    assert noise_of_nights(points[:4]) is None
+    assert noise_of_nights([]) is None

@@ -1,0 +1,120 @@
+"""`perfbisect series` as commands, over a real repository and database: what they print and leave."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bisector.app.series import manage_series
+from bisector.interfaces.cli import run
+from bisector.interfaces.cli.groups import series_commands
+from tests.golden.test_json_output import promised
+from tests.support.command_line import said
+from tests.support.series.series_lab import SeriesLab
+
+ADD = [
+    *("series", "add", "pipe", "--branch", "origin/night", "--workload", "pipe-test", "--budget", "10"),
+    *("--cron", "0 12 * * *", "--testbed", "bed", "--recipe", "x86_64-small"),
+]
+
+
+@pytest.fixture
+def lab(own_folders: Path, monkeypatch: pytest.MonkeyPatch) -> SeriesLab:
+    lab = SeriesLab(own_folders, monkeypatch)
+    monkeypatch.setenv("PERFBISECT_STATE_DIR", str(lab.wiring.settings.state_dir))
+    monkeypatch.setenv("PERFBISECT_REPO", str(lab.repo))
+    monkeypatch.setattr(series_commands, "_execute", lambda wiring: lab.work())
+    return lab
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    return json.loads(said(capsys, "series", *arguments, "--json"))
+
+
+def test_a_series_from_the_first_night_to_its_removal(
+    lab: SeriesLab, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = said(capsys, *ADD, "--dry-run")
+    assert "pipe, not added" in text
+    assert text.count(" 12:00 UTC") == 3
+    assert said(capsys, "series", "list") == "No series yet.\n"
+    added = json.loads(said(capsys, *ADD, "--json"))
+    assert added["reference"] == added["tip"] == lab.origin.ids["c0"]
+    assert run(ADD) == 1
+    assert "there is a series 'pipe' already" in capsys.readouterr().err
+    assert "nothing was measured yet" in said(capsys, "series", "show", "pipe")
+
+    lab.push("c3")
+    found = printed(capsys, "run", "pipe")
+    (night,) = found["nights"]
+    assert (night["state"], night["commit"]) == ("measured", lab.origin.ids["c3"])
+    assert set(found) == promised("series list")
+    assert set(night) == promised("series show")
+    (row,) = printed(capsys, "list")
+    assert set(row) == promised("series list")
+    shown = said(capsys, "series", "show", "pipe")
+    assert lab.origin.ids["c3"][:12] in shown
+    assert "learning" in shown
+    assert "pipe" in said(capsys, "series", "list")
+
+    # A night that has ended is in the list of all bisections alone.
+    assert said(capsys, "list") == "No bisection yet.\n"
+    assert night["bisection"] in said(capsys, "list", "--all")
+    assert "MEASURED" in said(capsys, "report", night["bisection"])
+
+    assert printed(capsys, "pause", "pipe", "--reason", "new memory") == {"name": "pipe", "state": "paused"}
+    assert "paused: new memory" in said(capsys, "series", "show", "pipe")
+    lab.now += 3 * 86400
+    assert printed(capsys, "resume", "pipe")["state"] == "active"
+    assert lab.nights()[-1].why == "the series was paused until then: new memory"
+    assert printed(capsys, "remove", "pipe") == {"name": "pipe", "cancelled": 0}
+    assert said(capsys, "series", "list") == "No series yet.\n"
+    assert night["bisection"] in said(capsys, "list", "--all")
+
+
+def test_a_second_night_waits_for_the_first(lab: SeriesLab, capsys: pytest.CaptureFixture[str]) -> None:
+    said(capsys, *ADD)
+    lab.now += 86400
+    lab.chore.do()
+    assert run(["series", "run", "pipe"]) == 1
+    assert "night 1 of the series 'pipe' has not ended" in capsys.readouterr().err
+    assert printed(capsys, "remove", "pipe")["cancelled"] == 1
+    assert [one.status for one in lab.wiring.store.list()] == ["cancelled"]
+
+
+def test_older_commits_are_measured_in_the_order_of_history(
+    lab: SeriesLab, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said(capsys, *ADD)
+    assert run(["series", "backfill", "pipe"]) == 1
+    assert "has no night yet" in capsys.readouterr().err
+    for name in ("c4", "c8"):
+        lab.night(name)
+    made = printed(capsys, "backfill", "pipe", "--since", "c0", "--every", "2")
+    assert [lab.origin.name(one["commit"]) for one in made] == ["c2", "c6"]
+    lab.chore.do()
+    lab.chore.do()
+    assert [n.state for n in lab.nights()] == ["running", "measured", "due", "measured"], "one at a time"
+    lab.work()
+    nights = lab.nights()
+    assert [lab.origin.name(night.commit) for night in nights] == ["c2", "c4", "c6", "c8"]
+    assert {night.state for night in nights} == {"measured"}
+    assert run(["series", "backfill", "pipe", "--since", "c0", "--every", "2"]) == 1
+    assert "nothing is left to measure" in capsys.readouterr().err
+    monkeypatch.setattr(manage_series, "MAX_BACKFILL", 2)
+    assert run(["series", "backfill", "pipe", "--since", "c0"]) == 1
+    assert "take every 2th commit" in capsys.readouterr().err
+
+
+def test_completion_knows_series(lab: SeriesLab, capsys: pytest.CaptureFixture[str]) -> None:
+    import typer.main
+
+    from bisector.interfaces.cli.application import application
+    from bisector.interfaces.cli.arguments import completion
+
+    said(capsys, *ADD)
+    context: Any = typer.main.get_command(application()).make_context("perfbisect", ["series", "list"])
+    assert completion.series(context, "pi") == ["pipe"]

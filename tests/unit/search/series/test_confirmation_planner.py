@@ -1,0 +1,64 @@
+"""How a confirmation ends, as the conclusion of a bisection."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bisector.model.decisions import Conclusion, Ending
+from bisector.model.goal import Budget, Find, Goal, Metric, Threshold
+from bisector.model.state import fold
+from bisector.search.series.confirmation_planner import ConfirmationPlanner
+from bisector.stats.variance_components import VarianceComponents
+from tests.support.searching import drive, linear
+
+GRAPH = linear(1)
+NOISE = VarianceComponents(0.003, 100.0, 0.003, 40.0)
+
+
+def confirm(effect: float, find: Find = "regression", **more: object) -> Conclusion:
+    """Return the end for a tip that reads higher by `effect`."""
+    random = np.random.default_rng(1)
+    wanted = Goal(Metric("real", "s", "lower", Threshold(0.01)), find=find, **more)  # type: ignore[arg-type]
+
+    def value(commit: int, run: int) -> float:
+        return float(100 * (1 + effect * commit) * (1 + 0.003 * random.standard_normal()))
+
+    return drive(GRAPH, wanted, value, planner=ConfirmationPlanner(NOISE))[0]
+
+
+@pytest.mark.parametrize(
+    ("effect", "find", "ending"),
+    [
+        (0.05, "regression", Ending.CONFIRMED),
+        (0.0, "regression", Ending.REJECTED),
+        (-0.05, "regression", Ending.REJECTED),
+        (-0.05, "fix", Ending.CONFIRMED),
+        (0.05, "fix", Ending.REJECTED),
+    ],
+)
+def test_the_ending_and_the_change_of_the_metric(effect: float, find: Find, ending: Ending) -> None:
+    end = confirm(effect, find)
+    assert end.ending is ending
+    assert end.total is not None
+    assert end.total.low <= effect <= end.total.high
+    assert (end.confidence == 0.99) == (ending is Ending.CONFIRMED)
+
+
+def test_a_budget_leaves_it_undecided() -> None:
+    end = confirm(0.05, budget=Budget(runs=4))
+    assert (end.ending, end.total) == (Ending.INCONCLUSIVE, None)
+    assert "The budget of 4 runs is spent" in end.summary
+
+
+def test_a_commit_that_cannot_be_measured_leaves_it_undecided() -> None:
+    wanted = Goal(Metric("real", "s", "lower", Threshold(0.01)))
+    end = drive(GRAPH, wanted, lambda *_: 1.0, planner=ConfirmationPlanner(), unbuildable=[1])[0]
+    assert end.ending is Ending.INCONCLUSIVE
+    assert "does not build" in end.summary
+
+
+def test_so_far_tells_that_it_goes_on() -> None:
+    wanted = Goal(Metric("real", "s", "lower", Threshold(0.01)))
+    end = ConfirmationPlanner().so_far(fold(GRAPH, wanted, ()))
+    assert end.summary == "The confirmation has not ended."
