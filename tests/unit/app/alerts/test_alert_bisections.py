@@ -10,10 +10,12 @@ from bisector.app.alerts.alert_bisections import begin_or_wait, end_of_bisection
 from bisector.app.alerts.follow_alerts import follow
 from bisector.app.alerts.suspects import confirmation_ended, suspect_found
 from bisector.model.alerts import Alert
+from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Ending
 from bisector.model.machine_hours import HOUR_SECONDS
-from bisector.model.series import owner_of
+from bisector.model.series import Series, owner_of
 from bisector.model.stored_bisection import Action
+from bisector.schemas.request import Accepted
 from tests.support.series.alert_lab import SHAS, AlertLab, a_series, found
 
 
@@ -191,6 +193,23 @@ def test_what_people_say_meanwhile_stays_and_the_end_is_written_down() -> None:
     follow(lab.context())
     ended = now(lab, alert)
     assert (ended.state, ended.finding, ended.assignee) == ("acknowledged", "culprit", "ann")
+
+
+def test_of_two_workers_that_confirm_one_cause_at_once_one_begins_and_the_other_shares() -> None:
+    lab = a_lab()
+    first = suspect_found(lab.context(), found(10, 20), "")
+    second = suspect_found(lab.context(), found(15, 22, "arm"), "")
+    context, calls = lab.context(), []
+
+    def accept(alert: Alert, series: Series) -> tuple[Accepted, CommitGraph]:
+        calls.append(alert.id)
+        if len(calls) == 1:  # we have looked at the others; now another worker is quicker
+            confirmation_ended(lab.context(), second.id, "confirmed", None, SHAS[30], "")
+        return context.accept(alert, series)
+
+    ended = confirmation_ended(replace(context, accept=accept), first.id, "confirmed", None, SHAS[30], "")
+    assert ended.bisection == now(lab, second).bisection != ""
+    assert len(lab.store.list()) == 1 and calls == [first.id]
 
 
 def test_of_two_workers_with_old_views_one_comes_too_late() -> None:

@@ -6,9 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from bisector.adapters.store.alerts.sql_alerts import SqlAlerts
+from bisector.adapters.store.open_database import open_state_file
 from bisector.interfaces.cli import run
+from bisector.model.alerts import Entry
 from tests.bad_input.request_place import make_place
 from tests.support.fake_bisection import store_bisections
+from tests.support.series.alert_lab import found
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +52,8 @@ LINES = {
     "start --recipe x86_64-o": ["x86_64-old"],
     "start --monitor perf": ["perf-stat", "perf-record"],
     "mark x v1 ": ["good", "bad", "skip", "old", "new"],
+    "alert list --state cu": ["culprit"],
+    "alert set x --state w": ["wontfix"],
     "help workl": ["workload"],
     "workl": ["workload"],
 }
@@ -70,3 +76,14 @@ def test_ids(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     ids = completed("perfbisect report ", monkeypatch, capsys)
     assert ids
     assert completed(f"perfbisect report {ids[0]}", monkeypatch, capsys) == [ids[0]]
+
+
+def test_ids_of_open_alerts(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert completed("perfbisect alert show ", monkeypatch, capsys) == []
+    assert not (place / "state").exists(), "completion makes no state"
+    alerts = SqlAlerts(open_state_file(place / "state" / "perfbisect.sqlite"))
+    for number, triage in enumerate((None, "invalid", "acknowledged")):
+        alerts.add(found(1, 2, id=f"a{number}", triage=triage), Entry("perfbisect", "suspect"))
+    assert completed("perfbisect alert show ", monkeypatch, capsys) == ["a2", "a0"]
