@@ -152,9 +152,10 @@ def _compare_on_each(context: SearchContext, names: Sequence[str], tries: int) -
 def _shows(found: Evidence, context: SearchContext, share: float) -> Shows:
     """Return what a comparison shows. share: the log e-value that proves a change on one of the testbeds."""
     need = math.log(1 / context.alpha)
-    if found.log_e_below >= need:
+    changed = found.log_e_change >= share and found.estimate > 0
+    if found.log_e_below >= need or (changed and found.p_reaches_threshold <= context.alpha):
         return "absent"
-    if found.log_e_change >= share and found.estimate > 0 and found.p_reaches_threshold > context.alpha:
+    if changed:
         return "shown"
     return "doubtful" if found.log_e_below >= DOUBT_PER_PROOF * need else "open"
 

@@ -10,7 +10,12 @@ import pytest
 from bisector.model.decisions import Conclusion, Ending, Measure, Released
 from bisector.model.state import fold
 from bisector.search.planner import Planner
-from bisector.search.testbeds.ends_by_testbed import TestbedChoice, _compare_on_each, choose_testbeds
+from bisector.search.testbeds.ends_by_testbed import (
+    MAX_ALWAYS_COMPARED,
+    TestbedChoice,
+    _compare_on_each,
+    choose_testbeds,
+)
 from tests.support.searching import Seen, context_of, goal, linear, records_of
 
 GRAPH = linear(8)
@@ -120,6 +125,19 @@ def test_opposite_directions_are_told_first() -> None:
     assert text.endswith(" on b. Less than the threshold.")
     same = chosen({"a": 0.02, "b": 0.03}, False).add_to(Conclusion(Ending.NOT_REPRODUCED, "Less."))
     assert same.summary == "Less."
+
+
+def test_a_change_that_is_proven_and_does_not_reach_the_threshold_is_absent() -> None:
+    choice = chosen({"a": 0.04, "b": NONE}, False, boots=4)
+    assert (set(shows(choice).values()), choice.differ) == ({"absent"}, False)
+
+
+def test_many_testbeds_are_compared_one_by_one_only_once_all_together_have_a_verdict() -> None:
+    many = {f"t{i}": LOSS for i in range(MAX_ALWAYS_COMPARED + 1)}
+    assert chosen(many, None, boots=1).each == ()
+    assert len(chosen(many, True, boots=1).each) == len(many)
+    del many["t0"]
+    assert len(chosen(many, None, boots=1).each) == len(many)
 
 
 def test_one_testbed_is_judged_as_ever() -> None:
