@@ -3,8 +3,8 @@
     python -m tests.bench.search.equal_ends [TRIALS [FAMILY ...]]
 
 Each trial boots both ends in the order ABBA on each testbed, so many boots of each, and asks after every boot
-of all testbeds whether the ends differ. A claim at any look counts, as it would end the verification. The
-planner's alpha is 5%. Of several testbeds a claim that one of them shows it counts, too. No posterior is computed, so a thousand trials take a minute.
+of all testbeds whether the ends differ. A claim at any look counts, as it would end the verification; of
+several testbeds also one that one of them shows it. The planner's alpha is 5%. No posterior is computed.
 """
 
 from __future__ import annotations
