@@ -108,6 +108,10 @@ def test_the_search_stops_when_no_testbed_is_left_that_shows_the_change(tmp_path
         bisections.run(stored, replace(services, testbeds=failing), lambda _: None, threading.Event())
     assert e.value.exit_code == ExitCode.INFRASTRUCTURE
     mended = {name: FakeTestbed(name, lab) for name in "ab"}
+    other = {"b": mended["b"]}
+    with pytest.raises(InfrastructureError, match=r"no testbed is left that the search goes on with") as e:
+        bisections.run(stored, replace(services, testbeds=other), lambda _: None, threading.Event())
+    assert e.value.cure == "have a used again, then 'perfbisect resume'"
     conclusion = bisections.run(stored, replace(services, testbeds=mended), lambda _: None, threading.Event())
     assert conclusion.searched_on == ("a",)
     assert [finding.commits for finding in conclusion.findings] == [(fake.CULPRIT,)]

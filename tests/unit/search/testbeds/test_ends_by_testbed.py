@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -158,8 +159,13 @@ def test_the_planner_searches_where_it_is_shown_and_releases_the_other() -> None
     assert isinstance(trial, Measure)
     assert trial.purpose == "search"
     assert planner.so_far(fold(GRAPH, goal(), records_of(visits))).searched_on == ("a",)
-    # The boots of the other testbed would show the culprit's commit to be good.
-    visits += [Seen(4, testbed="a", values=(112.0, 112.1, 112.0)), Seen(4, testbed="b", values=(200.0,) * 3)]
-    trial = asked("a")
-    assert isinstance(trial, Measure)
-    assert trial.commit < 4
+    decider = planner._decider(fold(GRAPH, goal(), records_of(visits), idle="a"))
+    decider.decide()
+    assert {visit.testbed for visit in decider.context.state.visits} == {"a"}
+
+
+def test_boots_of_the_search_do_not_change_the_choice() -> None:
+    seen = ends({"a": LOSS, "b": NONE})
+    later = [replace(one, purpose="search", values=(500.0, 900.0, 100.0)) for one in seen]
+    context, cache = context_of(GRAPH, [*seen, *later])
+    assert choose_testbeds(context, cache, True) == chosen({"a": LOSS, "b": NONE}, True)
