@@ -40,6 +40,7 @@ def static_files() -> Mapping[str, StaticFile]:
         "uplot.js": plot,
         "zoom.js": zoom,
         "live.js": _own("live.js"),
+        "nights.js": _own("nights.js"),
         "icon.svg": _own("icon.svg"),
     }
     found = {}

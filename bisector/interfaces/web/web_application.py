@@ -37,6 +37,7 @@ from bisector.interfaces.web.pages import (
     outbox_page,
     overview_page,
     queue_page,
+    series_pages,
     testbed_pages,
 )
 from bisector.interfaces.web.pages.drawn_bisections import DrawnBisections
@@ -57,6 +58,7 @@ PAGES = (
     costs_page,
     outbox_page,
     alert_pages,
+    series_pages,
 )
 _HEALTH_SECONDS = 3.0
 """For the database to answer; what asks for health gives up after 5 to 10."""

@@ -1,7 +1,8 @@
 """The server's pages in a real Chromium, with hostile text wherever text comes from elsewhere.
 
 Of `overview_page`, `queue_page`, `bisection_list`, `live_bisection`, `testbed_pages`, `compare_page`,
-`costs_page`, `alert_pages` and `outbox_page`. One browser and one server serve all tests.
+`costs_page`, `series_pages`, `alert_pages` and
+`outbox_page`. One browser and one server serve all tests.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ PAGES = (
     "/compare?a=done-1&b=paused-1",
     "/compare?a=done-1:v6.1&b=done-1:v6.2",
     "/costs?days=300",
+    "/series",
+    f"/series/{served_lab.SERIES}",
     "/alerts",
     "/alerts?show=all&series=none",
     f"/alerts/{served_lab.ALERT}",
@@ -162,7 +165,8 @@ def test_the_keyboard_reaches_everything(page: Page, url: str, path: str) -> Non
 def test_a_page_says_the_same_without_javascript(plain: Page, url: str, page: Page, path: str) -> None:
     for one in (plain, page):
         one.goto(url + path)
-    texts = [one.locator("main section:not(#samples)").all_inner_texts() for one in (plain, page)]
+    without_buttons = "main section:not(#samples, #nights)"  # to zoom
+    texts = [one.locator(without_buttons).all_inner_texts() for one in (plain, page)]
     assert texts[0] == texts[1]
     assert plain.locator("svg").count() == page.locator("svg").count()
 
@@ -236,6 +240,17 @@ def test_a_message_goes_out_at_a_word(page: Page, url: str, wiring: Wiring) -> N
     page.wait_for_selector("text=not yet")
     entry = outbox_of(wiring).entry(2)
     assert (entry.state, entry.by, entry.note) == ("stopped", "operate", "not yet")
+
+
+def test_nights_can_be_zoomed_and_lead_to_their_alert(page: Page, url: str) -> None:
+    page.goto(f"{url}/series/{served_lab.SERIES}")
+    page.get_by_role("button", name="Zoom").press("Enter")
+    assert page.locator(".uplot canvas").is_visible() and not page.locator("#nights-drawing").is_visible()
+    page.get_by_role("button", name="Whole drawing").press("Enter")
+    assert page.locator("#nights-drawing").is_visible() and page.locator(".uplot").count() == 0
+    page.locator("#nights-drawing a").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"{url}/alerts/{served_lab.ALERT}")
 
 
 def test_an_alert_is_said_to_be_something_by_who_saw_it_as_it_is(

@@ -12,6 +12,7 @@ from pathlib import Path
 from bisector.app.alerts.alert_context import open_alerts
 from bisector.app.execution.health_check import health_store
 from bisector.app.mail.delivery import outbox_of
+from bisector.app.series.series_store import series_store
 from bisector.app.wiring import Wiring
 from bisector.model.alerts import Alert
 from bisector.model.alerts import Entry as Happened
@@ -19,6 +20,7 @@ from bisector.model.decisions import Interval
 from bisector.model.health import Outcome
 from bisector.model.outbox import LAB, Key, Message, State
 from bisector.model.records import Record
+from bisector.model.series import Night, NightVerdict, Point, Series
 from bisector.model.stored_bisection import Action, Stored
 from bisector.report.report_model import Material
 from bisector.schemas import serialization
@@ -30,7 +32,7 @@ from tests.support.report_material import sixty_boots
 TESTBEDS = ("machine-a", "machine-b", "machine-with-a-rather-long-name-in-rack-17")
 SAID = "sched: rework number {}"
 """What people, commits and machines say, where it is harmless."""
-ALERT = "3f2a81c04d"
+ALERT, SERIES = "3f2a81c04d", "nightly-pipe-test"
 STATUSES = ("done", "running", "queued", "paused", "interrupted", "cancelled")
 
 
@@ -53,6 +55,7 @@ def make(folder: Path, said: str = SAID, *, boots: int = 60, web: WebSettings | 
         store(wiring, material if ended else _begun(material), status, said, number)
     _testbeds(wiring, said)
     _outbox(wiring, said)
+    _series(wiring, said)
     _alerts(wiring, said)
     return wiring
 
@@ -135,7 +138,7 @@ def _alerts(wiring: Wiring, said: str) -> None:
     """Add the alert of a series whose level moved."""
     alert = Alert(
         id=ALERT,
-        series="nightly-pipe-test",
+        series=SERIES,
         workload=said.format("w"),
         metric="real",
         testbed="machine-a",
@@ -147,3 +150,36 @@ def _alerts(wiring: Wiring, said: str) -> None:
         why=said.format("why"),
     )
     open_alerts(wiring).add(alert, Happened("perfbisect", "suspect", said.format("night")))
+
+
+def _series(wiring: Wiring, said: str) -> None:
+    """Add a series of forty nights whose level moved in the thirtieth, with its alert."""
+    store, name = series_store(wiring), SERIES
+    store.add(
+        Series(
+            name=name,
+            repo="/not/here",
+            branch=said.format("branch"),
+            workload=said.format("w"),
+            recipe="small",
+            testbed="machine-a",
+            cron="0 2 * * *",
+            time_zone="Europe/Berlin",
+            budget=10.0,
+            boots=3,
+            reference="c" * 40,
+            created_by="ann@lab",
+        )
+    )
+    for number in range(1, 41):
+        commit, at = f"{number:040x}", 1.79e9 + 86400.0 * number
+        night = Night(name, number, at, float(number), state="running", commit=commit, bisection="done-1")
+        store.add_night(night)
+        level = 10.0 + 0.03 * ((7 * number) % 5) + (0.5 if number >= 30 else 0.0)
+        points = [
+            Point(number, f"n{number}-{k}", commit, "machine-a", False, (level + 0.04 * k,), at)
+            for k in range(3)
+        ]
+        points.append(Point(number, f"n{number}-r", "c" * 40, "machine-a", True, (9.0,), at))
+        verdict = NightVerdict("suspect" if number > 30 else "steady", night_sd=0.01)
+        store.end_night(replace(night, state="measured", note=said.format("note"), verdict=verdict), points)

@@ -47,6 +47,7 @@ NAVIGATION = (
     ("/testbeds", "Testbeds"),
     ("/compare", "Compare"),
     ("/costs", "Costs"),
+    ("/series", "Series"),
     ("/alerts", "Alerts"),
     ("/outbox", "Outbox"),
 )
