@@ -71,6 +71,9 @@ def every_option() -> Iterator[tuple[str, str, Any]]:
 def row(command: str, option: str, kind: str, value: str, says: list[str]) -> Row:
     """Return the row of an option with a value, behind what its command needs."""
     needed = [*NEEDED.get(command, []), *BESIDE.get((command, option), [])]
+    if option in needed:  # it is said once
+        at = needed.index(option)
+        del needed[at : at + 2]
     if option in needed:
         del needed[needed.index(option) :][:2]
     return Row(
