@@ -16,9 +16,12 @@ from bisector.adapters.system.files import write_atomically
 from bisector.app import bisections
 from bisector.app.accept import accept, missing_monitors, workload_of
 from bisector.app.artefacts import shared_files
+from bisector.app.chores.write_reports import write_reports
 from bisector.app.execution.bisection_services import bisection_services, missing_testbeds
 from bisector.app.execution.readiness import require_ready
-from bisector.app.load_report import HOST, NAMES, find_bisection, keep_names, load_material
+from bisector.app.load_report import HOST, find_bisection, load_material
+from bisector.app.mail.mail_chore import tell_end
+from bisector.app.mail.notices import promise
 from bisector.app.plan import expected_work
 from bisector.app.series.series_store import hour_caps
 from bisector.app.testbeds.testbed_choice import notes_on_choice
@@ -27,15 +30,16 @@ from bisector.app.time_left import ExpectedWork
 from bisector.app.watching.watch_bisection import labels
 from bisector.app.wiring import Wiring
 from bisector.engine.events import Event
-from bisector.errors import InfrastructureError, PerfbisectError, RequestError
+from bisector.errors import InfrastructureError, RequestError
 from bisector.model.decisions import Conclusion
 from bisector.model.stored_bisection import RESTING, Action
 from bisector.report import phrases
 from bisector.schemas.request import Accepted, Request, read_accepted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from bisector.app.mail.notices import Notice
     from bisector.engine.events import OnEvent
     from bisector.engine.others import Others
     from bisector.engine.services import Services
@@ -62,24 +66,36 @@ class Observer(Protocol):
 
 
 def find_culprit(
-    wiring: Wiring, request: Request, observer: Observer, priority: int | None = None
+    wiring: Wiring,
+    request: Request,
+    observer: Observer,
+    priority: int | None = None,
+    notices: Sequence[Notice] = (),
 ) -> Material:
     """Find the commit that made a workload slower; return its report, which is also written to files.
 
-    priority: by default the normal one. The same request goes on where an unfinished bisection stopped.
-    Raises RequestError, InfrastructureError or Interrupted: it can be resumed.
+    priority: by default the normal one; notices: who is told of the end. The same request goes on where an
+    unfinished bisection stopped. Raises RequestError, InfrastructureError or Interrupted: it can be resumed.
     """
     stored, accepted = _begin(wiring, request, observer, priority)
-    return _run_and_report(wiring, stored, accepted, observer)
+    promise(wiring, stored.id, accepted.request.workload, notices)
+    return _run_and_report(wiring, stored, accepted, observer, notices)
 
 
-def queue(wiring: Wiring, request: Request, observer: Observer, priority: int | None = None) -> Stored:
+def queue(
+    wiring: Wiring,
+    request: Request,
+    observer: Observer,
+    priority: int | None = None,
+    notices: Sequence[Notice] = (),
+) -> Stored:
     """Let whoever executes bisections here find the culprit. Raises as `find_culprit`.
 
     With a database server that may be another host, whose worker says itself what it lacks.
     """
     here = wiring.settings.database is None
-    stored, _ = _begin(wiring, request, observer, priority, executes=here)
+    stored, accepted = _begin(wiring, request, observer, priority, executes=here)
+    promise(wiring, stored.id, accepted.request.workload, notices)
     wiring.store.set_status(stored.id, "queued", expected=RESTING)
     return stored
 
@@ -166,13 +182,16 @@ def resume(wiring: Wiring, identity: str | None, observer: Observer, reason: str
     return _run_and_report(wiring, stored, accepted, observer)
 
 
-def _run_and_report(wiring: Wiring, stored: Stored, accepted: Accepted, observer: Observer) -> Material:
+def _run_and_report(
+    wiring: Wiring, stored: Stored, accepted: Accepted, observer: Observer, notices: Sequence[Notice] = ()
+) -> Material:
     _record_host(wiring, stored.id)
     try:
         _run(wiring, stored, accepted, observer)
     finally:
-        material = _write_reports(wiring, stored.id, observer.note)
+        material = write_reports(wiring, stored.id, observer.note)
         shared_files.finish(wiring)
+        tell_end(wiring, stored.id, notices, observer.note)
     return material or load_material(wiring, stored.id)
 
 
@@ -195,9 +214,9 @@ def others(
 
     tell: is given their events; worker: the name of ours, with a database server.
     """
+    from bisector.app.chores.registered_chores import chores_of
     from bisector.app.execution.health_schedule import checks_for
     from bisector.app.execution.inventory_watch import INVENTORY, InventoryWatch
-    from bisector.app.execution.registered_chores import chores_of
     from bisector.engine.others import Others
 
     inventory = InventoryWatch(wiring, worker, lambda text: tell(INVENTORY, Event("trouble", text)))
@@ -211,7 +230,7 @@ def others(
         )
 
     def ended(name: str) -> None:
-        _write_reports(wiring, name, lambda text: tell(name, Event("trouble", text)))
+        write_reports(wiring, name, lambda text: tell(name, Event("trouble", text)))
 
     checks = checks_for(wiring, worker)
     chores = chores_of(wiring)
@@ -275,24 +294,3 @@ def _record_host(wiring: Wiring, identity: str) -> None:
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, json.dumps(description(), indent=2) + "\n")
-
-
-def _write_reports(wiring: Wiring, identity: str, note: Callable[[str], object]) -> Material | None:
-    """Write both forms of the report beside the bisection's data, however far it got; return what is in them.
-
-    Nothing that goes wrong here, such as a full disk, may change how the search ended.
-    """
-    from bisector.report import json_report, text
-
-    try:
-        material = load_material(wiring, identity, so_far=True)
-        folder = wiring.bisection_folder(identity)
-        keep_names(folder, material)
-        write_atomically(folder / "report.txt", text.render(material))
-        write_atomically(folder / "report.json", json.dumps(json_report.render(material), indent=2) + "\n")
-        if material.conclusion is not None:
-            shared_files.keep_facts(wiring, identity, HOST, NAMES)
-    except (OSError, PerfbisectError) as error:
-        note(f"the report could not be written: {error}; 'perfbisect report {identity}' prints it")
-        return None
-    return material

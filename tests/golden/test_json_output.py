@@ -177,5 +177,6 @@ def test_the_only_command_without_json_is_help() -> None:
         "testbed",
         "token",
         "series",
+        "mail",
     }
     assert without == {*groups, "help", "web"}, "and web says nothing but where it serves"

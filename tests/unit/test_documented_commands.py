@@ -29,6 +29,8 @@ ELSEWHERE = {
     "perfbisect web": "ends when it is told to: tests/unit/interfaces/cli/test_web.py",
     "perfbisect --server": "needs a server: tests/integration/web/test_same_at_a_server.py",
     "perfbisect series": "measures: tests/unit/interfaces/cli/groups/test_series_commands.py",
+    "perfbisect mail": "needs messages: tests/integration/mail/test_mail_on_fakes.py",
+    "perfbisect report --mail-draft": "tests/integration/mail/test_mail_on_fakes.py",
     "perfbisect token": "makes tokens: tests/unit/interfaces/cli/groups/test_token.py",
     "perfbisect alert": "needs alerts: tests/unit/interfaces/cli/groups/test_alert.py",
     "perfbisect testbed": "other testbeds: tests/integration/test_queue_on_fakes.py",

@@ -145,6 +145,10 @@ def report(
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the JSON schema of what --json prints, and end.")
     ] = False,
+    mail_draft: Annotated[
+        bool,
+        typer.Option("--mail-draft", help="Print the mail to maintainers, as 'git send-email' takes it."),
+    ] = False,
 ) -> None:
     """Print the report of a bisection, finished or not.
 
@@ -155,17 +159,24 @@ def report(
       perfbisect report --json --output report.json
 
       perfbisect report --html report.html
+
+      perfbisect report --mail-draft --output mail.mbox
     """
     from bisector.app.output_file import write_output_file
 
-    given = {"--json": as_json, "--output": to is not None, "--html": html is not None, "--schema": schema}
-    wanted = [name for name in given if given[name] and not (name == "--json" and to is not None)]
+    given = {"--json": as_json, "--html": html is not None, "--schema": schema, "--mail-draft": mail_draft}
+    wanted = [name for name in given if given[name]]
+    if to is not None and (html is not None or schema):
+        wanted.append("--output")
     if len(wanted) > 1:
         raise RequestError(f"{wanted[0]} and {wanted[1]} exclude each other", cure="give one of them")
     if schema:
         from bisector.schemas import report_document
 
         output.print_json(report_document.json_schema())
+        return
+    if mail_draft:
+        _print_or_write(_mail_draft(identity), to, "mail")
         return
     operations = ask.operations()
     if html is not None:
@@ -176,9 +187,24 @@ def report(
         content = json.dumps(operations.report(identity), indent=2) + "\n"
     else:
         content = operations.report_text(identity)
+    _print_or_write(content, to, "report")
+
+
+def _mail_draft(identity: str | None) -> str:
+    from bisector.app.mail.outbox_view import mail_draft
+
+    content, reasons = mail_draft(options.make_wiring(), identity)
+    for reason in reasons:
+        output.print_note(f"warning: better not sent: {reason}")
+    return content
+
+
+def _print_or_write(content: str, to: Path | None, what: str) -> None:
+    from bisector.app.output_file import write_output_file
+
     if to is not None:
         write_output_file(to, content)
-        output.print_note(f"report written to {to}")
+        output.print_note(f"{what} written to {to}")
     else:
         print(content, end="")
 

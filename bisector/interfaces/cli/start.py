@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bisector.app.wiring import Wiring
-from bisector.errors import Interrupted
+from bisector.errors import Interrupted, RequestError
 from bisector.interfaces.cli import ask, options, output
 from bisector.interfaces.cli.arguments import priorities
 from bisector.model.decisions import EXIT_CODES
 from bisector.schemas.request import Request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
+    from bisector.app.mail.notices import Notice
     from bisector.app.operations.operations import Operations
     from bisector.app.operations.remote_operations import RemoteOperations
     from bisector.app.time_left import ExpectedWork
@@ -37,6 +38,14 @@ def start(
         bool, typer.Option("--detach", help="Queue it for whoever executes bisections here, and end.")
     ] = False,
     priority: Annotated[int | None, priorities.option()] = None,
+    notify: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HOW",
+            help="Tell somebody of the end or a failure: mail:me@example.org, webhook:URL, command:PROGRAM; "
+            "several times for several.",
+        ),
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Find the commit between GOOD and BAD that made WORKLOAD slower; with --find fix, faster.
@@ -55,28 +64,40 @@ def start(
 
       perfbisect start --find fix --bad v6.1 --good v6.2 --workload pipe-test
 
+      perfbisect start --good v6.1 --bad v6.2 --workload pipe-test --notify command:./tell-me
+
       perfbisect start --good v6.1 --bad v6.2 --run 'dd if=/dev/zero of=/dev/null bs=1 count=100000'
     """
     from bisector.app.find_culprit import find_culprit
+    from bisector.app.mail.notices import read_notices
     from bisector.interfaces.cli import plan
 
     if dry_run:
         plan.make_and_print(wiring, request, as_json=as_json)
         return
     if wiring.settings.server is not None:
+        if notify:
+            raise RequestError(
+                "--notify tells of bisections of this machine, not of those at a server",
+                cure="leave it out; 'perfbisect watch' waits for the end",
+            )
         _start_at_server(request, priority, detach=detach, as_json=as_json)
         return
+    notices = read_notices(wiring, notify or (), waits=not detach)
     if detach:
-        _queue(wiring, request, priority, as_json=as_json)
+        _queue(wiring, request, priority, notices, as_json=as_json)
         return
-    print_result(wiring, find_culprit(wiring, request, Watcher(), priority), as_json=as_json)
+    found = find_culprit(wiring, request, Watcher(), priority, notices)
+    print_result(wiring, found, as_json=as_json)
 
 
-def _queue(wiring: Wiring, request: Request, priority: int | None, *, as_json: bool) -> None:
+def _queue(
+    wiring: Wiring, request: Request, priority: int | None, notices: Sequence[Notice], *, as_json: bool
+) -> None:
     from bisector.app.execution.queue_state import read_queue
     from bisector.app.find_culprit import queue
 
-    stored = queue(wiring, request, Watcher(), priority)
+    stored = queue(wiring, request, Watcher(), priority, notices)
     executor = read_queue(wiring).executor
     _print_queued({"id": stored.id, "status": "queued", "executor": executor}, as_json=as_json)
 

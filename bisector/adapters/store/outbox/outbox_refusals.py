@@ -18,7 +18,7 @@ def check_approval(entry: Entry) -> None:
     if entry.state == "draft":
         raise RequestError(
             f"message {entry.number} is a draft: {entry.note or 'it is not finished'}",
-            cure=f"'perfbisect mail preview {entry.number}' shows it; a person may send the text by hand",
+            cure="'perfbisect mail list' shows the others; a person may send the text of this one by hand",
         )
     raise _wrong_state(entry, "approved")
 

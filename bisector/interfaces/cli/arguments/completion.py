@@ -84,6 +84,16 @@ def series(ctx: typer.Context) -> Iterable[str]:
 
 
 @_completes
+def messages(ctx: typer.Context) -> Iterable[str]:
+    """Return the numbers of messages that somebody may decide about, the latest first."""
+    from bisector.app.mail.delivery import outbox_of
+    from bisector.model.outbox import STOPPABLE
+
+    wiring = _wiring(ctx)
+    return [str(e.number) for e in outbox_of(wiring).entries(STOPPABLE)] if wiring.has_store else []
+
+
+@_completes
 def workloads(ctx: typer.Context) -> Iterable[str]:
     """Return the names of workloads, those of --workloads where that is said."""
     from bisector.schemas.workload.workload import workload_names

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,6 +86,19 @@ def option(limits: Range, meaning: str, *names: str) -> Any:  # noqa: ANN401 - a
 def whole(least: int, most: int, meaning: str) -> Any:  # noqa: ANN401 - as typer.Option
     """Return an option for a whole number, both ends included."""
     return option(Range(int, least, most), meaning)
+
+
+def whole_argument(
+    least: int,
+    most: int,
+    meaning: str,
+    complete: Callable[..., list[str]],
+) -> Any:  # noqa: ANN401 - as typer.Argument
+    """Return an argument that is a whole number, both ends included. complete: what a shell offers."""
+    limits = Range(int, least, most)
+    return typer.Argument(
+        parser=limits.read, metavar="NUMBER", help=meaning, autocompletion=complete, show_default=False
+    )
 
 
 def real(least: float, most: float, meaning: str, *, above: bool = False) -> Any:  # noqa: ANN401 - the same

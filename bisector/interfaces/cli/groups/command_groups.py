@@ -88,6 +88,14 @@ def _add_token(app: typer.Typer) -> None:
     app.add_typer(group, name="token")
 
 
+def _add_mail(app: typer.Typer) -> None:
+    from bisector.interfaces.cli.groups import mail
+
+    group = typer.Typer(cls=StrictGroup, help="Messages that leave the lab.", rich_markup_mode=None)
+    add_commands(group, mail.list_, mail.preview, mail.approve, mail.stop)
+    app.add_typer(group, name="mail")
+
+
 def _add_settings(app: typer.Typer) -> None:
     from bisector.interfaces.cli.groups import show_settings
 
@@ -105,6 +113,7 @@ GROUPS: tuple[tuple[str, Callable[[typer.Typer], None]], ...] = (
     ("alert", _add_alert),
     ("db", _add_db),
     ("token", _add_token),
+    ("mail", _add_mail),
     ("settings", _add_settings),
 )
 """Names of groups, and the function that adds each, in the order of `--help`."""

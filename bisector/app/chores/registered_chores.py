@@ -21,13 +21,14 @@ def chores_of(wiring: Wiring) -> Sequence[Chore]:
 
     from bisector.app.alerts.alert_context import alert_context
     from bisector.app.alerts.follow_alerts import FOLLOW_SECONDS, follow
-    from bisector.app.mail.delivery import SEND_SECONDS, send_approved
+    from bisector.app.mail.mail_chore import MailChore
     from bisector.app.series.alert_sink import AlertsOfSeries
     from bisector.app.series.night_chore import CHORE_SECONDS, NightChore
 
+    mail = MailChore(wiring)
     alerts = alert_context(wiring)
     return (
         Chore("nightly series", CHORE_SECONDS, NightChore(wiring, AlertsOfSeries(alerts)).do),
         Chore("alerts", FOLLOW_SECONDS, partial(follow, alerts)),
-        Chore("mail", SEND_SECONDS, partial(send_approved, wiring)),
+        Chore("mail", mail.seconds, mail.do),
     )

@@ -1,0 +1,125 @@
+"""What follows by itself: fixes of reported culprits, the lab's weekly summary, events for its webhook."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bisector.adapters.mail.wire_form import message_id
+from bisector.app.load_report import load_material
+from bisector.app.mail.culprit_offers import BY, find_fix
+from bisector.app.mail.delivery import outbox_of
+from bisector.app.wiring import Wiring
+from bisector.errors import PerfbisectError
+from bisector.model.outbox import LAB, Entry, Key, Message
+from bisector.report.mail import culprit_mails, weekly_summary
+from bisector.report.mail.may_send import culprits_of
+
+if TYPE_CHECKING:
+    from bisector.report.report_model import Material
+
+_DAY_SECONDS = 86400.0
+_WEEK_SECONDS = 7 * _DAY_SECONDS
+FOLLOWED_SECONDS = 365 * _DAY_SECONDS
+"""How long a report is followed: what nobody has fixed within a year is known to those who care."""
+
+
+def offer_event(wiring: Wiring, material: Material) -> Entry | None:
+    """Put the event of a bisection that has concluded into the outbox, for the lab's webhook."""
+    hook = wiring.settings.webhook
+    if hook is None or hook.url is None or material.conclusion is None:
+        return None
+    body = {
+        "event": "bisection.ended",
+        "bisection": material.id,
+        "ending": material.conclusion.ending.value,
+        "summary": material.conclusion.summary,
+        "workload": culprit_mails.workload_of(material),
+        "metric": material.goal.metric.name,
+        "culprits": [
+            {
+                "commit": material.graph.shas[finding.commits[-1]],
+                "subject": material.commit(finding.commits[-1]).subject,
+                "effect": finding.effect.estimate,
+                "words": culprit_mails.size_in_words(material, finding),
+            }
+            for finding in culprits_of(material)
+        ],
+    }
+    key = Key(material.id, culprit_mails.workload_of(material), "event", hook.url)
+    message = Message((hook.url,), "bisection.ended", json.dumps(body, ensure_ascii=False))
+    return outbox_of(wiring).put(key, "webhook", message, "approved", by=BY, bisection=material.id)
+
+
+def offer_fixes(wiring: Wiring) -> list[Entry]:
+    """Put a follow-up into the outbox for each report that was sent and whose culprit is fixed by now."""
+    settings = wiring.settings.mail
+    if settings is None:
+        return []
+    outbox, now, made = outbox_of(wiring), wiring.clock.now(), list[Entry]()
+    for entry in outbox.entries(["sent"]):
+        key = Key(entry.key.about, entry.key.workload, "fixed", entry.key.audience)
+        if entry.key.kind != "regression" or now - entry.created > FOLLOWED_SECONDS or outbox.find(key):
+            continue
+        try:
+            material = load_material(wiring, entry.bisection)
+        except PerfbisectError:  # it was removed
+            continue
+        fix = find_fix(Path(str(material.request.get("repo") or wiring.repo)), entry.key.about)
+        if fix is None:
+            continue
+        for finding in culprits_of(material):
+            if material.graph.shas[finding.commits[-1]] == entry.key.about:
+                identity = message_id(entry.key, settings.sender)
+                message = Message(
+                    entry.accepted,
+                    f"Re: {entry.message.subject}",
+                    culprit_mails.fixed_text(material, finding, fix=fix[0], fix_subject=fix[1]),
+                    {"In-Reply-To": identity, "References": identity},
+                )
+                state = "approved" if entry.key.audience == LAB else "waiting"
+                one = outbox.put(key, "mail", message, state, by=BY, bisection=entry.bisection)  # type: ignore[arg-type]
+                made += [one] if one is not None else []
+    return made
+
+
+def offer_week(wiring: Wiring) -> Entry | None:
+    """Put the summary of the week before into the outbox, once; None: it is there, or not wanted."""
+    settings = wiring.settings.mail
+    if settings is None or not settings.weekly or not settings.lab:
+        return None
+    outbox, now = outbox_of(wiring), wiring.coordinator.now()
+    year, number, _ = datetime.datetime.fromtimestamp(now - _WEEK_SECONDS, datetime.UTC).isocalendar()
+    name = f"{year}-W{number:02d}"
+    key = Key(name, "", "weekly", LAB)
+    if outbox.find(key) is not None:
+        return None
+    monday = datetime.datetime.fromisocalendar(year, number, 1).replace(tzinfo=datetime.UTC).timestamp()
+    week = collect_week(wiring, name, monday)
+    message = Message(settings.lab, weekly_summary.subject(week), weekly_summary.render(week))
+    return outbox.put(key, "mail", message, "approved", by=BY)
+
+
+def collect_week(wiring: Wiring, name: str, start: float) -> weekly_summary.Week:
+    """Return what a summary tells. start: seconds since the epoch when the week began."""
+    from bisector.adapters.store.alerts.sql_alerts import SqlAlerts
+    from bisector.model.alerts import AlertFilter
+
+    alerts = SqlAlerts(wiring.database).find(AlertFilter(open=True))
+    done = [s for s in wiring.store.list(statuses=["done"]) if start <= s.changed < start + _WEEK_SECONDS]
+    owners = sorted({s.owner for s in wiring.store.list() if s.changed >= start and s.owner})
+    hours = {who: sum(wiring.coordinator.machine_time(who).values()) / 3600 for who in owners}
+    return weekly_summary.Week(
+        name,
+        alerts=[
+            f"{a.id}: {a.workload} on {a.testbed}, {100 * a.effect.estimate:+.1f}%, {a.state}" for a in alerts
+        ],
+        culprits=[f"{sha[:12]}: {s.workload}, bisection {s.id}" for s in done for sha in s.culprits],
+        testbeds=[
+            f"{t.name} ({t.state}): {t.reason}" for t in wiring.coordinator.testbeds() if t.state != "good"
+        ],
+        hours={who: used for who, used in hours.items() if used > 0},
+        undelivered=[e for e in outbox_of(wiring).entries() if weekly_summary.must_be_looked_at(e)],
+    )

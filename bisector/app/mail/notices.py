@@ -1,0 +1,193 @@
+"""Notifications of one person: `start --notify mail:me@x|webhook:URL|command:PROGRAM`.
+
+Mails and webhooks lie in the outbox from the start on, as drafts that wait for the end. Whoever executes
+bisections sends them, whatever became of the process that began. A command is run by that process alone: it
+is a program of the person's, and reaches it from the person's command line only.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from bisector.app.load_report import load_material
+from bisector.app.mail.delivery import has_secret, outbox_of
+from bisector.app.wiring import Wiring
+from bisector.errors import PerfbisectError, RequestError
+from bisector.model.outbox import Channel, Entry, Key, Message
+from bisector.model.printable import printable_line
+from bisector.report.mail.culprit_mails import workload_of
+from bisector.report.statements import headline
+
+if TYPE_CHECKING:
+    from bisector.report.report_model import Material
+
+ENDED = ("done", "cancelled", "failed")
+"""Statuses that a person is told of; who interrupts a bisection knows it."""
+WAITING = "waits for the end of the bisection"
+COMMAND_SECONDS = 60.0
+"""A command of a person may send something; nobody wants `start` to hang in it."""
+_MAX_SHOWN = 200
+_CURE = "write mail:me@example.org, webhook:https://HOST/PATH or command:PROGRAM"
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Who is told, and how. target: an address, a URL, or a command's words as a shell would write them."""
+
+    kind: Literal["mail", "webhook", "command"]
+    target: str
+
+
+def read_notices(wiring: Wiring, said: Sequence[str], *, waits: bool) -> list[Notice]:
+    """Return what --notify means. waits: whether this process stays until the end.
+
+    Raises RequestError: it cannot be understood, or could not be sent from here.
+    """
+    return [_read(wiring, one, waits=waits) for one in dict.fromkeys(said)]
+
+
+def _read(wiring: Wiring, said: str, *, waits: bool) -> Notice:
+    import re
+
+    from bisector.schemas.mail_settings import ADDRESS, SECRET_VARIABLE, webhook_url
+
+    kind, _, target = said.partition(":")
+    shown = printable_line(said)[:_MAX_SHOWN]
+    if kind == "mail":
+        if re.fullmatch(ADDRESS, target) is None:
+            raise RequestError(f"--notify {shown}: that is no address", cure=_CURE)
+        if wiring.settings.mail is None:
+            raise RequestError(
+                f"--notify {shown}: there is no mail server in perfbisect.toml",
+                cure="docs/how-to/mail.md says what [mail] has",
+            )
+        return Notice("mail", target)
+    if kind == "webhook":
+        try:
+            webhook_url(target)
+        except ValueError as error:
+            raise RequestError(f"--notify {shown}: the address {error}", cure=_CURE) from error
+        if not has_secret(wiring.settings.webhook):
+            raise RequestError(
+                f"--notify {shown}: there is no secret to sign it with",
+                cure=f"{SECRET_VARIABLE}, or 'secret_file' in [webhook] of perfbisect.toml",
+            )
+        return Notice("webhook", target)
+    if kind == "command":
+        if not waits:
+            raise RequestError(
+                f"--notify {shown}: with --detach nobody is there to run a command at the end",
+                cure="leave out --detach, or use mail: or webhook:",
+            )
+        try:
+            words = shlex.split(target)
+        except ValueError as error:
+            raise RequestError(f"--notify {shown}: {error}", cure=_CURE) from error
+        if not words:
+            raise RequestError(f"--notify {shown}: it names no program", cure=_CURE)
+        return Notice("command", target)
+    raise RequestError(f"--notify {shown}: that is no way to tell somebody", cure=_CURE)
+
+
+def promise(wiring: Wiring, bisection: str, workload: str, notices: Sequence[Notice]) -> None:
+    """Keep in the outbox who is to be told of a bisection's end."""
+    outbox = outbox_of(wiring)
+    for one in notices:
+        if one.kind != "command":
+            key = Key(bisection, workload, "ended", one.target)
+            message, by = Message((one.target,), "", ""), wiring.settings.owner
+            outbox.put(key, one.kind, message, "draft", by=by, note=WAITING, bisection=bisection)
+
+
+def tell_ended(wiring: Wiring) -> list[Entry]:
+    """Let the notices of bisections be sent that have ended, or failed."""
+    outbox, made = outbox_of(wiring), list[Entry | None]()
+    for entry in outbox.entries(["draft"]):
+        if entry.key.kind != "ended":
+            continue
+        try:
+            status = wiring.store.status(entry.bisection)
+            if status not in ENDED:
+                continue
+            material = load_material(wiring, entry.bisection)
+        except PerfbisectError:  # it was removed: nobody will end it
+            outbox.stop(entry.number, "perfbisect", "the bisection was removed")
+            continue
+        message, key = _message(material, entry.channel, entry.key.audience), entry.key
+        if status == "failed":  # it may be resumed, and end later
+            last = max((number for number, _ in (*material.records, *material.decisions)), default=0)
+            key = Key(f"{entry.bisection} after event {last}", key.workload, "failed", key.audience)
+        if outbox.find(key) in (None, entry):
+            made.append(
+                outbox.put(key, entry.channel, message, "approved", by=entry.by, bisection=entry.bisection)
+            )
+    return [one for one in made if one is not None]
+
+
+def facts(material: Material) -> dict[str, object]:
+    """Return what a program is told of an ending."""
+    conclusion = material.conclusion
+    return {
+        "event": "bisection.ended" if conclusion is not None else f"bisection.{material.status}",
+        "bisection": material.id,
+        "status": material.status,
+        "ending": conclusion.ending.value if conclusion is not None else None,
+        "summary": conclusion.summary if conclusion is not None else None,
+        "workload": workload_of(material),
+        "culprits": [
+            material.graph.shas[index]
+            for finding in (conclusion.culprits if conclusion is not None else ())
+            if finding.certified
+            for index in finding.commits
+        ],
+    }
+
+
+def _message(material: Material, channel: Channel, target: str) -> Message:
+    from bisector.report import text
+
+    if channel == "webhook":
+        told = facts(material)
+        return Message((target,), str(told["event"]), json.dumps(told, ensure_ascii=False))
+    return Message(
+        (target,), f"{material.id}: {headline(material).removeprefix('Result: ')}", text.short(material)
+    )
+
+
+def run_commands(wiring: Wiring, material: Material, notices: Sequence[Notice]) -> list[str]:
+    """Run the commands of --notify; return what went wrong, in words.
+
+    They get facts by variables and a JSON file; nothing that a bisection found becomes a word of a command.
+    """
+    from bisector.adapters.system.command import run_command
+    from bisector.adapters.system.files import write_atomically
+
+    wrong = []
+    told = facts(material)
+    folder = wiring.bisection_folder(material.id)
+    for one in notices:
+        if one.kind == "command":
+            try:
+                file = Path(folder) / "notice.json"
+                write_atomically(file, json.dumps(told, indent=2) + "\n")
+                run_command(shlex.split(one.target), env=_variables(told, file), timeout=COMMAND_SECONDS)
+            except (PerfbisectError, OSError) as error:
+                wrong.append(f"--notify command:{one.target}: {error}")
+    return wrong
+
+
+def _variables(told: dict[str, object], file: Path) -> dict[str, str]:
+    culprits = told["culprits"]
+    assert isinstance(culprits, list)
+    return {
+        "PERFBISECT_NOTICE_FILE": str(file),
+        "PERFBISECT_NOTICE_BISECTION": str(told["bisection"]),
+        "PERFBISECT_NOTICE_STATUS": str(told["status"]),
+        "PERFBISECT_NOTICE_ENDING": str(told["ending"] or ""),
+        "PERFBISECT_NOTICE_CULPRITS": " ".join(map(str, culprits)),
+    }

@@ -1,0 +1,74 @@
+"""What commands and pages show of the outbox, and mails for `git send-email`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from bisector.adapters.mail.wire_form import email_message, message_id, wire_bytes
+from bisector.app.load_report import load_material
+from bisector.app.mail.culprit_offers import upstream_message
+from bisector.app.wiring import Wiring
+from bisector.errors import RequestError
+from bisector.model.outbox import Entry
+from bisector.report.mail.may_send import culprits_of
+
+if TYPE_CHECKING:
+    from email.message import EmailMessage
+
+
+def row(entry: Entry) -> dict[str, Any]:
+    """Return a message without its text, as JSON values."""
+    return {
+        "number": entry.number,
+        "state": entry.state,
+        "note": entry.note,
+        "kind": entry.key.kind,
+        "about": entry.key.about,
+        "workload": entry.key.workload or None,
+        "to": entry.key.audience,
+        "recipients": list(entry.message.recipients),
+        "subject": entry.message.subject,
+        "bisection": entry.bisection or None,
+        "created": entry.created,
+        "changed": entry.changed,
+        "by": entry.by,
+        "attempts": entry.attempts,
+        "accepted": list(entry.accepted),
+        "refused": dict(entry.refused),
+    }
+
+
+def whole(wiring: Wiring, entry: Entry) -> str:
+    """Return a message as it would go out: a mail with its headers, a webhook's body."""
+    if entry.channel == "webhook":
+        return f"POST {entry.key.audience}\n\n{entry.message.text}\n"
+    settings = wiring.settings.mail
+    sender = settings.sender if settings is not None else "perfbisect@localhost"
+    return _as_text(email_message(entry.message, sender, message_id(entry.key, sender)))
+
+
+def mail_draft(wiring: Wiring, identity: str | None) -> tuple[str, list[str]]:
+    """Return the mail to maintainers for each culprit of a bisection, in mbox form, and why not to send it.
+
+    `git send-email` takes it: it puts date and Message-ID in, and asks. Raises RequestError: no culprit.
+    """
+    material = load_material(wiring, identity)
+    findings = culprits_of(material)
+    if not findings:
+        raise RequestError(
+            f"the bisection '{material.id}' has no certified culprit to write about",
+            cure=f"'perfbisect report {material.id}' says what is known",
+        )
+    settings, mails, reasons = wiring.settings.mail, list[str](), list[str]()
+    for finding in findings:
+        message, why = upstream_message(wiring, material, finding, settings)
+        reasons += why
+        sender = settings.sender if settings is not None else "perfbisect@localhost"
+        text = _as_text(email_message(message, sender, ""))
+        sha = material.graph.shas[finding.commits[-1]]
+        mails.append(f"From {sha} Mon Sep 17 00:00:00 2001\n{text}")
+    return "\n".join(mails), reasons
+
+
+def _as_text(mail: EmailMessage) -> str:
+    return wire_bytes(mail).decode("utf-8", "replace").replace("\r\n", "\n")

@@ -1,0 +1,196 @@
+"""Mails about a culprit: to the lab, to those who wrote and keep the code, and when it is fixed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import PurePath
+
+from bisector.model.decisions import Finding
+from bisector.report import phrases, reproduction, stored_samples, text, trials
+from bisector.report.comparison import kernel_test_robot
+from bisector.report.report_model import Material
+from bisector.stats import comparison_table
+
+WIDTH = 72
+"""Of paragraphs in mails to lists: quoted some times, they still fit 80 columns."""
+_MAX_SUBSYSTEM_CHARACTERS = 40
+_PARAMETERS = ("recipe", "threshold", "find", "apply", "with_fix")
+"""Of the request: what a reader needs to do the same. Paths and names of the lab are nobody's business."""
+
+
+def size_in_words(material: Material, finding: Finding) -> str:
+    """Return '19.4% slower': a sign alone can be read two ways."""
+    effect = finding.effect.estimate
+    return f"{100 * abs(effect):.1f}% {phrases.judged(effect, material.goal.metric.better)}"
+
+
+def lab_subject(material: Material, finding: Finding) -> str:
+    """Return the subject of a report to the lab."""
+    commit = material.commit(finding.commits[-1])
+    name = f' ("{commit.subject}")' if commit.subject else ""
+    return f"{workload_of(material)} {size_in_words(material, finding)} since {commit.sha[:12]}{name}"
+
+
+def lab_text(material: Material, link: str, not_upstream: Sequence[str]) -> str:
+    """Return a report to the lab: the result, and what becomes of a report to maintainers.
+
+    link: to the report on a web server, or where it lies; not_upstream: why maintainers are not told.
+    """
+    out = [*text.short(material).splitlines(), "", f"The whole report: {link}", ""]
+    if not_upstream:
+        out.append("There is a draft for the maintainers that is not to be sent:")
+        out += phrases.bullets(not_upstream)
+    else:
+        said = (
+            "A mail to the maintainers waits for approval: 'perfbisect mail list' shows it, 'perfbisect mail "
+            "approve' sends it."
+        )
+        out += phrases.wrap(said, "", width=WIDTH)
+    return phrases.page(out)
+
+
+def upstream_subject(material: Material, finding: Finding) -> str:
+    """Return '[linux:v6.2] [x86]  4444444444: pipe-test.real 19.4% slower', the kernel test robot's form."""
+    commit = material.commit(finding.commits[-1])
+    return (
+        f"[{_tree(material)}:{_branch(material)}] [{_subsystem(commit.subject)}]  {commit.sha[:10]}: "
+        f"{_metric(material)} {size_in_words(material, finding)}"
+    )
+
+
+def upstream_text(
+    material: Material, finding: Finding, *, reporter: str, link: str, notes: Sequence[str] = ()
+) -> str:
+    """Return the mail to author, maintainers and lists.
+
+    reporter, link: for the tags of a fix; notes: what is missing.
+    """
+    culprit, metric = finding.commits[-1], material.goal.metric
+    commit = material.commit(culprit)
+    out = ["Hello,", ""]
+    said = f"perfbisect noticed that {_metric(material)} is {size_in_words(material, finding)} on:"
+    out += [*phrases.wrap(said, "", width=WIDTH), "", "", f'commit: {commit.sha} ("{commit.subject}")']
+    out += [f"{_tree(material)} {_branch(material)}", "", f"testcase: {workload_of(material)}"]
+    out += [f"test machine: {_machine(material, culprit)}", "parameters:", ""]
+    out += [f"\t{name}: {value}" for name, value in _parameters(material).items()]
+    said = (
+        f"{metric.name} is in {metric.unit}, {metric.better} is better. The change is "
+        f"{phrases.effect(finding.effect, metric.better)}. {_proof(material, finding)}"
+    )
+    out += ["", *phrases.wrap(said, "", width=WIDTH), ""]
+    for note in notes:
+        out += phrases.wrap(note, "", width=WIDTH)
+    said = (
+        "If you fix the issue in a separate patch or commit (not just a new version of the same one), "
+        "please add these tags:"
+    )
+    out += [*phrases.wrap(said, "", width=WIDTH), f"| Reported-by: {reporter}", f"| Closes: {link}", ""]
+    out += ["", f"#regzbot introduced: {commit.sha[:12]}", "", "", "Details are as below:", "=" * WIDTH]
+    out += [f"commit: {material.label(parent)}" for parent in finding.parents]
+    out += [f"commit: {material.label(culprit)}", "", *table(material, finding), ""]
+    out += ["", "To reproduce:", "", *(f"\t{line}" for line in _steps(material)), ""]
+    said = (
+        "The numbers are those of the machine above. Other hardware, compilers and settings may show others."
+    )
+    return phrases.page([*out, "", *phrases.wrap(said, "", width=WIDTH)])
+
+
+def fixed_text(material: Material, finding: Finding, *, fix: str, fix_subject: str) -> str:
+    """Return the follow-up that tells that a culprit is fixed, for the thread of its report."""
+    culprit = material.label(finding.commits[-1])
+    name = f' ("{fix_subject}")' if fix_subject else ""
+    said = (
+        f"{_metric(material)}, which was {size_in_words(material, finding)} since {culprit}, is fixed "
+        f"upstream by {fix[:12]}{name}."
+    )
+    return phrases.page([*phrases.wrap(said, "", width=WIDTH), "", f"#regzbot fix: {fix[:12]}"])
+
+
+def table(material: Material, finding: Finding) -> list[str]:
+    """Return the comparison of a culprit with its first parent in the columns of the kernel test robot."""
+    metric = material.goal.metric
+    columns = [
+        stored_samples.sets(material, index, material.commit(index).sha, {metric.name: metric})
+        for index in (*finding.parents[:1], finding.commits[-1])
+    ]
+    if len(columns) < 2 or not all(columns):
+        return ["The samples are no longer there."]
+    try:
+        found = comparison_table.build(columns, alpha=material.goal.alpha)
+    except ValueError:
+        return ["The two kernels have no metric in common."]
+    return kernel_test_robot.render(replace(found, sentences=(), warnings=())).splitlines()
+
+
+def workload_of(material: Material) -> str:
+    """Return the workload's name, without the folder that it lies in."""
+    return PurePath(str(material.request.get("workload") or "a command")).name
+
+
+def _metric(material: Material) -> str:
+    return f"{workload_of(material)}.{material.goal.metric.name}"
+
+
+def _tree(material: Material) -> str:
+    return PurePath(str(material.request.get("repo") or "linux")).name.removesuffix(".git") or "linux"
+
+
+def _branch(material: Material) -> str:
+    newer = str(material.request.get(material.goal.terms.new) or "")
+    return newer[:12] if re.fullmatch(r"[0-9a-f]{40}", newer) else newer
+
+
+def _subsystem(subject: str) -> str:
+    """Return what stands before the last colon of a subject, as kernel commits have it."""
+    before = subject.rpartition(": ")[0]
+    return before[:_MAX_SUBSYSTEM_CHARACTERS] or "kernel"
+
+
+def _machine(material: Material, commit: int) -> str:
+    facts = material.facts(commit)
+    known = (
+        f"{facts['cpus.online']} CPUs" if facts.get("cpus.online") else "",
+        facts.get("cpu.model", ""),
+        f"{facts['memory.total']} of memory" if facts.get("memory.total") else "",
+    )
+    return ", ".join(filter(None, known)) or "unknown"
+
+
+def _parameters(material: Material) -> dict[str, str]:
+    found = {"metric": f"{material.goal.metric.name} ({material.goal.metric.unit})"}
+    found["clock"] = material.goal.clock
+    for name in _PARAMETERS:
+        value = material.request.get(name)
+        if value:
+            found[name] = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    for kernel in (material.kernel(material.graph.bad), material.kernel(material.graph.good)):
+        if kernel.toolchain:
+            found.setdefault("compiler", kernel.toolchain)
+    return found
+
+
+def _proof(material: Material, finding: Finding) -> str:
+    boots = sum(
+        t.booted.purpose == "certify" and t.booted.commit in (*finding.commits, *finding.parents)
+        for t in material.trials
+    )
+    before = trials.level(material, finding.parents[0]) if finding.parents else None
+    after = trials.level(material, finding.commits[-1])
+    levels = (
+        f" The means are {phrases.number(before, after)} and {phrases.number(after)} "
+        f"{material.goal.metric.unit}."
+        if before is not None and after is not None
+        else ""
+    )
+    return f"The commit was compared with its parent in {boots} fresh boots, interleaved.{levels}"
+
+
+def _steps(material: Material) -> list[str]:
+    """Return the commands, with a checkout of the reader's own in place of the lab's paths."""
+    assert material.conclusion is not None, "only a conclusion has a culprit"
+    request = {k: v for k, v in material.request.items() if k != "testbeds"}
+    request |= {"repo": _tree(material), "workload": workload_of(material)}
+    single, _ = reproduction.commands(replace(material, request=request), material.conclusion)
+    return [line for line in single if not line.startswith("git ")]

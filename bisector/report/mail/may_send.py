@@ -1,0 +1,102 @@
+"""Whether a culprit may be reported to those who wrote and keep the code: every reason why not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from statistics import fmean
+
+from bisector.model.decisions import FOUND, Finding
+from bisector.report import testbed_verdicts
+from bisector.report.report_model import Material
+
+LEAST_SHARE = 0.5
+"""Of the effect, which other code layouts must show as well."""
+
+
+def culprits_of(material: Material) -> list[Finding]:
+    """Return the proven culprits of a search for a regression, each one commit."""
+    conclusion = material.conclusion
+    if conclusion is None or material.goal.find == "fix" or material.attempt is not None:
+        return []
+    if conclusion.ending not in FOUND and not any(f.certified for f in conclusion.culprits):
+        return []
+    return [f for f in conclusion.culprits if f.certified and len(f.commits) == 1]
+
+
+def may_send(
+    material: Material, finding: Finding, *, suspect: Mapping[str, str], fixed_by: str = ""
+) -> list[str]:
+    """Return the reasons why a finding must not be reported to maintainers; none: it may be.
+
+    suspect: testbeds that are not good now, each with why; fixed_by: a commit upstream that mends it.
+    """
+    reasons = []
+    if finding not in culprits_of(material):
+        reasons.append("it is no certified culprit of a search for a regression")
+    if fixed_by:
+        reasons.append(f"it is fixed upstream by {fixed_by[:12]}")
+    reasons += _layout(material, finding)
+    reasons += _clocks(material, finding)
+    reasons += _testbeds(material, finding, suspect)
+    reasons += _broken_stretch(material, finding)
+    return reasons
+
+
+def _layout(material: Material, finding: Finding) -> list[str]:
+    """Return whether the effect may be one of where code lies, and not of what it does."""
+    binaries = {built.commit: built.binary for built in material.builds if built.ok and not built.layout}
+    culprit, state = finding.commits[-1], material.state
+    for parent in finding.parents:
+        if binaries.get(culprit) and binaries.get(culprit) == binaries.get(parent):
+            return ["its kernel is the same as its parent's"]
+    others = [v for v in state.visits if v.booted.layout and v.samples]
+    after = [fmean(value for _, value in v.samples) for v in others if v.commit == culprit]
+    before = [fmean(value for _, value in v.samples) for v in others if v.commit in finding.parents]
+    if after and before and fmean(before):
+        change = fmean(after) / fmean(before) - 1
+        if change * finding.effect.estimate <= 0 or abs(change) < LEAST_SHARE * abs(finding.effect.estimate):
+            return [f"with other code layouts it changes by {100 * change:+.1f}%: the layout matters"]
+    elif material.conclusion is not None and any("layout" in w for w in material.conclusion.warnings):
+        return ["code layout matters in this range, and no other layout was compared"]
+    return []
+
+
+def _clocks(material: Material, finding: Finding) -> list[str]:
+    """Return whether the two kernels measured time by clocks that disagree."""
+    clocks: dict[str, set[str]] = {}
+    for visit in material.state.boots:
+        if visit.commit in (*finding.commits, *finding.parents) and visit.booted.facts.get("clocksource"):
+            clocks.setdefault(visit.testbed, set()).add(visit.booted.facts["clocksource"])
+    reasons = [
+        f"the clocksource changes with it on {testbed}: {', '.join(sorted(names))}"
+        for testbed, names in sorted(clocks.items())
+        if len(names) > 1
+    ]
+    both = (*finding.commits, *finding.parents)
+    flagged = {
+        visit.testbed
+        for visit in material.state.boots
+        if visit.commit in both and any("clock" in run.flags for run in visit.runs)
+    }
+    return reasons + [f"the clocks of guest and host disagreed on {testbed}" for testbed in sorted(flagged)]
+
+
+def _testbeds(material: Material, finding: Finding, suspect: Mapping[str, str]) -> list[str]:
+    """Return which testbeds that measured it are not sound, and whether testbeds disagree."""
+    used = {v.testbed for v in material.state.visits if v.commit in (*finding.commits, *finding.parents)}
+    reasons = [f"testbed '{name}' is suspect: {suspect[name]}" for name in sorted(used & suspect.keys())]
+    for _, after, effects in testbed_verdicts.found(material):
+        if effects.disagree and (after in finding.commits or after == material.graph.bad):
+            return [*reasons, "the testbeds disagree"]
+    return reasons
+
+
+def _broken_stretch(material: Material, finding: Finding) -> list[str]:
+    """Return whether commits before it could not be tested, so that one of them may be the culprit."""
+    untestable = material.state.untestable
+    parents = {p for commit in finding.commits for p in material.graph.parents[commit]}
+    broken = sorted(p for p in parents if p in untestable)
+    if broken:
+        name = material.commit(broken[0]).sha[:12]
+        return [f"its parent {name} could not be tested: {untestable[broken[0]]}"]
+    return [] if parents <= {*finding.parents} else ["it was not compared with each of its parents"]

@@ -1,0 +1,63 @@
+"""The weekly summary of a lab: culprits, open alerts, testbeds, hours, messages that were not delivered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bisector.model.outbox import UNDELIVERED, Entry
+from bisector.report import phrases
+
+_MAX_LINES = 30
+"""Of a section: a mail is read, a list is looked up ('perfbisect alert list')."""
+
+
+@dataclass(frozen=True, slots=True)
+class Week:
+    """What happened in a week. name: '2026-W47'; hours: machine hours by who began the work."""
+
+    name: str
+    alerts: Sequence[str] = ()
+    culprits: Sequence[str] = ()
+    testbeds: Sequence[str] = ()
+    hours: Mapping[str, float] = field(default_factory=dict)
+    undelivered: Sequence[Entry] = ()
+
+
+def subject(week: Week) -> str:
+    """Return the subject."""
+    return (
+        f"Week {week.name}: culprits {len(week.culprits)}, open alerts {len(week.alerts)}, "
+        f"testbeds out of use {len(week.testbeds)}"
+    )
+
+
+def render(week: Week) -> str:
+    """Return the text."""
+    hours = [f"{who}: {used:.1f} h" for who, used in sorted(week.hours.items(), key=lambda x: -x[1])]
+    out: list[str] = []
+    for title, lines in (
+        ("Culprits of the week", week.culprits),
+        ("Open alerts", week.alerts),
+        ("Testbeds out of use", week.testbeds),
+        ("Machine hours", hours),
+        ("Messages that were not delivered", [undelivered(one) for one in week.undelivered]),
+    ):
+        out += [*phrases.heading(title), *(phrases.bullets(lines[:_MAX_LINES]) or ["  none"])]
+        if len(lines) > _MAX_LINES:
+            out.append(f"  and {len(lines) - _MAX_LINES} more")
+    return phrases.page(out[1:])
+
+
+def undelivered(entry: Entry) -> str:
+    """Return what became of a message that somebody must look at."""
+    why = entry.note or "; ".join(f"{who}: {words}" for who, words in entry.refused.items())
+    about = entry.message.subject or entry.key.about
+    return (
+        f'{entry.number} ({entry.state}), to {entry.key.audience}, "{about}": {why or "no reason is known"}'
+    )
+
+
+def must_be_looked_at(entry: Entry) -> bool:
+    """Return whether a message, or a part of its recipients, was not reached."""
+    return entry.state in UNDELIVERED or (entry.state == "sent" and bool(entry.refused))

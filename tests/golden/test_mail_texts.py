@@ -1,0 +1,59 @@
+"""Mails, word for word: a change of their text is a change that somebody looked at."""
+
+from __future__ import annotations
+
+from bisector.model.outbox import Entry, Key, Message
+from bisector.report.mail import culprit_mails, weekly_summary
+from tests.support.expected import check
+from tests.support.report_material import demo
+
+SOUND = demo()
+assert SOUND.conclusion is not None
+FOUND = SOUND.conclusion.findings[0]
+
+
+def test_the_report_to_the_lab() -> None:
+    text = culprit_mails.lab_text(SOUND, "https://perf.example.org/bisections/b-1", ["a suspect testbed"])
+    ready = culprit_mails.lab_text(SOUND, "/state/b-1/report.txt", []).partition("The whole report")[2]
+    check("mail-lab.txt", f"Subject: {culprit_mails.lab_subject(SOUND, FOUND)}\n\n{text}\n[...]{ready}")
+
+
+def test_the_draft_for_maintainers() -> None:
+    subject = culprit_mails.upstream_subject(SOUND, FOUND)
+    text = culprit_mails.upstream_text(
+        SOUND,
+        FOUND,
+        reporter="Kernel lab <lab@example.org>",
+        link="https://perf.example.org/bisections/b-1",
+        notes=["Only author and sign-offs get this mail: the tree has no scripts/get_maintainer.pl."],
+    )
+    check("mail-upstream.txt", f"Subject: {subject}\n\n{text}")
+
+
+def test_the_follow_up_of_a_fix() -> None:
+    text = culprit_mails.fixed_text(SOUND, FOUND, fix="f" * 40, fix_subject="x86: Mend RT")
+    check("mail-fixed.txt", text)
+
+
+def test_the_summary_of_a_week() -> None:
+    lost = Entry(
+        7,
+        Key("c", "w", "regression", "lab"),
+        "mail",
+        Message(("a@x.org",), "slower", ""),
+        "unsure",
+        "",
+        0,
+        0,
+        "w",
+        note="the connection was lost after the text was sent",
+    )
+    week = weekly_summary.Week(
+        "2026-W47",
+        alerts=["9f86d081: pipe-test on rack-2, 4.2% slower, bisecting since 2026-11-18"],
+        culprits=['444444444444 ("x86: Allow to enable RT"): pipe-test 19.4% slower'],
+        testbeds=["rack-3 (suspect): the reference run moved by 3.1%"],
+        hours={"nightly": 61.25, "ann@desk": 3.0},
+        undelivered=[lost],
+    )
+    check("mail-weekly.txt", f"Subject: {weekly_summary.subject(week)}\n\n{weekly_summary.render(week)}")

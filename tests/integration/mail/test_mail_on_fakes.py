@@ -1,0 +1,247 @@
+"""Mail as commands: a bisection on fakes ends, and its reports arrive at a real SMTP server, or wait."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.mail.recipients import Recipients
+from bisector.app.mail import culprit_offers, follow_ups
+from bisector.app.mail.delivery import outbox_of
+from bisector.app.mail.mail_chore import MailChore
+from bisector.app.mail.notices import read_notices
+from bisector.app.wiring import Wiring
+from bisector.engine import trial_runner
+from bisector.errors import InfrastructureError, RequestError
+from bisector.interfaces.cli import run
+from bisector.schemas.remote_request import RemoteRequest
+from bisector.schemas.settings import load_settings
+from bisector.testing.fakes import Faults
+from tests.support import fake_bisection as fake
+from tests.support.command_line import START, Bench, said
+from tests.support.servers.mail_server import Sink, mail_server, text_of
+
+PEOPLE = Recipients(("Zoë <z@x.org>", "list@x.org"), ("A note.",))
+
+
+@pytest.fixture
+def sink() -> Iterator[Sink]:
+    with mail_server() as server:
+        yield server
+
+
+@pytest.fixture
+def lab(bench: Bench, own_folders: Path, sink: Sink, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    write_settings(own_folders, sink)
+    monkeypatch.setattr(culprit_offers, "recipients", lambda *_: PEOPLE)
+    monkeypatch.setattr(culprit_offers, "find_fix", lambda *_: None)
+    monkeypatch.setattr(follow_ups, "find_fix", lambda *_: None)
+    monkeypatch.setenv("PERFBISECT_WEBHOOK_SECRET", "s3cret")
+    return bench
+
+
+def write_settings(folder: Path, sink: Sink, more: str = "weekly = false") -> None:
+    (folder / "perfbisect.toml").write_text(
+        f'[mail]\nhost = "127.0.0.1"\nport = {sink.port}\nsecurity = "none"\n'
+        f'from = "Lab <lab@y.org>"\nlab = ["team@y.org"]\n{more}\n'
+    )
+
+
+def wiring(folder: Path) -> Wiring:
+    return Wiring(load_settings(folder / "perfbisect.toml"))
+
+
+def test_the_lab_is_told_and_maintainers_wait_for_approval(
+    lab: Bench,
+    sink: Sink,
+    own_folders: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sha = lab.lab.graph.shas[fake.CULPRIT]
+    said(capsys, *START, "--notify", "mail:me@y.org")
+    told = {mail["To"]: mail for mail in sink.mails}
+    assert sorted(told) == ["me@y.org", "team@y.org"]
+    assert sha[:12] in told["team@y.org"]["Subject"] and "slower" in told["team@y.org"]["Subject"]
+    assert "waits for approval" in text_of(told["team@y.org"])
+    assert "CULPRIT PROVEN" in told["me@y.org"]["Subject"] and sha in text_of(told["me@y.org"])
+    rows = {row["to"]: row for row in json.loads(said(capsys, "mail", "list", "--json"))}
+    waiting = rows["maintainers"]
+    assert (waiting["state"], waiting["recipients"]) == ("waiting", list(PEOPLE.addresses))
+    assert rows["lab"]["state"] == rows["me@y.org"]["state"] == "sent"
+    number = str(waiting["number"])
+    shown = said(capsys, "mail", "preview", number)
+    assert "From: Lab <lab@y.org>" in shown and f"#regzbot introduced: {sha[:12]}" in shown
+    assert "A note." in shown and "Closes: https://lore.kernel.org/all/perfbisect." in shown
+    assert "waiting" in said(capsys, "mail", "list")
+    MailChore(wiring(own_folders)).do()
+    assert len(sink.arrived) == 2, "nothing again, and nothing without approval"
+    said(capsys, "mail", "approve", number)
+    assert run(["mail", "approve", number]) == 1
+    assert "approved already" in capsys.readouterr().err
+    MailChore(wiring(own_folders)).do()
+    assert sink.recipients[2] == ["z@x.org", "list@x.org"]
+    mail = sink.mails[2]
+    assert mail["Message-ID"].strip("<>") in text_of(mail), "the link of Closes is its own"
+    monkeypatch.setattr(follow_ups, "find_fix", lambda *_: ("f" * 40, "x86: mend"))
+    MailChore(wiring(own_folders)).do()
+    entries = outbox_of(wiring(own_folders)).entries()
+    fixed = {e.key.audience: e for e in entries if e.key.kind == "fixed"}
+    assert fixed["lab"].state == "sent" and len(sink.arrived) == 4
+    assert follow_ups.offer_fixes(wiring(own_folders)) == []
+    last = outbox_of(wiring(own_folders)).entries(["waiting"])[0]
+    assert last.key.kind == "fixed" and last.message.headers["References"] == mail["Message-ID"]
+    assert run(["mail", "stop", str(last.number), "--reason", "known"]) == 0
+    assert outbox_of(wiring(own_folders)).entry(last.number).note == "known"
+
+
+def test_a_draft_for_git_send_email(
+    lab: Bench, own_folders: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (own_folders / "perfbisect.toml").unlink()
+    said(capsys, *START)
+    said(capsys, "report", "--mail-draft", "--output", "mail.mbox")
+    draft = (own_folders / "mail.mbox").read_text()
+    assert draft.startswith(f"From {lab.lab.graph.shas[fake.CULPRIT]} Mon Sep 17 00:00:00 2001\nFrom: ")
+    assert "To: =?utf-8?" in draft and "Subject: [fake:bad]" in draft and "\r" not in draft
+    # git's own reader of mails takes it apart.
+    read = subprocess.run(
+        ["git", "mailinfo", "msg", "patch"], input=draft, text=True, capture_output=True, cwd=own_folders
+    )
+    assert read.returncode == 0 and "Subject: " in read.stdout
+    assert run(["report", "--mail-draft", "--json"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("notify", "message"),
+    [
+        ("mail:nobody", "that is no address"),
+        ("mail:a@x.org\nBcc: b@x.org", "that is no address"),
+        ("webhook:http://10.0.0.1/", "must be https://HOST/PATH"),
+        ("webhook:ftp://x/", "must be https://HOST/PATH"),
+        ("command:", "it names no program"),
+        ("command:'x", "No closing quotation"),
+        ("pigeon:x", "that is no way to tell somebody"),
+    ],
+)
+def test_what_notify_refuses(
+    lab: Bench, own_folders: Path, capsys: pytest.CaptureFixture[str], notify: str, message: str
+) -> None:
+    assert run([*START, "--notify", notify]) == 1
+    err = capsys.readouterr().err
+    assert message in err and "cure:" in err
+    assert not (own_folders / "state").exists() or not wiring(own_folders).store.list()
+
+
+def test_what_cannot_be_told_from_here_is_refused(
+    bench: Bench, own_folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = Wiring(load_settings(None, start=own_folders))
+    with pytest.raises(RequestError, match="there is no mail server in"):
+        read_notices(plain, ["mail:a@x.org"], waits=True)
+    with pytest.raises(RequestError, match="no secret to sign it with"):
+        read_notices(plain, ["webhook:https://x.org/"], waits=True)
+    with pytest.raises(RequestError, match="with --detach nobody is there"):
+        read_notices(plain, ["command:true"], waits=False)
+    assert run([*START, "--server", "http://127.0.0.1:1", "--notify", "command:true"]) != 0
+
+
+def test_no_request_from_elsewhere_names_a_notification() -> None:
+    given = {"good": "a", "bad": "b", "workload": "w"}
+    RemoteRequest.model_validate(given)
+    for notify in ("command:id", ["command:id"], "mail:a@x.org"):
+        with pytest.raises(ValueError, match="notify"):
+            RemoteRequest.model_validate({**given, "notify": notify})
+
+
+def test_a_command_gets_facts_and_no_words(
+    lab: Bench, own_folders: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = own_folders / "tell me"
+    program.write_text(
+        '#!/bin/sh\nprintf \'%s|\' "$#" "$@" "$PERFBISECT_NOTICE_CULPRITS" > told\n'
+        'cp "$PERFBISECT_NOTICE_FILE" facts.json\n'
+    )
+    program.chmod(0o755)
+    said(capsys, *START, "--notify", f"command:'{program}' '$(id)'", "--notify", "command:/no/such/program")
+    sha = lab.lab.graph.shas[fake.CULPRIT]
+    assert (own_folders / "told").read_text() == f"1|$(id)|{sha}|"
+    facts = json.loads((own_folders / "facts.json").read_text())
+    assert (facts["ending"], facts["culprits"], facts["status"]) == ("culprit", [sha], "done")
+
+
+def test_a_failure_is_told_too_and_the_end_later(
+    lab: Bench,
+    sink: Sink,
+    own_folders: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(trial_runner, "_PAUSE_SECONDS", 0.01)
+    lab.faults = Faults(build=dict.fromkeys((2, 3, 4), InfrastructureError("no space")))
+    assert run([*START, "--notify", "mail:me@y.org"]) == 3
+    assert [mail["To"] for mail in sink.mails] == ["me@y.org"] and "failed" in sink.mails[0]["Subject"]
+    MailChore(wiring(own_folders)).do()
+    assert len(sink.arrived) == 1
+    lab.faults = None
+    said(capsys, "resume")
+    assert sorted(mail["To"] for mail in sink.mails) == ["me@y.org", "me@y.org", "team@y.org"]
+
+
+def test_a_server_that_is_down_changes_no_ending_and_what_waits_is_sent_later(
+    lab: Bench, sink: Sink, own_folders: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sink.at["MAIL"] = lambda: "451 later"
+    said(capsys, *START)
+    rows = {row["to"]: row for row in json.loads(said(capsys, "mail", "list", "--json"))}
+    assert (rows["lab"]["state"], rows["lab"]["note"]) == ("approved", "451 later")
+    wiring(own_folders).database.execute("UPDATE outbox SET not_before = 0")
+    sink.at.clear()
+    MailChore(wiring(own_folders)).do()
+    assert [mail["To"] for mail in sink.mails] == ["team@y.org"]
+
+
+def test_events_are_posted_and_the_week_is_summed_up_once(
+    lab: Bench, sink: Sink, own_folders: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    got: list[dict[str, object]] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            got.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=lambda: server.serve_forever(0.02), daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_port}/"
+    write_settings(own_folders, sink, f'[webhook]\nurl = "{url}"')
+    said(capsys, *START, "--notify", f"webhook:{url}mine")
+    assert sorted(str(one["event"]) for one in got) == ["bisection.ended"] * 2
+    (lab_event,) = [one for one in got if "metric" in one]
+    sha = lab.lab.graph.shas[fake.CULPRIT]
+    assert [one["commit"] for one in lab_event["culprits"]] == [sha]  # type: ignore[attr-defined]
+    weekly = [mail for mail in sink.mails if mail["Subject"].startswith("Week ")]
+    assert len(weekly) == 1 and "Open alerts" in text_of(weekly[0])
+    MailChore(wiring(own_folders)).do()
+    assert len(got) == 2 and len(sink.mails) == 2
+    server.shutdown()
+    server.server_close()
+
+
+def test_numbers_of_messages_that_are_none(own_folders: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert said(capsys, "mail", "list") == "No message yet.\n"
+    for number in ("0", "x", "-1", "99999999999999999999"):
+        assert run(["mail", "preview", number]) == 1
+    for command in ("preview", "approve", "stop"):
+        assert run(["mail", command, "7"]) == 1
+        assert "there is no message 7" in capsys.readouterr().err

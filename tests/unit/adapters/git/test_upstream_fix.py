@@ -1,0 +1,36 @@
+"""Fixes and reverts of a commit in later history."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bisector.adapters.git.upstream_fix import find_upstream_fix
+from tests.support.small_git import SmallGit
+
+
+def add(tree: SmallGit, message: str) -> str:
+    tree.git("-c", "user.name=c", "-c", "user.email=c@x", "commit", "-q", "--allow-empty", "-m", message)
+    return tree.git("rev-parse", "HEAD").strip()
+
+
+def test_the_first_commit_that_names_it_as_fixed_or_reverted(tmp_path: Path) -> None:
+    tree = SmallGit(tmp_path / "tree").make("a")
+    guilty = add(tree, "guilty")
+    assert find_upstream_fix(tree.path, guilty) is None
+    add(tree, f"talks of Fixes: {guilty[:12]} in a sentence")
+    add(tree, f'another\n\nFixes: {"0" * 12} ("x")')
+    assert find_upstream_fix(tree.path, guilty) is None
+    fix = add(tree, f'größer\n\nFixes: {guilty[:12]} ("guilty")')
+    assert find_upstream_fix(tree.path, guilty) == (fix, "größer")
+    add(tree, f"Revert\n\nThis reverts commit {guilty}.")
+    assert find_upstream_fix(tree.path, guilty) == (fix, "größer")
+    assert find_upstream_fix(tree.path, fix) is None
+
+
+def test_a_revert_on_another_branch(tmp_path: Path) -> None:
+    tree = SmallGit(tmp_path / "tree").make("a")
+    guilty = add(tree, "guilty")
+    tree.git("checkout", "-q", "-b", "next")
+    revert = add(tree, f"Revert it\n\nThis reverts commit {guilty}.")
+    tree.git("checkout", "-q", "-")
+    assert find_upstream_fix(tree.path, guilty) == (revert, "Revert it")

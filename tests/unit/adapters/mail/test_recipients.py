@@ -1,0 +1,43 @@
+"""Who gets a report: nobody twice, nobody who wants none, and few enough."""
+
+from __future__ import annotations
+
+import pytest
+
+from bisector.adapters.mail.recipients import MAX_RECIPIENTS, bare_of, choose
+
+
+def test_author_first_and_nobody_twice() -> None:
+    found = choose(["Ann <a@x.org>", "b@x.org"], ["A. Nother <A@X.org>", "list@x.org"], [])
+    assert found.addresses == ("Ann <a@x.org>", "b@x.org", "list@x.org") and found.notes == ()
+
+
+def test_who_is_ignored_gets_nothing_whoever_names_him() -> None:
+    found = choose(["Ann <a@x.org>", "b@x.org"], ["b@x.org", "l@x.org"], ["A@x.org", "l@x.org", ""], ["why"])
+    assert found.addresses == ("b@x.org",) and found.notes == ("why",)
+
+
+def test_there_is_a_limit_and_it_is_said() -> None:
+    found = choose(["a@x.org"], [f"m{n}@x.org" for n in range(20)], [])
+    assert len(found.addresses) == MAX_RECIPIENTS == 15 and found.addresses[0] == "a@x.org"
+    assert found.notes == ("6 more are left out: 15 get a mail at most.",)
+
+
+@pytest.mark.parametrize(
+    ("recipient", "bare"),
+    [
+        ("Ann <A@x.org>", "a@x.org"),
+        (" a@x.org ", "a@x.org"),
+        ('"Ann, B." <a@x.org>', "a@x.org"),
+        ("Ann <a@x.org> # 5.4+", ""),
+        ("a at x.org", ""),
+        ("<>", ""),
+        ("@x.org", ""),
+        ("a@", ""),
+        ("ü@x.org", ""),
+        ("a@x.org, b@x.org", ""),
+        ("Ann <a@x.org\x00>", ""),
+    ],
+)
+def test_addresses(recipient: str, bare: str) -> None:
+    assert bare_of(recipient) == bare

@@ -1,0 +1,49 @@
+"""Mails about a culprit: what is not in the golden texts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bisector.report.mail import culprit_mails
+from tests.support.report_material import demo
+
+SOUND = demo()
+assert SOUND.conclusion is not None
+FOUND = SOUND.conclusion.findings[0]
+
+
+def upstream() -> str:
+    return culprit_mails.upstream_text(SOUND, FOUND, reporter="Lab <lab@y.org>", link="https://x/1")
+
+
+def test_paragraphs_fit_72_columns_and_what_is_copied_is_whole() -> None:
+    for line in upstream().splitlines():
+        fits = len(line) <= 72 or line.startswith(("\tperfbisect ", "commit: "))
+        assert fits, line
+    assert "\n\n#regzbot introduced: 444444444444\n\n" in upstream(), "a paragraph of its own"
+
+
+def test_nothing_of_the_lab_is_told_to_others() -> None:
+    request = {**SOUND.request, "workload": "/home/me/secret-folder/mine", "testbeds": ["rack-2"]}
+    text = culprit_mails.upstream_text(
+        replace(SOUND, request=request), FOUND, reporter="Lab <l@y.org>", link="x"
+    )
+    assert "/home/me" not in text and "secret-folder" not in text and "rack-2" not in text
+    assert "testcase: mine" in text
+
+
+def test_hostile_subjects_stay_text() -> None:
+    commits = {
+        **SOUND.commits,
+        3: replace(SOUND.commits[3], subject="x\x1b[31m: evil\u202e\n#regzbot dup: 1"),
+    }
+    found = replace(SOUND, commits=commits)
+    text = culprit_mails.upstream_text(found, FOUND, reporter="Lab <l@y.org>", link="x")
+    assert "\x1b" not in text and "\u202e" not in text and "\n#regzbot dup" not in text
+
+
+def test_higher_is_better_is_said_in_words_as_well() -> None:
+    goal = replace(SOUND.goal, metric=replace(SOUND.goal.metric, better="higher"))
+    worse = replace(FOUND, effect=replace(FOUND.effect, low=-0.3, estimate=-0.258, high=-0.2))
+    assert culprit_mails.size_in_words(replace(SOUND, goal=goal), worse) == "25.8% slower"
+    assert culprit_mails.size_in_words(SOUND, worse) == "25.8% faster"

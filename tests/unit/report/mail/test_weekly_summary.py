@@ -1,0 +1,41 @@
+"""The weekly summary: what is cut, and which messages somebody must look at."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from bisector.model.outbox import Entry, Key, Message, State
+from bisector.report.mail.weekly_summary import Week, must_be_looked_at, render, subject, undelivered
+
+ENTRY = Entry(
+    3, Key("c", "w", "regression", "lab"), "mail", Message(("a@x",), "slower", ""), "unsure", "", 0, 0, ""
+)
+
+
+def test_long_lists_are_cut_and_empty_ones_say_so() -> None:
+    text = render(Week("2026-W47", alerts=[f"alert {n}" for n in range(5000)]))
+    assert "alert 29" in text and "alert 30" not in text and "and 4970 more" in text
+    assert text.count("  none") == 4 and len(text.splitlines()) < 70
+    assert subject(Week("2026-W47", culprits=["c"])).startswith("Week 2026-W47: culprits 1,")
+
+
+def test_an_undelivered_message_says_why() -> None:
+    assert undelivered(replace(ENTRY, note="lost")) == '3 (unsure), to lab, "slower": lost'
+    refused = replace(ENTRY, state="refused", refused={"a@x": "550 no"})
+    assert undelivered(refused) == '3 (refused), to lab, "slower": a@x: 550 no'
+
+
+@pytest.mark.parametrize(
+    ("state", "refused", "expected"),
+    [
+        ("unsure", {}, True),
+        ("refused", {}, True),
+        ("sent", {"a": "no"}, True),
+        ("sent", {}, False),
+        ("draft", {}, False),
+    ],
+)
+def test_what_must_be_looked_at(state: State, refused: dict[str, str], expected: bool) -> None:
+    assert must_be_looked_at(replace(ENTRY, state=state, refused=refused)) is expected
