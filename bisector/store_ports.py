@@ -30,8 +30,7 @@ class Store(Protocol):
     """Durable memory: bisections and their records, append-only until a bisection is removed."""
 
     def fenced(self, lease: Lease) -> Store:
-        """Return this store for the holder of a lease: `append`, `decide` and `set_status` then raise Fenced
-        once the lease is not the newest of its resource, or its executor counts as dead."""
+        """Return this store for the holder of a lease: writing raises Fenced once the lease is lost."""
         ...
 
     def create(self, stored: Stored, events: Sequence[Record | Decision] = ()) -> None:
@@ -62,9 +61,8 @@ class Store(Protocol):
 
     def begin_trial(self, bisection: str, testbed: str, trial: Measure, *, seen: int) -> int | None:
         """Keep a decision, and that its trial is under way on a testbed, until `end_trial` or until the
-        executor of the lease counts as dead. Return its sequence number.
-
-        None: another process decided something after the event `seen`; decide anew.
+        executor of the lease counts as dead. Return its sequence number; None: another process decided
+        something after the event `seen`; decide anew.
         """
         ...
 
@@ -76,10 +74,17 @@ class Store(Protocol):
         """Return the number of the last event, and the trials under way in all processes, by testbed."""
         ...
 
-    def conclude(self, bisection: str, conclusion: Conclusion, *, seen: int) -> int | None:
-        """Keep the end of a search; return its sequence number.
+    def trials_of_others(self, executor: str) -> Sequence[tuple[str, str]]:
+        """Return (bisection, testbed) of the trials under way in other processes than an executor."""
+        ...
 
-        None: a trial is under way, or something was recorded after the event `seen`; decide anew.
+    def note_building(self, bisection: str, building: bool) -> None:
+        """Take note whether a kernel is built for a bisection, if there is one, that has left its testbed."""
+        ...
+
+    def conclude(self, bisection: str, conclusion: Conclusion, *, seen: int) -> int | None:
+        """Keep the end of a search; return its sequence number. None: a trial is under way, or something was
+        recorded after the event `seen`; decide anew.
         """
         ...
 

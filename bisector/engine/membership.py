@@ -56,6 +56,11 @@ class Membership:
         """Whether this process counts as dead, or will before it knows: it must end all that it does."""
         return self._lost.is_set()
 
+    @property
+    def executor(self) -> str:
+        """Our id."""
+        return self._executor
+
     def acquire_bisection(self, bisection: str) -> Lease | None:
         """Return our lease of a bisection, to write to it; other executors have theirs. None when lost."""
         return self._acquire(_resource_of(bisection, self._name))

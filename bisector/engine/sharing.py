@@ -8,6 +8,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 from bisector.engine.availability import NoChecks
@@ -19,6 +20,7 @@ from bisector.engine.others import Others, follow_inventory
 from bisector.engine.services import Services
 from bisector.engine.shares.hour_counter import HourCounter
 from bisector.engine.shares.schedule import Claimant, choose, should_yield
+from bisector.engine.shares.use_elsewhere import UseElsewhere
 from bisector.engine.testbed_leases import TestbedLeases
 from bisector.errors import Fenced, PerfbisectError, RequestError
 from bisector.model.leases import Lease
@@ -56,6 +58,8 @@ class TestbedSharing:
         self._visits: dict[str, tuple[BisectionRun, threading.Thread]] = {}  # by testbed
         self._leases = TestbedLeases(membership, self._tell_those_of)  # of those that are visited
         self._summaries: dict[str, Summary] = {}  # of what is to be executed, the newest first
+        self._elsewhere = UseElsewhere(store)
+        self._building: set[str] = set()  # bisections that have left a testbed while a kernel is built
         self._given_up: set[str] = set()  # bisections that went wrong here and go on elsewhere
         self._served: dict[str, dict[str, float]] = {}  # bisection -> testbed -> when its last visit ended
         self._changed = threading.Event()
@@ -79,6 +83,7 @@ class TestbedSharing:
             self._hours.count(self._owner(run) for run, _ in self._visits.values())
             self._tell_caps()
         if self._leases.look() and self._membership is not None:
+            self._elsewhere.look(self._membership.executor)
             # What went wrong here is tried once more where nobody else goes on with it; then it has failed.
             self._given_up = {one for one in self._given_up if not self._membership.executes_alone(one)}
         for testbed, (run, thread) in list(self._visits.items()):
@@ -86,6 +91,7 @@ class TestbedSharing:
                 self._served.setdefault(run.id, {})[testbed] = time.monotonic()
                 del self._visits[testbed]
                 self._leases.release(testbed)
+        self._tell_builds()
         follow_inventory(self._runs.values(), self._own, self._summaries, self._others, self._tell)
         for run in [run for run in self._runs.values() if run.leaves and run is not self._own]:
             if not any(visitor is run for visitor, _ in self._visits.values()):
@@ -171,23 +177,40 @@ class TestbedSharing:
         has: dict[str, set[str]] = {}
         for testbed, (visitor, _) in list(self._visits.items()):
             has.setdefault(visitor.id, set()).add(testbed)
-        found = []
-        for run in list(self._runs.values()):
-            summary = self._summaries.get(run.id)  # none: it has just ended
-            found.append(
-                Claimant(
-                    run.id,
-                    self._owner(run),
-                    NORMAL_PRIORITY if summary is None else summary.priority,
-                    0.0 if summary is None else summary.created,
-                    frozenset(run.testbeds),
-                    frozenset(has.get(run.id, ())),
-                    dict(self._served.get(run.id, {})),
-                    frozenset(filter(run.awaits_kernel, run.testbeds)),
-                    waits=run.leaves or self._why_capped(run) is not None,
-                )
+        runs, summaries, found = dict(self._runs), self._summaries, []
+        for name in {**runs, **summaries}:
+            run, summary = runs.get(name), summaries.get(name)  # no summary: it has just ended
+            known = frozenset() if summary is None else frozenset(summary.progress.measured)
+            uses = self._elsewhere.testbeds_of(name)
+            claimant = Claimant(
+                name,
+                "" if summary is None else summary.owner,
+                NORMAL_PRIORITY if summary is None else summary.priority,
+                0.0 if summary is None else summary.created,
+                frozenset(),
+                uses | has.get(name, set()),
+                dict(self._served.get(name, {})),
+                measured=known,
+                waits=run is None or run.leaves or self._why_capped(run) is not None,
             )
+            if run is not None:
+                testbeds = frozenset(run.testbeds)
+                all_ = testbeds if summary is None else frozenset(summary.testbeds)
+                builds = frozenset(filter(run.awaits_kernel, testbeds))
+                claimant = replace(claimant, testbeds=testbeds, builds=builds, elsewhere=all_ - run.given)
+            if run is not None or uses:
+                found.append(claimant)
         return found
+
+    def _tell_builds(self) -> None:
+        """Write down which bisections have left their testbeds while a kernel is built, for `queue`."""
+        visiting = {run.id for run, _ in self._visits.values()}
+        builds = {
+            run.id for run in self._runs.values() if any(map(run.awaits_kernel, run.testbeds))
+        } - visiting
+        for name in builds ^ self._building:
+            self._store.note_building(name, name in builds)
+        self._building = builds
 
     def _owner(self, run: BisectionRun) -> str:
         summary = self._summaries.get(run.id)

@@ -65,12 +65,15 @@ class Progress:
     """How far a bisection is. boots: that succeeded; live: the testbeds of those that have not ended.
 
     left: of its last decision, None where nobody can say; decided: when that was, seconds since the epoch.
+    measured: the testbeds of all its boots; building: a kernel is built for it, and the testbed was left.
     """
 
     boots: int = 0
     live: tuple[str, ...] = ()
     left: float | None = None
     decided: float | None = None
+    measured: tuple[str, ...] = ()
+    building: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,8 +155,10 @@ def test_the_trials_of_an_executor_end_with_it(lab: Lab) -> None:
         assert lease is not None
         assert lab.store.fenced(lease).begin_trial("one", name, trial, seen=9) is not None
     assert list(lab.store.trials("one")[1]) == ["e", "f"]
+    assert lab.store.trials_of_others("e") == [("one", "f")]
     lab.coordinator.unregister("e")
     assert list(lab.store.trials("one")[1]) == ["f"]
+    assert lab.store.trials_of_others("f") == []
     time.sleep(0.1)
     lab.coordinator.fence_silent(0.1)
     assert lab.store.trials("one")[1] == {}

@@ -277,9 +277,30 @@ def test_lists_tell_testbeds_and_progress_without_records(make: Callable[[], Sto
     assert (one.progress.boots, one.progress.live, one.progress.left) == (4, ("a",), 70.0)
     store.decide("one", Measure(0, 1, "verify", "why", left=2.0))
     assert store.list()[0].progress.left is None, "only the comparison of the ends is over then"
+    assert one.progress.measured == ("a", "b c")
     assert one.progress.decided is not None and before <= one.progress.decided <= time.time()
     store.decide("one", CONCLUSION)
     assert store.list()[0].progress.left is None
+
+
+def test_lists_tell_that_a_kernel_is_built_until_the_next_decision(make: Callable[[], Store]) -> None:
+    store = make()
+    for name in ("one", "two"):
+        store.create(stored(name))
+
+    def building() -> set[str]:
+        return {one.id for one in make().list() if one.progress.building}
+
+    assert building() == set()
+    for name in ("one", "two", "nobody"):
+        store.note_building(name, True)
+    assert building() == {"one", "two"}
+    store.note_building("one", False)
+    assert building() == {"two"}
+    store.append("two", RECORDS[0])
+    assert building() == {"two"}
+    store.decide("two", Measure(0, 1, "search", "why"))
+    assert building() == set()
 
 
 def test_list_finds_all_of_several_statuses(make: Callable[[], Store]) -> None:

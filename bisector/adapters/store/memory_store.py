@@ -27,21 +27,24 @@ class _Kept:
     decided: float | None = None
     trials: dict[str, tuple[str, Measure]] = field(default_factory=dict)  # testbed -> executor, trial
     numbered: int = 0
+    building: bool = False
 
     def add(self, event: Record | Decision) -> int:
         """Add an event; return its number."""
         self.events.append((len(self.events) + 1, event))
         if isinstance(event, Measure | Conclusion):
-            self.decided = time.time()
+            self.decided, self.building = time.time(), False
         return len(self.events)
 
     def progress(self) -> Progress:
         """Return how far it is."""
-        boots = sum(isinstance(e, Booted) and e.ok for _, e in self.events)
+        booted = [e.testbed for _, e in self.events if isinstance(e, Booted) and e.ok]
+        measured = tuple(sorted({*booted}))
         decisions = [e for _, e in self.events if isinstance(e, Measure | Conclusion)]
         last = decisions[-1] if decisions else None
         live = tuple(sorted({*live_boots(e for _, e in self.events).values()}))
-        return Progress(boots, live, None if last is None else left_of(last), self.decided)
+        left = None if last is None else left_of(last)
+        return Progress(len(booted), live, left, self.decided, measured, self.building)
 
 
 class MemoryStore:
@@ -130,6 +133,18 @@ class MemoryStore:
             known = () if self._coordinator is None else self._coordinator.executors()
             living = {"", *(one.id for one in known if not one.fenced)}
             return len(kept.events), {t: trial for t, (by, trial) in kept.trials.items() if by in living}
+
+    def trials_of_others(self, executor: str) -> Sequence[tuple[str, str]]:
+        """Return (bisection, testbed) of the trials under way in other processes than an executor."""
+        with self._lock:
+            trials = [(name, testbed) for name in self._kept for testbed in self.trials(name)[1]]
+            return [(name, t) for name, t in trials if self._kept[name].trials[t][0] != executor]
+
+    def note_building(self, bisection: str, building: bool) -> None:
+        """Take note whether a kernel is built for a bisection that has left its testbed."""
+        with self._lock:
+            if bisection in self._kept:
+                self._kept[bisection].building = building
 
     def conclude(self, bisection: str, conclusion: Conclusion, *, seen: int) -> int | None:
         """Keep the end of a search; None where a trial is under way, or something was recorded since."""

@@ -14,7 +14,7 @@ from bisector.adapters.store.database import Database
 from bisector.errors import InfrastructureError
 from bisector.ports import Progress
 
-SCHEMA = 14
+SCHEMA = 15
 """The version of the tables that this program reads and writes: the newest revision."""
 
 _LAST_WITHOUT_ALEMBIC = 3

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 
 from bisector.adapters.store.database import Database, Row
 from bisector.model.decisions import Conclusion, Decision, Measure
@@ -16,7 +15,7 @@ from bisector.model.stored_bisection import Action, Progress, Stored, left_of, t
 
 COLUMNS = (
     "s.priority, s.owner, s.testbeds, s.action, s.action_by, s.action_why, s.action_at, "
-    "s.boots, s.live, s.left_seconds, s.decided"
+    "s.boots, s.live, s.left_seconds, s.decided, s.measured, s.building"
 )
 JOIN = "JOIN scheduling s ON s.bisection = b.id"
 
@@ -44,15 +43,26 @@ def take_note(database: Database, bisection: str, event: Record | Decision) -> N
     match event:
         case Measure() | Conclusion():
             database.execute(
-                "UPDATE scheduling SET left_seconds = :left, decided = seconds_now() WHERE bisection = :id",
+                "UPDATE scheduling SET left_seconds = :left, decided = seconds_now(), building = 0 "
+                "WHERE bisection = :id",
                 id=bisection,
                 left=left_of(event),
             )
         case Booted() | Left() | RunFailed():
-            before = _live(database, bisection)
+            columns = "SELECT live, measured FROM scheduling WHERE bisection = :id"
+            (row,) = database.execute(columns, id=bisection)
+            before = json.loads(row["live"])
             live = live_after(before, event)
             if live is not before:
-                _set_live(database, bisection, live, new=int(isinstance(event, Booted)))
+                new = [event.testbed] if isinstance(event, Booted) else []
+                database.execute(
+                    "UPDATE scheduling SET live = :live, boots = boots + :new, measured = :measured "
+                    "WHERE bisection = :id",
+                    id=bisection,
+                    live=json.dumps(live),
+                    new=len(new),
+                    measured=json.dumps(sorted({*json.loads(row["measured"]), *new})),
+                )
 
 
 def set_action(database: Database, bisection: str, action: Action, priority: int | None = None) -> None:
@@ -78,18 +88,14 @@ def action_of(row: Row) -> Action | None:
 def progress_of(row: Row) -> Progress:
     """Return how far a row says that a bisection is."""
     live = tuple(sorted(set(json.loads(row["live"]).values())))
-    return Progress(row["boots"], live, row["left_seconds"], row["decided"])
+    measured = tuple(json.loads(row["measured"]))
+    return Progress(row["boots"], live, row["left_seconds"], row["decided"], measured, bool(row["building"]))
 
 
-def _live(database: Database, bisection: str) -> Mapping[str, str]:
-    (row,) = database.execute("SELECT live FROM scheduling WHERE bisection = :id", id=bisection)
-    return dict(json.loads(row["live"]))
-
-
-def _set_live(database: Database, bisection: str, live: Mapping[str, str], new: int) -> None:
+def set_building(database: Database, bisection: str, building: bool) -> None:
+    """Write down whether a kernel is built for a bisection that has left its testbed."""
     database.execute(
-        "UPDATE scheduling SET live = :live, boots = boots + :new WHERE bisection = :id",
+        "UPDATE scheduling SET building = :building WHERE bisection = :id",
         id=bisection,
-        live=json.dumps(live),
-        new=new,
+        building=int(building),
     )

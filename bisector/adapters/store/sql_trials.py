@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from bisector.adapters.store import scheduling
 from bisector.adapters.store.database import Database
 from bisector.adapters.store.rows import parse_object
 from bisector.errors import InfrastructureError
@@ -86,6 +87,18 @@ class SqlTrials(ABC):
                 raise InfrastructureError("a trial that is under way is no trial", details=row["body"][:80])
             found[row["testbed"]] = trial
         return last, found
+
+    def trials_of_others(self, executor: str) -> Sequence[tuple[str, str]]:
+        """Return (bisection, testbed) of the trials under way in other processes than an executor."""
+        rows = self._database.execute(
+            "SELECT bisection, testbed FROM trials WHERE executor <> :executor ORDER BY bisection, testbed",
+            executor=executor,
+        )
+        return [(row["bisection"], row["testbed"]) for row in rows]
+
+    def note_building(self, bisection: str, building: bool) -> None:
+        """Take note whether a kernel is built for a bisection that has left its testbed."""
+        scheduling.set_building(self._database, bisection, building)
 
     def conclude(self, bisection: str, conclusion: Conclusion, *, seen: int) -> int | None:
         """Keep the end of a search; None where a trial is under way, or something was recorded since."""

@@ -94,6 +94,7 @@ def queue_row(place: int, entry: Entry) -> Values:
         "bad": summary.bad,
         "testbeds": list(summary.testbeds),
         "measures_on": list(entry.measures_on),
+        "builds": entry.status == "running" and summary.progress.building,
         "waits_for": dict(entry.waits_for),
         "unusable": dict(entry.unusable),
         "capped": entry.capped,

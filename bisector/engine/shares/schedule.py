@@ -2,7 +2,8 @@
 
 Bisections share testbeds boot by boot. A more urgent one comes first. Among equals, testbeds are spread
 evenly over owners, then over the bisections of each; those who have waited longest come first. What counts
-against a bisection are testbeds that it could use itself: nobody waits because its owner measures elsewhere.
+against a bisection are testbeds that it could use itself, with whichever executor: nobody waits because its
+owner measures on others.
 
 While the kernel of a bisection is built, which takes minutes, the testbed that it would boot on goes to
 others that can use it at once: to those that have none, or have measured there. It competes again when the
@@ -29,8 +30,9 @@ class Claimant:
 
     priority: 1 is served first; created: seconds since the epoch; testbeds: those that it can use; has: those
     that it uses now; served: testbed -> when its last visit there ended, seconds on any clock; builds: those
-    that it can do nothing on before a kernel is built; waits: it must not be served, for its owner has had
-    what is allowed.
+    that it can do nothing on before a kernel is built; elsewhere: those that it can use with other executors;
+    measured: those that it has measured on, with whichever executor; waits: it must not be served here, for
+    its owner has had what is allowed, or because others execute it.
     """
 
     id: str
@@ -41,6 +43,8 @@ class Claimant:
     has: frozenset[str] = frozenset()
     served: Mapping[str, float] | None = None
     builds: frozenset[str] = frozenset()
+    elsewhere: frozenset[str] = frozenset()
+    measured: frozenset[str] = frozenset()
     waits: bool = False
 
 
@@ -64,7 +68,7 @@ def should_yield(testbed: str, holder: str, claimants: Sequence[Claimant], now: 
         return True
     if testbed in mine.builds:
         at_once = [c for c in ranks.able if not c.builds]
-        return any(not c.has or testbed in (c.served or {}) for c in at_once)
+        return any(not c.has or testbed in {*(c.served or {}), *c.measured} for c in at_once)
     mine = next(c for c in ranks.able if c.id == holder)
     return any(ranks.rank(other) < ranks.rank(mine) and ranks.gains(other, mine) for other in ranks.able)
 
@@ -87,7 +91,7 @@ class _Ranks:
         """(owner, priority) -> how many testbeds it has, and when it had one last, of those that its poorest
         bisection could use."""
         for c in self.able:
-            share = len(has[c.owner] & c.testbeds), _last(served[c.owner], c.testbeds)
+            share = len(has[c.owner] & (c.testbeds | c.elsewhere)), _last(served[c.owner], c.testbeds)
             known = self._shares.get((c.owner, c.priority), share)
             self._shares[c.owner, c.priority] = min(known, share)
 
@@ -95,7 +99,8 @@ class _Ranks:
         """Return what sorts claimants: the first in order is served first."""
         (has, owner), served = self._shares[c.owner, c.priority], c.served or {}
         last = _last(served, c.testbeds)
-        stranger = bool(served) and self._testbed not in served
+        known = {*served, *c.measured}
+        stranger = bool(known) and self._testbed not in known
         waits = has, owner // _EQUAL_SECONDS, len(c.has), last // _EQUAL_SECONDS
         return (c.priority, *waits, stranger, owner, last, c.created, c.id)
 

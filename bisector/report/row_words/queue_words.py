@@ -32,6 +32,8 @@ def doing_now(row: Mapping[str, Any], now: float) -> str:
     if row["measures_on"]:  # a suspect testbed waits for a person, the others come back by themselves
         suspect = [words for words in reasons if ": suspect: " in words]
         return "; ".join([f"measures on {', '.join(row['measures_on'])}", *suspect])
+    if row["builds"]:
+        return "a kernel is built; the testbed is left to others"
     if row["capped"]:
         return "; ".join([row["capped"], *reasons])
     waits = [f"{testbed}, which {other} has" for testbed, other in row["waits_for"].items()]

@@ -195,6 +195,7 @@ def test_bisections_of_version_4_have_priorities_and_tell_how_far_they_are(tmp_p
     assert {(s.priority, s.owner, s.action) for s in found.values()} == {(NORMAL_PRIORITY, "", None)}
     queued = found["fake-queued"]
     assert (queued.testbeds, queued.progress.boots, queued.progress.live) == (("a", "b"), 2, ("b",))
+    assert queued.progress.measured == ("a", "b")
     assert found["fake-c430600c"].testbeds == ("fake",)
 
 

@@ -28,6 +28,21 @@ def building(name: str, has: str = "", **more: object) -> Claimant:
     return replace(claimant(name, has), **{"builds": frozenset("t"), **more})  # type: ignore[arg-type]
 
 
+def measured(name: str, where: str) -> Claimant:
+    """Return one that has measured with other executors only."""
+    return replace(claimant(name), served={}, measured=frozenset(where))
+
+
+def here(name: str, **more: object) -> Claimant:
+    """Return one that can use one testbed of ours."""
+    return claimant(name, testbeds=frozenset("t"), **more)  # type: ignore[arg-type]
+
+
+def foreign(name: str, has: str) -> Claimant:
+    """Return one that others execute."""
+    return claimant(name, has, testbeds=frozenset(), waits=True)
+
+
 @pytest.mark.parametrize(
     ("claimants", "chosen"),
     [
@@ -48,6 +63,10 @@ def building(name: str, has: str = "", **more: object) -> Claimant:
         ([building("a", priority=1), claimant("b", "uvw")], "b"),
         ([building("a")], None),
         ([building("a", builds=frozenset("u"))], "a"),
+        ([measured("a", "u"), measured("b", "")], "b"),
+        ([measured("a", "u"), measured("b", "tv")], "b"),
+        ([foreign("a", "x"), here("a1", elsewhere=frozenset("x")), here("b", served=9.0)], "b"),
+        ([foreign("a", "x"), here("a1"), here("b", served=9.0)], "a1"),
     ],
     ids=[
         "nobody",
@@ -67,6 +86,10 @@ def building(name: str, has: str = "", **more: object) -> Claimant:
         "waits for a kernel",
         "only one that waits for a kernel",
         "waits for a kernel elsewhere",
+        "a stranger behind one that has measured nowhere",
+        "a stranger behind one that has measured here, with whichever executor",
+        "its owner has one with another executor",
+        "its owner has one with another executor that it cannot use",
     ],
 )
 def test_who_comes_first(claimants: list[Claimant], chosen: str | None) -> None:

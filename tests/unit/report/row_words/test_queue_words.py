@@ -11,6 +11,7 @@ from bisector.report.row_words.queue_words import doing_now, expected, priority_
 WAITS: dict[str, Any] = {
     "status": "queued",
     "measures_on": [],
+    "builds": False,
     "unusable": {},
     "capped": "",
     "waits_for": {},
@@ -36,6 +37,10 @@ def test_an_end_that_nobody_knows_is_a_dash() -> None:
         (
             {"measures_on": ["a"], "unusable": {"b": "suspect: it moved (check)", "c": "reserved by ann"}},
             "measures on a; b: suspect: it moved (check)",
+        ),
+        (
+            {"builds": True, "waits_for": {"box": "x1"}},
+            "a kernel is built; the testbed is left to others",
         ),
         ({}, "waits for a testbed or a kernel"),
         ({"unusable": {"box": "drained"}}, "box: drained"),

@@ -1,0 +1,29 @@
+"""What the other executors of a database use: testbeds are shared fairly over all of them."""
+
+from __future__ import annotations
+
+import time
+
+from bisector.store_ports import Store
+
+_GAP_SECONDS = 5.0
+"""Between two trials on a testbed a bisection decides, which takes a second on a large history: it counts as
+using the testbed for so long after the end of a trial was seen."""
+
+
+class UseElsewhere:
+    """Which bisection uses which testbed with another executor. Used by one thread."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._seen: dict[tuple[str, str], float] = {}  # bisection, testbed -> when last
+
+    def look(self, executor: str) -> None:
+        """Ask the database what others than `executor` use."""
+        now = time.monotonic()
+        self._seen.update(dict.fromkeys(self._store.trials_of_others(executor), now))
+        self._seen = {pair: when for pair, when in self._seen.items() if when > now - _GAP_SECONDS}
+
+    def testbeds_of(self, bisection: str) -> frozenset[str]:
+        """Return what a bisection uses elsewhere."""
+        return frozenset(testbed for name, testbed in self._seen if name == bisection)

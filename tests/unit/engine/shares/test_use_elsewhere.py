@@ -1,0 +1,38 @@
+"""What other executors use: nobody seems to have nothing between two trials."""
+
+from __future__ import annotations
+
+import pytest
+
+from bisector.adapters.store.memory_store import MemoryStore
+from bisector.engine.shares.use_elsewhere import UseElsewhere
+
+
+class Trials(MemoryStore):
+    """A store that says what is under way."""
+
+    under_way: tuple[tuple[str, str], ...] = ()
+
+    def trials_of_others(self, executor: str) -> tuple[tuple[str, str], ...]:
+        assert executor == "me"
+        return self.under_way
+
+
+def test_what_a_bisection_uses_elsewhere_counts_for_a_while_after_its_trial(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store, now = Trials(), 100.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    elsewhere = UseElsewhere(store)
+    assert elsewhere.testbeds_of("x") == frozenset()
+    store.under_way = ("x", "a"), ("x", "b"), ("y", "c")
+    elsewhere.look("me")
+    assert elsewhere.testbeds_of("x") == {"a", "b"}
+    store.under_way = (("x", "a"),)
+    now += 4.0
+    elsewhere.look("me")
+    assert elsewhere.testbeds_of("x") == {"a", "b"}
+    now += 2.0
+    elsewhere.look("me")
+    assert elsewhere.testbeds_of("x") == {"a"}
+    assert elsewhere.testbeds_of("y") == frozenset()
