@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -113,10 +112,15 @@ def test_a_testbed_that_belongs_to_nobody_passes_from_worker_to_worker(workers: 
     workers.start("first", "a", "only-first")
     workers.start("second", "a", "only-second")
     workers.wait("x", "y")
-    used = [opener for opener, _ in groupby(sorted(workers.opened))]
-    assert used == [("first", "x"), ("first", "y"), ("second", "x"), ("second", "y")]
-    folders = {name: len(list(workers.folder.glob(f"{name}/bisections/*/boots/*"))) for name in workers.told}
-    assert min(folders.values()) > 4, folders
+    assert {("first", "x"), ("second", "y")} <= set(workers.opened)
+    on_a = [(one, r.boot) for one in "xy" for r in boots(workers.store, one) if r.testbed == "a"]
+    users = {
+        worker
+        for worker in workers.told
+        for one, boot in on_a
+        if (workers.folder / worker / "bisections" / one / "boots" / boot).is_dir()
+    }
+    assert users == {"first", "second"}
 
 
 def test_who_waits_for_a_testbed_is_told_who_uses_it(
