@@ -120,7 +120,7 @@ def _begin_confirmation(
         tip=night.commit,
     )
     kept = alerts.suspect_found(alert, words_of(verdict, night))
-    if kept.finding != "suspect":
+    if kept.finding != "suspect" or not kept.is_open:  # it is known, or people have closed it
         return night
     stored = confirmation_bisection(
         wiring, series, night.number, last_good, night.commit, improved=not worse, alert=kept.id

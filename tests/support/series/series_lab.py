@@ -15,7 +15,7 @@ from bisector.app.planners import planner_of
 from bisector.app.series import accept_night, series_store
 from bisector.app.series.night_chore import NightChore
 from bisector.app.wiring import Wiring
-from bisector.model.alerts import Alert
+from bisector.model.alerts import Alert, Finding, Triage
 from bisector.model.decisions import Interval
 from bisector.model.goal import Goal, Metric, Threshold
 from bisector.model.machine_hours import HOUR_SECONDS
@@ -33,15 +33,17 @@ COMMITS = 40
 
 @dataclass
 class SeenAlerts:
-    """follow_night.AlertSink that remembers what it was told. finding: of what it returns."""
+    """follow_night.AlertSink that remembers what it was told. finding, triage: of what it returns."""
 
     suspects: list[tuple[Alert, str]] = field(default_factory=list)
     ended: list[tuple[str, str, Interval | None, str]] = field(default_factory=list)
-    finding: str = "suspect"
+    finding: Finding = "suspect"
+    triage: Triage | None = None
 
     def suspect_found(self, found: Alert, why: str) -> Alert:
         self.suspects.append((found, why))
-        return replace(found, id=f"alert-{len(self.suspects)}", finding=self.finding)  # type: ignore[arg-type]
+        identity = f"alert-{len(self.suspects)}"
+        return replace(found, id=identity, finding=self.finding, triage=self.triage)
 
     def confirmation_ended(
         self, identity: str, outcome: Confirmed, effect: Interval | None, tip: str, why: str

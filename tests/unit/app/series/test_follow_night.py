@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bisector.model.alerts import Finding, Triage
 from bisector.model.series import Night
 from bisector.model.stored_bisection import Action
 from bisector.schemas.request import read_accepted
@@ -109,8 +110,12 @@ def test_a_level_that_moves_without_a_new_commit_is_the_testbeds(lab: SeriesLab)
     assert [status.state for status in lab.wiring.coordinator.testbeds()] == ["suspect"]
 
 
-def test_what_alerts_know_already_is_not_confirmed_again(lab: SeriesLab) -> None:
-    lab.culprit, lab.effect, lab.alerts.finding = LEARNT + 1, 0.05, "bisecting"
+@pytest.mark.parametrize(("finding", "triage"), [("bisecting", None), ("suspect", "infrastructure")])
+def test_what_alerts_know_already_is_not_confirmed_again(
+    lab: SeriesLab, finding: Finding, triage: Triage | None
+) -> None:
+    lab.culprit, lab.effect = LEARNT + 1, 0.05
+    lab.alerts.finding, lab.alerts.triage = finding, triage
     learn(lab)
     night = until_suspect(lab)
     assert night.confirmation == ""
