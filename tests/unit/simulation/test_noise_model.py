@@ -11,6 +11,7 @@ from bisector.errors import RequestError
 from bisector.schemas.noise_kinds import DRIFT_KINDS, NOISE_KINDS, DriftKind, NoiseKind
 from bisector.simulation.histories import ancestors, branched, linear
 from bisector.simulation.noise_model import LabModel, SyntheticLab
+from bisector.simulation.testbed_traits import TestbedTraits
 
 BOOTS, RUNS = 400, 50
 
@@ -153,3 +154,19 @@ def test_impossible_worlds_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(RequestError) as error:
         LabModel(**wrong)
     assert error.value.cure
+
+
+def test_a_testbed_that_differs_scatters_by_its_own_factor_and_shows_its_own_effect() -> None:
+    traits = (TestbedTraits("other", noise=3.0, effect=0.5),)
+    model = LabModel(run_noise=1.0, boot_noise=2.0, testbeds=traits)
+    lab = SyntheticLab(linear(4), model, {2: 4.0}, 1)
+    plain = SyntheticLab(linear(4), LabModel(run_noise=1.0, boot_noise=2.0), {2: 4.0}, 1)
+    for commit in (1, 2):
+        own, usual = lab.boot(commit, 0, "other", "key"), plain.boot(commit, 0, "other", "key")
+        assert own.constant - lab.truth(commit, "other") == pytest.approx(
+            3 * (usual.constant - plain.truth(commit))
+        )
+        runs = [[boot.run(k, 0.0) - boot.lab.value(boot.constant) for k in range(3)] for boot in (own, usual)]
+        assert runs[0] == pytest.approx([3 * y for y in runs[1]])
+    assert lab.truth(2, "other") == 2.0
+    assert lab.truth(2, "usual") == lab.truth(2) == 4.0
