@@ -29,7 +29,7 @@ def test_it_serves_until_it_is_told_to_stop(tmp_path: Path, how: signal.Signals)
             line = server.stderr.readline()
             assert line, said
             said += line
-        url = re.search(r"(http://127\.0\.0\.1:\d+)/api/v1", said)
+        url = re.search(r"(http://127\.0\.0\.1:\d+)/;", said)
         assert url is not None and "warning" not in said
         assert httpx.get(f"{url[1]}/healthz").status_code == 200
         server.send_signal(how)
