@@ -5,6 +5,7 @@ Nothing here ends a bisection: a store that is away, full or damaged is told, an
 
 from __future__ import annotations
 
+import itertools
 import queue
 import shutil
 import threading
@@ -43,7 +44,9 @@ class Exchange:
     def __init__(self, store: ArtefactStore, work: Path, note: Progress) -> None:
         """work: for what is packed; note: told what goes wrong."""
         self._store, self._work, self._note = store, work, note
-        self._offers: queue.SimpleQueue[_Offer | None] = queue.SimpleQueue()
+        # Kernels first, for another host may wait for one; the end, None, last; else in the order of coming.
+        self._offers: queue.PriorityQueue[tuple[int, int, _Offer | None]] = queue.PriorityQueue()
+        self._count = itertools.count()
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
         self._away_until = float("-inf")
@@ -115,24 +118,28 @@ class Exchange:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._put_offers, daemon=True, name="artefacts")
                 self._thread.start()
-        self._offers.put(_Offer(artefact, folder, then))
+        self._queue(_Offer(artefact, folder, then))
 
     def close(self, seconds: float) -> None:
         """Put what was offered, for so long at most."""
         with self._starting:
             thread, self._thread = self._thread, None
         if thread is not None:
-            self._offers.put(None)
+            self._queue(None)
             thread.join(seconds)
+
+    def _queue(self, offer: _Offer | None) -> None:
+        turn = 2 if offer is None else int(offer.artefact.kind != "kernel")
+        self._offers.put((turn, next(self._count), offer))
 
     def _put_offers(self) -> None:
         failed: list[_Offer] = []
         while True:
             try:
-                offer = self._offers.get(timeout=AWAY_SECONDS if failed else None)
+                _, _, offer = self._offers.get(timeout=AWAY_SECONDS if failed else None)
             except queue.Empty:
                 for again in failed:
-                    self._offers.put(again)
+                    self._queue(again)
                 failed = []
                 continue
             if offer is None:

@@ -6,6 +6,7 @@ import io
 import tarfile
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -177,3 +178,22 @@ def test_a_folder_that_two_fetch_at_once_is_whole(world: World) -> None:
     for thread in threads:
         thread.join()
     assert all(path is not None and (path / "run.out").read_text() == "1\n" for path in found), world.said
+
+
+def test_a_kernel_is_put_before_the_output_of_boots_that_was_offered_earlier(world: World) -> None:
+    """Another host may wait for it, with a testbed."""
+    boot, began, go, order = world.a_boot(), threading.Event(), threading.Event(), list[str]()
+
+    def first() -> None:
+        began.set()
+        assert go.wait(30)
+
+    world.exchange.offer(BOOT, boot, first)
+    assert began.wait(30)
+    for number in (2, 3):
+        offered = boot_artefact("x", f"boot-{number:03d}")
+        world.exchange.offer(offered, boot, partial(order.append, offered.key))
+    world.exchange.offer(Artefact("kernel", "k"), boot, lambda: order.append("kernel"))
+    go.set()
+    world.exchange.close(30)
+    assert order == ["kernel", "x@boot-002", "x@boot-003"], "and all before the end"
