@@ -9,21 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from bisector.app.artefacts.local_files import with_local_files
 from bisector.app.artefacts.shared_files import FACTS, fetch_facts
-from bisector.app.execution.following import Executors
+from bisector.app.execution.current_status import current_status, latest_searches
 from bisector.app.planners import planner_of
 from bisector.app.wiring import Wiring
 from bisector.errors import PerfbisectError, RequestError
 from bisector.model.decisions import Conclusion, Measure
 from bisector.model.goal import TERMS
 from bisector.model.records import Booted, Built, Marked, Record
-from bisector.model.series import is_of_night
-from bisector.model.stored_bisection import ENDED
 from bisector.report.report_model import Commit, Material, named
 
 if TYPE_CHECKING:
     from bisector.model.commit_graph import CommitGraph
     from bisector.model.stored_bisection import Stored, Summary
-    from bisector.store_ports import Store
 from bisector.schemas.documents.json_reader import read_own_json
 from bisector.schemas.request import Accepted, Request, read_accepted
 
@@ -49,17 +46,6 @@ def find_bisection(wiring: Wiring, wanted: str | None) -> Stored:
     return store.load(latest[0].id)
 
 
-def latest_searches(store: Store, limit: int) -> Sequence[Summary]:
-    """Return the latest bisections, so many at most, without nights of series that have ended."""
-    asked = limit
-    while True:
-        found = store.list(limit=asked)
-        wanted = [one for one in found if one.status not in ENDED or not is_of_night(one.id, one.owner)]
-        if len(wanted) >= limit or len(found) < asked:
-            return wanted[:limit]
-        asked *= 4
-
-
 def find_summary(wiring: Wiring, wanted: str) -> Summary:
     """Return the summary of a bisection by id or the unique beginning of one. Raises RequestError."""
     matching = wiring.store.list(beginning=wanted)
@@ -75,28 +61,6 @@ def find_summary(wiring: Wiring, wanted: str) -> Summary:
             cure="write more of the id",
         )
     return (exact or matching)[0]
-
-
-def current_status(wiring: Wiring, stored: Stored | Summary) -> str:
-    """Return the status; 'interrupted' for one that was running when its process was killed."""
-    return current_statuses(wiring, [stored])[0]
-
-
-def current_statuses(wiring: Wiring, found: Sequence[Stored | Summary]) -> list[str]:
-    """Return the statuses of several, as `current_status`; who executes is asked once."""
-    if all(one.status != "running" for one in found):
-        return [one.status for one in found]
-    executors = Executors(wiring.settings.state_dir, wiring.shared_coordinator)
-    killed = {
-        one.id for one in found if one.status == "running" and not executors.is_executed(one.id, one.status)
-    }
-    return ["interrupted" if one.id in killed else one.status for one in found]
-
-
-def is_executed(wiring: Wiring, stored: Stored | Summary) -> bool:
-    """Return whether a bisection is executed now, here or on another host."""
-    executors = Executors(wiring.settings.state_dir, wiring.shared_coordinator)
-    return executors.is_executed(stored.id, stored.status)
 
 
 def load_material(wiring: Wiring, identity: str | None, *, so_far: bool = False) -> Material:

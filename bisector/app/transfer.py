@@ -15,7 +15,7 @@ from bisector.adapters.system.archive import ArchiveError, anonymous, regular_fi
 from bisector.adapters.system.files import make_private_folder, publish_folder, replacing_or_os_error
 from bisector.adapters.system.leftovers import leftovers_of_boots, make_temporary_folder, remove_leftovers
 from bisector.app.artefacts.local_files import fetch_boots
-from bisector.app.load_report import is_executed
+from bisector.app.execution.current_status import is_executed
 from bisector.app.output_file import os_errors_of
 from bisector.errors import RequestError
 from bisector.model.decisions import Decision

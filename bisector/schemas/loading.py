@@ -22,7 +22,6 @@ from bisector.schemas.documents.document import (
 )
 from bisector.schemas.documents.json_reader import json_lines, parse_json
 from bisector.schemas.documents.toml_reader import parse_toml, toml_lines
-from bisector.schemas.documents.yaml_reader import parse_yaml, yaml_lines
 from bisector.schemas.refusal import WrongKeyError, refusal, wrong_key
 
 
@@ -82,6 +81,8 @@ def load_yaml(path: Path, model: type[S], check: Callable[[S], None] = lambda fo
 
     check: what else must hold of the model; it raises WrongKeyError.
     """
+    from bisector.schemas.documents.yaml_reader import parse_yaml, yaml_lines  # settings are TOML
+
     return _load(path, model, parse_yaml, yaml_lines, check)
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from bisector.app import load_report
-from bisector.app.operations import bisection_values, stored_measurements, testbed_states
+from bisector.app.operations import bisection_values
+from bisector.app.operations.foreign_requests import ForeignRequests
 from bisector.app.operations.local_alerts import LocalAlerts
 from bisector.app.operations.operations import Said, Values
 from bisector.app.wiring import Wiring
@@ -17,17 +15,15 @@ from bisector.model.stored_bisection import RESTING, Action
 
 if TYPE_CHECKING:
     from bisector.app.watching.watch_bisection import Watching
-    from bisector.engine.events import OnEvent
     from bisector.linux.profile import Profile
     from bisector.model.leases import TestbedState
+    from bisector.model.stored_bisection import Stored
     from bisector.ports import Progress
     from bisector.report.report_model import Material
-    from bisector.schemas.remote_request import RemoteRequest
-    from bisector.schemas.request import Request
     from bisector.stats.samples import SampleSet
 
 
-class LocalOperations(LocalAlerts):
+class LocalOperations(LocalAlerts, ForeignRequests):
     """operations.Operations, carried out here."""
 
     def __init__(self, wiring: Wiring, person: str = "", progress: Progress = lambda text: None) -> None:
@@ -37,9 +33,11 @@ class LocalOperations(LocalAlerts):
 
     def bisections(self, limit: int | None) -> list[Values]:
         """Return the rows of `list`, the latest first."""
+        from bisector.app.execution.current_status import current_statuses, latest_searches
+
         store = self._wiring.store
-        found = store.list() if limit is None else load_report.latest_searches(store, limit)
-        statuses = load_report.current_statuses(self._wiring, found)
+        found = store.list() if limit is None else latest_searches(store, limit)
+        statuses = current_statuses(self._wiring, found)
         return [
             bisection_values.list_row(summary, status)
             for summary, status in zip(found, statuses, strict=True)
@@ -65,14 +63,19 @@ class LocalOperations(LocalAlerts):
 
     def samples(self, identity: str | None, rev: str) -> list[SampleSet]:
         """Return the samples of a commit."""
+        from bisector.app.operations import stored_measurements
+
         return stored_measurements.samples(self._wiring, identity, rev)
 
     def recording(self, identity: str | None, rev: str) -> Profile:
         """Return what a monitor recorded of a commit."""
+        from bisector.app.operations import stored_measurements
+
         return stored_measurements.recording(self._wiring, identity, rev)
 
     def commit(self, identity: str | None, rev: str) -> Values:
         """Return what is known of one commit."""
+        from bisector.app import load_report
         from bisector.report import json_report
 
         material = self._material(identity)
@@ -113,7 +116,7 @@ class LocalOperations(LocalAlerts):
         """Write the archive of a bisection to a file."""
         from bisector.app import transfer
 
-        stored = load_report.find_bisection(self._wiring, identity)
+        stored = self._stored(identity)
         path = to or transfer.default_archive(stored.id)
         files = transfer.export_bisection(self._wiring, stored, path, self._progress)
         return transfer.exported_values(stored.id, path, files)
@@ -123,13 +126,6 @@ class LocalOperations(LocalAlerts):
         from bisector.app import transfer
 
         stored = transfer.import_bisection(self._wiring, archive)
-        return {"id": stored.id, "status": stored.status}
-
-    def import_foreign(self, archive: Path) -> Values:
-        """Add a bisection from an archive that somebody has sent."""
-        from bisector.app.operations.foreign_bisection import import_foreign
-
-        stored = import_foreign(self._wiring, archive)
         return {"id": stored.id, "status": stored.status}
 
     def log(self, identity: str | None) -> Values:
@@ -157,14 +153,20 @@ class LocalOperations(LocalAlerts):
 
     def testbeds(self) -> Values:
         """Return the rows of `testbed list`."""
+        from bisector.app.operations import testbed_states
+
         return testbed_states.read(self._wiring)
 
     def set_testbed(self, name: str, state: TestbedState, reason: str) -> Values:
         """Take a testbed out of use, or let it be used again."""
+        from bisector.app.operations import testbed_states
+
         return testbed_states.change(self._wiring, name, state, reason, self._person)
 
     def reserve_testbed(self, name: str, hours: float, wait: float) -> Values:
         """Keep a testbed for oneself."""
+        from bisector.app.operations import testbed_states
+
         return testbed_states.reserve(self._wiring, name, hours, wait, self._person)
 
     def remove(self, identities: Sequence[str], *, dry_run: bool) -> Values:
@@ -182,53 +184,9 @@ class LocalOperations(LocalAlerts):
 
         return watch_bisection.watch(self._wiring, identity, observer).id
 
-    def start(self, asked: RemoteRequest) -> Values:
-        """Queue what a request from elsewhere asks for; 'notes' are those of `start`. Raises RequestError."""
-        from bisector.app import find_culprit
-
-        notes = _Notes()
-        stored = find_culprit.queue(self._wiring, self._resolved(asked), notes, asked.priority)
-        return self._queued(stored.id, notes)
-
-    def plan(self, asked: RemoteRequest) -> Values:
-        """Return what `start` would do with a request from elsewhere. Raises RequestError."""
-        from bisector.app.operations.plan_values import plan_of
-
-        return plan_of(self._wiring, self._resolved(asked), self._progress)
-
-    def try_commit(self, identity: str | None, rev: str, max_hours: float | None, *, dry_run: bool) -> Values:
-        """Queue a comparison of a commit with a culprit, or say what it would be. Raises RequestError."""
-        from bisector.app.attempts.accept_attempt import accept_attempt
-        from bisector.app.find_culprit import queue_try
-        from bisector.app.operations.plan_values import attempt_plan
-        from bisector.schemas.remote_request import require_listed
-
-        accepted, graph = accept_attempt(self._wiring, identity, (), rev, max_hours=max_hours)
-        for testbed in accepted.testbeds:
-            require_listed(self._wiring.settings.web, testbed)
-        if dry_run:
-            return attempt_plan(self._wiring, accepted, graph)
-        notes = _Notes()
-        return self._queued(queue_try(self._wiring, accepted, graph, notes).id, notes)
-
-    def _queued(self, identity: str, notes: _Notes) -> Values:
-        executor = self.queue()["executor"]
-        return {"id": identity, "status": "queued", "executor": executor, "notes": notes.texts}
-
-    def _resolved(self, asked: RemoteRequest) -> Request:
-        """Return the request with what the settings list under its names. Raises RequestError."""
-        from bisector.schemas.request import Request
-        from bisector.schemas.web_settings import WebSettings
-        from bisector.schemas.workload.workload import workload_names
-
-        settings = self._wiring.settings
-        testbeds = [spec.name for spec in self._wiring.lab.testbeds]
-        values = asked.resolve(settings.web or WebSettings(), workload_names(), testbeds)
-        return Request.model_validate({"alpha": settings.alpha, "recipe": settings.recipe, **values})
-
     def set_priority(self, identity: str, priority: int, reason: str) -> Values:
         """Serve a bisection before or after others."""
-        from bisector.app import bisections
+        from bisector.app import bisections, load_report
 
         summary = load_report.find_summary(self._wiring, identity)
         bisections.set_priority(self._wiring.store, summary, priority, self._person, reason)
@@ -247,7 +205,7 @@ class LocalOperations(LocalAlerts):
         """Let a bisection rest."""
         from bisector.app import bisections
 
-        stored = load_report.find_bisection(self._wiring, identity)
+        stored = self._stored(identity)
         bisections.pause(self._wiring.store, stored, self._person, reason)
         return {"id": stored.id, "status": "paused", "by": self._person, "reason": reason}
 
@@ -255,16 +213,16 @@ class LocalOperations(LocalAlerts):
         """End a bisection for good."""
         from bisector.app import bisections
 
-        stored = load_report.find_bisection(self._wiring, identity)
+        stored = self._stored(identity)
         bisections.cancel(self._wiring.store, stored, self._person, reason)
         return {"id": stored.id, "status": "cancelled", "by": self._person, "reason": reason}
 
     def mark(self, identity: str, rev: str, verdict: Said, note: str) -> Values:
         """Set the verdict of a commit, in the user's terms."""
-        from bisector.app import bisections
+        from bisector.app import bisections, load_report
         from bisector.schemas.request import read_accepted
 
-        stored = load_report.find_bisection(self._wiring, identity)
+        stored = self._stored(identity)
         request = read_accepted(stored.request).request
         if request.trust_repo:
             self._wiring.trust(Path(request.repo))
@@ -277,23 +235,16 @@ class LocalOperations(LocalAlerts):
         """Discard the samples of a boot or a testbed."""
         from bisector.app import bisections
 
-        stored = load_report.find_bisection(self._wiring, identity)
+        stored = self._stored(identity)
         bisections.discard(self._wiring.store, stored, kind, name, note)
         return {"id": stored.id, "kind": kind, "name": name, "note": note}
 
+    def _stored(self, identity: str | None) -> Stored:
+        from bisector.app import load_report
+
+        return load_report.find_bisection(self._wiring, identity)
+
     def _material(self, identity: str | None, *, so_far: bool = False) -> Material:
+        from bisector.app import load_report
+
         return load_report.load_material(self._wiring, identity, so_far=so_far)
-
-
-class _Notes:
-    """find_culprit.Observer that keeps the notes; nobody looks on."""
-
-    def __init__(self) -> None:
-        self.stop = threading.Event()
-        self.texts: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.texts.append(text)
-
-    def progress(self, *_: object) -> AbstractContextManager[OnEvent]:
-        return nullcontext(lambda event: None)

@@ -1,7 +1,7 @@
 """Plans, tries, comparisons and archives at a server: printed as on its machine, within bounds.
 
-Of `operations`: `plan_values`, `stored_measurements`, `measurement_values`, `foreign_bisection`; of the
-server: `measurement_routes` and `received_file`.
+Of `operations`: `plan_values`, `stored_measurements`, `measurement_values`, `foreign_requests`,
+`foreign_bisection`; of the server: `measurement_routes` and `received_file`.
 """
 
 from __future__ import annotations

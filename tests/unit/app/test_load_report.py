@@ -9,6 +9,7 @@ import pytest
 
 from bisector.adapters.system.console_log import HEAD_BYTES, TAIL_BYTES, ConsoleLog
 from bisector.app import load_report
+from bisector.app.execution.current_status import current_status
 from bisector.app.wiring import Wiring
 from bisector.engine.state_lock import lock
 from bisector.errors import InfrastructureError, RequestError
@@ -42,10 +43,10 @@ def test_an_id_that_is_the_beginning_of_another_is_itself(wiring: Wiring, own_fo
 def test_a_bisection_whose_process_is_gone_is_interrupted(wiring: Wiring) -> None:
     stored = load_report.find_bisection(wiring, "fake-new")
     assert stored.status == "running"
-    assert load_report.current_status(wiring, stored) == "interrupted"
+    assert current_status(wiring, stored) == "interrupted"
     with lock(wiring.settings.state_dir, "another"):
-        assert load_report.current_status(wiring, stored) == "running", "an executor shares the testbeds"
-    assert load_report.current_status(wiring, load_report.find_bisection(wiring, "fake-old")) == "cancelled"
+        assert current_status(wiring, stored) == "running", "an executor shares the testbeds"
+    assert current_status(wiring, load_report.find_bisection(wiring, "fake-old")) == "cancelled"
 
 
 def test_the_material_has_records_names_and_the_host(wiring: Wiring) -> None:

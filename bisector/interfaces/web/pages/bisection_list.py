@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from bisector.app import load_report
+from bisector.app.execution.current_status import current_statuses
 from bisector.app.operations.bisection_values import list_row
 from bisector.app.operations.operations import Values
 from bisector.interfaces.web.pages.page_view import Looking, Page, View, add_page
@@ -36,7 +36,7 @@ def show_bisections(
     """Show the bisections that fit. text: in the id, the workload, the ends or the culprits."""
     fitting = _fitting(view, status, owner, text, page * ROWS + 1)
     shown = fitting[(page - 1) * ROWS : page * ROWS]
-    statuses = load_report.current_statuses(view.wiring, shown)
+    statuses = current_statuses(view.wiring, shown)
     rows: list[Values] = [list_row(one, now) for one, now in zip(shown, statuses, strict=True)]
     names = ["open", "ended", "queued", "running", "paused", "interrupted", "failed", "done", "cancelled"]
     context = {

@@ -9,6 +9,7 @@ from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 
 from bisector.app import load_report
+from bisector.app.execution.current_status import current_status
 from bisector.interfaces.web.api import bisection_routes
 from bisector.interfaces.web.api.bisection_routes import Identity, NewPriority, Why, event_answer, named
 from bisector.interfaces.web.pages.page_view import (
@@ -62,7 +63,7 @@ def show_bisection(view: Looking, id: Identity) -> Page:
     """Show a bisection: its report so far, and what it does now."""
     wiring = view.wiring
     summary = load_report.find_summary(wiring, id) if named(id) else wiring.store.list(limit=1)[0]
-    status = load_report.current_status(wiring, summary)
+    status = current_status(wiring, summary)
 
     def context() -> dict[str, Any]:
         drawn, is_current = view.request.app.state.drawn.find(wiring, summary.id)
