@@ -52,5 +52,5 @@ class LocalAlerts:
         from bisector.app.alerts.alert_context import open_alerts
 
         if not self._wiring.has_store:
-            raise NotFound("there are no alerts yet", cure="nightly series make them")
+            raise NotFound("there are no alerts yet", cure="nightly series make them: perfbisect series list")
         return open_alerts(self._wiring)
