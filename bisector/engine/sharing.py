@@ -60,7 +60,7 @@ class TestbedSharing:
         self._summaries: dict[str, Summary] = {}  # of what is to be executed, the newest first
         self._elsewhere = UseElsewhere(store)
         self._building: set[str] = set()  # bisections that have left a testbed while a kernel is built
-        self._given_up: set[str] = set()  # bisections that went wrong here and go on elsewhere
+        self._given_up: set[str] = set()  # bisections that failed here; other workers go on with them
         self._served: dict[str, dict[str, float]] = {}  # bisection -> testbed -> when its last visit ended
         self._changed = threading.Event()
         if membership is not None:
@@ -84,7 +84,7 @@ class TestbedSharing:
             self._tell_caps()
         if self._leases.look() and self._membership is not None:
             self._elsewhere.look(self._membership.executor)
-            # What went wrong here is tried once more where nobody else goes on with it; then it has failed.
+            # Retry here what failed here and no other worker executes; if it fails again, it has failed.
             self._given_up = {one for one in self._given_up if not self._membership.executes_alone(one)}
         for testbed, (run, thread) in list(self._visits.items()):
             if not thread.is_alive():
@@ -154,7 +154,7 @@ class TestbedSharing:
     def _lose_boots(self, testbed: str, lease: Lease, names: Sequence[str]) -> None:
         """Record the end of what executors that died left on a testbed that is ours now.
 
-        names: of the bisections; who concludes one of them takes the testbed for one that ends its own boots.
+        names: of the bisections.
         """
         for name in names:
             with contextlib.suppress(PerfbisectError):  # it was removed, or the visit meets the same
@@ -240,7 +240,7 @@ class TestbedSharing:
             if run.id not in self._summaries and not run.ended:
                 run.stop.set()
                 run.close()
-        self._given_up &= set(self._summaries)  # whoever resumes it, resumes it here too
+        self._given_up &= set(self._summaries)  # a resumed bisection is tried here again
         for name, summary in reversed(self._summaries.items()):  # the oldest first
             if self._others is not None and name not in self._runs and name not in self._given_up:
                 with contextlib.suppress(RequestError):  # it was removed meanwhile

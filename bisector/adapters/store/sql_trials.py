@@ -1,4 +1,4 @@
-"""The trials under way in a SQL database, and what may be written only as long as nobody was faster.
+"""The trials under way in a SQL database, and writes that are refused if another process was first.
 
 A trial's row is written with its decision, in one transaction under the lock of the bisection's row, and goes
 with the trial's end or when its executor counts as dead (`SqlCoordinator`).
@@ -24,7 +24,7 @@ _OURS = ""
 
 
 class SqlTrials(ABC):
-    """The part of store_ports.Store that several processes decide by."""
+    """The part of store_ports.Store that coordinates several deciding processes."""
 
     _database: Database
     _lease: Lease | None
@@ -75,7 +75,7 @@ class SqlTrials(ABC):
 
     def trials(self, bisection: str) -> tuple[int, Mapping[str, Measure]]:
         """Return the number of the last event, and the trials under way, by testbed, the oldest first."""
-        last = self._last(bisection)  # first: a trial that begins meanwhile is not hidden by it
+        last = self._last(bisection)  # before the rows: a trial that begins in between is then in them
         rows = self._database.execute(
             "SELECT testbed, body FROM trials WHERE bisection = :bisection ORDER BY number",
             bisection=bisection,

@@ -35,7 +35,7 @@ class Follower:
         self._first = True
 
     def look(self) -> None:
-        """Tell what was recorded since the last look; of what was before, the last decision alone."""
+        """Report what was recorded since the last look; the first look reports only the last decision."""
         for number, record in self._store.records(self._id, after=self._seen):
             self._seen = number
             self._tally[type(record).__name__] += 1
@@ -85,13 +85,13 @@ def follow(
     on_event: OnEvent,
     where: Callable[[], str] = lambda: "",
 ) -> Conclusion:
-    """Watch a bisection that another process runs, until it ends; tells what happens from now on.
+    """Watch a bisection that another process runs until it ends, and report what happens from now on.
 
     where: tells its place. Raises InfrastructureError if it stops without a conclusion.
     """
     follower, told = Follower(store, bisection, on_event), ""
     while True:
-        alive = running()  # asked before reading, so that nothing written before the end is missed
+        alive = running()  # ask first, then read: nothing written before the end is missed
         if alive and (now := where()) != told:
             told = now
             on_event(Event("note", now))
