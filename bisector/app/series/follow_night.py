@@ -41,14 +41,17 @@ class AlertSink(Protocol):
         ...
 
 
-def collect(wiring: Wiring, series: Series, night: Night) -> None:
-    """Store the points of a night whose bisection has ended, or why there are none."""
+def collect(wiring: Wiring, night: Night) -> Night | None:
+    """Store the points of a night whose bisection has ended, or why there are none.
+
+    Return the night if it is measured now, and was not before.
+    """
     store = series_store(wiring)
     stored, why = _ended(wiring, night.bisection)
     if stored is None or stored.conclusion is None:
         if why:
             store.end_night(replace(night, state="failed", why=why), ())
-        return
+        return None
     accepted = read_accepted(stored.request)
     records = [record for _, record in wiring.store.records(stored.id)]
     state = fold(stored.graph, accepted.the_goal(), records)
@@ -67,9 +70,10 @@ def collect(wiring: Wiring, series: Series, night: Night) -> None:
     ]
     if stored.conclusion.ending is Ending.MEASURED:
         note = " ".join(filter(None, (night.note, *stored.conclusion.warnings)))
-        store.end_night(replace(night, state="measured", note=note), points)
-    else:
-        store.end_night(replace(night, state="failed", why=stored.conclusion.summary), points)
+        measured = replace(night, state="measured", note=note)
+        return measured if store.end_night(measured, points) else None
+    store.end_night(replace(night, state="failed", why=stored.conclusion.summary), points)
+    return None
 
 
 def judge(wiring: Wiring, series: Series, night: Night, alerts: AlertSink) -> None:

@@ -101,7 +101,9 @@ class NightChore:
         if night.state == "due":
             self._begin(series, night, now)
         elif night.state == "running":
-            collect(self._wiring, series, night)
+            measured = collect(self._wiring, night)
+            if measured is not None:  # at once: a worker with --until-idle does not come again
+                judge(self._wiring, series, measured, self._alerts)
         elif night.verdict is None:
             judge(self._wiring, series, night, self._alerts)
         else:

@@ -121,7 +121,8 @@ def _verdict(night: dict[str, Any]) -> str:
         return ""
     text = str(found["status"])
     if found["effect"] is not None:
-        text += f": {change(Interval(**found['effect']))} since night {found['first_bad']}"
+        where = f"between the nights {found['last_good']} and {found['first_bad']}"
+        text += f": {change(Interval(**found['effect']))} {where}"
     if night["confirmation"]:
         text += f", {night['confirmed'] or 'being confirmed'} by {night['confirmation']}"
     return text

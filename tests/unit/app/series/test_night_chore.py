@@ -245,3 +245,13 @@ def test_one_series_that_cannot_go_on_holds_up_no_other(lab: SeriesLab) -> None:
     with pytest.raises(InfrastructureError, match="series 'broken'"):
         lab.chore.do()
     assert states(lab) == ["running"]
+
+
+def test_what_has_ended_is_judged_at_once(lab: SeriesLab) -> None:
+    """A worker with --until-idle does its chores once more, and then ends."""
+    lab.add()
+    lab.now += DAY
+    lab.chore.do()
+    lab.execute()
+    lab.chore.do()
+    assert lab.nights()[0].verdict is not None
