@@ -13,7 +13,7 @@ SEED   ?= 1
 DEMO   := $(or $(PERFBISECT_CACHE_DIR),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/perfbisect)/demo/linux
 
 .DEFAULT_GOAL := help
-.PHONY: help setup deps lab demo test test-end-to-end test-fast check mutants campaign bench-search lock clean
+.PHONY: help setup deps lab demo demo-service test test-end-to-end test-fast check mutants campaign bench-search lock clean
 .DELETE_ON_ERROR:
 
 help:  ## this list
@@ -65,6 +65,9 @@ demo: deps  ## find a real culprit in a real kernel history (first time about 20
 	@kernels/demo/prepare-history $(DEMO)
 	@$(BIN)/perfbisect doctor --fix --quiet
 	$(BIN)/perfbisect start --repo $(DEMO) --good rt-00 --bad rt-16 --workload pipe-test $(ARGS)
+
+demo-service: $(DONE)/dev $(DONE)/test-deps lab  ## the service on this machine: nights, an alert, its bisection, page and mail; KEEP=1 to look at the pages
+	@$(BIN)/python -m tests.service_demo.play $(if $(KEEP),--keep) $(ARGS)
 
 test: $(DONE)/dev $(DONE)/test-deps lab  ## all tests but the longest case, real kernels in real guests included; ARGS='-k name' for some
 	@$(BIN)/python -m pytest $(ARGS)

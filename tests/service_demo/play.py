@@ -1,0 +1,131 @@
+"""The service from a nightly series to the mail about its regression, played fast on one machine.
+
+python -m tests.service_demo.play [tiny] [--keep]
+
+tiny: a history of four commits, of which one file each is compiled; else the demo's, one commit a night.
+--keep: everything runs on until Ctrl-C, so that its pages can be looked at. Exit code 0: the regression was
+found, bisected to the right commit and mailed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from tests.service_demo.histories import BRANCH, History, real, tiny
+from tests.service_demo.one_machine import Failed, Service, service
+from tests.support import demo_history
+from tests.support.servers.mail_server import text_of
+
+SERIES = "nightly"
+NIGHT_SECONDS = 1800.0
+"""Of one night at most: a first build of a kernel takes some minutes."""
+_ENDED = ("culprit", "not found", "rejected", "undecided")
+
+
+def play(found: Service, history: History) -> dict[str, Any]:
+    """Let nights pass until there is an alert, and follow it to its end; return it. Raises Failed."""
+    history.advance(0)
+    found.run(
+        *("series", "add", SERIES, "--repo", str(history.repo), "--branch", BRANCH, "--boots", "1"),
+        *("--workload", "pipe-test", "--testbed", "guest", "--cron", "0 2 * * *", "--budget", "24"),
+    )
+    for number in range(1, len(history.tips) + 1):
+        history.advance(number - 1)
+        night = _measure(found, number)
+        print(f"night {number:2d}  {night['commit'][:12]}  {_level(night)}  {night['verdict']['status']}")
+        if night["verdict"]["status"] == "suspect":
+            return _follow(found)
+    raise Failed("no night was suspect")
+
+
+def _measure(found: Service, number: int) -> dict[str, Any]:
+    """Let a night be measured now, and return it."""
+    found.run("series", "run", SERIES)
+    found.wait(f"night {number}", lambda: bool(_night(found, number)["verdict"]), NIGHT_SECONDS)
+    return _night(found, number)
+
+
+def _night(found: Service, number: int) -> dict[str, Any]:
+    nights = found.ask("series", "show", SERIES)["nights"]
+    night: dict[str, Any] = next((n for n in nights if n["number"] == number), {"verdict": None})
+    if night.get("state") in ("failed", "missed"):
+        raise Failed(f"night {number} {night['state']}: {night['why']}")
+    return night
+
+
+def _level(night: dict[str, Any]) -> str:
+    return "not measured" if night["level"] is None else f"{night['level']:.6f} s"
+
+
+def _follow(found: Service) -> dict[str, Any]:
+    """Print what becomes of the alert, and return it when it has ended."""
+    told = ""
+    deadline = time.monotonic() + NIGHT_SECONDS
+    while time.monotonic() < deadline:
+        alerts: list[dict[str, Any]] = found.ask("alert", "list", "--all")
+        if alerts and alerts[0]["state"] != told:
+            told = alerts[0]["state"]
+            print(f"alert {alerts[0]['id']}: {told}")
+        if told in _ENDED:
+            return alerts[0]
+        time.sleep(1)
+    raise Failed(f"the alert is still '{told}'; the worker says:\n{found.log('worker')}")
+
+
+def show(found: Service, alert: dict[str, Any], history: History) -> None:
+    """Print what people read of it: report, mail, page. Raises Failed where the culprit is another one."""
+    if alert["culprit"] != history.culprit:
+        raise Failed(f"the culprit is {history.culprit[:12]}, not {alert['culprit'] or alert['state']}")
+    bisection = alert["bisection"]
+    print(f"\n{found.run('report', bisection)}")
+    found.wait("the mail arrives", lambda: bool(found.sink.mails), NIGHT_SECONDS)
+    mail = found.sink.mails[-1]
+    print(f"--- the mail to {mail['To']} ---\nSubject: {mail['Subject']}\n\n{text_of(mail)}")
+    page = f"{found.url}/bisections/{bisection}"
+    request = urllib.request.Request(page, headers={"Authorization": f"Bearer {found.token}"})
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        text = answer.read().decode()
+    if history.culprit[:12] not in text:
+        raise Failed(f"{page} does not show the culprit")
+    print(f"--- the page, {len(text) // 1000} kB: {page} ---")
+
+
+def main() -> int:
+    """Play it; return the exit code."""
+    parser = argparse.ArgumentParser(prog="tests.service_demo.play", description=__doc__)
+    parser.add_argument("history", nargs="?", choices=("tiny", "real"), default="real")
+    parser.add_argument("--keep", action="store_true")
+    asked = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
+    os.umask(0o022)
+    demo = demo_history.prepare()
+    try:
+        with tempfile.TemporaryDirectory(prefix="perfbisect-service-") as name:
+            folder = Path(name)
+            history = (tiny if asked.history == "tiny" else real)(folder, demo)
+            with service(folder, history.repo) as found:
+                print(f"pages: {found.url}, with the token {found.token}", flush=True)
+                show(found, play(found, history), history)
+                if asked.keep:
+                    print("Ctrl-C ends everything", flush=True)
+                    threading.Event().wait()
+    except Failed as error:
+        print(f"the demo failed: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nended")
+        return 130 if not asked.keep else 0
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
