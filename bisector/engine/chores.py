@@ -21,7 +21,7 @@ _END_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Chore:
-    """name: what messages call it; seconds: from the end of one call to the next; do: does what is due now.
+    """name: what messages call it; seconds: from one call to the next, at most; do: does what is due now.
 
     `do` is called by one thread of this process at a time. What it raises is told, and it is called again.
     """
@@ -40,18 +40,26 @@ class Chores:
         self._chores = [(chore, threading.Lock()) for chore in chores]
         self._wrong: dict[str, str] = {}  # chore -> what was told
         self._ended = threading.Event()
+        self._soon = [threading.Event() for _ in self._chores]
 
     def do_all(self) -> None:
         """Do whatever is due now, in this thread. Raises nothing."""
         for chore, turn in self._chores:
             self._do(chore, turn)
 
+    def hurry(self) -> None:
+        """Have all of them done at once: something has happened that one of them may wait for."""
+        for soon in self._soon:
+            soon.set()
+
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
         """Do them now and then while the block runs."""
         threads = [
-            threading.Thread(target=self._repeat, args=pair, daemon=True, name=f"chore-{pair[0].name}")
-            for pair in self._chores
+            threading.Thread(
+                target=self._repeat, args=(*pair, soon), daemon=True, name=f"chore-{pair[0].name}"
+            )
+            for pair, soon in zip(self._chores, self._soon, strict=True)
         ]
         for thread in threads:
             thread.start()
@@ -59,13 +67,15 @@ class Chores:
             yield
         finally:
             self._ended.set()
+            self.hurry()
             for thread in threads:
                 thread.join(_END_SECONDS)
 
-    def _repeat(self, chore: Chore, turn: threading.Lock) -> None:
+    def _repeat(self, chore: Chore, turn: threading.Lock, soon: threading.Event) -> None:
         while not self._ended.is_set():
+            soon.clear()
             self._do(chore, turn)
-            self._ended.wait(chore.seconds)
+            soon.wait(chore.seconds)
 
     def _do(self, chore: Chore, turn: threading.Lock) -> None:
         wrong = ""

@@ -199,13 +199,16 @@ def _serve(
     chores: all are done before it counts as idle; recover: called now and then. Raises InfrastructureError
     when the disk is full.
     """
-    reserve, looked, ended = DiskReserve(state_dir), float("-inf"), False
+    reserve, looked, ended, let_go = DiskReserve(state_dir), float("-inf"), False, 0
     try:
         while not (stop.is_set() or sharing.is_lost):
             if time.monotonic() > looked + _RECOVER_SECONDS:
                 recover()
                 looked = time.monotonic()
             sharing.share()
+            if sharing.let_go > let_go:
+                let_go = sharing.let_go
+                chores.hurry()  # what has just ended may be a night
             if until_idle and sharing.is_idle:
                 chores.do_all()  # what has just ended may be followed by another bisection
                 sharing.share()

@@ -55,6 +55,8 @@ class TestbedSharing:
         self._others = others
         self._checks = NoChecks() if others is None else others.checks
         self._runs = {} if own is None else {own.id: own}
+        self.let_go = 0
+        """How many bisections of others have ended here, or went on elsewhere."""
         self._visits: dict[str, tuple[BisectionRun, threading.Thread]] = {}  # by testbed
         self._leases = TestbedLeases(membership, self._tell_those_of)  # of those that are visited
         self._summaries: dict[str, Summary] = {}  # of what is to be executed, the newest first
@@ -270,6 +272,7 @@ class TestbedSharing:
     def _let_go(self, run: BisectionRun) -> None:
         """Forget a bisection of others: it is over, or waits for another executor."""
         self._runs.pop(run.id, None)
+        self.let_go += 1
         run.close()  # a kernel may still be built for it
         if self.is_lost:
             return  # it is another executor's already, or will be

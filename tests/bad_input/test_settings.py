@@ -19,6 +19,8 @@ OUTSIDE = {
     "alpha": ("1e-7", "0.5"),
     "cache_gib": ("0", "1048577"),
     "health_pause_hours": ("0", "1e7"),
+    "mail.port": ("0", "65536"),
+    "mail.daily_limit": ("0", "1001"),
 }
 """Number of the settings -> one below and one above its range."""
 

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import time
+import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -81,6 +82,13 @@ class Service:
     def ask(self, *command: str) -> Any:
         """Return what a command prints with --json."""
         return json.loads(self.run(*command, "--json"))
+
+    def page(self, path: str) -> bytes:
+        """Return a page, or its data with the suffix .json."""
+        request = urllib.request.Request(self.url + path, headers={"Authorization": f"Bearer {self.token}"})
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            text: bytes = answer.read()
+        return text
 
     def wait(self, what: str, true: Callable[[], bool], seconds: float) -> None:
         """Wait until something is true. Raises Failed after so many seconds."""

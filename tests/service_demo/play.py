@@ -10,13 +10,13 @@ found, bisected to the right commit and mailed.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
 import sys
 import tempfile
 import threading
 import time
-import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +55,7 @@ def _measure(found: Service, number: int) -> dict[str, Any]:
 
 
 def _night(found: Service, number: int) -> dict[str, Any]:
-    nights = found.ask("series", "show", SERIES)["nights"]
+    nights = json.loads(found.page(f"/series/{SERIES}.json"))["nights"]
     night: dict[str, Any] = next((n for n in nights if n["number"] == number), {"verdict": None})
     if night.get("state") in ("failed", "missed"):
         raise Failed(f"night {number} {night['state']}: {night['why']}")
@@ -77,7 +77,7 @@ def _follow(found: Service) -> dict[str, Any]:
             print(f"alert {alerts[0]['id']}: {told}")
         if told in _ENDED:
             return alerts[0]
-        time.sleep(1)
+        time.sleep(3)
     raise Failed(f"the alert is still '{told}'; the worker says:\n{found.log('worker')}")
 
 
@@ -91,9 +91,7 @@ def show(found: Service, alert: dict[str, Any], history: History) -> None:
     mail = found.sink.mails[-1]
     print(f"--- the mail to {mail['To']} ---\nSubject: {mail['Subject']}\n\n{text_of(mail)}")
     page = f"{found.url}/bisections/{bisection}"
-    request = urllib.request.Request(page, headers={"Authorization": f"Bearer {found.token}"})
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        text = answer.read().decode()
+    text = found.page(f"/bisections/{bisection}").decode()
     if history.culprit[:12] not in text:
         raise Failed(f"{page} does not show the culprit")
     print(f"--- the page, {len(text) // 1000} kB: {page} ---")

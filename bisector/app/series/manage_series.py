@@ -52,7 +52,7 @@ def plan_series(wiring: Wiring, asked: Series) -> Planned:
     now = wiring.coordinator.now()
     check_times(asked.cron, asked.time_zone, now)
     if "/" in asked.workload:
-        asked = replace(asked, workload=str(Path(asked.workload).expanduser().resolve()))
+        asked = replace(asked, workload=str(Path(asked.workload).expanduser().absolute()))
     source = wiring.source(asked.repo)
     tips = _tips(asked)
     tips.fetch()

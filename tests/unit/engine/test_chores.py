@@ -45,3 +45,12 @@ def test_what_goes_wrong_is_told_once_until_it_goes_otherwise() -> None:
     while left:
         chores.do_all()
     assert told == ["mail: no server\nrefused", "mail: ValueError: ours", "mail: works again"]
+
+
+def test_a_chore_that_is_hurried_does_not_wait_for_its_time() -> None:
+    done = threading.Semaphore(0)
+    chores = Chores([Chore("nights", 3600, done.release)], lambda text: None)
+    with chores.running():
+        assert done.acquire(timeout=GUARD_SECONDS)
+        chores.hurry()
+        assert done.acquire(timeout=GUARD_SECONDS)

@@ -86,7 +86,7 @@ def add(
     wiring = options.make_wiring(lab=lab, repo=repo)
     asked = Series(
         name=name,
-        repo=str(wiring.repo.expanduser().resolve()),
+        repo=str(wiring.repo.expanduser().absolute()),
         branch=branch,
         workload=options.workload_name(wiring.settings, workload),
         recipe=recipe or wiring.settings.recipe,
