@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisector.model.outbox import Entry, Key, Message
+from bisector.model.outbox import Entry, Key, Message, State
 from bisector.report.mail import culprit_mails, weekly_summary
 from tests.support.expected import check
 from tests.support.report_material import demo
@@ -13,9 +13,17 @@ FOUND = SOUND.conclusion.findings[0]
 
 
 def test_the_report_to_the_lab() -> None:
-    text = culprit_mails.lab_text(SOUND, "https://perf.example.org/bisections/b-1", ["a suspect testbed"])
-    ready = culprit_mails.lab_text(SOUND, "/state/b-1/report.txt", []).partition("The whole report")[2]
-    check("mail-lab.txt", f"Subject: {culprit_mails.lab_subject(SOUND, FOUND)}\n\n{text}\n[...]{ready}")
+    link = "https://perf.example.org/bisections/b-1"
+    text = culprit_mails.lab_text(SOUND, link, "draft", ["a suspect testbed"])
+    others: list[tuple[State, list[str]]] = [
+        ("waiting", []),
+        ("waiting", ["a later commit names it in 'Fixes:'"]),
+        ("approved", []),
+    ]
+    for state, reasons in others:
+        ready = culprit_mails.lab_text(SOUND, "/state/b-1/report.txt", state, reasons)
+        text += f"\n[...]{ready.partition('The whole report')[2]}"
+    check("mail-lab.txt", f"Subject: {culprit_mails.lab_subject(SOUND, FOUND)}\n\n{text}")
 
 
 def test_the_draft_for_maintainers() -> None:

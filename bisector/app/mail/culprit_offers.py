@@ -10,8 +10,8 @@ from bisector.adapters.mail.wire_form import message_id
 from bisector.app.mail.delivery import outbox_of
 from bisector.app.wiring import Wiring
 from bisector.errors import PerfbisectError
-from bisector.model.alerts import AlertFilter
 from bisector.model.outbox import LAB, MAINTAINERS, Entry, Key, Message, State
+from bisector.model.series import owner_of
 from bisector.report.mail import culprit_mails
 from bisector.report.mail.may_send import culprits_of, may_send
 from bisector.resources import resource
@@ -41,12 +41,11 @@ def offer_reports(wiring: Wiring, material: Material) -> list[Entry]:
         state: State = "draft" if reasons else "approved" if is_public(wiring, material.id) else "waiting"
         kept = outbox.find(key)
         if kept is None or kept.state == "draft":
-            made.append(
-                outbox.put(key, "mail", message, state, by=BY, note="; ".join(reasons), bisection=material.id)
-            )
+            note = "; ".join(reasons)
+            made.append(outbox.put(key, "mail", message, state, by=BY, note=note, bisection=material.id))
         if settings.lab:
             subject = culprit_mails.lab_subject(material, finding)
-            text = culprit_mails.lab_text(material, report_link(wiring, material.id), reasons)
+            text = culprit_mails.lab_text(material, report_link(wiring, material.id), state, reasons)
             lab = Message(settings.lab, subject, text)
             own = Key(sha, name, "regression", LAB)
             made.append(outbox.put(own, "mail", lab, "approved", by=BY, bisection=material.id))
@@ -108,15 +107,12 @@ def suspect_testbeds(wiring: Wiring) -> dict[str, str]:
 
 
 def is_public(wiring: Wiring, bisection: str) -> bool:
-    """Return whether a bisection was begun by an alert of a series that the settings name as public."""
-    from bisector.adapters.store.alerts.sql_alerts import SqlAlerts
+    """Return whether a bisection is one of a series that the settings name as public.
 
+    It is its owner that tells: alerts of a public series may share the bisection of another one.
+    """
     public = wiring.settings.mail.public if wiring.settings.mail is not None else ()
-    return any(
-        alert.bisection == bisection
-        for series in public
-        for alert in SqlAlerts(wiring.database).find(AlertFilter(series=series))
-    )
+    return wiring.store.load(bisection).owner in {owner_of(series) for series in public}
 
 
 def report_link(wiring: Wiring, bisection: str) -> str:

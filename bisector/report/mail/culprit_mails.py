@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import PurePath
 
 from bisector.model.decisions import Finding
+from bisector.model.outbox import State
 from bisector.report import phrases, reproduction, stored_samples, text, trials
 from bisector.report.comparison import kernel_test_robot
 from bisector.report.report_model import Material
@@ -33,22 +34,27 @@ def lab_subject(material: Material, finding: Finding) -> str:
     return f"{workload_of(material)} {size_in_words(material, finding)} since {commit.sha[:12]}{name}"
 
 
-def lab_text(material: Material, link: str, not_upstream: Sequence[str]) -> str:
+def lab_text(material: Material, link: str, state: State, reasons: Sequence[str]) -> str:
     """Return a report to the lab: the result, and what becomes of a report to maintainers.
 
-    link: to the report on a web server, or where it lies; not_upstream: why maintainers are not told.
+    link: to the report on a web server, or where it lies; state: of the mail to maintainers, and why.
     """
     out = [*text.short(material).splitlines(), "", f"The whole report: {link}", ""]
-    if not_upstream:
+    if state == "draft":
         out.append("There is a draft for the maintainers that is not to be sent:")
-        out += phrases.bullets(not_upstream)
+    elif state == "approved":
+        said = (
+            "A mail to the maintainers is sent without approval, for the series is public: 'perfbisect mail "
+            "list' shows it."
+        )
+        out += phrases.wrap(said, "", width=WIDTH)
     else:
         said = (
             "A mail to the maintainers waits for approval: 'perfbisect mail list' shows it, 'perfbisect mail "
             "approve' sends it."
         )
         out += phrases.wrap(said, "", width=WIDTH)
-    return phrases.page(out)
+    return phrases.page([*out, *phrases.bullets(reasons)])
 
 
 def upstream_subject(material: Material, finding: Finding) -> str:

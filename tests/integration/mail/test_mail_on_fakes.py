@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from bisector.adapters.mail.recipients import Recipients
+from bisector.adapters.store.alerts.sql_alerts import SqlAlerts
+from bisector.app.load_report import load_material
 from bisector.app.mail import culprit_offers, follow_ups
 from bisector.app.mail.delivery import outbox_of
 from bisector.app.mail.mail_chore import MailChore
@@ -20,11 +22,14 @@ from bisector.app.wiring import Wiring
 from bisector.engine import trial_runner
 from bisector.errors import InfrastructureError, RequestError
 from bisector.interfaces.cli import run
+from bisector.model.alerts import BY_PROGRAM, Entry
+from bisector.model.series import owner_of
 from bisector.schemas.remote_request import RemoteRequest
 from bisector.schemas.settings import load_settings
 from bisector.testing.fakes import Faults
 from tests.support import fake_bisection as fake
 from tests.support.command_line import START, Bench, said
+from tests.support.series.alert_lab import found as a_suspect
 from tests.support.servers.mail_server import Sink, mail_server, text_of
 
 PEOPLE = Recipients(("Zoë <z@x.org>", "list@x.org"), ("A note.",))
@@ -99,6 +104,25 @@ def test_the_lab_is_told_and_maintainers_wait_for_approval(
     assert last.key.kind == "fixed" and last.message.headers["References"] == mail["Message-ID"]
     assert run(["mail", "stop", str(last.number), "--reason", "known"]) == 0
     assert outbox_of(wiring(own_folders)).entry(last.number).note == "known"
+
+
+@pytest.mark.parametrize(("owner", "state"), [("nightly", "approved"), ("secret", "waiting")])
+def test_only_the_bisection_of_a_public_series_needs_no_approval(
+    lab: Bench, sink: Sink, own_folders: Path, capsys: pytest.CaptureFixture[str], owner: str, state: str
+) -> None:
+    """Its owner decides: an alert of a public series may share the bisection of one that is not."""
+    said(capsys, *START)
+    shared = wiring(own_folders).store.list()[0].id
+    write_settings(own_folders, sink, 'weekly = false\npublic = ["nightly", "other"]')
+    found = wiring(own_folders)
+    alert = a_suspect(10, 20, "nightly", id="a-1", bisection=shared, finding="bisecting")
+    SqlAlerts(found.database).add(alert, Entry(BY_PROGRAM, "bisecting"))
+    found.database.execute("UPDATE scheduling SET owner = :owner", owner=owner_of(owner))
+    found.database.execute("DELETE FROM outbox")
+    culprit_offers.offer_reports(found, load_material(found, shared))
+    entries = {one.key.audience: one for one in outbox_of(found).entries()}
+    assert entries["maintainers"].state == state
+    assert ("waits for approval" in entries["lab"].message.text) is (state == "waiting")
 
 
 def test_a_draft_for_git_send_email(
