@@ -29,7 +29,7 @@ def test_a_regression_is_found_by_nights_bisected_and_mailed(cache: Path, demo: 
         timeout=SECONDS,
         check=False,
     )
-    print(done.stdout)
+    print(done.stdout)  # with -s, or where it fails
     assert done.returncode == 0, done.stdout + done.stderr
     nights = [line for line in done.stdout.splitlines() if line.startswith("night ")]
     assert nights[-1].endswith("suspect")
