@@ -48,8 +48,11 @@ class SeriesStore(Protocol):
         """The same for a night that ran and has ended, with its points: all of it, once."""
         ...
 
-    def set_verdict(self, night: Night) -> bool:
-        """Write the `verdict` of a measured night that has none; return whether it had none."""
+    def set_verdict(self, night: Night, begins: int | None = None) -> bool:
+        """Write the `verdict` of a measured night that has none; return whether it had none.
+
+        begins: the night from which on the level is new, if it is.
+        """
         ...
 
     def open_nights(self) -> Sequence[Night]:
@@ -63,10 +66,10 @@ class SeriesStore(Protocol):
         """Write `confirmation` and `verdict` of a night without the first; return whether it had none."""
         ...
 
-    def end_confirmation(self, night: Night, begins: int) -> bool:
+    def end_confirmation(self, night: Night, begins: int | None) -> bool:
         """Write the end of a night's confirmation, if it had none; return whether that was so.
 
-        begins: the night from which on the level is new.
+        begins: the night from which on the level is new, if it is.
         """
         ...
 

@@ -158,6 +158,11 @@ def test_a_verdict_is_written_once(opened: Opened) -> None:
     assert opened.store.set_verdict(night(1, state="measured", verdict=VERDICT))
     assert not opened.another().set_verdict(night(1, state="measured", verdict=NightVerdict("steady")))
     assert opened.store.nights("pipe")[0].verdict == VERDICT
+    assert not opened.store.set_verdict(night(1, state="measured"), begins=1)
+    assert not opened.store.nights("pipe")[0].new_level
+    opened.store.add_night(night(2, state="measured"))
+    assert opened.store.set_verdict(night(2, state="measured", verdict=VERDICT), begins=1)
+    assert [one.new_level for one in opened.another().nights("pipe")] == [True, False]
 
 
 def test_a_night_has_one_confirmation_and_that_one_end(opened: Opened) -> None:
@@ -171,6 +176,8 @@ def test_a_night_has_one_confirmation_and_that_one_end(opened: Opened) -> None:
     assert opened.store.end_confirmation(ended, begins=1)
     assert not opened.another().end_confirmation(replace(begun, confirmed="rejected"), begins=2)
     assert opened.another().nights("pipe") == [night(1, state="measured", new_level=True), ended]
+    assert opened.store.end_confirmation(replace(later, number=1, confirmed="undecided"), begins=None)
+    assert [one.new_level for one in opened.another().nights("pipe")] == [True, False]
     # Who writes a night that was read before must not take the new level back.
     assert opened.store.change_night(night(1, state="measured", note="seen"), "measured")
     assert opened.store.nights("pipe")[0].new_level

@@ -80,33 +80,45 @@ def judge(wiring: Wiring, series: Series, night: Night, alerts: AlertSink) -> No
     """Write down what the series shows after a night, and begin the confirmation of a suspect."""
     store = series_store(wiring)
     nights = store.nights(series.name)
-    found = verdicts(nights, store.points(series.name), metric_of(wiring, night))
+    try:
+        metric = _metric_of(wiring.store.load(night.bisection))
+    except NotFound:  # people removed its bisection just now; the next night is judged
+        store.set_verdict(replace(night, verdict=NightVerdict("unmeasured")))
+        return
+    found = verdicts(nights, store.points(series.name), metric)
     measured = [one for one in nights if one.number in found]
     newest = measured[-1]
     confirming = any(one.confirmation and one.confirmed is None for one in nights)
     verdict = found[newest.number]
+    begins = None
     if verdict.status == "suspect" and not confirming and not newest.confirmation:
         commits = {one.number: one.commit for one in measured}
         if commits[_number(verdict.last_good)] == newest.commit:
             verdict = replace(verdict, status="testbed suspect")  # the same kernel at another level
         else:
-            newest = _begin_confirmation(wiring, series, replace(newest, verdict=verdict), commits, alerts)
-    if verdict.status == "testbed suspect" and newest.number == night.number:
-        _suspect_testbed(wiring, series, night, verdict)
+            suspect = replace(newest, verdict=verdict)
+            newest = _begin_confirmation(wiring, series, suspect, metric, commits, alerts)
+    is_the_testbeds = verdict.status == "testbed suspect" and newest.number == night.number
+    if is_the_testbeds and _suspect_testbed(wiring, series, night, verdict):
+        begins = verdict.first_bad  # else it is taken out of use again after each release
     if newest.number == night.number:
         if not newest.confirmation:
-            store.set_verdict(replace(newest, verdict=verdict))
+            store.set_verdict(replace(newest, verdict=verdict), begins)
     else:
         store.set_verdict(replace(night, verdict=found[night.number]))
 
 
 def _begin_confirmation(
-    wiring: Wiring, series: Series, night: Night, commits: dict[int, str], alerts: AlertSink
+    wiring: Wiring,
+    series: Series,
+    night: Night,
+    metric: Metric,
+    commits: dict[int, str],
+    alerts: AlertSink,
 ) -> Night:
     """Tell of a suspect, and queue its confirmation where it needs one; return the night as it is then."""
     verdict = night.verdict
     assert verdict is not None and verdict.effect is not None, "it is suspect"
-    metric = metric_of(wiring, night)
     worse = (verdict.effect.estimate > 0) == (metric.better == "lower")
     last_good, first_bad = commits[_number(verdict.last_good)], commits[_number(verdict.first_bad)]
     alert = Alert(
@@ -147,16 +159,25 @@ def words_of(verdict: NightVerdict, night: Night) -> str:
     return text
 
 
-def _suspect_testbed(wiring: Wiring, series: Series, night: Night, verdict: NightVerdict) -> None:
-    """Take a testbed out of use whose reference kernel moved, too; a person looks and releases it."""
+def _suspect_testbed(wiring: Wiring, series: Series, night: Night, verdict: NightVerdict) -> bool:
+    """Take a testbed out of use whose reference kernel moved, too; a person looks and releases it.
+
+    Return whether it is suspect now, by us or by others: not while people have it in another state.
+    """
     states = {status.name: status.state for status in wiring.coordinator.testbeds()}
-    if states.get(series.testbed, "good") == "good":
+    state = states.get(series.testbed, "good")
+    if state == "good":
         reason = f"series '{series.name}', {words_of(verdict, night)}: no new kernel explains it"
         wiring.coordinator.set_testbed(series.testbed, "suspect", reason, f"series {series.name}")
+    return state in ("good", "suspect")
 
 
 def end_confirmation(wiring: Wiring, night: Night, alerts: AlertSink) -> None:
-    """Write down the end of a night's confirmation, if it has ended."""
+    """Write down the end of a night's confirmation, if it has ended.
+
+    Only one that has compared the two levels makes a new one: after one that was cancelled or failed, or
+    whose budget was spent, a later night is suspect again.
+    """
     stored, why = _ended(wiring, night.confirmation)
     conclusion = stored.conclusion if stored is not None else None
     if conclusion is None and not why:
@@ -167,16 +188,18 @@ def end_confirmation(wiring: Wiring, night: Night, alerts: AlertSink) -> None:
     spec = read_accepted(stored.request).night if stored is not None else None
     if spec is not None and spec.alert:
         # A conclusion's change is relative; in another unit the alert keeps what the nights showed.
-        relative = conclusion is not None and metric_of(wiring, night).threshold.relative
+        relative = stored is not None and _metric_of(stored).threshold.relative
         effect = conclusion.total if conclusion is not None and relative else None
         alerts.confirmation_ended(spec.alert, outcome, effect, night.commit, why)
-    begins = night.verdict.first_bad if night.verdict is not None else None
-    series_store(wiring).end_confirmation(replace(night, confirmed=outcome), begins or night.number)
+    begins = None
+    if conclusion is not None and conclusion.total is not None:  # its boots were compared to the end
+        begins = night.verdict.first_bad if night.verdict is not None else night.number
+    series_store(wiring).end_confirmation(replace(night, confirmed=outcome), begins)
 
 
-def metric_of(wiring: Wiring, night: Night) -> Metric:
-    """Return the deciding metric of a night's bisection."""
-    return read_accepted(wiring.store.load(night.bisection).request).the_goal().metric
+def _metric_of(stored: Stored) -> Metric:
+    """Return the deciding metric of a bisection."""
+    return read_accepted(stored.request).the_goal().metric
 
 
 def _ended(wiring: Wiring, bisection: str) -> tuple[Stored | None, str]:

@@ -24,7 +24,10 @@ _WORDS = {
 
 
 class ConfirmationPlanner:
-    """Decides which of last good (good) and tip (bad) is booted next, and when the answer is known."""
+    """Decides which of last good (good) and tip (bad) is booted next, and when the answer is known.
+
+    Only a conclusion with a `total` is an answer, be it that all boots do not decide.
+    """
 
     def __init__(self, calibrated_noise: VarianceComponents | None = None) -> None:
         """calibrated_noise: of the nights of the series."""

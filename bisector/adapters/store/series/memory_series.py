@@ -78,9 +78,11 @@ class MemorySeries:
                 self._points[night.series] += points
             return changed
 
-    def set_verdict(self, night: Night) -> bool:
+    def set_verdict(self, night: Night, begins: int | None = None) -> bool:
         """Write the verdict of a night."""
-        return self._change(night, lambda known: known.state == "measured" and known.verdict is None)
+        return self._change_level(
+            night, lambda known: known.state == "measured" and known.verdict is None, begins
+        )
 
     def open_nights(self) -> Sequence[Night]:
         """Return the nights of all series for which something is left to do."""
@@ -91,19 +93,22 @@ class MemorySeries:
         """Write the confirmation of a night."""
         return self._change(night, lambda known: not known.confirmation)
 
-    def end_confirmation(self, night: Night, begins: int) -> bool:
+    def end_confirmation(self, night: Night, begins: int | None) -> bool:
         """Write the end of a night's confirmation."""
-        with self._lock:
-            changed = self._change(night, lambda known: known.confirmed is None)
-            nights = self._nights.get(night.series, {})
-            if changed and begins in nights:
-                nights[begins] = replace(nights[begins], new_level=True)
-            return changed
+        return self._change_level(night, lambda known: known.confirmed is None, begins)
 
     def points(self, name: str) -> Sequence[Point]:
         """Return all points of a series."""
         with self._lock:
             return sorted(self._points.get(name, []), key=lambda point: (point.night, point.boot))
+
+    def _change_level(self, night: Night, may: Callable[[Night], bool], begins: int | None) -> bool:
+        with self._lock:
+            changed = self._change(night, may)
+            nights = self._nights.get(night.series, {})
+            if changed and begins in nights:
+                nights[begins] = replace(nights[begins], new_level=True)
+            return changed
 
     def _change(self, night: Night, may: Callable[[Night], bool]) -> bool:
         with self._lock:

@@ -124,9 +124,9 @@ class SqlSeries:
 
         return self._database.transact(work)
 
-    def set_verdict(self, night: Night) -> bool:
+    def set_verdict(self, night: Night, begins: int | None = None) -> bool:
         """Write the `verdict` of a measured night that has none; return whether it had none."""
-        return self._database.transact(lambda: self._change(night, "state = 'measured' AND verdict IS NULL"))
+        return self._change_level(night, "state = 'measured' AND verdict IS NULL", begins)
 
     def open_nights(self) -> Sequence[Night]:
         """Return the nights of all series for which something is left to do, by series and place."""
@@ -136,20 +136,9 @@ class SqlSeries:
         """Write `confirmation` and `verdict` of a night without the first; return whether it had none."""
         return self._database.transact(lambda: self._change(night, "confirmation = ''"))
 
-    def end_confirmation(self, night: Night, begins: int) -> bool:
+    def end_confirmation(self, night: Night, begins: int | None) -> bool:
         """Write the end of a night's confirmation, if it had none; return whether that was so."""
-
-        def work() -> bool:
-            if not self._change(night, "confirmed IS NULL"):
-                return False
-            self._database.execute(
-                "UPDATE nights SET new_level = 1 WHERE series = :series AND number = :number",
-                series=night.series,
-                number=begins,
-            )
-            return True
-
-        return self._database.transact(work)
+        return self._change_level(night, "confirmed IS NULL", begins)
 
     def points(self, name: str) -> Sequence[Point]:
         """Return all points of a series, by night and boot."""
@@ -166,6 +155,22 @@ class SqlSeries:
             )
             for row in rows
         ]
+
+    def _change_level(self, night: Night, condition: str, begins: int | None) -> bool:
+        """Write a night where the condition holds, and with it where a new level begins."""
+
+        def work() -> bool:
+            if not self._change(night, condition):
+                return False
+            if begins is not None:
+                self._database.execute(
+                    "UPDATE nights SET new_level = 1 WHERE series = :series AND number = :number",
+                    series=night.series,
+                    number=begins,
+                )
+            return True
+
+        return self._database.transact(work)
 
     def _change(self, night: Night, condition: str, **more: Value) -> bool:
         values = {name: value for name, value in _night_values(night).items() if name != "new_level"}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from bisector.app.series import night_chore
 from bisector.model.alerts import Finding, Triage
+from bisector.model.decisions import Conclusion, Ending, Interval
 from bisector.model.series import Night
-from bisector.model.stored_bisection import Action
 from bisector.schemas.request import read_accepted
 from tests.support.series.series_lab import SeriesLab
 
@@ -99,6 +101,37 @@ def test_a_testbed_whose_reference_moved_too_is_taken_out_of_use_and_no_kernel_i
     assert lab.alerts.suspects == []
 
 
+@pytest.mark.parametrize("by", ["this series", "another one"])
+def test_a_testbed_that_changed_for_good_is_released_once(
+    lab: SeriesLab, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    learn(lab)
+    lab.testbed_effect = 0.05
+    coordinator = lab.wiring.coordinator
+    if by == "another one":
+        coordinator.set_testbed("bed", "suspect", "it moved", "series other")
+    night = until_suspect(lab, "testbed suspect")
+    assert night.verdict is not None
+    assert [n.number for n in lab.nights() if n.new_level] == [night.verdict.first_bad]
+    coordinator.set_testbed("bed", "good", "new memory", "ann")
+    for number in range(night.number + 1, night.number + 6):
+        lab.night(f"c{number}")
+    assert [status.state for status in coordinator.testbeds()] == ["good"]
+    assert lab.alerts.suspects == []
+
+
+def test_a_testbed_that_people_work_on_is_found_to_have_moved_once_they_give_it_back(lab: SeriesLab) -> None:
+    learn(lab)
+    lab.testbed_effect = 0.05
+    coordinator = lab.wiring.coordinator
+    coordinator.set_testbed("bed", "maintenance", "new memory", "ann")
+    until_suspect(lab, "testbed suspect")
+    assert [status.state for status in coordinator.testbeds()] == ["maintenance"]
+    coordinator.set_testbed("bed", "good", "", "ann")
+    until_suspect(lab, "testbed suspect")
+    assert [status.state for status in coordinator.testbeds()] == ["suspect"]
+
+
 def test_a_level_that_moves_without_a_new_commit_is_the_testbeds(lab: SeriesLab) -> None:
     learn(lab)
     lab.unbuildable = [0]  # no reference, which would have told
@@ -122,23 +155,81 @@ def test_what_alerts_know_already_is_not_confirmed_again(
     assert [n.state for n in lab.nights()] == ["measured"] * len(lab.nights())
 
 
-def test_a_confirmation_that_is_cancelled_is_undecided(
+def end_confirmations(lab: SeriesLab, monkeypatch: pytest.MonkeyPatch, how: Callable[[str], object]) -> None:
+    """Have the confirmations that are queued end so from now on. how: is given the id of each."""
+    execute = lab.execute
+
+    def execute_the_others() -> int:
+        for one in lab.wiring.store.list(statuses=("queued",)):
+            if "-confirm-" in one.id:
+                how(one.id)
+        return execute()
+
+    monkeypatch.setattr(lab, "execute", execute_the_others)
+
+
+@pytest.mark.parametrize("how", ["cancelled", "failed", "removed", "budget spent"])
+def test_a_confirmation_that_compared_nothing_leaves_the_regression_for_a_later_night(
+    lab: SeriesLab, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    lab.culprit, lab.effect = LEARNT + 1, 0.05
+    learn(lab)
+    store = lab.wiring.store
+
+    def end(identity: str) -> None:
+        if how == "removed":
+            store.remove(identity)
+        elif how == "budget spent":
+            store.set_status(identity, "done", Conclusion(Ending.INCONCLUSIVE, "The budget is spent."))
+        else:
+            store.set_status(identity, how)
+
+    with monkeypatch.context() as first:
+        end_confirmations(lab, first, end)
+        night = until_suspect(lab)
+    assert night.confirmed == "undecided"
+    assert [told[1:3] for told in lab.alerts.ended] == [("undecided", None)] * (how != "removed")
+    assert [n.number for n in lab.nights() if n.new_level] == []
+    assert until_suspect(lab).confirmed == "confirmed"
+    assert len([n for n in lab.nights() if n.new_level]) == 1
+
+
+def test_a_confirmation_that_no_number_of_boots_decides_begins_a_new_level(
     lab: SeriesLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab.culprit, lab.effect = LEARNT + 1, 0.05
     learn(lab)
-    execute = lab.execute
-
-    def execute_but_cancel() -> int:
-        for one in lab.wiring.store.list(statuses=("queued",)):
-            if "-confirm-" in one.id:
-                lab.wiring.store.set_status(one.id, "cancelled", action=Action("cancelled", "ann", "not now"))
-        return execute()
-
-    monkeypatch.setattr(lab, "execute", execute_but_cancel)
+    found = Conclusion(Ending.INCONCLUSIVE, "24 boots a side", total=Interval(0.0, 0.01, 0.02))
+    end_confirmations(lab, monkeypatch, lambda one: lab.wiring.store.set_status(one, "done", found))
     night = until_suspect(lab)
     assert night.confirmed == "undecided"
-    assert lab.alerts.ended[0][1:3] == ("undecided", None)
+    assert night.verdict is not None
+    assert [n.number for n in lab.nights() if n.new_level] == [night.verdict.first_bad]
+
+
+def test_a_night_whose_bisection_is_removed_does_not_hold_its_confirmation_up(
+    lab: SeriesLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab.culprit, lab.effect = LEARNT + 1, 0.05
+    learn(lab)
+    end_confirmations(lab, monkeypatch, lambda _: lab.wiring.store.remove(lab.nights()[-1].bisection))
+    night = until_suspect(lab)
+    assert night.confirmed == "confirmed"
+    assert lab.alerts.ended[0][2] is not None
+
+
+def test_a_night_whose_bisection_is_removed_before_it_is_judged_holds_nothing_up(
+    lab: SeriesLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as killed:
+        killed.setattr(night_chore, "judge", lambda *_: None)
+        unjudged = lab.night("c1")
+    lab.wiring.store.remove(unjudged.bisection)
+    lab.chore.do()
+    (night,) = lab.nights()
+    assert night.verdict is not None
+    assert night.verdict.status == "unmeasured"
+    assert not night.is_open
 
 
 def test_noise_that_doubles_one_day_is_seldom_suspect_and_then_not_confirmed(lab: SeriesLab) -> None:
