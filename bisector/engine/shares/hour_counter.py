@@ -50,7 +50,8 @@ class HourCounter:
 
     def why_not(self, owner: str) -> str | None:
         """Return why bisections of an owner wait, at the last look; None where they need not."""
-        return waits_until(owner, self._until[owner]) if owner in self._until else None
+        until = self._until.get(owner)  # once: `count` may replace the dictionary meanwhile
+        return None if until is None else waits_until(owner, until)
 
 
 def waits_until(owner: str, until: float) -> str:

@@ -12,7 +12,7 @@ using the testbed for so long after the end of a trial was seen."""
 
 
 class UseElsewhere:
-    """Which bisection uses which testbed with another executor. Used by one thread."""
+    """Which bisection uses which testbed with another executor. Used by one thread, but for `testbeds_of`."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -21,8 +21,9 @@ class UseElsewhere:
     def look(self, executor: str) -> None:
         """Ask the database what others than `executor` use."""
         now = time.monotonic()
-        self._seen.update(dict.fromkeys(self._store.trials_of_others(executor), now))
-        self._seen = {pair: when for pair, when in self._seen.items() if when > now - _GAP_SECONDS}
+        seen = self._seen | dict.fromkeys(self._store.trials_of_others(executor), now)
+        # Never changed in place: the threads of visits may be reading the one before.
+        self._seen = {pair: when for pair, when in seen.items() if when > now - _GAP_SECONDS}
 
     def testbeds_of(self, bisection: str) -> frozenset[str]:
         """Return what a bisection uses elsewhere."""

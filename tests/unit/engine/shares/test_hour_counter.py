@@ -56,3 +56,26 @@ def test_what_is_left_to_write_counts_at_once_and_is_written_once(clock: Clock) 
     hours.write()
     hours.write()
     assert list(coordinator.machine_time("nightly").values()) == [10.5]
+
+
+def test_a_visit_asks_while_the_count_is_renewed(clock: Clock) -> None:
+    coordinator = MemoryCoordinator(clock)
+    coordinator.add_machine_time("ada", HOUR_SECONDS)
+    hours = HourCounter(coordinator, lambda: {"ada": 0.5})
+    hours.count([])
+
+    class Name(str):
+        """An owner's name after whose first lookup another thread finds that all may go on."""
+
+        __slots__ = ()
+
+        def __hash__(self) -> int:
+            return hash(str(self))
+
+        def __eq__(self, other: object) -> bool:
+            hours._until = {}
+            return str(self) == other
+
+    assert hours._until.keys() == {"ada"}
+    assert (hours.why_not(Name("ada")) or "").startswith("waits until")
+    assert hours.why_not(Name("ada")) is None

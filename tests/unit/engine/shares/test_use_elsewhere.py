@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import ClassVar
+
 import pytest
 
 from bisector.adapters.store.memory_store import MemoryStore
@@ -36,3 +39,32 @@ def test_what_a_bisection_uses_elsewhere_counts_for_a_while_after_its_trial(
     elsewhere.look("me")
     assert elsewhere.testbeds_of("x") == {"a"}
     assert elsewhere.testbeds_of("y") == frozenset()
+
+
+class Names(str):
+    """A text that another thread's `look` comes in between each time it is compared."""
+
+    look: ClassVar[Callable[[], None]]
+
+    def __eq__(self, other: object) -> bool:
+        Names.look()
+        return str.__eq__(self, str(other))
+
+    __hash__ = str.__hash__
+
+
+def test_a_visit_asks_while_the_database_says_more() -> None:
+    store = Trials()
+    elsewhere = UseElsewhere(store)
+    store.under_way = (Names("x"), "a"), (Names("y"), "b")
+
+    def look() -> None:
+        Names.look = lambda: None
+        store.under_way = ("z", "c"), ("z", "d")
+        elsewhere.look("me")
+
+    Names.look = lambda: None
+    elsewhere.look("me")
+    Names.look = look
+    assert elsewhere.testbeds_of("x") == {"a"}
+    assert elsewhere.testbeds_of("z") == {"c", "d"}
