@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from bisector.errors import InfrastructureError, RequestError
+from bisector.model.artefacts import boot_id
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Conclusion, Measure
 from bisector.model.goal import Goal
@@ -117,7 +118,7 @@ class Journal:
             known = {visit.boot for visit in self._state.boots}
             while True:
                 number = self.store.number_boot(self.id, len(known) + 1)
-                folder = self.boot_folder(f"boot-{number:03d}")
+                folder = self.boot_folder(boot_id(number))
                 if folder.name not in known and not folder.exists():
                     folder.mkdir(parents=True)
                     return folder.name

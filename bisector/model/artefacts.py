@@ -16,6 +16,8 @@ KINDS: tuple[ArtefactKind, ...] = get_args(ArtefactKind)
 
 KEY_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._@-]{0,239}"
 """A file's name everywhere, and no path: at most 240 of the 255 bytes that file systems allow."""
+BOOT_PATTERN = r"boot-[0-9]{3,9}"
+"""Of the ids that `boot_id` makes. Each is the name of the boot's folder, so nothing else may be one."""
 SHA256_PATTERN = r"[0-9a-f]{64}"
 
 MAX_BYTES: Mapping[ArtefactKind, int] = {"kernel": 16 << 30, "image": 16 << 30, "boot": 1 << 30}
@@ -46,6 +48,16 @@ class Artefact:
 def digest_header(checksum: str) -> str:
     """Return a SHA-256 (hex) as HTTP's field Repr-Digest has it (RFC 9530)."""
     return f"sha-256=:{binascii.b2a_base64(bytes.fromhex(checksum), newline=False).decode()}:"
+
+
+def boot_id(number: int) -> str:
+    """Return the id of a bisection's boot, counted from 1."""
+    return f"boot-{number:03d}"
+
+
+def is_boot_id(text: str) -> bool:
+    """Return whether a text may be joined to a path as the folder of a boot."""
+    return re.fullmatch(BOOT_PATTERN, text) is not None
 
 
 def boot_artefact(bisection: str, boot: str) -> Artefact:

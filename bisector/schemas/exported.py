@@ -8,20 +8,33 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import ValidationError
 
 from bisector.errors import PerfbisectError, RequestError
+from bisector.model.artefacts import KEY_PATTERN, is_boot_id
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Decision, Measure
-from bisector.model.records import Booted, Built, Irrelevant, Marked, Record
+from bisector.model.records import (
+    Booted,
+    Built,
+    Discarded,
+    Irrelevant,
+    Left,
+    Marked,
+    Ran,
+    Record,
+    RunFailed,
+    SetAside,
+)
 from bisector.model.stored_bisection import TO_EXECUTE, Stored
 from bisector.schemas import serialization
-from bisector.schemas.documents.document import read_document, shown_path
+from bisector.schemas.documents.document import read_document, shown, shown_path
 from bisector.schemas.documents.json_reader import parse_json, read_json
+from bisector.schemas.lab import HOST_NAME
 from bisector.schemas.loading import Spec, load_json, matching
 from bisector.schemas.request import Accepted
 
@@ -33,6 +46,11 @@ MAX_DOCUMENT_BYTES = 1 << 30
 """Of the graph, where a commit takes about 60 bytes, and of the events, a few thousand bytes each."""
 
 _SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_IS_NAME: Mapping[str, Callable[[str], bool]] = {
+    "boot": is_boot_id,
+    "testbed": lambda name: HOST_NAME.fullmatch(name) is not None,
+    "kernel": lambda name: re.fullmatch(KEY_PATTERN, name) is not None,
+}
 _CURE = "export it again, with the perfbisect that has the bisection"
 
 
@@ -116,6 +134,9 @@ def _events(path: Path, graph: CommitGraph) -> Iterator[Record | Decision]:
             raise _damaged(path, f"line {number}: {error.message}", error.details) from error
         if any(commit not in range(len(graph.shas)) for commit in _commits(event)):
             raise _damaged(path, f"line {number}: there is no such commit")
+        wrong = _wrong_name(event)
+        if wrong:
+            raise _damaged(path, f"line {number}: {wrong}")
         yield event
 
 
@@ -125,6 +146,30 @@ def _commits(event: Record | Decision) -> tuple[int, ...]:
             return (event.commit,)
         case Irrelevant():
             return event.commits
+    return ()
+
+
+def _wrong_name(event: Record | Decision) -> str:
+    """Return what is wrong with a name that may become a part of a path; '' if nothing is."""
+    for kind, name in _names(event):
+        if name is not None and not _IS_NAME[kind](name):
+            return f"{shown(name)} is no name of a {kind}"
+    return ""
+
+
+def _names(event: Record | Decision) -> Sequence[tuple[str, str | None]]:
+    """Return the boots, testbeds and kernels that an event names, each with what it is."""
+    match event:
+        case Booted() | Measure():
+            return ("boot", event.boot), ("testbed", event.testbed)
+        case Ran() | RunFailed() | Left():
+            return (("boot", event.boot),)
+        case Discarded():
+            return ((event.kind, event.name),)
+        case SetAside():
+            return (("testbed", event.testbed),)
+        case Built() if event.kernel is not None:
+            return (("kernel", event.kernel.key or None),)  # earlier versions kept none
     return ()
 
 

@@ -190,7 +190,7 @@ class Lab:
         return _named(name, self.builders, "builder", self.inventory)
 
 
-_HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._:@%+-]{0,199}")
+HOST_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._:@%+-]{0,199}")
 """Hosts name files and locks, so no slash; a file's name has at most 255 bytes."""
 
 V = TypeVar("V", bound=Spec)
@@ -202,7 +202,7 @@ def lab_from_inventory(data: Mapping[str, Any], inventory: Path) -> Lab:
     variables = data.get("_meta", {}).get("hostvars", {})
     testbeds, builders = _hosts(data, "testbeds"), _hosts(data, "builders")
     for host in (*testbeds, *builders):
-        if not _HOST.fullmatch(host) or host in (".", ".."):
+        if not HOST_NAME.fullmatch(host) or host in (".", ".."):
             raise RequestError(
                 f"{shown_path(inventory)}: {shown(host)} is no name of a host",
                 cure="use letters, digits and ._:@%+-, at most 200; 'ansible_host' may hold the address",

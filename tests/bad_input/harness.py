@@ -104,9 +104,9 @@ def make_shared_place(folder: Path) -> Path:
     store.decide("here-open", Measure(graph.good, 1, "verify", "the good end comes first"))
     for record in (
         Built(graph.good, True, 60.0, binary="a"),
-        Booted("b1", graph.good, "me", True, 10.0, 100.0, purpose="verify"),
-        Ran("b1", 0, {METRIC: 100.0}, 2.0, 102.0),
-        Left("b1"),
+        Booted("boot-001", graph.good, "me", True, 10.0, 100.0, purpose="verify"),
+        Ran("boot-001", 0, {METRIC: 100.0}, 2.0, 102.0),
+        Left("boot-001"),
     ):
         store.append("here-open", record)
     return folder

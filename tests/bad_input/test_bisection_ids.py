@@ -16,7 +16,7 @@ COMMANDS = {
     "resume": ["resume", "ID"],
     "cancel": ["cancel", "ID"],
     "mark": ["mark", "ID", "v3", "bad"],
-    "discard": ["discard", "ID", "--boot", "b1"],
+    "discard": ["discard", "ID", "--boot", "boot-001"],
     "compare": ["compare", "v1", "v5", "--bisection", "ID"],
 }
 

@@ -89,7 +89,7 @@ def test_what_changes_a_bisection(
     assert store.status("fake-new")
     for command, arguments in {
         "mark": ["fake-new", bench.lab.graph.shas[3], "skip"],
-        "discard": ["fake-new", "--boot", "b1"],
+        "discard": ["fake-new", "--boot", "boot-001"],
         "pause": ["fake-new", "--reason", "new memory"],
         "priority": ["fake-new", "high"],
         "cancel": ["fake-new"],

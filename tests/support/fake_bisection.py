@@ -111,10 +111,10 @@ def store_bisections(folder: Path, monkeypatch: pytest.MonkeyPatch) -> SqlStore:
     store.decide("fake-new", Measure(good, 2, "verify", "the good end comes first"))
     for record in (
         Built(good, True, 60.0, binary="a"),
-        Booted("b1", good, "fake", True, 10.0, 100.0, purpose="verify"),
-        Ran("b1", 0, {METRIC: 100.0}, 2.0, 102.0),
-        Ran("b1", 1, {METRIC: 101.0}, 2.0, 104.0),
-        Left("b1"),
+        Booted("boot-001", good, "fake", True, 10.0, 100.0, purpose="verify"),
+        Ran("boot-001", 0, {METRIC: 100.0}, 2.0, 102.0),
+        Ran("boot-001", 1, {METRIC: 101.0}, 2.0, 104.0),
+        Left("boot-001"),
     ):
         store.append("fake-new", record)
     monkeypatch.setattr(Wiring, "source", lambda wiring, repo=None: FakeSource(lab.graph))

@@ -6,13 +6,12 @@ the bisection's folder.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from bisector.model.artefacts import KEY_PATTERN, boot_artefact
+from bisector.model.artefacts import boot_artefact, is_boot_id
 from bisector.model.records import Booted, Left, Ran, Record, RunFailed
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ def fetch_boots(wiring: Wiring, bisection: str, records: Sequence[tuple[int, Rec
     if exchange is None:
         return
     for boot in sorted({record.boot for _, record in records if isinstance(record, Left | RunFailed)}):
-        if re.fullmatch(KEY_PATTERN, boot) and not (boots / boot).exists():
+        if is_boot_id(boot) and not (boots / boot).exists():
             exchange.fetch_folder(boot_artefact(bisection, boot), boots / boot)
 
 

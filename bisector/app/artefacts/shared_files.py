@@ -6,7 +6,8 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bisector.model.artefacts import Artefact, boot_artefact
+from bisector.errors import PerfbisectError
+from bisector.model.artefacts import Artefact, boot_artefact, is_boot_id
 from bisector.model.records import Left, RunFailed
 
 if TYPE_CHECKING:
@@ -97,16 +98,32 @@ def _facts_artefact(bisection: str) -> Artefact:
 
 
 def keep_earlier_boots(wiring: Wiring) -> None:
-    """Give other hosts what earlier processes here could not: boots of bisections that changed lately."""
+    """Give other hosts what earlier processes here could not: boots of bisections that changed lately.
+
+    A bisection of which that fails is told and left out: the process can do its work without.
+    """
     if wiring.exchange is None:
         return
     since = wiring.clock.now() - _RECENT_SECONDS
     for summary in wiring.store.list():
-        boots = wiring.bisection_folder(summary.id) / "boots"
-        if summary.changed >= since and boots.is_dir():
-            for _, record in wiring.store.records(summary.id):
-                if isinstance(record, Left | RunFailed) and (boots / record.boot).is_dir():
-                    keep_boot(wiring, boots / record.boot)
+        if summary.changed >= since:
+            try:
+                _keep_boots_of(wiring, summary.id)
+            except (PerfbisectError, OSError, ValueError) as error:
+                what = error.message if isinstance(error, PerfbisectError) else str(error)
+                wiring.note(f"warning: boots of '{summary.id}' are not given to other hosts: {what}")
+
+
+def _keep_boots_of(wiring: Wiring, bisection: str) -> None:
+    boots = wiring.bisection_folder(bisection) / "boots"
+    if not boots.is_dir():
+        return
+    for _, record in wiring.store.records(bisection):
+        if not isinstance(record, Left | RunFailed):
+            continue
+        # Not every id is one: earlier versions imported archives without a look at it.
+        if is_boot_id(record.boot) and (boots / record.boot).is_dir():
+            keep_boot(wiring, boots / record.boot)
 
 
 def finish(wiring: Wiring) -> None:

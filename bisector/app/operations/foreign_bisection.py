@@ -6,7 +6,6 @@ made anew of what the server's settings list, and its records name no file but t
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from bisector.app import transfer
 from bisector.errors import PerfbisectError, RequestError
-from bisector.model.artefacts import KEY_PATTERN
 from bisector.model.decisions import Decision
 from bisector.model.records import Booted, Left, Ran, Record
 from bisector.model.stored_bisection import ENDED, Stored
@@ -98,6 +96,6 @@ def _with_own_files(event: Record | Decision, boots: Path) -> Record | Decision:
 def _own(path: str, boots: Path, boot: str) -> str:
     parts = PurePosixPath(path).parts
     places = [n for n in range(1, len(parts)) if parts[n - 1 : n + 1] == ("boots", boot)]
-    if not places or ".." in parts or not re.fullmatch(KEY_PATTERN, boot):
+    if not places or ".." in parts:
         return ""
     return str(boots.joinpath(*parts[places[0] :]))

@@ -32,7 +32,7 @@ def at(folder: Path) -> Wiring:
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Wiring:
     store_bisections(tmp_path / "here", monkeypatch)
     wiring = at(tmp_path / "here")
-    boot = wiring.bisection_folder("fake-new") / "boots" / "b1"
+    boot = wiring.bisection_folder("fake-new") / "boots" / "boot-001"
     (boot / "payload").mkdir(parents=True)
     (boot / "console.log").write_text("Linux version\n")
     (boot / "payload" / "run.sh").write_text("#!/bin/sh\n")
@@ -64,8 +64,8 @@ def test_what_arrives_is_what_was_sent(here: Wiring, there: Wiring, tmp_path: Pa
         assert [event for _, event in ours] == [event for _, event in theirs]
     folder = there.bisection_folder("fake-new")
     files = {str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir()}
-    assert files == {"boots/b1/console.log", "boots/b1/payload/run.sh"}
-    assert os.access(folder / "boots/b1/payload/run.sh", os.X_OK)
+    assert files == {"boots/boot-001/console.log", "boots/boot-001/payload/run.sh"}
+    assert os.access(folder / "boots/boot-001/payload/run.sh", os.X_OK)
     assert not list(there.settings.state_dir.glob("import-*"))
 
 
@@ -115,7 +115,7 @@ def test_one_that_is_here_already_is_refused(here: Wiring, tmp_path: Path) -> No
     with pytest.raises(RequestError, match="is here already"):
         transfer.import_bisection(here, archive)
     assert here.store.records("fake-new") == before
-    assert (here.bisection_folder("fake-new") / "boots/b1/console.log").exists()
+    assert (here.bisection_folder("fake-new") / "boots/boot-001/console.log").exists()
 
 
 def test_one_that_runs_is_not_exported(here: Wiring, tmp_path: Path) -> None:

@@ -13,17 +13,29 @@ from hypothesis import strategies as st
 
 from bisector.errors import RequestError
 from bisector.model.decisions import Conclusion, Ending, Finding, Interval, Measure
-from bisector.model.records import Booted, Built, Irrelevant, Marked, Ran, Record, SetAside
+from bisector.model.facts import KernelFacts
+from bisector.model.records import (
+    Booted,
+    Built,
+    Discarded,
+    Irrelevant,
+    Left,
+    Marked,
+    Ran,
+    Record,
+    RunFailed,
+    SetAside,
+)
 from bisector.model.stored_bisection import Stored
-from bisector.schemas import exported
+from bisector.schemas import exported, serialization
 from tests.support import fake_bisection
 
 LAB = fake_bisection.a_lab()
 EVENTS: list[Record | Measure] = [
     Measure(1, 2, "verify", "why", suspects=((3, 0.5),)),
     Built(1, True, 60.0, binary="a"),
-    Booted("b1", 1, "fake", True, 10.0, 100.0),
-    Ran("b1", 0, {"real": 0.1 + 0.2}, 2.0, 102.0),
+    Booted("boot-001", 1, "fake", True, 10.0, 100.0),
+    Ran("boot-001", 0, {"real": 0.1 + 0.2}, 2.0, 102.0),
     Marked(4, "bad", "seen"),
     Irrelevant((2, 3), {"a header": 1}, 2),
     SetAside("fake", "no power", 110.0),
@@ -120,6 +132,44 @@ def test_an_event_that_is_wrong_is_named_with_its_line(folder: Path, line: str) 
         file.write(f"{line}\n")
     with pytest.raises(RequestError, match=r"events.jsonl.*8"):
         exported.read(folder)
+
+
+NO_NAMES = ("/etc", "/var/lib/perfbisect", "..", ".", "", "a/b", "../x", "facts", "boot-001/..", "boot-001\n")
+
+
+@pytest.mark.parametrize("name", NO_NAMES)
+def test_a_boot_is_named_as_the_journal_names_boots(folder: Path, name: str) -> None:
+    for event in (
+        Booted(name, 1, "fake", True, 10.0, 100.0),
+        Ran(name, 0, {}, 2.0, 102.0),
+        RunFailed(name, "crash"),
+        Left(name),
+        Discarded("boot", name),
+        Measure(1, 2, "verify", "why", boot=name),
+    ):
+        refuse(folder, event, "is no name of a boot")
+
+
+@pytest.mark.parametrize("name", ["/etc", "..", ".", "", "a/b", "fake\n"])
+def test_testbeds_and_kernels_are_named_without_a_path(folder: Path, name: str) -> None:
+    for event in (
+        Booted("boot-002", 1, name, True, 10.0, 100.0),
+        SetAside(name, "no power", 110.0),
+        Discarded("testbed", name),
+        Measure(1, 2, "verify", "why", testbed=name),
+    ):
+        refuse(folder, event, "is no name of a testbed")
+    if name:  # earlier versions recorded no key
+        refuse(folder, Built(1, True, 6.0, kernel=KernelFacts(key=name)), "is no name of a kernel")
+
+
+def refuse(folder: Path, event: Record | Measure, why: str) -> None:
+    path = folder / exported.EVENTS
+    before = path.read_text()
+    path.write_text(f"{before}{json.dumps(serialization.to_json(event))}\n")
+    with pytest.raises(RequestError, match=rf"events.jsonl: line {len(EVENTS) + 1}: .* {why}"):
+        exported.read(folder)
+    path.write_text(before)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -56,13 +56,49 @@ def test_what_a_killed_process_could_not_give_is_given_at_the_next_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = store_bisections(tmp_path, monkeypatch)
-    store.append("fake-new", Left("never-here"))
+    store.append("fake-new", Left("boot-003"))
     (tmp_path / "store").mkdir()
     wiring = Wiring(settings(tmp_path))
-    for boot in ("b1", "still-booting"):
+    for boot in ("boot-001", "boot-002"):
         (wiring.bisection_folder("fake-new") / "boots" / boot).mkdir(parents=True)
         (wiring.bisection_folder("fake-new") / "boots" / boot / "console.log").write_text("Linux")
     shared_files.keep_earlier_boots(wiring)
     shared_files.finish(wiring)
     kept = [one.artefact for one in FolderArtefacts(tmp_path / "store").kept()]
-    assert kept == [boot_artefact("fake-new", "b1")]
+    assert kept == [boot_artefact("fake-new", "boot-001")]
+
+
+@pytest.mark.parametrize("name", ["outside", "..", "", "boot-001/../../.."])
+def test_what_lies_outside_a_boots_folder_is_never_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    store = store_bisections(tmp_path, monkeypatch)
+    secrets = tmp_path / "outside"
+    for folder in (secrets, tmp_path / "store"):
+        folder.mkdir()
+    (secrets / "key").write_text("secret")
+    wiring = Wiring(settings(tmp_path))
+    (wiring.bisection_folder("fake-new") / "boots").mkdir(parents=True)
+    (wiring.bisection_folder("fake-new") / "boots" / "file").write_text("not of a boot")
+    store.append("fake-new", Left(str(secrets) if name == "outside" else name))
+    shared_files.keep_earlier_boots(wiring)
+    shared_files.finish(wiring)
+    assert list(FolderArtefacts(tmp_path / "store").kept()) == []
+
+
+@pytest.mark.parametrize("error", [InfrastructureError("unreadable"), OSError("no"), ValueError("no name")])
+def test_boots_that_cannot_be_given_are_told_and_the_process_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    store_bisections(tmp_path, monkeypatch)
+    (tmp_path / "store").mkdir()
+    said: list[str] = []
+    wiring = Wiring(settings(tmp_path), said.append)
+    (wiring.bisection_folder("fake-new") / "boots" / "boot-001").mkdir(parents=True)
+
+    def fail(wiring: Wiring, folder: Path) -> None:
+        raise error
+
+    monkeypatch.setattr(shared_files, "keep_boot", fail)
+    shared_files.keep_earlier_boots(wiring)
+    assert said == [f"warning: boots of 'fake-new' are not given to other hosts: {error}"]

@@ -20,7 +20,7 @@ def test_hours_are_those_of_its_records_and_of_one_that_has_ended_read_once(
     store, hours = store_bisections(tmp_path, monkeypatch), SpentHours()
     (new,) = store.list(beginning="fake-new")
     assert hours.of(store, new) == Spent(1, 0, 60 / 3600, 14 / 3600)
-    store.append("fake-new", Ran("b1", 2, {METRIC: 1.0}, 10.0, 106.0))
+    store.append("fake-new", Ran("boot-001", 2, {METRIC: 1.0}, 10.0, 106.0))
     assert hours.of(store, new).machine == pytest.approx(24 / 3600)
     store.set_status("fake-new", "cancelled")
     (ended,) = store.list(beginning="fake-new")

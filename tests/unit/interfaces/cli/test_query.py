@@ -70,15 +70,15 @@ def test_the_status_says_what_was_spent_and_what_is_done_now(
 
 def test_one_commit_is_shown_with_its_trials(capsys: pytest.CaptureFixture[str]) -> None:
     shown = json.loads(output(capsys, "show", "--commit", "good", "--json"))
-    assert [trial["boot"] for trial in shown["trials"]] == ["b1"]
+    assert [trial["boot"] for trial in shown["trials"]] == ["boot-001"]
     assert [run["value"] for run in shown["trials"][0]["runs"]] == [100.0, 101.0]
-    assert "b1  verify  100.0 101.0" in output(capsys, "show", "--commit", "good")
+    assert "boot-001  verify  100.0 101.0" in output(capsys, "show", "--commit", "good")
     assert json.loads(output(capsys, "show", "--commit", "bad", "--json"))["trials"] == []
 
 
 def test_all_trials_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "b1" in output(capsys, "show")
-    assert [trial["boot"] for trial in json.loads(output(capsys, "show", "--json"))] == ["b1"]
+    assert "boot-001" in output(capsys, "show")
+    assert [trial["boot"] for trial in json.loads(output(capsys, "show", "--json"))] == ["boot-001"]
 
 
 def test_a_report_goes_to_a_file(own_folders: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,11 +20,11 @@ def test_it_is_drawn_anew_once_it_has_changed(tmp_path: Path, monkeypatch: pytes
     first, _ = kept.find(wiring, "fake-new")
     assert kept.find(wiring, "fake-new") == (first, True)
     monkeypatch.setattr(drawn_bisections, "_SHARE", float("inf"))
-    store.append("fake-new", Ran("b1", 2, {METRIC: 102.0}, 2.0, 106.0))
+    store.append("fake-new", Ran("boot-001", 2, {METRIC: 102.0}, 2.0, 106.0))
     second, _ = kept.find(wiring, "fake-new")
     assert "3 samples in 1 boots" in second.content and "3 samples" not in first.content
     monkeypatch.setattr(drawn_bisections, "_SHARE", 1e-9)
-    store.append("fake-new", Ran("b1", 3, {METRIC: 102.0}, 2.0, 108.0))
+    store.append("fake-new", Ran("boot-001", 3, {METRIC: 102.0}, 2.0, 108.0))
     assert kept.find(wiring, "fake-new") == (second, False)  # it was drawn just now, and that took long
     store.set_status("fake-new", "paused")
     assert "4 samples" in kept.find(wiring, "fake-new")[0].content
