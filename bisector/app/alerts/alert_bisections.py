@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from bisector.app.accept import find_unfinished
-from bisector.errors import NotFound, PerfbisectError
+from bisector.errors import Interrupted, NotFound, PerfbisectError
 from bisector.model.alerts import BY_PROGRAM, MAX_NOTE_CHARACTERS, Alert, AlertFilter, Entry, cut
 from bisector.model.decisions import FOUND
 from bisector.model.machine_hours import HOUR_SECONDS, wait_until
@@ -64,6 +64,8 @@ def _begin(
         if waits:
             return _wait(context, alert, entries, waits)
         accepted, graph = context.accept(alert, series)
+    except Interrupted:
+        raise
     except PerfbisectError as error:
         return _wait(context, alert, entries, f"cannot be bisected: {error.message}")
     name, status = find_unfinished(context.store, accepted)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from bisector.errors import RequestError
+from bisector.errors import InfrastructureError, RequestError
 from bisector.model.alerts import MAX_NAME_CHARACTERS, Alert, cut
 
 if TYPE_CHECKING:
@@ -53,12 +53,21 @@ def alert_context(wiring: Wiring) -> AlertContext:
     from bisector.adapters.store.series.sql_series import SqlSeries
 
     @lru_cache(maxsize=_RANGES_KEPT)
+    def read(repo: str, good: str, bad: str) -> frozenset[str]:
+        source = wiring.source(repo)
+        try:
+            graph = source.graph(good, bad)
+        except InfrastructureError:
+            for end in (good, bad):
+                source.resolve(end)  # raises RequestError where git no longer has it: then nothing is broken
+            raise
+        return frozenset(sha for sha, mine in zip(graph.shas, graph.candidate, strict=True) if mine)
+
     def commits(repo: str, good: str, bad: str) -> frozenset[str]:
         try:
-            graph = wiring.source(repo).graph(good, bad)
-        except RequestError:  # such as a branch that was force-pushed, and its commits collected
+            return read(repo, good, bad)
+        except RequestError:  # not kept: a commit of a force-pushed branch may be fetched again
             return frozenset()
-        return frozenset(sha for sha, mine in zip(graph.shas, graph.candidate, strict=True) if mine)
 
     def subject(repo: str, sha: str) -> str:
         try:

@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING
 
 from bisector.app.alerts.alert_bisections import begin_or_wait, end_of_bisection
 from bisector.app.alerts.level_return import look_for_return
-from bisector.model.alerts import AlertFilter
+from bisector.errors import InfrastructureError, Interrupted, PerfbisectError
+from bisector.model.alerts import Alert, AlertFilter
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from bisector.app.alerts.alert_context import AlertContext
 
 FOLLOW_SECONDS = 20.0
@@ -18,12 +21,26 @@ _LOOKED_BACK_SECONDS = 7 * 86_400.0
 
 
 def follow(context: AlertContext) -> None:
-    """Do what is due for all alerts; each thing happens once, however many processes do this at once."""
-    for alert in context.alerts.find(AlertFilter(findings=("bisecting",))):
-        end_of_bisection(context, alert)
+    """Do what is due for all alerts; each thing happens once, however many processes do this at once.
+
+    What goes wrong with one alert does not stop the others. Raises InfrastructureError with all of it.
+    """
+    wrong: list[str] = []
+
+    def each(alerts: Iterable[Alert], do: Callable[[AlertContext, Alert], object]) -> None:
+        for alert in alerts:
+            try:
+                do(context, alert)
+            except Interrupted:
+                raise
+            except PerfbisectError as error:
+                details = f": {error.details}" if error.details else ""
+                wrong.append(f"alert {alert.id}, series '{alert.series}': {error.message}{details}")
+
+    each(context.alerts.find(AlertFilter(findings=("bisecting",))), end_of_bisection)
     waiting = context.alerts.find(AlertFilter(findings=("confirmed",), open=True))
-    for alert in reversed(waiting):  # the oldest first
-        begin_or_wait(context, alert)
+    each(reversed(waiting), begin_or_wait)  # the oldest first
     since = context.coordinator.now() - _LOOKED_BACK_SECONDS
-    for alert in context.alerts.find(AlertFilter(changed_since=since)):
-        look_for_return(context, alert)
+    each(context.alerts.find(AlertFilter(changed_since=since)), look_for_return)
+    if wrong:
+        raise InfrastructureError("\n".join(wrong))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import pytest
 
 from bisector.app.alerts.alert_context import AlertContext
 from bisector.app.alerts.follow_alerts import follow
 from bisector.app.alerts.suspects import confirmation_ended, suspect_found
+from bisector.errors import InfrastructureError, Interrupted
 from bisector.model.decisions import Interval
+from bisector.model.series import Series
 from tests.support.series.alert_lab import SHAS, AlertLab, Killed, Mortal, a_series, found
 
 WRITES = 12
@@ -97,3 +100,47 @@ def test_many_at_once_begin_one_bisection_and_end_it_once() -> None:
     for alert in alerts:
         what = [entry.what for entry in lab.alerts.history(alert.id) if not entry.what.startswith("joined")]
         assert what == ["suspect", "confirmed", "bisecting", "culprit"]
+
+
+def test_what_goes_wrong_with_one_alert_does_not_stop_the_others() -> None:
+    lab = a_lab()
+    lab.refused = "not yet"
+    alerts = []
+    for good, bad, series in ((10, 15, "nightly"), (20, 25, "nightly"), (30, 35, "arm"), (31, 34, "arm64")):
+        workload = "fake" if series == "nightly" else "another"
+        alerts.append(suspect_found(lab.context(), found(good, bad, series, workload=workload), ""))
+        confirmation_ended(lab.context(), alerts[-1].id, "confirmed", None, SHAS[38], "")
+    lab.refused = ""
+    whole = lab.context()
+
+    def commits(repo: str, good: str, bad: str) -> frozenset[str]:
+        if good == SHAS[31]:
+            raise InfrastructureError("git cannot read the repository", details="bad object")
+        return whole.commits(repo, good, bad)
+
+    with pytest.raises(InfrastructureError) as told:
+        follow(replace(whole, commits=commits))
+    findings = [lab.alerts.load(alert.id).finding for alert in alerts]
+    assert findings[:2] == ["bisecting", "bisecting"] and findings[3] == "confirmed"
+    wrong = f"alert {alerts[3].id}, series 'arm64': git cannot read the repository: bad object"
+    assert told.value.message.splitlines()[-1] == wrong
+    lab.series["arm64"] = a_series("arm64")
+    follow(whole)
+    assert lab.alerts.load(alerts[3].id).finding == "bisecting"
+
+
+def test_a_worker_that_is_told_to_end_does_not_go_on_with_other_alerts() -> None:
+    lab = a_lab()
+    lab.refused = "not yet"
+    for good, bad in ((10, 15), (20, 25)):
+        alert = suspect_found(lab.context(), found(good, bad), "")
+        confirmation_ended(lab.context(), alert.id, "confirmed", None, SHAS[30], "")
+    asked = []
+
+    def series(name: str) -> Series:
+        asked.append(name)
+        raise Interrupted("told to end")
+
+    with pytest.raises(Interrupted):
+        follow(replace(lab.context(), series=series))
+    assert asked == ["nightly"]
