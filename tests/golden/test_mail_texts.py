@@ -39,8 +39,13 @@ def test_the_draft_for_maintainers() -> None:
 
 
 def test_the_follow_up_of_a_fix() -> None:
-    text = culprit_mails.fixed_text(SOUND, FOUND, fix="f" * 40, fix_subject="x86: Mend RT")
-    check("mail-fixed.txt", text)
+    texts = [
+        culprit_mails.fixed_text(
+            SOUND, FOUND, fix="f" * 40, fix_subject="x86: Mend RT", is_revert=is_revert, back_since=back_since
+        )
+        for is_revert, back_since in ((False, ""), (True, ""), (False, "e" * 40))
+    ]
+    check("mail-fixed.txt", "\n[...]\n\n".join(texts))
 
 
 def test_the_summary_of_a_week() -> None:

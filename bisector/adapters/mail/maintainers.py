@@ -70,8 +70,11 @@ def _people(repo: Repository, commit: str) -> list[str]:
 
 
 def _newest(repo: Repository) -> str:
-    """Return the newest commit of all branches, of remote ones too: its MAINTAINERS knows who is there."""
-    refs = ("refs/heads", "refs/remotes")
+    """Return the newest commit of all branches, of remote ones and of those that nights fetch as well.
+
+    Its MAINTAINERS knows who is there.
+    """
+    refs = ("refs/heads", "refs/remotes", "refs/perfbisect")
     listed = repo.run("for-each-ref", "--sort=-committerdate", "--count=1", "--format=%(objectname)", *refs)
     return listed.output.strip() or "HEAD"
 

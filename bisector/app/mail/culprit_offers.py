@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from bisector.report.mail.may_send import culprits_of, may_send
 from bisector.resources import resource
 
 if TYPE_CHECKING:
+    from bisector.adapters.git.upstream_fix import UpstreamFix
     from bisector.model.decisions import Finding
     from bisector.report.report_model import Material
     from bisector.schemas.mail_settings import MailSettings
@@ -27,6 +29,20 @@ _ARCHIVE = "https://lore.kernel.org/all"
 """Where mails to kernel lists are found by their Message-ID."""
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A mail to maintainers. against: why it must not be sent; doubts: for a person to judge."""
+
+    message: Message
+    against: tuple[str, ...]
+    doubts: tuple[str, ...]
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """All that speaks against sending it."""
+        return (*self.against, *self.doubts)
+
+
 def offer_reports(wiring: Wiring, material: Material) -> list[Entry]:
     """Put the reports of a bisection's culprits into the outbox; those that are there already stay."""
     settings = wiring.settings.mail
@@ -34,48 +50,67 @@ def offer_reports(wiring: Wiring, material: Material) -> list[Entry]:
         return []
     outbox, made = outbox_of(wiring), list[Entry | None]()
     for finding in culprits_of(material):
-        sha = material.graph.shas[finding.commits[-1]]
-        name = culprit_mails.workload_of(material)
-        key = Key(sha, name, "regression", MAINTAINERS)
-        message, reasons = upstream_message(wiring, material, finding, settings)
-        state: State = "draft" if reasons else "approved" if is_public(wiring, material.id) else "waiting"
-        kept = outbox.find(key)
-        if kept is None or kept.state == "draft":
-            note = "; ".join(reasons)
-            made.append(outbox.put(key, "mail", message, state, by=BY, note=note, bisection=material.id))
+        prepared = prepare_upstream(wiring, material, finding, settings)
+        made.append(offer_upstream(wiring, material, finding, prepared))
         if settings.lab:
-            subject = culprit_mails.lab_subject(material, finding)
-            text = culprit_mails.lab_text(material, report_link(wiring, material.id), state, reasons)
+            subject, state = (
+                culprit_mails.lab_subject(material, finding),
+                state_of(wiring, material, prepared),
+            )
+            text = culprit_mails.lab_text(material, report_link(wiring, material.id), state, prepared.reasons)
             lab = Message(settings.lab, subject, text)
-            own = Key(sha, name, "regression", LAB)
+            own = replace(key_of(material, finding), audience=LAB)
             made.append(outbox.put(own, "mail", lab, "approved", by=BY, bisection=material.id))
     return [one for one in made if one is not None]
 
 
-def upstream_message(
+def offer_upstream(wiring: Wiring, material: Material, finding: Finding, prepared: Prepared) -> Entry | None:
+    """Put the mail to maintainers into the outbox; None: it is no draft any more, or has not changed."""
+    outbox, key = outbox_of(wiring), key_of(material, finding)
+    state, note, kept = state_of(wiring, material, prepared), "; ".join(prepared.reasons), outbox.find(key)
+    if kept is not None and (kept.state, kept.note, kept.message) == (state, note, prepared.message):
+        return None
+    return outbox.put(key, "mail", prepared.message, state, by=BY, note=note, bisection=material.id)
+
+
+def state_of(wiring: Wiring, material: Material, prepared: Prepared) -> State:
+    """Return the state that a mail to maintainers begins with."""
+    if prepared.against:
+        return "draft"
+    return "waiting" if prepared.doubts or not is_public(wiring, material.id) else "approved"
+
+
+def key_of(material: Material, finding: Finding) -> Key:
+    """Return the key of the mail to maintainers about a culprit."""
+    sha = material.graph.shas[finding.commits[-1]]
+    return Key(sha, culprit_mails.workload_of(material), "regression", MAINTAINERS)
+
+
+def prepare_upstream(
     wiring: Wiring, material: Material, finding: Finding, settings: MailSettings | None
-) -> tuple[Message, list[str]]:
-    """Return the mail to author, maintainers and lists, and why it must not be sent.
+) -> Prepared:
+    """Return the mail to author, maintainers and lists, and what speaks against it.
 
     settings: without them whoever sends it puts the sender in.
     """
-    sha = material.graph.shas[finding.commits[-1]]
+    key = key_of(material, finding)
     repo = Path(str(material.request.get("repo") or wiring.repo))
     sender = settings.sender if settings is not None else wiring.settings.owner
-    people = recipients(wiring, repo, sha)
+    people = recipients(wiring, repo, key.about)
     out = set() if settings is None else {address.lower() for address in settings.opt_out}
     chosen = [one for one in people.addresses if one.rpartition("<")[2].rstrip(">").lower() not in out]
-    key = Key(sha, culprit_mails.workload_of(material), "regression", MAINTAINERS)
     link = f"{_ARCHIVE}/{message_id(key, sender).strip('<>')}/"
     if settings is not None and settings.web is not None:
         link = report_link(wiring, material.id)
-    text = culprit_mails.upstream_text(material, finding, reporter=sender, link=link, notes=people.notes)
-    reasons = may_send(
-        material, finding, suspect=suspect_testbeds(wiring), fixed_by=(find_fix(repo, sha) or ("", ""))[0]
-    )
+    fix = find_fix(repo, key.about)
+    doubts = [] if fix is None else [culprit_mails.later_commit(fix.commit, is_revert=fix.is_revert)]
+    notes = [*people.notes, *(f"{doubt[:1].upper()}{doubt[1:]}." for doubt in doubts)]
+    text = culprit_mails.upstream_text(material, finding, reporter=sender, link=link, notes=notes)
+    against = may_send(material, finding, suspect=suspect_testbeds(wiring))
     if not chosen:
-        reasons.append("nobody is known who could get it")
-    return Message(tuple(chosen), culprit_mails.upstream_subject(material, finding), text), reasons
+        against.append("nobody is known who could get it")
+    message = Message(tuple(chosen), culprit_mails.upstream_subject(material, finding), text)
+    return Prepared(message, tuple(against), tuple(doubts))
 
 
 def recipients(wiring: Wiring, repo: Path, sha: str) -> Recipients:
@@ -89,8 +124,8 @@ def recipients(wiring: Wiring, repo: Path, sha: str) -> Recipients:
         return Recipients((), (f"Author and maintainers are not known: {error.message}.",))
 
 
-def find_fix(repo: Path, sha: str) -> tuple[str, str] | None:
-    """Return the commit that mends another in later history: id and subject; None, too, where git fails."""
+def find_fix(repo: Path, sha: str) -> UpstreamFix | None:
+    """Return a later commit that reverts another or names it in 'Fixes:'; None, too, where git fails."""
     from bisector.adapters.git.upstream_fix import find_upstream_fix
 
     try:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime
 import json
-from pathlib import Path
+from dataclasses import replace
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from bisector.adapters.mail.wire_form import message_id
@@ -13,11 +14,14 @@ from bisector.app.mail.culprit_offers import BY, find_fix
 from bisector.app.mail.delivery import outbox_of
 from bisector.app.wiring import Wiring
 from bisector.errors import PerfbisectError
-from bisector.model.outbox import LAB, Entry, Key, Message
+from bisector.model.outbox import LAB, Entry, Key, Message, State
 from bisector.report.mail import culprit_mails, weekly_summary
 from bisector.report.mail.may_send import culprits_of
+from bisector.report.row_words.alert_words import size_words
 
 if TYPE_CHECKING:
+    from bisector.adapters.git.upstream_fix import UpstreamFix
+    from bisector.model.decisions import Finding
     from bisector.report.report_model import Material
 
 _DAY_SECONDS = 86400.0
@@ -54,35 +58,65 @@ def offer_event(wiring: Wiring, material: Material) -> Entry | None:
 
 
 def offer_fixes(wiring: Wiring) -> list[Entry]:
-    """Put a follow-up into the outbox for each report that was sent and whose culprit is fixed by now."""
-    settings = wiring.settings.mail
-    if settings is None:
+    """Put a follow-up into the outbox for each sent report whose culprit a later commit names."""
+    if wiring.settings.mail is None:
         return []
-    outbox, now, made = outbox_of(wiring), wiring.clock.now(), list[Entry]()
+    outbox, now, made = outbox_of(wiring), wiring.clock.now(), list[Entry | None]()
     for entry in outbox.entries(["sent"]):
-        key = Key(entry.key.about, entry.key.workload, "fixed", entry.key.audience)
-        if entry.key.kind != "regression" or now - entry.created > FOLLOWED_SECONDS or outbox.find(key):
+        if entry.key.kind != "regression" or now - entry.created > FOLLOWED_SECONDS:
+            continue
+        if outbox.find(replace(entry.key, kind="fixed")) is not None:
             continue
         try:
             material = load_material(wiring, entry.bisection)
         except PerfbisectError:  # it was removed
             continue
-        fix = find_fix(Path(str(material.request.get("repo") or wiring.repo)), entry.key.about)
-        if fix is None:
+        repo = Path(str(material.request.get("repo") or wiring.repo))
+        fix = find_fix(repo, entry.key.about)
+        if fix is not None:
+            made += [
+                _offer_fix(wiring, entry, material, finding, fix, _back_since(wiring, entry.key, repo, fix))
+                for finding in culprits_of(material)
+                if material.graph.shas[finding.commits[-1]] == entry.key.about
+            ]
+    return [one for one in made if one is not None]
+
+
+def _offer_fix(
+    wiring: Wiring, entry: Entry, material: Material, finding: Finding, fix: UpstreamFix, back_since: str
+) -> Entry | None:
+    """Put the follow-up of one report into the outbox; None: it is there."""
+    assert wiring.settings.mail is not None, "without mail nothing is followed up"
+    identity = message_id(entry.key, wiring.settings.mail.sender)
+    text = culprit_mails.fixed_text(
+        material,
+        finding,
+        fix=fix.commit,
+        fix_subject=fix.subject,
+        is_revert=fix.is_revert,
+        back_since=back_since,
+    )
+    threading = {"In-Reply-To": identity, "References": identity}
+    message = Message(entry.accepted, f"Re: {entry.message.subject}", text, threading)
+    key = replace(entry.key, kind="fixed" if fix.is_revert or back_since else "named")
+    state: State = "approved" if entry.key.audience == LAB else "waiting"
+    return outbox_of(wiring).put(key, "mail", message, state, by=BY, bisection=entry.bisection)
+
+
+def _back_since(wiring: Wiring, key: Key, repo: Path, fix: UpstreamFix) -> str:
+    """Return the commit with the fix since which a culprit's alert is measured as back; '' if none is."""
+    from bisector.adapters.git.upstream_fix import has_commit
+    from bisector.adapters.store.alerts.sql_alerts import SqlAlerts
+    from bisector.model.alerts import AlertFilter
+
+    for alert in SqlAlerts(wiring.database).find(AlertFilter(states=("fixed",))):
+        same = key.about in alert.culprits and PurePath(alert.workload).name == key.workload
+        try:
+            if same and alert.back_since and has_commit(repo.expanduser(), alert.back_since, fix.commit):
+                return alert.back_since
+        except PerfbisectError:  # one of them is not in the repository any more
             continue
-        for finding in culprits_of(material):
-            if material.graph.shas[finding.commits[-1]] == entry.key.about:
-                identity = message_id(entry.key, settings.sender)
-                message = Message(
-                    entry.accepted,
-                    f"Re: {entry.message.subject}",
-                    culprit_mails.fixed_text(material, finding, fix=fix[0], fix_subject=fix[1]),
-                    {"In-Reply-To": identity, "References": identity},
-                )
-                state = "approved" if entry.key.audience == LAB else "waiting"
-                one = outbox.put(key, "mail", message, state, by=BY, bisection=entry.bisection)  # type: ignore[arg-type]
-                made += [one] if one is not None else []
-    return made
+    return ""
 
 
 def offer_week(wiring: Wiring) -> Entry | None:
@@ -114,7 +148,9 @@ def collect_week(wiring: Wiring, name: str, start: float) -> weekly_summary.Week
     return weekly_summary.Week(
         name,
         alerts=[
-            f"{a.id}: {a.workload} on {a.testbed}, {100 * a.effect.estimate:+.1f}%, {a.state}" for a in alerts
+            f"{a.id}: {a.workload} on {a.testbed}, "
+            f"{size_words({'unit': a.unit}, a.effect.estimate)}, {a.state}"
+            for a in alerts
         ],
         culprits=[f"{sha[:12]}: {s.workload}, bisection {s.id}" for s in done for sha in s.culprits],
         testbeds=[

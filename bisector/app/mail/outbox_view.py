@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from bisector.adapters.mail.wire_form import email_message, message_id, wire_bytes
 from bisector.app.load_report import load_material
-from bisector.app.mail.culprit_offers import upstream_message
+from bisector.app.mail.culprit_offers import prepare_upstream
 from bisector.app.wiring import Wiring
 from bisector.errors import RequestError
 from bisector.model.outbox import Entry
@@ -61,10 +61,10 @@ def mail_draft(wiring: Wiring, identity: str | None) -> tuple[str, list[str]]:
         )
     settings, mails, reasons = wiring.settings.mail, list[str](), list[str]()
     for finding in findings:
-        message, why = upstream_message(wiring, material, finding, settings)
-        reasons += why
+        prepared = prepare_upstream(wiring, material, finding, settings)
+        reasons += prepared.reasons
         sender = settings.sender if settings is not None else "perfbisect@localhost"
-        text = _as_text(email_message(message, sender, ""))
+        text = _as_text(email_message(prepared.message, sender, ""))
         sha = material.graph.shas[finding.commits[-1]]
         mails.append(f"From {sha} Mon Sep 17 00:00:00 2001\n{text}")
     return "\n".join(mails), reasons

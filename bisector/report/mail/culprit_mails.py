@@ -103,15 +103,29 @@ def upstream_text(
     return phrases.page([*out, "", *phrases.wrap(said, "", width=WIDTH)])
 
 
-def fixed_text(material: Material, finding: Finding, *, fix: str, fix_subject: str) -> str:
-    """Return the follow-up that tells that a culprit is fixed, for the thread of its report."""
+def later_commit(fix: str, *, is_revert: bool) -> str:
+    """Return what is known of a culprit from a later commit's words alone."""
+    if is_revert:
+        return f"a later commit reverts it (not measured): {fix[:12]}"
+    return f"a later commit names it in 'Fixes:' (not measured): {fix[:12]}"
+
+
+def fixed_text(
+    material: Material, finding: Finding, *, fix: str, fix_subject: str, is_revert: bool, back_since: str
+) -> str:
+    """Return the follow-up for the thread of a culprit's report: a later commit reverts it, or mends it.
+
+    back_since: the commit since which the old level is measured, with the fix in it; '' if it is not.
+    """
     culprit = material.label(finding.commits[-1])
+    does = "reverts it" if is_revert else "names it in 'Fixes:'"
     name = f' ("{fix_subject}")' if fix_subject else ""
-    said = (
-        f"{_metric(material)}, which was {size_in_words(material, finding)} since {culprit}, is fixed "
-        f"upstream by {fix[:12]}{name}."
-    )
-    return phrases.page([*phrases.wrap(said, "", width=WIDTH), "", f"#regzbot fix: {fix[:12]}"])
+    said = f"{_metric(material)} was {size_in_words(material, finding)} since {culprit}. "
+    if back_since:
+        said += f"It is measured as back at its old level since {back_since[:12]}. "
+    said += f"A later commit {does}{'' if back_since else ' (not measured)'}: {fix[:12]}{name}."
+    out = phrases.wrap(said, "", width=WIDTH)
+    return phrases.page([*out, "", f"#regzbot fix: {fix[:12]}"] if is_revert or back_since else out)
 
 
 def table(material: Material, finding: Finding) -> list[str]:

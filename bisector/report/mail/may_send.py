@@ -23,18 +23,14 @@ def culprits_of(material: Material) -> list[Finding]:
     return [f for f in conclusion.culprits if f.certified and len(f.commits) == 1]
 
 
-def may_send(
-    material: Material, finding: Finding, *, suspect: Mapping[str, str], fixed_by: str = ""
-) -> list[str]:
+def may_send(material: Material, finding: Finding, *, suspect: Mapping[str, str]) -> list[str]:
     """Return the reasons why a finding must not be reported to maintainers; none: it may be.
 
-    suspect: testbeds that are not good now, each with why; fixed_by: a commit upstream that mends it.
+    suspect: testbeds that are not good now, each with why. All else never changes: it is of the report alone.
     """
     reasons = []
     if finding not in culprits_of(material):
         reasons.append("it is no certified culprit of a search for a regression")
-    if fixed_by:
-        reasons.append(f"it is fixed upstream by {fixed_by[:12]}")
     reasons += _layout(material, finding)
     reasons += _clocks(material, finding)
     reasons += _testbeds(material, finding, suspect)

@@ -8,9 +8,12 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from bisector.adapters.git import upstream_fix
+from bisector.adapters.git.upstream_fix import UpstreamFix
 from bisector.adapters.mail.recipients import Recipients
 from bisector.adapters.store.alerts.sql_alerts import SqlAlerts
 from bisector.app.load_report import load_material
@@ -94,7 +97,7 @@ def test_the_lab_is_told_and_maintainers_wait_for_approval(
     assert sink.recipients[2] == ["z@x.org", "list@x.org"]
     mail = sink.mails[2]
     assert mail["Message-ID"].strip("<>") in text_of(mail), "the link of Closes is its own"
-    monkeypatch.setattr(follow_ups, "find_fix", lambda *_: ("f" * 40, "x86: mend"))
+    monkeypatch.setattr(follow_ups, "find_fix", lambda *_: UpstreamFix("f" * 40, "x86: mend", True))
     MailChore(wiring(own_folders)).do()
     entries = outbox_of(wiring(own_folders)).entries()
     fixed = {e.key.audience: e for e in entries if e.key.kind == "fixed"}
@@ -123,6 +126,56 @@ def test_only_the_bisection_of_a_public_series_needs_no_approval(
     entries = {one.key.audience: one for one in outbox_of(found).entries()}
     assert entries["maintainers"].state == state
     assert ("waits for approval" in entries["lab"].message.text) is (state == "waiting")
+
+
+def test_what_fixes_tags_say_is_not_measured(
+    lab: Bench,
+    sink: Sink,
+    own_folders: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fix, in_history = UpstreamFix("f" * 40, "x86: mend", False), [False]
+    for module in (culprit_offers, follow_ups):
+        monkeypatch.setattr(module, "find_fix", lambda *_: fix)
+    monkeypatch.setattr(upstream_fix, "has_commit", lambda *_: in_history[0])
+    said(capsys, *START)
+    found, doubt = wiring(own_folders), "names it in 'Fixes:' (not measured): ffffffffffff"
+    entries = {one.key.audience: one for one in outbox_of(found).entries()}
+    assert entries["maintainers"].state == "waiting" and doubt in entries["maintainers"].note
+    assert doubt in " ".join(entries["maintainers"].message.text.split())
+    assert doubt in entries["lab"].message.text and "waits for approval" in entries["lab"].message.text
+    outbox_of(found).approve(entries["maintainers"].number, "ann")
+    MailChore(found).do()
+    MailChore(found).do()
+    named = [one for one in outbox_of(found).entries() if one.key.kind in ("named", "fixed")]
+    assert [(one.key.kind, one.key.audience) for one in named] == [("named", "maintainers"), ("named", "lab")]
+    assert all("#regzbot" not in one.message.text and "measured" in one.message.text for one in named)
+    known: dict[str, Any] = {
+        "workload": "/w/pipe-test",
+        "culprits": (entries["lab"].key.about,),
+        "back_since": "e" * 40,
+    }
+    alert = a_suspect(1, 2, id="a-1", finding="culprit", triage="fixed", **known)
+    SqlAlerts(found.database).add(alert, Entry(BY_PROGRAM, "fixed"))
+    assert follow_ups.offer_fixes(found) == [], "the level was back before the fix"
+    in_history[0] = True
+    assert {one.key.audience: one.state for one in follow_ups.offer_fixes(found)} == {
+        "maintainers": "waiting",
+        "lab": "approved",
+    }
+    last = outbox_of(found).entries(limit=1)[0]
+    assert last.key.kind == "fixed" and "#regzbot fix: ffffffffffff" in last.message.text
+    assert "measured as back" in " ".join(last.message.text.split())
+
+
+def test_the_week_shows_changes_in_the_unit_of_their_alerts(lab: Bench, own_folders: Path) -> None:
+    found = wiring(own_folders)
+    for name, unit in (("a-1", "ms"), ("a-2", "")):
+        alert = a_suspect(1, 2, id=name, unit=unit)
+        SqlAlerts(found.database).add(alert, Entry(BY_PROGRAM, "suspect"))
+    shown = "\n".join(follow_ups.collect_week(found, "2026-W47", 0.0).alerts)
+    assert "a-1: fake on fake, +0.1 ms, suspect" in shown and "a-2: fake on fake, +10.0%, suspect" in shown
 
 
 def test_a_draft_for_git_send_email(

@@ -71,6 +71,16 @@ def test_maintainers_and_lists_come_from_the_newest_tree(tree: SmallGit) -> None
     assert find(tree, sha) == (("Zoë <z@x.org>", "Ann <ann@x.org>", "Bo <bo@x.org>", "list@x.org"), "")
 
 
+def test_the_newest_tree_may_be_one_that_only_a_night_has_fetched(tree: SmallGit) -> None:
+    sha = commit(tree, CHANGE, MESSAGE)
+    fetched = commit(tree, {".get_maintainer.ignore": "ann@x.org\n"}, "ignore")
+    tree.git("update-ref", "refs/perfbisect/origin/master", fetched)
+    branch = tree.git("symbolic-ref", "HEAD").strip()
+    tree.git("checkout", "-q", "--detach", sha)
+    tree.git("update-ref", "-d", branch)
+    assert find(tree, sha)[0] == ("Zoë <z@x.org>",)
+
+
 @needs_sandbox
 @pytest.mark.parametrize(
     ("script", "why"),

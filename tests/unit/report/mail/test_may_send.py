@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -105,15 +105,9 @@ def test_one_wrong_thing_is_one_reason(material: Material, reason: str) -> None:
     assert found.startswith(reason)
 
 
-@pytest.mark.parametrize(
-    ("more", "reason"),
-    [
-        ({"suspect": {"laptop-icount": "moved by 3%"}}, "testbed 'laptop-icount' is suspect: moved by 3%"),
-        ({"suspect": {}, "fixed_by": "f" * 40}, "it is fixed upstream by ffffffffffff"),
-    ],
-)
-def test_what_is_known_beside_the_report(more: Mapping[str, Any], reason: str) -> None:
-    assert may_send(SOUND, FOUND, **more) == [reason]
+def test_a_testbed_that_is_suspect_now() -> None:
+    found = may_send(SOUND, FOUND, suspect={"laptop-icount": "moved by 3%"})
+    assert found == ["testbed 'laptop-icount' is suspect: moved by 3%"]
 
 
 def test_several_commits_and_effects_that_are_not_compared_with_each_parent() -> None:
