@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from threading import Lock, Semaphore
+from threading import Lock
 from typing import Annotated
 
 from fastapi import Depends
@@ -18,6 +18,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from bisector.app.upkeep import tokens
 from bisector.app.wiring import Wiring
 from bisector.interfaces.web.problems import Refused
+from bisector.interfaces.web.request_slots import Slots
 from bisector.model.access import Role, Token, may
 
 REQUESTS_A_SECOND, BURST = 20.0, 200.0
@@ -26,6 +27,9 @@ FAILURES_A_SECOND, FAILED_BURST = 1.0, 20.0
 """Of one address, without a valid token."""
 AT_ONCE = 2
 """Plans, archives and the like: each takes a CPU for seconds, and a lab's server has other work."""
+DOWNLOADS, DOWNLOADS_OF_ONE = 4, 2
+UPLOADS, UPLOADS_OF_ONE = 2, 1
+"""Archives that are on their way: the server's disk has each, of 4 GiB at most, until the last byte."""
 _MOST_KEYS = 10_000
 """Senders that are counted; the one that was silent longest is forgotten, and has all of its burst again."""
 
@@ -59,13 +63,16 @@ class Limiter:
 class Server:
     """What all requests share.
 
-    users, strangers: how much those with and without a token may send; few: for what takes long.
+    users, strangers: how much those with and without a token may send; few: for what takes long;
+    downloads, uploads: for files, while they are sent.
     """
 
     wiring: Wiring
     users: Limiter = field(default_factory=lambda: Limiter(REQUESTS_A_SECOND, BURST))
     strangers: Limiter = field(default_factory=lambda: Limiter(FAILURES_A_SECOND, FAILED_BURST))
-    few: Semaphore = field(default_factory=lambda: Semaphore(AT_ONCE))
+    few: Slots = field(default_factory=lambda: Slots("plans and files of others", AT_ONCE, AT_ONCE))
+    downloads: Slots = field(default_factory=lambda: Slots("files to send", DOWNLOADS, DOWNLOADS_OF_ONE))
+    uploads: Slots = field(default_factory=lambda: Slots("files to receive", UPLOADS, UPLOADS_OF_ONE))
 
     def authenticate(self, secret: str | None, address: str) -> Token:
         """Return the token of a secret. Raises Refused: there is none, or it sends too much."""

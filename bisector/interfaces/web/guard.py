@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 from collections.abc import Iterable
 from http import HTTPStatus
 
@@ -18,8 +19,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bisector.interfaces.web.problems import Refused, refused, response_of
 
+_logger = logging.getLogger(__name__)
 _SILENT_SECONDS = 30.0
-"""Between two parts of a body: a client that sends slower holds a place for nothing."""
+"""Between two parts of a body: a client that sends or reads slower holds a place for nothing."""
 _LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -48,10 +50,10 @@ class Guard:
             except TimeoutError as error:
                 raise HTTPException(HTTPStatus.REQUEST_TIMEOUT) from error
 
-        too_large = False
+        too_large = stalled = False
 
         async def send_safely(message: Message) -> None:
-            nonlocal too_large
+            nonlocal too_large, stalled
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 plain = headers.get("content-type", "").startswith("text/plain")
@@ -62,9 +64,19 @@ class Guard:
                 headers.setdefault("Cache-Control", "no-store")
                 headers.setdefault("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
             if not too_large:
-                await send(message)
+                try:
+                    async with asyncio.timeout(_SILENT_SECONDS):
+                        await send(message)
+                except TimeoutError:
+                    stalled = True
+                    raise
 
-        await self._app(scope, receive_in_time if _has_body(scope) else receive, send_safely)
+        try:
+            await self._app(scope, receive_in_time if _has_body(scope) else receive, send_safely)
+        except Exception:
+            if not stalled:
+                raise
+            _logger.warning("a client has read nothing for %.0f s: its answer is broken off", _SILENT_SECONDS)
 
     def _refusal(self, headers: Headers) -> Refused | None:
         host = headers.get("host", "")

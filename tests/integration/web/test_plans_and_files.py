@@ -243,6 +243,7 @@ def test_archives_and_plans_are_bounded(
     monkeypatch.setattr(transfer, "MAX_BYTES", 100)
     assert "is no archive that can be unpacked" in client.there("import", str(archive))[2]
     monkeypatch.setattr(authority, "AT_ONCE", 0)
+    monkeypatch.setattr(authority, "UPLOADS", 0)
     with serving(Wiring(load_settings())) as url:
         asked = {"good": "good", "bad": "bad", "workload": "pipe-test"}
         for path, body in (("plans", asked), ("imports", {}), (f"bisections/{done}/tries", {"rev": "x"})):

@@ -6,7 +6,7 @@ lab's machines, so that only tokens of the role 'worker' pass.
 
 from __future__ import annotations
 
-import hashlib
+from contextlib import ExitStack
 from http import HTTPStatus
 from typing import Annotated
 
@@ -15,14 +15,14 @@ from fastapi import Path as InPath
 from fastapi.concurrency import run_in_threadpool
 from fastapi.requests import Request
 from fastapi.responses import FileResponse, Response
-from starlette.background import BackgroundTask
 
 from bisector.app.artefacts.shared_files import make_workspace
 from bisector.app.wiring import Wiring
 from bisector.errors import NotFound
 from bisector.interfaces.web.api.received_file import received_file, remove_folder
+from bisector.interfaces.web.api.sent_file import SentFile
 from bisector.interfaces.web.authority import Worker, server_of
-from bisector.model.artefacts import KEY_PATTERN, MAX_BYTES, Artefact, ArtefactKind, digest_header
+from bisector.model.artefacts import KEY_PATTERN, MAX_BYTES, Artefact, ArtefactKind
 from bisector.store_ports import ArtefactStore
 
 Key = Annotated[str, InPath(pattern=f"^{KEY_PATTERN}$")]
@@ -45,24 +45,17 @@ def has_artefact(request: Request, user: Worker, kind: ArtefactKind, key: Key) -
 
 
 @router.get("/{kind}/{key}", response_class=FileResponse)
-def get_artefact(request: Request, user: Worker, kind: ArtefactKind, key: Key) -> FileResponse:
+def get_artefact(request: Request, user: Worker, kind: ArtefactKind, key: Key) -> SentFile:
     """Give an artefact whose checksum was verified."""
     artefact, folder = Artefact(kind, key), make_workspace(server_of(request).wiring)
     path = folder / "content"
-    try:
+    with ExitStack() as until_sent:
+        until_sent.callback(remove_folder, folder)
         if not _store(request).get(artefact, path):
             raise NotFound(f"there is no {artefact}", cure="it is made by whoever needs it")
-        with path.open("rb") as file:
-            checksum = hashlib.file_digest(file, "sha256").hexdigest()
-    except BaseException:
-        remove_folder(folder)
-        raise
-    return FileResponse(
-        path,
-        media_type="application/x-tar",
-        headers={"Repr-Digest": digest_header(checksum)},
-        background=BackgroundTask(remove_folder, folder),
-    )
+        answer = SentFile(path, "application/x-tar")
+        answer.done = until_sent.pop_all().close
+    return answer
 
 
 @router.put("/{kind}/{key}", status_code=HTTPStatus.CREATED)
