@@ -6,13 +6,28 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bisector.model.alerts import BY_PROGRAM, NOTE, Alert, AlertFilter, Entry, why_not
+from bisector.model.alerts import (
+    BY_PROGRAM,
+    MAX_NOTE_CHARACTERS,
+    NOTE,
+    Alert,
+    AlertFilter,
+    Entry,
+    Triage,
+    cut,
+    why_not,
+)
+from bisector.model.format import percent
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from bisector.app.alerts.alert_context import AlertContext
 
 LARGEST_REST = 0.5
 """Of a regression: with more of it left, the level is not back."""
+_NO_CHANGE: tuple[Triage, ...] = ("invalid", "infrastructure")
+"""What people say of an alert whose level did not move with the kernel."""
 
 
 def look_for_return(context: AlertContext, improvement: Alert) -> None:
@@ -22,54 +37,96 @@ def look_for_return(context: AlertContext, improvement: Alert) -> None:
     """
     if improvement.direction != "improvement":
         return
-    wanted = AlertFilter(series=improvement.series, open=True)
-    for regression in context.alerts.find(wanted):
-        if regression.direction == "regression" and regression.is_confirmed:
-            _tell(context, regression, improvement)
+    of_series = context.alerts.find(AlertFilter(series=improvement.series))
+    for regression in of_series:
+        if regression.direction == "regression" and regression.is_confirmed and regression.is_open:
+            _tell(context, regression, improvement, changes_until(regression, improvement, of_series))
 
 
-def _tell(context: AlertContext, regression: Alert, improvement: Alert) -> None:
+def changes_until(regression: Alert, improvement: Alert, of_series: Sequence[Alert]) -> list[Alert]:
+    """Return the changes of a series from a regression to an improvement, both included, oldest first.
+
+    One improvement cannot undo two regressions: to be back at the level of a regression's last good commit,
+    it must make up for those that came in between as well. They count before fresh boots confirm them, too;
+    another improvement counts once they have.
+    """
+
+    def counts(one: Alert) -> bool:
+        if one.id in (regression.id, improvement.id):
+            return True
+        real = one.is_confirmed or (one.finding == "suspect" and one.direction == "regression")
+        return (
+            real
+            and one.triage not in (*_NO_CHANGE, "duplicate")
+            and (one.metric, one.unit) == (regression.metric, regression.unit)
+            and regression.created <= one.created <= improvement.created
+        )
+
+    return sorted(filter(counts, of_series), key=lambda one: one.created)
+
+
+def _tell(context: AlertContext, regression: Alert, improvement: Alert, changes: Sequence[Alert]) -> None:
     """Tell one regression. Where somebody changes it just then, the next look does it."""
     since, name = improvement.first_bad, f"alert {improvement.id}"
     was_told = regression.back_since == since
-    if improvement.finding in ("rejected", "undecided") or improvement.triage in (
-        "invalid",
-        "infrastructure",
-    ):
+    is_void = improvement.finding in ("rejected", "undecided") or improvement.triage in _NO_CHANGE
+    if is_void or improvement.created < regression.created or not brings_back(regression, changes):
         if was_told:
-            note = Entry(
-                BY_PROGRAM, NOTE, f"the level is not known to be back: {name} is {improvement.state}"
-            )
+            why = f"{name} is {improvement.state}" if is_void else _words(regression, changes)
+            note = Entry(BY_PROGRAM, NOTE, _cut(f"the level is not known to be back: {why}"))
             context.alerts.change(replace(regression, back_since=""), [note])
-        return
-    if improvement.created < regression.created or not brings_back(regression, improvement):
         return
     note = Entry(BY_PROGRAM, NOTE, f"level is back since {since[:12]} ({name}, {improvement.state})")
     if not improvement.is_confirmed:
-        if not was_told:
+        if not regression.back_since:  # two of them would take turns
             context.alerts.change(replace(regression, back_since=since), [note])
         return
-    fixed = Entry(
-        BY_PROGRAM, "fixed", f"fresh boots confirm that the level is back since {since[:12]} ({name})"
-    )
-    if why_not(regression, "fixed", "program") is None and not _has(context, regression, fixed):
-        told = replace(regression, triage="fixed", back_since=since)
-        context.alerts.change(told, [*([] if was_told else [note]), fixed])
+    told = f"fresh boots confirm that the level is back since {since[:12]} ({name})"
+    fixed = Entry(BY_PROGRAM, "fixed", _cut(f"{told}: {_words(regression, changes)}"))
+    if why_not(regression, "fixed", "program") is None and not _has(context, regression, "fixed", told):
+        ended = replace(regression, triage="fixed", back_since=since)
+        context.alerts.change(ended, [*([] if was_told else [note]), fixed])
 
 
-def brings_back(regression: Alert, improvement: Alert) -> bool:
-    """Return whether what both changes together leave of a loss may be chance, and is small."""
-    if regression.unit != improvement.unit:
+def brings_back(regression: Alert, changes: Sequence[Alert]) -> bool:
+    """Return whether what all changes together leave of a loss may be chance, and is small.
+
+    changes: of the series, from the regression to the improvement.
+    """
+    if any(one.unit != regression.unit for one in changes):
         return False
-    lost, gained = regression.effect, improvement.effect
-    rest = lost.estimate + gained.estimate
-    if not regression.unit:
-        rest += lost.estimate * gained.estimate
-    left = rest * math.copysign(1.0, lost.estimate)
-    width = math.hypot(lost.high - lost.low, gained.high - gained.low) / 2
+    lost = regression.effect
+    left = _rest(regression, changes) * math.copysign(1.0, lost.estimate)
+    width = math.hypot(*(one.effect.high - one.effect.low for one in changes)) / 2
     return left <= width and left < LARGEST_REST * abs(lost.estimate)
 
 
-def _has(context: AlertContext, alert: Alert, entry: Entry) -> bool:
+def _rest(regression: Alert, changes: Sequence[Alert]) -> float:
+    """Return by how much changes together move the level: relative ones multiply, those in a unit add up."""
+    if regression.unit:
+        return math.fsum(one.effect.estimate for one in changes)
+    return math.prod(1.0 + one.effect.estimate for one in changes) - 1.0
+
+
+def _words(regression: Alert, changes: Sequence[Alert]) -> str:
+    """Return what was compared: each change since the last good commit, and what they leave."""
+
+    def value(number: float) -> str:
+        return f"{number:+.4g} {regression.unit}" if regression.unit else percent(number, 2)
+
+    parts = ", ".join(
+        f"{value(one.effect.estimate)} ({'this alert' if one.id == regression.id else f'alert {one.id}'})"
+        for one in changes
+    )
+    rest = value(_rest(regression, changes))
+    return f"since {regression.last_good[:12]} the series has {parts}: together {rest}"
+
+
+def _cut(text: str) -> str:
+    return cut(text, MAX_NOTE_CHARACTERS)
+
+
+def _has(context: AlertContext, alert: Alert, what: str, beginning: str) -> bool:
     """Return whether an entry was written before: people may have decided otherwise since."""
-    return any((one.what, one.why) == (entry.what, entry.why) for one in context.alerts.history(alert.id))
+    history = context.alerts.history(alert.id)
+    return any(one.what == what and one.why.startswith(beginning) for one in history)

@@ -9,7 +9,7 @@ import pytest
 from bisector.app.alerts.follow_alerts import follow
 from bisector.app.alerts.level_return import brings_back
 from bisector.app.alerts.suspects import confirmation_ended, suspect_found
-from bisector.model.alerts import Alert
+from bisector.model.alerts import Alert, Direction, Triage
 from bisector.model.decisions import Interval
 from tests.support.series.alert_lab import SHAS, AlertLab, found
 
@@ -40,12 +40,13 @@ BACK = around(-0.09)
 def test_what_brings_a_level_back(lost: Interval, gained: Interval, unit: str, expected: bool) -> None:
     regression = found(10, 20, effect=lost, unit=unit)
     improvement = found(30, 35, effect=gained, unit=unit, direction="improvement")
-    assert brings_back(regression, improvement) == expected
+    assert brings_back(regression, [regression, improvement]) == expected
 
 
 def test_units_must_agree() -> None:
     improvement = found(30, 35, effect=around(-5), unit="s", direction="improvement")
-    assert not brings_back(found(10, 20, effect=around(5)), improvement)
+    regression = found(10, 20, effect=around(5))
+    assert not brings_back(regression, [regression, improvement])
 
 
 def a_regression(lab: AlertLab) -> Alert:
@@ -113,3 +114,58 @@ def test_what_people_call_invalid_brings_nothing_back() -> None:
     confirmation_ended(lab.context(), better.id, "confirmed", None, SHAS[38], "")
     follow(lab.context())
     assert (lab.alerts.load(alert.id).state, lab.alerts.load(alert.id).back_since) == ("bisecting", "")
+
+
+def confirmed(lab: AlertLab, good: int, bad: int, estimate: float) -> Alert:
+    """A change of the series that fresh boots confirm."""
+    direction: Direction = "regression" if estimate > 0 else "improvement"
+    suspect = suspect_found(lab.context(), found(good, bad, direction=direction, effect=around(estimate)), "")
+    return confirmation_ended(lab.context(), suspect.id, "confirmed", None, SHAS[38], "")
+
+
+def test_one_improvement_does_not_close_two_regressions() -> None:
+    lab = AlertLab()
+    first, second = confirmed(lab, 1, 5, 0.05), confirmed(lab, 10, 15, 0.05)
+    better = confirmed(lab, 20, 25, -0.048)
+    follow(lab.context())
+    assert lab.alerts.load(first.id).is_open and lab.alerts.load(first.id).back_since == ""
+    assert lab.alerts.load(second.id).state == "fixed"
+    why = lab.alerts.history(second.id)[-1].why
+    assert why.endswith(
+        f"since {SHAS[10][:12]} the series has +5.00% (this alert), -4.80% (alert {better.id}): "
+        "together -0.04%"
+    )
+    another = confirmed(lab, 30, 35, -0.047)
+    assert lab.alerts.load(first.id).state == "fixed"
+    why = lab.alerts.history(first.id)[-1].why
+    for alert in (second, better, another):
+        assert f"(alert {alert.id})" in why
+
+
+@pytest.mark.parametrize("triage", ["invalid", "infrastructure", "duplicate"])
+def test_what_was_no_change_of_its_own_does_not_count(triage: Triage) -> None:
+    lab = AlertLab()
+    first, second = confirmed(lab, 1, 5, 0.05), confirmed(lab, 10, 15, 0.05)
+    assert lab.alerts.change(replace(second, triage=triage), []) is not None
+    confirmed(lab, 20, 25, -0.048)
+    assert lab.alerts.load(first.id).state == "fixed"
+
+
+def test_a_regression_that_is_only_suspected_keeps_others_open_until_it_is_rejected() -> None:
+    lab = AlertLab()
+    first = confirmed(lab, 1, 5, 0.05)
+    suspect = suspect_found(lab.context(), found(10, 15, effect=around(0.05)), "")
+    confirmed(lab, 20, 25, -0.048)
+    assert lab.alerts.load(first.id).is_open
+    confirmation_ended(lab.context(), suspect.id, "rejected", None, SHAS[38], "")
+    follow(lab.context())
+    assert lab.alerts.load(first.id).state == "fixed"
+
+
+def test_what_came_after_an_improvement_does_not_count() -> None:
+    lab = AlertLab()
+    first = confirmed(lab, 1, 5, 0.05)
+    better = suspect_found(lab.context(), found(20, 25, direction="improvement", effect=around(-0.048)), "")
+    later = confirmed(lab, 30, 35, 0.05)
+    confirmation_ended(lab.context(), better.id, "confirmed", None, SHAS[38], "")
+    assert lab.alerts.load(first.id).state == "fixed" and lab.alerts.load(later.id).is_open
