@@ -23,7 +23,8 @@ SECRET_VARIABLE = "PERFBISECT_WEBHOOK_SECRET"  # noqa: S105 - its name
 MAX_MAILS_A_DAY = 1000
 _MAX_ADDRESS_CHARACTERS = 320
 """RFC 5321: 64 before the @, 255 behind it."""
-_LOCAL_PART = r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}"
+_ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+_LOCAL_PART = rf"(?=[^@]{{1,64}}@){_ATOM}(?:\.{_ATOM})*"
 _DOMAIN = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*"
 ADDRESS = rf"{_LOCAL_PART}@{_DOMAIN}"
 """As SMTP takes it without extensions, and as nothing takes it for an option or a header."""

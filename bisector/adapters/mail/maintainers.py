@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from bisector.adapters.git.repository import Repository
-from bisector.adapters.mail.recipients import Recipients, bare_of, choose
+from bisector.adapters.mail.recipients import Recipients, choose
 from bisector.adapters.system.command import run_command
 from bisector.errors import PerfbisectError
 from bisector.model.printable import printable_line
@@ -66,7 +66,7 @@ def _people(repo: Repository, commit: str) -> list[str]:
     text = repo.run("log", "-1", "--encoding=UTF-8", "--format=%aN <%aE>%n%B", commit, "--").output
     text = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     author, _, message = text.partition("\n")
-    return [one for one in (author, *_SIGNED.findall(message)) if bare_of(one)]
+    return [author, *_SIGNED.findall(message)]
 
 
 def _newest(repo: Repository) -> str:
@@ -121,4 +121,4 @@ def _ask(script: str, keepers: str, change: str, sandbox: str) -> tuple[list[str
     found = [line[2:].strip() for line in lines if line.startswith("R ")]
     if failed or done.code != 0:
         return [], failed[0] if failed and failed[0] else f"it ended with code {done.code}"
-    return [one for one in found if bare_of(one)], ""
+    return list(filter(None, found)), ""

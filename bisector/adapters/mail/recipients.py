@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from email.errors import MessageError
+from email.headerregistry import Address
+from email.utils import unquote
+
+from bisector.model.printable import printable_line
 
 MAX_RECIPIENTS = 15
 """Of one mail: more look like a mass mailing, to servers as to people."""
+_MAX_LOCAL, _MAX_DOMAIN = 64, 255
+"""Characters before and behind the @: RFC 5321, 4.5.3.1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +33,7 @@ def choose(
     """
     out = {address.lower() for address in ignored}
     found: dict[str, str] = {}
+    unusable = {one for one in (*people, *keepers) if not bare_of(one)}
     for one in (*people, *keepers):
         bare = bare_of(one)
         if bare and bare not in out:
@@ -33,16 +41,33 @@ def choose(
     chosen, left = list(found.values())[:MAX_RECIPIENTS], len(found) - MAX_RECIPIENTS
     said = (
         *notes,
+        *([f"Left out, for want of an address that mail takes: {len(unusable)}."] if unusable else []),
         *([f"{left} more are left out: {MAX_RECIPIENTS} get a mail at most."] if left > 0 else []),
     )
     return Recipients(tuple(chosen), said)
 
 
 def bare_of(recipient: str) -> str:
-    """Return the address of 'A Name <a@x>' in small letters; '' where there is none."""
-    text = recipient.strip()
+    """Return the address of 'A Name <a@x>' in small letters; '' where there is none that a mail can have."""
+    found = read_recipient(recipient)
+    return "" if found is None else found.addr_spec.lower()
+
+
+def read_recipient(recipient: str) -> Address | None:
+    """Return name and address of 'A Name <a@x>'; None: no address that SMTP takes without extensions.
+
+    What one line of a commit names is one recipient, whatever its name has.
+    """
+    name, text = "", recipient.strip()
     if text.endswith(">"):
-        text = text[:-1].rpartition("<")[2]
-    local, at, domain = text.strip().rpartition("@")
-    plain = local and at and domain and not set(text) & set(' \t<>,;:()[]\\"')
-    return text.strip().lower() if plain and text.isascii() and text.isprintable() else ""
+        name, _, text = text[:-1].rpartition("<")
+    name, text = name.strip(), text.strip()
+    local, _, domain = text.rpartition("@")
+    sound = text.isascii() and text.isprintable() and not set(text) & set(' \t<>,;:()[]\\"')
+    if not (sound and 0 < len(local) <= _MAX_LOCAL and 0 < len(domain) <= _MAX_DOMAIN):
+        return None
+    try:
+        address = Address(printable_line(unquote(name)), addr_spec=text)
+    except (ValueError, MessageError, IndexError):  # of email, for what is no address: 'a..b@x', '.b@x'
+        return None
+    return address if address.addr_spec == text else None

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import re
-from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP
-from email.utils import format_datetime, getaddresses, parseaddr
+from email.utils import format_datetime, parseaddr
 from typing import TYPE_CHECKING
 
+from bisector.adapters.mail.recipients import read_recipient
 from bisector.model.outbox import Key, Message
 from bisector.model.printable import printable, printable_line
 
@@ -20,7 +19,6 @@ _POLICY = SMTP.clone(max_line_length=998)
 """RFC 5322, 2.1.1: no line is longer. A shorter limit would fold what git and people copy from headers."""
 MAX_LINE_CHARACTERS = 240
 """Of the text: 998 octets even where every character takes four."""
-_BARE = re.compile(r"[\x21-\x7e]{1,64}@[\x21-\x7e]{1,255}")
 
 
 def message_id(key: Key, sender: str) -> str:
@@ -33,10 +31,13 @@ def message_id(key: Key, sender: str) -> str:
 def email_message(
     message: Message, sender: str, identity: str, date: datetime.datetime | None = None
 ) -> EmailMessage:
-    """Return a mail. identity: its Message-ID, '' for a draft that gets one when it is sent."""
+    """Return a mail. identity: its Message-ID, '' for a draft that gets one when it is sent.
+
+    Recipients without an address that SMTP takes are left out: nobody could send it to them.
+    """
     mail = EmailMessage(policy=_POLICY)
-    mail["From"] = (_address(sender),)
-    mail["To"] = tuple(_address(one) for one in message.recipients)
+    mail["From"] = tuple(filter(None, [read_recipient(sender)]))
+    mail["To"] = tuple(filter(None, map(read_recipient, message.recipients)))
     mail["Subject"] = printable_line(message.subject)
     if date is not None:
         mail["Date"] = format_datetime(date)
@@ -55,13 +56,8 @@ def wire_bytes(mail: EmailMessage) -> bytes:
 
 def bare_address(recipient: str) -> str:
     """Return the address of 'A Name <a@x>'; '' where it has none that SMTP takes without extensions."""
-    found = getaddresses([recipient])
-    return found[0][1] if len(found) == 1 and _BARE.fullmatch(found[0][1]) else ""
-
-
-def _address(recipient: str) -> Address:
-    name, address = parseaddr(recipient)
-    return Address(printable_line(name), addr_spec=address)
+    found = read_recipient(recipient)
+    return "" if found is None else found.addr_spec
 
 
 def _short_lines(text: str) -> str:

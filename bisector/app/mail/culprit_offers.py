@@ -53,10 +53,8 @@ def offer_reports(wiring: Wiring, material: Material) -> list[Entry]:
         prepared = prepare_upstream(wiring, material, finding, settings)
         made.append(offer_upstream(wiring, material, finding, prepared))
         if settings.lab:
-            subject, state = (
-                culprit_mails.lab_subject(material, finding),
-                state_of(wiring, material, prepared),
-            )
+            subject = culprit_mails.lab_subject(material, finding)
+            state = state_of(wiring, material, prepared)
             text = culprit_mails.lab_text(material, report_link(wiring, material.id), state, prepared.reasons)
             lab = Message(settings.lab, subject, text)
             own = replace(key_of(material, finding), audience=LAB)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from bisector.adapters.mail.wire_form import message_id
 from bisector.app.load_report import load_material
-from bisector.app.mail.culprit_offers import BY, find_fix
+from bisector.app.mail.culprit_offers import BY, find_fix, key_of, offer_upstream, prepare_upstream
 from bisector.app.mail.delivery import outbox_of
 from bisector.app.wiring import Wiring
 from bisector.errors import PerfbisectError
 from bisector.model.outbox import LAB, Entry, Key, Message, State
 from bisector.report.mail import culprit_mails, weekly_summary
-from bisector.report.mail.may_send import culprits_of
+from bisector.report.mail.may_send import culprits_of, may_send
 from bisector.report.row_words.alert_words import size_words
 
 if TYPE_CHECKING:
@@ -79,6 +79,28 @@ def offer_fixes(wiring: Wiring) -> list[Entry]:
                 for finding in culprits_of(material)
                 if material.graph.shas[finding.commits[-1]] == entry.key.about
             ]
+    return [one for one in made if one is not None]
+
+
+def look_at_drafts(wiring: Wiring) -> list[Entry]:
+    """Prepare reports anew that are drafts: what spoke against them may be over, as a suspect testbed.
+
+    Those that the report itself speaks against stay as they are.
+    """
+    settings, made = wiring.settings.mail, list[Entry | None]()
+    if settings is None:
+        return []
+    for entry in outbox_of(wiring).entries(["draft"]):
+        if entry.key.kind != "regression":
+            continue
+        try:
+            material = load_material(wiring, entry.bisection)
+        except PerfbisectError:  # it was removed, or cannot be read now
+            continue
+        for finding in culprits_of(material):
+            if key_of(material, finding) == entry.key and not may_send(material, finding, suspect={}):
+                prepared = prepare_upstream(wiring, material, finding, settings)
+                made.append(offer_upstream(wiring, material, finding, prepared))
     return [one for one in made if one is not None]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from bisector.app.load_report import load_material
 from bisector.app.mail.culprit_offers import offer_reports
 from bisector.app.mail.delivery import SEND_SECONDS, deliverers_of, send_approved
-from bisector.app.mail.follow_ups import offer_event, offer_fixes, offer_week
+from bisector.app.mail.follow_ups import look_at_drafts, offer_event, offer_fixes, offer_week
 from bisector.app.mail.notices import ENDED, Notice, run_commands, tell_ended
 from bisector.app.wiring import Wiring
 from bisector.errors import PerfbisectError
@@ -18,6 +18,10 @@ _FIXES_SECONDS = 6 * 3600.0
 """Between looks for fixes upstream: a repository is fetched once a night."""
 
 
+_DRAFTS_SECONDS = 3600.0
+"""Between looks at drafts: each asks git and the tree's script."""
+
+
 class MailChore:
     """What one process does for the outbox. Any number may do it at once: a key has one message."""
 
@@ -26,7 +30,7 @@ class MailChore:
     def __init__(self, wiring: Wiring) -> None:
         self._wiring = wiring
         self._offered: set[str] = set()
-        self._fixes_at = float("-inf")
+        self._fixes_at = self._drafts_at = float("-inf")
 
     def do(self) -> None:
         """Do whatever is due now."""
@@ -34,7 +38,14 @@ class MailChore:
         if not wiring.has_store or not deliverers_of(wiring):
             return
         wrong: list[PerfbisectError] = []
-        for step in (self._offer_ended, self._offer_fixes, self._tell_ended, self._offer_week, self._send):
+        steps = (
+            self._offer_ended,
+            self._look_at_drafts,
+            self._offer_fixes,
+            self._tell_ended,
+            self._offer_week,
+        )
+        for step in (*steps, self._send):
             try:
                 if not wiring.stop.is_set():
                     step()
@@ -64,6 +75,12 @@ class MailChore:
                     wrong.append(error)
         if wrong:
             raise wrong[0]
+
+    def _look_at_drafts(self) -> None:
+        now = self._wiring.coordinator.now()
+        if now - self._drafts_at >= _DRAFTS_SECONDS:
+            self._drafts_at = now
+            look_at_drafts(self._wiring)
 
     def _offer_fixes(self) -> None:
         now = self._wiring.coordinator.now()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 from bisector.app.load_report import load_material
 from bisector.app.mail.delivery import has_secret, outbox_of
 from bisector.app.wiring import Wiring
-from bisector.errors import PerfbisectError, RequestError
+from bisector.errors import NotFound, PerfbisectError, RequestError
 from bisector.model.outbox import Channel, Entry, Key, Message
 from bisector.model.printable import printable_line
 from bisector.report.mail.culprit_mails import workload_of
@@ -105,8 +105,12 @@ def promise(wiring: Wiring, bisection: str, workload: str, notices: Sequence[Not
 
 
 def tell_ended(wiring: Wiring) -> list[Entry]:
-    """Let the notices of bisections be sent that have ended, or failed."""
+    """Let the notices of bisections be sent that have ended, or failed.
+
+    Raises the first error of one that cannot be read now; it is looked at again, and holds up no other.
+    """
     outbox, made = outbox_of(wiring), list[Entry | None]()
+    wrong: list[PerfbisectError] = []
     for entry in outbox.entries(["draft"]):
         if entry.key.kind != "ended":
             continue
@@ -115,8 +119,11 @@ def tell_ended(wiring: Wiring) -> list[Entry]:
             if status not in ENDED:
                 continue
             material = load_material(wiring, entry.bisection)
-        except PerfbisectError:  # it was removed: nobody will end it
+        except NotFound:  # nobody will end it
             outbox.stop(entry.number, "perfbisect", "the bisection was removed")
+            continue
+        except PerfbisectError as error:  # it may pass
+            wrong.append(error)
             continue
         message, key = _message(material, entry.channel, entry.key.audience), entry.key
         if status == "failed":  # it may be resumed, and end later
@@ -126,6 +133,8 @@ def tell_ended(wiring: Wiring) -> list[Entry]:
             made.append(
                 outbox.put(key, entry.channel, message, "approved", by=entry.by, bisection=entry.bisection)
             )
+    if wrong:
+        raise wrong[0]
     return [one for one in made if one is not None]
 
 

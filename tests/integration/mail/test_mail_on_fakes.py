@@ -17,10 +17,10 @@ from bisector.adapters.git.upstream_fix import UpstreamFix
 from bisector.adapters.mail.recipients import Recipients
 from bisector.adapters.store.alerts.sql_alerts import SqlAlerts
 from bisector.app.load_report import load_material
-from bisector.app.mail import culprit_offers, follow_ups
+from bisector.app.mail import culprit_offers, follow_ups, notices
 from bisector.app.mail.delivery import outbox_of
 from bisector.app.mail.mail_chore import MailChore
-from bisector.app.mail.notices import read_notices
+from bisector.app.mail.notices import Notice, read_notices
 from bisector.app.wiring import Wiring
 from bisector.engine import trial_runner
 from bisector.errors import InfrastructureError, RequestError
@@ -167,6 +167,55 @@ def test_what_fixes_tags_say_is_not_measured(
     last = outbox_of(found).entries(limit=1)[0]
     assert last.key.kind == "fixed" and "#regzbot fix: ffffffffffff" in last.message.text
     assert "measured as back" in " ".join(last.message.text.split())
+
+
+def test_hostile_recipients_break_no_preview_and_no_draft(
+    lab: Bench, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    people = Recipients(("A, B <a@x.org>", "B <.b@y.org>", "a..b@x.org"))
+    monkeypatch.setattr(culprit_offers, "recipients", lambda *_: people)
+    said(capsys, *START)
+    rows = {row["to"]: row for row in json.loads(said(capsys, "mail", "list", "--json"))}
+    shown = said(capsys, "mail", "preview", str(rows["maintainers"]["number"]))
+    for text in (shown, said(capsys, "report", "--mail-draft")):
+        assert 'To: "A, B" <a@x.org>\n' in text
+
+
+def test_a_draft_waits_for_approval_once_what_spoke_against_it_is_over(
+    lab: Bench, own_folders: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(culprit_offers, "recipients", lambda *_: Recipients((), ("A note.",)))
+    said(capsys, *START)
+    found = wiring(own_folders)
+    (draft,) = outbox_of(found).entries(["draft"])
+    assert draft.note == "nobody is known who could get it"
+    assert follow_ups.look_at_drafts(found) == [], "nothing has changed"
+    monkeypatch.setattr(culprit_offers, "recipients", lambda *_: PEOPLE)
+    MailChore(found).do()
+    again = outbox_of(found).entry(draft.number)
+    assert (again.state, again.note, again.message.recipients) == ("waiting", "", PEOPLE.addresses)
+    outbox_of(found).stop(draft.number, "ann", "known")
+    assert follow_ups.look_at_drafts(found) == []
+
+
+def test_a_notice_is_stopped_only_where_its_bisection_was_removed(
+    lab: Bench, sink: Sink, own_folders: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said(capsys, *START)
+    found, me = wiring(own_folders), Notice("mail", "me@y.org")
+    known = found.store.list()[0].id
+    notices.promise(found, known, "pipe-test", [me])
+    notices.promise(found, "removed", "pipe-test", [me])
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(InfrastructureError, match="for a moment"):
+        patch.setattr(notices, "load_material", raise_for_a_moment)
+        notices.tell_ended(found)
+    states = {one.bisection: one.state for one in outbox_of(found).entries() if one.key.kind == "ended"}
+    assert states == {known: "draft", "removed": "stopped"}
+    assert [one.state for one in notices.tell_ended(found)] == ["approved"]
+
+
+def raise_for_a_moment(*_: object) -> None:
+    raise InfrastructureError("the disk is away for a moment")
 
 
 def test_the_week_shows_changes_in_the_unit_of_their_alerts(lab: Bench, own_folders: Path) -> None:

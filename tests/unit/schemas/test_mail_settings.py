@@ -26,6 +26,8 @@ def load(tmp_path: Path, text: str) -> Settings:
         (f'{MAIL}lab = ["a@x.org, b@x.org"]', "must be an address"),
         (f'{MAIL}lab = ["a@x.org\\nBcc: b@x.org"]', "key 'mail.lab.0'"),
         (f'{MAIL}lab = ["-oX@x.org -v"]', "must be an address"),
+        (f'{MAIL}lab = ["B <.b@x.org>"]', "must be an address"),
+        (f'{MAIL}opt_out = ["a..b@x.org"]', "must be an address"),
         (f'{MAIL}opt_out = ["A <a@x.org>"]', "must be an address: name@example.org"),
         (f"{MAIL}port = 0", "key 'mail.port': must be from 1 to 65,535"),
         (f"{MAIL}daily_limit = 0", "key 'mail.daily_limit'"),

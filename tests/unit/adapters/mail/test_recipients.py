@@ -12,6 +12,12 @@ def test_author_first_and_nobody_twice() -> None:
     assert found.addresses == ("Ann <a@x.org>", "b@x.org", "list@x.org") and found.notes == ()
 
 
+def test_who_has_no_address_is_left_out_with_a_note() -> None:
+    found = choose(["Ann <a@x.org>", "B <.b@y.org>"], ["a..b@x.org", "B <.b@y.org>"], [])
+    assert found.addresses == ("Ann <a@x.org>",)
+    assert found.notes == ("Left out, for want of an address that mail takes: 2.",)
+
+
 def test_who_is_ignored_gets_nothing_whoever_names_him() -> None:
     found = choose(["Ann <a@x.org>", "b@x.org"], ["b@x.org", "l@x.org"], ["A@x.org", "l@x.org", ""], ["why"])
     assert found.addresses == ("b@x.org",) and found.notes == ("why",)
@@ -37,6 +43,14 @@ def test_there_is_a_limit_and_it_is_said() -> None:
         ("ü@x.org", ""),
         ("a@x.org, b@x.org", ""),
         ("Ann <a@x.org\x00>", ""),
+        ("A, B <a@x.org>", "a@x.org"),
+        ("B <.b@y.org>", ""),
+        ("a..b@x.org", ""),
+        ("a.@x.org", ""),
+        ("a@b@x.org", ""),
+        ("a@x..org", ""),
+        (f"{'a' * 65}@x.org", ""),
+        (f"a@{'x' * 256}", ""),
     ],
 )
 def test_addresses(recipient: str, bare: str) -> None:

@@ -93,6 +93,13 @@ def test_who_opted_out_and_who_has_no_address_get_nothing(sink: Sink) -> None:
     assert len(sink.arrived) == 1
 
 
+@pytest.mark.parametrize("sloppy", ["B <.b@y.org>", "a..b@x.org", "a.@x.org", "=?utf-8?q?<?= <a@x..org>"])
+def test_a_sloppy_address_keeps_the_mail_from_nobody_else(sink: Sink, sloppy: str) -> None:
+    entry = replace(ENTRY, message=replace(ENTRY.message, recipients=(A, sloppy)))
+    assert deliver(sink.port, entry) == Delivery((A,), {sloppy: "no address that SMTP takes"})
+    assert sink.mails[0]["To"] == A
+
+
 @pytest.mark.parametrize(
     ("step", "answer", "expected"),
     [

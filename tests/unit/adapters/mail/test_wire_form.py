@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email
+import random
 from email.policy import SMTP
 
 import pytest
@@ -66,7 +67,24 @@ def test_a_key_has_one_message_id_and_no_other_has_it() -> None:
         ("a@x, b@x", ""),
         ("", ""),
         ("a b@x", ""),
+        ("A, B <A@x.org>", "A@x.org"),
+        ("B <.b@y.org>", ""),
+        ("a..b@x.org", ""),
+        ("a.@x.org", ""),
     ],
 )
 def test_addresses_that_smtp_takes(recipient: str, address: str) -> None:
     assert bare_address(recipient) == address
+
+
+def test_no_recipient_makes_a_mail_fail() -> None:
+    """Of pieces that addresses and headers are made of, put together in any order."""
+    pieces = [*'a@.<>," ([\\\n\udc80', "x.org", "..", "ü", "=?utf-8?q?a?="]
+    chosen = random.Random(1)
+    for _ in range(300):
+        text = "".join(chosen.choices(pieces, k=chosen.randint(0, 9)))
+        for recipient in (text, f"{text} <a@x.org>", f"B <{text}>"):
+            raw = wire("t", "s", recipient)
+            mail = email.message_from_bytes(raw, policy=SMTP)
+            shown = [one.addr_spec for one in mail["To"].addresses] if mail["To"] else []
+            assert shown == [one for one in [bare_address(recipient)] if one], repr(recipient)
