@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -100,9 +100,11 @@ def import_bisection(
     archive: Path,
     accept: Accept = lambda stored, events: (stored, events),
     max_bytes: int = MAX_BYTES,
+    limits: Mapping[str, int] = exported.MAX_BYTES,
 ) -> Stored:
-    """Add a bisection from an archive to this state folder; all of it or nothing. max_bytes: of its files.
+    """Add a bisection from an archive to this state folder; all of it or nothing.
 
+    max_bytes: of all its files together; limits: of its documents, each, in bytes.
     Raises RequestError: no such archive, a bisection of that id exists; InfrastructureError for a full disk.
     """
     require_archive(archive)
@@ -112,12 +114,12 @@ def import_bisection(
     folder = make_temporary_folder(_PREFIX, state)
     try:
         try:
-            unpack_tar(archive, folder, max_bytes=max_bytes)
+            unpack_tar(archive, folder, max_bytes=max_bytes, limits=limits)
         except ArchiveError as error:
             cure = "name what 'perfbisect export' wrote; if it is that, it is damaged"
             message = f"{archive} is no archive that can be unpacked"
             raise RequestError(message, details=error.details or error.message, cure=cure) from error
-        stored, events = accept(*exported.read(folder))
+        stored, events = accept(*exported.read(folder, limits))
         if any(known.id == stored.id for known in store.list(beginning=stored.id)):
             raise RequestError(
                 f"a bisection '{stored.id}' is here already", cure=f"'perfbisect rm {stored.id}' removes it"

@@ -32,7 +32,7 @@ from bisector.model.records import (
 )
 from bisector.model.stored_bisection import TO_EXECUTE, Stored
 from bisector.schemas import serialization
-from bisector.schemas.documents.document import read_document, shown, shown_path
+from bisector.schemas.documents.document import MAX_JSON_BYTES, read_document, shown, shown_path
 from bisector.schemas.documents.json_reader import parse_json, read_json
 from bisector.schemas.lab import HOST_NAME
 from bisector.schemas.loading import Spec, load_json, matching
@@ -42,8 +42,14 @@ HEAD, GRAPH, EVENTS, FILES = "bisection.json", "graph.json", "events.jsonl", "fi
 
 FORMAT = 1
 """Raised when an older perfbisect could not read the archive, or would misread it."""
-MAX_DOCUMENT_BYTES = 1 << 30
-"""Of the graph, where a commit takes about 60 bytes, and of the events, a few thousand bytes each."""
+MAX_BYTES: Mapping[str, int] = {HEAD: MAX_JSON_BYTES, GRAPH: 1 << 30, EVENTS: 1 << 30}
+"""Of the documents. A commit of the graph takes 75 bytes; an event a few hundred bytes, with a
+kernel of 5,000 options 125 kB."""
+MAX_FOREIGN_BYTES: Mapping[str, int] = {HEAD: MAX_JSON_BYTES, GRAPH: 32 << 20, EVENTS: 128 << 20}
+"""Of documents that came over the network. The 111,556 commits of v2.6.18..v2.6.30 take 8 MiB as a graph, and
+a thousand such kernels 120 MiB as events. Lists in lists become 20 times their size in memory."""
+_MAX_EVENT_BYTES = 16 << 20
+"""Of one event: the numbers of a million commits that cannot change the kernel take 8 MB."""
 
 _SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _IS_NAME: Mapping[str, Callable[[str], bool]] = {
@@ -86,15 +92,18 @@ def write(folder: Path, stored: Stored, events: Iterable[Record | Decision], ver
         file.writelines(json.dumps(serialization.to_json(event)) + "\n" for event in events)
 
 
-def read(folder: Path) -> tuple[Stored, list[Record | Decision]]:
-    """Read what `write` wrote, perhaps changed by somebody since. Raises RequestError."""
+def read(folder: Path, max_bytes: Mapping[str, int] = MAX_BYTES) -> tuple[Stored, list[Record | Decision]]:
+    """Read what `write` wrote, perhaps changed by somebody since. max_bytes: of each document.
+
+    Raises RequestError.
+    """
     head = load_json(folder / HEAD, Head)
-    graph = _graph(folder / GRAPH)
+    graph = _graph(folder / GRAPH, max_bytes[GRAPH])
     try:
         conclusion = None if head.conclusion is None else serialization.conclusion_from(head.conclusion)
     except PerfbisectError as error:
         raise _damaged(folder / HEAD, error.message, error.details) from error
-    events = list(_events(folder / EVENTS, graph))
+    events = list(_events(folder / EVENTS, graph, max_bytes[EVENTS]))
     status = "interrupted" if head.status in TO_EXECUTE else head.status
     stored = Stored(head.id, head.created, head.request.model_dump_json(), status, graph, conclusion)
     named = {c for f in (conclusion.findings if conclusion else ()) for c in (*f.commits, *f.parents)}
@@ -105,9 +114,9 @@ def read(folder: Path) -> tuple[Stored, list[Record | Decision]]:
     return stored, events
 
 
-def _graph(path: Path) -> CommitGraph:
+def _graph(path: Path, max_bytes: int) -> CommitGraph:
     try:
-        graph = serialization.checked_graph_from(read_json(path, MAX_DOCUMENT_BYTES))
+        graph = serialization.checked_graph_from(read_json(path, max_bytes))
     except ValidationError as error:
         raise _damaged(path, "these are no commits") from error
     size = len(graph.shas)
@@ -123,10 +132,12 @@ def _graph(path: Path) -> CommitGraph:
     return graph
 
 
-def _events(path: Path, graph: CommitGraph) -> Iterator[Record | Decision]:
-    lines = read_document(path, MAX_DOCUMENT_BYTES).splitlines()
+def _events(path: Path, graph: CommitGraph, max_bytes: int) -> Iterator[Record | Decision]:
+    lines = read_document(path, max_bytes).splitlines()
     for number, line in enumerate(lines, start=1):
         where = f"{shown_path(path)}:{number}"
+        if len(line) > _MAX_EVENT_BYTES:
+            raise _damaged(path, f"line {number}: larger than {_MAX_EVENT_BYTES >> 20} MiB")
         data = parse_json(line, where)
         try:
             event = serialization.event_from(data if isinstance(data, dict) else {})

@@ -11,8 +11,9 @@ import lzma
 import shutil
 import tarfile
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 from typing import Any
 
 from bisector.adapters.system.files import write_error
@@ -51,9 +52,17 @@ def anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
     return member
 
 
-def unpack_tar(archive: Path, folder: Path, *, max_bytes: int, max_members: int = MAX_MEMBERS) -> None:
+def unpack_tar(
+    archive: Path,
+    folder: Path,
+    *,
+    max_bytes: int,
+    max_members: int = MAX_MEMBERS,
+    limits: Mapping[str, int] = MappingProxyType({}),
+) -> None:
     """Unpack the files and folders of a tar archive below a folder; links and devices are left out.
 
+    limits: of single files by their path in the archive, in bytes.
     Of the permissions only the execute bit counts; owners and times are those of now. Raises ArchiveError,
     InfrastructureError for a full disk; what was unpacked until then is left.
     """
@@ -65,6 +74,12 @@ def unpack_tar(archive: Path, folder: Path, *, max_bytes: int, max_members: int 
                 if number > max_members or unpacked > max_bytes:
                     raise ArchiveError(
                         f"{archive}: more than {max_members} files or {max_bytes >> 20} MiB",
+                        cure="look at what wrote it",
+                    )
+                limit = limits.get(str(PurePosixPath(member.name)), max_bytes)
+                if member.size > limit:
+                    raise ArchiveError(
+                        f"{archive}: '{member.name}' is larger than {limit >> 20} MiB",
                         cure="look at what wrote it",
                     )
                 _unpack(members, member, archive, folder)

@@ -13,11 +13,13 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from bisector.adapters.system.files import make_private_folder
 from bisector.app import transfer
 from bisector.errors import PerfbisectError, RequestError
 from bisector.model.decisions import Decision
 from bisector.model.records import Booted, Left, Ran, Record
 from bisector.model.stored_bisection import ENDED, Stored
+from bisector.schemas import exported
 from bisector.schemas.remote_request import listed_request
 from bisector.schemas.request import Request, read_accepted
 from bisector.schemas.web_settings import WebSettings
@@ -34,11 +36,15 @@ _CURE = "import it on the server's machine, with 'perfbisect import'"
 def import_foreign(wiring: Wiring, archive: Path) -> Stored:
     """Add a bisection that has ended from an archive that a user has sent; all of it or nothing.
 
-    Half of the free space may be used. Raises RequestError: it has not ended, or names what is not listed.
+    Half of the free space of the state folder's disk may be used. Raises RequestError: it has not ended, or
+    names what is not listed.
     """
-    free = shutil.disk_usage(archive).free // 2
+    state = wiring.settings.state_dir  # where it is unpacked, perhaps on another disk than the archive
+    make_private_folder(state)
+    free = shutil.disk_usage(state).free // 2
     accept = partial(_accept, wiring)
-    return transfer.import_bisection(wiring, archive, accept, min(transfer.MAX_BYTES, free))
+    limit = min(transfer.MAX_BYTES, free)
+    return transfer.import_bisection(wiring, archive, accept, limit, exported.MAX_FOREIGN_BYTES)
 
 
 def _accept(

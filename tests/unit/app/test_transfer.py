@@ -7,18 +7,21 @@ import os
 import tarfile
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.app import bisections, transfer
 from bisector.app.load_report import find_bisection
+from bisector.app.operations.foreign_bisection import import_foreign
 from bisector.app.wiring import Wiring
 from bisector.engine.state_lock import lock
 from bisector.errors import InfrastructureError, Interrupted, RequestError
 from bisector.model.decisions import Decision
 from bisector.model.records import Ran, Record
 from bisector.model.stored_bisection import OPEN, TO_EXECUTE
+from bisector.schemas import exported
 from bisector.schemas.settings import Settings
 from tests.support import fake_bisection
 from tests.support.fake_bisection import store_bisections
@@ -184,3 +187,33 @@ def test_when_the_store_fails_nothing_is_half_there(
     assert there.store.list() == []
     monkeypatch.undo()
     assert transfer.import_bisection(there, archive).id == "fake-new", "the second attempt succeeds"
+
+
+def test_documents_are_bounded_before_they_are_unpacked(here: Wiring, there: Wiring, tmp_path: Path) -> None:
+    archive = export(here, tmp_path / "a.tar.gz")
+    for name in exported.MAX_BYTES:
+        with pytest.raises(RequestError) as caught:
+            transfer.import_bisection(there, archive, limits={**exported.MAX_BYTES, name: 10})
+        assert f"'{name}' is larger than" in caught.value.details
+        assert there.store.list() == [] and not list(there.settings.state_dir.glob("import-*"))
+
+
+def test_what_a_server_is_sent_is_bounded_by_the_disk_of_its_state(
+    here: Wiring, there: Wiring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here.store.set_status("fake-new", "cancelled")
+    archive, asked = export(here, tmp_path / "a.tar.gz"), list[Path]()
+
+    def full(path: Path) -> SimpleNamespace:
+        asked.append(path)
+        return SimpleNamespace(free=100)
+
+    monkeypatch.setattr("shutil.disk_usage", full)
+    with pytest.raises(RequestError, match="no archive that can be unpacked"):
+        import_foreign(there, archive)
+    assert asked == [there.settings.state_dir]
+    monkeypatch.undo()
+    given: list[object] = []
+    monkeypatch.setattr(transfer, "import_bisection", lambda *arguments: given.extend(arguments))
+    import_foreign(there, archive)
+    assert given[-1] is exported.MAX_FOREIGN_BYTES

@@ -134,6 +134,22 @@ def test_an_event_that_is_wrong_is_named_with_its_line(folder: Path, line: str) 
         exported.read(folder)
 
 
+@pytest.mark.parametrize("name", [exported.GRAPH, exported.EVENTS])
+def test_a_document_that_is_too_large_is_not_read(folder: Path, name: str) -> None:
+    size = (folder / name).stat().st_size
+    assert exported.read(folder, {**exported.MAX_BYTES, name: size})
+    with pytest.raises(RequestError, match=rf"{name}: larger than"):
+        exported.read(folder, {**exported.MAX_BYTES, name: size - 1})
+
+
+def test_an_event_that_is_too_large_is_not_parsed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exported, "_MAX_EVENT_BYTES", 1000)
+    with (folder / exported.EVENTS).open("a") as file:
+        file.write("[" + "[]," * 400 + "[]]\n")
+    with pytest.raises(RequestError, match=r"events.jsonl: line 8: larger than"):
+        exported.read(folder)
+
+
 NO_NAMES = ("/etc", "/var/lib/perfbisect", "..", ".", "", "a/b", "../x", "facts", "boot-001/..", "boot-001\n")
 
 

@@ -76,10 +76,19 @@ def test_limits_of_bytes_and_members(tmp_path: Path) -> None:
     sent = tar(tmp_path / "a.tar", *((member(f"f{n}"), b"x" * 100) for n in range(5)))
     unpack_tar(sent, tmp_path / "fits", max_bytes=500, max_members=5)
     assert len(unpacked(tmp_path / "fits")) == 5
-    for limits in ({"max_bytes": 499}, {"max_bytes": 500, "max_members": 4}):
+    for size, members in ((499, 5), (500, 4)):
         with pytest.raises(ArchiveError, match="more than"):
-            unpack_tar(sent, tmp_path / "full", **limits)
+            unpack_tar(sent, tmp_path / "full", max_bytes=size, max_members=members)
     assert len(unpacked(tmp_path / "full")) == 4
+
+
+@pytest.mark.parametrize("name", ["graph", "./graph", "graph/"])
+def test_a_file_may_have_a_limit_of_its_own(tmp_path: Path, name: str) -> None:
+    sent = tar(tmp_path / "a.tar", (member("first"), b"x" * 100), (member(name), b"x" * 100))
+    unpack_tar(sent, tmp_path / "fits", max_bytes=500, limits={"graph": 100})
+    with pytest.raises(ArchiveError, match=r"graph.* is larger than"):
+        unpack_tar(sent, tmp_path / "full", max_bytes=500, limits={"graph": 99})
+    assert unpacked(tmp_path / "full") == ["first"]
 
 
 def test_a_file_of_zeros_that_is_small_when_packed(tmp_path: Path) -> None:
