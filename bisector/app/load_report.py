@@ -40,10 +40,15 @@ def find_bisection(wiring: Wiring, wanted: str | None) -> Stored:
     store = wiring.store
     if wanted is not None:
         return store.load(find_summary(wiring, wanted).id)
-    latest = latest_searches(store, 1)
+    return store.load(latest_summary(wiring).id)
+
+
+def latest_summary(wiring: Wiring) -> Summary:
+    """Return the summary of the latest bisection that is no night. Raises RequestError: there is none."""
+    latest = latest_searches(wiring.store, 1)
     if not latest:
         raise RequestError("there is no bisection yet", cure="perfbisect start --good A --bad B --workload W")
-    return store.load(latest[0].id)
+    return latest[0]
 
 
 def find_summary(wiring: Wiring, wanted: str) -> Summary:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from bisector.model.decisions import Conclusion, Measure
 from bisector.model.format import count
 from bisector.model.leases import HEARTBEAT_TTL_SECONDS
 from bisector.model.records import Booted, Built, Ran, Record, RunFailed
-from bisector.model.stored_bisection import RESTING, TO_EXECUTE, Stored
+from bisector.model.stored_bisection import RESTING, TO_EXECUTE, Stored, Summary
 from bisector.store_ports import Coordinator, Store
 
 _FOLLOW_SECONDS = 0.5
@@ -194,11 +194,16 @@ def wait_for_turn(
 
 def place(store: Store, name: str, holder: Holder | None) -> str:
     """Return where a bisection is in the queue, in words. holder: who executes it, or would."""
+    return place_among(store.list(statuses=TO_EXECUTE), name, holder)
+
+
+def place_among(queued: Sequence[Summary], name: str, holder: Holder | None) -> str:
+    """Return where a bisection is, in words, among those that are queued or run; holder: as for `place`."""
     if holder is None:
         return "queued: nobody executes it yet; 'perfbisect worker' does"
     if holder.doing == name:
         return f"{holder.who} runs it; watching"
-    others = {one.id: one for one in store.list(statuses=TO_EXECUTE)}
+    others = {one.id: one for one in queued}
     own = others.pop(name, None)
     if own is None or not holder.executes:
         return f"queued: {holder}"

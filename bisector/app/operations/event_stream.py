@@ -2,27 +2,55 @@
 
 from __future__ import annotations
 
+import math
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from threading import Lock
 
-from bisector.app.execution.following import Executors, Follower, concluded, place
+from bisector.app.execution.following import Executors, Follower, concluded, place_among
 from bisector.app.load_report import find_bisection
 from bisector.app.operations.operations import Values
 from bisector.app.watching import watch_bisection
 from bisector.app.wiring import Wiring
 from bisector.engine.events import Event
-from bisector.model.stored_bisection import TO_EXECUTE
+from bisector.model.stored_bisection import TO_EXECUTE, Summary
 from bisector.schemas.request import read_accepted
+
+_PLACE_SECONDS = 3.0
+"""Between two looks at who executes and who waits: places change with boots, which take longer."""
+
+
+class Places:
+    """Where bisections are in the queue, as some seconds ago: one look serves all streams of a server."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """clock: in seconds."""
+        self._clock, self._looked = clock, -math.inf
+        self._lock = Lock()
+        self._executors: Executors
+        self._queued: Sequence[Summary] = ()
+
+    def find(self, wiring: Wiring, bisection: str) -> str:
+        """Return the place of a bisection in words. One that was queued since the last look is looked for."""
+        with self._lock:
+            is_old = self._clock() - self._looked >= _PLACE_SECONDS
+            if is_old or all(one.id != bisection for one in self._queued):
+                self._executors = Executors(wiring.settings.state_dir, wiring.shared_coordinator)
+                self._queued = wiring.store.list(statuses=TO_EXECUTE)
+                self._looked = self._clock()
+            return place_among(self._queued, bisection, self._executors.find(bisection))
 
 
 class EventStream:
     """The events of one bisection, as `watch` shows them."""
 
-    def __init__(self, wiring: Wiring, identity: str | None) -> None:
+    def __init__(self, wiring: Wiring, identity: str | None, places: Places) -> None:
         """Raises RequestError: there is none, or nobody executes it."""
         stored = find_bisection(wiring, identity)
         watch_bisection.require_watchable(stored)
         self.id = stored.id
-        self._store = wiring.store
+        self._store, self._places = wiring.store, places
         self._wiring, self._told = wiring, ""
         self._events: list[Event] = []
         self._follower = Follower(wiring.store, stored.id, self._events.append)
@@ -45,8 +73,7 @@ class EventStream:
 
     def _tell_place(self) -> None:
         """Tell where the bisection is in the queue, where that has changed."""
-        executors = Executors(self._wiring.settings.state_dir, self._wiring.shared_coordinator)
-        where = place(self._store, self.id, executors.find(self.id))
+        where = self._places.find(self._wiring, self.id)
         if where and where != self._told:
             self._told = where
             self._events.append(Event("note", where))

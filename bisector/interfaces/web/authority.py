@@ -15,6 +15,7 @@ from fastapi import Depends
 from fastapi.requests import Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from bisector.app.operations.event_stream import Places
 from bisector.app.upkeep import tokens
 from bisector.app.wiring import Wiring
 from bisector.interfaces.web.problems import Refused
@@ -27,6 +28,10 @@ FAILURES_A_SECOND, FAILED_BURST = 1.0, 20.0
 """Of one address, without a valid token."""
 AT_ONCE = 2
 """Plans, archives and the like: each takes a CPU for seconds, and a lab's server has other work."""
+DRAWINGS, DRAWINGS_OF_ONE = 4, 2
+"""Reports and pages of bisections: each takes a tenth of a second, of a long history that runs seconds."""
+STREAMS, STREAMS_OF_ONE = 200, 10
+"""Of events: each looks into the database twice a second."""
 DOWNLOADS, DOWNLOADS_OF_ONE = 4, 2
 UPLOADS, UPLOADS_OF_ONE = 2, 1
 """Archives that are on their way: the server's disk has each, of 4 GiB at most, until the last byte."""
@@ -63,14 +68,18 @@ class Limiter:
 class Server:
     """What all requests share.
 
-    users, strangers: how much those with and without a token may send; few: for what takes long;
-    downloads, uploads: for files, while they are sent.
+    places: in the queue, for streams of events; users, strangers: how much those with and without a token may
+    send. Slots: few: for what takes long; drawings: reports and pages of bisections; streams: of events;
+    downloads, uploads: files, while they are sent.
     """
 
     wiring: Wiring
+    places: Places = field(default_factory=Places)
     users: Limiter = field(default_factory=lambda: Limiter(REQUESTS_A_SECOND, BURST))
     strangers: Limiter = field(default_factory=lambda: Limiter(FAILURES_A_SECOND, FAILED_BURST))
     few: Slots = field(default_factory=lambda: Slots("plans and files of others", AT_ONCE, AT_ONCE))
+    drawings: Slots = field(default_factory=lambda: Slots("reports", DRAWINGS, DRAWINGS_OF_ONE))
+    streams: Slots = field(default_factory=lambda: Slots("streams of events", STREAMS, STREAMS_OF_ONE))
     downloads: Slots = field(default_factory=lambda: Slots("files to send", DOWNLOADS, DOWNLOADS_OF_ONE))
     uploads: Slots = field(default_factory=lambda: Slots("files to receive", UPLOADS, UPLOADS_OF_ONE))
 

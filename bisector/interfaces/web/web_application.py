@@ -88,8 +88,8 @@ def make_application(wiring: Wiring) -> FastAPI:
             Middleware(RequestBodyLimitMiddleware, max_body_size=MAX_BODY_BYTES),
         ],
     )
-    app.state.server = Server(wiring)
-    app.state.drawn = DrawnBisections()
+    app.state.server = server = Server(wiring)
+    app.state.drawn = DrawnBisections(server.drawings)
     app.state.spent_hours = SpentHours()
     handle_errors(app, login_page.answer_error)
     routes = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -12,6 +13,7 @@ from fastapi.requests import Request
 from fastapi.responses import HTMLResponse, PlainTextResponse, StreamingResponse
 from fastapi.sse import format_sse_event
 from pydantic import Field
+from starlette.types import Receive, Scope, Send
 
 from bisector.app.operations.event_stream import EventStream
 from bisector.app.operations.local_operations import LocalOperations
@@ -82,6 +84,11 @@ def named(identity: str) -> str | None:
     return None if identity == LATEST else identity
 
 
+def _drawing(request: Request, user: Token) -> AbstractContextManager[None]:
+    """Return what holds a slot for what reads all of a bisection; entering raises Refused."""
+    return server_of(request).drawings.one(user.name)
+
+
 @router.get("")
 def list_bisections(
     request: Request, user: Reader, limit: Annotated[int | None, Query(ge=1, le=_MOST_ROWS)] = None
@@ -99,7 +106,8 @@ def show_status(request: Request, user: Reader, id: Identity) -> dict[str, Any]:
 @router.get("/{id}/trials")
 def list_trials(request: Request, user: Reader, id: Identity) -> list[dict[str, Any]]:
     """List every trial: `show --json`."""
-    return operations(request, user).trials(named(id))
+    with _drawing(request, user):
+        return operations(request, user).trials(named(id))
 
 
 @router.get("/{id}/drawing")
@@ -107,44 +115,51 @@ def draw(
     request: Request, user: Reader, id: Identity, width: Annotated[int, Query(ge=20, le=_WIDEST)] = 100
 ) -> dict[str, Any]:
     """Draw the samples and the trials as lines of text: `show`."""
-    return operations(request, user).drawing(named(id), width)
+    with _drawing(request, user):
+        return operations(request, user).drawing(named(id), width)
 
 
 @router.get("/{id}/commit")
 def show_commit(request: Request, user: Reader, id: Identity, rev: Rev) -> dict[str, Any]:
     """Show everything about one commit: `show --commit`."""
-    return operations(request, user).commit(named(id), rev)
+    with _drawing(request, user):
+        return operations(request, user).commit(named(id), rev)
 
 
 @router.get("/{id}/report")
 def report(request: Request, user: Reader, id: Identity) -> dict[str, Any]:
     """Return the report: `report --json`."""
-    return operations(request, user).report(named(id))
+    with _drawing(request, user):
+        return operations(request, user).report(named(id))
 
 
 @router.get("/{id}/report.txt", response_class=PlainTextResponse)
 def report_text(request: Request, user: Reader, id: Identity, short: bool = False) -> PlainTextResponse:
     """Return the report as text; short: how a bisection ended, as `watch` prints it."""
-    return PlainTextResponse(operations(request, user).report_text(named(id), short=short))
+    with _drawing(request, user):
+        return PlainTextResponse(operations(request, user).report_text(named(id), short=short))
 
 
 @router.get("/{id}/report.html", response_class=HTMLResponse)
 def report_page(request: Request, user: Reader, id: Identity) -> HTMLResponse:
     """Return the report as one self-contained page, which loads nothing."""
-    page = operations(request, user).report_page(named(id))
+    with _drawing(request, user):
+        page = operations(request, user).report_page(named(id))
     return HTMLResponse(page, headers={"Content-Security-Policy": WHEN_SERVED})
 
 
 @router.get("/{id}/log")
 def log(request: Request, user: Reader, id: Identity) -> dict[str, Any]:
     """Return the steps: `log --json`."""
-    return operations(request, user).log(named(id))
+    with _drawing(request, user):
+        return operations(request, user).log(named(id))
 
 
 @router.get("/{id}/log.txt", response_class=PlainTextResponse)
 def log_text(request: Request, user: Reader, id: Identity) -> PlainTextResponse:
     """Return the steps as `git bisect replay` reads them."""
-    return PlainTextResponse(operations(request, user).log_text(named(id)))
+    with _drawing(request, user):
+        return PlainTextResponse(operations(request, user).log_text(named(id)))
 
 
 @router.get("/{id}/events", response_class=StreamingResponse)
@@ -157,9 +172,28 @@ async def stream_events(request: Request, user: Reader, id: Identity) -> Streami
 async def event_answer(
     server: Server, user: Token, identity: str, require_valid: Callable[[], None]
 ) -> StreamingResponse:
-    """Return the stream of a bisection's events. require_valid: raises Refused once the user is no longer."""
-    stream = await asyncio.to_thread(EventStream, server.wiring_for(user), named(identity))
-    return StreamingResponse(_events(stream, require_valid), media_type="text/event-stream")
+    """Return the stream of a bisection's events. Raises Refused: there are enough.
+
+    require_valid: raises Refused once the user is no longer.
+    """
+    with ExitStack() as until_sent:
+        until_sent.enter_context(server.streams.one(user.name))
+        stream = await asyncio.to_thread(EventStream, server.wiring_for(user), named(identity), server.places)
+        answer = _SentEvents(_events(stream, require_valid), media_type="text/event-stream")
+        answer.done = until_sent.pop_all().close
+    return answer
+
+
+class _SentEvents(StreamingResponse):
+    """A stream that says when nobody follows it any more."""
+
+    done: Callable[[], None]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self.done()
 
 
 async def _events(stream: EventStream, require_valid: Callable[[], None]) -> AsyncIterator[bytes]:

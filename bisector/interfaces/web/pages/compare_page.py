@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query
 from bisector.app import load_report
 from bisector.app.operations.operations import Values
 from bisector.errors import RequestError
-from bisector.interfaces.web.pages.page_view import Looking, Page, View, add_page
+from bisector.interfaces.web.pages.page_view import Looking, Page, View, add_page, drawing
 from bisector.report import conditions, phrases, statements
 from bisector.report.html import comparison_page
 from bisector.report.report_model import named
@@ -35,12 +35,14 @@ def show_comparison(view: Looking, a: Place = "", b: Place = "") -> Page:
         return Page("compare.html.j2", "Compare", {}, (), context)
     places = [_parse(text) for text in (a, b)]
     if all(rev for _, rev in places):
-        return _commits(view, places, context)
+        with view.server.few.one(view.visitor.user.name):
+            return _commits(view, places, context)
     if any(rev for _, rev in places):
         raise RequestError(
             "a commit cannot be compared with a bisection", cure="name two commits, ID:REV, or two bisections"
         )
-    sides = [_facts(view, identity) for identity, _ in places]
+    with drawing(view):
+        sides = [_facts(view, identity) for identity, _ in places]
     rows = [{"what": name, "a": one, "b": sides[1][name]} for name, one in sides[0].items()]
     context = {
         **context,
@@ -66,12 +68,12 @@ def _commits(view: View, places: list[tuple[str, str]], context: dict[str, Any])
     from bisector.report.comparison import json_table
     from bisector.stats import comparison_table
 
+    if places[0] == places[1]:
+        raise RequestError("both are the same commit", cure="name two commits, or one of two bisections")
     columns = [
         [replace(one, name=text) for one in view.operations.samples(bisection, rev)]
         for (bisection, rev), text in zip(places, (context["a"], context["b"]), strict=True)
     ]
-    if places[0] == places[1]:
-        raise RequestError("both are the same commit", cure="name two commits, or one of two bisections")
     try:
         table = comparison_table.build(columns, alpha=view.wiring.settings.alpha)
     except ValueError as error:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 
 from bisector.app.operations.spent_hours import Spent, added_up, workload_name
-from bisector.interfaces.web.pages.page_view import Looking, Page, add_page
+from bisector.interfaces.web.pages.page_view import Looking, Page, add_page, drawing
 
 router = APIRouter(include_in_schema=False)
 
@@ -24,7 +24,8 @@ def show_costs(view: Looking, days: Annotated[int, Query(ge=1, le=_MOST_DAYS)] =
     wiring, spent_hours = view.wiring, view.request.app.state.spent_hours
     since = wiring.coordinator.now() - days * _DAY_SECONDS
     found = [one for one in wiring.store.list() if one.created >= since]
-    costs = [(one, spent_hours.of(wiring.store, one)) for one in found[:_MOST_BISECTIONS]]
+    with drawing(view):
+        costs = [(one, spent_hours.of(wiring.store, one)) for one in found[:_MOST_BISECTIONS]]
     total = sum((spent for _, spent in costs), Spent())
     groups = {
         "owner": added_up(costs, lambda one: one.owner or "unknown"),

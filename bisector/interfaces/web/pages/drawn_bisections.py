@@ -15,10 +15,14 @@ from bisector.app.import_results import recorded_profiles
 from bisector.app.operations.bisection_values import status_values
 from bisector.app.operations.operations import Values
 from bisector.app.wiring import Wiring
+from bisector.interfaces.web.problems import Refused
+from bisector.interfaces.web.request_slots import Slots
 from bisector.report.html import bisection_page, page_assets
 
 _MOST_KEPT = 100
 """Bisections: each takes 100 to 300 kB."""
+_PATIENCE_SECONDS = 1.0
+"""For another request to draw what was never drawn: whoever waits holds one of 40 threads that answer."""
 _SHARE = 0.1
 """Of the time of one core, at most, for a bisection that changes all the time and is looked at as often."""
 
@@ -43,6 +47,7 @@ class Drawn:
 class DrawnBisections:
     """The drawn bisections of a server; those that were looked at longest ago are forgotten."""
 
+    slots: Slots
     _kept: OrderedDict[str, Drawn] = field(default_factory=OrderedDict)
     _locks: dict[str, Lock] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
@@ -50,16 +55,29 @@ class DrawnBisections:
     def find(self, wiring: Wiring, bisection: str) -> tuple[Drawn, bool]:
         """Return what was drawn of a bisection, and whether that is as it is now.
 
-        It is drawn anew if it has changed since; while it changes all the time it may be some seconds old.
-        Raises RequestError.
+        It is drawn anew if it has changed since; while it changes all the time it may be some seconds old,
+        and while another request draws it, or no slot is left for the user, as old as it is. Raises
+        RequestError; Refused where nothing was drawn before.
         """
         with self._lock:
             own = self._locks.setdefault(bisection, Lock())
-        with own:  # whoever comes meanwhile gets what the first one has drawn
+            older = self._kept.get(bisection)
+        if not own.acquire(timeout=0 if older is not None else _PATIENCE_SECONDS):
+            if older is not None:
+                return older, False
+            raise self.slots.refusal()
+        try:
             version = (wiring.store.status(bisection), wiring.store.trials(bisection)[0])
             drawn = self._kept.get(bisection)
             if drawn is None or (drawn.version != version and not _is_young(drawn, version)):
-                drawn = _draw(wiring, bisection, version)
+                try:
+                    with self.slots.one(wiring.settings.owner):
+                        drawn = _draw(wiring, bisection, version)
+                except Refused:
+                    if drawn is None:
+                        raise
+        finally:
+            own.release()
         with self._lock:
             self._kept[bisection] = drawn
             self._kept.move_to_end(bisection)

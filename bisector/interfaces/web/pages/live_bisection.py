@@ -10,6 +10,7 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, Response, Streami
 
 from bisector.app import load_report
 from bisector.app.execution.current_status import current_status
+from bisector.app.operations.operations import Values
 from bisector.interfaces.web.api import bisection_routes
 from bisector.interfaces.web.api.bisection_routes import Identity, NewPriority, Why, event_answer, named
 from bisector.interfaces.web.pages.page_view import (
@@ -20,6 +21,7 @@ from bisector.interfaces.web.pages.page_view import (
     add_page,
     back_to,
     checked,
+    drawing,
     url,
 )
 from bisector.interfaces.web.visitors import Reading
@@ -42,27 +44,30 @@ async def follow(visitor: Reading, id: Identity) -> StreamingResponse:
 @router.get("/{id}/report.html")
 def give_report(view: Looking, id: Identity) -> HTMLResponse:
     """Give the report as one file."""
-    page = view.operations.report_page(named(id))
+    with drawing(view):
+        page = view.operations.report_page(named(id))
     return HTMLResponse(page, headers={"Content-Security-Policy": WHEN_SERVED})
 
 
 @router.get("/{id}/report.txt")
 def give_text(view: Looking, id: Identity) -> PlainTextResponse:
     """Give the report as text."""
-    return PlainTextResponse(view.operations.report_text(named(id)))
+    with drawing(view):
+        return PlainTextResponse(view.operations.report_text(named(id)))
 
 
 @router.get("/{id}/log.txt")
 def give_log(view: Looking, id: Identity) -> PlainTextResponse:
     """Give the steps as `git bisect replay` reads them."""
-    return PlainTextResponse(view.operations.log_text(named(id)))
+    with drawing(view):
+        return PlainTextResponse(view.operations.log_text(named(id)))
 
 
 @add_page(router, "/{id}")
 def show_bisection(view: Looking, id: Identity) -> Page:
     """Show a bisection: its report so far, and what it does now."""
     wiring = view.wiring
-    summary = load_report.find_summary(wiring, id) if named(id) else wiring.store.list(limit=1)[0]
+    summary = load_report.find_summary(wiring, id) if named(id) else load_report.latest_summary(wiring)
     status = current_status(wiring, summary)
 
     def context() -> dict[str, Any]:
@@ -78,13 +83,15 @@ def show_bisection(view: Looking, id: Identity) -> Page:
             "priorities": _PRIORITIES,
         }
 
-    return Page(
-        "bisection_live.html.j2",
-        summary.id,
-        lambda: view.operations.report(summary.id),
-        lambda: sample_rows(view.operations.trials(summary.id)),
-        context,
-    )
+    def values() -> Values:
+        with drawing(view):
+            return view.operations.report(summary.id)
+
+    def rows() -> list[Values]:
+        with drawing(view):
+            return sample_rows(view.operations.trials(summary.id))
+
+    return Page("bisection_live.html.j2", summary.id, values, rows, context)
 
 
 def sample_rows(trials: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

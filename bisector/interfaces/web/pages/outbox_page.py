@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Path
 from fastapi.responses import Response
@@ -24,6 +25,7 @@ from bisector.interfaces.web.pages.page_view import (
     url,
 )
 from bisector.mail_ports import Outbox
+from bisector.model.access import may
 from bisector.model.outbox import APPROVABLE, STOPPABLE, Entry
 
 router = APIRouter(prefix="/outbox", include_in_schema=False)
@@ -42,7 +44,7 @@ def _outbox(view: View) -> Outbox:
 @add_page(router, "")
 def show_outbox(view: Looking) -> Page:
     """Show the latest messages."""
-    rows = [_row(entry) for entry in _outbox(view).entries(limit=_ROWS)]
+    rows = [_row(view, entry) for entry in _outbox(view).entries(limit=_ROWS)]
     return Page("outbox.html.j2", "Outbox", rows, rows, {"rows": rows})
 
 
@@ -50,25 +52,37 @@ def show_outbox(view: Looking) -> Page:
 def show_message(view: Looking, number: Number) -> Page:
     """Show one message as it is sent."""
     entry = _outbox(view).entry(number)
-    row = _row(entry)
+    row = _row(view, entry)
     values = {**row, "text": entry.message.text, "headers": dict(entry.message.headers)}
     context = {
         "row": row,
         "text": entry.message.text,
-        "refused": dict(entry.refused),
+        "refused": {_shown(view, entry, who): why for who, why in entry.refused.items()},
         "may_approve": entry.state in APPROVABLE or (entry.state == "sent" and entry.refused),
         "may_stop": entry.state in STOPPABLE,
     }
     return Page("message.html.j2", f"Message {number}", values, [row], context)
 
 
-def _row(entry: Entry) -> Values:
+def _shown(view: View, entry: Entry, target: str) -> str:
+    """Return where a message goes; of a webhook only the host to those who may not send it.
+
+    Its path is often the secret of who may post there.
+    """
+    if entry.channel != "webhook" or may(view.visitor.user.role, "operate"):
+        return target
+    parts = urlsplit(target)
+    return f"{parts.scheme}://{parts.hostname}"
+
+
+def _row(view: View, entry: Entry) -> Values:
     found: dict[str, Any] = {
         "number": entry.number,
         "state": entry.state,
         **asdict(entry.key),
+        "audience": _shown(view, entry, entry.key.audience),
         "channel": entry.channel,
-        "recipients": list(entry.message.recipients),
+        "recipients": [_shown(view, entry, one) for one in entry.message.recipients],
         "subject": entry.message.subject,
         "bisection": entry.bisection,
         "by": entry.by,

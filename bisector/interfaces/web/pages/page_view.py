@@ -9,6 +9,7 @@ import csv
 import functools
 import io
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, TypeVar
@@ -117,6 +118,11 @@ async def _fields(request: Request) -> dict[str, str]:
 
 
 Fields = Annotated[dict[str, str], Depends(_fields)]
+
+
+def drawing(view: View) -> AbstractContextManager[None]:
+    """Return what holds a slot for what a page makes of bisections; entering raises Refused."""
+    return view.server.drawings.one(view.visitor.user.name)
 
 
 S = TypeVar("S", bound=Spec)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -14,13 +15,18 @@ import httpx
 import pytest
 
 from bisector.adapters.store.sql_access import SqlAccess
+from bisector.app.execution import current_status
+from bisector.app.mail.delivery import outbox_of
 from bisector.app.upkeep import tokens
 from bisector.app.wiring import Wiring
+from bisector.interfaces.web import authority
 from bisector.interfaces.web.api import bisection_routes
 from bisector.interfaces.web.web_application import API, MAX_BODY_BYTES
 from bisector.model.access import ROLES, Role
+from bisector.model.outbox import Key, Message
 from tests.support.fake_bisection import store_bisections
 from tests.support.servers.web import make_tokens, serving, wiring_in
+from tests.support.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -157,3 +163,94 @@ def test_a_defect_is_told_without_its_inside(
     answer = admin.get("/tokens")
     assert (answer.status_code, answer.json()["exit_code"]) == (500, 3)
     assert "division" not in answer.text
+
+
+LOADED = "reports"
+READ = (
+    ("/api/v1/bisections/fake-new/report", LOADED),
+    ("/api/v1/bisections/fake-new/report.txt", LOADED),
+    ("/api/v1/bisections/fake-new/report.html", LOADED),
+    ("/api/v1/bisections/fake-new/trials", LOADED),
+    ("/api/v1/bisections/fake-new/log", LOADED),
+    ("/bisections/fake-new", LOADED),
+    ("/bisections/fake-new.json", LOADED),
+    ("/bisections/fake-new.csv", LOADED),
+    ("/bisections/fake-new/report.txt", LOADED),
+    ("/bisections/fake-new/report.html", LOADED),
+    ("/costs", LOADED),
+    ("/compare?a=fake-new&b=fake-old", LOADED),
+    ("/compare?a=fake-new:good&b=fake-new:bad", "plans and files"),
+    ("/bisections/fake-new/events", "streams"),
+    ("/api/v1/bisections/fake-new/events", "streams"),
+)
+
+
+def test_nobody_who_may_only_look_takes_the_whole_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store_bisections(tmp_path, monkeypatch).set_status("fake-new", "queued")
+    for name in ("AT_ONCE", "DRAWINGS", "STREAMS"):
+        monkeypatch.setattr(authority, name, 0)
+    wiring = wiring_in(tmp_path)
+    headers = {"Authorization": f"Bearer {make_tokens(wiring)['read']}"}
+    with serving(wiring) as url, httpx.Client(base_url=url, headers=headers, timeout=60) as client:
+        for path, busy in READ:
+            answer = client.get(path)
+            assert answer.status_code == 429 and f"busy with {busy}" in answer.text, path
+            assert answer.headers["Retry-After"] == "5"
+
+
+def test_streams_of_events_have_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(authority, "STREAMS_OF_ONE", 1)
+    store_bisections(tmp_path, monkeypatch).set_status("fake-new", "queued")
+    wiring, events = wiring_in(tmp_path), f"{API}/bisections/fake-new/events"
+    secrets = make_tokens(wiring)
+    one, other = ({"Authorization": f"Bearer {secrets[role]}"} for role in ("read", "operate"))
+    with serving(wiring) as url:
+
+        def status(headers: dict[str, str]) -> int:
+            with httpx.stream("GET", url + events, headers=headers, timeout=60) as answer:
+                return answer.status_code
+
+        with httpx.stream("GET", url + events, headers=one, timeout=60) as followed:
+            assert followed.status_code == 200
+            assert (status(one), status(other)) == (429, 200)
+        until(lambda: status(one) == 200, 30)  # who follows no more leaves room
+
+
+def test_the_latest_bisection_is_the_same_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wiring = wiring_in(tmp_path)
+    headers = {"Authorization": f"Bearer {make_tokens(wiring)['read']}"}
+    with serving(wiring) as url, httpx.Client(base_url=url, headers=headers, timeout=60) as client:
+        for path in ("/bisections/latest.json", f"{API}/bisections/latest"):
+            answer = client.get(path)
+            assert answer.status_code == 400 and "there is no bisection yet" in answer.text, path
+        store = store_bisections(tmp_path, monkeypatch)
+        night = replace(store.load("fake-old"), id="night-x-1", created=9.0, owner="series x")
+        monkeypatch.setattr(current_status, "is_of_night", lambda name, owner: name == night.id)
+        store.create(replace(night, status="done"))
+        for path in ("/bisections/latest.json", f"{API}/bisections/latest"):
+            assert client.get(path).json()["id"] == "fake-new"
+
+
+def test_who_may_not_send_does_not_see_the_address_of_a_webhook(tmp_path: Path) -> None:
+    wiring, hook = wiring_in(tmp_path), "https://user:word@hooks.example/T0/secret-path?key=secret-key"
+    message = Message((hook,), "bisection.ended", "{}")
+    outbox_of(wiring).put(Key("b", "w", "ended", hook), "webhook", message, "draft", by="ann", bisection="b")
+    secrets = make_tokens(wiring)
+    with serving(wiring) as url:
+        for path in (
+            "/outbox",
+            "/outbox.json",
+            "/outbox.csv",
+            "/outbox/1",
+            "/outbox/1.json",
+            "/outbox/1.csv",
+        ):
+            seen = {
+                role: httpx.get(url + path, headers={"Authorization": f"Bearer {secrets[role]}"}).text
+                for role in ("read", "operate")
+            }
+            assert "https://hooks.example" in seen["read"], path
+            assert "secret" not in seen["read"] and "word@" not in seen["read"], path
+            assert "secret-path" in seen["operate"], path

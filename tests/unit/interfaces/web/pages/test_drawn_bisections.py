@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from bisector.app.wiring import Wiring
 from bisector.interfaces.web.pages import drawn_bisections
 from bisector.interfaces.web.pages.drawn_bisections import DrawnBisections
+from bisector.interfaces.web.problems import Refused
+from bisector.interfaces.web.request_slots import Slots
 from bisector.model.records import Ran
 from bisector.testing.fakes import METRIC
 from tests.support.fake_bisection import store_bisections
@@ -15,7 +20,7 @@ from tests.support.servers.web import wiring_in
 
 
 def test_it_is_drawn_anew_once_it_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store, kept = store_bisections(tmp_path, monkeypatch), DrawnBisections()
+    store, kept = store_bisections(tmp_path, monkeypatch), DrawnBisections(Slots("reports", 1, 1))
     wiring = wiring_in(tmp_path)
     first, _ = kept.find(wiring, "fake-new")
     assert kept.find(wiring, "fake-new") == (first, True)
@@ -33,7 +38,41 @@ def test_it_is_drawn_anew_once_it_has_changed(tmp_path: Path, monkeypatch: pytes
 def test_those_that_nobody_looks_at_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drawn_bisections, "_MOST_KEPT", 1)
     store_bisections(tmp_path, monkeypatch)
-    wiring, kept = wiring_in(tmp_path), DrawnBisections()
+    wiring, kept = wiring_in(tmp_path), DrawnBisections(Slots("reports", 1, 1))
     first, _ = kept.find(wiring, "fake-new")
     kept.find(wiring, "fake-old")
     assert kept.find(wiring, "fake-new")[0] is not first
+
+
+def test_nobody_waits_for_a_drawing_who_can_have_an_older_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, slots = store_bisections(tmp_path, monkeypatch), Slots("reports", 1, 1)
+    wiring, kept = wiring_in(tmp_path), DrawnBisections(slots)
+    monkeypatch.setattr(drawn_bisections, "_PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(drawn_bisections, "_SHARE", float("inf"))
+    with slots.one("another"), pytest.raises(Refused, match="busy with reports"):
+        kept.find(wiring, "fake-new")
+    first, _ = kept.find(wiring, "fake-new")
+    store.append("fake-new", Ran("b1", 2, {METRIC: 102.0}, 2.0, 106.0))
+    with slots.one("another"):
+        assert kept.find(wiring, "fake-new") == (first, False)
+
+    begun, go_on, drawing = threading.Event(), threading.Event(), drawn_bisections._draw
+
+    def draw_slowly(wiring: Wiring, bisection: str, version: tuple[str, int]) -> drawn_bisections.Drawn:
+        begun.set()
+        go_on.wait(60)
+        return drawing(wiring, bisection, version)
+
+    monkeypatch.setattr(drawn_bisections, "_draw", draw_slowly)
+    with ThreadPoolExecutor() as pool:
+        second = pool.submit(kept.find, wiring, "fake-new")
+        fresh = None
+        try:
+            assert begun.wait(60)
+            fresh = kept.find(wiring, "fake-new")
+        finally:
+            go_on.set()
+        assert fresh == (first, False)
+        assert second.result(60)[0].version != first.version
