@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
+import socket
 import subprocess
 import time
 import urllib.request
@@ -44,6 +44,7 @@ port = %(port)d
 security = "none"
 from = "Demo lab <lab@perfbisect.invalid>"
 lab = ["team@perfbisect.invalid"]
+web = "%(url)s"
 
 [web.repositories]
 linux = "%(repo)s"
@@ -61,7 +62,7 @@ class Service:
     folder: Path
     environment: Mapping[str, str]
     sink: Sink
-    url: str = ""
+    url: str
     token: str = ""
 
     def run(self, *command: str) -> str:
@@ -110,7 +111,9 @@ def service(folder: Path, repo: Path) -> Iterator[Service]:
         sink = running.enter_context(mail_server())
         database = running.enter_context(postgres_server()).new_database()
         (folder / "lab.yml").write_text(_INVENTORY)
-        (folder / "perfbisect.toml").write_text(_SETTINGS % {"port": sink.port, "repo": repo})
+        port = _free_port()
+        url = f"http://127.0.0.1:{port}"
+        (folder / "perfbisect.toml").write_text(_SETTINGS % {"port": sink.port, "url": url, "repo": repo})
         environment = {
             **os.environ,
             "PERFBISECT_STATE_DIR": str(folder / "state"),
@@ -120,20 +123,21 @@ def service(folder: Path, repo: Path) -> Iterator[Service]:
             "PERFBISECT_REPO": str(repo),
         }
         (folder / "artefacts").mkdir()
-        found = Service(folder, environment, sink)
+        found = Service(folder, environment, sink, url)
         found.run("db", "upgrade", "--yes")
         found.token = found.ask("token", "add", "demo", "--role", "operate")["token"]
-        running.enter_context(_process(found, "web", "web", "--port", "0"))
+        running.enter_context(_process(found, "web", "web", "--port", str(port)))
         running.enter_context(_process(found, "worker", "worker", "demo"))
-        found.wait("the web server answers", lambda: _address(found) is not None, _START_SECONDS)
-        found.url = _address(found) or ""
+        found.wait("the web server answers", lambda: url in found.log("web"), _START_SECONDS)
         yield found
 
 
-def _address(found: Service) -> str | None:
-    """Return where the web server says that it listens."""
-    said = re.search(r"http://[0-9.]+:[0-9]+", found.log("web"))
-    return said.group() if said else None
+def _free_port() -> int:
+    """Return a port that nobody listens on now; mails have to name it before the web server has it."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    return port
 
 
 @contextmanager

@@ -82,11 +82,10 @@ def _follow(found: Service) -> dict[str, Any]:
 
 
 def show(found: Service, alert: dict[str, Any], history: History) -> None:
-    """Print what people read of it: report, mail, page. Raises Failed where the culprit is another one."""
+    """Print what people read of it: mail and page. Raises Failed where the culprit is another one."""
     if alert["culprits"] != [history.culprit]:
         raise Failed(f"the culprit is {history.culprit[:12]}, not {alert['culprits'] or alert['state']}")
     bisection = alert["bisection"]
-    print(f"\n{found.run('report', bisection)}")
     found.wait("the mail arrives", lambda: bool(found.sink.mails), NIGHT_SECONDS)
     mail = found.sink.mails[-1]
     print(f"--- the mail to {mail['To']} ---\nSubject: {mail['Subject']}\n\n{text_of(mail)}")

@@ -125,6 +125,7 @@ def test_every_key_of_a_file_is_described(model: type[BaseModel]) -> None:
         "Accepted",
         "KnownFix",
         "Attempt",
+        "NightSpec",
         "Monitors",
         "Head",
         "RemoteRequest",

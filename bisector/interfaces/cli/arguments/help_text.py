@@ -25,6 +25,7 @@ GROUPS: Mapping[str, str] = {
     "Machines": "--testbed --host --boot --builder --lab --monitor --testbeds --testbed-spread --jobs",
     "Noise": "--noise --run-noise --boot-noise --build-noise --drift --samples",
     "Limits": "--max-hours --max-builds --max-runs --max-cost --cost --trials --seed",
+    "Queue": "--detach --priority --notify",
 }
 """Title -> options, whatever the command; all others come last, as 'Other options'."""
 

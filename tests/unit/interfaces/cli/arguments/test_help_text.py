@@ -50,6 +50,7 @@ def test_a_long_command_has_groups_and_few_options_outside(capsys: pytest.Captur
     titles = [line for line in out.splitlines() if line.endswith(":") and not line.startswith(" ")]
     assert titles == [
         *("Arguments:", "Commits:", "Workload and decision:", "Kernels:", "Machines:", "Limits:"),
+        "Queue:",
         "Other options:",
     ]
     for command in ("start", "plan", "simulate", "workload run", "compare", "calibrate"):
