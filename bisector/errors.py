@@ -62,6 +62,10 @@ class NotFound(RequestError):
     """There is nothing of that name."""
 
 
+class NoKernel(RequestError):
+    """A commit holds no Linux kernel: wrong on every host, whatever it has installed."""
+
+
 class KernelError(PerfbisectError):
     """The kernel under test failed. `kind` is one of 'build', 'boot', 'workload', 'source'.
 

@@ -40,6 +40,10 @@ class SeriesStore(Protocol):
         """Return the nights of a series by place, none of one that is not known."""
         ...
 
+    def set_commit(self, night: Night) -> bool:
+        """Write `commit` and `note` of a night that is due and has no commit; return whether that was so."""
+        ...
+
     def change_night(self, night: Night, expected: NightState) -> bool:
         """Write a night as it is now, if its state was `expected`; return whether it was."""
         ...

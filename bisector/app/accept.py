@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import bisector
 from bisector.app.testbeds.testbed_choice import choose_testbeds
 from bisector.app.wiring import Wiring
-from bisector.errors import RequestError, SourceFailed
+from bisector.errors import NoKernel, RequestError, SourceFailed
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.goal import Goal, TestbedClock
 from bisector.model.stored_bisection import ENDED
@@ -182,7 +182,7 @@ def _check_ends(source: Source, good: str, bad: str) -> None:
     """Refuse ends that no builder could build: inside the range such a commit is a skip, here all is lost."""
     for name, sha in (("good", good), ("bad", bad)):
         if not source.holds_linux(sha):
-            raise RequestError(
+            raise NoKernel(
                 f"the {name} end {sha[:12]} holds no Linux kernel",
                 details="its tree has no Makefile, or neither 'kernel' nor 'Kbuild'",
                 cure="give the git tree of the kernel with --repo, and two of its commits",

@@ -233,7 +233,7 @@ def others(
         write_reports(wiring, name, lambda text: tell(name, Event("trouble", text)))
 
     checks = checks_for(wiring, worker)
-    chores = chores_of(wiring)
+    chores = chores_of(wiring, worker)
     return Others(
         lambda one: inventory.of_bisection(one.id, one.testbeds), open_, tell, ended, checks, chores
     )

@@ -14,7 +14,7 @@ SeriesState = Literal["active", "paused"]
 NightKind = Literal["night", "backfill"]
 """night: the tip of its time; backfill: an older commit, measured later."""
 NightState = Literal["due", "running", "measured", "failed", "missed"]
-"""due: its commit is not known yet; running: it is a bisection; failed, missed: `Night.why` says why."""
+"""due: it has no bisection yet; running: it is a bisection; failed, missed: `Night.why` says why."""
 VerdictStatus = Literal["unmeasured", "learning", "steady", "suspect", "testbed suspect"]
 Confirmed = Literal["confirmed", "rejected", "undecided"]
 

@@ -113,6 +113,20 @@ def test_a_night_is_changed_only_from_the_state_that_was_seen(opened: Opened) ->
     assert not opened.store.change_night(night(2, state="running"), "due")
 
 
+def test_the_commit_of_a_night_is_written_once(opened: Opened) -> None:
+    opened.store.add(SERIES)
+    opened.store.add_night(night(1))
+    first, second = (night(1, commit=letter * 40, note=letter) for letter in "bc")
+    assert [store.set_commit(one) for store, one in ((opened.store, first), (opened.another(), second))] == [
+        True,
+        False,
+    ]
+    assert opened.another().nights("pipe") == [first]
+    opened.store.add_night(night(2, state="missed"))
+    assert not opened.store.set_commit(night(2, commit="b" * 40))
+    assert not opened.store.set_commit(night(3, commit="b" * 40))
+
+
 def test_a_night_ends_once_with_all_its_points(opened: Opened) -> None:
     opened.store.add(SERIES)
     opened.store.add_night(night(1, state="running"))

@@ -12,10 +12,11 @@ if TYPE_CHECKING:
     from bisector.app.wiring import Wiring
 
 
-def chores_of(wiring: Wiring) -> Sequence[Chore]:
+def chores_of(wiring: Wiring, worker: str = "") -> Sequence[Chore]:
     """Return what an executor looks after beside measuring, see `engine.chores`.
 
-    `wiring.stop` says when the executor is told to end; what takes long asks for it.
+    worker: the name of ours, '' for whoever is none. `wiring.stop` says when the executor is told to end;
+    what takes long asks for it.
     """
     from functools import partial
 
@@ -28,7 +29,7 @@ def chores_of(wiring: Wiring) -> Sequence[Chore]:
     mail = MailChore(wiring)
     alerts = alert_context(wiring)
     return (
-        Chore("nightly series", CHORE_SECONDS, NightChore(wiring, AlertsOfSeries(alerts)).do),
+        Chore("nightly series", CHORE_SECONDS, NightChore(wiring, AlertsOfSeries(alerts), worker).do),
         Chore("alerts", FOLLOW_SECONDS, partial(follow, alerts)),
         Chore("mail", mail.seconds, mail.do),
     )

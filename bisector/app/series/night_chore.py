@@ -1,8 +1,9 @@
 """The chore of nightly series: begins what is due, collects what has ended, follows what nights show.
 
 Any number of executors have it at the same time. Each step writes what it has done from the state that it
-saw, so that one of them takes it; ids of bisections are made of the night, so that a step that was cut off is
-made again without a second bisection.
+saw, so that one of them takes it; ids of bisections are made of the night and its commit, which is written
+first, so that a step that was cut off is made again without a second bisection. Whoever has the testbed
+begins a night: what it fetches has to be where kernels are built and measured.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from bisector.app.series.accept_night import night_bisection, store_once
 from bisector.app.series.follow_night import AlertSink, collect, end_confirmation, judge
 from bisector.app.series.night_times import times_after
 from bisector.app.series.series_store import series_store
-from bisector.errors import InfrastructureError, PerfbisectError, RequestError
+from bisector.app.testbeds.testbed_hosts import has_testbed
+from bisector.errors import InfrastructureError, NoKernel, PerfbisectError
 from bisector.model.format import count
 from bisector.model.machine_hours import HOUR_SECONDS
 from bisector.model.series import OPEN_NIGHTS, Night, Series, owner_of
+from bisector.model.stored_bisection import OPEN, Action
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,9 +39,9 @@ _RETRY_SECONDS = 60.0
 class NightChore:
     """The chore of one executor; remembers when each series is due next."""
 
-    def __init__(self, wiring: Wiring, alerts: AlertSink) -> None:
-        """alerts: told of suspects and confirmations."""
-        self._wiring, self._alerts = wiring, alerts
+    def __init__(self, wiring: Wiring, alerts: AlertSink, worker: str = "") -> None:
+        """alerts: told of suspects and confirmations; worker: the name of ours, '' for whoever is none."""
+        self._wiring, self._alerts, self._worker = wiring, alerts, worker
         self._store = series_store(wiring)
         self._due: dict[Series, float] = {}
         self._retry: dict[tuple[str, int], tuple[float, str]] = {}  # night -> not before, what was wrong
@@ -52,7 +55,12 @@ class NightChore:
             if series.state == "active":
                 self._schedule(series, now)
         self._due = {series: due for series, due in self._due.items() if series in known.values()}
+        filled: set[str] = set()  # series whose first back-filled night was looked at: the others wait for it
         for night in self._store.open_nights():
+            if night.kind == "backfill" and night.state == "due":
+                if night.series in filled:
+                    continue
+                filled.add(night.series)
             try:
                 self._follow(known[night.series], night, now)
             except KeyError:  # the series was removed just now
@@ -94,7 +102,7 @@ class NightChore:
         """Return the night of a time, missed where it cannot be measured."""
         night = Night(series.name, number, when, when)
         if any(one.kind == "night" and one.state in OPEN_NIGHTS for one in nights):
-            return replace(night, state="missed", why="the night before still ran")
+            return replace(night, state="missed", why="the night before had not ended")
         return night
 
     def _follow(self, series: Series, night: Night, now: float) -> None:
@@ -118,25 +126,41 @@ class NightChore:
         elif why := self._why_not(series):
             self._store.change_night(replace(night, state="missed", why=why), "due")
             return
+        late = night.kind == "night" and now > night.scheduled + LATE_SECONDS
+        if not has_testbed(self._wiring, series.testbed, self._worker):
+            if late:
+                why = f"no worker that has the testbed '{series.testbed}' began it within a day"
+                self._store.change_night(replace(night, state="missed", why=why), "due")
+            return
         before, wrong = self._retry.get(key, (0.0, ""))
         if time.monotonic() < before:
             raise InfrastructureError(wrong)
         try:
             night = self._with_commit(series, night)
-        except PerfbisectError as error:
-            if now > night.scheduled + LATE_SECONDS:
+            stored = night_bisection(self._wiring, series, night)
+        except _OthersWereFirst:
+            return
+        except NoKernel as error:
+            self._store.change_night(replace(night, state="failed", why=error.message), "due")
+            return
+        except PerfbisectError as error:  # a RequestError, too: this host may lack what the series asks for
+            if late:
                 self._store.change_night(replace(night, state="missed", why=error.message), "due")
                 return
             self._retry[key] = time.monotonic() + _RETRY_SECONDS, error.message
             raise
         self._retry.pop(key, None)
-        try:
-            stored = night_bisection(self._wiring, series, night)
-        except RequestError as error:
-            self._store.change_night(replace(night, state="failed", why=error.message), "due")
-            return
         store_once(self._wiring, stored)
-        self._store.change_night(replace(night, state="running", bisection=stored.id), "due")
+        begun = replace(night, state="running", bisection=stored.id)
+        if not self._store.change_night(begun, "due"):
+            self._cancel_unused(begun)
+
+    def _cancel_unused(self, night: Night) -> None:
+        """Cancel the bisection of a night that ended meanwhile, unless another worker began it with that."""
+        if all(known.bisection != night.bisection for known in self._store.nights(night.series)):
+            why = f"night {night.number} of the series '{night.series}' was ended meanwhile"
+            action = Action("cancelled", self._wiring.settings.owner, why)
+            self._wiring.store.set_status(night.bisection, "cancelled", expected=OPEN, action=action)
 
     def _must_wait(self, series: Series, night: Night) -> bool:
         """Return whether a back-filled night waits: for others of its series, or for the budget."""
@@ -156,15 +180,26 @@ class NightChore:
         return None
 
     def _with_commit(self, series: Series, night: Night) -> Night:
-        """Return a night with its commit: that of the branch as it is now. Raises PerfbisectError."""
-        if night.commit:
-            return night
+        """Return a night with its commit, of the branch as it is now, once that is written and here.
+
+        Raises PerfbisectError, _OthersWereFirst.
+        """
         from pathlib import Path
 
         from bisector.adapters.git.branch_tips import BranchTips
 
         tips = BranchTips(Path(series.repo), series.branch)
-        tips.fetch()
+        wanted = [sha for sha in (series.reference, night.commit) if sha]
+        if not night.commit or not all(tips.contains(sha, sha) for sha in wanted):
+            tips.fetch()
+        for sha in wanted:
+            if not tips.contains(sha, sha):
+                raise InfrastructureError(
+                    f"{series.repo} has no commit {sha[:12]}, nor has '{series.branch}' as it is now",
+                    cure=f"fetch it there, from where it is: git -C {series.repo} fetch REMOTE {sha}",
+                )
+        if night.commit:
+            return night
         tip = tips.tip()
         known = [n for n in self._store.nights(series.name) if n.kind == "night" and n.commit]
         note = ""
@@ -172,4 +207,11 @@ class NightChore:
             note = "no new commit"
         elif known and "*" not in series.branch and not tips.contains(tip, known[-1].commit):
             note = f"the branch was force-pushed: {known[-1].commit[:12]} is not in it any more"
-        return replace(night, commit=tip, note=note)
+        known_now = replace(night, commit=tip, note=note)
+        if not self._store.set_commit(known_now):
+            raise _OthersWereFirst
+        return known_now
+
+
+class _OthersWereFirst(Exception):
+    """Another worker has written the commit of a night: maybe another one, for the branch moves."""

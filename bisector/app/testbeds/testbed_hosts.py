@@ -41,6 +41,17 @@ def require_own(wiring: Wiring, testbeds: Iterable[str], worker: str = "") -> No
         raise error
 
 
+def has_testbed(wiring: Wiring, name: str, worker: str = "") -> bool:
+    """Return whether a testbed is one of the inventory that this host measures on; bind it as above.
+
+    worker: as above. Without a database server no other host could.
+    """
+    if wiring.shared_coordinator is None:
+        return True
+    specs = [spec for spec in wiring.lab.testbeds_of(worker) if spec.name == name]
+    return specs != [] and not bind_testbeds(wiring, specs, worker)
+
+
 def _refused(
     wiring: Wiring, specs: Iterable[TestbedSpec], worker: str, *, binds: bool
 ) -> dict[str, RequestError]:

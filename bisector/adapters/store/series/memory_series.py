@@ -66,6 +66,10 @@ class MemorySeries:
         with self._lock:
             return sorted(self._nights.get(name, {}).values(), key=lambda n: (n.place, n.number))
 
+    def set_commit(self, night: Night) -> bool:
+        """Write the commit of a night that is due."""
+        return self._change(night, lambda known: known.state == "due" and not known.commit)
+
     def change_night(self, night: Night, expected: NightState) -> bool:
         """Write a night as it is now."""
         return self._change(night, lambda known: known.state == expected)

@@ -108,6 +108,11 @@ class SqlSeries:
         rows = self._database.execute(_NIGHTS, name=name)
         return [_night(row) for row in rows]
 
+    def set_commit(self, night: Night) -> bool:
+        """Write `commit` and `note` of a night that is due and has no commit; return whether that was so."""
+        condition = "state = 'due' AND \"commit\" = ''"
+        return self._database.transact(lambda: self._change(night, condition))
+
     def change_night(self, night: Night, expected: NightState) -> bool:
         """Write a night as it is now, if its state was `expected`; return whether it was."""
         return self._database.transact(lambda: self._change(night, "state = :expected", expected=expected))

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from bisector.errors import InfrastructureError
+from bisector.adapters.store.series.sql_series import SqlSeries
+from bisector.app.series import accept_night, night_chore
+from bisector.app.series.accept_night import store_once
+from bisector.app.series.night_chore import NightChore
+from bisector.app.testbeds import testbed_hosts
+from bisector.app.wiring import Wiring
+from bisector.errors import InfrastructureError, NoKernel, RequestError
 from bisector.model.leases import TestbedState
-from bisector.model.series import owner_of
-from bisector.model.stored_bisection import PRIORITIES
+from bisector.model.series import Night, owner_of
+from bisector.model.stored_bisection import PRIORITIES, Stored
+from bisector.schemas.lab import lab_from_inventory
 from bisector.schemas.request import read_accepted
 from tests.support.series.series_lab import DAY, SeriesLab
 
@@ -88,7 +95,7 @@ def test_a_worker_that_is_killed_in_between_leaves_nothing_twice_or_undone(
     """Each write of the store is the last thing that a process does; the next one goes on."""
     lab.add()
     lab.now += DAY
-    for name in ("add_night", "change_night", "end_night", "set_verdict"):
+    for name in ("add_night", "set_commit", "change_night", "end_night", "set_verdict"):
         write = getattr(type(lab.store), name)
 
         def die_before(*_: object) -> None:
@@ -110,6 +117,182 @@ def test_a_worker_that_is_killed_in_between_leaves_nothing_twice_or_undone(
     assert (len(lab.wiring.store.list()), len(lab.store.points("pipe"))) == (1, 5)
 
 
+def test_a_night_is_not_made_twice_where_the_branch_moves_after_a_kill(
+    lab: SeriesLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab.add()
+    lab.push("c1")
+    lab.now += DAY
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as killed:
+        killed.setattr(type(lab.store), "change_night", die)
+        with pytest.raises(KeyboardInterrupt):
+            lab.chore.do()
+    lab.push("c2")
+    lab.chore = lab.another_chore()
+    lab.work()
+    (night,) = lab.nights()
+    assert (night.state, night.commit) == ("measured", lab.origin.ids["c1"])
+    assert [one.id for one in lab.wiring.store.list()] == [night.bisection]
+
+
+def test_of_two_commits_that_workers_fetch_for_a_night_one_is_measured(
+    lab: SeriesLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab.add()
+    lab.push("c1")
+    lab.now += DAY
+    set_commit = type(lab.store).set_commit
+
+    first = [True]
+
+    def come_first(store: SqlSeries, night: Night) -> bool:
+        if first:
+            first.clear()
+            lab.push("c2")
+            lab.another_chore().do()
+        return set_commit(store, night)
+
+    monkeypatch.setattr(type(lab.store), "set_commit", come_first)
+    lab.chore.do()
+    lab.work()
+    (night,) = lab.nights()
+    assert (night.state, night.commit) == ("measured", lab.origin.ids["c2"])
+    assert [one.id for one in lab.wiring.store.list()] == [night.bisection]
+
+
+def test_a_night_that_ended_while_it_was_begun_leaves_no_bisection_behind(
+    lab: SeriesLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab.add()
+    lab.now += DAY
+
+    def remove_then_store(wiring: Wiring, stored: Stored) -> None:
+        lab.store.remove("pipe")
+        store_once(wiring, stored)
+
+    monkeypatch.setattr(night_chore, "store_once", remove_then_store)
+    lab.chore.do()
+    (left,) = lab.wiring.store.list()
+    assert left.status == "cancelled"
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_only_the_host_that_has_the_testbed_begins_its_nights(
+    lab: SeriesLab, monkeypatch: pytest.MonkeyPatch, named: bool
+) -> None:
+    monkeypatch.setattr(Wiring, "shared_coordinator", property(lambda wiring: wiring.coordinator))
+    bed = {"perfbisect_kind": "libvirt", "perfbisect_worker": "rack1" if named else ""}
+    lab.wiring.lab = lab_from_inventory(
+        {"_meta": {"hostvars": {"bed": bed}}, "testbeds": {"hosts": ["bed"]}}, Path("lab.yml")
+    )
+    if not named:
+        lab.wiring.coordinator.bind_testbed("bed", "host of rack1", move=False)
+    lab.add()
+
+    def tick(worker: str) -> list[str]:
+        monkeypatch.setattr(testbed_hosts, "this_host", lambda: f"host of {worker}")
+        NightChore(lab.wiring, lab.alerts, worker).do()
+        return states(lab)
+
+    lab.now += DAY
+    assert tick("rack2") == ["due"]
+    assert tick("rack1") == ["running"]
+    lab.execute()
+    assert tick("rack2") == ["measured"]
+    lab.now += DAY
+    assert tick("rack2") == ["measured", "due"]
+    lab.now += DAY + 1
+    assert tick("rack2") == ["measured", "missed", "missed"]
+    assert lab.nights()[1].why == "no worker that has the testbed 'bed' began it within a day"
+    lab.wiring.lab = lab_from_inventory({"testbeds": {"hosts": ["another"]}}, Path("lab.yml"))
+    lab.now += DAY
+    assert tick("rack1")[-1] == "due", "its inventory has no such testbed"
+
+
+def test_what_this_host_lacks_is_tried_again_and_told_for_a_day(
+    lab: SeriesLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab.add()
+    lab.now += DAY
+    with monkeypatch.context() as lacking:
+        lacking.setattr(accept_night, "accept_ends", refuse_with(RequestError("there is no workload 'x'")))
+        with pytest.raises(InfrastructureError, match="night 1: there is no workload 'x'"):
+            lab.chore.do()
+        assert states(lab) == ["due"]
+    lab.chore = lab.another_chore()
+    lab.work()
+    assert states(lab) == ["measured"]
+    lab.now += DAY
+    monkeypatch.setattr(accept_night, "accept_ends", refuse_with(RequestError("there is no workload 'x'")))
+    with pytest.raises(InfrastructureError):
+        lab.chore.do()
+    lab.now += DAY + 1
+    lab.another_chore().do()
+    night = lab.nights()[1]
+    assert (night.state, night.why) == ("missed", "there is no workload 'x'")
+    assert night.commit != ""
+
+
+def test_a_commit_without_a_kernel_fails_its_night_at_once(
+    lab: SeriesLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab.add()
+    lab.now += DAY
+    monkeypatch.setattr(accept_night, "accept_ends", refuse_with(NoKernel("no Linux")))
+    lab.chore.do()
+    assert [(n.state, n.why) for n in lab.nights()] == [("failed", "no Linux")]
+
+
+def refuse_with(error: RequestError) -> Callable[..., object]:
+    def refuse(*_: object) -> object:
+        raise error
+
+    return refuse
+
+
+def test_a_commit_that_this_clone_lacks_is_fetched_or_told(lab: SeriesLab) -> None:
+    series = lab.add()
+    lab.night("c1")
+    person = ("-c", "user.name=ann", "-c", "user.email=ann@host")
+    new = lab.origin.git(*person, "commit-tree", "-p", "night", "-m", "new", "night^{tree}").strip()
+    lab.push(new)
+    gone = "d" * 40
+    for number, sha in ((2, new), (3, gone)):
+        filled = Night(series.name, number, lab.now, 0.1 * number, kind="backfill", commit=sha)
+        lab.store.add_night(filled)
+    lab.chore.do()
+    assert {n.number: n.state for n in lab.nights()} == {1: "measured", 2: "running", 3: "due"}
+    lab.store.change_night(replace(lab.nights()[0], state="failed"), "running")
+    with pytest.raises(InfrastructureError, match="has no commit dddddddddddd"):
+        lab.chore.do()
+
+
+def test_back_filled_nights_that_wait_cost_nothing(lab: SeriesLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    series = lab.add()
+    lab.night("c5")
+    read: list[str] = []
+    nights = type(lab.store).nights
+
+    def read_nights(store: SqlSeries, name: str) -> Sequence[Night]:
+        read.append(name)
+        return nights(store, name)
+
+    monkeypatch.setattr(type(lab.store), "nights", read_nights)
+    for number in range(2, 32):
+        filled = Night(
+            series.name, number, lab.now, number / 100, kind="backfill", commit=lab.origin.ids["c1"]
+        )
+        lab.store.add_night(filled)
+    lab.chore.do()  # the first one begins
+    read.clear()
+    lab.chore.do()
+    assert read == ["pipe"]
+
+
 def test_a_night_that_is_due_while_the_last_one_runs_is_missed(lab: SeriesLab) -> None:
     lab.add()
     lab.now += DAY
@@ -119,7 +302,7 @@ def test_a_night_that_is_due_while_the_last_one_runs_is_missed(lab: SeriesLab) -
     lab.chore.do()
     assert [(n.state, n.why) for n in lab.nights()] == [
         ("running", ""),
-        ("missed", "the night before still ran"),
+        ("missed", "the night before had not ended"),
     ]
     lab.work()
     assert lab.night().state == "measured"
@@ -157,7 +340,7 @@ def test_a_server_that_is_away_is_told_and_the_night_waits_a_day_at_most(lab: Se
     lab.another_chore().do()
     assert [(n.state, n.why[:20]) for n in lab.nights()[1:]] == [
         ("missed", "there is no folder /"),
-        ("missed", "the night before sti"),
+        ("missed", "the night before had"),
     ]
 
 

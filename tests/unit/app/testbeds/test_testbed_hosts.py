@@ -10,7 +10,7 @@ import pytest
 
 from bisector.adapters.store.memory_coordinator import MemoryCoordinator
 from bisector.app.testbeds import testbed_hosts
-from bisector.app.testbeds.testbed_hosts import bind_testbeds, misplaced_testbeds, require_own
+from bisector.app.testbeds.testbed_hosts import bind_testbeds, has_testbed, misplaced_testbeds, require_own
 from bisector.app.testbeds.testbed_use import use_testbed, use_this_machine
 from bisector.app.wiring import Wiring
 from bisector.errors import ExitCode, RequestError
@@ -109,3 +109,17 @@ def test_a_testbed_is_used_on_its_host_only_and_another_host_does_not_hold_it(ho
         assert [lease.resource for lease in hosts.coordinator.leases()] == []
     with use_this_machine(hosts.wiring("a"), print):
         assert [lease.resource for lease in hosts.coordinator.leases()] == ["testbed here"]
+
+
+def test_a_host_has_the_testbeds_of_its_inventory_that_no_other_host_or_worker_has(hosts: Hosts) -> None:
+    named = {"guest": "rack3"}
+    here = hosts.wiring("a", named)
+    assert [has_testbed(here, name, "rack1") for name in ("here", "box", "guest", "gone")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    there = hosts.wiring("b", named)
+    assert [has_testbed(there, name, "rack3") for name in ("here", "box", "guest")] == [False, True, True]
+    assert has_testbed(hosts.wiring("b", named, server=False), "here")
