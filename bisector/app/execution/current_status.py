@@ -37,12 +37,17 @@ def is_executed(wiring: Wiring, stored: Stored | Summary) -> bool:
     return executors.is_executed(stored.id, stored.status)
 
 
+def is_ended_night(one: Summary) -> bool:
+    """Return whether a bisection is a night of a series that has ended: lists have them only with 'all'."""
+    return one.status in ENDED and is_of_night(one.id, one.owner)
+
+
 def latest_searches(store: Store, limit: int) -> Sequence[Summary]:
     """Return the latest bisections, so many at most, without nights of series that have ended."""
     asked = limit
     while True:
         found = store.list(limit=asked)
-        wanted = [one for one in found if one.status not in ENDED or not is_of_night(one.id, one.owner)]
+        wanted = [one for one in found if not is_ended_night(one)]
         if len(wanted) >= limit or len(found) < asked:
             return wanted[:limit]
         asked *= 4

@@ -189,6 +189,21 @@ def test_what_happens_is_told_as_it_happens(
     wiring.store.set_status("running-1", "running")
 
 
+def test_a_page_that_was_opened_while_it_waited_says_that_it_runs(
+    page: Page, url: str, wiring: Wiring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drawn_bisections, "_SHARE", float("inf"))
+    boot = next(one.boot for _, one in reversed(wiring.store.records("queued-1")) if isinstance(one, Ran))
+    with lock(wiring.settings.state_dir, "queued-1"):
+        page.goto(f"{url}/bisections/queued-1")
+        expect(page.locator("#doing")).to_contain_text("It waits in the queue.")
+        wiring.store.set_status("queued-1", "running")
+        wiring.store.append("queued-1", Ran(boot, 41, {METRIC.name: 61.5}, 2.0, 1.8e9))
+        expect(page.locator("body > header .kind")).to_contain_text("running", timeout=30_000)
+        expect(page.locator("#doing")).not_to_contain_text("It waits in the queue.")
+    wiring.store.set_status("queued-1", "queued")
+
+
 def test_the_report_keeps_its_style_and_cannot_use_the_session(page: Page, url: str) -> None:
     answer = page.goto(f"{url}/bisections/done-1/report.html")
     assert answer is not None and "frame-ancestors 'none'" in answer.headers["content-security-policy"]

@@ -10,6 +10,10 @@
     if (!answer.ok || answer.redirected) return;
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
     if (fresh.querySelector("#sections[data-stale]")) soon();
+    for (const place of ["body > header", "#doing"]) {
+      const [old, made] = [document, fresh].map((one) => one.querySelector(place));
+      if (old && made && !old.contains(document.activeElement)) old.replaceWith(made);
+    }
     for (const made of fresh.querySelectorAll("#sections > section")) {
       const old = document.getElementById(made.id);
       // What somebody reads or uses is left as it is until it changes again.

@@ -231,6 +231,14 @@ def test_the_latest_bisection_is_the_same_everywhere(tmp_path: Path, monkeypatch
         store.create(replace(night, status="done"))
         for path in ("/bisections/latest.json", f"{API}/bisections/latest"):
             assert client.get(path).json()["id"] == "fake-new"
+        for path, has_nights in (
+            ("", False),
+            ("?all=1", True),
+            ("?status=done", False),
+            ("?all=1&text=x", True),
+        ):
+            rows = client.get(f"/bisections.json{path}").json()
+            assert (night.id in [row["id"] for row in rows]) == has_nights, path
 
 
 def test_who_may_not_send_does_not_see_the_address_of_a_webhook(tmp_path: Path) -> None:
