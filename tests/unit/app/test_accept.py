@@ -11,7 +11,7 @@ import bisector
 from bisector.adapters.agent.workload_sources import checksum
 from bisector.app import accept, bisections
 from bisector.app.wiring import Wiring
-from bisector.errors import RequestError
+from bisector.errors import NoKernel, RequestError
 from bisector.model.goal import TestbedClock
 from bisector.schemas.lab import lab_from_inventory
 from bisector.schemas.request import Request
@@ -176,6 +176,7 @@ def test_an_end_without_a_kernel_is_refused(case: Case, end: str) -> None:
     else:
         error = case.refusal(bad="none")
     assert error.message == f"the {end} end {none[:12]} holds no Linux kernel"
+    assert isinstance(error, NoKernel)
 
 
 def test_a_patch_that_does_not_apply_to_an_end_is_refused(case: Case) -> None:

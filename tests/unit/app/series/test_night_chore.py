@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from bisector.adapters.store.series.sql_series import SqlSeries
+from bisector.app.find_culprit import others
 from bisector.app.series import accept_night, night_chore
 from bisector.app.series.accept_night import store_once
+from bisector.app.series.follow_night import AlertSink
 from bisector.app.series.night_chore import NightChore
 from bisector.app.testbeds import testbed_hosts
 from bisector.app.wiring import Wiring
@@ -211,6 +213,18 @@ def test_only_the_host_that_has_the_testbed_begins_its_nights(
     lab.wiring.lab = lab_from_inventory({"testbeds": {"hosts": ["another"]}}, Path("lab.yml"))
     lab.now += DAY
     assert tick("rack1")[-1] == "due", "its inventory has no such testbed"
+
+
+def test_the_chore_knows_the_name_of_its_worker(lab: SeriesLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Named(NightChore):
+        def __init__(self, wiring: Wiring, alerts: AlertSink, worker: str = "") -> None:
+            super().__init__(wiring, alerts, worker)
+            names.append(worker)
+
+    names: list[str] = []
+    monkeypatch.setattr(night_chore, "NightChore", Named)
+    others(lab.wiring, worker="rack1")
+    assert names == ["rack1"]
 
 
 def test_what_this_host_lacks_is_tried_again_and_told_for_a_day(
