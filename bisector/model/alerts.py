@@ -52,7 +52,8 @@ _FOLLOWS: Mapping[Finding, tuple[Finding, ...]] = {
 }
 """What the program finds out next; findings that are missing here are final."""
 _NOTHING: tuple[Finding, ...] = ("rejected", "undecided")
-_CONFIRMED: tuple[Finding, ...] = ("confirmed", "bisecting", "culprit", "not found")
+CONFIRMED: tuple[Finding, ...] = ("confirmed", "bisecting", "culprit", "not found")
+"""Findings of alerts that fresh boots have shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,7 @@ class Alert:
     @property
     def is_confirmed(self) -> bool:
         """Whether fresh boots have shown the change."""
-        return self.finding in _CONFIRMED
+        return self.finding in CONFIRMED
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING
 
 from bisector.app.accept import find_unfinished
 from bisector.errors import Interrupted, NotFound, PerfbisectError
-from bisector.model.alerts import BY_PROGRAM, MAX_NOTE_CHARACTERS, Alert, AlertFilter, Entry, cut
+from bisector.model.alerts import (
+    BY_PROGRAM,
+    CONFIRMED,
+    MAX_NOTE_CHARACTERS,
+    Alert,
+    AlertFilter,
+    Entry,
+    Finding,
+    cut,
+)
 from bisector.model.decisions import FOUND
 from bisector.model.machine_hours import HOUR_SECONDS, wait_until
 from bisector.model.series import owner_of
@@ -22,22 +31,36 @@ from bisector.model.stored_bisection import ENDED, MAX_CULPRITS, PRIORITIES, REM
 
 if TYPE_CHECKING:
     from bisector.app.alerts.alert_context import AlertContext
+    from bisector.model.series import Series
 
+_CANNOT = "cannot be bisected: "
+_SHARING: tuple[Finding, ...] = ("bisecting", "culprit")
+"""Findings of alerts that have what others can share."""
 _FAILED = "its bisection has failed: 'perfbisect resume"
 
 
-def begin_or_wait(context: AlertContext, alert: Alert, entries: Sequence[Entry] = ()) -> Alert | None:
+def begin_or_wait(
+    context: AlertContext,
+    alert: Alert,
+    entries: Sequence[Entry] = (),
+    among: Sequence[Alert] | None = None,
+) -> Alert | None:
     """Write a confirmed regression with its bisection, or with what it waits for; None: it was changed.
 
-    entries: what happened to it just now, and is not written yet. Where its range overlaps that of another
-    open alert of the same workload it joins its group, and has its bisection or its culprit.
+    entries: what happened to it just now, and is not written yet. among: all open alerts of the workload,
+    newest first, where they are at hand. Where its range overlaps that of another open alert of the same
+    workload it joins its group, and has its bisection or its culprit.
     """
+    if among is None:
+        among = context.alerts.find(AlertFilter(workload=alert.workload, open=True))
     others = [
         one
-        for one in context.alerts.find(AlertFilter(workload=alert.workload, open=True))
+        for one in among
         if one.id != alert.id and one.repo == alert.repo and one.direction == alert.direction
     ]
-    related = [one for one in others[::-1] if one.is_confirmed and overlap(context, one, alert)]
+    # One that waits has found its group when it was confirmed: only who has something to share matters now.
+    matters = CONFIRMED if entries else _SHARING
+    related = [one for one in others[::-1] if one.finding in matters and overlap(context, one, alert)]
     group = related[0].group if related else alert.group
     if group != alert.group:
         entries = [*entries, Entry(BY_PROGRAM, f"joined the group of {group}", "their ranges overlap")]
@@ -60,14 +83,13 @@ def _begin(
     """Write an alert with a bisection of its own, or with what that waits for."""
     try:
         series = context.series(alert.series)
-        waits = why_budget_is_used(context, alert.series, series.budget)
-        if waits:
-            return _wait(context, alert, entries, waits)
+        if waits := _why_not_now(context, series):
+            return wait(context, alert, entries, waits)
         accepted, graph = context.accept(alert, series)
     except Interrupted:
         raise
     except PerfbisectError as error:
-        return _wait(context, alert, entries, f"cannot be bisected: {error.message}")
+        return wait(context, alert, entries, f"{_CANNOT}{error.message}")
     name, status = find_unfinished(context.store, accepted)
     stored = Stored(
         id=name,
@@ -83,9 +105,18 @@ def _begin(
     return _write(context, begun, entries, others, begin=None if status else stored)
 
 
-def why_budget_is_used(context: AlertContext, series: str, hours: float) -> str:
-    """Return why no bisection of a series may begin now; '' where one may. hours: of seven days."""
-    owner = owner_of(series)
+def why_nothing_begins(context: AlertContext, series: str) -> str:
+    """Return why no bisection of a series, by its name, may begin now; '' where one may."""
+    try:
+        return _why_not_now(context, context.series(series))
+    except NotFound as error:
+        return f"{_CANNOT}{error.message}"
+
+
+def _why_not_now(context: AlertContext, series: Series) -> str:
+    if series.state == "paused":
+        return f"waits: the series is paused; 'perfbisect series resume {series.name}' lets it go on"
+    owner, hours = owner_of(series.name), series.budget
     until = wait_until(
         context.coordinator.machine_time(owner), hours * HOUR_SECONDS, context.coordinator.now()
     )
@@ -95,7 +126,7 @@ def why_budget_is_used(context: AlertContext, series: str, hours: float) -> str:
     return f"waits: the series has had its {hours:g} machine hours of seven days; not before {when}"
 
 
-def _wait(context: AlertContext, alert: Alert, entries: Sequence[Entry], why: str) -> Alert | None:
+def wait(context: AlertContext, alert: Alert, entries: Sequence[Entry], why: str) -> Alert | None:
     """Write what an alert waits for, where that is news; return it in any case."""
     if not entries and alert.why.partition(";")[0] == why.partition(";")[0]:
         return alert

@@ -2,22 +2,44 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
 
-from bisector.app.alerts.alert_bisections import begin_or_wait, end_of_bisection
+from bisector.app.alerts.alert_bisections import begin_or_wait, end_of_bisection, wait, why_nothing_begins
+from bisector.app.alerts.alert_context import AlertContext
 from bisector.app.alerts.level_return import look_for_return
 from bisector.errors import InfrastructureError, Interrupted, PerfbisectError
 from bisector.model.alerts import Alert, AlertFilter
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from bisector.app.alerts.alert_context import AlertContext
 
 FOLLOW_SECONDS = 20.0
 """Between two looks: bisections take hours, and a look that finds nothing a few milliseconds."""
 _LOOKED_BACK_SECONDS = 7 * 86_400.0
 """Improvements that changed since then are looked at: a worker was away for a week at most."""
+
+Do = Callable[[AlertContext, Alert], object]
+
+
+def _begin(opened: Sequence[Alert]) -> Do:
+    """Return what begins the bisections of one look. opened: all open alerts as they are, newest first.
+
+    Alerts of a series for which nothing may begin now are compared with no others: thousands may wait.
+    """
+    of_workload: dict[str, dict[str, Alert]] = {}
+    for one in opened:
+        of_workload.setdefault(one.workload, {})[one.id] = one
+    why_not: dict[str, str] = {}
+
+    def begin(context: AlertContext, alert: Alert) -> None:
+        if alert.series not in why_not:
+            why_not[alert.series] = why_nothing_begins(context, alert.series)
+        known = of_workload[alert.workload]
+        if why := why_not[alert.series]:
+            kept = wait(context, alert, (), why)
+        else:
+            kept = begin_or_wait(context, alert, among=list(known.values()))
+        if kept is not None:
+            known[alert.id] = kept
+
+    return begin
 
 
 def follow(context: AlertContext) -> None:
@@ -27,7 +49,7 @@ def follow(context: AlertContext) -> None:
     """
     wrong: list[str] = []
 
-    def each(alerts: Iterable[Alert], do: Callable[[AlertContext, Alert], object]) -> None:
+    def each(alerts: Iterable[Alert], do: Do) -> None:
         for alert in alerts:
             try:
                 do(context, alert)
@@ -38,8 +60,8 @@ def follow(context: AlertContext) -> None:
                 wrong.append(f"alert {alert.id}, series '{alert.series}': {error.message}{details}")
 
     each(context.alerts.find(AlertFilter(findings=("bisecting",))), end_of_bisection)
-    waiting = context.alerts.find(AlertFilter(findings=("confirmed",), open=True))
-    each(reversed(waiting), begin_or_wait)  # the oldest first
+    opened = context.alerts.find(AlertFilter(open=True))
+    each([one for one in reversed(opened) if one.finding == "confirmed"], _begin(opened))  # the oldest first
     since = context.coordinator.now() - _LOOKED_BACK_SECONDS
     each(context.alerts.find(AlertFilter(changed_since=since)), look_for_return)
     if wrong:

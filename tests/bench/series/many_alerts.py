@@ -1,20 +1,27 @@
 """What `alert` commands cost with many alerts, beside the same with one: CPU seconds, and their ratio.
 
 python -m tests.bench.series.many_alerts [ALERTS]
+python -m tests.bench.series.many_alerts --look [ALERTS]    # one look of the chore, where all of them wait
 """
 
 from __future__ import annotations
 
 import sys
 import tempfile
+import time
 from dataclasses import replace
 from pathlib import Path
 
 from bisector.adapters.store.alerts.sql_alerts import SqlAlerts
 from bisector.adapters.store.open_database import open_state_file
+from bisector.adapters.store.sql_coordinator import SqlCoordinator
+from bisector.adapters.store.sql_store import SqlStore
+from bisector.app.alerts.follow_alerts import follow
 from bisector.model.alerts import BY_PROGRAM, FINDINGS, Entry, alert_id
+from bisector.model.machine_hours import HOUR_SECONDS
+from bisector.model.series import owner_of
 from tests.bench.process_cost import measure, perfbisect
-from tests.support.series.alert_lab import found
+from tests.support.series.alert_lab import AlertLab, a_series, found
 
 REPEATS = 3
 LINES = (
@@ -42,8 +49,41 @@ def make_state(folder: Path, count: int) -> str:
     return identity
 
 
+def look(count: int) -> None:
+    """Print what a look costs where so many alerts of 20 series wait for their budget; git is not asked."""
+    asked: list[str] = []
+    series = {f"nightly-{number}": a_series(f"nightly-{number}", budget=1.0) for number in range(20)}
+
+    def commits(repo: str, good: str, bad: str) -> frozenset[str]:
+        asked.append(good)
+        return frozenset((bad,))
+
+    with tempfile.TemporaryDirectory() as root:
+        database = open_state_file(Path(root) / "perfbisect.sqlite")
+        alerts, coordinator = SqlAlerts(database), SqlCoordinator(database)
+        for name in series:
+            coordinator.add_machine_time(owner_of(name), 2 * HOUR_SECONDS)
+        for number in range(count):
+            good, bad = f"{2 * number:040x}", f"{2 * number + 1:040x}"
+            made = found(0, 0, f"nightly-{number % 20}", id=f"{number:010x}", last_good=good, first_bad=bad)
+            waits = "waits: the series has had its 1 machine hours of seven days"
+            alerts.add(replace(made, finding="confirmed", why=waits), Entry(BY_PROGRAM, "waiting", waits))
+        lab = AlertLab(series)
+        context = replace(
+            lab.context(alerts), store=SqlStore(database), coordinator=coordinator, commits=commits
+        )
+        for _ in range(2):  # the first look writes down what they wait for, where it is news
+            asked.clear()
+            start = time.process_time()
+            follow(context)
+            print(f"{count:,} alerts: {time.process_time() - start:.2f} s CPU, {len(asked):,} ranges asked")
+
+
 def main(arguments: list[str]) -> None:
     """Print a row for each command."""
+    if arguments[:1] == ["--look"]:
+        look(int(arguments[1]) if arguments[1:] else 5000)
+        return
     counts = (1, int(arguments[0]) if arguments else 5000)
     with tempfile.TemporaryDirectory() as root:
         folders = [Path(root) / str(number) for number in range(len(counts))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -11,8 +12,10 @@ from bisector.app.alerts.alert_context import AlertContext
 from bisector.app.alerts.follow_alerts import follow
 from bisector.app.alerts.suspects import confirmation_ended, suspect_found
 from bisector.errors import InfrastructureError, Interrupted
+from bisector.model.alerts import ALL, Alert, AlertFilter
 from bisector.model.decisions import Interval
-from bisector.model.series import Series
+from bisector.model.machine_hours import HOUR_SECONDS
+from bisector.model.series import Series, owner_of
 from tests.support.series.alert_lab import SHAS, AlertLab, Killed, Mortal, a_series, found
 
 WRITES = 12
@@ -104,6 +107,7 @@ def test_many_at_once_begin_one_bisection_and_end_it_once() -> None:
 
 def test_what_goes_wrong_with_one_alert_does_not_stop_the_others() -> None:
     lab = a_lab()
+    lab.series["arm64"] = a_series("arm64")
     lab.refused = "not yet"
     alerts = []
     for good, bad, series in ((10, 15, "nightly"), (20, 25, "nightly"), (30, 35, "arm"), (31, 34, "arm64")):
@@ -124,7 +128,6 @@ def test_what_goes_wrong_with_one_alert_does_not_stop_the_others() -> None:
     assert findings[:2] == ["bisecting", "bisecting"] and findings[3] == "confirmed"
     wrong = f"alert {alerts[3].id}, series 'arm64': git cannot read the repository: bad object"
     assert told.value.message.splitlines()[-1] == wrong
-    lab.series["arm64"] = a_series("arm64")
     follow(whole)
     assert lab.alerts.load(alerts[3].id).finding == "bisecting"
 
@@ -144,3 +147,95 @@ def test_a_worker_that_is_told_to_end_does_not_go_on_with_other_alerts() -> None
     with pytest.raises(Interrupted):
         follow(replace(lab.context(), series=series))
     assert asked == ["nightly"]
+
+
+def waiting_alerts(lab: AlertLab) -> list[str]:
+    """Return the ids of 8 alerts that wait, of two series; beside them, one of a third is bisected."""
+    lab.series["weekly"] = a_series("weekly")
+    other = suspect_found(lab.context(), found(36, 38, "weekly"), "")
+    confirmation_ended(lab.context(), other.id, "confirmed", None, SHAS[38], "")
+    lab.refused = "not yet"
+    ids = []
+    for number in range(8):
+        place = 4 * number
+        alert = suspect_found(lab.context(), found(place, place + 3, ("nightly", "arm")[number % 2]), "")
+        confirmation_ended(lab.context(), alert.id, "confirmed", None, SHAS[38], "")
+        ids.append(alert.id)
+    lab.refused = ""
+    return ids
+
+
+def count_finds(lab: AlertLab) -> list[AlertFilter]:
+    """Return what the store of alerts is asked for from now on."""
+    finds: list[AlertFilter] = []
+    alerts, original = lab.alerts, lab.alerts.find
+
+    def find(wanted: AlertFilter = ALL, *, after: str = "", limit: int | None = None) -> Sequence[Alert]:
+        finds.append(wanted)
+        return original(wanted, after=after, limit=limit)
+
+    alerts.find = find  # type: ignore[method-assign]
+    return finds
+
+
+def over_budget(lab: AlertLab, name: str) -> None:
+    lab.coordinator.add_machine_time(owner_of(name), 200 * HOUR_SECONDS)
+
+
+def pause(lab: AlertLab, name: str) -> None:
+    lab.series[name] = replace(lab.series[name], state="paused")
+
+
+def remove(lab: AlertLab, name: str) -> None:
+    del lab.series[name]
+
+
+@pytest.mark.parametrize("stop", [over_budget, pause, remove])
+def test_while_a_series_may_begin_nothing_git_and_the_store_are_left_alone(
+    stop: Callable[[AlertLab, str], None],
+) -> None:
+    lab = a_lab()
+    ids = waiting_alerts(lab)
+    for name in ("nightly", "arm"):
+        stop(lab, name)
+    follow(lab.context())  # writes down what they wait for
+    assert {lab.alerts.load(one).why.partition(":")[0] for one in ids} <= {"waits", "cannot be bisected"}
+    assert all("not yet" not in lab.alerts.load(one).why for one in ids)
+    asked: list[str] = []
+    finds = count_finds(lab)
+
+    def commits(repo: str, good: str, bad: str) -> frozenset[str]:
+        asked.append(good)
+        return frozenset()
+
+    follow(replace(lab.context(), commits=commits))
+    assert asked == [] and len(finds) == 3
+    assert len(lab.store.list()) == 1
+
+
+def test_open_alerts_are_read_once_and_waiting_ones_not_compared_with_each_other() -> None:
+    lab = a_lab()
+    ids = waiting_alerts(lab)
+    lab.refused = "the repository is away"
+    asked: list[str] = []
+    finds = count_finds(lab)
+    whole = lab.context()
+
+    def commits(repo: str, good: str, bad: str) -> frozenset[str]:
+        asked.append(good)
+        return whole.commits(repo, good, bad)
+
+    follow(replace(whole, commits=commits))
+    assert len(finds) == 3 and len(asked) == 2 * len(ids)  # each with the one that is bisected
+    assert lab.alerts.load(ids[0]).why.endswith("is away")
+
+
+def test_a_paused_series_begins_when_it_goes_on() -> None:
+    lab = a_lab()
+    pause(lab, "nightly")
+    alert = suspect_found(lab.context(), found(10, 20), "")
+    waits = confirmation_ended(lab.context(), alert.id, "confirmed", None, SHAS[30], "")
+    assert waits.why == "waits: the series is paused; 'perfbisect series resume nightly' lets it go on"
+    lab.series["nightly"] = a_series()
+    follow(lab.context())
+    assert lab.alerts.load(alert.id).finding == "bisecting"
