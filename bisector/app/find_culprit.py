@@ -258,9 +258,10 @@ def serve(
 
     known_by = name or socket.gethostname()
     wiring.doing, wiring.stop = f"the queue, as worker '{known_by}'", stop
-    if wiring.settings.database is not None:
-        ours = wiring.lab.testbeds_of(known_by)
-        require_own(wiring, [spec.name for spec in ours], known_by)
+
+    def take_testbeds() -> None:  # only then: one that is refused must not move another's to this host
+        require_own(wiring, [spec.name for spec in wiring.lab.testbeds_of(known_by)], known_by)
+
     shared_files.require_store(wiring)
     shared_files.keep_earlier_boots(wiring)
     try:
@@ -274,6 +275,7 @@ def serve(
             name=known_by,
             why_not=Availability(wiring.coordinator).why_not,
             hours=HourCounter(wiring.coordinator, partial(hour_caps, wiring)),
+            joined=take_testbeds,
         )
     finally:
         shared_files.finish(wiring)

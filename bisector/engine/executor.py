@@ -159,14 +159,16 @@ def serve(
     name: str = "worker",
     why_not: Callable[[str], str | None] = lambda testbed: None,
     hours: HourCounter | None = None,
+    joined: Callable[[], object] = lambda: None,
 ) -> None:
     """Execute what is queued until told to stop, or until nothing is left.
 
     Cut off from a database server it ends what it does, and goes on when the server answers again.
     coordinator: of a database server, where several workers execute, each by its name; why_not: says why a
-    testbed must not be used; hours: counts who has testbeds. Raises Busy, RequestError (a worker of this name
-    lives), InfrastructureError when the disk is full, or when this process counts as dead and something that
-    it did does not end.
+    testbed must not be used; hours: counts who has testbeds; joined: called once no other worker of this name
+    can be there. Raises Busy, RequestError (a worker of this name lives), what `joined` raises, and
+    InfrastructureError when the disk is full, or when this process counts as dead and something that it did
+    does not end.
     """
     chores = Chores(others.chores, lambda text: others.tell(CHORES, Event("trouble", text)))
     with lock(state_dir, QUEUE), signals(stop), chores.running():
@@ -179,6 +181,7 @@ def serve(
         lost = True
         while lost and not stop.is_set():
             with join(coordinator, name, state_dir) as membership:
+                joined()
                 sharing = TestbedSharing(store, others, membership=membership, why_not=why_not, hours=hours)
                 ended = _serve(sharing, chores, state_dir, stop, until_idle, recover)
                 lost = membership.is_lost

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from bisector.adapters.store.memory_coordinator import MemoryCoordinator
+from bisector.adapters.store.memory_store import MemoryStore
+from bisector.app import find_culprit
 from bisector.app.testbeds import testbed_hosts
 from bisector.app.testbeds.testbed_hosts import bind_testbeds, has_testbed, misplaced_testbeds, require_own
 from bisector.app.testbeds.testbed_use import use_testbed, use_this_machine
@@ -123,3 +126,20 @@ def test_a_host_has_the_testbeds_of_its_inventory_that_no_other_host_or_worker_h
     there = hosts.wiring("b", named)
     assert [has_testbed(there, name, "rack3") for name in ("here", "box", "guest")] == [False, True, True]
     assert has_testbed(hosts.wiring("b", named, server=False), "here")
+
+
+def test_a_worker_that_is_refused_takes_no_testbed_from_the_one_of_its_name(hosts: Hosts) -> None:
+    assert hosts.refused("a", "rack3", guest="rack3") == []
+    hosts.coordinator.register("rack3@a-1", "rack3")
+
+    def work() -> None:
+        wiring = hosts.wiring("b", {"guest": "rack3", "here": "rack1", "shell": "rack1"})
+        wiring.__dict__["store"] = MemoryStore(hosts.coordinator)
+        find_culprit.serve(wiring, lambda name, event: None, threading.Event(), until_idle=True, name="rack3")
+
+    with pytest.raises(RequestError, match="rack3"):
+        work()
+    assert hosts.coordinator.testbed_hosts()["guest"] == "a"
+    hosts.coordinator.unregister("rack3@a-1")
+    work()
+    assert hosts.coordinator.testbed_hosts()["guest"] == "b"
