@@ -101,7 +101,7 @@ def make_application(wiring: Wiring) -> FastAPI:
         artefact_transfer,
     )
     app.include_router(measurement_routes.imports, prefix=API)
-    for one in (*routes, artefact_transfer):
+    for one in routes:
         app.include_router(one.router, prefix=API)
     for page in PAGES:
         app.include_router(page.router)
