@@ -25,6 +25,14 @@ class Outbox(Protocol):
         """Add a message, or replace a draft of this key; None: there is another one, which stays as it is."""
         ...
 
+    def told_until(self, channel: Channel) -> float | None:
+        """Return until when bisections that ended are in the outbox, if `tell_until` was ever called."""
+        ...
+
+    def tell_until(self, channel: Channel, at: float) -> None:
+        """Keep that what ended before a time is in the outbox, for one channel."""
+        ...
+
     def entries(self, states: Collection[State] = (), limit: int | None = None) -> Sequence[Entry]:
         """Return messages in some states, in any by default, newest first."""
         ...

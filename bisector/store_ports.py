@@ -42,9 +42,9 @@ class Store(Protocol):
         ...
 
     def list(
-        self, *, beginning: str = "", limit: int | None = None, statuses: Collection[str] = ()
+        self, beginning: str = "", limit: int | None = None, statuses: Collection[str] = (), since: float = 0
     ) -> Sequence[Summary]:
-        """Return summaries, newest first. beginning: of ids; limit: so many; statuses: those alone."""
+        """Return summaries, newest first. beginning: of ids; limit: so many; since: changed then or later."""
         ...
 
     def append(self, bisection: str, record: Record) -> int:

@@ -203,3 +203,11 @@ def test_the_daily_limit_holds_back_mails_alone(bench: Bench) -> None:
     assert bench.outbox.claim("s", 2) is None
     bench.later(DAY_SECONDS)
     assert bench.outbox.claim("s", 2) is not None
+
+
+def test_until_when_ended_bisections_are_told_is_kept_for_each_channel(bench: Bench) -> None:
+    assert bench.outbox.told_until("mail") is None
+    for at in (1.8e9 + 0.25, 1.7e9):
+        bench.outbox.tell_until("mail", at)
+        assert bench.another().told_until("mail") == at
+    assert bench.another().told_until("webhook") is None

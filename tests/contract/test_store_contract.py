@@ -125,6 +125,14 @@ def test_list_is_newest_first(make: Callable[[], Store]) -> None:
     assert [s.id for s in store.list()] == ["b", "a", "c"]
 
 
+def test_list_of_what_changed_since(make: Callable[[], Store]) -> None:
+    store = make()
+    store.create(stored("a", 1.0))
+    changed = store.list()[0].changed
+    assert [s.id for s in store.list(since=changed)] == ["a"]
+    assert store.list(since=changed + 1.0) == []
+
+
 def test_list_names_the_first_few_and_those_of_one_beginning(make: Callable[[], Store]) -> None:
     store = make()
     for number, name in enumerate(("a%-1", "A%-2", "ab-3", "a%-4")):

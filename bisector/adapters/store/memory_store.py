@@ -77,16 +77,18 @@ class MemoryStore:
         return self._one(bisection).stored
 
     def list(
-        self, *, beginning: str = "", limit: int | None = None, statuses: Collection[str] = ()
+        self, beginning: str = "", limit: int | None = None, statuses: Collection[str] = (), since: float = 0
     ) -> Sequence[Summary]:
         """Return summaries, newest first.
 
-        beginning: of the ids; limit: so many, by default all; statuses: those alone, by default all.
+        beginning: of the ids; limit: so many, by default all; statuses: those alone, by default all;
+        since: changed at this time or later.
         """
         found = [
             summary_of(kept.stored, kept.changed, kept.progress())
             for id, kept in self._kept.items()
             if id.startswith(beginning) and (not statuses or kept.stored.status in statuses)
+            if kept.changed >= since
         ]
         return sorted(found, key=lambda s: -s.created)[:limit]
 

@@ -113,18 +113,19 @@ class SqlStore(SqlTrials):
         )
 
     def list(
-        self, *, beginning: str = "", limit: int | None = None, statuses: Collection[str] = ()
+        self, beginning: str = "", limit: int | None = None, statuses: Collection[str] = (), since: float = 0
     ) -> Sequence[Summary]:
-        """Return summaries, newest first. beginning: of ids; limit: so many; statuses: those alone."""
+        """Return summaries, newest first. beginning: of ids; limit: so many; since: changed then or later."""
         # A list of parameters lets the database use the index of statuses; executors ask five times a second.
         wanted = {f"status_{number}": status for number, status in enumerate(statuses)}
         among = f"AND b.status IN ({', '.join(f':{name}' for name in wanted)}) " if wanted else ""
         rows = self._database.execute(
             "SELECT b.id, b.created, b.changed, b.status, b.workload, b.good, b.bad, b.ending, b.culprits, "  # noqa: S608
             f"{scheduling.COLUMNS} FROM bisections b {scheduling.JOIN} "
-            f"WHERE substr(b.id, 1, length(:beginning)) = :beginning {among}"
+            f"WHERE substr(b.id, 1, length(:beginning)) = :beginning AND b.changed >= :since {among}"
             "ORDER BY b.created DESC LIMIT :limit",
             beginning=beginning,
+            since=since,
             limit=_NO_LIMIT if limit is None else limit,
             **wanted,
         )

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from bisector.app.load_report import load_material
 from bisector.app.mail.culprit_offers import offer_reports
-from bisector.app.mail.delivery import SEND_SECONDS, deliverers_of, send_approved
+from bisector.app.mail.delivery import SEND_SECONDS, deliverers_of, outbox_of, send_approved
 from bisector.app.mail.follow_ups import look_at_drafts, offer_event, offer_fixes, offer_week
 from bisector.app.mail.notices import ENDED, Notice, run_commands, tell_ended
 from bisector.app.wiring import Wiring
 from bisector.errors import PerfbisectError
+from bisector.model.outbox import Channel
 
-OFFERED_SECONDS = 86400.0
-"""Bisections that ended before are reported no more: mail was not set up then."""
+if TYPE_CHECKING:
+    from bisector.report.report_model import Material
+
+FIRST_SECONDS = 86400.0
+"""What ended so long before mail was set up is still reported."""
+LONGEST_SECONDS = 30 * 86400.0
+"""What ended before is no news any more, where nobody has executed anything since."""
+_OVERLAP_SECONDS = 600.0
+"""Looked at again: a transaction may become visible after one that began later."""
 _FIXES_SECONDS = 6 * 3600.0
 """Between looks for fixes upstream: a repository is fetched once a night."""
 
@@ -29,7 +38,7 @@ class MailChore:
 
     def __init__(self, wiring: Wiring) -> None:
         self._wiring = wiring
-        self._offered: set[str] = set()
+        self._offered: set[tuple[Channel, str]] = set()
         self._fixes_at = self._drafts_at = float("-inf")
 
     def do(self) -> None:
@@ -64,17 +73,33 @@ class MailChore:
         offer_week(self._wiring)
 
     def _offer_ended(self) -> None:
-        since = self._wiring.coordinator.now() - OFFERED_SECONDS
+        settings = self._wiring.settings
         wrong: list[PerfbisectError] = []
-        for summary in self._wiring.store.list(statuses=["done"]):
-            if summary.changed >= since and summary.id not in self._offered:
-                try:
-                    offer_ended(self._wiring, summary.id)
-                    self._offered.add(summary.id)
-                except PerfbisectError as error:
-                    wrong.append(error)
+        if settings.mail is not None:
+            wrong += self._offer("mail", offer_reports)
+        if settings.webhook is not None and settings.webhook.url is not None:
+            wrong += self._offer("webhook", offer_event)
         if wrong:
             raise wrong[0]
+
+    def _offer(self, channel: Channel, offer: Callable[[Wiring, Material], object]) -> list[PerfbisectError]:
+        """Put what has ended since the last time into the outbox, whoever did it then; return what failed."""
+        wiring, outbox = self._wiring, outbox_of(self._wiring)
+        now, told = wiring.coordinator.now(), outbox.told_until(channel)
+        since = now - FIRST_SECONDS if told is None else max(told, now - LONGEST_SECONDS)
+        ended = wiring.store.list(statuses=["done"], since=since - _OVERLAP_SECONDS)
+        until, wrong = max([since, *(one.changed for one in ended)]), list[PerfbisectError]()
+        for summary in ended:
+            if (channel, summary.id) not in self._offered:
+                try:
+                    offer(wiring, load_material(wiring, summary.id))
+                    self._offered.add((channel, summary.id))
+                except PerfbisectError as error:  # it is tried again
+                    wrong.append(error)
+                    until = min(until, summary.changed)
+        if until != told:
+            outbox.tell_until(channel, until)
+        return wrong
 
     def _look_at_drafts(self) -> None:
         now = self._wiring.coordinator.now()
@@ -105,10 +130,3 @@ def tell_end(
         MailChore(wiring).do()
     except PerfbisectError as error:
         note(f"nobody could be told of the end: {error.message}; 'perfbisect mail list' shows what waits")
-
-
-def offer_ended(wiring: Wiring, bisection: str) -> None:
-    """Put all that is to be told of a bisection's conclusion into the outbox."""
-    material = load_material(wiring, bisection)
-    offer_reports(wiring, material)
-    offer_event(wiring, material)

@@ -17,7 +17,7 @@ from bisector.adapters.git.upstream_fix import UpstreamFix
 from bisector.adapters.mail.recipients import Recipients
 from bisector.adapters.store.alerts.sql_alerts import SqlAlerts
 from bisector.app.load_report import load_material
-from bisector.app.mail import culprit_offers, follow_ups, notices
+from bisector.app.mail import culprit_offers, follow_ups, mail_chore, notices
 from bisector.app.mail.delivery import outbox_of
 from bisector.app.mail.mail_chore import MailChore
 from bisector.app.mail.notices import Notice, read_notices
@@ -191,11 +191,36 @@ def test_a_draft_waits_for_approval_once_what_spoke_against_it_is_over(
     assert draft.note == "nobody is known who could get it"
     assert follow_ups.look_at_drafts(found) == [], "nothing has changed"
     monkeypatch.setattr(culprit_offers, "recipients", lambda *_: PEOPLE)
+    monkeypatch.setattr(mail_chore, "offer_reports", lambda *_: [])
     MailChore(found).do()
     again = outbox_of(found).entry(draft.number)
     assert (again.state, again.note, again.message.recipients) == ("waiting", "", PEOPLE.addresses)
     outbox_of(found).stop(draft.number, "ann", "known")
     assert follow_ups.look_at_drafts(found) == []
+
+
+@pytest.mark.parametrize(
+    ("told_days", "ended_days", "offered"), [(None, 3, 0), (4, 3, 2), (2, 3, 0), (50, 40, 0)]
+)
+def test_what_ended_while_nobody_executed_is_reported_later(
+    lab: Bench,
+    own_folders: Path,
+    capsys: pytest.CaptureFixture[str],
+    told_days: int | None,
+    ended_days: int,
+    offered: int,
+) -> None:
+    said(capsys, *START)
+    found = wiring(own_folders)
+    outbox, now = outbox_of(found), found.coordinator.now()
+    assert outbox.told_until("mail") == found.store.list()[0].changed
+    found.database.execute("DELETE FROM outbox")
+    found.database.execute("DELETE FROM about WHERE key <> 'schema'")
+    found.database.execute("UPDATE bisections SET changed = :at", at=now - ended_days * 86400)
+    if told_days is not None:
+        outbox.tell_until("mail", now - told_days * 86400)
+    MailChore(found).do()
+    assert len(outbox.entries()) == offered
 
 
 def test_a_notice_is_stopped_only_where_its_bisection_was_removed(

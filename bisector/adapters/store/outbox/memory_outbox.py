@@ -32,6 +32,7 @@ class MemoryOutbox:
         self._clock = clock
         self._lock = threading.RLock()
         self._entries: dict[int, Entry] = {}
+        self._told: dict[Channel, float] = {}
 
     def put(
         self,
@@ -52,6 +53,14 @@ class MemoryOutbox:
             number = len(self._entries) + 1 if old is None else old.number
             created = now if old is None else old.created
             return self._keep(Entry(number, key, channel, message, state, bisection, created, now, by, note))
+
+    def told_until(self, channel: Channel) -> float | None:
+        """Return until when bisections that ended are in the outbox, if `tell_until` was ever called."""
+        return self._told.get(channel)
+
+    def tell_until(self, channel: Channel, at: float) -> None:
+        """Keep that what ended before a time is in the outbox, for one channel."""
+        self._told[channel] = at
 
     def entries(self, states: Collection[State] = (), limit: int | None = None) -> Sequence[Entry]:
         """Return messages in some states, in any by default, newest first."""

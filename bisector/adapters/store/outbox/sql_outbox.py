@@ -67,6 +67,20 @@ class SqlOutbox:
 
         return self._database.transact(work)
 
+    def told_until(self, channel: Channel) -> float | None:
+        """Return until when bisections that ended are in the outbox, if `tell_until` was ever called."""
+        rows = self._database.execute("SELECT value FROM about WHERE key = :key", key=f"told by {channel}")
+        return float(rows[0]["value"]) if rows else None
+
+    def tell_until(self, channel: Channel, at: float) -> None:
+        """Keep that what ended before a time is in the outbox, for one channel."""
+        self._database.execute(
+            "INSERT INTO about (key, value) VALUES (:key, :value) "
+            "ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+            key=f"told by {channel}",
+            value=repr(at),
+        )
+
     def entries(self, states: Collection[State] = (), limit: int | None = None) -> Sequence[Entry]:
         """Return messages in some states, in any by default, newest first."""
         wanted = {f"state_{number}": state for number, state in enumerate(states)}
