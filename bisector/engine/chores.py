@@ -6,9 +6,8 @@ happen once (compare-and-set, or a lease).
 
 from __future__ import annotations
 
-import contextlib
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bisector.errors import Interrupted, PerfbisectError
@@ -32,7 +31,7 @@ class Chore:
 
 
 class Chores:
-    """The chores of one executor, each in a thread of its own so that none waits for another."""
+    """The chores of one executor, each in a thread of its own so none waits for another; started once."""
 
     def __init__(self, chores: Sequence[Chore], tell: Callable[[str], object]) -> None:
         """tell: is given what goes wrong, once until it goes otherwise."""
@@ -40,6 +39,7 @@ class Chores:
         self._chores = [(chore, threading.Lock()) for chore in chores]
         self._wrong: dict[str, str] = {}  # chore -> what was told
         self._ended = threading.Event()
+        self._threads: list[threading.Thread] = []
         self._soon = [threading.Event() for _ in self._chores]
 
     def do_all(self) -> None:
@@ -52,24 +52,21 @@ class Chores:
         for soon in self._soon:
             soon.set()
 
-    @contextlib.contextmanager
-    def running(self) -> Iterator[None]:
-        """Do them now and then while the block runs."""
-        threads = [
-            threading.Thread(
-                target=self._repeat, args=(*pair, soon), daemon=True, name=f"chore-{pair[0].name}"
+    def start(self) -> None:
+        """Do them now and then from now on, each in a thread of its own."""
+        for (chore, turn), soon in zip(self._chores, self._soon, strict=True):
+            arguments, name = (chore, turn, soon), f"chore-{chore.name}"
+            self._threads.append(
+                threading.Thread(target=self._repeat, args=arguments, daemon=True, name=name)
             )
-            for pair, soon in zip(self._chores, self._soon, strict=True)
-        ]
-        for thread in threads:
-            thread.start()
-        try:
-            yield
-        finally:
-            self._ended.set()
-            self.hurry()
-            for thread in threads:
-                thread.join(_END_SECONDS)
+            self._threads[-1].start()
+
+    def end(self) -> None:
+        """Do them no more; a chore under way may end."""
+        self._ended.set()
+        self.hurry()
+        for thread in self._threads:
+            thread.join(_END_SECONDS)
 
     def _repeat(self, chore: Chore, turn: threading.Lock, soon: threading.Event) -> None:
         while not self._ended.is_set():

@@ -114,7 +114,9 @@ def _execute(
         sharing = TestbedSharing(services.store, others, own, membership, services.why_not, services.hours)
         full = ended = False
         chores = () if others is None else others.chores
-        held.enter_context(Chores(chores, lambda text: on_event(Event("note", text))).running())
+        looked_after = Chores(chores, lambda text: on_event(Event("note", text)))
+        looked_after.start()
+        held.callback(looked_after.end)
         try:
             if membership is None:
                 waiting.recover(store, services.state_dir, stored.id)
@@ -170,12 +172,11 @@ def serve(
     InfrastructureError when the disk is full, or when this process counts as dead and something that it did
     does not end.
     """
-    chores = Chores(others.chores, lambda text: others.tell(CHORES, Event("trouble", text)))
-    with lock(state_dir, QUEUE), signals(stop), chores.running():
+    with lock(state_dir, QUEUE), signals(stop):
         if coordinator is None:
             waiting.recover(store, state_dir)
             sharing = TestbedSharing(store, others, why_not=why_not, hours=hours)
-            _serve(sharing, chores, state_dir, stop, until_idle)
+            _serve(sharing, others, state_dir, stop, until_idle)
             return
         recover = partial(requeue_unleased, store, coordinator)
         lost = True
@@ -183,7 +184,7 @@ def serve(
             with join(coordinator, name, state_dir) as membership:
                 joined()
                 sharing = TestbedSharing(store, others, membership=membership, why_not=why_not, hours=hours)
-                ended = _serve(sharing, chores, state_dir, stop, until_idle, recover)
+                ended = _serve(sharing, others, state_dir, stop, until_idle, recover)
                 lost = membership.is_lost
                 if lost and not ended:
                     raise membership.error()
@@ -191,7 +192,7 @@ def serve(
 
 def _serve(
     sharing: TestbedSharing,
-    chores: Chores,
+    others: Others,
     state_dir: Path,
     stop: threading.Event,
     until_idle: bool,
@@ -199,10 +200,11 @@ def _serve(
 ) -> bool:
     """Execute until told to stop, or lost, or idle; return whether all that was begun has ended.
 
-    chores: all are done before it counts as idle; recover: called now and then. Raises InfrastructureError
-    when the disk is full.
+    recover: called now and then. Raises InfrastructureError when the disk is full.
     """
+    chores = Chores(others.chores, lambda text: others.tell(CHORES, Event("trouble", text)))
     reserve, looked, ended, let_go = DiskReserve(state_dir), float("-inf"), False, 0
+    chores.start()
     try:
         while not (stop.is_set() or sharing.is_lost):
             if time.monotonic() > looked + _RECOVER_SECONDS:
@@ -221,6 +223,7 @@ def _serve(
             if reserve.is_full():
                 raise reserve.error()
     finally:
+        chores.end()
         ended = sharing.end(_SHUTDOWN_SECONDS)
         reserve.release()
     return ended

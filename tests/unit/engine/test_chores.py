@@ -18,10 +18,11 @@ def test_each_has_a_thread_of_its_own_and_one_that_hangs_holds_up_no_other() -> 
         release.wait(GUARD_SECONDS)
 
     chores = Chores([Chore("hangs", 0.01, hang), Chore("works", 0.01, others.release)], lambda text: None)
-    with chores.running():
-        assert began.wait(GUARD_SECONDS)
-        assert all(others.acquire(timeout=GUARD_SECONDS) for _ in range(3))
-        release.set()
+    chores.start()
+    assert began.wait(GUARD_SECONDS)
+    assert all(others.acquire(timeout=GUARD_SECONDS) for _ in range(3))
+    release.set()
+    chores.end()
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("chore-")]
 
 
@@ -50,7 +51,8 @@ def test_what_goes_wrong_is_told_once_until_it_goes_otherwise() -> None:
 def test_a_chore_that_is_hurried_does_not_wait_for_its_time() -> None:
     done = threading.Semaphore(0)
     chores = Chores([Chore("nights", 3600, done.release)], lambda text: None)
-    with chores.running():
-        assert done.acquire(timeout=GUARD_SECONDS)
-        chores.hurry()
-        assert done.acquire(timeout=GUARD_SECONDS)
+    chores.start()
+    assert done.acquire(timeout=GUARD_SECONDS)
+    chores.hurry()
+    assert done.acquire(timeout=GUARD_SECONDS)
+    chores.end()

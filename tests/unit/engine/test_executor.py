@@ -451,3 +451,15 @@ def test_an_owner_that_had_its_hours_waits_and_is_told(tmp_path: Path) -> None:
     assert {name for _, name, _ in lab.boots()} == {"free"}
     assert any(text.startswith("the bisection 'capped' waits until 20") for text in lab.said), lab.said
     assert sum(coordinator.machine_time("").values()) > 0, "what others have is counted"
+
+
+def test_a_worker_that_is_refused_for_its_name_does_no_chore(tmp_path: Path) -> None:
+    lab, coordinator, done = Lab(tmp_path), MemoryCoordinator(time.time), threading.Event()
+    others = replace(lab.others, chores=[Chore("nights", 3600, done.set)])
+    coordinator.register("demo-1", "demo")
+    stop = threading.Event()
+    with pytest.raises(RequestError, match="demo"):
+        executor.serve(
+            lab.store, tmp_path, others, stop, until_idle=True, coordinator=coordinator, name="demo"
+        )
+    assert not done.wait(0.2)
