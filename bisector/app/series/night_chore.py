@@ -17,7 +17,7 @@ from bisector.app.series.follow_night import AlertSink, collect, end_confirmatio
 from bisector.app.series.night_times import times_after
 from bisector.app.series.series_store import series_store
 from bisector.app.testbeds.testbed_hosts import has_testbed
-from bisector.errors import InfrastructureError, NoKernel, PerfbisectError
+from bisector.errors import InfrastructureError, Interrupted, NoKernel, PerfbisectError
 from bisector.model.format import count
 from bisector.model.machine_hours import HOUR_SECONDS
 from bisector.model.series import OPEN_NIGHTS, Night, Series, owner_of
@@ -65,6 +65,8 @@ class NightChore:
                 self._follow(known[night.series], night, now)
             except KeyError:  # the series was removed just now
                 continue
+            except Interrupted:  # nothing is wrong with the night
+                raise
             except PerfbisectError as error:
                 details = f": {error.details}" if error.details else ""
                 wrong.append(f"series '{night.series}', night {night.number}: {error.message}{details}")
@@ -140,6 +142,8 @@ class NightChore:
             stored = night_bisection(self._wiring, series, night)
         except _OthersWereFirst:
             return
+        except Interrupted:
+            raise
         except NoKernel as error:
             self._store.change_night(replace(night, state="failed", why=error.message), "due")
             return

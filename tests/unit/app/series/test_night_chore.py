@@ -17,7 +17,7 @@ from bisector.app.series.follow_night import AlertSink
 from bisector.app.series.night_chore import NightChore
 from bisector.app.testbeds import testbed_hosts
 from bisector.app.wiring import Wiring
-from bisector.errors import InfrastructureError, NoKernel, RequestError
+from bisector.errors import InfrastructureError, Interrupted, NoKernel, RequestError
 from bisector.model.leases import TestbedState
 from bisector.model.series import Night, owner_of
 from bisector.model.stored_bisection import PRIORITIES, Stored
@@ -356,6 +356,25 @@ def test_a_server_that_is_away_is_told_and_the_night_waits_a_day_at_most(lab: Se
         ("missed", "there is no folder /"),
         ("missed", "the night before had"),
     ]
+
+
+@pytest.mark.parametrize("late", [0, DAY + 1])
+def test_a_worker_that_is_told_to_end_says_nothing_of_a_night(
+    lab: SeriesLab, monkeypatch: pytest.MonkeyPatch, late: float
+) -> None:
+    def end(*_: object) -> Stored:
+        raise Interrupted("told to end")
+
+    lab.add()
+    lab.now += DAY
+    with monkeypatch.context() as patched:
+        patched.setattr(night_chore, "night_bisection", end)
+        with pytest.raises(Interrupted):
+            lab.chore.do()
+        lab.now += late
+        with pytest.raises(Interrupted):
+            lab.chore.do()
+    assert lab.nights()[0].state == "due"
 
 
 def test_a_tip_that_does_not_build_fails_its_night_alone(lab: SeriesLab) -> None:
