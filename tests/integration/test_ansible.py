@@ -12,7 +12,8 @@ from bisector.adapters.ansible.playbook_events import Played
 from bisector.adapters.ansible.runner import Ansible
 from bisector.errors import InfrastructureError, Interrupted, RequestError
 from bisector.resources import resource
-from tests.support.loopback_sshd import Server, free_port
+from tests.support.loopback_sshd import Server
+from tests.support.servers.free_port import free_port
 
 PLAYBOOK = """\
 - hosts: all

@@ -23,7 +23,8 @@ from bisector.resources import resource
 from bisector.schemas.lab import lab_from_inventory
 from bisector.schemas.workload.workload import load_workload
 from tests.support.agent_answers import GREETING, finished_line
-from tests.support.loopback_sshd import Server, free_port
+from tests.support.loopback_sshd import Server
+from tests.support.servers.free_port import free_port
 from tests.support.workload_jobs import shell_job
 
 ALIVE: dict[str, Any] = {"crashed": lambda: None, "on_leave": lambda: None, "boot_seconds": 0.0}

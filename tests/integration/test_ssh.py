@@ -11,7 +11,8 @@ from bisector.adapters.agent.result_files import fetch_over_ssh
 from bisector.adapters.system.channel import LineClosed, LineFlood, LineSilent
 from bisector.adapters.system.ssh import SSH, SSHRefused
 from bisector.errors import InfrastructureError
-from tests.support.loopback_sshd import Server, free_port, keygen, known
+from tests.support.loopback_sshd import Server, keygen, known
+from tests.support.servers.free_port import free_port
 
 
 def test_runs_commands_with_their_output_and_code(sshd: Server) -> None:

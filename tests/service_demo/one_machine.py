@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import time
 import urllib.request
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.installed_command import PERFBISECT
+from tests.support.servers.free_port import free_port
 from tests.support.servers.mail_server import Sink, mail_server
 from tests.support.servers.postgres import postgres_server
 
@@ -111,7 +111,7 @@ def service(folder: Path, repo: Path) -> Iterator[Service]:
         sink = running.enter_context(mail_server())
         database = running.enter_context(postgres_server()).new_database()
         (folder / "lab.yml").write_text(_INVENTORY)
-        port = _free_port()
+        port = free_port()  # mails name it before the web server has it
         url = f"http://127.0.0.1:{port}"
         (folder / "perfbisect.toml").write_text(_SETTINGS % {"port": sink.port, "url": url, "repo": repo})
         environment = {
@@ -130,14 +130,6 @@ def service(folder: Path, repo: Path) -> Iterator[Service]:
         running.enter_context(_process(found, "worker", "worker", "demo"))
         found.wait("the web server answers", lambda: url in found.log("web"), _START_SECONDS)
         yield found
-
-
-def _free_port() -> int:
-    """Return a port that nobody listens on now; mails have to name it before the web server has it."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-    return port
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from bisector.adapters.system.ssh_endpoint import SSHHost
+from tests.support.servers.free_port import free_port
 
 SSHD = shutil.which("sshd", path="/usr/sbin:/usr/bin:/sbin")
 
@@ -52,13 +53,6 @@ class Server:
 
     def with_(self, **changes: Any) -> SSHHost:
         return replace(self.host, **changes)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def keygen(path: Path) -> None:

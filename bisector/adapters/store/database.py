@@ -13,6 +13,9 @@ from typing import Any, Protocol, TypeVar
 Value = str | bytes | float | int | None
 T = TypeVar("T")
 
+NO_LIMIT = (1 << 63) - 1
+"""The largest number that SQL databases count to: of rows, where a LIMIT must stand."""
+
 
 class Constrained(Exception):
     """A row refers to one that does not exist, or exists already."""
@@ -66,3 +69,9 @@ class Database(Protocol):
     def rewrite(self) -> None:
         """Write all tables anew without the space of removed rows."""
         ...
+
+
+def read_clock(database: Database) -> float:
+    """Return the time by the clock that all users of a database share."""
+    (row,) = database.execute("SELECT seconds_now() AS now")
+    return float(row["now"])

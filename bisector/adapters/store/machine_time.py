@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bisector.adapters.store.database import Database
+from bisector.adapters.store.database import Database, read_clock
 from bisector.model.machine_hours import WEEK_HOURS, hour_of
 
 
@@ -40,5 +40,4 @@ def of_last_week(database: Database, owner: str) -> Mapping[int, float]:
 
 
 def _hour(database: Database) -> int:
-    (row,) = database.execute("SELECT seconds_now() AS now")
-    return hour_of(row["now"])
+    return hour_of(read_clock(database))

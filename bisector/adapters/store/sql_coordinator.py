@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from bisector.adapters.store import machine_time
-from bisector.adapters.store.database import Database, Row
+from bisector.adapters.store.database import Database, Row, read_clock
 from bisector.adapters.store.refusals import check_name, check_reservation, executor_fenced, lease_lost
 from bisector.model.leases import (
     HEARTBEAT_TTL_SECONDS,
@@ -43,8 +43,7 @@ class SqlCoordinator:
 
     def now(self) -> float:
         """Return the database's time, seconds since the epoch."""
-        (row,) = self._database.execute("SELECT seconds_now() AS now")
-        return float(row["now"])
+        return read_clock(self._database)
 
     def register(self, executor: str, name: str) -> None:
         """Add an executor by a new id. Raises RequestError: another one of this name lives."""

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from bisector.adapters.store import scheduling
-from bisector.adapters.store.database import Constrained, Database, Row
+from bisector.adapters.store.database import NO_LIMIT, Constrained, Database, Row
 from bisector.adapters.store.notes_v1 import NO_NOTE, with_note
 from bisector.adapters.store.rows import conclusion_text, decode_graph, parse_object, read_summary
 from bisector.adapters.store.sql_coordinator import check_lease
@@ -30,8 +30,6 @@ from bisector.schemas import serialization
 
 _MAX_NAMED = 20
 """Ids in a message."""
-_NO_LIMIT = (1 << 63) - 1
-"""The largest number that SQL databases count to."""
 
 
 class SqlStore(SqlTrials):
@@ -126,7 +124,7 @@ class SqlStore(SqlTrials):
             "ORDER BY b.created DESC LIMIT :limit",
             beginning=beginning,
             since=since,
-            limit=_NO_LIMIT if limit is None else limit,
+            limit=NO_LIMIT if limit is None else limit,
             **wanted,
         )
         return [read_summary(row) for row in rows]

@@ -6,8 +6,9 @@ the bisection's folder.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ def with_local_files(
     """
     fetch_boots(wiring, bisection, records)
     boots = wiring.bisection_folder(bisection) / "boots"
-    return [(number, _with_local_paths(record, boots)) for number, record in records]
+    return [(number, rename_files(record, partial(_local, boots))) for number, record in records]
 
 
 def fetch_boots(wiring: Wiring, bisection: str, records: Sequence[tuple[int, Record]]) -> None:
@@ -40,22 +41,31 @@ def fetch_boots(wiring: Wiring, bisection: str, records: Sequence[tuple[int, Rec
             exchange.fetch_folder(boot_artefact(bisection, boot), boots / boot)
 
 
-def _with_local_paths(record: Record, boots: Path) -> Record:
+def rename_files(record: Record, rename: Callable[[str, str], str]) -> Record:
+    """Return a record with other names of its files. rename: of a recorded path and its boot."""
     match record:
         case Booted():
-            return replace(record, console=_local(record.console, boots, record.boot))
+            return replace(record, console=rename(record.console, record.boot))
         case Ran():
-            return replace(record, raw=_local(record.raw, boots, record.boot))
+            return replace(record, raw=rename(record.raw, record.boot))
         case Left():
-            monitors = [replace(m, folder=_local(m.folder, boots, record.boot)) for m in record.monitors]
+            monitors = [replace(m, folder=rename(m.folder, record.boot)) for m in record.monitors]
             return replace(record, monitors=tuple(monitors))
     return record
 
 
-def _local(recorded: str, boots: Path, boot: str) -> str:
-    """Return where a file of a boot is here, or the recorded path if it is not here."""
+def below_boots(recorded: str, boot: str) -> tuple[str, ...] | None:
+    """Return the parts of a recorded path from the folder of its boot on; None where it names no such folder.
+
+    There may be '..' among them.
+    """
     parts = PurePosixPath(recorded).parts
-    below = next((parts[n:] for n in range(1, len(parts)) if parts[n - 1 : n + 1] == ("boots", boot)), None)
+    return next((parts[n:] for n in range(1, len(parts)) if parts[n - 1 : n + 1] == ("boots", boot)), None)
+
+
+def _local(boots: Path, recorded: str, boot: str) -> str:
+    """Return where a file of a boot is here, or the recorded path if it is not here."""
+    below = below_boots(recorded, boot)
     if below is None or ".." in below:
         return recorded
     local = boots.joinpath(*below)

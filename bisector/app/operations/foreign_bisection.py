@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 
 from bisector.adapters.system.files import make_private_folder
 from bisector.app import transfer
+from bisector.app.artefacts.local_files import below_boots, rename_files
 from bisector.errors import PerfbisectError, RequestError
 from bisector.model.decisions import Decision
-from bisector.model.records import Booted, Left, Ran, Record
+from bisector.model.records import Record
 from bisector.model.stored_bisection import ENDED, Stored
 from bisector.schemas import exported
 from bisector.schemas.remote_request import listed_request
@@ -60,7 +61,9 @@ def _accept(
     request = _listed(wiring, accepted.request, (accepted.good, accepted.bad))
     boots = wiring.bisection_folder(stored.id) / "boots"
     kept = accepted.model_copy(update={"request": request}).model_dump_json()
-    return replace(stored, request=kept), [_with_own_files(event, boots) for event in events]
+    own = partial(_own, boots)
+    kept_events = [e if isinstance(e, Decision) else rename_files(e, own) for e in events]
+    return replace(stored, request=kept), kept_events
 
 
 def _listed(wiring: Wiring, request: Request, ends: Sequence[str]) -> Request:
@@ -86,22 +89,7 @@ def _repository(wiring: Wiring, web: WebSettings, ends: Sequence[str]) -> str:
     raise RequestError(f"no repository that the server lists has {both}", cure=_CURE)
 
 
-def _with_own_files(event: Record | Decision, boots: Path) -> Record | Decision:
-    """Return an event that names files of its boot in the bisection's folder, and no other."""
-    match event:
-        case Booted():
-            return replace(event, console=_own(event.console, boots, event.boot))
-        case Ran():
-            return replace(event, raw=_own(event.raw, boots, event.boot))
-        case Left():
-            monitors = [replace(m, folder=_own(m.folder, boots, event.boot)) for m in event.monitors]
-            return replace(event, monitors=tuple(monitors))
-    return event
-
-
-def _own(path: str, boots: Path, boot: str) -> str:
-    parts = PurePosixPath(path).parts
-    places = [n for n in range(1, len(parts)) if parts[n - 1 : n + 1] == ("boots", boot)]
-    if not places or ".." in parts:
-        return ""
-    return str(boots.joinpath(*parts[places[0] :]))
+def _own(boots: Path, path: str, boot: str) -> str:
+    """Return the name of a file of a boot in the bisection's folder; '' for every other file."""
+    below = below_boots(path, boot)
+    return "" if below is None or ".." in PurePosixPath(path).parts else str(boots.joinpath(*below))

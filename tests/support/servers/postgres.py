@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -17,6 +16,7 @@ from pathlib import Path
 import psycopg
 
 from bisector.schemas.database_url import DatabaseUrl
+from tests.support.servers.free_port import free_port
 
 PASSWORD = "se%ret-:/word"  # what must be escaped in an address, and never be shown
 ESCAPED = "se%25ret-%3A%2Fword"
@@ -127,11 +127,8 @@ def postgres_server() -> Iterator[Server]:
     """Run a server; takes about 3 s to make."""
     found = programs()
     assert found is not None
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     folder = Path(tempfile.mkdtemp(prefix="perfbisect-postgres-"))
-    server = Server(found, folder, port)
+    server = Server(found, folder, free_port())
     try:
         shutil.chown(folder, "postgres", "postgres")
         (folder / "password").write_text(PASSWORD)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from bisector.adapters.store.alerts.alert_refusals import unknown
-from bisector.adapters.store.database import Constrained, Database, Row, Value
+from bisector.adapters.store.database import NO_LIMIT, Constrained, Database, Row, Value, read_clock
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.errors import RequestError
 from bisector.model.alerts import ALL, Alert, AlertFilter, Entry
@@ -39,8 +39,6 @@ _TEXTS = (
 )
 """Columns that are named as what they hold."""
 _DERIVED = ("low", "estimate", "high", "state", "is_open", "culprits", "cause")
-_NO_LIMIT = (1 << 63) - 1
-"""The largest number that SQL databases count to."""
 
 
 class SqlAlerts:
@@ -54,13 +52,12 @@ class SqlAlerts:
         names = (*_TEXTS, *_DERIVED)
 
         def work() -> Alert:
-            (now,) = self._database.execute("SELECT seconds_now() AS now")
             added = self._database.execute(
                 f"INSERT INTO alerts (id, created, changed, revision, {', '.join(names)}) "  # noqa: S608
                 f"VALUES (:id, :now, :now, 1, {', '.join(f':{name}' for name in names)}) "
                 "ON CONFLICT (id) DO NOTHING RETURNING id",
                 id=alert.id,
-                now=now["now"],
+                now=read_clock(self._database),
                 **_columns(alert),
             )
             if added:
@@ -88,7 +85,7 @@ class SqlAlerts:
             values |= {"last_created": last.created, "last_id": last.id}
         rows = self._database.execute(
             f"SELECT * FROM alerts WHERE {where} ORDER BY created DESC, id LIMIT :limit",  # noqa: S608
-            limit=_NO_LIMIT if limit is None else limit,
+            limit=NO_LIMIT if limit is None else limit,
             **values,
         )
         return [_alert(row) for row in rows]

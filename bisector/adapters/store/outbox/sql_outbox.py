@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
-from bisector.adapters.store.database import Database, Row, Value
+from bisector.adapters.store.database import NO_LIMIT, Database, Row, Value
 from bisector.adapters.store.outbox import outbox_refusals
 from bisector.model.outbox import (
     CHANNELS,
@@ -33,7 +33,6 @@ _ALL = f"SELECT {_COLUMNS} FROM outbox"  # noqa: S608
 _INSERT = f"INSERT INTO outbox ({_COLUMNS}) VALUES ({', '.join(f':{name}' for name in _NAMES)})"  # noqa: S608
 _REPLACE = f"UPDATE outbox SET {', '.join(f'{n} = :{n}' for n in _NAMES)} WHERE number = :number"  # noqa: S608
 _BY_KEY = "about = :about AND workload = :workload AND kind = :kind AND audience = :audience"
-_NO_LIMIT = (1 << 63) - 1
 
 
 class SqlOutbox:
@@ -85,7 +84,7 @@ class SqlOutbox:
         """Return messages in some states, in any by default, newest first."""
         wanted = {f"state_{number}": state for number, state in enumerate(states)}
         among = f"WHERE state IN ({', '.join(f':{name}' for name in wanted)})" if wanted else ""
-        most = _NO_LIMIT if limit is None else limit
+        most = NO_LIMIT if limit is None else limit
         return self._read(f"{_ALL} {among} ORDER BY number DESC LIMIT :most", most=most, **wanted)
 
     def entry(self, number: int) -> Entry:

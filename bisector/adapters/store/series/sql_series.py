@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from typing import Any
 
-from bisector.adapters.store.database import Constrained, Database, Row, Value
+from bisector.adapters.store.database import Constrained, Database, Row, Value, read_clock
 from bisector.adapters.store.series.series_refusals import name_taken, unknown_series
 from bisector.model.decisions import Interval
 from bisector.model.series import Night, NightState, NightVerdict, Point, Series, SeriesState
@@ -54,7 +54,7 @@ class SqlSeries:
 
     def add(self, series: Series) -> Series:
         """Add a series, created now; return it. Raises RequestError: the name is taken."""
-        added = replace(series, created=self._database.execute("SELECT seconds_now() AS now")[0]["now"])
+        added = replace(series, created=read_clock(self._database))
         try:
             self._database.transact(
                 lambda: self._database.execute(_insert("series", _SERIES), **asdict(added))
