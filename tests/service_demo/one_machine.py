@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -85,10 +86,13 @@ class Service:
         return json.loads(self.run(*command, "--json"))
 
     def page(self, path: str) -> bytes:
-        """Return a page, or its data with the suffix .json."""
+        """Return a page, or its data with the suffix .json. Raises Failed."""
         request = urllib.request.Request(self.url + path, headers={"Authorization": f"Bearer {self.token}"})
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            text: bytes = answer.read()
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                text: bytes = answer.read()
+        except urllib.error.HTTPError as error:
+            raise Failed(f"{path}: {error}; the web server says:\n{self.log('web')}") from error
         return text
 
     def wait(self, what: str, true: Callable[[], bool], seconds: float) -> None:
