@@ -15,7 +15,7 @@ from bisector.errors import RequestError
 from bisector.schemas.settings import SETTINGS_FILE, Settings, load_settings
 
 if TYPE_CHECKING:
-    from bisector.schemas.lab import TestbedKind
+    from bisector.schemas.machine.testbed_variables import TestbedKind
 
 INVENTORY_FILE = "lab.yml"
 

@@ -11,110 +11,18 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Any, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from bisector.errors import RequestError, nearest
 from bisector.schemas.connection import Connection, connection_of, read_variables
-from bisector.schemas.documents.document import (
-    shortened,
-    shown,
-    shown_path,
-)
-from bisector.schemas.host_settings import HostSettings
-from bisector.schemas.loading import Argument, Spec, matching
-from bisector.schemas.ranges import Cpus, Jobs, MemoryMiB, TimeoutSeconds
-from bisector.schemas.refusal import WrongKeyError
+from bisector.schemas.documents.document import shortened, shown, shown_path
+from bisector.schemas.loading import Argument, Spec
+from bisector.schemas.machine.testbed_variables import DEFAULT_WORKDIRS, HOST_DESCRIPTION, TestbedVariables
+from bisector.schemas.ranges import Jobs
 
 VARIABLE_PREFIX = "perfbisect_"
-
-TestbedKind = Literal["libvirt", "ssh", "local"]
-ClockChoice = Literal["auto", "wall", "instructions"]
-BootMethod = Literal["direct", "kexec", "grub"]
-
-DEFAULT_WORKDIRS: Mapping[TestbedKind, str] = {
-    "libvirt": "/work/perfbisect",
-    "ssh": "/var/tmp/perfbisect",  # noqa: S108 - on the testbed, made anew by root for each boot
-    "local": "",
-}
-
-HOST_DESCRIPTION = "the machine that it is a guest of: an address, or a name of this inventory"
-
-
-Workdir = Annotated[
-    str, matching(r"|/[^/\0\n]+(/[^/\0\n]+)+", "the path of a folder from / on, two levels deep or more")
-]
-"""Its content is removed before each boot, by root on a machine: no folder such as /usr or /home."""
-
-
-class PowerVariables(Spec):
-    """Commands of this machine, as lists, that switch a testbed on and off: ipmitool, a PDU's script, ..."""
-
-    on: tuple[Argument, ...] = Field(default=(), description="command that switches it on")
-    off: tuple[Argument, ...] = Field(default=(), description="command that switches it off")
-    cycle: tuple[Argument, ...] = Field(default=(), description="command that switches it off and on")
-
-
-class TestbedVariables(Spec):
-    """The host variables of a testbed, without their prefix."""
-
-    described_in = "playbooks/README.md"
-
-    __test__ = False  # not a pytest class
-
-    kind: TestbedKind = Field(default="ssh", description="a guest here, a machine over SSH, or this machine")
-    clock: ClockChoice = Field(
-        default="auto", description="auto: wall on hardware and KVM, else instructions"
-    )
-    memory_mb: MemoryMiB = Field(default=512, description="MiB of memory of a guest")
-    cpus: Cpus = Field(default=1, description="CPUs of a guest")
-    boot_method: BootMethod | None = Field(default=None, description="kexec or grub (one-shot) over SSH")
-    boot_timeout: TimeoutSeconds = Field(default=180.0, description="seconds until SSH must answer")
-    cmdline: Argument = Field(default="", description="of the kernel, to add; for ssh: all of it, with root=")
-    power: PowerVariables = Field(
-        default_factory=PowerVariables, description="commands that switch it on and off, as lists"
-    )
-    console: tuple[Argument, ...] = Field(
-        default=(), description="command that prints the serial console continuously"
-    )
-    known_hosts: Argument = Field(default="~/.ssh/known_hosts", description="file with the pinned host key")
-    workdir: Workdir = Field(
-        default="", description="folder for the workload on the testbed, made anew for each boot"
-    )
-    environment: HostSettings = Field(
-        default_factory=HostSettings, description="settings for all workloads; a manifest overrides them"
-    )
-    block_device: Argument = Field(
-        default="",
-        description="a device that workloads may overwrite: /dev/disk/by-id/...; guests get their own",
-    )
-    host: str = Field(default="", description=HOST_DESCRIPTION)
-    worker: Argument = Field(
-        default="",
-        description="the worker that it belongs to, with a database server; unset: any",
-    )
-
-    @model_validator(mode="after")
-    def _consistent(self) -> TestbedVariables:
-        if self.block_device and not self.block_device.startswith("/dev/"):
-            raise WrongKeyError("must be a path below /dev, better /dev/disk/by-id/...", "block_device")
-        if self.block_device and self.kind == "libvirt":
-            raise WrongKeyError("a libvirt guest gets a disk of its own; leave this out", "block_device")
-        if self.kind == "libvirt" and self.boot_method not in (None, "direct"):
-            raise WrongKeyError("a libvirt guest is booted directly; leave this out", "boot_method")
-        if self.kind == "ssh" and self.boot_method == "direct":
-            raise WrongKeyError("'direct' is for guests; choose kexec or grub", "boot_method")
-        if self.kind != "libvirt" and self.clock == "instructions":
-            raise WrongKeyError("'instructions' needs an emulated guest (perfbisect_kind: libvirt)", "clock")
-        if (
-            self.kind == "ssh"
-            and self.boot_method in ("kexec", None)
-            and self.cmdline
-            and "root=" not in self.cmdline
-        ):
-            raise WrongKeyError("that of a machine is the whole command line and needs root=...", "cmdline")
-        return self
 
 
 class BuilderVariables(Spec):

@@ -12,7 +12,8 @@ import pytest
 from bisector.adapters.ansible import inventory
 from bisector.errors import InfrastructureError, RequestError
 from bisector.schemas.connection import ConnectionVariables
-from bisector.schemas.lab import BuilderVariables, TestbedVariables
+from bisector.schemas.lab import BuilderVariables
+from bisector.schemas.machine.testbed_variables import TestbedVariables
 from tests.bad_input.broken_documents import ANY_LANGUAGE, YAML, broken
 from tests.bad_input.harness import Row, check_answer, check_row, each_row
 from tests.bad_input.wrong_numbers import number_keys

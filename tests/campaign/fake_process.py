@@ -24,7 +24,8 @@ from bisector.engine.services import Services
 from bisector.model.commit_graph import CommitGraph
 from bisector.resources import resource
 from bisector.schemas.connection import Connection
-from bisector.schemas.lab import TestbedSpec, TestbedVariables
+from bisector.schemas.lab import TestbedSpec
+from bisector.schemas.machine.testbed_variables import TestbedVariables
 from bisector.schemas.request import Accepted, Request
 from bisector.search.planner import Planner
 from bisector.testing.fakes import FakeSource

@@ -17,7 +17,8 @@ import typer.main
 
 from bisector.errors import InfrastructureError, KernelError, PerfbisectError
 from bisector.interfaces.cli.application import application
-from bisector.schemas.lab import VARIABLE_PREFIX, BuilderVariables, TestbedVariables
+from bisector.schemas.lab import VARIABLE_PREFIX, BuilderVariables
+from bisector.schemas.machine.testbed_variables import TestbedVariables
 from bisector.schemas.settings import TOKEN_VARIABLE, Settings
 from bisector.schemas.settings import VARIABLE_PREFIX as ENVIRONMENT_PREFIX
 from tests.support.command_line import parse

@@ -18,7 +18,8 @@ from bisector.adapters.guest.libvirt_testbed import LibvirtTestbed
 from bisector.ports import BuildOrder, Kernel
 from bisector.resources import resource
 from bisector.schemas.connection import Connection
-from bisector.schemas.lab import TestbedSpec, TestbedVariables
+from bisector.schemas.lab import TestbedSpec
+from bisector.schemas.machine.testbed_variables import TestbedVariables
 from tests.support import demo_history
 from tests.support.demo_history import CACHE
 

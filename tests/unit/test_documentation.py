@@ -129,7 +129,7 @@ def test_words_of_the_code_exist() -> None:
     """What CONTRIBUTING.md names inside files is there."""
     for file, word in (
         ("bisector/ports.py", "class Testbed"),
-        ("bisector/schemas/lab.py", "TestbedKind = "),
+        ("bisector/schemas/machine/testbed_variables.py", "TestbedKind = "),
         ("bisector/app/wiring.py", "def testbed"),
         ("bisector/interfaces/cli/application.py", "_COMMANDS"),
         ("bisector/interfaces/cli/comparisons/compare.py", "Format = "),

@@ -12,7 +12,7 @@ import typer
 from bisector.errors import ExitCode, PerfbisectError, RequestError
 from bisector.interfaces.cli import options, output
 from bisector.interfaces.cli.groups import lab
-from bisector.schemas.lab import TestbedKind
+from bisector.schemas.machine.testbed_variables import TestbedKind
 from bisector.schemas.settings import SETTINGS_FILE, Settings
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from bisector.errors import RequestError
 from bisector.schemas.connection import Connection
 from bisector.schemas.kernel.recipe import choose_recipe, load_recipe
 from bisector.schemas.kernel.release import Release
-from bisector.schemas.lab import TestbedSpec, TestbedVariables
+from bisector.schemas.lab import TestbedSpec
+from bisector.schemas.machine.testbed_variables import TestbedVariables
 from bisector.schemas.workload.compatibility import (
     check_recipe,
     check_testbed,

@@ -25,7 +25,8 @@ from bisector.schemas.kernel.recipe import (
     with_fragments,
 )
 from bisector.schemas.kernel.release import Release
-from bisector.schemas.lab import TestbedSpec, TestbedVariables
+from bisector.schemas.lab import TestbedSpec
+from bisector.schemas.machine.testbed_variables import TestbedVariables
 from bisector.schemas.settings import Settings
 from bisector.schemas.workload.workload import Workload, load_workload
 from tests.support.toy_kernel import write_recipes

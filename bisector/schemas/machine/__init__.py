@@ -1,0 +1,1 @@
+"""Machines of the lab: their host variables, power and console."""

@@ -1,0 +1,30 @@
+"""The host variables of a testbed that contradict each other are refused; the rest is read."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from bisector.schemas.machine.testbed_variables import TestbedVariables
+
+
+@pytest.mark.parametrize(
+    ("variables", "words"),
+    [
+        ({"block_device": "sdb"}, "must be a path below /dev"),
+        ({"kind": "libvirt", "block_device": "/dev/sdb"}, "gets a disk of its own"),
+        ({"kind": "libvirt", "boot_method": "kexec"}, "booted directly"),
+        ({"kind": "ssh", "boot_method": "direct"}, "choose kexec or grub"),
+        ({"kind": "ssh", "clock": "instructions"}, "needs an emulated guest"),
+        ({"kind": "ssh", "cmdline": "quiet"}, "needs root="),
+        ({"workdir": "/usr"}, "two levels deep"),
+    ],
+)
+def test_variables_that_contradict_each_other_are_refused(variables: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValidationError, match=words):
+        TestbedVariables.model_validate(variables)
+
+
+def test_a_machines_whole_command_line_is_taken() -> None:
+    found = TestbedVariables.model_validate({"boot_method": "kexec", "cmdline": "root=/dev/sda1 quiet"})
+    assert (found.kind, found.cmdline) == ("ssh", "root=/dev/sda1 quiet")
