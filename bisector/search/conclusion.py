@@ -131,9 +131,12 @@ def conclude_fixed_on_good_side(context: SearchContext, base: int, ends: Evidenc
 
 
 def conclude_culprits(
-    context: SearchContext, posterior: Posterior, proofs: Sequence[Proof], ends: Evidence
+    context: SearchContext, posterior: Posterior, proofs: Sequence[Proof], ends: Evidence, stopped: str = ""
 ) -> Conclusion:
-    """Return the conclusion with everything proven and the rest. At least one proof is of a culprit."""
+    """Return the conclusion with everything proven and the rest. At least one proof is of a culprit.
+
+    stopped: why the rest was not searched to its end, in words; '' where it was.
+    """
     findings, added, total, rest = _added_up(context, proofs, ends)
     large = [p for p in proofs if not p.small]
     sets = any(len(p.commits) > 1 for p in large)
@@ -152,6 +155,8 @@ def conclude_culprits(
     )
     if sets:
         text += " Untestable commits hide which commit of the set it is."
+    if stopped:
+        text += f" The rest was not searched to its end. {stopped}"
     return Conclusion(
         kind,
         text,

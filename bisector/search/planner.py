@@ -50,7 +50,7 @@ class Planner:
         if isinstance(decision, Measure):
             shortfall = conclusion.budget_shortfall(decider.context, decision)
             if shortfall:
-                return decider.conclude_so_far(shortfall)
+                return decider.conclude(shortfall)
             return replace(decision, suspects=decider.suspects())
         return decision
 
@@ -60,7 +60,7 @@ class Planner:
         decision = decider.decide()
         if isinstance(decision, Conclusion):
             return decision
-        return decider.conclude_so_far("The search has not ended.")
+        return decider.conclude_so_far()
 
     def _decider(self, state: State) -> _Decider:
         if self._cache is None or self._cache.graph is not state.graph:
@@ -84,9 +84,13 @@ class _Decider:
         decision = self._decide()
         return self.choice.add_to(decision) if isinstance(decision, Conclusion) else decision
 
-    def conclude_so_far(self, why: str) -> Conclusion:
-        """Return the best statement that the data allow. why: the reason to stop, in words."""
+    def conclude(self, why: str) -> Conclusion:
+        """Return the conclusion of a search that must stop here. why: the reason, in words."""
         return self.choice.add_to(self._conclude_now(why))
+
+    def conclude_so_far(self) -> Conclusion:
+        """Return the best statement that the data allow while the search goes on."""
+        return self.choice.add_to(self._conclude_unfinished("The search has not ended."))
 
     def _decide(self) -> Answer:
         context = self.context
@@ -282,6 +286,12 @@ class _Decider:
         return boots > interleaving.MAX_BOOTS_PER_PURPOSE
 
     def _conclude_now(self, why: str) -> Conclusion:
+        """Return what is proven; where nothing is, that the search ended without an answer."""
+        if self.posterior is not None and self.ends is not None and any(not p.small for p in self.proofs):
+            return conclusion.conclude_culprits(self.context, self.posterior, self.proofs, self.ends, why)
+        return self._conclude_unfinished(why)
+
+    def _conclude_unfinished(self, why: str) -> Conclusion:
         return conclusion.conclude_unfinished(
             self.context, self.posterior, self.found, self.proofs, self.ends, why
         )

@@ -97,7 +97,8 @@ def _verdict(
             missed = worse or (scenario.scan and bool(wanted))
             return "not_reproduced", not missed, missed, 0
         case Ending.SPREAD:
-            return "spread", not wanted and total >= limit, bool(wanted), 0
+            right = not wanted and total >= limit
+            return "spread", right, not right, 0
         case Ending.FIXED_ON_GOOD_SIDE:
             base = [abs(lab.truth(b) - lab.truth(lab.graph.good)) for b in lab.graph.merge_bases]
             true = any(x >= limit / 2 for x in base)

@@ -145,6 +145,21 @@ def test_budget_too_small_for_the_ends_and_for_the_search() -> None:
     assert any(9 in f.commits for f in later.findings)
 
 
+def test_a_proven_culprit_stays_proven_when_the_budget_ends_with_the_search_of_the_rest() -> None:
+    def value(commit: int, run: int) -> float:
+        return step(9)(commit, run) * step(40)(commit, run) / 100.0
+
+    whole, records, decisions = drive(linear(64), goal(), value)
+    assert len(whole.findings) == 2
+    begun = next(i for i, d in enumerate(decisions) if d.purpose == "attribute")
+    runs = sum(d.runs for d in decisions[: begun + 1])
+    assert runs < sum(isinstance(r, Ran) for r in records)
+    end, _, _ = drive(linear(64), goal(budget=Budget(runs=runs)), value)
+    assert (end.ending, len(end.culprits)) == (Ending.CULPRIT, 1)
+    assert end.culprits[0].commits in ((9,), (40,))
+    assert "The rest was not searched to its end. The budget of" in end.summary
+
+
 def test_nan_is_no_sample() -> None:
     def value(commit: int, run: int) -> float:
         return math.nan if run == 1 else step(9)(commit, run)

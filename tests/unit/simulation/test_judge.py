@@ -7,7 +7,7 @@ import pytest
 from bisector.model.decisions import Conclusion, Ending, Interval
 from bisector.simulation.judge import Judged, judge
 from bisector.simulation.noise_model import LabModel
-from bisector.simulation.scenario import Culprit
+from bisector.simulation.scenario import Culprit, Scenario
 from bisector.simulation.simulated_bisection import simulate_bisection
 from bisector.simulation.testbed_traits import TestbedTraits
 from tests.support.searching import CENTRE, Scripted, answer
@@ -28,6 +28,22 @@ from tests.support.searching import CENTRE, Scripted, answer
 def test_judgement(conclusion: Conclusion, verdict: str, right: bool, false: bool) -> None:
     judged = judge(CENTRE, simulate_bisection(CENTRE, 1, Scripted([], conclusion)))
     assert (judged.verdict, judged.right, judged.claim_wrong) == (verdict, right, false)
+
+
+def test_that_a_loss_is_spread_is_false_where_there_is_none() -> None:
+    spread = answer(ending=Ending.SPREAD)
+    for background, false in ((0.0, True), (8.0, False)):
+        scenario = dataclasses.replace(
+            CENTRE, culprits=(), threshold=1.0, lab=LabModel(background=background)
+        )
+        seed = next(s for s in range(99) if abs(_loss(scenario, s)) >= scenario.limit or not background)
+        judged = judge(scenario, simulate_bisection(scenario, seed, Scripted([], spread)))
+        assert (judged.right, judged.claim_wrong) == (not false, false)
+
+
+def _loss(scenario: Scenario, seed: int) -> float:
+    graph, lab = scenario.draw(seed)
+    return lab.truth(graph.bad) - lab.truth(graph.good)
 
 
 def test_a_set_is_right_only_where_its_members_cannot_be_told_apart() -> None:
