@@ -15,6 +15,7 @@ from bisector.adapters.agent.session import AgentSession, await_greeting
 from bisector.adapters.ansible.inventory import default_inventory
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.machine.local_testbed import running_kernel
+from bisector.adapters.machine.machine_reach import MachineReach
 from bisector.adapters.machine.ssh_testbed import SSHTestbed
 from bisector.adapters.system.ssh import SSH
 from bisector.errors import BootFailed, InfrastructureError, RequestError, TestbedLost
@@ -219,7 +220,7 @@ def test_a_machine_that_reboots_is_measured(
     sshd: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = iter(["before", "before", "after"])
-    monkeypatch.setattr(SSHTestbed, "_boot_id", lambda self: next(ids))
+    monkeypatch.setattr(MachineReach, "boot_id", lambda self: next(ids))
     job = shell_job(tmp_path, "echo real: 1")
     session = machine(sshd, tmp_path).boot(running_kernel(), job, tmp_path / "boot", quiet)
     assert session.run(0).values == {"real": 1.0}

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from bisector.adapters.machine.machine_parts import ConsoleState
 from bisector.adapters.system.command import stream_command
 from bisector.adapters.system.console_log import ConsoleLog
 from bisector.adapters.system.files import os_errors_reported
@@ -31,7 +32,7 @@ class CommandConsole:
         """Raises InfrastructureError if the file cannot be written."""
         self.path = path if command else None
         self._log = ConsoleLog(path)
-        self._dead = threading.Event()
+        self._dead, self._heard, self._ended = threading.Event(), threading.Event(), threading.Event()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         if command:
@@ -47,6 +48,12 @@ class CommandConsole:
     def end(self) -> str:
         """Return the last of the console."""
         return self._read_end()[-_END_CHARACTERS:]
+
+    def state(self) -> ConsoleState:
+        """Return whether anything is heard."""
+        if self.path is None:
+            return "off"
+        return "heard" if self._heard.is_set() else "lost" if self._ended.is_set() else "silent"
 
     def close(self) -> None:
         """Stop listening."""
@@ -67,8 +74,10 @@ class CommandConsole:
                 log.warning("the console's command ended by itself with code %d", code)
         except OSError as error:
             log.warning("the console is not kept any more: %s", error)
+        self._ended.set()
 
     def _take(self, line: str) -> None:
+        self._heard.set()
         self._log.append(line)
         if any(message in line for message in PANIC_MESSAGES):
             self._dead.set()

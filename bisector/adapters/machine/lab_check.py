@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from bisector.adapters.agent.scratch_disk import check_device
-from bisector.adapters.machine.ssh_testbed import ssh_host
+from bisector.adapters.machine.machine_reach import ssh_host
 from bisector.adapters.system.host_requirements import checks
 from bisector.adapters.system.ssh import SSH
 from bisector.adapters.system.ssh_endpoint import SSHHost

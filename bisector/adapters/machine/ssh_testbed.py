@@ -6,40 +6,28 @@ a panic (panic=10 is on the command line) or a power cycle.
 
 from __future__ import annotations
 
-import logging
-import time
 from pathlib import Path
 
 from bisector.adapters.agent.deploy import Deployment
-from bisector.adapters.agent.payload import boot_parameters, with_lab_settings
+from bisector.adapters.agent.payload import with_lab_settings
 from bisector.adapters.agent.scratch_disk import check_device, with_scratch_disk
 from bisector.adapters.ansible.runner import Ansible
+from bisector.adapters.machine.boot_by_play import PlayedBoot
+from bisector.adapters.machine.boot_verdict import judge
+from bisector.adapters.machine.boot_watch import wait_for_answer, watch_boot
 from bisector.adapters.machine.console import CommandConsole
+from bisector.adapters.machine.machine_parts import BootMethod, Console, Power
+from bisector.adapters.machine.machine_reach import MachineReach, ssh_host
+from bisector.adapters.machine.power_command import CommandPower
 from bisector.adapters.system.awake_clock import awake_seconds
-from bisector.adapters.system.command import run_command
-from bisector.adapters.system.ssh import SSH, SSHRefused
-from bisector.adapters.system.ssh_endpoint import SSHHost
-from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, RequestError
+from bisector.adapters.system.ssh import SSHRefused
+from bisector.errors import InfrastructureError, PerfbisectError, RequestError
 from bisector.model.goal import TestbedClock
 from bisector.ports import Job, Kernel, Progress, Session
-from bisector.schemas.lab import BuilderSpec, TestbedSpec
-
-log = logging.getLogger(__name__)
-
-_PLAY_SECONDS = 300.0
-"""Timeout of the booting play: copying a kernel of 10 MB over a slow line, and a dozen tasks."""
-
-_PROBE_SECONDS = 5.0
-"""Timeout of one attempt to connect; a machine that boots refuses at once or is silent."""
+from bisector.schemas.lab import TestbedSpec
 
 _DEVICE_CHECK_SECONDS = 30.0
 """Timeout of opening a block device; one that sleeps takes seconds to spin up."""
-
-_PAUSE_SECONDS = 1.0
-"""Pause between two attempts."""
-
-_POWER_SECONDS = 120.0
-"""Timeout of the command that switches power; some management controllers take most of a minute."""
 
 
 class SSHTestbed:
@@ -54,36 +42,32 @@ class SSHTestbed:
         self.name = spec.name
         self._spec = spec
         self._ansible = ansible
-        self._host = ssh_host(spec)
+        self._reach = MachineReach(ssh_host(spec))
         self._broken: PerfbisectError | None = None
         if spec.variables.boot_method is None:
             raise RequestError(
                 f"the testbed '{self.name}' has no boot method",
                 cure="set the host variable perfbisect_boot_method to kexec or grub in the inventory",
             )
+        self._method: BootMethod = PlayedBoot(spec, ansible, self._reach.host)
+        self._power: Power | None = CommandPower(spec.variables.power) if spec.variables.power.cycle else None
 
     def boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> Session:
         """Boot the kernel once and deploy the job. See `ports.Testbed.boot`."""
         if self._broken is not None:
             raise self._broken
-        if kernel.load:
-            raise InfrastructureError(
-                f"the kernels of '{kernel.recipe}' need modules before their root file system is there",
-                details="a machine over SSH gets a kernel alone, without initramfs and modules",
-                cure="take a recipe whose kernels have the drivers built in, or a guest as testbed",
-            )
         started = awake_seconds()
         job = with_lab_settings(job, self._spec.variables.environment.settings())
-        console = CommandConsole(self._spec.variables.console, folder / "console.log")
+        console: Console = CommandConsole(self._spec.variables.console, folder / "console.log")
         try:
             before = self._ensure_reachable(progress)
             if job.needs.block_device:
                 job = self._with_device(job)
-            self._request_boot(kernel, job, folder, progress)
+            self._method.request_boot(kernel, job, folder, progress)
             with Deployment(
                 self._ansible,
                 self.name,
-                self._host,
+                self._reach.host,
                 job,
                 folder,
                 progress,
@@ -109,100 +93,41 @@ class SSHTestbed:
     def _ensure_reachable(self, progress: Progress) -> str:
         """Return the id of the machine's current boot, after a power cycle if need be."""
         try:
-            return self._boot_id()
+            return self._reach.boot_id()
         except SSHRefused as error:
             progress(f"'{self.name}' does not answer: switching it off and on")
-            if not self._spec.variables.power.cycle:
+            if self._power is None:
                 self._broken = InfrastructureError(
                     f"the testbed '{self.name}' does not answer and cannot be switched from here",
                     details=f"{error}\n{error.details}",
                     cure="bring it up, or set its variable perfbisect_power.cycle to a command that does",
                 )
                 raise self._broken from error
-        run_command(self._spec.variables.power.cycle, timeout=_POWER_SECONDS)
-        deadline = awake_seconds() + self._spec.variables.boot_timeout
-        while True:
-            try:
-                return self._boot_id()
-            except SSHRefused as error:
-                if awake_seconds() > deadline:
-                    self._broken = InfrastructureError(
-                        f"the testbed '{self.name}' does not come back after a power cycle",
-                        details=f"{error}\n{error.details}",
-                    )
-                    raise self._broken from error
-            time.sleep(_PAUSE_SECONDS)
+        self._power.cycle()
+        try:
+            return wait_for_answer(self._reach, self._spec.variables.boot_timeout)
+        except SSHRefused as error:
+            self._broken = InfrastructureError(
+                f"the testbed '{self.name}' does not come back after a power cycle",
+                details=f"{error}\n{error.details}",
+            )
+            raise self._broken from error
 
     def _with_device(self, job: Job) -> Job:
         """Return the job with the device that the lab names. Raises RequestError if it cannot be used."""
         path = self._spec.variables.block_device
-        with SSH(self._host, timeout=_PROBE_SECONDS) as ssh:
-            check_device(
-                path,
-                job.needs.block_device,
-                self.name,
-                lambda command: ssh.run(command, timeout=_DEVICE_CHECK_SECONDS).output,
-            )
+        check_device(
+            path,
+            job.needs.block_device,
+            self.name,
+            lambda command: self._reach.run(command, timeout=_DEVICE_CHECK_SECONDS),
+        )
         return with_scratch_disk(job, path)
 
-    def _request_boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> None:
-        variables = self._spec.variables
-        self._ansible.play(
-            "boot",
-            limit=self.name,
-            variables={
-                "perfbisect_image": str(kernel.image.absolute()),
-                "perfbisect_boot_method": variables.boot_method,
-                "perfbisect_cmdline": variables.cmdline,
-                "perfbisect_cmdline_more": boot_parameters(job.environment).strip(),
-            },
-            folder=folder / "ansible",
-            timeout=_PLAY_SECONDS,
-            progress=progress,
-            connection=self._host,
-            groups=("testbeds",),
-        )
-
-    def _wait_for_new_boot(self, before: str, console: CommandConsole) -> None:
+    def _wait_for_new_boot(self, before: str, console: Console) -> None:
         """Wait until SSH answers from another boot than `before`."""
-        deadline = awake_seconds() + self._spec.variables.boot_timeout
-        last: PerfbisectError | None = None
-        while awake_seconds() < deadline:
-            try:
-                if self._boot_id() != before:
-                    return
-                last = None
-            except SSHRefused as error:
-                last = error
-            death = console.death()
-            if death is not None:
-                raise BootFailed("the kernel died while it booted", details=death)
-            time.sleep(_PAUSE_SECONDS)
-        waited = f"{self._spec.variables.boot_timeout:.0f} s"
-        if last is None:
-            raise InfrastructureError(
-                f"the testbed '{self.name}' did not reboot within {waited}",
-                cure="try its boot method by hand: ansible-playbook playbooks/prepare.yml checks the tools",
-            )
-        raise BootFailed(
-            f"the kernel never answered over SSH within {waited}",
-            details=f"{last.details}\n{console.end()}".strip(),
-        )
-
-    def _boot_id(self) -> str:
-        with SSH(self._host, timeout=_PROBE_SECONDS) as ssh:
-            return ssh.run(["cat", "/proc/sys/kernel/random/boot_id"], timeout=_PROBE_SECONDS).output.strip()
-
-
-def ssh_host(spec: TestbedSpec | BuilderSpec) -> SSHHost:
-    """Return how a machine of the inventory is reached. Raises RequestError if it says no key."""
-    way, known_hosts = spec.connection, "~/.ssh/known_hosts"
-    kind = "builder"
-    if isinstance(spec, TestbedSpec):
-        kind, known_hosts = "testbed", spec.variables.known_hosts
-    if way.key is None:
-        raise RequestError(
-            f"the {kind} '{spec.name}' has no SSH key",
-            cure="set the host variable ansible_ssh_private_key_file in the inventory",
-        )
-    return SSHHost(way.address, way.port, way.user, way.key, Path(known_hosts).expanduser())
+        seconds = self._spec.variables.boot_timeout
+        seen = watch_boot(self._reach, before, console, seconds)
+        error = judge(seen, before, self.name, seconds, console.end())
+        if error is not None:
+            raise error

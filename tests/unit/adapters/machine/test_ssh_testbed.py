@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from bisector.adapters.ansible.runner import Ansible
-from bisector.adapters.machine import ssh_testbed
+from bisector.adapters.machine import boot_watch, power_command, ssh_testbed
+from bisector.adapters.machine.machine_reach import MachineReach
 from bisector.adapters.machine.ssh_testbed import SSHTestbed
 from bisector.adapters.system.ssh import SSHRefused
 from bisector.errors import BootFailed, InfrastructureError, KernelError, PerfbisectError, RequestError
@@ -57,11 +58,11 @@ class Bench:
         self.sessions: list[dict[str, Any]] = []
         self.folder.mkdir(exist_ok=True)
         self.ansible = Plays(folder, folder / "lab.yml")
-        monkeypatch.setattr(ssh_testbed, "_PAUSE_SECONDS", 0.01)
-        monkeypatch.setattr(SSHTestbed, "_boot_id", lambda _: self.answer())
+        monkeypatch.setattr(boot_watch, "PAUSE_SECONDS", 0.01)
+        monkeypatch.setattr(MachineReach, "boot_id", lambda _: self.answer())
         monkeypatch.setattr(ssh_testbed, "CommandConsole", lambda *_: self.console)
         monkeypatch.setattr(
-            ssh_testbed, "run_command", lambda command, **_: self.switched.append(list(command))
+            power_command, "run_command", lambda command, **_: self.switched.append(list(command))
         )
         monkeypatch.setattr(ssh_testbed, "Deployment", self._deployment)
 

@@ -1,0 +1,69 @@
+"""What a machine over SSH is worked with: its power switch, its console, and how it boots a kernel once.
+
+Each is made for one testbed of the inventory; `ssh_testbed` puts them together.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, Protocol
+
+from bisector.ports import Job, Kernel, Progress
+
+PowerStatus = Literal["on", "off", "unknown"]
+
+ConsoleState = Literal["off", "silent", "heard", "lost"]
+"""No console is known; nothing came yet; something came; it ended and could not be opened again."""
+
+
+class Power(Protocol):
+    """The switch of a machine: its management controller (BMC), a power strip, a command of the lab."""
+
+    def on(self) -> None:
+        """Switch it on. Raises InfrastructureError, as all of these do."""
+        ...
+
+    def off(self) -> None:
+        """Switch it off at once."""
+        ...
+
+    def cycle(self) -> None:
+        """Switch it off and on."""
+        ...
+
+    def status(self) -> PowerStatus:
+        """Return whether it has power; unknown where nobody can say."""
+        ...
+
+
+class Console(Protocol):
+    """What a machine prints from the begin of a boot on. path: where it is kept, None where there is none."""
+
+    path: Path | None
+
+    def death(self) -> str | None:
+        """Return the console's end, from the kernel's message on, if the kernel has died."""
+        ...
+
+    def end(self) -> str:
+        """Return the last of the console."""
+        ...
+
+    def state(self) -> ConsoleState:
+        """Return whether anything is heard."""
+        ...
+
+    def close(self) -> None:
+        """Stop listening."""
+        ...
+
+
+class BootMethod(Protocol):
+    """Boots a kernel once; the boot after that is of the machine's own kernel again."""
+
+    def request_boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> None:
+        """Put a kernel on the machine and have it booted; return before it goes down.
+
+        Raises InfrastructureError; the machine still runs what it ran then.
+        """
+        ...
