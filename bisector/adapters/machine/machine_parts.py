@@ -5,6 +5,7 @@ Each is made for one testbed of the inventory; `ssh_testbed` puts them together.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -58,6 +59,21 @@ class Console(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class RunningKernel:
+    """What a machine says of the kernel that it runs now.
+
+    ours: the key of the kernel under test that it is, '' for the machine's own; left: what of ours is on the
+    machine: files, a note, an entry of its boot menu.
+    """
+
+    boot_id: str
+    release: str
+    build_id: str
+    ours: str
+    left: tuple[str, ...] = ()
+
+
 class BootMethod(Protocol):
     """Boots a kernel once; the boot after that is of the machine's own kernel again."""
 
@@ -66,4 +82,16 @@ class BootMethod(Protocol):
 
         Raises InfrastructureError; the machine still runs what it ran then.
         """
+        ...
+
+    def running(self) -> RunningKernel:
+        """Ask the machine what it runs. Raises SSHRefused when nobody answers, or InfrastructureError."""
+        ...
+
+    def restart(self) -> None:
+        """Have the machine boot its own kernel, through the firmware; return before it goes down."""
+        ...
+
+    def forget(self) -> None:
+        """Take away everything of ours. Raises InfrastructureError, also while a kernel under test runs."""
         ...

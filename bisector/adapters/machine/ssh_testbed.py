@@ -49,7 +49,7 @@ class SSHTestbed:
                 f"the testbed '{self.name}' has no boot method",
                 cure="set the host variable perfbisect_boot_method to kexec or grub in the inventory",
             )
-        self._method: BootMethod = PlayedBoot(spec, ansible, self._reach.host)
+        self._method: BootMethod = PlayedBoot(spec, ansible, self._reach)
         self._power: Power | None = CommandPower(spec.variables.power) if spec.variables.power.cycle else None
 
     def boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> Session:
