@@ -18,6 +18,11 @@ _MAX_LABELS = 48
 """Labels below a horizontal axis: at 18 pixels each they do not touch."""
 _MARGIN = 0.06
 """Share of the range of values that an axis shows beyond them."""
+_FLAT = 1e-9
+"""Share of the largest value below which a range counts as none: its ends differ by rounding (2^-53), and its
+ticks would not be numbers of their own."""
+_LARGEST, _SMALLEST = 1e300, 1e-300
+"""Of values that a scale is made for, and of the room around them: what is computed from them stays a number."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +49,11 @@ class Scale:
 
 def fitting(values: Iterable[float], start: float, end: float) -> Scale:
     """Return the scale that shows all values with some room around them."""
-    known = [v for v in values if math.isfinite(v)]
+    known = [v for v in values if abs(v) <= _LARGEST]
     low, high = min(known, default=0.0), max(known, default=1.0)
-    room = (high - low) * _MARGIN or abs(high) * 0.01 or 1.0
+    largest = max(abs(low), abs(high))
+    room = (high - low) * _MARGIN if high - low > _FLAT * largest else largest * 0.01
+    room = room if room > _SMALLEST else 1.0
     return Scale(low - room, high + room, start, end)
 
 

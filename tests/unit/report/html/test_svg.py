@@ -30,6 +30,17 @@ def test_equal_or_no_values_have_a_scale(values: list[float]) -> None:
     assert scale.ticks()
 
 
+@pytest.mark.parametrize("size", [5e-324, 1e-300, 1e-9, 0.150643, 1.0, 12345.678, 1e9, 1e18, 1e300, 1e308])
+@pytest.mark.parametrize("apart", [0.0, 1e-17, 2e-16, 1e-15, 1e-12, 1e-9, 1e-6, 1.0, 1e9])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_any_two_values_have_an_axis(size: float, apart: float, sign: float) -> None:
+    scale = svg.fitting([sign * size, sign * size * (1 + apart)], 0, 100)
+    ticks = scale.ticks()
+    assert scale.low < scale.high and 2 <= len(ticks) <= 7
+    assert all("nan" not in text and "inf" not in text for text in svg.left_axis(scale, "level"))
+    assert all("nan" not in text for text in svg.bottom_axis(scale, 100, "level"))
+
+
 def test_of_many_names_every_second_is_shown_and_all_that_matter() -> None:
     names = [(float(n), f"n{n}", "culprit" if n == 33 else "") for n in range(90)]
     shown = "".join(svg.slanted(names, 10))
