@@ -17,6 +17,7 @@ from bisector.adapters.parsers.key_values import of_known_key
 from bisector.adapters.system.command import run_command
 from bisector.errors import InfrastructureError, RequestError
 from bisector.ports import MetricSpec
+from bisector.schemas.documents.document import LARGEST_NUMBER
 from bisector.schemas.documents.json_reader import parse_json
 
 _MINUTES = re.compile(rf"(?:(?P<hours>[0-9]+)h)?(?P<minutes>[0-9]+)m(?P<seconds>{NUMBER})s")
@@ -106,6 +107,8 @@ def _finite(name: str, value: object) -> float:
         number = math.inf
     if not math.isfinite(number):
         raise OutputError(f"the metric '{name}' is not a finite number: {cut(value)}")
+    if abs(number) > LARGEST_NUMBER:
+        raise OutputError(f"the metric '{name}' is larger than {LARGEST_NUMBER:g}: {cut(value)}")
     return number
 
 

@@ -22,7 +22,7 @@ _FLAT = 1e-9
 """Share of the largest value below which a range counts as none: its ends differ by rounding (2^-53), and its
 ticks would not be numbers of their own."""
 _LARGEST, _SMALLEST = 1e300, 1e-300
-"""Of values that a scale is made for, and of the room around them: what is computed from them stays a number."""
+"""Of values that a scale is made for, and of the room around them: what is computed of them is a number."""
 
 
 @dataclass(frozen=True)

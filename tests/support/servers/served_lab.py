@@ -68,9 +68,9 @@ def _begun(material: Material) -> Material:
     return replace(material, records=material.records[:events], decisions=decisions, conclusion=None)
 
 
-def store(wiring: Wiring, material: Material, status: str, said: str, number: int) -> str:
+def store(wiring: Wiring, material: Material, status: str, said: str, number: int, *, name: str = "") -> str:
     """Store a bisection with its records and the names of its commits; return its id."""
-    name = f"{status}-1"
+    name = name or f"{status}-1"
     goal = serialization.goal_to_json(material.goal)
     shas, graph = material.graph.shas, material.graph
     accepted = Accepted(

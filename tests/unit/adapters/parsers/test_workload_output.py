@@ -45,6 +45,7 @@ BAD = [
     ("key-value", "unreal: 5\n", [REAL], "has no metric 'real'"),
     ("key-value", "real: nan s\n", [REAL], "not a finite number: nan"),
     ("key-value", "real: inf\n", [REAL], "not a finite number: inf"),
+    ("key-value", "real: -1e101\n", [REAL], ": -1e101"),
     ("key-value", "real: fast\n", [REAL], "not a number: 'fast'"),
     ("key-value", "real: 158 ms\n", [REAL], "in 'ms', its manifest says 's'"),
     ("key-value", "real: 1 s\nreal: 2 s\n", [REAL], "printed twice, as 1 and as 2"),

@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from bisector.interfaces.cli import run
+from bisector.interfaces.cli.web import listen
 
 COMMAND = [sys.executable, "-c", "from bisector.interfaces.cli import main; main()"]
 
@@ -35,6 +36,13 @@ def test_it_serves_until_it_is_told_to_stop(tmp_path: Path, how: signal.Signals)
         server.send_signal(how)
         rest = server.stderr.read()
     assert (server.returncode, rest) == (0, "stopped\n")
+
+
+def test_an_answer_waits_for_no_acknowledgement() -> None:
+    with listen("127.0.0.1", 0) as listening, socket.create_connection(listening.getsockname()):
+        connection, _ = listening.accept()
+        with connection:
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_an_address_that_cannot_be_had_is_refused(
