@@ -1,7 +1,8 @@
 """What may be removed: ended bisections, and files that nobody has used for long and nobody needs.
 
 Nothing is removed that a bisection that runs or can be resumed needs: its records and files, the kernels it
-has built, the guest images it has booted (an image that is built again is another one). Of a cache folder
+has built, the guest images it has booted (an image that is built again is another one). Nor is a bisection
+that an open alert, a night or a message refers to (`referring`). Of a cache folder
 that several state folders share, only this one's bisections are known; the others' are protected by age.
 """
 
@@ -17,6 +18,7 @@ from bisector.adapters.system.leftovers import leftovers_of_boots
 from bisector.app import bisections
 from bisector.app.artefacts.shared_files import shared_folder
 from bisector.app.needed_files import NeededFiles, needed_files
+from bisector.app.upkeep.referring import find_references
 from bisector.app.wiring import Wiring
 from bisector.engine.state_lock import Holder, find_holder
 from bisector.errors import RequestError
@@ -65,11 +67,14 @@ def find_removable(wiring: Wiring, keep_days: float) -> list[Removable]:
 
 
 def to_remove(wiring: Wiring, wanted: Sequence[str]) -> list[Removable]:
-    """Return the bisections of some ids, or beginnings of ids. Raises RequestError unless all have ended."""
+    """Return the bisections of some ids, or beginnings of ids.
+
+    Raises RequestError unless all have ended, and nothing that goes on refers to them.
+    """
     from bisector.app.load_report import find_summary
 
     found = {one.id: one for one in (find_summary(wiring, identity) for identity in wanted)}
-    holder = find_holder(wiring.settings.state_dir)
+    holder, references = find_holder(wiring.settings.state_dir), find_references(wiring)
     for summary in found.values():
         if _is_in_use(wiring, summary, holder):
             raise RequestError(
@@ -80,6 +85,11 @@ def to_remove(wiring: Wiring, wanted: Sequence[str]) -> list[Removable]:
             raise RequestError(
                 f"the bisection '{summary.id}' has not ended ({summary.status}); it can be resumed",
                 cure=f"perfbisect resume {summary.id}, or end it for good: perfbisect cancel {summary.id}",
+            )
+        reference = references.get(summary.id)
+        if reference is not None and summary.status != bisections.REMOVING:
+            raise RequestError(
+                f"{reference.what} refers to the bisection '{summary.id}'", cure=reference.cure
             )
     return [_bisection(wiring, summary) for summary in found.values()]
 
@@ -155,9 +165,10 @@ def _of_bisections(wiring: Wiring, before: float) -> Iterator[Removable]:
     known = {summary.id: summary for summary in _summaries(wiring)}
     holder = find_holder(wiring.settings.state_dir)
     in_use = {summary.id for summary in known.values() if _is_in_use(wiring, summary, holder)}
-    going = set()
+    going, references = set(), find_references(wiring)
     for summary in known.values():
-        old = summary.status in bisections.ENDED and summary.changed < before
+        ended_long_ago = summary.status in bisections.ENDED and summary.changed < before
+        old = ended_long_ago and summary.id not in references
         if summary.id not in in_use and (old or summary.status == bisections.REMOVING):
             going.add(summary.id)
             yield _bisection(wiring, summary)

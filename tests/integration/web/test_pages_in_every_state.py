@@ -127,7 +127,7 @@ def _add_messages(wiring: Wiring) -> None:
     outbox = outbox_of(wiring)
     kinds: Sequence[Kind] = get_args(Kind)
     states: Sequence[State] = get_args(State)
-    for number, (state, channel, kind) in enumerate(zip(states * 2, CHANNELS * 8, cycle(kinds))):
+    for number, (state, channel, kind) in enumerate(zip([*states, *states], cycle(CHANNELS), cycle(kinds))):
         target = LAB if channel == "mail" else "https://hook.example/secret"
         message = Message((target,), "subject", "{}" if channel == "webhook" else "text")
         key = Key(f"{number}", "w", kind, target)
