@@ -1,33 +1,17 @@
-"""Whether this machine and those of the lab are ready, and making this one ready."""
+"""Whether this machine is ready, and making it ready; those of the lab: `app/machines`."""
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bisector.app.wiring import Wiring
-from bisector.errors import InfrastructureError, PerfbisectError
+from bisector.errors import InfrastructureError
 
 if TYPE_CHECKING:
     from bisector.adapters.system.host_requirements import Check
     from bisector.ports import Progress
-
-
-@dataclass(frozen=True, slots=True)
-class MachineAnswer:
-    """What a machine of the lab answered. wrong: why it is not usable, empty if it is."""
-
-    name: str
-    wrong: str
-    details: str
-    seconds: float
-
-    @property
-    def ok(self) -> bool:
-        """Whether it can be used."""
-        return not self.wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,20 +88,3 @@ def prepare_guests(wiring: Wiring, progress: Progress) -> None:
     from bisector.adapters.guest import preflight
 
     preflight.prepare_guests(wiring.settings.cache_dir, progress)
-
-
-def check_lab(wiring: Wiring) -> list[MachineAnswer]:
-    """Ask every machine of the lab whether it is usable."""
-    from bisector.adapters.machine.lab_check import lab_checks
-
-    answers = []
-    for name, check in lab_checks(wiring.lab, wiring.settings.cache_dir):
-        started = time.monotonic()
-        try:
-            check()
-            wrong, details = "", ""
-        except PerfbisectError as error:
-            own = error.cure if error.cure != error.usual_cure else ""  # the usual one names this command
-            wrong, details = error.message, "\n".join(filter(None, (error.details, own)))
-        answers.append(MachineAnswer(name, wrong, details, time.monotonic() - started))
-    return answers

@@ -12,6 +12,7 @@ from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Conclusion, Measure
 from bisector.model.goal import Goal
 from bisector.model.live_boots import live_boots
+from bisector.model.machines.firmware import firmware_change
 from bisector.model.records import Left, Record
 from bisector.model.state import State, apply, extend, fold
 from bisector.store_ports import Store
@@ -178,6 +179,22 @@ class Journal:
         boots = [v.booted for v in self._state.boots if v.testbed == testbed]
         self._check("the workload's files", workload, [b.workload for b in boots])
         self._check("the guest image", image, [b.image for b in boots])
+
+    def check_firmware(self, testbed: str, facts: Mapping[str, str]) -> None:
+        """Raise RequestError where a boot's machine has other firmware than in the boots that count.
+
+        facts: of the new boot, which is not recorded yet.
+        """
+        kept = [v.booted for v in self._state.visits if v.testbed == testbed and v.samples]
+        changed = firmware_change([booted.facts for booted in kept], facts)
+        if changed:
+            raise RequestError(
+                f"the firmware of the testbed '{testbed}' changed since the bisection '{self.id}' began: old "
+                "and new samples cannot be compared",
+                details=changed,
+                cure="put it back and resume; or throw away what was measured before: "
+                f"perfbisect discard {self.id} --boot BOOT for each of {', '.join(b.boot for b in kept)}",
+            )
 
     def _check(self, what: str, now: str, then: list[str]) -> None:
         first = next((checksum for checksum in then if checksum), now)

@@ -206,6 +206,7 @@ class TrialRunner:
         self._sessions[testbed] = (boot, session)
         check_stop(self._stop)  # told to stop while it booted: whoever said so may not have seen this session
         facts = session.facts
+        self._journal.check_firmware(testbed, facts.facts)
         image = image or facts.facts.get("image", "")
         self._journal.check_unchanged(testbed, workload=job.checksum, image=image)
         booted = Booted(

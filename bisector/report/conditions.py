@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 from bisector.linux import settings_report
+from bisector.model.machines.firmware import FIRMWARE
 from bisector.report import phrases
 from bisector.report.report_model import Material
 
@@ -55,6 +56,10 @@ def request_rows(material: Material) -> dict[str, str]:
     return rows
 
 
+_MACHINE = ("cpu.model", "memory.total", "clocksource", "cpus.online", "cmdline")
+"""Facts of a boot that say on which machine it was; its firmware comes after them."""
+
+
 def where(material: Material) -> list[str]:
     """Return the section on the machines, images and tools that were used."""
     return phrases.heading("Where it was measured") + phrases.pairs(where_rows(material))
@@ -64,7 +69,7 @@ def where_rows(material: Material) -> dict[str, str]:
     """Return the machines, images and tools that were used, name -> text."""
     rows = dict(material.host)
     guest = material.facts(material.graph.good) or material.facts(material.graph.bad)
-    for name in ("cpu.model", "memory.total", "clocksource", "cpus.online", "cmdline"):
+    for name in (*_MACHINE, *(name for name in FIRMWARE if name not in _MACHINE)):
         if guest.get(name):
             rows[f"guest {name}"] = guest[name]
     rows |= _settings(material)

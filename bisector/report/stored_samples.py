@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bisector.model.goal import Metric
+from bisector.model.machines.firmware import TESTBED
 from bisector.model.records import Ran
 from bisector.report.report_model import Material
 from bisector.stats.samples import SampleSet, Series
@@ -31,7 +32,8 @@ def sets(material: Material, index: int, name: str, metrics: Mapping[str, Metric
         series = {n: _series(measured, n, metrics.get(n)) for n in names}
         series |= _counted(material, index, testbed)
         where = testbed if len(boots) > 1 else ""
-        out.append(SampleSet(name, series, where, sizes=known, facts=material.facts(index, testbed)))
+        facts = {**material.facts(index, testbed), TESTBED: testbed}
+        out.append(SampleSet(name, series, where, sizes=known, facts=facts))
     if not out and known:
         out.append(SampleSet(name, {}, sizes=known))
     return out

@@ -166,6 +166,7 @@ READ_THE_DATE = {
     "bisector/adapters/store/memory_store.py": "when a bisection changed last",
     "bisector/adapters/store/sqlite_file.py": "the database's clock",
     "bisector/adapters/build/build_play.py": "since when a builder is taken, for people",
+    "bisector/adapters/machine/machine_facts.py": "whether a machine's date is right",
     "bisector/adapters/system/machine_locks.py": "since when a lock is taken, for people",
 }
 """Modules that ask for the date, and what for. A deadline by it passes, or never does, when one sets it."""

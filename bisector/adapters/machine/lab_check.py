@@ -1,64 +1,277 @@
-"""Checks of the machines of a lab: they answer, and have what a trial needs. Nothing is changed."""
+"""Checks of the machines of a lab: whether each is reached and has what a trial needs. Nothing is changed.
+
+A check returns what it found, or raises: `Doubt` for what may hurt later, any other error for what would make
+a trial fail. What needs a connection is 'not tried' where there is none, so that a lab owner sees the first
+cause and not its consequences.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from bisector.adapters.agent.scratch_disk import check_device
+from bisector.adapters.ansible.runner import Ansible
+from bisector.adapters.machine.machine_facts import MachineFacts, read_machine_facts
+from bisector.adapters.machine.machine_needs import (
+    BOOT_MIB,
+    BUILDER_MIB,
+    WORK_MIB,
+    Doubt,
+    can_boot,
+    failed,
+    finding,
+    has_right_time,
+    has_room,
+    has_tools,
+    is_root,
+)
 from bisector.adapters.machine.machine_reach import ssh_host
+from bisector.adapters.machine.switches import has_console, open_console, power_of
+from bisector.adapters.system.awake_clock import awake_seconds
 from bisector.adapters.system.host_requirements import checks
-from bisector.adapters.system.ssh import SSH
-from bisector.adapters.system.ssh_endpoint import SSHHost
-from bisector.errors import InfrastructureError
+from bisector.adapters.system.ssh import SSH, SSHRefused, UnverifiedHost
+from bisector.errors import InfrastructureError, PerfbisectError
+from bisector.model.machines.lab_findings import Finding
 from bisector.schemas.lab import BuilderSpec, Lab, TestbedSpec
 
-_TOOLS = ("sh", "tar", "mkdir")
+_TESTBED_TOOLS = ("sh", "tar", "mkdir")
 """The programs that unpack and start a workload on a testbed."""
 
+BOOT_TOOLS = {"kexec": ("kexec",), "grub": ("grub-reboot", "grub-probe", "grub-mkrelpath")}
+"""What each boot method runs on the machine; playbooks/roles/boot."""
 
-def lab_checks(lab: Lab, cache: Path) -> Iterator[tuple[str, Callable[[], None]]]:
-    """Return (machine, check); a check returns if the machine is usable and raises what is wrong with it."""
+_BUILDER_TOOLS = ("make", "gcc", "flex", "bison", "ccache", "python3")
+
+_CONSOLE_SECONDS = 3.0
+"""How long a console is held: a session of IPMI that is refused ends within a second or two."""
+
+_POLL_SECONDS = 0.1
+
+_NO_POWER = "no power switch is set: a machine that hangs stays down until somebody comes"
+
+_NO_CONSOLE = "no console is set: a kernel that panics leaves no words"
+
+_PING_SECONDS = 120.0
+"""Timeout of the play that runs one module: 2 s on an idle machine, 20 where everything is emulated."""
+
+Look = Callable[[], Iterator[Finding]]
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What checks use beside the lab. cache: this machine's cache folder; in_use: says of a testbed who uses
+    it now, '' if nobody does."""
+
+    ansible: Ansible
+    cache: Path
+    in_use: Callable[[str], str] = lambda _: ""
+
+
+def lab_checks(lab: Lab, around: Around) -> Iterator[tuple[str, Look]]:
+    """Return each machine with what looks at it; findings come as they are made, and nothing is raised."""
     for testbed in lab.testbeds:
-        yield f"testbed {testbed.name}", partial(_testbed, testbed, cache)
+        yield f"testbed {testbed.name}", partial(testbed_checks, testbed, around)
     for builder in lab.builders:
-        yield f"builder {builder.name}", partial(_builder, builder, cache)
+        yield f"builder {builder.name}", partial(_builder, builder, around)
 
 
-def _testbed(testbed: TestbedSpec, cache: Path) -> None:
+def testbed_checks(testbed: TestbedSpec, around: Around) -> Iterator[Finding]:
+    """Look at one testbed."""
     match testbed.variables.kind:
         case "libvirt":
-            _check_this_machine("guests", cache)
-        case "ssh":
-            _check_over_ssh(ssh_host(testbed), _TOOLS)
-            path = testbed.variables.block_device
-            if path:
-                with SSH(ssh_host(testbed)) as ssh:
-                    check_device(path, 0, testbed.name, lambda command: ssh.run(command).output)
+            yield finding("this machine", partial(_this_machine, "guests", around.cache))
         case "local":
-            pass
+            yield Finding("this machine", "ok", "it boots no kernels, and needs nothing")
+        case "ssh":
+            yield from _machine(testbed, around)
 
 
-def _builder(builder: BuilderSpec, cache: Path) -> None:
+testbed_checks.__test__ = False  # type: ignore[attr-defined]  # not a pytest function
+
+
+def _builder(builder: BuilderSpec, around: Around) -> Iterator[Finding]:
     if builder.connection.local:
-        _check_this_machine("building kernels", cache)
+        yield finding("this machine", partial(_this_machine, "building kernels", around.cache))
+        return
+    folder = builder.variables.folder
+    with _connected(builder) as (reached, ssh):
+        yield from reached
+        if ssh is None:
+            yield from _untried("its connection", "tools", "disk", "clock", "python")
+            return
+        seen, facts = _facts(ssh, folder, _BUILDER_TOOLS)
+        if facts is None:
+            yield seen
+            return
+        yield finding("tools", partial(has_tools, facts, _BUILDER_TOOLS))
+        yield finding("disk", partial(has_room, facts, "work", folder, BUILDER_MIB))
+        yield finding("clock", partial(has_right_time, facts))
+        yield finding("python", partial(_runs_modules, builder, ssh, around.ansible))
+
+
+def _machine(testbed: TestbedSpec, around: Around) -> Iterator[Finding]:
+    variables = testbed.variables
+    tools = (*_TESTBED_TOOLS, *BOOT_TOOLS.get(variables.boot_method or "", ()))
+    user = around.in_use(testbed.name)
+    later = ("root", "tools", "boot", "disk /boot", "disk workload", "clock", *(() if user else ("python",)))
+    with _connected(testbed) as (reached, ssh):
+        yield from reached
+        if ssh is None:
+            yield from _untried("its connection", *later)
+        else:
+            seen, facts = _facts(ssh, testbed.workdir, tools)
+            if facts is None:
+                yield seen
+                yield from _untried("its shell", *later)
+            else:
+                yield finding("root", partial(is_root, facts))
+                yield finding("tools", partial(has_tools, facts, tools))
+                yield finding("boot", partial(can_boot, facts, variables))
+                yield finding("disk /boot", partial(has_room, facts, "boot", "/boot", BOOT_MIB))
+                yield finding("disk workload", partial(has_room, facts, "work", testbed.workdir, WORK_MIB))
+                yield finding("clock", partial(has_right_time, facts))
+                if variables.block_device:
+                    yield finding("device", partial(_device, testbed, ssh))
+                if not user:
+                    yield finding("python", partial(_runs_modules, testbed, ssh, around.ansible))
+    yield _power(testbed)
+    if user:
+        taken = f"it would disturb who uses the machine: {user}"
+        yield from (Finding(name, "not tried", taken) for name in ("python", "console"))
     else:
-        _check_over_ssh(ssh_host(builder), ("make", "gcc", "flex", "bison", "ccache", "python3"))
+        yield _console(testbed)
 
 
-def _check_this_machine(needed: str, cache: Path) -> None:
+# --- one check each -----------------------------------------------------------------------------------------
+
+
+def _untried(cause: str, *names: str) -> Iterator[Finding]:
+    for name in names:
+        yield Finding(name, "not tried", f"it needs {cause}")
+
+
+@contextmanager
+def _connected(spec: TestbedSpec | BuilderSpec) -> Iterator[tuple[list[Finding], SSH | None]]:
+    """Give what connecting showed, and the connection if there is one."""
+    with ExitStack() as stack:
+        opened: list[SSH] = []
+        pinned = f"the pinned one; {spec.connection.address} is who it should be"
+
+        def connect() -> str:
+            host = ssh_host(spec)
+            opened.append(stack.enter_context(SSH(host)))
+            return f"{host} answers and takes the key"
+
+        started = awake_seconds()
+        try:
+            text = connect()
+        except UnverifiedHost as error:
+            untried = Finding("ssh", "not tried", "it needs a host key that is known")
+            yield [failed("host key", error), untried], None
+        except SSHRefused as error:
+            error.cure = "switch it on, and look at its address, port and firewall"
+            yield [Finding("host key", "not tried", "it needs an answer"), failed("ssh", error)], None
+        except PerfbisectError as error:
+            yield [failed("ssh", error)], None
+        else:
+            reached = Finding("ssh", "ok", text, seconds=awake_seconds() - started)
+            yield [Finding("host key", "ok", pinned), reached], opened[0]
+
+
+def _facts(ssh: SSH, folder: str, tools: tuple[str, ...]) -> tuple[Finding, MachineFacts | None]:
+    read: list[MachineFacts] = []
+
+    def look() -> str:
+        read.append(read_machine_facts(ssh, folder, tools))
+        return "it runs scripts"
+
+    seen = finding("shell", look)
+    return seen, read[0] if read else None
+
+
+def _device(testbed: TestbedSpec, ssh: SSH) -> str:
+    path = testbed.variables.block_device
+    check_device(path, 0, testbed.name, lambda command: ssh.run(command).output)
+    return f"{path} is free"
+
+
+def _runs_modules(spec: TestbedSpec | BuilderSpec, ssh: SSH, ansible: Ansible) -> str:
+    with TemporaryDirectory(prefix="pb-lab-check-") as folder:
+        try:
+            played = ansible.play(
+                "ping",
+                limit=spec.name,
+                variables={},
+                folder=Path(folder),
+                timeout=_PING_SECONDS,
+                progress=lambda _: None,
+                connection=ssh.host,
+                reap=False,
+            )
+        except InfrastructureError as error:
+            raise InfrastructureError(
+                f"Ansible cannot run a module there: {error.message}",
+                details=error.details,
+                cure="install the package python3 there; python3-minimal lacks what modules import",
+            ) from error
+    version = played.tasks[-1].result.get("ansible_facts", {}).get("ansible_python", {}).get("version", {})
+    number = ".".join(str(version.get(part, "?")) for part in ("major", "minor", "micro"))
+    return f"Ansible runs modules with Python {number}"
+
+
+def _power(testbed: TestbedSpec) -> Finding:
+    """Ask what switches the machine; nothing is switched."""
+    power = power_of(testbed)
+    if power is None:
+        return Finding("power", "not tried", _NO_POWER, cure="set perfbisect_power; see machines-over-ssh.md")
+
+    def look() -> str:
+        status = power.status()
+        if status == "unknown":
+            raise Doubt(
+                "nobody says whether it has power: its switch tells no status",
+                cure="'perfbisect lab check --deep' tries the switch itself",
+            )
+        return f"its switch answers: it is {status}"
+
+    return finding("power", look)
+
+
+def _console(testbed: TestbedSpec) -> Finding:
+    """Open the console for a moment. An idle machine prints nothing, so silence is well here."""
+    if not has_console(testbed):
+        return Finding("console", "not tried", _NO_CONSOLE, cure="set perfbisect_console")
+
+    def look() -> str:
+        with TemporaryDirectory(prefix="pb-lab-check-") as folder:
+            console = open_console(testbed, Path(folder) / "console.log")
+            try:
+                deadline = awake_seconds() + _CONSOLE_SECONDS
+                while (state := console.state()) != "lost" and awake_seconds() < deadline:
+                    time.sleep(_POLL_SECONDS)
+            finally:
+                console.close()
+            if state in ("off", "lost"):
+                raise InfrastructureError(
+                    "the console cannot be opened, or ended at once",
+                    details=console.end(),
+                    cure="try perfbisect_console by hand; another user of it may have to close it",
+                )
+        return "it can be opened; " + ("the machine printed something" if state == "heard" else "silent now")
+
+    return finding("console", look)
+
+
+def _this_machine(needed: str, cache: Path) -> str:
     wrong = [c for c in checks(cache) if c.needed == needed and not c.ok]
     if wrong:
         raise InfrastructureError(
             "; ".join(f"{c.name}: {c.wrong}" for c in wrong), cure="; ".join(c.cure for c in wrong)
         )
-
-
-def _check_over_ssh(host: SSHHost, tools: tuple[str, ...]) -> None:
-    with SSH(host) as ssh:
-        missing = [t for t in tools if ssh.run(["sh", "-c", f"command -v {t}"], check=False).code != 0]
-    if missing:
-        raise InfrastructureError(
-            f"{host} lacks {', '.join(missing)}", cure=f"install them on {host.address}"
-        )
+    return f"it has what {needed} takes"

@@ -42,6 +42,10 @@ class SSHRefused(InfrastructureError):
     """Nobody answers at the address (yet): refused, no route, timeout, or the connection broke off early."""
 
 
+class UnverifiedHost(InfrastructureError):
+    """Who answers is not known to be the machine that was meant: no host key is pinned, or another one."""
+
+
 class SSH:
     """One open connection. Use as a context manager, or call `close`."""
 
@@ -226,11 +230,13 @@ class SSHLine:
 def _connect(host: SSHHost, timeout: float) -> paramiko.SSHClient:
     client = paramiko.SSHClient()
     client.set_missing_host_key_policy(paramiko.RejectPolicy())
-    for path in (host.known_hosts, host.key):
-        if not path.is_file():
-            raise InfrastructureError(
-                f"cannot connect to {host}: {path} does not exist", cure="run 'perfbisect doctor'"
-            )
+    if not host.known_hosts.is_file():
+        raise _unknown_key(host, f"{host.known_hosts} does not exist")
+    if not host.key.is_file():
+        raise InfrastructureError(
+            f"cannot connect to {host}: {host.key} does not exist",
+            cure=f"name the key that opens it, or make one: ssh-keygen -t ed25519 -f {host.key}",
+        )
     try:
         client.load_host_keys(str(host.known_hosts))
         client.connect(
@@ -246,7 +252,7 @@ def _connect(host: SSHHost, timeout: float) -> paramiko.SSHClient:
         )
     except paramiko.BadHostKeyException as error:
         client.close()
-        raise InfrastructureError(
+        raise UnverifiedHost(
             f"{host} shows another host key than the one pinned in {host.known_hosts}",
             details=str(error),
             cure="if the machine was installed anew, replace its line there; if not, somebody is in between",
@@ -271,10 +277,14 @@ def _connect(host: SSHHost, timeout: float) -> paramiko.SSHClient:
     except (paramiko.SSHException, OSError, EOFError) as error:
         client.close()
         if "not found in known_hosts" in str(error):
-            raise InfrastructureError(
-                f"the host key of {host} is not known",
-                details=f"no line for it in {host.known_hosts}",
-                cure=f"check the key, then: ssh-keyscan -p {host.port} {host.address} >> {host.known_hosts}",
-            ) from error
+            raise _unknown_key(host, f"no line for it in {host.known_hosts}") from error
         raise SSHRefused(f"{host} ended the connection before it was made", details=str(error)) from error
     return client
+
+
+def _unknown_key(host: SSHHost, details: str) -> UnverifiedHost:
+    return UnverifiedHost(
+        f"the host key of {host} is not known",
+        details=details,
+        cure=f"check the key, then: ssh-keyscan -p {host.port} {host.address} >> {host.known_hosts}",
+    )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from bisector.adapters.machine.lab_check import lab_checks
 from bisector.adapters.system.host_requirements import Check, checks
+from bisector.app.machines.check_machines import check_machines
 from bisector.app.testbeds.testbed_hosts import misplaced_testbeds
 from bisector.errors import ExitCode, InfrastructureError, PerfbisectError, RequestError
 from bisector.model.format import count
@@ -14,6 +14,7 @@ from bisector.model.leases import HEARTBEAT_TTL_SECONDS
 
 if TYPE_CHECKING:
     from bisector.app.wiring import Wiring
+    from bisector.model.machines.lab_findings import MachineFindings
     from bisector.schemas.lab import Lab
 
 CLOCK_SKEW_SECONDS = 1.0
@@ -34,12 +35,20 @@ def check_worker(wiring: Wiring, name: str) -> list[Check]:
     found.append(_testbeds(lab, name, [spec.name for spec in specs]))
     if database.ok:
         found += [_owner(error) for error in misplaced_testbeds(wiring, specs, name).values()]
-    ours = {f"testbed {spec.name}" for spec in specs} | {f"builder {spec.name}" for spec in lab.builders}
-    for machine, check in lab_checks(lab, wiring.settings.cache_dir):
-        if machine in ours:
-            found.append(_asked(machine, check, "answers"))
+    ours = [f"testbed {spec.name}" for spec in specs] + [f"builder {spec.name}" for spec in lab.builders]
+    found += [_machine(one) for one in check_machines(wiring, wiring.note, ours)]
     found += [check for check in checks(wiring.settings.cache_dir) if check.name == "disk space"]
     return [*found, *_artefacts(wiring)]
+
+
+def _machine(found: MachineFindings) -> Check:
+    """Return the first thing that is wrong with a machine of the lab, or that it answers."""
+    first = found.first_wrong()
+    if first is None:
+        return Check(found.name, found="answers", needed=_WORKER)
+    wrong = "\n".join(filter(None, (first.found, first.details)))
+    code = ExitCode.WRONG_REQUEST if first.is_setting else ExitCode.INFRASTRUCTURE
+    return Check(found.name, wrong=wrong, cure=first.cure, needed=_WORKER, exit_code=code)
 
 
 def _asked(name: str, ask: Callable[[], str | None], found: str = "") -> Check:

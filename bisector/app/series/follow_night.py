@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -12,6 +14,8 @@ from bisector.errors import NotFound
 from bisector.model.alerts import Alert
 from bisector.model.decisions import Ending, Interval
 from bisector.model.format import change
+from bisector.model.machines.firmware import firmware_change
+from bisector.model.records import Booted
 from bisector.model.series import Confirmed, Night, NightVerdict, Point, Series
 from bisector.model.state import fold
 from bisector.model.stored_bisection import REMOVING, Stored
@@ -85,6 +89,11 @@ def judge(wiring: Wiring, series: Series, night: Night, alerts: AlertSink) -> No
     except NotFound:  # people removed its bisection just now; the next night is judged
         store.set_verdict(replace(night, verdict=NightVerdict("unmeasured")))
         return
+    if changed := _firmware_change(wiring, nights, night):
+        text = f"the testbed's firmware changed ({changed}): not compared with earlier nights"
+        night = replace(night, note="; ".join(filter(None, (night.note, text))))
+        store.set_verdict(night, night.number)
+        nights = store.nights(series.name)
     found = verdicts(nights, store.points(series.name), metric)
     measured = [one for one in nights if one.number in found]
     newest = measured[-1]
@@ -195,6 +204,24 @@ def end_confirmation(wiring: Wiring, night: Night, alerts: AlertSink) -> None:
     if conclusion is not None and conclusion.total is not None:  # its boots were compared to the end
         begins = night.verdict.first_bad if night.verdict is not None else night.number
     series_store(wiring).end_confirmation(replace(night, confirmed=outcome), begins)
+
+
+def _firmware_change(wiring: Wiring, nights: Sequence[Night], night: Night) -> str:
+    """Return what changed of the testbed's firmware since the last night that was measured; '' if nothing."""
+    earlier = [n for n in nights if n.state == "measured" and n.place < night.place]
+    if not earlier:
+        return ""
+    return firmware_change(
+        _boot_facts(wiring, max(earlier, key=lambda n: n.place)), next(_boot_facts(wiring, night), {})
+    )
+
+
+def _boot_facts(wiring: Wiring, night: Night) -> Iterator[Mapping[str, str]]:
+    """Yield the facts of a night's boots, none where its bisection is gone."""
+    with contextlib.suppress(NotFound):
+        for _, record in wiring.store.records(night.bisection):
+            if isinstance(record, Booted) and record.ok:
+                yield record.facts
 
 
 def _metric_of(stored: Stored) -> Metric:

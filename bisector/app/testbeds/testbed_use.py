@@ -120,7 +120,7 @@ def _acquire(
             return lease
         if membership.is_lost:
             raise membership.error()
-        user = _user(coordinator, testbed)
+        user = lease_holder(coordinator, testbed)
         if user and user != told:
             told = user
             progress(f"waiting for the testbed '{testbed}': {user} uses it")
@@ -129,8 +129,8 @@ def _acquire(
         time.sleep(_POLL_SECONDS)
 
 
-def _user(coordinator: Coordinator, testbed: str) -> str:
-    """Return who has the lease of a testbed, in words; '' where it was free in the meantime."""
+def lease_holder(coordinator: Coordinator, testbed: str) -> str:
+    """Return who has the lease of a testbed, in words; '' where it is free."""
     names = {executor.id: executor.name for executor in coordinator.executors()}
     for lease in coordinator.leases():
         if lease.resource == testbed_resource(testbed):

@@ -67,7 +67,7 @@ def init(
       perfbisect init --testbed ssh --host root@box1 --host root@box2 --boot kexec --yes --dry-run
     """
     from bisector.app import first_settings
-    from bisector.app.doctor import check_lab
+    from bisector.app.machines.check_machines import check_machines
 
     asks = not yes
     if asks and not (sys.stdin is not None and sys.stdin.isatty()):
@@ -92,12 +92,12 @@ def init(
     wiring = first_settings.write(texts)
     if not as_json:
         print("\n".join(f"{path} is written" for path in texts))
-    machines = check_lab(wiring)
+    machines = check_machines(wiring, output.print_note)
     if as_json:
         found = {str(path): text for path, text in texts.items()}
         output.print_json({"files": found, "written": True, "machines": lab.machine_rows(machines)})
     else:
-        print("\n".join(lab.machine_lines(machines)))
+        print(lab.machine_table(machines))
     if not all(machine.ok for machine in machines):
         raise typer.Exit(ExitCode.INFRASTRUCTURE)
 

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters.machine import lab_check
 from bisector.adapters.system import host_packages, host_requirements
 from bisector.adapters.system.host_requirements import Check
 from bisector.app import doctor
 from bisector.app.wiring import Wiring
-from bisector.errors import BootFailed, InfrastructureError
+from bisector.errors import InfrastructureError
 from bisector.schemas.lab import Lab
 from bisector.schemas.settings import Settings
 
@@ -79,31 +78,3 @@ def test_packages_are_installed_after_the_commands_were_told(monkeypatch: pytest
 def test_guests_are_prepared_in_the_cache(wiring: Wiring, asked: list[tuple[str, object]]) -> None:
     doctor.prepare_guests(wiring, print)
     assert asked == [("prepare", wiring.settings.cache_dir)]
-
-
-def test_every_machine_of_the_lab_answers_and_one_that_is_wrong_does_not_end_the_others(
-    wiring: Wiring, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse() -> None:
-        raise InfrastructureError("no route", details="to 10.0.0.1", cure="plug it in")
-
-    def fail() -> None:
-        raise BootFailed("panic")
-
-    rows = [("testbed a", refuse), ("testbed b", fail), ("builder c", lambda: None)]
-    monkeypatch.setattr(lab_check, "lab_checks", lambda lab, cache: iter(rows))
-    answers = doctor.check_lab(wiring)
-    assert [(one.name, one.ok, one.wrong, one.details) for one in answers] == [
-        ("testbed a", False, "no route", "to 10.0.0.1\nplug it in"),
-        ("testbed b", False, "panic", ""),
-        ("builder c", True, "", ""),
-    ]
-    assert all(one.seconds >= 0 for one in answers)
-
-
-def test_a_defect_of_a_check_is_not_taken_for_an_answer(
-    wiring: Wiring, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(lab_check, "lab_checks", lambda lab, cache: iter([("testbed a", lambda: 1 / 0)]))
-    with pytest.raises(ZeroDivisionError):
-        doctor.check_lab(wiring)

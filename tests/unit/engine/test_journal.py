@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from bisector.errors import InfrastructureError, RequestError
 from bisector.model.decisions import Conclusion, Ending, Measure
 from bisector.model.facts import MonitorResult
 from bisector.model.goal import Goal, Metric, Threshold
-from bisector.model.records import Booted, Built, Left, Marked, Ran, RunFailed
+from bisector.model.records import Booted, Built, Discarded, Left, Marked, Ran, RunFailed
 from bisector.model.stored_bisection import Stored
 from bisector.simulation.histories import linear
 
@@ -200,3 +201,18 @@ def test_workload_and_image_must_stay_what_they_were_on_a_testbed(
     with pytest.raises(RequestError, match="the guest image changed") as caught:
         kept.check_unchanged("t", workload="w1", image="i2")
     assert caught.value.details == "then i1\nnow  i2"
+
+
+def test_firmware_must_stay_what_it_was_on_a_testbed(store: CountingStore, tmp_path: Path) -> None:
+    kept = journal(store, tmp_path)
+    kept.record(replace(booted("b1"), facts={"cpu.microcode": "0x1", "machine.bios": "F2"}))
+    kept.check_firmware("t", {"cpu.microcode": "0x2"})  # a boot without samples compares with nothing
+    kept.record(Ran("b1", 0, {"m": 1.0}, 2.0, 3.0))
+    kept.check_firmware("t", {"cpu.microcode": "0x1"})  # a kernel without DMI tells no BIOS
+    kept.check_firmware("other", {"cpu.microcode": "0x2"})
+    with pytest.raises(RequestError, match="the firmware of the testbed 't' changed") as caught:
+        kept.check_firmware("t", {"cpu.microcode": "0x1", "machine.bios": "F3"})
+    assert caught.value.details == "firmware (BIOS): F2 -> F3"
+    assert f"perfbisect discard {kept.id} --boot BOOT for each of b1" in caught.value.cure
+    kept.record(Discarded("boot", "b1"))
+    kept.check_firmware("t", {"machine.bios": "F3"})

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from bisector.app.machines.one_firmware import require_one_firmware
 from bisector.errors import PerfbisectError, RequestError, nearest
 from bisector.interfaces.cli import ask
 from bisector.model.facts import KernelFacts
@@ -50,6 +51,7 @@ def read_columns(wanted: Sequence[str], bisection: str | None, unit: str = "") -
             one = replace(one, name=name, testbed=testbed if testbed is not None else one.testbed)
             _add(by_label.setdefault(name, []), one)
     found_columns = list(by_label.values())
+    require_one_firmware(found_columns)
     _note_settings(found_columns)
     return [[with_ratios(s) for s in column] for column in found_columns], False
 
@@ -195,6 +197,7 @@ def _add(column: Column, one: SampleSet) -> None:
     """Add a set to its column. Where the column has the testbed already, the boots are appended to it."""
     for i, known in enumerate(column):
         if known.testbed == one.testbed:
+            require_one_firmware([[known], [one]])
             series = dict(known.series)
             for name, new in one.series.items():
                 old = series.get(name)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bisector.errors import ExitCode
 from bisector.interfaces.cli import options, output
-from bisector.report.phrases import duration
+from bisector.interfaces.cli.arguments import completion
 
 if TYPE_CHECKING:
-    from bisector.app.doctor import MachineAnswer
+    from bisector.model.machines.lab_findings import MachineFindings
 
 
 def list_(lab: options.Lab = None, as_json: options.Json = False) -> None:
@@ -56,32 +57,62 @@ def list_(lab: options.Lab = None, as_json: options.Json = False) -> None:
     print(f"from {found.inventory}")
 
 
-def check(lab: options.Lab = None, as_json: options.Json = False) -> None:
-    """Check that every machine of the lab answers; boots and changes nothing.
+def check(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME", help="Machines of the lab; all by default.", autocompletion=completion.testbeds
+        ),
+    ] = None,
+    lab: options.Lab = None,
+    as_json: options.Json = False,
+) -> None:
+    """Check that every machine of the lab is reached and has what a trial needs; boots and changes nothing.
 
-    Example:
+    Exit code 3 if something is wrong. What is doubtful works, and may hurt later.
+
+    Examples:
 
       perfbisect lab check
-    """
-    from bisector.app.doctor import check_lab
 
-    results = check_lab(options.make_wiring(lab=lab))
+      perfbisect lab check box1 --json
+    """
+    from bisector.app.machines.check_machines import check_machines
+
+    results = check_machines(options.make_wiring(lab=lab), output.print_note, names)
     if as_json:
         output.print_json(machine_rows(results))
     else:
-        print("\n".join(machine_lines(results)))
+        print(machine_table(results))
     if not all(r.ok for r in results):
         raise typer.Exit(ExitCode.INFRASTRUCTURE)
 
 
-def machine_rows(answers: Sequence[MachineAnswer]) -> list[dict[str, Any]]:
-    """Return what machines answered, for JSON."""
-    return [{"name": a.name, "ok": a.ok, "wrong": a.wrong, "seconds": a.seconds} for a in answers]
+def machine_rows(machines: Sequence[MachineFindings]) -> list[dict[str, Any]]:
+    """Return what was found on machines, for JSON."""
+    return [
+        {
+            "name": machine.name,
+            "ok": machine.ok,
+            "wrong": wrong.found if (wrong := machine.first_wrong()) is not None else "",
+            "seconds": machine.seconds,
+            "checks": [dataclasses.asdict(one) for one in machine.findings],
+        }
+        for machine in machines
+    ]
 
 
-def machine_lines(answers: Sequence[MachineAnswer]) -> Iterator[str]:
-    """Yield what machines answered, with what mends it."""
-    for answer in answers:
-        said = output.good("answers") if answer.ok else output.bad(answer.wrong)
-        yield f"{answer.name}: {said} ({duration(answer.seconds)})"
-        yield from (f"  {line}" for line in answer.details.splitlines())
+def machine_table(machines: Sequence[MachineFindings]) -> str:
+    """Return what was found on machines, a check a row, with what mends it."""
+    rows = []
+    for machine in machines:
+        for at, one in enumerate(machine.findings):
+            words = one.found + (f"; cure: {one.cure}" if one.cure else "")
+            rows.append((machine.name if at == 0 else "", one.check, one.result, words))
+    lines = [output.table(("MACHINE", "CHECK", "RESULT", "FOUND"), rows, wrapped=["FOUND"])]
+    for machine in machines:
+        for one in machine.findings:
+            if one.details and one.result != "ok":
+                lines.append(f"\n{machine.name}, {one.check}:")
+                lines += [f"  {line}" for line in one.details.rstrip().splitlines()]
+    return "\n".join(lines)

@@ -65,6 +65,7 @@ def _parse(text: str) -> tuple[str, str]:
 
 def _commits(view: View, places: list[tuple[str, str]], context: dict[str, Any]) -> Page:
     """Return the comparison of two commits, as `perfbisect compare` makes it."""
+    from bisector.app.machines.one_firmware import require_one_firmware
     from bisector.report.comparison import json_table
     from bisector.stats import comparison_table
 
@@ -74,6 +75,7 @@ def _commits(view: View, places: list[tuple[str, str]], context: dict[str, Any])
         [replace(one, name=text) for one in view.operations.samples(bisection, rev)]
         for (bisection, rev), text in zip(places, (context["a"], context["b"]), strict=True)
     ]
+    require_one_firmware(columns)
     try:
         table = comparison_table.build(columns, alpha=view.wiring.settings.alpha)
     except ValueError as error:

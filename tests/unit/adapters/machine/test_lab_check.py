@@ -1,26 +1,33 @@
-"""Whether machines of a lab are usable: each kind has its own check, and errors name the machine."""
+"""Whether machines of a lab are usable: each kind has its own checks; what fails is named with its cure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.machine import lab_check
+from bisector.adapters.machine.lab_check import Around
 from bisector.adapters.system.host_requirements import Check
-from bisector.errors import InfrastructureError, RequestError
+from bisector.adapters.system.ssh import SSH
+from bisector.errors import InfrastructureError
+from bisector.model.machines.lab_findings import Finding
 from bisector.schemas.lab import lab_from_inventory
 
 
-def checks_of(testbed: dict[str, Any], builder: dict[str, Any]) -> dict[str, Callable[[], None]]:
+def look(testbed: dict[str, Any], builder: dict[str, Any], user: str = "") -> dict[str, dict[str, Finding]]:
     listing = {
         "_meta": {"hostvars": {"bed": testbed, "maker": builder}},
         "testbeds": {"hosts": ["bed"]},
         "builders": {"hosts": ["maker"]},
     }
-    return dict(lab_check.lab_checks(lab_from_inventory(listing, Path("/lab/hosts.yml")), Path("/cache")))
+    lab = lab_from_inventory(listing, Path("/lab/hosts.yml"))
+    around = Around(Ansible(Path("/playbooks"), lab.inventory), Path("/cache"), lambda _: user)
+    rows = lab_check.lab_checks(lab, around)
+    return {name: {found.check: found for found in checks()} for name, checks in rows}
 
 
 @pytest.fixture
@@ -37,29 +44,85 @@ LOCAL = {"ansible_connection": "local"}
 
 @pytest.mark.usefixtures("host_lacks_libvirt")
 def test_this_machine_is_checked_for_what_it_is_used_for_only() -> None:
-    found = checks_of({"perfbisect_kind": "libvirt"}, LOCAL)
-    assert list(found) == ["testbed bed", "builder maker"]
-    with pytest.raises(InfrastructureError, match="libvirtd: not installed") as error:
-        found["testbed bed"]()
-    assert error.value.cure == "make deps"
-    found["builder maker"]()  # libvirt is not needed for building
+    found = look({"perfbisect_kind": "libvirt"}, LOCAL)
+    guests = found["testbed bed"]["this machine"]
+    assert (guests.result, guests.found, guests.cure) == ("wrong", "libvirtd: not installed", "make deps")
+    assert found["builder maker"]["this machine"].result == "ok"  # libvirt is not needed for building
 
 
 @pytest.mark.usefixtures("host_lacks_libvirt")
 def test_a_local_testbed_needs_nothing() -> None:
-    checks_of({"perfbisect_kind": "local"}, LOCAL)["testbed bed"]()
+    assert [f.result for f in look({"perfbisect_kind": "local"}, LOCAL)["testbed bed"].values()] == ["ok"]
 
 
-def test_a_builder_over_ssh_needs_a_key() -> None:
-    with pytest.raises(RequestError, match="the builder 'maker' has no SSH key") as error:
-        checks_of({"perfbisect_kind": "local"}, {"ansible_host": "10.0.0.9"})["builder maker"]()
-    assert "ansible_ssh_private_key_file" in error.value.cure
+def test_a_builder_without_a_key_is_a_wrong_inventory() -> None:
+    found = look({"perfbisect_kind": "local"}, {"ansible_host": "10.0.0.9"})["builder maker"]["ssh"]
+    assert found.is_setting and found.found == "the builder 'maker' has no SSH key"
+    assert "ansible_ssh_private_key_file" in found.cure
 
 
-@pytest.mark.parametrize("machine", ["testbed bed", "builder maker"])
-def test_a_machine_that_cannot_be_reached_is_infrastructure(tmp_path: Path, machine: str) -> None:
-    key = tmp_path / "key"
-    key.write_text("no key")
-    far = {"ansible_host": "127.0.0.1", "ansible_port": 1, "ansible_ssh_private_key_file": str(key)}
-    with pytest.raises(InfrastructureError):
-        checks_of({"perfbisect_kind": "ssh", **far}, far)[machine]()
+def test_without_a_connection_nothing_that_needs_it_is_tried_and_power_is_asked_all_the_same(
+    tmp_path: Path,
+) -> None:
+    for name in ("key", "known_hosts"):
+        (tmp_path / name).write_text("")
+    far = {"ansible_host": "127.0.0.1", "ansible_port": 1, "ansible_ssh_private_key_file": f"{tmp_path}/key"}
+    bed = {
+        **far,
+        "perfbisect_known_hosts": f"{tmp_path}/known_hosts",
+        "perfbisect_boot_method": "kexec",
+        "perfbisect_power": {"cycle": ["true"]},
+    }
+    found = look(bed, LOCAL)["testbed bed"]
+    assert not found["ssh"].is_setting and found["ssh"].result == "wrong"
+    untried = [name for name, one in found.items() if one.found == "it needs its connection"]
+    assert untried == ["root", "tools", "boot", "disk /boot", "disk workload", "clock", "python"]
+    assert found["power"].result == "doubtful" and "--deep" in found["power"].cure
+    assert found["console"].result == "not tried" and "perfbisect_console" in found["console"].cure
+
+
+def test_a_key_that_is_not_pinned_is_no_matter_of_the_network(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("")
+    bed = {
+        "ansible_host": "127.0.0.1",
+        "ansible_ssh_private_key_file": f"{tmp_path}/key",
+        "perfbisect_known_hosts": f"{tmp_path}/none",
+    }
+    found = look(bed, LOCAL)["testbed bed"]
+    assert found["host key"].result == "wrong" and "ssh-keyscan" in found["host key"].cure
+    assert found["ssh"].result == "not tried"
+
+
+def test_the_console_of_a_machine_that_is_used_is_left_alone(tmp_path: Path) -> None:
+    """Opening it would end the session of whoever measures there."""
+    heard = tmp_path / "heard"
+    bed = {
+        "ansible_host": "127.0.0.1",
+        "ansible_port": 1,
+        "ansible_ssh_private_key_file": "/none",
+        "perfbisect_console": ["touch", str(heard)],
+    }
+    found = look(bed, LOCAL, user="the worker 'w1'")["testbed bed"]
+    assert "the worker 'w1'" in found["console"].found and found["python"].result == "not tried"
+    assert not heard.exists()
+
+
+@pytest.mark.parametrize(
+    ("script", "result"), [("echo text; sleep 30", "ok"), ("sleep 30", "ok"), ("exit 1", "wrong")]
+)
+def test_a_console_is_opened_for_a_moment(script: str, result: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lab_check, "_CONSOLE_SECONDS", 0.5)
+    bed = {"ansible_ssh_private_key_file": "/none", "perfbisect_console": ["sh", "-c", script]}
+    assert look(bed, LOCAL)["testbed bed"]["console"].result == result
+
+
+def test_a_machine_without_python_is_told_with_what_to_install() -> None:
+    class Broken:
+        def play(self, *_: object, **__: object) -> None:
+            raise InfrastructureError("'box' cannot run modules", details="/bin/sh: python3: not found")
+
+    lab = lab_from_inventory({"testbeds": {"hosts": ["box"]}}, Path("lab.yml"))
+    ssh = SimpleNamespace(host="root@box")
+    with pytest.raises(InfrastructureError, match="cannot run a module there") as error:
+        lab_check._runs_modules(lab.testbeds[0], cast(SSH, ssh), cast(Ansible, Broken()))
+    assert "the package python3" in error.value.cure and "not found" in error.value.details

@@ -32,7 +32,7 @@ INVENTORY = """all:
 @pytest.fixture
 def wiring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Wiring:
     (tmp_path / "lab.yml").write_text(INVENTORY)
-    monkeypatch.setattr(lab_check, "_check_this_machine", lambda needed, cache: None)
+    monkeypatch.setattr(lab_check, "_this_machine", lambda needed, cache: "")
     state, cache = tmp_path / "state", tmp_path / "cache"
     return Wiring(Settings(state_dir=state, cache_dir=cache, lab=tmp_path / "lab.yml"))
 
@@ -64,10 +64,10 @@ def test_one_worker_on_a_state_file_has_all_testbeds_and_makes_nothing(
 def test_what_is_wrong_is_said_at_once(
     wiring: Wiring, database_url: DatabaseUrl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def lacking(needed: str, cache: Path) -> None:
+    def lacking(needed: str, cache: Path) -> str:
         raise InfrastructureError("gcc: not installed", cure="apt-get install gcc")
 
-    monkeypatch.setattr(lab_check, "_check_this_machine", lacking)
+    monkeypatch.setattr(lab_check, "_this_machine", lacking)
     lab = on(wiring, database_url, artefacts=str(tmp_path / "store"))
     lab.coordinator.register("w3-1", "w3")
     monkeypatch.setattr(lab.coordinator, "now", lambda: 1e9)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from bisector.app.series import night_chore
+from bisector.app.series import follow_night, night_chore
 from bisector.model.alerts import Finding, Triage
 from bisector.model.decisions import Conclusion, Ending, Interval
 from bisector.model.series import Night
@@ -239,3 +239,21 @@ def test_noise_that_doubles_one_day_is_seldom_suspect_and_then_not_confirmed(lab
         lab.night(f"c{number}")
     assert [outcome for _, outcome, _, _ in lab.alerts.ended if outcome == "confirmed"] == []
     assert lab.wiring.coordinator.testbeds() == []
+
+
+def test_nights_before_a_firmware_update_are_not_compared_with_those_after(
+    lab: SeriesLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A level that moves with the firmware is no suspect."""
+    lab.culprit, lab.effect = LEARNT + 1, 0.05
+    learn(lab)
+    updated = LEARNT + 1
+
+    def boot_facts(wiring: object, night: Night) -> Iterator[dict[str, str]]:
+        yield {"cpu.microcode": "0x1" if night.number < updated else "0x2"}
+
+    monkeypatch.setattr(follow_night, "_boot_facts", boot_facts)
+    found = [lab.night(f"c{number}") for number in range(updated, updated + 4)]
+    assert found[0].new_level and not any(night.new_level for night in found[1:])
+    assert "microcode: 0x1 -> 0x2" in found[0].note and found[1].note == ""
+    assert lab.alerts.suspects == []

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from bisector.app import doctor
-from bisector.app.doctor import MachineAnswer
+from bisector.app.machines import check_machines
 from bisector.interfaces.cli import run
+from bisector.model.machines.lab_findings import Finding, MachineFindings
 from tests.support.small_git import LINUX, SmallGit
 
 
 @pytest.fixture
-def answers(own_folders: Path, monkeypatch: pytest.MonkeyPatch) -> list[MachineAnswer]:
+def answers(own_folders: Path, monkeypatch: pytest.MonkeyPatch) -> list[MachineFindings]:
     """What machines answer."""
-    found = [MachineAnswer("testbed guest", "", "", 0.1)]
-    monkeypatch.setattr(doctor, "check_lab", lambda wiring: found)
+    found = [MachineFindings("testbed guest", (Finding("this machine", "ok", "it has what guests takes"),))]
+    monkeypatch.setattr(check_machines, "check_machines", lambda wiring, progress: found)
     return found
 
 
@@ -30,7 +30,7 @@ def on_terminal(monkeypatch: pytest.MonkeyPatch, *lines: str) -> None:
 
 
 def test_without_a_terminal_the_options_are_named(
-    answers: list[MachineAnswer],
+    answers: list[MachineFindings],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -53,7 +53,7 @@ def test_without_a_terminal_the_options_are_named(
 
 
 def test_answers_are_written_and_tried_and_wrong_ones_asked_for_again(
-    answers: list[MachineAnswer],
+    answers: list[MachineFindings],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -77,7 +77,7 @@ def test_answers_are_written_and_tried_and_wrong_ones_asked_for_again(
     shown = capsys.readouterr()
     assert f"Error: {tmp_path}" in shown.err
     assert "unknown value 'guest'" in shown.err and "'c@' is not the address" in shown.err
-    assert shown.out.splitlines()[-1].startswith("testbed guest: answers")
+    assert shown.out.splitlines()[-1].startswith("testbed guest  this machine  ok")
     assert f'repo = "{small.path}"' in (tmp_path / "perfbisect.toml").read_text(encoding="utf-8")
     assert 'lab = "lab.yml"' in (tmp_path / "perfbisect.toml").read_text(encoding="utf-8")
     lab = (tmp_path / "lab.yml").read_text(encoding="utf-8")
@@ -85,7 +85,7 @@ def test_answers_are_written_and_tried_and_wrong_ones_asked_for_again(
 
 
 def test_files_that_are_there_are_replaced_only_after_a_yes(
-    answers: list[MachineAnswer],
+    answers: list[MachineFindings],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -105,7 +105,7 @@ def test_files_that_are_there_are_replaced_only_after_a_yes(
 
 
 def test_a_dry_run_prints_the_files_and_writes_none(
-    answers: list[MachineAnswer], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    answers: list[MachineFindings], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert (
         run(["init", str(tmp_path), "--yes", "--dry-run", "--testbed", "ssh", "--host", "kim@box1:2222"]) == 0
@@ -118,11 +118,12 @@ def test_a_dry_run_prints_the_files_and_writes_none(
 
 
 def test_a_machine_that_does_not_answer_is_told_after_the_files_are_written(
-    answers: list[MachineAnswer], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    answers: list[MachineFindings], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    answers[:] = [MachineAnswer("testbed box1", "no route", "plug it in", 1.0)]
+    answers[:] = [MachineFindings("testbed box1", (Finding("ssh", "wrong", "no route", "plug it in"),))]
     assert run(["init", str(tmp_path), "--yes", "--testbed", "ssh", "--host", "box1"]) == 3
-    assert capsys.readouterr().out.splitlines()[-2:] == ["testbed box1: no route (1.0 s)", "  plug it in"]
+    told = capsys.readouterr().out.splitlines()[-1]
+    assert told == "testbed box1  ssh    wrong   no route; cure: plug it in"
     assert (tmp_path / "lab.yml").exists()
 
 
@@ -138,7 +139,7 @@ def test_a_machine_that_does_not_answer_is_told_after_the_files_are_written(
     ],
 )
 def test_wrong_answers_are_refused(
-    answers: list[MachineAnswer],
+    answers: list[MachineFindings],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     options: list[str],

@@ -9,8 +9,8 @@ import pytest
 
 from bisector.adapters.machine import lab_check
 from bisector.app.wiring import Wiring
-from bisector.errors import InfrastructureError
 from bisector.interfaces.cli import run
+from bisector.model.machines.lab_findings import Finding
 from bisector.schemas.lab import lab_from_inventory
 
 INVENTORY = {
@@ -48,20 +48,27 @@ def test_the_list_has_testbeds_and_builders(capsys: pytest.CaptureFixture[str]) 
     assert [machine["name"] for machine in listed["machines"]] == ["guest", "box", "here", "box"]
 
 
-def test_a_machine_that_does_not_answer_is_exit_code_3(
+def test_what_is_wrong_is_told_with_its_cure_and_is_exit_code_3(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def dead() -> None:
-        raise InfrastructureError("192.0.2.10 does not answer", cure="switch it on")
-
-    checks = [("guest", lambda: None)]
-    monkeypatch.setattr(lab_check, "lab_checks", lambda lab, cache_dir: checks)
-    assert run(["lab", "check"]) == 0
-    assert capsys.readouterr().out.startswith("guest: answers (")
-    checks.append(("box", dead))
+    well = Finding("ssh", "ok", "it answers")
+    rows = [("testbed guest", lambda: iter([well, Finding("clock", "doubtful", "7 s behind", "use NTP")]))]
+    monkeypatch.setattr(lab_check, "lab_checks", lambda lab, around: rows)
+    assert run(["lab", "check"]) == 0  # what is doubtful works
+    assert capsys.readouterr().out == (
+        "MACHINE        CHECK  RESULT    FOUND\n"
+        "testbed guest  ssh    ok        it answers\n"
+        "               clock  doubtful  7 s behind; cure: use NTP\n"
+    )
+    dead = Finding("ssh", "wrong", "192.0.2.10 does not answer", "switch it on", "no route")
+    rows.append(("testbed box", lambda: iter([dead])))
     assert run(["lab", "check", "--json"]) == 3
     found = json.loads(capsys.readouterr().out)
     assert [(one["name"], one["ok"], one["wrong"]) for one in found] == [
-        ("guest", True, ""),
-        ("box", False, "192.0.2.10 does not answer"),
+        ("testbed guest", True, ""),
+        ("testbed box", False, "192.0.2.10 does not answer"),
     ]
+    assert found[1]["checks"][0]["cure"] == "switch it on"
+    assert run(["lab", "check", "box"]) == 3
+    told = capsys.readouterr().out
+    assert "guest" not in told and told.endswith("testbed box, ssh:\n  no route\n")

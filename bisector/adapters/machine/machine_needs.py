@@ -1,0 +1,131 @@
+"""What a trial needs of a machine, asked of what the machine says of itself: one function a question.
+
+Each returns what it found, or raises: `Doubt` for what may hurt later, InfrastructureError for what would
+make a trial fail there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from bisector.adapters.machine.machine_facts import MachineFacts
+from bisector.adapters.system.awake_clock import awake_seconds
+from bisector.errors import InfrastructureError, PerfbisectError, RequestError
+from bisector.model.machines.lab_findings import Finding, Result
+from bisector.schemas.machine.testbed_variables import TestbedVariables
+
+BOOT_MIB = 64
+"""Free space for kernels in /boot: a kernel of 15 MB and an initramfs of 40, as distributions have them."""
+
+WORK_MIB = 256
+"""Free space for a workload on a testbed: the largest payload here has 60 MiB, and results come on top."""
+
+BUILDER_MIB = 4096
+"""Free space on a builder: a kernel tree with objects takes 2.5 GiB; ccache grows beside it."""
+
+SKEW_SECONDS = 5.0
+"""A clock further off than this is not kept by NTP; `make` takes files of such a host for old or new."""
+
+_SLOW_CLOCKS = ("hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit")
+"""Clock sources of which each reading takes 0.5 microseconds and more, or that tick with the timer only."""
+
+
+class Doubt(PerfbisectError):
+    """It works, and something may hurt later."""
+
+
+def finding(check: str, look: Callable[[], str]) -> Finding:
+    """Return what a check found. Errors that are ours become findings; others are defects, and are raised."""
+    started = awake_seconds()
+
+    try:
+        found = Finding(check, "ok", look())
+    except PerfbisectError as error:
+        found = failed(check, error)
+    return replace(found, seconds=awake_seconds() - started)
+
+
+def failed(check: str, error: PerfbisectError) -> Finding:
+    """Return an error as what a check found."""
+    own = error.cure if error.cure != error.usual_cure else ""  # the usual one names this command
+    result: Result = "doubtful" if isinstance(error, Doubt) else "wrong"
+    return Finding(
+        check, result, error.message, own, error.details, is_setting=isinstance(error, RequestError)
+    )
+
+
+def is_root(facts: MachineFacts) -> str:
+    """Whether we may boot kernels there."""
+    if facts.get("uid") != "0":
+        raise InfrastructureError(
+            f"the user has id {facts.get('uid')}, and is not root",
+            cure="set ansible_user to root: kernels are booted and settings are made by root",
+        )
+    return "the user is root"
+
+
+def has_tools(facts: MachineFacts, tools: Sequence[str]) -> str:
+    """Whether programs are there."""
+    missing = [tool for tool in tools if not facts.has(tool)]
+    if missing:
+        cure = "install them there"
+        if "kexec" in missing:
+            cure += "; kexec is in the package kexec-tools"
+        raise InfrastructureError(f"missing: {', '.join(missing)}", cure=cure)
+    return ", ".join(tools)
+
+
+def can_boot(facts: MachineFacts, variables: TestbedVariables) -> str:
+    """Look for what would stop a boot by this machine's method."""
+    method = variables.boot_method
+    if method is None:
+        raise InfrastructureError(
+            "no boot method is set", cure="set perfbisect_boot_method: 'perfbisect lab add' finds out which"
+        )
+    if method == "kexec" and facts.get("kexec_disabled") == "1":
+        raise InfrastructureError(
+            "kexec is switched off until the next reboot (kernel.kexec_load_disabled)",
+            cure="take it out of /etc/sysctl.d and reboot, or use perfbisect_boot_method: grub",
+        )
+    if method == "grub" and facts.get("grub_saved") != "yes":
+        raise InfrastructureError(
+            "GRUB does not obey a one-shot choice: GRUB_DEFAULT is not 'saved'",
+            cure="ansible-playbook playbooks/prepare.yml -i LAB --limit HOST sets it",
+        )
+    if facts.get("clocksource") in _SLOW_CLOCKS:
+        raise Doubt(
+            f"by {method}; its clock source is {facts.get('clocksource')}, of which each reading is slow",
+            cure="see 'dmesg | grep -i tsc' there: firmware or BIOS settings often decide it",
+        )
+    return f"by {method} on {facts.get('firmware').upper()}; runs {facts.get('release')}"
+
+
+def has_room(facts: MachineFacts, place: str, folder: str, least: int) -> str:
+    """Whether kernels and workloads have room. place: of the facts; least: MiB that must be free."""
+    free, options = facts.free_mib(place), facts.get(f"{place}.options").split(",")
+    if "ro" in options:
+        raise InfrastructureError(f"{folder} is on a file system that is read-only", cure="mount it writable")
+    if place == "work" and "noexec" in options:
+        raise InfrastructureError(
+            f"{folder} is on a file system that takes no executables",
+            cure="set perfbisect_workdir to a folder of another one",
+        )
+    if free is None:
+        raise Doubt(f"{folder}: free space is not known")
+    if free < least:
+        raise InfrastructureError(
+            f"{folder} has {free} MiB free, {least} are needed", cure="remove old kernels or files there"
+        )
+    return f"{folder} has {free} MiB free"
+
+
+def has_right_time(facts: MachineFacts) -> str:
+    """Whether its clock is right."""
+    if abs(facts.skew) - facts.uncertainty > SKEW_SECONDS:
+        which = "ahead of" if facts.skew > 0 else "behind"
+        raise Doubt(
+            f"its clock is {abs(facts.skew):.0f} s {which} this machine's",
+            cure="keep both with NTP, such as systemd-timesyncd or chrony",
+        )
+    return f"within {SKEW_SECONDS:g} s of this machine's"

@@ -1,0 +1,91 @@
+"""Use case of `perfbisect lab check`: every machine of the lab is looked at, several side by side."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import TYPE_CHECKING
+
+from bisector.errors import Interrupted
+from bisector.model.machines.lab_findings import Finding, MachineFindings
+from bisector.report.phrases import duration
+
+if TYPE_CHECKING:
+    from bisector.adapters.machine.lab_check import Around, Look
+    from bisector.app.wiring import Wiring
+    from bisector.ports import Progress
+
+_SIDE_BY_SIDE = 4
+"""Machines that are looked at at once: most of it is waiting, and Ansible takes a process for each."""
+
+
+def check_machines(
+    wiring: Wiring, progress: Progress = lambda _: None, names: Sequence[str] | None = None
+) -> list[MachineFindings]:
+    """Look at every machine of the lab, or at those that are named; return them in the inventory's order.
+
+    names: of hosts, or with their role, as 'builder here'. progress: told what is done, and how long the rest
+    will take. Raises RequestError for an unknown name.
+    """
+    from bisector.adapters.machine.lab_check import lab_checks
+
+    wanted = list(lab_checks(wiring.lab, around(wiring)))
+    if names is not None:
+        wanted = [row for row in wanted if _is_named(row[0], names)]
+        for name in names:
+            if not any(_is_named(machine, [name]) for machine, _ in wanted):
+                wiring.lab.testbed(name)  # raises, and names the nearest
+    started, done = time.monotonic(), dict[int, MachineFindings]()
+    with ThreadPoolExecutor(_SIDE_BY_SIDE, "lab check") as pool:
+        waiting = {pool.submit(_look, name, look): number for number, (name, look) in enumerate(wanted)}
+        try:
+            for future in as_completed(waiting):
+                done[waiting[future]] = future.result()
+                left = len(wanted) - len(done)
+                if left:
+                    each = (time.monotonic() - started) / len(done)
+                    progress(f"{len(done)} of {len(wanted)} machines; about {duration(left * each)} left")
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return [done[number] for number in sorted(done)]
+
+
+def around(wiring: Wiring) -> Around:
+    """Return what checks of this lab use."""
+    from bisector.adapters.machine.lab_check import Around
+
+    return Around(wiring.ansible(), wiring.settings.cache_dir, user_of(wiring))
+
+
+def user_of(wiring: Wiring) -> Callable[[str], str]:
+    """Return what says who uses a testbed now, in words; '' where nobody does."""
+    from bisector.app.testbeds.testbed_use import lease_holder
+
+    one_at_a_time = threading.Lock()
+
+    def find(testbed: str) -> str:
+        if (coordinator := wiring.shared_coordinator) is not None:
+            holder = lease_holder(coordinator, testbed)
+            if holder:
+                return holder
+        try:
+            # Two names may lead to one machine: one of our own threads must not be taken for another user.
+            with one_at_a_time, wiring.claim_testbed(testbed, lambda _: None, lambda: True):
+                return ""
+        except Interrupted:
+            return "another perfbisect of this machine"
+
+    return find
+
+
+def _look(name: str, look: Look) -> MachineFindings:
+    started = time.monotonic()
+    findings: list[Finding] = list(look())
+    return MachineFindings(name, tuple(findings), time.monotonic() - started)
+
+
+def _is_named(machine: str, names: Sequence[str]) -> bool:
+    return machine in names or machine.split(" ", 1)[1] in names

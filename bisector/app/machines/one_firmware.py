@@ -1,0 +1,30 @@
+"""Refuses to compare samples of one testbed whose firmware or microcode changed between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from bisector.errors import RequestError
+from bisector.model.machines.firmware import firmware_change
+
+if TYPE_CHECKING:
+    from bisector.stats.samples import SampleSet
+
+
+def require_one_firmware(columns: Sequence[Sequence[SampleSet]]) -> None:
+    """Raise RequestError where a set has other firmware than the first column's on the same testbed.
+
+    Sets that tell nothing of their machine, such as those of other programs, are let through.
+    """
+    for column in columns[1:]:
+        for one in column:
+            base = next((s for s in columns[0] if s.testbed == one.testbed), None)
+            changed = firmware_change([base.facts], one.facts) if base is not None else ""
+            if changed and base is not None:
+                where = f" of the testbed '{one.testbed}'" if one.testbed else ""
+                raise RequestError(
+                    f"the firmware{where} changed between {base.name} and {one.name}: they do not compare",
+                    details=changed,
+                    cure="measure both again under one firmware, in a new bisection or with 'workload run'",
+                )

@@ -1,0 +1,1 @@
+"""Machines of the lab: what checks found, and their firmware."""

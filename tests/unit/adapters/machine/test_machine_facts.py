@@ -1,0 +1,56 @@
+"""What a machine tells of itself, by the real script in a real shell."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import pytest
+
+from bisector.adapters.machine.machine_facts import MachineFacts, read_machine_facts
+from bisector.adapters.system.command import CompletedCommand
+from bisector.adapters.system.ssh import SSH
+from bisector.errors import InfrastructureError
+
+
+@dataclass
+class HereAsSSH:
+    """Runs commands here; answers with a text of its own if there is one."""
+
+    answer: str = ""
+    host: str = "root@box"
+
+    def run(self, command: Sequence[str], *, timeout: float) -> CompletedCommand:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=timeout)
+        return CompletedCommand(tuple(command), 0, self.answer or done.stdout)
+
+
+def read(ssh: HereAsSSH) -> MachineFacts:
+    return read_machine_facts(cast(SSH, ssh), "/var/tmp/not/there/yet", ["sh", "no-such-tool"])
+
+
+def test_this_machine_told_by_the_script() -> None:
+    facts = read(HereAsSSH())
+    assert facts.has("sh") and not facts.has("no-such-tool") and not facts.has("tar")
+    assert (facts.free_mib("boot") or 0) > 0 and (facts.free_mib("work") or 0) > 0
+    assert "rw" in facts.get("work.options").split(",")
+    assert facts.get("firmware") in ("bios", "uefi") and facts.get("release") and facts.get("cmdline")
+    assert abs(facts.skew) <= facts.uncertainty + 0.1
+
+
+def test_the_skew_is_of_the_middle_of_question_and_answer() -> None:
+    facts = read(HereAsSSH(f"now={time.time() + 100:.0f}\nuid=0\n"))
+    assert 98 < facts.skew < 102
+
+
+@pytest.mark.parametrize("answer", ["This account is not available", "now=soon\n"])
+def test_a_machine_without_a_shell(answer: str) -> None:
+    with pytest.raises(InfrastructureError, match="does not tell its time"):
+        read(HereAsSSH(answer))
+
+
+def test_a_size_that_is_none_is_not_known() -> None:
+    assert MachineFacts({"boot.free_kib": "-"}).free_mib("boot") is None

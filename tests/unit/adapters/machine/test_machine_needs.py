@@ -1,0 +1,110 @@
+"""What a trial needs of a machine: one function a question, with the cure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from bisector.adapters.machine import machine_needs as needs
+from bisector.adapters.machine.machine_facts import MachineFacts
+from bisector.errors import InfrastructureError
+from bisector.schemas.machine.testbed_variables import TestbedVariables
+
+WELL = {
+    "uid": "0",
+    "firmware": "bios",
+    "release": "6.1.0",
+    "tool.sh": "yes",
+    "tool.tar": "yes",
+    "boot.free_kib": str(100 << 10),
+    "boot.options": "rw,relatime",
+    "work.free_kib": str(1000 << 10),
+    "work.options": "rw,noatime",
+    "grub_saved": "yes",
+}
+Question = Callable[[MachineFacts], str]
+METHOD = {name: TestbedVariables.model_validate({"boot_method": name}) for name in ("kexec", "grub")}
+
+QUESTIONS: list[tuple[str, Question, dict[str, str], str, str]] = [
+    ("root", needs.is_root, {"uid": "1000"}, "the user has id 1000", "ansible_user"),
+    ("tools", lambda f: needs.has_tools(f, ("sh", "kexec")), {}, "missing: kexec", "kexec-tools"),
+    (
+        "kexec off",
+        lambda f: needs.can_boot(f, METHOD["kexec"]),
+        {"kexec_disabled": "1"},
+        "kexec is switched off",
+        "sysctl",
+    ),
+    (
+        "grub",
+        lambda f: needs.can_boot(f, METHOD["grub"]),
+        {"grub_saved": ""},
+        "GRUB does not obey",
+        "prepare.yml",
+    ),
+    ("no method", lambda f: needs.can_boot(f, TestbedVariables()), {}, "no boot method", "lab add"),
+    (
+        "full",
+        lambda f: needs.has_room(f, "boot", "/boot", 64),
+        {"boot.free_kib": "2048"},
+        "2 MiB free, 64 are needed",
+        "remove",
+    ),
+    (
+        "read-only",
+        lambda f: needs.has_room(f, "boot", "/boot", 64),
+        {"boot.options": "ro,relatime"},
+        "read-only",
+        "writable",
+    ),
+    (
+        "noexec",
+        lambda f: needs.has_room(f, "work", "/tmp/x", 64),
+        {"work.options": "rw,nosuid,noexec"},
+        "takes no executables",
+        "perfbisect_workdir",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("_name", "ask", "changes", "wrong", "cure"), QUESTIONS, ids=[q[0] for q in QUESTIONS]
+)
+def test_what_a_trial_would_fail_for(
+    _name: str, ask: Question, changes: dict[str, str], wrong: str, cure: str
+) -> None:
+    with pytest.raises(InfrastructureError, match=wrong) as error:
+        ask(MachineFacts({**WELL, **changes}))
+    assert cure in error.value.cure
+
+
+def test_a_machine_that_has_all_of_it() -> None:
+    facts = MachineFacts(WELL, 0.4, 0.5)
+    assert needs.is_root(facts) == "the user is root"
+    assert needs.has_tools(facts, ("sh", "tar")) == "sh, tar"
+    assert needs.can_boot(facts, METHOD["grub"]) == "by grub on BIOS; runs 6.1.0"
+    assert needs.has_room(facts, "boot", "/boot", 64) == "/boot has 100 MiB free"
+    assert needs.has_room(facts, "work", "/var/tmp/x", 256) == "/var/tmp/x has 1000 MiB free"
+    assert needs.has_right_time(facts).startswith("within 5 s")
+
+
+@pytest.mark.parametrize(("skew", "says"), [(7, "7 s ahead of"), (-3600, "3600 s behind")])
+def test_a_clock_that_is_off_is_doubtful(skew: float, says: str) -> None:
+    with pytest.raises(needs.Doubt, match=says) as doubt:
+        needs.has_right_time(MachineFacts(WELL, skew, 0.6))
+    found = needs.failed("clock", doubt.value)
+    assert (found.result, found.is_setting) == ("doubtful", False) and "NTP" in found.cure
+
+
+def test_a_skew_that_may_be_the_connections_is_none() -> None:
+    assert needs.has_right_time(MachineFacts(WELL, 7.0, 3.0))
+
+
+def test_a_slow_clock_source_is_doubtful() -> None:
+    with pytest.raises(needs.Doubt, match="acpi_pm"):
+        needs.can_boot(MachineFacts({**WELL, "clocksource": "acpi_pm"}), METHOD["kexec"])
+
+
+def test_the_cure_of_every_error_is_not_this_command() -> None:
+    assert needs.failed("x", InfrastructureError("no route")).cure == ""

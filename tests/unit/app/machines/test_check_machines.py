@@ -1,0 +1,74 @@
+"""`perfbisect lab check`: all machines, in order, with the rest of the time; who uses one is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.machine import lab_check
+from bisector.app.machines.check_machines import check_machines, user_of
+from bisector.app.wiring import Wiring
+from bisector.errors import RequestError
+from bisector.model.machines.lab_findings import Finding
+from bisector.schemas.settings import Settings
+
+INVENTORY = """all:
+  children:
+    testbeds:
+      hosts:
+        a: {ansible_host: 192.0.2.1}
+        twin: {ansible_host: 192.0.2.1}
+    builders:
+      hosts:
+        b: {ansible_connection: local}
+"""
+Look = Callable[[], Iterator[Finding]]
+
+
+@pytest.fixture
+def wiring(tmp_path: Path) -> Wiring:
+    (tmp_path / "lab.yml").write_text(INVENTORY)
+    lab, state, cache, locks = (tmp_path / name for name in ("lab.yml", "state", "cache", "locks"))
+    return Wiring(Settings(lab=lab, state_dir=state, cache_dir=cache, lock_dir=locks))
+
+
+def found(result: str) -> Look:
+    return lambda: iter([Finding("ssh", result, "words")])  # type: ignore[arg-type]
+
+
+def test_the_order_is_the_inventorys_and_the_rest_of_the_time_is_told(
+    wiring: Wiring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [("testbed a", found("wrong")), ("testbed twin", found("ok")), ("builder b", found("ok"))]
+    monkeypatch.setattr(lab_check, "lab_checks", lambda lab, around: iter(rows))
+    told: list[str] = []
+    machines = check_machines(wiring, told.append)
+    assert [(m.name, m.ok) for m in machines] == [
+        ("testbed a", False),
+        ("testbed twin", True),
+        ("builder b", True),
+    ]
+    assert told[-1].startswith("2 of 3 machines; about ") and len(told) == 2
+    assert [m.name for m in check_machines(wiring, names=["b"])] == ["builder b"]
+    with pytest.raises(RequestError, match="did you mean 'twin'"):
+        check_machines(wiring, names=["twon"])
+
+
+def test_a_defect_of_a_check_is_not_taken_for_an_answer(
+    wiring: Wiring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def defect() -> Iterator[Finding]:
+        yield Finding("ssh", "ok", f"{1 / 0}")
+
+    monkeypatch.setattr(lab_check, "lab_checks", lambda lab, around: iter([("testbed a", defect)]))
+    with pytest.raises(ZeroDivisionError):
+        check_machines(wiring)
+
+
+def test_a_machine_is_in_use_while_somebody_holds_it_under_any_of_its_names(wiring: Wiring) -> None:
+    user = user_of(wiring)
+    with wiring.claim_testbed("a", print):
+        assert user("twin") == "another perfbisect of this machine"
+    assert user("twin") == ""

@@ -1,0 +1,34 @@
+"""What of a machine's firmware changed between boots."""
+
+from __future__ import annotations
+
+import pytest
+
+from bisector.model.machines.firmware import TESTBED, firmware_change
+
+BEFORE = {"cpu.model": "E5", "cpu.microcode": "0x1", "machine.bios": "F2", TESTBED: "box"}
+
+
+@pytest.mark.parametrize(
+    ("now", "changed"),
+    [
+        (BEFORE, ""),
+        ({}, ""),  # nothing is known
+        ({"cpu.microcode": "0x2"}, "microcode: 0x1 -> 0x2"),
+        ({"machine.bmc.firmware_revision": "1.2"}, ""),  # it was not known before
+        (
+            {"machine.bios": "F3", "cpu.microcode": "0x2"},
+            "microcode: 0x1 -> 0x2; firmware (BIOS): F2 -> F3",
+        ),
+        ({"cpu.model": "E7", "cpu.microcode": "0x2"}, ""),  # another machine
+        ({TESTBED: "rack", "cpu.microcode": "0x2"}, ""),
+    ],
+)
+def test_what_changed(now: dict[str, str], changed: str) -> None:
+    assert firmware_change([BEFORE], now) == changed
+
+
+def test_the_first_boot_that_tells_counts() -> None:
+    boots: list[dict[str, str]] = [{}, {"machine.bios": "F1"}, {"machine.bios": "F2", "cpu.microcode": "0x1"}]
+    found = firmware_change(boots, {"machine.bios": "F2", "cpu.microcode": "0x2"})
+    assert found == "microcode: 0x1 -> 0x2; firmware (BIOS): F1 -> F2"
