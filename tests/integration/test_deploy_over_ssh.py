@@ -19,7 +19,7 @@ from bisector.adapters.machine.machine_reach import MachineReach
 from bisector.adapters.machine.ssh_testbed import SSHTestbed
 from bisector.adapters.system.ssh import SSH
 from bisector.errors import BootFailed, InfrastructureError, RequestError, TestbedLost
-from bisector.ports import BootFacts, Job, MetricSpec, Needs, Progress
+from bisector.ports import BootFacts, Job, Kernel, MetricSpec, Needs, Progress
 from bisector.resources import resource
 from bisector.schemas.lab import lab_from_inventory
 from bisector.schemas.workload.workload import load_workload
@@ -181,13 +181,24 @@ def test_a_cancelled_deployment_ends_quickly(sshd: Server, tmp_path: Path) -> No
 # --- machines that are booted over SSH; this one must not be, so its boot playbook does nothing here --------
 
 
-def machine(sshd: Server, tmp_path: Path, **variables: object) -> SSHTestbed:
+THIS_BOOT = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def bootable(folder: Path) -> Kernel:
+    """The running kernel, with a file that could be sent."""
+    (folder / "image").write_bytes(b"kernel")
+    return replace(running_kernel(), image=folder / "image")
+
+
+def machine(sshd: Server, tmp_path: Path, boot: str = THIS_BOOT, **variables: object) -> SSHTestbed:
     (tmp_path / "playbooks").mkdir()
     for name in ("ansible.cfg", "deploy.yml", "reap.yml", "action_plugins", "roles"):
         (tmp_path / "playbooks" / name).symlink_to(resource("playbooks") / name)
     (tmp_path / "playbooks" / "boot.yml").write_text(
         "- hosts: testbeds\n  gather_facts: false\n  tasks:\n"
-        "    - name: pretending to boot\n      ansible.builtin.raw: 'true'\n"
+        "    - name: telling the machine to boot the kernel\n      ansible.builtin.raw: 'echo boot_id="
+        + boot
+        + "'\n"
     )
     listing = {
         "_meta": {
@@ -213,7 +224,7 @@ def machine(sshd: Server, tmp_path: Path, **variables: object) -> SSHTestbed:
 def test_a_machine_that_does_not_reboot_is_infrastructure(sshd: Server, tmp_path: Path) -> None:
     job = shell_job(tmp_path, "echo real: 1")
     with pytest.raises(InfrastructureError, match="'metal' did not reboot within 3 s"):
-        machine(sshd, tmp_path).boot(running_kernel(), job, tmp_path / "boot", quiet)
+        machine(sshd, tmp_path).boot(bootable(tmp_path), job, tmp_path / "boot", quiet)
 
 
 def test_a_machine_that_reboots_is_measured(
@@ -222,7 +233,7 @@ def test_a_machine_that_reboots_is_measured(
     ids = iter(["before", "before", "after"])
     monkeypatch.setattr(MachineReach, "boot_id", lambda self: next(ids))
     job = shell_job(tmp_path, "echo real: 1")
-    session = machine(sshd, tmp_path).boot(running_kernel(), job, tmp_path / "boot", quiet)
+    session = machine(sshd, tmp_path, "before").boot(bootable(tmp_path), job, tmp_path / "boot", quiet)
     assert session.run(0).values == {"real": 1.0}
     assert session.facts.seconds > 1
     session.leave()
@@ -232,7 +243,7 @@ def test_a_device_that_cannot_be_used_is_refused_before_anything_boots(sshd: Ser
     bed = machine(sshd, tmp_path, perfbisect_block_device="/dev/null")
     job = replace(shell_job(tmp_path, "echo real: 1"), needs=Needs(block_device=1 << 30))
     with pytest.raises(RequestError, match="/dev/null of the testbed 'metal' cannot be used: it is no block"):
-        bed.boot(running_kernel(), job, tmp_path / "boot", quiet)
+        bed.boot(bootable(tmp_path), job, tmp_path / "boot", quiet)
     assert not (tmp_path / "boot" / "ansible").exists()
 
 
@@ -242,7 +253,7 @@ def test_a_panic_on_the_machines_console_is_the_kernels(sshd: Server, tmp_path: 
     )
     job = shell_job(tmp_path, "echo real: 1")
     with pytest.raises(BootFailed, match="died while it booted") as caught:
-        bed.boot(running_kernel(), job, tmp_path / "boot", quiet)
+        bed.boot(bootable(tmp_path), job, tmp_path / "boot", quiet)
     assert "not syncing: no" in caught.value.details
     assert "not syncing: no" in (tmp_path / "boot" / "console.log").read_text()
 
@@ -252,14 +263,14 @@ def test_a_dead_machine_without_power_switch_stays_refused(sshd: Server, tmp_pat
     job = shell_job(tmp_path, "echo real: 1")
     for _ in range(2):
         with pytest.raises(InfrastructureError, match="cannot be switched from here"):
-            bed.boot(running_kernel(), job, tmp_path / "boot", quiet)
+            bed.boot(bootable(tmp_path), job, tmp_path / "boot", quiet)
 
 
 def test_a_dead_machine_is_switched_before_it_is_given_up(sshd: Server, tmp_path: Path) -> None:
     cycle = ["touch", str(tmp_path / "cycled")]
     bed = machine(sshd, tmp_path, ansible_port=free_port(), perfbisect_power={"cycle": cycle})
     with pytest.raises(InfrastructureError, match="does not come back after a power cycle"):
-        bed.boot(running_kernel(), shell_job(tmp_path, "echo real: 1"), tmp_path / "boot", quiet)
+        bed.boot(bootable(tmp_path), shell_job(tmp_path, "echo real: 1"), tmp_path / "boot", quiet)
     assert (tmp_path / "cycled").exists()
 
 

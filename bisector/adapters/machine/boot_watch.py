@@ -9,6 +9,7 @@ from bisector.adapters.machine.machine_parts import Console
 from bisector.adapters.machine.machine_reach import MachineReach
 from bisector.adapters.system.awake_clock import awake_seconds
 from bisector.adapters.system.ssh import SSHRefused
+from bisector.errors import InfrastructureError
 
 PAUSE_SECONDS = 1.0
 """Pause between two attempts to reach a machine."""
@@ -42,6 +43,23 @@ def watch_boot(reach: MachineReach, before: str, console: Console, seconds: floa
             return Sighting(boot, death, refusal)
         time.sleep(PAUSE_SECONDS)
     return Sighting(boot, "", refusal)
+
+
+def wait_for_boot_after(reach: MachineReach, before: str, seconds: float) -> str:
+    """Return the id of the boot that answers and is not `before`. Raises InfrastructureError."""
+    deadline = awake_seconds() + seconds
+    refusal = "the same boot answers"
+    while awake_seconds() < deadline:
+        try:
+            boot, refusal = reach.boot_id(), "the same boot answers"
+            if boot != before:
+                return boot
+        except SSHRefused as error:
+            refusal = error.details
+        time.sleep(PAUSE_SECONDS)
+    raise InfrastructureError(
+        f"{reach.host} did not come back within {seconds:.0f} s after it was rebooted", details=refusal
+    )
 
 
 def wait_for_answer(reach: MachineReach, seconds: float) -> str:

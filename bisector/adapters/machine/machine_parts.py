@@ -64,7 +64,8 @@ class RunningKernel:
     """What a machine says of the kernel that it runs now.
 
     ours: the key of the kernel under test that it is, '' for the machine's own; left: what of ours is on the
-    machine: files, a note, an entry of its boot menu.
+    machine: files, a note, an entry of its boot menu; default_release, default_build_id: of the machine's own
+    kernel, as noted before the first boot of a kernel under test, '' before that; firmware: bios or uefi.
     """
 
     boot_id: str
@@ -72,15 +73,26 @@ class RunningKernel:
     build_id: str
     ours: str
     left: tuple[str, ...] = ()
+    default_release: str = ""
+    default_build_id: str = ""
+    firmware: str = ""
+    secure_boot: bool = False
 
 
 class BootMethod(Protocol):
     """Boots a kernel once; the boot after that is of the machine's own kernel again."""
 
-    def request_boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> None:
-        """Put a kernel on the machine and have it booted; return before it goes down.
+    def request_boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> str:
+        """Put a kernel on the machine and have it booted; return, before it goes down, the boot it leaves.
 
-        Raises InfrastructureError; the machine still runs what it ran then.
+        Raises InfrastructureError: the machine cannot boot it, which says nothing about the kernel.
+        """
+        ...
+
+    def end_request(self, *, up: bool) -> None:
+        """Take back what would start the kernel once more. up: it runs; else nobody knows what does.
+
+        Never raises for a machine that is gone.
         """
         ...
 

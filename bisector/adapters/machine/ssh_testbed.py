@@ -12,7 +12,7 @@ from bisector.adapters.agent.deploy import Deployment
 from bisector.adapters.agent.payload import with_lab_settings
 from bisector.adapters.agent.scratch_disk import check_device, with_scratch_disk
 from bisector.adapters.ansible.runner import Ansible
-from bisector.adapters.machine.boot_by_play import PlayedBoot
+from bisector.adapters.machine.boot.boot_request import PlayedBoot
 from bisector.adapters.machine.boot_verdict import judge
 from bisector.adapters.machine.boot_watch import wait_for_answer, watch_boot
 from bisector.adapters.machine.console import CommandConsole
@@ -47,7 +47,7 @@ class SSHTestbed:
         if spec.variables.boot_method is None:
             raise RequestError(
                 f"the testbed '{self.name}' has no boot method",
-                cure="set the host variable perfbisect_boot_method to kexec or grub in the inventory",
+                cure="set the host variable perfbisect_boot_method to kexec or grub (see playbooks)",
             )
         self._method: BootMethod = PlayedBoot(spec, ansible, self._reach)
         self._power: Power | None = CommandPower(spec.variables.power) if spec.variables.power.cycle else None
@@ -60,10 +60,10 @@ class SSHTestbed:
         job = with_lab_settings(job, self._spec.variables.environment.settings())
         console: Console = CommandConsole(self._spec.variables.console, folder / "console.log")
         try:
-            before = self._ensure_reachable(progress)
+            self._ensure_reachable(progress)
             if job.needs.block_device:
                 job = self._with_device(job)
-            self._method.request_boot(kernel, job, folder, progress)
+            before = self._method.request_boot(kernel, job, folder, progress)
             with Deployment(
                 self._ansible,
                 self.name,
@@ -77,6 +77,7 @@ class SSHTestbed:
             ) as deployment:
                 progress(f"waiting for '{self.name}' to come up")
                 self._wait_for_new_boot(before, console)
+                self._method.end_request(up=True)
                 if job.needs.block_device:
                     self._with_device(job)  # the kernel that runs now may have mounted it at boot
                 return deployment.start_session(
@@ -87,6 +88,7 @@ class SSHTestbed:
                     console=console.path,
                 )
         except BaseException:
+            self._method.end_request(up=False)
             console.close()
             raise
 

@@ -14,7 +14,8 @@ from bisector.schemas.refusal import WrongKeyError
 
 TestbedKind = Literal["libvirt", "ssh", "local"]
 ClockChoice = Literal["auto", "wall", "instructions"]
-BootMethod = Literal["direct", "kexec", "grub"]
+BootMethod = Literal["direct", "kexec", "grub", "systemd-boot", "pxe"]
+BetweenBoots = Literal["reboot", "kexec"]
 
 DEFAULT_WORKDIRS: Mapping[TestbedKind, str] = {
     "libvirt": "/work/perfbisect",
@@ -52,7 +53,13 @@ class TestbedVariables(Spec):
     )
     memory_mb: MemoryMiB = Field(default=512, description="MiB of memory of a guest")
     cpus: Cpus = Field(default=1, description="CPUs of a guest")
-    boot_method: BootMethod | None = Field(default=None, description="kexec or grub (one-shot) over SSH")
+    boot_method: BootMethod | None = Field(
+        default=None, description="over SSH, once: kexec, grub, systemd-boot or pxe"
+    )
+    between_boots: BetweenBoots = Field(
+        default="reboot",
+        description="with kexec: reboot to the machine's own kernel before each boot, or kexec at once",
+    )
     boot_timeout: TimeoutSeconds = Field(default=180.0, description="seconds until SSH must answer")
     cmdline: Argument = Field(default="", description="of the kernel, to add; for ssh: all of it, with root=")
     power: PowerVariables = Field(
@@ -87,7 +94,9 @@ class TestbedVariables(Spec):
         if self.kind == "libvirt" and self.boot_method not in (None, "direct"):
             raise WrongKeyError("a libvirt guest is booted directly; leave this out", "boot_method")
         if self.kind == "ssh" and self.boot_method == "direct":
-            raise WrongKeyError("'direct' is for guests; choose kexec or grub", "boot_method")
+            raise WrongKeyError(
+                "'direct' is for guests; choose kexec, grub, systemd-boot or pxe", "boot_method"
+            )
         if self.kind != "libvirt" and self.clock == "instructions":
             raise WrongKeyError("'instructions' needs an emulated guest (perfbisect_kind: libvirt)", "clock")
         if (

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from bisector.adapters.ansible.playbook_events import Played, Task
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.machine import boot_watch, power_command, ssh_testbed
+from bisector.adapters.machine.boot import boot_request
 from bisector.adapters.machine.machine_reach import MachineReach
 from bisector.adapters.machine.ssh_testbed import SSHTestbed
 from bisector.adapters.system.ssh import SSHRefused
@@ -27,6 +29,8 @@ class Plays(Ansible):
 
     def play(self, playbook: str, **given: Any) -> Any:
         self.given = {"playbook": playbook, **given}
+        told = Task("telling the machine to boot the kernel", "metal", "ok", 1.0, {"stdout": "boot_id=one"})
+        return Played(playbook, (told,), 1.0, self.inventory)
 
 
 class Console:
@@ -65,6 +69,7 @@ class Bench:
             power_command, "run_command", lambda command, **_: self.switched.append(list(command))
         )
         monkeypatch.setattr(ssh_testbed, "Deployment", self._deployment)
+        monkeypatch.setattr(boot_request, "end_request", lambda _: None)
 
     def answer(self) -> str:
         said = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
@@ -91,13 +96,16 @@ class Bench:
             "ansible_ssh_private_key_file": "/key",
             "perfbisect_boot_method": "kexec",
             "perfbisect_boot_timeout": 1,
+            "perfbisect_between_boots": "kexec",
         }
         hosts = {"_meta": {"hostvars": {"metal": known | variables}}, "testbeds": {"hosts": ["metal"]}}
         spec = lab_from_inventory(hosts, self.folder / "lab.yml").testbed("metal")
         return SSHTestbed(spec, self.ansible)
 
     def boot(self, bed: SSHTestbed | None = None) -> object:
-        kernel = Kernel("a", "x", "a", self.folder, self.folder, self.folder, "6.1", "", 1.0, False)
+        image = self.folder / "image"
+        image.write_bytes(b"kernel")
+        kernel = Kernel("a", "x", "a", image, image, image, "6.1", "", 1.0, False)
         job = Job("toy", self.folder, ("toy",), (MetricSpec("real", "s"),))
         return (bed or self.testbed()).boot(kernel, job, self.folder / "boot", lambda _: None)
 

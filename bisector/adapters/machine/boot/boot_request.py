@@ -1,0 +1,134 @@
+"""A kernel that is booted once by one Ansible task: its files go to the machine if they are not there yet."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from bisector.adapters.agent.payload import boot_parameters
+from bisector.adapters.ansible.playbook_events import explain_failure
+from bisector.adapters.ansible.runner import Ansible
+from bisector.adapters.machine.boot.boot_script import (
+    SCRIPT,
+    end_request,
+    forget,
+    parse_answer,
+    refusal,
+    restart_default,
+    running_kernel_of,
+)
+from bisector.adapters.machine.boot_watch import wait_for_boot_after
+from bisector.adapters.machine.machine_parts import RunningKernel
+from bisector.adapters.machine.machine_reach import MachineReach
+from bisector.adapters.system.files import os_errors_reported, sha256_of, write_file
+from bisector.errors import InfrastructureError
+from bisector.ports import Job, Kernel, Progress
+from bisector.schemas.lab import TestbedSpec
+
+_PLAY_SECONDS = 900.0
+"""Timeout of the booting play: 100 MB of modules over a slow line, and an initramfs made of them there."""
+
+_WATCHDOG_SPARE_SECONDS = 120
+"""What a watchdog has beyond the boot timeout: the shutdown before, and disarming it."""
+
+_TASK = "telling the machine to boot the kernel"
+
+_UNPACKED = 5
+"""Bytes on the machine for each of the modules' archive: itself, and what gzip made four times smaller."""
+
+_INITRAMFS_KIB = 100 << 10
+"""Room for an initramfs; Debian's with all drivers has 40 to 60 MiB."""
+
+
+class PlayedBoot:
+    """See `machine_parts.BootMethod`."""
+
+    def __init__(self, spec: TestbedSpec, ansible: Ansible, reach: MachineReach) -> None:
+        self._spec, self._ansible, self._reach = spec, ansible, reach
+
+    def request_boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> str:
+        """Put the kernel there and have it booted. See `machine_parts.BootMethod`."""
+        self._leave_kernel_under_test(progress)
+        said = parse_answer(self._play(kernel, job, folder, progress))
+        if said.get("watchdog", "none") != "none":
+            progress(f"the watchdog of '{self._spec.name}': {said['watchdog']}")
+        return said.get("boot_id", "")
+
+    def end_request(self, *, up: bool) -> None:
+        """Take back what would start the kernel again. See `machine_parts.BootMethod`."""
+        if up:
+            end_request(self._reach.host)
+
+    def running(self) -> RunningKernel:
+        """Ask the machine what it runs. See `machine_parts.BootMethod`."""
+        return running_kernel_of(self._reach.host)
+
+    def restart(self) -> None:
+        """Have the machine boot its own kernel. See `machine_parts.BootMethod`."""
+        restart_default(self._reach.host)
+
+    def forget(self) -> None:
+        """Take away everything of ours. See `machine_parts.BootMethod`."""
+        forget(self._reach.host)
+
+    def _leave_kernel_under_test(self, progress: Progress) -> None:
+        """A kexec from one kernel under test to the next would pass on what the first did to the hardware."""
+        variables = self._spec.variables
+        if variables.boot_method != "kexec" or variables.between_boots == "kexec":
+            return
+        state = running_kernel_of(self._reach.host)
+        if state.ours:
+            progress(f"rebooting '{self._spec.name}' to its own kernel first")
+            restart_default(self._reach.host)
+            wait_for_boot_after(self._reach, state.boot_id, variables.boot_timeout)
+
+    def _play(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> str:
+        variables = self._spec.variables
+        files, key = kernel_files(kernel, folder)
+        with os_errors_reported("cannot read the kernel's files"):
+            image, modules = (path.stat().st_size for path in (kernel.image, kernel.modules or SCRIPT))
+        played = self._ansible.play(
+            "boot",
+            limit=self._spec.name,
+            variables={
+                "perfbisect_files": {name: str(path.absolute()) for name, path in files.items()},
+                "perfbisect_kernel": key,
+                "perfbisect_kib": (image + modules * _UNPACKED >> 10)
+                + (_INITRAMFS_KIB if kernel.modules else 0),
+                "perfbisect_release": kernel.release,
+                "perfbisect_boot_method": variables.boot_method,
+                "perfbisect_cmdline": variables.cmdline,
+                "perfbisect_cmdline_more": boot_parameters(job.environment).strip(),
+                "perfbisect_watchdog": int(variables.boot_timeout) + _WATCHDOG_SPARE_SECONDS,
+            },
+            folder=folder / "ansible",
+            timeout=_PLAY_SECONDS,
+            progress=progress,
+            connection=self._reach.host,
+            check=False,
+            groups=("testbeds",),
+        )
+        output = str(played.result(_TASK).get("stdout", ""))
+        if played.failed is not None:
+            raise refusal(self._spec.name, output) or InfrastructureError(
+                f"the testbed '{self._spec.name}' could not be told to boot the kernel",
+                details=f"{explain_failure(played.failed)}\nlog: {played.log}",
+            )
+        return output
+
+
+def kernel_files(kernel: Kernel, folder: Path) -> tuple[dict[str, Path], str]:
+    """Return what goes to the machine, by its name there, and the kernel's key: what it and its modules are.
+
+    folder: of the boot, for the list of checksums.
+    """
+    files = {"image": kernel.image, "config": kernel.config}
+    if kernel.modules is not None:
+        files["modules.tar.gz"] = kernel.modules
+    with os_errors_reported("cannot read the kernel's files"):
+        files = {name: path for name, path in files.items() if name != "config" or path.is_file()}
+        checksums = {name: sha256_of(path) for name, path in files.items()}
+    code = "".join(checksum for name, checksum in sorted(checksums.items()) if name != "config")
+    write_file(folder / "sums", "".join(f"{sum_}  {name}\n" for name, sum_ in checksums.items()).encode())
+    key = hashlib.sha256(code.encode()).hexdigest()[:16]
+    return {"boot.sh": SCRIPT, **files, "sums": folder / "sums"}, key

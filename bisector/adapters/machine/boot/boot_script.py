@@ -1,0 +1,79 @@
+"""What a machine says of its kernels, and the way back to its own: one script, run over SSH.
+
+The script is that of the booting play, `playbooks/roles/boot/files/boot.sh`; it says what each action does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from bisector.adapters.machine.machine_parts import RunningKernel
+from bisector.adapters.system.ssh import SSH
+from bisector.adapters.system.ssh_endpoint import SSHHost
+from bisector.errors import InfrastructureError
+from bisector.resources import resource
+
+_CONNECT_SECONDS = 10.0
+"""Timeout of one attempt to connect."""
+
+_ACTION_SECONDS = 120.0
+"""Timeout of an action; taking away three kernels with some thousand modules each takes most of it."""
+
+SCRIPT = resource("playbooks") / "roles" / "boot" / "files" / "boot.sh"
+
+
+def running_kernel_of(host: SSHHost) -> RunningKernel:
+    """Ask the machine. Raises SSHRefused where nobody answers, or another InfrastructureError."""
+    said = _act(host, "state")
+    return RunningKernel(
+        boot_id=said.get("boot_id", ""),
+        release=said.get("release", ""),
+        build_id=said.get("build_id", ""),
+        ours=said.get("ours", ""),
+        left=tuple(said.get("left", "").split()),
+        default_release=said.get("default_release", ""),
+        default_build_id=said.get("default_build_id", ""),
+        firmware=said.get("firmware", ""),
+        secure_boot=said.get("secure_boot") == "on",
+    )
+
+
+def restart_default(host: SSHHost) -> None:
+    """Have the machine boot its default kernel through its firmware; it goes down a second later."""
+    _act(host, "restart")
+
+
+def end_request(host: SSHHost) -> None:
+    """The kernel under test runs: take back what would start it again, and disarm the watchdog."""
+    _act(host, "up")
+
+
+def forget(host: SSHHost) -> None:
+    """Take everything of ours from the machine. Raises InfrastructureError while a kernel under test runs."""
+    _act(host, "forget")
+
+
+def parse_answer(output: str) -> Mapping[str, str]:
+    """Return the lines NAME=VALUE of the script's answer."""
+    return dict(line.split("=", 1) for line in output.splitlines() if "=" in line)
+
+
+def refusal(machine: str, output: str) -> InfrastructureError | None:
+    """Return what a machine lacks, if the answer says so."""
+    said = parse_answer(output)
+    if "refused" not in said:
+        return None
+    return InfrastructureError(
+        f"the testbed '{machine}' cannot boot the kernel: {said['refused']}", cure=said.get("cure", "")
+    )
+
+
+def _act(host: SSHHost, *action: str) -> Mapping[str, str]:
+    command: Sequence[str] = ["sh", "-c", SCRIPT.read_text(encoding="utf-8"), "boot.sh", *action]
+    with SSH(host, timeout=_CONNECT_SECONDS) as ssh:
+        done = ssh.run(command, timeout=_ACTION_SECONDS, check=False)
+    if done.code != 0:
+        raise refusal(str(host), done.output) or InfrastructureError(
+            f"'{action[0]}' failed on {host} with code {done.code}", details=done.output[-2000:]
+        )
+    return parse_answer(done.output)

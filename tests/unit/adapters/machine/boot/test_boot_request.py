@@ -1,0 +1,128 @@
+"""What is sent to a machine that boots a kernel, and what its answer becomes."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bisector.adapters.ansible.playbook_events import Played, Task
+from bisector.adapters.ansible.runner import Ansible
+from bisector.adapters.machine.boot import boot_request
+from bisector.adapters.machine.boot.boot_request import PlayedBoot, kernel_files
+from bisector.adapters.machine.boot.boot_script import SCRIPT
+from bisector.adapters.machine.machine_parts import RunningKernel
+from bisector.adapters.machine.machine_reach import MachineReach, ssh_host
+from bisector.errors import InfrastructureError
+from bisector.ports import Job, Kernel, MetricSpec
+from bisector.schemas.lab import lab_from_inventory
+
+JOB = Job("toy", Path(), ("toy",), (MetricSpec("real", "s"),), environment={"kaslr": "off"})
+
+
+class Plays(Ansible):
+    """Notes what is played, and answers what it is told to."""
+
+    answer, code = "boot_id=one\nwatchdog=none\n", 0
+
+    def play(self, playbook: str, **given: Any) -> Played:
+        self.given = given
+        status = "failed" if self.code else "ok"
+        result = {
+            "stdout": self.answer,
+            "rc": self.code,
+            "msg": "the command ended",
+            "stderr": "tar: no space",
+        }
+        task = Task("telling the machine to boot the kernel", "box", status, 1.0, result)  # type: ignore[arg-type]
+        return Played(playbook, (task,), 1.0, self.inventory)
+
+
+def kernel(folder: Path, *, modules: bool = False) -> Kernel:
+    image, config, archive = (folder / name for name in ("bzImage", ".config", "modules.tar.gz"))
+    image.write_bytes(b"kernel")
+    config.write_text("CONFIG_X=y\n")
+    archive.write_bytes(b"modules" * 1000)
+    made = Kernel("a", "x", "a", image, config, image, "6.1", "", 1.0, False)
+    return replace(made, modules=archive, load=("nvme",)) if modules else made
+
+
+def method(plays: Plays, **variables: object) -> PlayedBoot:
+    known = {"ansible_ssh_private_key_file": "/key", "perfbisect_boot_method": "kexec"}
+    listing = {"_meta": {"hostvars": {"box": known | variables}}, "testbeds": {"hosts": ["box"]}}
+    spec = lab_from_inventory(listing, plays.inventory).testbed("box")
+    return PlayedBoot(spec, plays, MachineReach(ssh_host(spec)))
+
+
+@pytest.fixture
+def plays(tmp_path: Path) -> Plays:
+    return Plays(tmp_path, tmp_path / "lab.yml")
+
+
+def test_the_key_is_that_of_the_code_and_the_checksums_are_those_of_all_files(tmp_path: Path) -> None:
+    one = kernel(tmp_path)
+    files, key = kernel_files(one, tmp_path)
+    assert set(files) == {"boot.sh", "image", "config", "sums"} and files["boot.sh"] == SCRIPT
+    assert f"{hashlib.sha256(b'kernel').hexdigest()}  image\n" in files["sums"].read_text()
+    one.config.write_text("CONFIG_Y=y\n")
+    assert kernel_files(one, tmp_path)[1] == key
+    with_modules = kernel(tmp_path, modules=True)
+    files, other = kernel_files(with_modules, tmp_path)
+    assert other != key and "modules.tar.gz" in files
+    one.image.write_bytes(b"another")
+    assert kernel_files(one, tmp_path)[1] not in (key, other)
+
+
+def test_one_play_gets_the_kernel_its_modules_and_the_room_they_need(plays: Plays, tmp_path: Path) -> None:
+    request = method(plays, perfbisect_between_boots="kexec", perfbisect_boot_timeout=60)
+    assert request.request_boot(kernel(tmp_path), JOB, tmp_path, print) == "one"
+    sent = plays.given["variables"]
+    assert (sent["perfbisect_release"], sent["perfbisect_cmdline_more"]) == ("6.1", "nokaslr")
+    assert (sent["perfbisect_boot_method"], sent["perfbisect_watchdog"]) == ("kexec", 180)
+    alone = sent["perfbisect_kib"]
+    request.request_boot(kernel(tmp_path, modules=True), JOB, tmp_path, print)
+    assert plays.given["variables"]["perfbisect_kib"] > alone + (90 << 10), "and for an initramfs"
+
+
+def test_what_the_machine_lacks_is_its_own_fault_in_its_own_words(plays: Plays, tmp_path: Path) -> None:
+    plays.code, plays.answer = 65, "refused=kexec is not on the machine\ncure=install it\n"
+    request = method(plays, perfbisect_between_boots="kexec")
+    with pytest.raises(InfrastructureError, match="'box' cannot boot the kernel: kexec is not on") as caught:
+        request.request_boot(kernel(tmp_path), JOB, tmp_path, print)
+    assert caught.value.cure == "install it"
+    plays.code, plays.answer = 2, ""
+    with pytest.raises(InfrastructureError, match="'box' could not be told to boot") as caught:
+        request.request_boot(kernel(tmp_path), JOB, tmp_path, print)
+    assert "tar: no space" in caught.value.details
+
+
+@pytest.mark.parametrize(
+    ("variables", "ours", "restarts"),
+    [
+        ({}, "aa", 1),
+        ({}, "", 0),
+        ({"perfbisect_between_boots": "kexec"}, "aa", 0),
+        ({"perfbisect_boot_method": "grub"}, "aa", 0),
+    ],
+    ids=["by default", "the default kernel runs", "by choice", "GRUB reboots anyway"],
+)
+def test_a_kernel_under_test_is_left_by_a_reboot_before_kexec(
+    plays: Plays,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    variables: dict[str, object],
+    ours: str,
+    restarts: int,
+) -> None:
+    restarted: list[object] = []
+    boots = iter(["zero", "one"])
+    monkeypatch.setattr(boot_request, "running_kernel_of", lambda _: RunningKernel("zero", "6.0", "", ours))
+    monkeypatch.setattr(boot_request, "restart_default", restarted.append)
+    monkeypatch.setattr(MachineReach, "boot_id", lambda _: next(boots))
+    monkeypatch.setattr("bisector.adapters.machine.boot_watch.PAUSE_SECONDS", 0.0)
+    method(plays, **variables).request_boot(kernel(tmp_path), JOB, tmp_path, print)
+    assert len(restarted) == restarts
+    assert plays.given["limit"] == "box"

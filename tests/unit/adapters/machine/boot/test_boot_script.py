@@ -1,0 +1,453 @@
+"""What the booting script does on a machine, which is a folder here, with tools that only note their call.
+
+Real machines: tests/lab.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import tarfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.machine.boot.boot_script import SCRIPT, parse_answer, refusal
+
+REAL = (
+    *("sh", "cat", "sed", "awk", "od", "tr", "tail", "head", "grep", "ls", "mkdir", "mv", "rm", "cp", "df"),
+    *(
+        "sha256sum",
+        "gzip",
+        "tar",
+        "diff",
+        "touch",
+        "basename",
+        "readlink",
+        "sync",
+        "nohup",
+        "setsid",
+        "sleep",
+    ),
+)
+"""All that the script may use of this machine: no tool that would boot it."""
+
+DEFAULT_CMDLINE = "BOOT_IMAGE=/boot/vmlinuz root=/dev/nvme0n1p1 ro console=ttyS0 panic=30"
+
+NOTES = bytes.fromhex("040000001400000003000000474e5500") + bytes(range(20))
+
+
+@dataclass
+class FakeMachine:
+    """A machine in a folder. Its tools write their name and arguments to `calls`."""
+
+    root: Path
+
+    def __post_init__(self) -> None:
+        self.tools, self.calls = self.root / "tools", self.root / "calls"
+        self.tools.mkdir(parents=True)
+        self.calls.touch()
+        for name in REAL:
+            (self.tools / name).symlink_to(shutil.which(name) or "/nonexistent")
+        self.tool("nohup")
+        self.write("proc/cmdline", DEFAULT_CMDLINE + "\n")
+        self.write("proc/sys/kernel/osrelease", "6.1.0-own\n")
+        self.write("proc/sys/kernel/random/boot_id", "boot-1\n")
+        self.write("sys/kernel/notes", NOTES)
+        (self.root / "boot").mkdir()
+        (self.root / "lib/modules").mkdir(parents=True)
+
+    def tool(self, name: str, says: str = "", code: int = 0, does: str = "") -> None:
+        path = self.tools / name
+        path.write_text(
+            f'#!/bin/sh\necho "{name} $*" >>{self.calls}\n{does}\n{says and f"echo {says}"}\nexit {code}\n'
+        )
+        path.chmod(0o755)
+
+    def write(self, name: str, content: str | bytes) -> Path:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    def read(self, name: str) -> str:
+        return (self.root / name).read_text()
+
+    def has(self, name: str) -> bool:
+        return (self.root / name).exists()
+
+    def run(self, *action: str, folder: Path | None = None) -> tuple[int, dict[str, str]]:
+        done = subprocess.run(
+            [shutil.which("dash") or "/bin/sh", SCRIPT, *action],
+            env={"PATH": str(self.tools), "PB_ROOT": str(self.root)},
+            cwd=folder or self.root,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert "boot.sh:" not in done.stderr, done.stderr
+        return done.returncode, dict(parse_answer(done.stdout))
+
+    def send(self, key: str = "aa", release: str = "6.2.0-test", modules: bool = False) -> Path:
+        """Put a kernel's files where the play puts them; return that folder."""
+        folder = self.root / "var/lib/perfbisect/incoming"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        (folder / "image").write_text(f"kernel {key}")
+        (folder / "config").write_text("CONFIG_I6300ESB_WDT=m\n")
+        if modules:
+            tree = self.root / "tree/lib/modules" / release
+            shutil.rmtree(self.root / "tree", ignore_errors=True)
+            (tree / "kernel").mkdir(parents=True)
+            (tree / "kernel/a.ko").write_text(f"module of {key}")
+            with tarfile.open(folder / "modules.tar.gz", "w:gz") as archive:
+                archive.add(self.root / "tree/lib", arcname="lib")
+        self.sums(folder)
+        return folder
+
+    def sums(self, folder: Path) -> None:
+        names = [path.name for path in sorted(folder.iterdir())]
+        lines = [f"{hashlib.sha256((folder / name).read_bytes()).hexdigest()}  {name}\n" for name in names]
+        (folder / "sums").write_text("".join(lines))
+
+    def boot(
+        self, method: str = "kexec", key: str = "aa", *, release: str = "6.2.0-test", modules: bool = False,
+        cmdline: str = "", more: str = "", watchdog: int = 0,
+    ) -> tuple[int, dict[str, str]]:  # fmt: skip
+        folder = self.send(key, release, modules)
+        return self.run("boot", method, key, release, cmdline, more, str(watchdog), folder=folder)
+
+    def again(self, key: str) -> tuple[int, dict[str, str]]:
+        """Boot a kernel that is there, so that its files are not sent."""
+        (self.root / "empty").mkdir(exist_ok=True)
+        return self.run("boot", "kexec", key, "6.2.0-test", "", "", "0", folder=self.root / "empty")
+
+    def runs(self, key: str) -> None:
+        """From now on the kernel under test runs."""
+        self.write("proc/cmdline", f"root=/dev/x panic=10 perfbisect.kernel={key}\n")
+        self.write("proc/sys/kernel/osrelease", "6.2.0-test\n")
+
+    def called(self, wanted: str) -> list[str]:
+        """Return the calls of a tool."""
+        return [line for line in self.calls.read_text().splitlines() if line.startswith(wanted)]
+
+    @property
+    def booted(self) -> str:
+        """What the machine was last told to do a second later, in the background; '' if nothing."""
+        deadline = time.monotonic() + 10
+        while not self.called("nohup") and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return next((call.removeprefix("nohup setsid sh -c ") for call in reversed(self.called("nohup"))), "")
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> FakeMachine:
+    fake = FakeMachine(tmp_path / "machine")
+    fake.tool("kexec")
+    return fake
+
+
+def with_grub(machine: FakeMachine, folder: str = "grub", number: str = "") -> None:
+    machine.write(f"boot/{folder}/grub.cfg", "next_entry\nsource custom.cfg\n")
+    machine.tool(f"grub{number}-probe", does="case $1 in *fs) echo ext2 ;; *uuid) echo 1234 ;; esac")
+    machine.tool(f"grub{number}-mkrelpath", does="echo /boot/${1##*/}")
+    machine.tool(f"grub{number}-reboot")
+
+
+def test_a_machine_says_what_it_runs_and_notes_its_own_kernel_before_the_first_boot(
+    machine: FakeMachine,
+) -> None:
+    code, said = machine.run("state")
+    assert (code, said["release"], said["ours"], said["firmware"]) == (0, "6.1.0-own", "", "bios")
+    assert said["build_id"] == bytes(range(20)).hex()
+    assert said["default_release"] == said["left"] == ""
+    assert machine.boot()[0] == 0
+    machine.runs("aa")
+    _, said = machine.run("state")
+    assert (said["release"], said["ours"]) == ("6.2.0-test", "aa")
+    assert (said["default_release"], said["default_boot_id"]) == ("6.1.0-own", "boot-1")
+    assert machine.boot(key="bb")[0] == 0
+    assert machine.run("state")[1]["default_release"] == "6.1.0-own", (
+        "a kernel under test is never the default"
+    )
+
+
+def test_kexec_loads_the_kernel_with_the_default_kernels_command_line(machine: FakeMachine) -> None:
+    code, said = machine.boot(more="nokaslr")
+    line = "root=/dev/nvme0n1p1 ro console=ttyS0 panic=10 oops=panic perfbisect.kernel=aa nokaslr"
+    assert (code, said["booting"], said["boot_id"]) == (0, line, "boot-1")
+    (call,) = machine.called("kexec --load")
+    assert call.endswith(f"kernels/aa/image --command-line={line}")
+    assert machine.booted == "sleep 1; systemctl kexec || { sync; kexec --exec; }"
+    machine.runs("aa")
+    assert machine.boot(key="bb")[1]["booting"] == line.replace("=aa nokaslr", "=bb"), (
+        "not that of the kernel before"
+    )
+    assert machine.boot(cmdline="root=/dev/sda1 quiet")[1]["booting"].startswith(
+        "root=/dev/sda1 quiet panic=10 "
+    )
+
+
+def test_a_kernel_that_is_there_whole_is_not_sent_again(machine: FakeMachine) -> None:
+    assert machine.run("ask", "aa", "10")[0] == 1
+    machine.boot()
+    assert machine.run("ask", "aa", "10")[0] == 0
+    assert machine.again("aa")[0] == 0
+    machine.write("var/lib/perfbisect/kernels/aa/image", "cut")
+    assert machine.run("ask", "aa", "10")[0] == 1
+
+
+def test_only_the_last_kernels_stay_and_their_modules_go_with_them(machine: FakeMachine) -> None:
+    machine.tool("mkinitramfs", does="echo initramfs >$2")
+    for number, key in enumerate(("aa", "bb", "cc", "dd")):
+        assert machine.run("ask", key, "10")[0] == 1
+        assert machine.boot(key=key, release=f"6.{number}", modules=True)[0] == 0
+    kept = sorted(path.name for path in (machine.root / "var/lib/perfbisect/kernels").iterdir())
+    assert kept == ["bb", "cc", "dd"]
+    assert sorted(path.name for path in (machine.root / "lib/modules").iterdir()) == ["6.1", "6.2", "6.3"]
+    code, said = machine.run("ask", "ee", str(1 << 50))
+    assert (code, "MiB free" in said["refused"]) == (65, True)
+    assert not list((machine.root / "lib/modules").iterdir()), "room is made before anything is refused"
+
+
+def test_modules_travel_and_the_machines_own_tool_makes_the_initramfs(machine: FakeMachine) -> None:
+    machine.tool(
+        "mkinitramfs", does=f"cp {machine.root}/boot/config-$3 {machine.root}/read; echo initramfs >$2"
+    )
+    machine.write("lib/modules/6.1.0-own/kernel/own.ko", "own")
+    assert machine.boot(modules=True)[0] == 0
+    assert machine.read("lib/modules/6.2.0-test/kernel/a.ko") == "module of aa"
+    assert "CONFIG_I6300ESB" in machine.read("read"), "it says what the kernel can unpack"
+    assert not machine.has("boot/config-6.2.0-test")
+    assert "--initrd=" in machine.called("kexec --load")[-1]
+    machine.again("aa")
+    assert len(machine.called("mkinitramfs")) == 1, "once for a kernel"
+    assert machine.boot(key="bb", modules=True)[0] == 0
+    assert machine.read("lib/modules/6.2.0-test/kernel/a.ko") == "module of bb", "two kernels of one release"
+
+
+def test_modules_of_the_machine_itself_are_never_replaced(machine: FakeMachine) -> None:
+    machine.tool("mkinitramfs", does="echo initramfs >$2")
+    own = machine.write("lib/modules/6.2.0-test/kernel/a.ko", "another")
+    code, said = machine.boot(modules=True)
+    assert (code, own.read_text()) == (65, "another")
+    assert "the machine's own" in said["refused"] and "LOCALVERSION" in said["cure"]
+    own.write_text("module of aa")
+    assert machine.boot(modules=True)[0] == 0, "it is the same package"
+    machine.run("forget")
+    assert own.read_text() == "module of aa"
+
+
+@pytest.mark.parametrize(
+    ("folder", "number"), [("grub", ""), ("grub2", "2")], ids=["Debian", "Fedora and SUSE"]
+)
+def test_grub_boots_an_entry_once_and_the_users_own_entries_stay(
+    machine: FakeMachine, folder: str, number: str
+) -> None:
+    with_grub(machine, folder, number)
+    machine.write(f"boot/{folder}/custom.cfg", "menuentry 'mine' {}\n")
+    for key in ("aa", "bb"):
+        assert machine.boot("grub", key=key)[0] == 0
+    menu = machine.read(f"boot/{folder}/custom.cfg")
+    assert menu.startswith("menuentry 'mine' {}\n") and menu.count("menuentry 'perfbisect'") == 1
+    assert "    linux /boot/vmlinuz-perfbisect root=/dev/nvme0n1p1" in menu and "kernel=bb" in menu
+    assert machine.read("boot/vmlinuz-perfbisect") == "kernel bb"
+    assert machine.called(f"grub{number}-reboot") == [f"grub{number}-reboot perfbisect"] * 2
+    assert machine.booted == "sleep 1; systemctl reboot || reboot"
+    assert f"/boot/{folder}/custom.cfg" in machine.run("state")[1]["left"]
+    assert machine.run("forget")[0] == 0
+    assert machine.read(f"boot/{folder}/custom.cfg") == "menuentry 'mine' {}\n"
+    assert machine.run("state")[1]["left"] == ""
+
+
+def test_systemd_boot_gets_an_entry_for_one_boot(machine: FakeMachine) -> None:
+    (machine.root / "sys/firmware/efi").mkdir(parents=True)
+    machine.tool("bootctl", does=f"case $1 in -x) echo {machine.root}/efi ;; esac")
+    (machine.root / "efi").mkdir()
+    machine.tool("mkinitramfs", does="echo initramfs >$2")
+    assert machine.boot("systemd-boot", modules=True)[0] == 0
+    entry = machine.read("efi/loader/entries/perfbisect.conf")
+    assert "linux /vmlinuz-perfbisect\ninitrd /initrd-perfbisect\noptions root=/dev/nvme0n1p1" in entry
+    assert machine.called("bootctl set-oneshot") == ["bootctl set-oneshot perfbisect.conf"]
+    machine.run("up")
+    assert machine.called("bootctl set-oneshot ")[-1] == "bootctl set-oneshot "
+    assert machine.run("forget")[0] == 0
+    assert [path.name for path in (machine.root / "efi").rglob("*") if path.is_file()] == []
+
+
+def _no_kexec(machine: FakeMachine) -> None:
+    (machine.tools / "kexec").unlink()
+
+
+def _locked(machine: FakeMachine) -> None:
+    machine.tool("kexec", "Operation not permitted", 255)
+    machine.write("sys/kernel/security/lockdown", "none [integrity] confidentiality\n")
+
+
+def _refusing(machine: FakeMachine) -> None:
+    machine.tool("kexec", "Bad magic", 1)
+
+
+def _lvm(machine: FakeMachine) -> None:
+    with_grub(machine)
+    machine.tool("grub-probe", does="case $1 in *abstraction) echo lvm ;; esac")
+
+
+def _secure(machine: FakeMachine) -> None:
+    with_grub(machine)
+    machine.write("sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c", b"\6\0\0\0\1")
+
+
+def _no_custom(machine: FakeMachine) -> None:
+    with_grub(machine)
+    machine.write("boot/grub/grub.cfg", "next_entry\n")
+
+
+def _no_one_shot(machine: FakeMachine) -> None:
+    with_grub(machine)
+    machine.write("boot/grub/grub.cfg", "source custom.cfg\n")
+
+
+def _no_grub_reboot(machine: FakeMachine) -> None:
+    with_grub(machine)
+    (machine.tools / "grub-reboot").unlink()
+
+
+def _disabled(machine: FakeMachine) -> None:
+    machine.write("proc/sys/kernel/kexec_load_disabled", "1\n")
+
+
+def _uuid(machine: FakeMachine) -> None:
+    machine.write("proc/cmdline", "root=UUID=12-34 ro\n")
+    machine.tool("blkid", code=2)
+
+
+def _nothing(_: FakeMachine) -> None:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("method", "lacks", "words"),
+    [
+        ("kexec", _no_kexec, "kexec is not on the machine"),
+        ("kexec", _disabled, "kexec_load_disabled=1"),
+        ("kexec", _locked, "locked down"),
+        ("kexec", _refusing, "kexec cannot load the kernel: Bad magic"),
+        ("kexec", _uuid, "UUID=12-34, which a kernel without initramfs"),
+        ("grub", _nothing, "no grub.cfg"),
+        ("grub", _no_custom, "does not read custom.cfg"),
+        ("grub", _no_one_shot, "knows no one-shot entry"),
+        ("grub", _no_grub_reboot, "neither grub-reboot nor grub2-reboot"),
+        ("grub", _lvm, "GRUB cannot forget a one-shot choice on lvm"),
+        ("grub", _secure, "Secure Boot is on"),
+        ("systemd-boot", _nothing, "started by a BIOS"),
+        ("teleport", _nothing, "no boot method 'teleport'"),
+    ],
+)  # fmt: skip
+def test_what_a_machine_lacks_is_told_apart_and_nothing_boots(
+    machine: FakeMachine, method: str, lacks: object, words: str
+) -> None:
+    assert callable(lacks)
+    lacks(machine)
+    code, said = machine.boot(method)
+    assert code == 65, said
+    assert words in said["refused"] and said["cure"]
+    assert not machine.called("nohup")
+    error = refusal("box", f"refused={said['refused']}\ncure={said['cure']}\n")
+    assert error is not None and error.message.startswith("the testbed 'box' cannot boot the kernel: ")
+
+
+def test_without_tools_for_an_initramfs_or_when_they_fail_the_machine_is_at_fault(
+    machine: FakeMachine,
+) -> None:
+    code, said = machine.boot(modules=True)
+    assert (code, "no tool that makes an initramfs" in said["refused"]) == (65, True)
+    machine.tool("dracut", "no space", 1)
+    assert "was not made: no space" in machine.boot(modules=True)[1]["refused"]
+    machine.tool("dracut", does='for last; do :; done; echo initramfs >"$last"')
+    assert machine.boot(modules=True)[0] == 0
+
+
+def test_a_root_by_uuid_gets_a_name_that_the_kernel_itself_knows(machine: FakeMachine) -> None:
+    _uuid(machine)
+    machine.tool("blkid", does='case "$*" in *PARTUUID*) echo beef-01 ;; *) echo /dev/sda1 ;; esac')
+    assert machine.boot()[1]["booting"].startswith("root=PARTUUID=beef-01 ro panic=10")
+
+
+def test_files_that_did_not_arrive_whole_are_refused(machine: FakeMachine) -> None:
+    folder = machine.send()
+    (folder / "image").write_text("half")
+    code, said = machine.run("boot", "kexec", "aa", "6.2", "", "", "0", folder=folder)
+    assert (code, said["refused"]) == (65, "the kernel's files did not arrive whole")
+
+
+def with_watchdog(machine: FakeMachine, stop: int = 0, nowayout: int = 0, timeout: int = 300) -> Path:
+    (machine.root / "modules/i6300esb").mkdir(parents=True, exist_ok=True)
+    dog = machine.root / "sys/class/watchdog/watchdog0"
+    (dog / "device/driver").mkdir(parents=True, exist_ok=True)
+    (dog / "device/driver/module").unlink(missing_ok=True)
+    (dog / "device/driver/module").symlink_to(machine.root / "modules/i6300esb")
+    machine.write("sys/class/watchdog/watchdog0/timeout", f"{timeout}\n")
+    machine.write("sys/class/watchdog/watchdog0/nowayout", f"{nowayout}\n")
+    machine.write("sys/module/watchdog/parameters/stop_on_reboot", f"{stop}\n")
+    machine.tool("wdctl")
+    return machine.write("dev/watchdog", "")
+
+
+def test_a_watchdog_is_armed_for_the_boot_only_where_it_survives_and_can_be_disarmed(
+    machine: FakeMachine,
+) -> None:
+    assert machine.boot(watchdog=300)[1]["watchdog"] == "none"
+    device = with_watchdog(machine)
+    assert machine.boot(watchdog=300)[1]["watchdog"] == "300 s by i6300esb"
+    assert device.read_text() == "perfbisect\n", "no letter V: it goes on when this is closed"
+    assert machine.run("up")[0] == 0
+    assert device.read_text() == "V"
+    device.write_text("")
+    machine.run("up")
+    assert device.read_text() == "", "a watchdog of somebody else is left alone"
+    for changed, words in (
+        ({"stop": -1}, "off: i6300esb stops it when the machine goes down"),
+        ({"nowayout": 1}, "off: nowayout"),
+        ({"timeout": 60}, "off: i6300esb takes no 300 s"),
+    ):
+        with_watchdog(machine, **changed)
+        assert machine.boot(watchdog=300)[1]["watchdog"].startswith(words)
+        assert device.read_text() == ""
+
+
+def test_the_way_back_goes_through_the_firmware(machine: FakeMachine) -> None:
+    with_grub(machine)
+    machine.write("boot/grub/grubenv", "")
+    machine.tool("grub-editenv", does="case $2 in list) echo next_entry=perfbisect ;; esac")
+    machine.write("etc/init.d/kexec-load", "")
+    machine.runs("aa")
+    assert machine.run("restart")[0] == 0
+    assert machine.booted == "sleep 1; systemctl reboot || reboot"
+    assert machine.called("kexec") == ["kexec --unload"]
+    assert machine.has("no-kexec-reboot")
+    assert machine.called("grub-editenv")[-1].endswith("unset next_entry")
+
+
+def test_nothing_is_taken_away_while_a_kernel_under_test_runs(machine: FakeMachine) -> None:
+    machine.tool("mkinitramfs", does="echo initramfs >$2")
+    machine.boot(modules=True)
+    own = machine.write("lib/modules/6.1.0-own/kernel/own.ko", "own")
+    machine.runs("aa")
+    code, said = machine.run("forget")
+    assert (code, said["refused"]) == (65, "a kernel under test still runs")
+    machine.write("proc/cmdline", DEFAULT_CMDLINE)
+    assert machine.run("forget")[0] == 0
+    assert machine.run("state")[1]["left"] == ""
+    assert (
+        own.exists() and not machine.has("var/lib/perfbisect") and not machine.has("lib/modules/6.2.0-test")
+    )
+
+
+def test_answers_are_read_line_by_line() -> None:
+    assert parse_answer("a=b=c\nnoise\n") == {"a": "b=c"}
+    assert refusal("box", "boot_id=1\n") is None
