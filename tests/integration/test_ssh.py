@@ -5,6 +5,7 @@ import socket
 import threading
 from pathlib import Path
 
+import paramiko
 import pytest
 
 from bisector.adapters.agent.result_files import fetch_over_ssh
@@ -171,6 +172,20 @@ def test_a_key_that_is_not_accepted(sshd: Server, tmp_path: Path) -> None:
     with pytest.raises(InfrastructureError, match="does not accept the key") as caught:
         SSH(sshd.with_(key=tmp_path / "stranger"))
     assert "authorized_keys" in caught.value.cure
+
+
+@pytest.mark.parametrize(
+    "words", ["Authentication failed: transport shut down or saw EOF", "Authentication timeout."]
+)
+def test_a_machine_that_goes_down_refuses_no_key(
+    sshd: Server, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    def die(*_: object, **__: object) -> None:
+        raise paramiko.AuthenticationException(words)
+
+    monkeypatch.setattr(paramiko.Transport, "auth_publickey", die)
+    with pytest.raises(SSHRefused, match="ended the connection"):
+        SSH(sshd.host)
 
 
 def test_a_missing_key_file(sshd: Server, tmp_path: Path) -> None:

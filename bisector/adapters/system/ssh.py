@@ -28,6 +28,9 @@ _READ_BYTES = 1 << 16
 _OUTPUT_BYTES = 16 << 20
 """Of a command that is run to its end, and of the standard error of any: all of them print some lines."""
 
+_CUT_OFF = ("transport shut down or saw EOF", "Authentication timeout")
+"""paramiko's words where nobody refused the key: the machine went down, or hung, before it had answered."""
+
 _STDERR_BYTES = 1 << 16
 """The end of a program's standard error that is kept, beside its lines."""
 
@@ -259,6 +262,8 @@ def _connect(host: SSHHost, timeout: float) -> paramiko.SSHClient:
         ) from error
     except paramiko.AuthenticationException as error:
         client.close()
+        if any(sign in str(error) for sign in _CUT_OFF):
+            raise SSHRefused(f"{host} ended the connection before it was made", details=str(error)) from error
         raise InfrastructureError(
             f"{host} does not accept the key {host.key}",
             details=str(error),

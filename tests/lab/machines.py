@@ -1,0 +1,51 @@
+"""Several emulated machines, and the inventory that names them."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from types import TracebackType
+
+from tests.lab.box import Box
+from tests.lab.debian_kernel import DEFAULT_PACKAGE, unpack
+from tests.lab.disk_image import base_image
+from tests.lab.machine import Machine
+from tests.support.demo_history import CACHE
+
+LAB_CACHE = CACHE / "lab"
+"""Of root file systems, disks and kernel packages."""
+
+
+class Machines:
+    """Use as a context manager; at the end no process and no file of the machines is left."""
+
+    def __init__(self, names: list[str]) -> None:
+        self._temporary = tempfile.TemporaryDirectory(prefix="perfbisect-lab-")
+        self.folder = Path(self._temporary.name)
+        base = base_image(unpack(DEFAULT_PACKAGE, LAB_CACHE), LAB_CACHE)
+        self._box = Box()
+        self.machines = [Machine(name, self.folder / name, base, self._box) for name in names]
+
+    def __enter__(self) -> Machines:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._box.close()
+        self._temporary.cleanup()
+
+    def start(self) -> None:
+        """Switch all on."""
+        for machine in self.machines:
+            machine.start()
+
+    def write_inventory(self) -> Path:
+        """Write the inventory of these machines, with this host as builder, and return its path."""
+        hosts = {machine.name: machine.host_variables() for machine in self.machines}
+        builders = {"here": {"ansible_connection": "local"}}
+        children = {"testbeds": {"hosts": hosts}, "builders": {"hosts": builders}}
+        path = self.folder / "lab.yml"
+        path.write_text(json.dumps({"all": {"children": children}}, indent=2))  # JSON is YAML too
+        return path

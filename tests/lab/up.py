@@ -1,0 +1,40 @@
+"""`python -m tests.lab.up`: emulated machines to try things on, until Ctrl-C."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import time
+
+from tests.lab.machines import Machines
+
+
+def main() -> None:
+    """Start the machines, print their inventory, keep them."""
+    parser = argparse.ArgumentParser(prog="python -m tests.lab.up", description=__doc__)
+    parser.add_argument("names", nargs="*", default=["box1"], help="of the machines (default: box1)")
+    names = parser.parse_args().names
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with Machines(names) as lab:
+            started = time.monotonic()
+            lab.start()
+            path = lab.write_inventory()
+            print(f"{path.read_text()}\n# {path}", flush=True)
+            for machine in lab.machines:
+                machine.wait_for_ssh()
+                seconds = time.monotonic() - started
+                print(
+                    f"# {machine.name}: SSH after {seconds:.0f} s, {machine.cpu_seconds():.0f} s of CPU; "
+                    f"ssh -i {machine.base.key} -p {machine.ssh_port} "
+                    f"-o UserKnownHostsFile={machine.folder}/known_hosts root@127.0.0.1",
+                    flush=True,
+                )
+            print("# Ctrl-C ends them", flush=True)
+            signal.pause()
+    except KeyboardInterrupt:
+        print("# ended")
+
+
+if __name__ == "__main__":
+    main()
