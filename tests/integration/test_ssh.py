@@ -9,6 +9,7 @@ import paramiko
 import pytest
 
 from bisector.adapters.agent.result_files import fetch_over_ssh
+from bisector.adapters.machine.machine_reach import MachineReach
 from bisector.adapters.system.channel import LineClosed, LineFlood, LineSilent
 from bisector.adapters.system.ssh import SSH, SSHRefused
 from bisector.errors import InfrastructureError
@@ -191,3 +192,19 @@ def test_a_machine_that_goes_down_refuses_no_key(
 def test_a_missing_key_file(sshd: Server, tmp_path: Path) -> None:
     with pytest.raises(InfrastructureError, match="does not exist"):
         SSH(sshd.with_(key=tmp_path / "none"))
+
+
+def test_a_machine_that_goes_down_under_a_command_is_a_broken_line(sshd: Server) -> None:
+    with SSH(sshd.host) as ssh, pytest.raises(LineClosed, match="before 'sh' had ended"):
+        ssh.run(["sh", "-c", f"kill -9 {sshd.connections()[-1]}"])
+
+
+def test_a_boot_that_ends_while_it_is_asked_for_is_nobody_who_answers(
+    sshd: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(*_: object, **__: object) -> None:
+        raise LineClosed("the connection broke")
+
+    monkeypatch.setattr(SSH, "run", die)
+    with pytest.raises(SSHRefused, match="the connection broke"):
+        MachineReach(sshd.host).boot_id()

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from bisector.adapters.system.ssh import SSH
+from bisector.adapters.system.channel import LineClosed
+from bisector.adapters.system.ssh import SSH, SSHRefused
 from bisector.adapters.system.ssh_endpoint import SSHHost
 from bisector.errors import RequestError
 from bisector.schemas.lab import BuilderSpec, TestbedSpec
@@ -22,7 +23,10 @@ class MachineReach:
 
     def boot_id(self) -> str:
         """Return the id of the boot that answers. Raises SSHRefused when nobody does."""
-        return self.run(["cat", "/proc/sys/kernel/random/boot_id"], timeout=_PROBE_SECONDS).strip()
+        try:
+            return self.run(["cat", "/proc/sys/kernel/random/boot_id"], timeout=_PROBE_SECONDS).strip()
+        except LineClosed as error:  # it went down while it answered
+            raise SSHRefused(error.message, details=error.details) from error
 
     def run(self, command: Sequence[str], *, timeout: float) -> str:
         """Run a command there; return what it printed. Raises SSHRefused or another InfrastructureError."""

@@ -31,6 +31,9 @@ _OUTPUT_BYTES = 16 << 20
 _CUT_OFF = ("transport shut down or saw EOF", "Authentication timeout")
 """paramiko's words where nobody refused the key: the machine went down, or hung, before it had answered."""
 
+NO_EXIT_CODE = -1
+"""paramiko's for a command that a signal ended, or of which the connection took the end along."""
+
 _STDERR_BYTES = 1 << 16
 """The end of a program's standard error that is kept, beside its lines."""
 
@@ -100,6 +103,8 @@ class SSH:
         finally:
             line.close()
         output = "".join(f"{text}\n" for text in lines)
+        if check and code == NO_EXIT_CODE:
+            raise LineClosed(f"the connection to {self.host} broke before '{command[0]}' had ended")
         if check and code != 0:
             raise InfrastructureError(
                 f"'{command[0]}' on {self.host} failed with code {code}",
@@ -192,7 +197,7 @@ class SSHLine:
         return self._reader.receive_all(timeout)
 
     def exit_code(self, timeout: float) -> int:
-        """Return the ended command's exit code, -1 if there is none. Raises LineSilent."""
+        """Return the ended command's exit code, or NO_EXIT_CODE. Raises LineSilent."""
         if not self._channel.status_event.wait(timeout):
             raise LineSilent(f"{self._host} did not say how the command ended")
         return self._channel.recv_exit_status()
