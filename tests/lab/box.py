@@ -10,12 +10,13 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
-_FIRST_PROCESS = "trap '' CHLD; exec sleep infinity"
+_FIRST_PROCESS = "import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN); signal.pause()"
 """Ignored, SIGCHLD makes the kernel bury the dead: nobody is left as a zombie."""
 
 _START_SECONDS = 10.0
@@ -29,7 +30,7 @@ class Box:
         self._unshare = subprocess.Popen(
             [
                 *("setpriv", "--pdeathsig=KILL", "unshare", *namespaces, "--fork", "--kill-child=KILL"),
-                *("sh", "-c", _FIRST_PROCESS),
+                *(sys.executable, "-IS", "-c", _FIRST_PROCESS),
             ],
             stdin=subprocess.DEVNULL,
             start_new_session=True,
