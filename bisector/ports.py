@@ -195,6 +195,21 @@ class Monitor:
 
 
 @dataclass(frozen=True, slots=True)
+class Counting:
+    """What an emulated guest counts in each run, beside what the workload prints.
+
+    metrics: by name (schemas/workload/counted_metrics.py); profile: instructions of each function, too;
+    cpu: the processor whose caches are modelled, '' for the first one of kernels/cpus.toml; models: whether
+    the profile has its misses.
+    """
+
+    metrics: tuple[str, ...] = ()
+    profile: bool = False
+    cpu: str = ""
+    models: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """What a testbed runs: one workload, ready to execute. Durations in seconds.
 
@@ -203,7 +218,7 @@ class Job:
     checksum: of the payload, recorded with every boot; packages: that the testbed must have;
     cleanup: whether the agent has something to end when the boot is left;
     results: file or folder below the payload that each run leaves and that is fetched ('': none);
-    monitors: what is to be watched after the samples of a boot.
+    monitors: what is to be watched after the samples of a boot; counting: None where nothing is counted.
     """
 
     name: str
@@ -222,6 +237,7 @@ class Job:
     needs: Needs = field(default_factory=Needs)
     results: str = ""
     monitors: tuple[Monitor, ...] = ()
+    counting: Counting | None = None
 
 
 @dataclass(frozen=True, slots=True)

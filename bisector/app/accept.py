@@ -115,7 +115,8 @@ def workload_of(request: Request) -> Workload:
         if request.run
         else load_workload(request.workload)
     )
-    return asked.with_parameters(request.param).with_monitors(request.monitors)
+    asked = asked.with_parameters(request.param).with_monitors(request.monitors)
+    return asked if request.run else asked.with_counter(request.metric)
 
 
 def missing_monitors(accepted: Accepted) -> list[str]:

@@ -49,7 +49,7 @@ def try_workload(
 def series(workload: Workload, runs: Sequence[Mapping[str, float]]) -> list[tuple[Metric, list[float]]]:
     """Return each metric with its values in the order of runs, over those that have it."""
     found = []
-    for spec in workload.manifest.expanded_metrics():
+    for spec in workload.manifest.all_metrics():
         values = [run[spec.name] for run in runs if spec.name in run]
         if values:
             found.append((spec.metric(), values))
@@ -138,7 +138,7 @@ def calibration(
     from bisector.ports import BuildOrder
     from bisector.schemas.kernel.recipe import load_recipe
 
-    manifest = load_workload(workload)
+    manifest = load_workload(workload).with_counter(metric)
     manifest.metric(metric)
     spec = wiring.lab.testbed(testbed_name or wiring.lab.testbeds[0].name)
     sha = wiring.source().resolve(rev)

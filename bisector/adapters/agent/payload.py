@@ -17,7 +17,7 @@ from bisector.adapters.system.architectures import machine_for
 from bisector.adapters.system.command import run_command
 from bisector.adapters.system.files import write_atomically
 from bisector.errors import InfrastructureError, RequestError
-from bisector.ports import Job, MetricSpec, Needs
+from bisector.ports import Counting, Job, MetricSpec, Needs
 from bisector.resources import resource
 from bisector.schemas.documents.json_reader import read_state_json
 from bisector.schemas.workload.manifest import WorkloadManifest
@@ -108,7 +108,17 @@ def workload_job(workload: Workload, out_dir: Path, arch: str = "x86_64") -> Job
         ),
         results=manifest.results,
         monitors=plans(manifest.monitors),
+        counting=_counting(manifest),
     )
+
+
+def _counting(manifest: WorkloadManifest) -> Counting | None:
+    """Return what an emulated guest is to count; None for a workload that asks for nothing of it."""
+    watched = manifest.monitors.counters
+    if watched is None and not manifest.counters:
+        return None
+    cpu = watched.cpu if watched is not None else ""
+    return Counting(manifest.counted(), profile=watched is not None, cpu=cpu, models=bool(cpu))
 
 
 def needs_runner(manifest: WorkloadManifest) -> bool:

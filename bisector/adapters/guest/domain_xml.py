@@ -88,6 +88,8 @@ class Guest:
 
     label: (uid, gid) for the system daemon, None for a session daemon, which has only one user anyway.
     old: whether the kernel is older than 3.0, and knows neither the machine nor the parameters of today.
+    plugin: of QEMU, with its arguments; '' for none. confined_by: security models of this host that would
+    keep QEMU from it (AppArmor, SELinux): their profiles name only files that the XML names.
     """
 
     name: str
@@ -103,6 +105,8 @@ class Guest:
     label: tuple[int, int] | None = None
     scratch: Path | None = None
     old: bool = False
+    plugin: str = ""
+    confined_by: tuple[str, ...] = ()
 
 
 def scratch_device(userspace: Userspace) -> str:
@@ -155,6 +159,8 @@ def domain_xml(guest: Guest) -> str:
         # 2020-01-01, and counted by the guest's own clock: the host's must not leak in.
         timers += "<timer name='rtc' track='guest'/>"
         clock = f"<clock offset='absolute' start='1577836800'>{timers}</clock>"
+    if guest.plugin:
+        extra += ["-plugin", guest.plugin]
     arguments = "".join(f"<qemu:arg value={quoteattr(value)}/>" for value in extra)
     label = ""
     if guest.label is not None:
@@ -163,6 +169,8 @@ def domain_xml(guest: Guest) -> str:
             "<seclabel type='static' model='dac' relabel='no'>"
             f"<label>+{guest.label[0]}:+{guest.label[1]}</label></seclabel>"
         )
+    if guest.plugin:
+        label += "".join(f"<seclabel type='none' model={quoteattr(model)}/>" for model in guest.confined_by)
     return f"""<domain type='{"kvm" if guest.kvm else "qemu"}' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>
   <name>{escape(guest.name)}</name>
   <memory unit='MiB'>{guest.memory_mb}</memory>

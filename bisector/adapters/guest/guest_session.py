@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from bisector.adapters.guest.counting.counted_runs import CountedRuns
 from bisector.adapters.guest.libvirt_connection import Domain
 from bisector.adapters.guest.liveness import Liveness
-from bisector.errors import InfrastructureError, TestbedLost
+from bisector.errors import InfrastructureError, TestbedLost, WorkloadFailed
 from bisector.model.facts import MonitorResult
 from bisector.ports import BootFacts, Monitor, RunResult, Session
 
@@ -25,18 +26,33 @@ class GuestSession:
     domain: Domain
     suspend_between_runs: bool
     _held: contextlib.ExitStack
+    counted: CountedRuns | None = None
     _suspended: bool = False
     _left: bool = False
 
     def run(self, index: int) -> RunResult:
         """Resume the guest for one run. Raises as `ports.Session.run`."""
         with self._resumed():
-            return self.inner.run(index)
+            try:
+                result = self.inner.run(index)
+            except WorkloadFailed:
+                self._pass_over()
+                raise
+        if self.counted is None:
+            return result
+        return replace(result, values={**result.values, **self.counted.take()})
 
     def run_monitor(self, monitor: Monitor) -> MonitorResult:
         """Resume the guest for the runs of a monitor. Raises as `ports.Session.run_monitor`."""
         with self._resumed():
-            return self.inner.run_monitor(monitor)
+            result = self.inner.run_monitor(monitor)
+            self._pass_over()
+            return result
+
+    def _pass_over(self) -> None:
+        """Leave out what was counted in a run that is no sample."""
+        if self.counted is not None:
+            self.counted.skip()
 
     @contextlib.contextmanager
     def _resumed(self) -> Iterator[None]:

@@ -10,6 +10,7 @@ import contextlib
 import grp
 import logging
 import os
+import re
 import shutil
 import threading
 import time
@@ -80,6 +81,16 @@ class Hypervisor:
         with contextlib.suppress(libvirt.libvirtError):
             return bool(self._connection.isAlive()) and self._connection.getLibVersion() > 0
         return False
+
+    def confining_models(self) -> tuple[str, ...]:
+        """Return the security models that say which files a guest's QEMU may open ('apparmor', 'selinux')."""
+        try:
+            models: list[str] = re.findall(
+                r"<model>([a-z]+)</model>\s*<doi>", self._connection.getCapabilities()
+            )
+        except libvirt.libvirtError as error:
+            raise InfrastructureError("libvirt does not tell what it can", details=str(error)) from error
+        return tuple(model for model in models if model not in ("dac", "none"))
 
     def start(self, name: str, xml: str) -> Domain:
         """Start a transient domain. Raises PortTaken, or InfrastructureError with QEMU's own words."""

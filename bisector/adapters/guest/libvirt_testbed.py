@@ -25,6 +25,7 @@ from bisector.adapters.agent.session import AgentSession
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.artefacts.exchange import Exchange
 from bisector.adapters.guest import serial
+from bisector.adapters.guest.counting.counted_runs import CountedRuns
 from bisector.adapters.guest.domain_xml import (
     TICKS_PER_SECOND,
     Guest,
@@ -47,7 +48,7 @@ from bisector.adapters.system.console_log import ConsoleLog
 from bisector.adapters.system.files import exclusive_lock, write_file
 from bisector.errors import InfrastructureError
 from bisector.model.goal import TestbedClock
-from bisector.ports import Job, Kernel, Progress, Session
+from bisector.ports import Counting, Job, Kernel, Progress, Session
 from bisector.schemas.lab import TestbedSpec
 
 log = logging.getLogger(__name__)
@@ -101,6 +102,8 @@ class LibvirtTestbed:
                 log.warning("ended the guest %s of a process that was killed", name)
             one = _Boot(hypervisor, kernel, machine, job, folder, progress, awake_seconds())
             progress(f"booting {kernel.release or kernel.sha[:12]} in a guest")
+            if job.counting is not None:
+                one = replace(one, counted=self._count(job.counting, machine, folder))
             if job.needs.block_device:
                 held.enter_context(scratch_file(_scratch_path(folder), job.needs.block_device))
                 one = replace(one, job=with_scratch_disk(job, scratch_device(kernel.userspace)))
@@ -110,7 +113,14 @@ class LibvirtTestbed:
             facts = replace(session.facts, facts={**session.facts.facts, **own})
             # Over a serial port the line itself stops the guest between runs.
             suspend = on_disk and self.clock == "instructions"
-            return GuestSession(facts, session, domain, suspend, _held=held.pop_all())
+            return GuestSession(facts, session, domain, suspend, _held=held.pop_all(), counted=one.counted)
+
+    def _count(self, counting: Counting, machine: Machine, folder: Path) -> CountedRuns | None:
+        """Return what reads the counts of a boot; None where a monitor asks for what only emulation has."""
+        if self.clock == "instructions":
+            return CountedRuns(counting, self._cache, machine, folder)
+        log.warning("a guest with KVM counts nothing: %s", ", ".join(counting.metrics))
+        return None
 
     def _machine(self, kernel: Kernel) -> Machine:
         """Return what the kernel boots on. Raises InfrastructureError if this testbed cannot be that."""
@@ -230,6 +240,8 @@ class LibvirtTestbed:
             label=(os.getuid(), os.getgid()) if one.hypervisor.uri == "qemu:///system" else None,
             scratch=_scratch_path(one.folder) if one.job.needs.block_device else None,
             old=one.kernel.release.startswith("2."),
+            plugin=one.counted.argument if one.counted is not None else "",
+            confined_by=one.hypervisor.confining_models() if one.counted is not None else (),
         )
         domain = one.hypervisor.start(guest.name, domain_xml(guest))
         # QEMU has the disk open: without a name it is gone with the guest, even if this process is killed.
@@ -248,6 +260,7 @@ class _Boot:
     folder: Path
     progress: Progress
     started: float
+    counted: CountedRuns | None = None
 
 
 def _with_image(session: AgentSession, image: str) -> AgentSession:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
+from bisector.adapters.guest.counting.counting_plugin import counting_plugin
 from bisector.adapters.guest.kvm_probe import KvmProbe
 from bisector.adapters.guest.libvirt_connection import Hypervisor
 from bisector.adapters.guest.rootfs import GuestImages
+from bisector.adapters.system.architectures import X86_64
 from bisector.adapters.system.host_requirements import GUESTS, Check, free_bytes
 from bisector.errors import InfrastructureError
 from bisector.ports import Progress
@@ -21,16 +23,18 @@ def guest_checks(cache: Path, progress: Progress, *, probe: bool = False) -> lis
 
     Starts libvirt's daemon if that is ours to do; builds nothing.
     """
-    return [_libvirt(), _image(cache), _kvm(cache, progress, probe), _port()]
+    return [_libvirt(), _image(cache), _kvm(cache, progress, probe), _counters(cache), _port()]
 
 
 def prepare_guests(cache: Path, progress: Progress) -> None:
     """Do what guests need and can be done without installing anything.
 
-    Starts libvirt, builds the image, asks whether KVM works. Raises InfrastructureError.
+    Starts libvirt, builds the image, compiles the counters, asks whether KVM works. Raises
+    InfrastructureError for what no guest can be without.
     """
     Hypervisor().close()
     GuestImages(cache).ensure(progress)
+    _counters(cache)
     KvmProbe(cache).ask(progress)
 
 
@@ -73,6 +77,21 @@ def _kvm(cache: Path, progress: Progress, probe: bool) -> Check:
     if not answer.known:
         cure += "; once a kernel is there: perfbisect doctor --probe"
     return Check("KVM", wrong=answer.why, cure=cure, needed="wall-clock guests", optional=True)
+
+
+def _counters(cache: Path) -> Check:
+    """Return whether emulated guests can count; compiles what they need for that, in a second."""
+    try:
+        plugin = counting_plugin(cache, X86_64)
+    except InfrastructureError as error:
+        return Check(
+            "counters",
+            wrong=error.message,
+            cure=error.cure,
+            needed="counting in emulated guests",
+            optional=True,
+        )
+    return Check("counters", found=str(plugin), needed="counting in emulated guests")
 
 
 def _port() -> Check:

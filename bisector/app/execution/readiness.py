@@ -6,7 +6,9 @@ machines: programs, libvirt, the guest image, disk, and the compilers for the wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bisector.app.accept import recipe_for, workload_of
@@ -72,7 +74,7 @@ def lacking(wiring: Wiring, request: Request) -> Iterator[Check]:
         if not check.ok and not check.optional and check.needed in needed and check.name not in unneeded:
             yield check
     if guests:
-        yield from _missing_emulation(recipe.arch)
+        yield from _missing_emulation(recipe.arch, cache if workload.manifest.counters else None)
     try:
         shared_files.require_store(wiring)
     except InfrastructureError as error:
@@ -84,8 +86,12 @@ def lacking(wiring: Wiring, request: Request) -> Iterator[Check]:
     yield from _missing_compilers(wiring, request, _toolchains(recipe, releases))
 
 
-def _missing_emulation(arch: str) -> Iterator[Check]:
-    """Yield what guests of an architecture lack: the emulator, a compiler for their programs."""
+def _missing_emulation(arch: str, counters: Path | None) -> Iterator[Check]:
+    """Yield what guests of an architecture lack: the emulator, a compiler for their programs.
+
+    counters: the cache for what counts in them, where a metric is counted.
+    """
+    from bisector.adapters.guest.counting.counting_plugin import counting_plugin
     from bisector.adapters.system.architectures import machine_for
     from bisector.adapters.system.host_requirements import GUESTS
 
@@ -94,7 +100,13 @@ def _missing_emulation(arch: str) -> Iterator[Check]:
     except InfrastructureError as error:
         yield _check(f"{arch} guests", error, GUESTS)
         return
-    for name, ask in ((machine.emulator, machine.require_emulator), ("static programs", machine.compiler)):
+    needed: list[tuple[str, Callable[[], object]]] = [
+        (machine.emulator, machine.require_emulator),
+        ("static programs", machine.compiler),
+    ]
+    if counters is not None:
+        needed.append(("counters", partial(counting_plugin, counters, machine)))
+    for name, ask in needed:
         try:
             ask()
         except InfrastructureError as error:

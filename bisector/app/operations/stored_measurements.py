@@ -36,7 +36,7 @@ def _metrics(request: Mapping[str, Any], deciding: Metric) -> dict[str, Metric]:
 
     try:
         workload = workload_of(Request.model_validate(request))
-        found = {m.name: m.metric() for m in workload.manifest.expanded_metrics()}
+        found = {m.name: m.metric() for m in workload.manifest.all_metrics()}
     except PerfbisectError:  # without the workload's folder the deciding metric is still known
         found = {}
     return {**found, deciding.name: deciding}

@@ -19,6 +19,7 @@ from bisector.schemas.documents.document import shown
 from bisector.schemas.loading import Argument, Distinct, Spec, matching
 from bisector.schemas.ranges import RestSeconds, Runs, TimeoutSeconds, WarmupRuns
 from bisector.schemas.refusal import WrongKeyError
+from bisector.schemas.workload.counted_metrics import CounterName, counted_metric
 from bisector.schemas.workload.metric import MetricManifest, check_pattern, check_ratio
 from bisector.schemas.workload.monitors import Monitors, monitors_by_name
 from bisector.schemas.workload.parameter_matrix import (
@@ -95,6 +96,9 @@ class WorkloadManifest(Spec):
     timeout: TimeoutSeconds = Field(default=300.0, description="seconds after which a run has hung")
     environment: Environment = Field(
         default_factory=Environment, description="settings of the testbed while it runs"
+    )
+    counters: Distinct[CounterName] = Field(
+        default=(), description="numbers that emulated guests count in each run: 'instructions', ..."
     )
     monitors: Monitors = Field(
         default_factory=Monitors,
@@ -197,8 +201,18 @@ class WorkloadManifest(Spec):
         """Return what `requires.programs` names, with parameters replaced."""
         return Point().command(self.requires.programs, single_values(self.parameters))
 
+    def all_metrics(self) -> tuple[MetricManifest, ...]:
+        """Return what is printed and what is counted in each run."""
+        return (*self.expanded_metrics(), *map(counted_metric, self.counted()))
+
+    def counted(self) -> tuple[str, ...]:
+        """Return the names of what is counted in each run: by the key `counters`, and by its monitor."""
+        printed = {metric.name for metric in self.expanded_metrics()}
+        watched = [name for name in self.monitors.counted_beside() if name not in printed]
+        return tuple(dict.fromkeys((*self.counters, *watched)))
+
     def expanded_metrics(self) -> tuple[MetricManifest, ...]:
-        """Return the metrics of all points: 'real[threads=4x]' for each point of a matrix."""
+        """Return the printed metrics of all points: 'real[threads=4x]' for each point of a matrix."""
         if len(self.points()) == 1:
             return self.metrics
         chosen = {n: self.decides_at.get(n, v[-1]) for n, v in self.parameters.items() if len(v) > 1}
@@ -240,6 +254,8 @@ class WorkloadManifest(Spec):
         for number, name in enumerate(names):
             if name in names[:number]:
                 raise WrongKeyError(f"the metric '{name}' is there twice", "metrics", str(number), "name")
+            if name in self.counters:
+                raise WrongKeyError(f"'{name}' is a metric that is printed as well", "counters")
         for clock in self.clocks:
             deciding = [m.name for m in self.metrics if m.decides and clock in m.clocks]
             if len(deciding) != 1:

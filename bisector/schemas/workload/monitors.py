@@ -19,6 +19,7 @@ from bisector.schemas.documents.document import shown
 from bisector.schemas.loading import Distinct, Spec, matching
 from bisector.schemas.ranges import Repeats, SampleFrequency
 from bisector.schemas.refusal import refusal
+from bisector.schemas.workload.counted_metrics import COUNTERS
 
 PERF_PACKAGE = "linux-perf"
 """The Debian package of perf; a guest gets an image with it."""
@@ -82,6 +83,14 @@ class Dmesg(Spec):
     """The kernel's messages during the run."""
 
 
+class Counters(Spec):
+    """Instructions of each function of the kernel, counted in the samples themselves by an emulated guest."""
+
+    cpu: Annotated[str, matching(r"|[a-z0-9][a-z0-9-]{0,39}", "the name of a processor")] = Field(
+        default="", description="of kernels/cpus.toml: its modelled cache misses as well"
+    )
+
+
 class Monitors(Spec):
     """All monitors; None for one that is not wanted."""
 
@@ -90,10 +99,17 @@ class Monitors(Spec):
     ftrace: Ftrace | None = None
     proc: Proc | None = None
     dmesg: Dmesg | None = None
+    counters: Counters | None = None
 
     def names(self) -> tuple[str, ...]:
         """Return the names of those wanted, as users write them."""
         return tuple(name for name, found in self._by_name() if found is not None)
+
+    def counted_beside(self) -> tuple[str, ...]:
+        """Return the metrics that the monitor `counters` adds to each run."""
+        if self.counters is None:
+            return ()
+        return tuple(name for name, one in COUNTERS.items() if self.counters.cpu or not one.needs)
 
     def packages(self) -> tuple[str, ...]:
         """Return the Debian packages that they need."""
@@ -127,7 +143,7 @@ class Monitors(Spec):
                     + (f"'{name}' takes no list" if key is None else "nothing follows '='"),
                     cure=f"write --monitor {name}",
                 )
-            given: Any = items if key == "frequency" else tuple(items.split(","))
+            given: Any = items if key in ("frequency", "cpu") else tuple(items.split(","))
             data[name] = {**data.get(name, {}), key: given}
         try:
             return Monitors.model_validate(data)
@@ -137,7 +153,13 @@ class Monitors(Spec):
 
 MONITOR_NAMES = tuple(info.alias or name for name, info in Monitors.model_fields.items())
 
-_LIST_KEYS = {"perf-stat": "events", "perf-record": "frequency", "ftrace": "functions", "proc": "files"}
+_LIST_KEYS = {
+    "perf-stat": "events",
+    "perf-record": "frequency",
+    "ftrace": "functions",
+    "proc": "files",
+    "counters": "cpu",
+}
 """The key that a list after 'NAME=' on the command line sets."""
 
 
@@ -170,6 +192,8 @@ def shortfalls(
             yield name, _NO_COUNTERS
         if name == "perf-record" and "instructions" in clocks:
             yield name, _NO_NMI
+        if name == "counters" and "wall" in clocks:
+            yield name, _NOT_EMULATED
         if name == "ftrace" and FTRACE_FRAGMENT not in fragments:
             yield name, _NO_PROFILER
 
@@ -178,6 +202,7 @@ _NO_COUNTERS = (
     "an emulated guest (clock 'instructions') has no performance counters: cycles, instructions and the like "
     "are not supported there; events of the kernel itself are"
 )
+_NOT_EMULATED = "only an emulated guest (clock 'instructions') counts what each function executes"
 _NO_NMI = (
     "an emulated guest (clock 'instructions') samples by its timer, which sees nothing where interrupts are "
     "off: the tick, for one (ftrace does)"

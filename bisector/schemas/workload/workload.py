@@ -17,6 +17,7 @@ from bisector.resources import resource
 from bisector.schemas.documents.document import exists, expand_user, is_file, shortened, shown_path
 from bisector.schemas.loading import load_yaml
 from bisector.schemas.refusal import WrongKeyError, refusal
+from bisector.schemas.workload.counted_metrics import COUNTERS
 from bisector.schemas.workload.manifest import WorkloadManifest
 from bisector.schemas.workload.metric import MetricManifest
 
@@ -44,25 +45,38 @@ class Workload:
         found = self._find(name, clock)
         if clock is not None and clock not in found.clocks:
             able = [metric.name for metric in self.manifest.expanded_metrics() if clock in metric.clocks]
+            why = (
+                "only emulated guests count it"
+                if found.name in self.manifest.counters
+                else "its README says why"
+            )
             raise RequestError(
                 f"the metric '{found.name}' of '{self.name}' cannot decide under the clock '{clock}'",
                 details=f"metrics that can: {', '.join(able) or 'none'}",
-                cure="its README says why; choose another metric, or a testbed with another clock",
+                cure=f"{why}; choose another metric, or a testbed with another clock",
             )
         return found.metric()
 
     def _find(self, name: str | None, clock: TestbedClock | None) -> MetricManifest:
-        for metric in self.manifest.expanded_metrics():
+        for metric in self.manifest.all_metrics():
             if metric.name == name:
                 return metric
             if name is None and metric.decides and (clock is None or clock in metric.clocks):
                 return metric
         known = [metric.name for metric in self.manifest.expanded_metrics()]
         raise RequestError(
-            f"the workload '{self.name}' has no metric '{name}'{nearest(name or '', known)}",
-            details=f"its metrics: {', '.join(known)}",
+            f"the workload '{self.name}' has no metric '{name}'{nearest(name or '', [*known, *COUNTERS])}",
+            details=f"its metrics: {', '.join(known)}\ncounted in emulated guests: {', '.join(COUNTERS)}",
             cure=f"name one of them; 'perfbisect workload show {self.name}' describes them",
         )
+
+    def with_counter(self, metric: str | None) -> Workload:
+        """Return the workload with a metric that is counted, if it is none that the workload prints."""
+        printed = [one.name for one in self.manifest.expanded_metrics()]
+        if metric not in COUNTERS or metric in (*printed, *self.manifest.counters):
+            return self
+        counters = (*self.manifest.counters, metric)
+        return replace(self, manifest=self.manifest.model_copy(update={"counters": counters}))
 
     def with_monitors(self, asked: Sequence[str]) -> Workload:
         """Return the workload with the monitors of `--monitor` added. Raises RequestError."""

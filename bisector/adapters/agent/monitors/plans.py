@@ -9,6 +9,9 @@ from bisector.adapters.parsers.profiles.perf_script import FIELDS, SCRIPT
 from bisector.ports import Monitor
 from bisector.schemas.workload.monitors import Monitors
 
+COUNTERS = "counters"
+"""The monitor that has no runs of its own: emulated guests count in the samples."""
+
 _FOLDER = "perfbisect-observed"
 """OBSERVED in the agent's observe.h."""
 
@@ -24,6 +27,8 @@ def plan_text(monitors: Sequence[Monitor]) -> str:
 
 
 def _each(wanted: Monitors) -> Iterator[Monitor]:
+    if wanted.counters is not None:
+        yield Monitor(COUNTERS, ())
     if wanted.dmesg is not None:
         yield Monitor("dmesg", ("log",))
     if wanted.proc is not None:

@@ -107,7 +107,7 @@ def metrics(ctx: typer.Context) -> Iterable[str]:
     from bisector.schemas.workload.workload import load_workload
 
     name = ctx.params.get("workload") or _wiring(ctx).settings.workload
-    return [metric.name for metric in load_workload(name).manifest.expanded_metrics()] if name else []
+    return [metric.name for metric in load_workload(name).manifest.all_metrics()] if name else []
 
 
 @_completes

@@ -114,7 +114,7 @@ def run(
 def _carry_out(workload: Workload, results: Iterable[Any], *, as_json: bool) -> list[dict[str, Any]]:
     """Return what each run gave; print it as it comes unless all of it is printed as JSON."""
     warmup = workload.manifest.warmup
-    units = {metric.name: metric.unit for metric in workload.manifest.expanded_metrics()}
+    units = {metric.name: metric.unit for metric in workload.manifest.all_metrics()}
     done = []
     for index, result in enumerate(results):
         done.append({"warmup": index < warmup, "values": dict(result.values), "flags": list(result.flags)})

@@ -155,3 +155,18 @@ def test_the_scratch_disk_says_what_it_is_for_and_comes_behind_the_root() -> Non
         assert disks[-1].find("readonly") is None
         slots = [int(_child(disk, "address").get("slot", "")) for disk in disks]
         assert slots == sorted(slots)  # the kernel names them in this order
+
+
+def test_a_guest_that_counts_has_the_plugin_and_nothing_that_keeps_qemu_from_it() -> None:
+    counting = dataclasses.replace(
+        GUEST, plugin="file=/a,,b.so,out=/c", confined_by=("apparmor",), label=(1, 2)
+    )
+    arguments = _arguments(counting)
+    assert arguments[arguments.index("-plugin") + 1] == "file=/a,,b.so,out=/c"
+    labels = {
+        one.get("model"): one.get("type") for one in ET.fromstring(domain_xml(counting)).iter("seclabel")
+    }
+    assert labels == {"dac": "static", "apparmor": "none"}
+    plain = dataclasses.replace(counting, plugin="")
+    assert "-plugin" not in _arguments(plain)
+    assert "apparmor" not in domain_xml(plain)

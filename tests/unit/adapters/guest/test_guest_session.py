@@ -52,11 +52,38 @@ class World:
         return self.loss
 
 
-def session(world: World, *, suspend: bool = True) -> GuestSession:
+def session(world: World, *, suspend: bool = True, counted: Any = None) -> GuestSession:
     held = contextlib.ExitStack()
     held.callback(world.did.append, "released")
     one: Any = world
-    return GuestSession(world.facts, one, one, suspend, held)
+    return GuestSession(world.facts, one, one, suspend, held, counted)
+
+
+class Counts:
+    """Counts 1, 2, ... instructions in one run after the other."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+
+    def skip(self) -> None:
+        self.runs += 1
+
+    def take(self) -> dict[str, float]:
+        self.runs += 1
+        return {"instructions": float(self.runs)}
+
+
+def test_what_was_counted_belongs_to_the_run_in_which_it_was() -> None:
+    world = World()
+    one = session(world, counted=Counts())
+    assert one.run(1).values == {"real": 1.0, "instructions": 1.0}
+    world.fails["run"] = WorkloadFailed("no metric")
+    with pytest.raises(WorkloadFailed):
+        one.run(2)
+    world.fails.clear()
+    assert one.run(3).values == {"real": 3.0, "instructions": 3.0}
+    one.run_monitor(Monitor("proc", ()))
+    assert one.run(5).values["instructions"] == 5.0
 
 
 def test_the_guest_runs_only_while_something_is_measured() -> None:

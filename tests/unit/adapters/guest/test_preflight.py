@@ -31,6 +31,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> None:
     """A host on which libvirt answers, no image is built, and KVM works."""
     monkeypatch.setattr(preflight, "Hypervisor", Hypervisor)
     monkeypatch.setattr(GuestImages, "present", lambda _: None)
+    monkeypatch.setattr(preflight, "counting_plugin", lambda cache, machine: cache / "counters.so")
     monkeypatch.setattr(KvmProbe, "ask", lambda *_, **__: KvmAnswer(True, True, "a kernel booted"))
 
 
@@ -92,3 +93,18 @@ def test_a_host_without_a_free_port_says_so(tmp_path: Path, monkeypatch: pytest.
     port = checks(tmp_path)["a free port on loopback"]
     assert port.wrong == "Address already in use"
     assert "ip_local_port_range" in port.cure
+
+
+def test_a_qemu_that_cannot_count_is_no_obstacle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert checks(tmp_path)["counters"].ok
+
+    def refuse(cache: Path, machine: object) -> NoReturn:
+        raise InfrastructureError("it does not load plugins", cure="install another QEMU")
+
+    monkeypatch.setattr(preflight, "counting_plugin", refuse)
+    found = checks(tmp_path)["counters"]
+    assert (found.wrong, found.cure, found.optional) == (
+        "it does not load plugins",
+        "install another QEMU",
+        True,
+    )

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from bisector.adapters.build.toolchain_notes import write_note
+from bisector.adapters.guest.counting import counting_plugin
 from bisector.adapters.system import host_requirements
 from bisector.adapters.system.architectures import X86_64, Machine
 from bisector.adapters.system.host_requirements import BUILDING, GUESTS, Check
@@ -162,3 +163,15 @@ def test_a_tree_that_is_there_needs_less_room(case: Case) -> None:
     (case.wiring.settings.cache_dir / "builder" / "source").mkdir(parents=True)
     case.missing()
     assert case.room[0] > case.room[1]
+
+
+def test_a_qemu_that_cannot_count_is_missing_only_where_a_metric_is_counted(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(cache: Path, machine: Machine) -> Path:
+        raise InfrastructureError("it does not load plugins")
+
+    monkeypatch.setattr(counting_plugin, "counting_plugin", refuse)
+    assert "counters" not in case.missing()
+    assert "counters" in case.missing(metric="instructions")
+    assert "counters" not in case.missing(metric="real", monitors=["counters"])  # a monitor says it is absent

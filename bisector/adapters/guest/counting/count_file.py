@@ -1,0 +1,123 @@
+"""The file that the plugin fills: a first line, then one line of JSON for each run. A guest may write any.
+
+Whatever executes the marker instructions begins and ends runs, so what is read is bounded and checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from bisector.errors import TestbedLost
+from bisector.schemas.kernel.cpu_model import CpuModel
+from bisector.schemas.refusal import describe_problems
+
+_MAX_LINE_BYTES = 260 << 20
+"""OUTPUT_BYTES_MAX of counters.c, and the end of its last line."""
+
+Count = Annotated[int, Field(ge=0, lt=1 << 64)]
+Block = Annotated[tuple[Count, ...], Field(min_length=3, max_length=6)]
+"""Address, instructions, executions; with a model of caches also executions that missed L1i, accesses that
+missed L1d, and those of both that went to memory."""
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class FirstLine(_Line):
+    """What the plugin writes when it is loaded."""
+
+    counters: Annotated[int, Field(ge=1, le=1)]
+    target: Annotated[str, Field(max_length=40)]
+
+
+class RunCounts(_Line):
+    """What was counted between the markers of one run. None: it was not asked for."""
+
+    run: Count
+    user: Count
+    kernel: Count
+    loads: Count | None = None
+    stores: Count | None = None
+    branches: Count | None = None
+    taken_branches: Count | None = None
+    branch_misses: Count | None = None
+    L1i_misses: Count | None = None
+    L1d_misses: Count | None = None
+    L2_misses: Count | None = None
+    LL_misses: Count | None = None
+    iTLB_misses: Count | None = None
+    dTLB_misses: Count | None = None
+    sTLB_misses: Count | None = None
+    blocks: tuple[Block, ...] = ()
+
+    def values(self, cpu: CpuModel) -> Mapping[str, float]:
+        """Return what was counted by the names of metrics. cpu: for modelled cycles."""
+        counted = self.model_dump(exclude={"run", "user", "kernel", "blocks"}, exclude_none=True)
+        found = {name.replace("_", "-"): float(value) for name, value in counted.items()}
+        found["user-instructions"], found["kernel-instructions"] = float(self.user), float(self.kernel)
+        found["instructions"] = float(self.user + self.kernel)
+        if self.LL_misses is not None and self.branch_misses is not None:
+            found["modelled-cycles"] = self._cycles(cpu)
+        return found
+
+    def _cycles(self, cpu: CpuModel) -> float:
+        """Return one cycle an instruction, and the penalties of what missed, each where it was answered."""
+        first = (self.L1i_misses or 0) + (self.L1d_misses or 0)
+        second, last = self.L2_misses or 0, self.LL_misses or 0
+        pages, walks = (self.iTLB_misses or 0) + (self.dTLB_misses or 0), self.sTLB_misses or 0
+        cycles = cpu.cycles
+        return float(
+            self.user
+            + self.kernel
+            + (first - second) * cycles.L2
+            + (second - last) * cycles.LL
+            + last * cycles.memory
+            + (pages - walks) * cycles.sTLB
+            + walks * cycles.walk
+            + (self.branch_misses or 0) * cycles.branch
+        )
+
+
+class CountFile:
+    """Reads the lines of runs, in order."""
+
+    def __init__(self, path: Path) -> None:
+        """Make the file, empty: the plugin opens what is there."""
+        self.path = path
+        path.write_bytes(b"")
+        self._lines = self._read()
+
+    def next_run(self) -> RunCounts:
+        """Return the counts of the next run, which has ended. Raises TestbedLost if there are none."""
+        line = next(self._lines, b"")
+        if not line:
+            raise TestbedLost("the emulator counted nothing in this run", details=str(self.path))
+        try:
+            return RunCounts.model_validate_json(line)
+        except ValidationError as error:
+            raise TestbedLost(
+                "what the emulator counted cannot be read", details=f"{self.path}\n{describe_problems(error)}"
+            ) from error
+
+    def skip(self) -> None:
+        """Pass over the line of a run, if it has one, without reading what it says."""
+        next(self._lines, b"")
+
+    def _read(self) -> Iterator[bytes]:
+        """Yield the lines of runs; b'' as long as there is no further one."""
+        with self.path.open("rb") as file:
+            while not (first := file.readline(_MAX_LINE_BYTES)):
+                yield b""
+            try:
+                FirstLine.model_validate_json(first)
+            except ValidationError as error:
+                raise TestbedLost(
+                    "what the emulator counted cannot be read", details=describe_problems(error)
+                ) from error
+            while True:
+                yield file.readline(_MAX_LINE_BYTES)

@@ -1,0 +1,67 @@
+"""Metrics that are counted: any workload has them when it is asked for them, under the clock that can."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.agent.payload import metric_specs
+from bisector.errors import RequestError
+from bisector.schemas.workload.counted_metrics import COUNTERS, counted_metric
+from bisector.schemas.workload.manifest import WorkloadManifest
+from bisector.schemas.workload.workload import Workload, load_workload
+
+
+@pytest.mark.parametrize("name", COUNTERS)
+def test_any_workload_can_be_decided_by_a_counter_in_emulated_guests(name: str) -> None:
+    workload = load_workload("pipe-test").with_counter(name)
+    metric = workload.metric(name, "instructions")
+    assert (metric.name, metric.better, metric.threshold.value) == (name, "lower", 0.01)
+    with pytest.raises(RequestError, match="cannot decide under the clock 'wall'") as refused:
+        workload.metric(name, "wall")
+    assert "only emulated guests count it" in refused.value.cure
+    assert workload.metric().name == "real"  # what decides otherwise stays
+    assert name not in [spec.name for spec in metric_specs(workload.manifest)]  # it is not printed
+
+
+def test_what_a_workload_prints_itself_is_not_counted() -> None:
+    own = load_workload("pipe-test")
+    printed = counted_metric("loads").model_copy(update={"unit": "tons"})
+    manifest = own.manifest.model_copy(update={"metrics": (*own.manifest.metrics, printed)})
+    workload = replace(own, manifest=manifest)
+    assert workload.with_counter("loads") == workload
+    assert workload.metric("loads").unit == "tons"
+    watched = workload.with_monitors(["counters=zen2"])
+    assert [metric.name for metric in watched.manifest.all_metrics()].count("loads") == 1
+
+
+def test_an_unknown_metric_is_refused_with_what_can_be_counted() -> None:
+    with pytest.raises(RequestError, match="did you mean 'LL-misses'") as refused:
+        load_workload("pipe-test").with_counter("LL-mises").metric("LL-mises")
+    assert "modelled-cycles" in refused.value.details
+
+
+def test_a_manifest_names_counters_beside_its_metrics() -> None:
+    said = dict(load_workload("pipe-test").manifest)
+    found = WorkloadManifest.model_validate(said | {"counters": ["LL-misses"]})
+    assert found.all_metrics()[-1].name == "LL-misses"
+    for wrong, why in (
+        (["LL-mises"], "nothing counts 'LL-mises'; did you mean 'LL-misses'"),
+        (["loads", "loads"], "there twice"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            WorkloadManifest.model_validate(said | {"counters": wrong})
+    metric = counted_metric("loads")
+    with pytest.raises(ValueError, match="'loads' is a metric that is printed as well"):
+        metrics = (*found.metrics, metric)
+        WorkloadManifest.model_validate(said | {"counters": ["loads"], "metrics": metrics})
+
+
+def test_the_monitor_counts_instructions_and_with_a_processor_all() -> None:
+    own = Workload(Path(), load_workload("pipe-test").manifest)
+    assert own.with_monitors(["counters"]).manifest.counted() == (
+        *("instructions", "user-instructions", "kernel-instructions"),
+    )
+    assert set(own.with_monitors(["counters=zen2"]).manifest.counted()) == set(COUNTERS)
