@@ -120,6 +120,10 @@ class TestbedLost(InfrastructureError):
     __test__ = False  # not a pytest class
 
 
+class MachineInUse(InfrastructureError):
+    """Another perfbisect, of another host, uses a machine; nothing is wrong with it."""
+
+
 class Fenced(InfrastructureError):
     """Another process has taken over what this one works on; what this one still writes is refused."""
 

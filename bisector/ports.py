@@ -287,14 +287,27 @@ class Session(Protocol):
 
 
 class Testbed(Protocol):
-    """A machine that boots kernels, one at a time."""
+    """A machine that boots kernels, one at a time.
+
+    has_own_kernel: it lives on between boots and has a kernel of its own, which it is given back with.
+    """
 
     name: str
     clock: TestbedClock
+    has_own_kernel: bool
 
     def boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> Session:
         """Boot a kernel and deploy the job; raw output goes into `folder`.
 
         Raises BootFailed (panic, hang, no SSH, wrong kernel) or InfrastructureError.
+        """
+        ...
+
+    def give_back(self, progress: Progress) -> None:
+        """Leave the testbed as it was found: its own kernel runs, nothing of ours is there; checked.
+
+        Called when others may use it next, not between two boots of one search; also after an error and when
+        told to stop. Does nothing where nothing was booted, or for a testbed that ends with its boot. Raises
+        InfrastructureError: it was not given back.
         """
         ...

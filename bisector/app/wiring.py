@@ -236,14 +236,15 @@ class Wiring:
                 cache, state = self.settings.cache_dir, self.settings.state_dir
                 return LibvirtTestbed(spec, self.ansible(stop), cache, state, self.exchange)
             case "ssh":
-                from bisector.adapters.machine.ssh_testbed import SSHTestbed
+                from bisector.adapters.machine import machine_mark, ssh_testbed
 
-                return SSHTestbed(spec, self.ansible(stop))
+                us = machine_mark.machine_user(self.settings.database, self.settings.lock_dir, self._user())
+                return ssh_testbed.SSHTestbed(spec, self.ansible(stop), us)
             case "local":
                 from bisector.adapters.machine.local_testbed import LocalTestbed
 
-                set_by_lab = spec.variables.environment.settings()
-                return LocalTestbed(spec.name, spec.variables.block_device, set_by_lab)
+                own = spec.variables
+                return LocalTestbed(spec.name, own.block_device, own.environment.settings())
 
     def measuring_builders(self, testbeds: Iterable[str]) -> frozenset[int]:
         """Return the builders, by number, that share a machine with one of these testbeds."""
@@ -251,8 +252,7 @@ class Wiring:
 
         lab = self.lab
         measuring = {host for name in testbeds for host in host_names(lab, lab.testbed(name))}
-        builders = enumerate(lab.builders)
-        return frozenset(number for number, spec in builders if measuring & {*host_names(lab, spec)})
+        return frozenset(n for n, spec in enumerate(lab.builders) if measuring & {*host_names(lab, spec)})
 
     @contextmanager
     def claim_testbed(
@@ -275,24 +275,25 @@ class Wiring:
         from bisector.adapters.machine.local_testbed import LocalTestbed
         from bisector.adapters.machine.physical_hosts import HERE
 
-        own = self._machine_lock((f"testbed-{HERE}",), "this machine as a testbed", None)
         host = self._machine_lock((f"host-{HERE}",), "its turn on this machine", None)
-        with own.exclusive(self.note):
+        with self._machine_lock((f"testbed-{HERE}",), "this machine as a testbed", None).exclusive(self.note):
             yield TestbedOnHost(LocalTestbed(), host)
 
     def _host_lock(self, spec: TestbedSpec | BuilderSpec, stop: Stop | None) -> MachineLock:
         """Return the lock of the physical machine that a testbed or builder of the lab runs on."""
         from bisector.adapters.machine.physical_hosts import host_names
 
-        names = host_names(self.lab, spec)
-        return self._machine_lock(names, f"its turn on the machine of '{spec.name}'", stop)
+        what = f"its turn on the machine of '{spec.name}'"
+        return self._machine_lock(host_names(self.lab, spec), what, stop)
+
+    def _user(self) -> str:
+        work = f"{self.doing}, state folder {self.settings.state_dir}"
+        return f"process {os.getpid()} on {socket.gethostname()} ({work})"
 
     def _machine_lock(self, names: tuple[str, ...], what: str, stop: Stop | None) -> MachineLock:
         from bisector.adapters.system.machine_locks import MachineLock
 
-        where = f"process {os.getpid()} on {socket.gethostname()}"
-        user = f"{where} ({self.doing}, state folder {self.settings.state_dir})"
-        return MachineLock(self.settings.lock_dir, names, what, user, stop)
+        return MachineLock(self.settings.lock_dir, names, what, self._user(), stop)
 
     def bisection_folder(self, identity: str) -> Path:
         """Return where a bisection keeps its raw output and reports."""

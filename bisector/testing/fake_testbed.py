@@ -20,9 +20,17 @@ class FakeTestbed:
     __test__ = False
 
     def __init__(
-        self, name: str, lab: SyntheticLab, *, faults: Faults | None = None, pace: Pace | None = None
+        self,
+        name: str,
+        lab: SyntheticLab,
+        *,
+        faults: Faults | None = None,
+        pace: Pace | None = None,
+        has_own_kernel: bool = False,
     ) -> None:
         self.name = name
+        self.has_own_kernel = has_own_kernel
+        self.given_back = 0
         self.clock: TestbedClock = lab.model.clock
         self._lab = lab
         self.faults, self.pace = faults or Faults(), pace or Pace()
@@ -51,6 +59,11 @@ class FakeTestbed:
         )
         self._live = FakeSession(self, boot, facts, folder)
         return self._live
+
+    def give_back(self, progress: Progress) -> None:
+        """Take note of it. Raises what the faults plan."""
+        self.faults.raise_planned("give back")
+        self.given_back += 1
 
     def free(self) -> None:
         """Forget the live boot."""

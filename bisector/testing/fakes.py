@@ -45,7 +45,8 @@ class Pace:
 class Faults:
     """Errors that the fakes raise.
 
-    build, boot, run, monitor: number of a call (from 1, over all fakes with this object) -> its error.
+    build, boot, run, monitor, give_back: number of a call (from 1, over all fakes with this object) -> its
+    error.
     no_workload: commits whose workload fails in every run; no_metric: commits whose runs print another
     metric; nan: commits whose runs print NaN, which is refused as a real testbed refuses it.
     """
@@ -57,18 +58,19 @@ class Faults:
         boot: Mapping[int, Exception] | None = None,
         run: Mapping[int, Exception] | None = None,
         monitor: Mapping[int, Exception] | None = None,
+        give_back: Mapping[int, Exception] | None = None,
         no_workload: Sequence[int] = (),
         no_metric: Sequence[int] = (),
         nan: Sequence[int] = (),
     ) -> None:
-        planned = {"build": build, "boot": boot, "run": run, "monitor": monitor}
+        planned = {"build": build, "boot": boot, "run": run, "monitor": monitor, "give back": give_back}
         self._planned = {action: dict(errors or {}) for action, errors in planned.items()}
         self._calls = {action: itertools.count(1) for action in planned}
         self._lock = threading.Lock()
         self.no_workload, self.no_metric, self.nan = set(no_workload), set(no_metric), set(nan)
 
     def raise_planned(self, action: str) -> None:
-        """Count a call at 'build', 'boot', 'run' or 'monitor'; raise what is planned for it."""
+        """Count a call at 'build', 'boot', 'run', 'monitor' or 'give back'; raise what is planned for it."""
         with self._lock:
             error = self._planned[action].pop(next(self._calls[action]), None)
         if error is not None:

@@ -76,6 +76,11 @@ class WatchedTestbed:
         """kernel: says what is booted instead of a kernel."""
         self._inner, self._striker, self._kernel = inner, striker, kernel
         self.name, self.clock = inner.name, inner.clock
+        self.has_own_kernel = inner.has_own_kernel
+
+    def give_back(self, progress: Progress) -> None:
+        self._inner.give_back(progress)
+        self._striker.moment("given back")
 
     def boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> Session:
         self._striker.moment("boot")

@@ -14,8 +14,10 @@ from bisector.adapters.agent.payload import workload_job
 from bisector.adapters.agent.session import AgentSession, await_greeting
 from bisector.adapters.ansible.inventory import default_inventory
 from bisector.adapters.ansible.runner import Ansible
+from bisector.adapters.machine import machine_mark, ssh_testbed
 from bisector.adapters.machine.local_testbed import running_kernel
-from bisector.adapters.machine.machine_reach import MachineReach
+from bisector.adapters.machine.machine_mark import MachineUser
+from bisector.adapters.machine.machine_reach import Answer, MachineReach
 from bisector.adapters.machine.ssh_testbed import SSHTestbed
 from bisector.adapters.system.ssh import SSH
 from bisector.errors import BootFailed, InfrastructureError, RequestError, TestbedLost
@@ -190,6 +192,13 @@ def bootable(folder: Path) -> Kernel:
     return replace(running_kernel(), image=folder / "image")
 
 
+@pytest.fixture(autouse=True)
+def marks_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This host is the machine: its mark stays below the test's folder."""
+    monkeypatch.setattr(machine_mark, "FOLDER", str(tmp_path / "mark"))
+    monkeypatch.setattr(ssh_testbed, "AGENT_LOCK", str(tmp_path / "agent.lock"))
+
+
 def machine(sshd: Server, tmp_path: Path, boot: str = THIS_BOOT, **variables: object) -> SSHTestbed:
     (tmp_path / "playbooks").mkdir()
     for name in ("ansible.cfg", "deploy.yml", "reap.yml", "action_plugins", "roles"):
@@ -218,20 +227,21 @@ def machine(sshd: Server, tmp_path: Path, boot: str = THIS_BOOT, **variables: ob
         "testbeds": {"hosts": ["metal"]},
     }
     spec = lab_from_inventory(listing, tmp_path / "lab.yml").testbed("metal")
-    return SSHTestbed(spec, Ansible(tmp_path / "playbooks", tmp_path / "lab.yml"))
+    user = MachineUser(str(tmp_path), "this test")
+    return SSHTestbed(spec, Ansible(tmp_path / "playbooks", tmp_path / "lab.yml"), user)
 
 
 def test_a_machine_that_does_not_reboot_is_infrastructure(sshd: Server, tmp_path: Path) -> None:
     job = shell_job(tmp_path, "echo real: 1")
-    with pytest.raises(InfrastructureError, match="'metal' did not reboot within 3 s"):
+    with pytest.raises(InfrastructureError, match="'metal': the machine did not reboot within 3 s"):
         machine(sshd, tmp_path).boot(bootable(tmp_path), job, tmp_path / "boot", quiet)
 
 
 def test_a_machine_that_reboots_is_measured(
     sshd: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ids = iter(["before", "before", "after"])
-    monkeypatch.setattr(MachineReach, "boot_id", lambda self: next(ids))
+    answers = iter([Answer("before", ""), Answer("before", ""), Answer("after", "key")])
+    monkeypatch.setattr(MachineReach, "ask", lambda self: next(answers))
     job = shell_job(tmp_path, "echo real: 1")
     session = machine(sshd, tmp_path, "before").boot(bootable(tmp_path), job, tmp_path / "boot", quiet)
     assert session.run(0).values == {"real": 1.0}
@@ -252,7 +262,7 @@ def test_a_panic_on_the_machines_console_is_the_kernels(sshd: Server, tmp_path: 
         sshd, tmp_path, perfbisect_console=["sh", "-c", "sleep 1; echo Kernel panic - not syncing: no"]
     )
     job = shell_job(tmp_path, "echo real: 1")
-    with pytest.raises(BootFailed, match="died while it booted") as caught:
+    with pytest.raises(BootFailed, match=r"died while it booted \(kernel panic: no\)") as caught:
         bed.boot(bootable(tmp_path), job, tmp_path / "boot", quiet)
     assert "not syncing: no" in caught.value.details
     assert "not syncing: no" in (tmp_path / "boot" / "console.log").read_text()
@@ -262,14 +272,14 @@ def test_a_dead_machine_without_power_switch_stays_refused(sshd: Server, tmp_pat
     bed = machine(sshd, tmp_path, ansible_port=free_port())
     job = shell_job(tmp_path, "echo real: 1")
     for _ in range(2):
-        with pytest.raises(InfrastructureError, match="cannot be switched from here"):
+        with pytest.raises(InfrastructureError, match="does not answer, and does not come back"):
             bed.boot(bootable(tmp_path), job, tmp_path / "boot", quiet)
 
 
 def test_a_dead_machine_is_switched_before_it_is_given_up(sshd: Server, tmp_path: Path) -> None:
     cycle = ["touch", str(tmp_path / "cycled")]
     bed = machine(sshd, tmp_path, ansible_port=free_port(), perfbisect_power={"cycle": cycle})
-    with pytest.raises(InfrastructureError, match="does not come back after a power cycle"):
+    with pytest.raises(InfrastructureError, match="does not answer, and does not come back"):
         bed.boot(bootable(tmp_path), shell_job(tmp_path, "echo real: 1"), tmp_path / "boot", quiet)
     assert (tmp_path / "cycled").exists()
 

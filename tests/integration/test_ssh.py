@@ -207,4 +207,4 @@ def test_a_boot_that_ends_while_it_is_asked_for_is_nobody_who_answers(
 
     monkeypatch.setattr(SSH, "run", die)
     with pytest.raises(SSHRefused, match="the connection broke"):
-        MachineReach(sshd.host).boot_id()
+        MachineReach(sshd.host, 60.0).ask()

@@ -40,6 +40,11 @@ _CONNECT_SECONDS = 30.0
 _POLL_SECONDS = 0.1
 """Polling interval; a trial may wait this much too long."""
 
+_SERVE = """
+if [ -n "$1" ] && command -v flock >/dev/null; then exec 9>>"$1"; flock -n 9; fi
+cd "$2" && shift 2 && exec "$@"
+"""
+
 _TASK = "putting the workload on the testbed"
 
 
@@ -49,7 +54,7 @@ class Deployment:
     testbed: its name in the inventory. host: how it will be reached. folder: of this boot.
     boot_timeout: seconds until `start_session` must be called. workdir: the workload's folder on the testbed;
     made anew, and on a file system that takes executables. undo: put settings back at the end, for machines
-    that live on.
+    that live on. agent_lock: a file there that is locked while the agent runs, if it has flock; '': none.
     """
 
     def __init__(
@@ -64,9 +69,10 @@ class Deployment:
         boot_timeout: float = 600.0,
         workdir: str = "/work/perfbisect",
         undo: bool = False,
+        agent_lock: str = "",
     ) -> None:
         self._host, self._job, self._folder, self._progress = host, job, folder, progress
-        self._workdir, self._undo = workdir, undo
+        self._workdir, self._undo, self._agent_lock = workdir, undo, agent_lock
         self._archive = folder / "deploy.tar"
         self._gate = folder / "deploy.gate"
         self._cancelled = threading.Event()
@@ -199,9 +205,8 @@ class Deployment:
 
         ssh = SSH(self._host, timeout=_CONNECT_SECONDS)
         try:
-            script = 'cd "$1" && shift && exec "$@"'
             serve = agent_command(self._job, undo=self._undo)
-            line = ssh.talk(["sh", "-c", script, "sh", self._workdir, *serve])
+            line = ssh.talk(["sh", "-c", _SERVE, "sh", self._agent_lock, self._workdir, *serve])
             await_greeting(line)
         except BaseException:
             ssh.close()

@@ -65,6 +65,8 @@ class LibvirtTestbed:
 
     __test__ = False
 
+    has_own_kernel = False
+
     def __init__(
         self,
         spec: TestbedSpec,
@@ -86,6 +88,9 @@ class LibvirtTestbed:
         choice = spec.variables.clock
         self._kvm = choice != "instructions" and KvmProbe(cache_dir).ask(lambda _: None).works
         self.clock: TestbedClock = choice if choice != "auto" else "wall" if self._kvm else "instructions"
+
+    def give_back(self, progress: Progress) -> None:
+        """Do nothing: a guest ends with its boot."""
 
     def boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> Session:
         """Boot the kernel in a new guest and deploy the job. See `ports.Testbed.boot`."""

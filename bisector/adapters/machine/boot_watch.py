@@ -2,73 +2,87 @@
 
 from __future__ import annotations
 
+import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from bisector.adapters.machine.machine_parts import Console
-from bisector.adapters.machine.machine_reach import MachineReach
+from bisector.adapters.machine.machine_reach import Answer, MachineReach
 from bisector.adapters.system.awake_clock import awake_seconds
-from bisector.adapters.system.ssh import SSHRefused
-from bisector.errors import InfrastructureError
+from bisector.errors import InfrastructureError, Interrupted
+
+log = logging.getLogger(__name__)
 
 PAUSE_SECONDS = 1.0
 """Pause between two attempts to reach a machine."""
+
+Stop = Callable[[], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
     """What was seen of a boot until it answered, died, or time was up.
 
-    boot: the id of the boot that answered last, '' where nobody did at the end; refusal: how nobody did then.
+    answer: who answered at the end, None for nobody; panic: the console's end with a death; refusal: how
+    nobody answered.
     """
 
-    boot: str
-    death: str
-    refusal: str
+    answer: Answer | None
+    panic: str = ""
+    refusal: str = ""
 
 
-def watch_boot(reach: MachineReach, before: str, console: Console, seconds: float) -> Sighting:
-    """Wait until SSH answers from another boot than `before`, or the console shows a death."""
+def watch_boot(
+    reach: MachineReach, before: str, console: Console, seconds: float, stop: Stop = lambda: False
+) -> Sighting:
+    """Wait until SSH answers from another boot than `before`, or the console shows a death.
+
+    Raises Interrupted when told to stop.
+    """
     deadline = awake_seconds() + seconds
-    boot, refusal = before, ""
+    seen = Sighting(Answer(before, ""))
     while awake_seconds() < deadline:
+        if stop():
+            raise Interrupted("stopped while a machine booted")
         try:
-            boot, refusal = reach.boot_id(), ""
-            if boot != before:
+            seen = Sighting(reach.ask())
+            if seen.answer is not None and seen.answer.boot_id != before:
                 break
-        except SSHRefused as error:
-            boot, refusal = "", error.details
+        except InfrastructureError as error:  # also a machine that answers and cannot log anybody in
+            seen = Sighting(None, refusal=f"{error.message}: {error.details}")
         death = console.death()
         if death is not None:
-            return Sighting(boot, death, refusal)
+            return Sighting(seen.answer, death, seen.refusal)
         time.sleep(PAUSE_SECONDS)
-    return Sighting(boot, "", refusal)
+    return seen
 
 
 def wait_for_boot_after(reach: MachineReach, before: str, seconds: float) -> str:
     """Return the id of the boot that answers and is not `before`. Raises InfrastructureError."""
-    deadline = awake_seconds() + seconds
-    refusal = "the same boot answers"
-    while awake_seconds() < deadline:
-        try:
-            boot, refusal = reach.boot_id(), "the same boot answers"
-            if boot != before:
-                return boot
-        except SSHRefused as error:
-            refusal = error.details
-        time.sleep(PAUSE_SECONDS)
-    raise InfrastructureError(
-        f"{reach.host} did not come back within {seconds:.0f} s after it was rebooted", details=refusal
-    )
+    answer = wait_for_answer(reach, seconds, lambda one: one.boot_id != before)
+    if answer is None:
+        raise InfrastructureError(
+            f"{reach.host} did not come back within {seconds:.0f} s after it was rebooted",
+        )
+    return answer.boot_id
 
 
-def wait_for_answer(reach: MachineReach, seconds: float) -> str:
-    """Return the id of the boot that answers within so many seconds. Raises SSHRefused."""
+def wait_for_answer(
+    reach: MachineReach, seconds: float, wanted: Callable[[Answer], bool] = lambda answer: True
+) -> Answer | None:
+    """Return who answers within so many seconds, once that is who is wanted; None where nobody does.
+
+    It is asked once at least.
+    """
     deadline = awake_seconds() + seconds
     while True:
         try:
-            return reach.boot_id()
-        except SSHRefused:
-            if awake_seconds() > deadline:
-                raise
+            answer = reach.ask()
+            if wanted(answer):
+                return answer
+        except InfrastructureError as error:
+            log.debug("%s", error)
+        if awake_seconds() > deadline:
+            return None
         time.sleep(PAUSE_SECONDS)

@@ -21,6 +21,7 @@ class TestbedOnHost:
     def __init__(self, testbed: Testbed, host: MachineLock) -> None:
         self.name = testbed.name
         self.clock: TestbedClock = testbed.clock
+        self.has_own_kernel = testbed.has_own_kernel
         self._testbed = testbed
         self._host = host
 
@@ -32,6 +33,10 @@ class TestbedOnHost:
             session = self._testbed.boot(kernel, job, folder, progress)
         facts = replace(session.facts, waited_seconds=waited)
         return _SessionOnHost(facts, session, self._host, alone=self.clock == "wall", progress=progress)
+
+    def give_back(self, progress: Progress) -> None:
+        """Leave the testbed as it was found, at once: nobody waits for a turn to end."""
+        self._testbed.give_back(progress)
 
 
 @dataclass(slots=True)

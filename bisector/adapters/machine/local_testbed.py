@@ -60,6 +60,7 @@ class LocalTestbed:
     __test__ = False
 
     clock: TestbedClock = "wall"
+    has_own_kernel = False
 
     def __init__(
         self, name: str = "local", block_device: str = "", environment: Mapping[str, str] | None = None
@@ -109,6 +110,9 @@ class LocalTestbed:
             on_leave=lambda: None,  # the agent puts settings back when it ends, however it ends
             fetch=move_from_folder(work),
         )
+
+    def give_back(self, progress: Progress) -> None:
+        """Do nothing: settings end with the session, and nothing was booted."""
 
     def _with_device(self, job: Job) -> Job:
         path = self._block_device

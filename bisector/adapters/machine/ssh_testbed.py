@@ -1,7 +1,8 @@
-"""A machine over SSH as a testbed: boots each kernel once, by kexec or GRUB, and proves that it did.
+"""A machine over SSH as a testbed: boots each kernel once and proves that it did.
 
 The machine's own default kernel is never touched and comes back with every boot that nobody asked for: after
-a panic (panic=10 is on the command line) or a power cycle.
+a panic (panic=10 is on the command line) or a power cycle. A failure is examined before anybody is blamed
+(`failure_examination`), and the machine is given back when it is left (`give_back`).
 """
 
 from __future__ import annotations
@@ -13,21 +14,30 @@ from bisector.adapters.agent.payload import with_lab_settings
 from bisector.adapters.agent.scratch_disk import check_device, with_scratch_disk
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.machine.boot.boot_request import PlayedBoot
-from bisector.adapters.machine.boot_verdict import judge
-from bisector.adapters.machine.boot_watch import wait_for_answer, watch_boot
+from bisector.adapters.machine.boot_watch import watch_boot
+from bisector.adapters.machine.bring_back import Rescue
 from bisector.adapters.machine.console import CommandConsole
+from bisector.adapters.machine.failure_examination import Examination
+from bisector.adapters.machine.give_back import give_back
+from bisector.adapters.machine.machine_mark import AGENT_LOCK, MachineMark, MachineUser
 from bisector.adapters.machine.machine_parts import BootMethod, Console, Power
 from bisector.adapters.machine.machine_reach import MachineReach, ssh_host
+from bisector.adapters.machine.machine_session import MachineSession
 from bisector.adapters.machine.power_command import CommandPower
 from bisector.adapters.system.awake_clock import awake_seconds
 from bisector.adapters.system.ssh import SSHRefused
-from bisector.errors import InfrastructureError, PerfbisectError, RequestError
+from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, RequestError
 from bisector.model.goal import TestbedClock
 from bisector.ports import Job, Kernel, Progress, Session
 from bisector.schemas.lab import TestbedSpec
 
 _DEVICE_CHECK_SECONDS = 30.0
 """Timeout of opening a block device; one that sleeps takes seconds to spin up."""
+
+_MARKED_BOOTS = 3
+_MARKED_SECONDS = 600.0
+"""A mark holds for so many boot timeouts and so many seconds: the machine's own boot, that of the kernel
+under test, one to come back from it; two copies of a kernel over a slow line."""
 
 
 class SSHTestbed:
@@ -36,21 +46,30 @@ class SSHTestbed:
     __test__ = False
 
     clock: TestbedClock = "wall"
+    has_own_kernel = True
 
-    def __init__(self, spec: TestbedSpec, ansible: Ansible) -> None:
-        """Raises RequestError if the inventory does not say how to reach or boot the machine."""
+    def __init__(self, spec: TestbedSpec, ansible: Ansible, user: MachineUser) -> None:
+        """user: this process, as told to other hosts' perfbisects.
+
+        Raises RequestError if the inventory does not say how to reach or boot the machine.
+        """
         self.name = spec.name
         self._spec = spec
         self._ansible = ansible
-        self._reach = MachineReach(ssh_host(spec))
+        self._stop = ansible.stop or (lambda: False)
+        self._timeout = spec.variables.boot_timeout
+        self._reach = MachineReach(ssh_host(spec), self._timeout)
         self._broken: PerfbisectError | None = None
+        self._used = False
         if spec.variables.boot_method is None:
             raise RequestError(
                 f"the testbed '{self.name}' has no boot method",
                 cure="set the host variable perfbisect_boot_method to kexec or grub (see playbooks)",
             )
         self._method: BootMethod = PlayedBoot(spec, ansible, self._reach)
-        self._power: Power | None = CommandPower(spec.variables.power) if spec.variables.power.cycle else None
+        power: Power | None = CommandPower(spec.variables.power) if spec.variables.power.cycle else None
+        self._rescue = Rescue(self.name, self._reach, self._method, power, self._timeout)
+        self._mark = MachineMark(self.name, self._reach, user)
 
     def boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> Session:
         """Boot the kernel once and deploy the job. See `ports.Testbed.boot`."""
@@ -60,10 +79,11 @@ class SSHTestbed:
         job = with_lab_settings(job, self._spec.variables.environment.settings())
         console: Console = CommandConsole(self._spec.variables.console, folder / "console.log")
         try:
-            self._ensure_reachable(progress)
+            self._take(progress)
             if job.needs.block_device:
                 job = self._with_device(job)
             before = self._method.request_boot(kernel, job, folder, progress)
+            examination = Examination(self._rescue, console, kernel, before, self._spec.workdir, progress)
             with Deployment(
                 self._ansible,
                 self.name,
@@ -71,49 +91,70 @@ class SSHTestbed:
                 job,
                 folder,
                 progress,
-                boot_timeout=self._spec.variables.boot_timeout,
+                boot_timeout=self._timeout,
                 workdir=self._spec.workdir,
                 undo=True,
+                agent_lock=AGENT_LOCK,
             ) as deployment:
                 progress(f"waiting for '{self.name}' to come up")
-                self._wait_for_new_boot(before, console)
+                seen = watch_boot(self._reach, before, console, self._timeout, self._stop)
+                up = seen.answer
+                if seen.panic or up is None or up.boot_id == before or not up.ours:
+                    deployment.cancel()
+                    raise examination.of_boot(seen)
                 self._method.end_request(up=True)
                 if job.needs.block_device:
                     self._with_device(job)  # the kernel that runs now may have mounted it at boot
-                return deployment.start_session(
-                    kernel,
-                    crashed=console.death,
-                    on_leave=console.close,
-                    boot_seconds=awake_seconds() - started,
-                    console=console.path,
-                )
+                try:
+                    session = deployment.start_session(
+                        kernel,
+                        crashed=console.death,
+                        on_leave=console.close,
+                        boot_seconds=awake_seconds() - started,
+                        console=console.path,
+                    )
+                except (BootFailed, InfrastructureError) as error:
+                    raise examination.of_run(error, up.boot_id, False, deployed=False) from error
+            boot_id = up.boot_id
+            return MachineSession(
+                session, lambda error, closed: examination.of_run(error, boot_id, closed, deployed=True)
+            )
         except BaseException:
             self._method.end_request(up=False)
             console.close()
             raise
 
-    def _ensure_reachable(self, progress: Progress) -> str:
-        """Return the id of the machine's current boot, after a power cycle if need be."""
+    def give_back(self, progress: Progress) -> None:
+        """Have the machine run its own kernel, and leave nothing there. See `ports.Testbed.give_back`."""
+        if not self._used:
+            return
+        self._used = False
+        if self._broken is not None:
+            raise self._broken
+        if self._mark.is_taken_over():
+            progress(f"'{self.name}' is used by another perfbisect by now: it is left to that")
+            return
+        give_back(self._rescue, self._spec.workdir, progress)
+
+    def _take(self, progress: Progress) -> None:
+        """Mark the machine as ours; bring it back before if need be."""
         try:
-            return self._reach.boot_id()
-        except SSHRefused as error:
-            progress(f"'{self.name}' does not answer: switching it off and on")
-            if self._power is None:
+            self._reach.ask()
+        except SSHRefused:
+            self._used = True
+            found = self._rescue.bring_back(progress)
+            if found.answer is None:
                 self._broken = InfrastructureError(
-                    f"the testbed '{self.name}' does not answer and cannot be switched from here",
-                    details=f"{error}\n{error.details}",
-                    cure="bring it up, or set its variable perfbisect_power.cycle to a command that does",
+                    f"the testbed '{self.name}' does not answer, and does not come back",
+                    details=found.why_not,
+                    cure="bring it up"
+                    if self._rescue.power is not None
+                    else "bring it up; with a switch in its variable perfbisect_power perfbisect does that",
                 )
-                raise self._broken from error
-        self._power.cycle()
-        try:
-            return wait_for_answer(self._reach, self._spec.variables.boot_timeout)
-        except SSHRefused as error:
-            self._broken = InfrastructureError(
-                f"the testbed '{self.name}' does not come back after a power cycle",
-                details=f"{error}\n{error.details}",
-            )
-            raise self._broken from error
+                raise self._broken from None
+        if self._mark.set(self._timeout * _MARKED_BOOTS + _MARKED_SECONDS):
+            progress(f"'{self.name}' was left behind by another perfbisect, which has ended")
+        self._used = True
 
     def _with_device(self, job: Job) -> Job:
         """Return the job with the device that the lab names. Raises RequestError if it cannot be used."""
@@ -125,11 +166,3 @@ class SSHTestbed:
             lambda command: self._reach.run(command, timeout=_DEVICE_CHECK_SECONDS),
         )
         return with_scratch_disk(job, path)
-
-    def _wait_for_new_boot(self, before: str, console: Console) -> None:
-        """Wait until SSH answers from another boot than `before`."""
-        seconds = self._spec.variables.boot_timeout
-        seen = watch_boot(self._reach, before, console, seconds)
-        error = judge(seen, before, self.name, seconds, console.end())
-        if error is not None:
-            raise error

@@ -55,14 +55,14 @@ class UnverifiedHost(InfrastructureError):
 class SSH:
     """One open connection. Use as a context manager, or call `close`."""
 
-    def __init__(self, host: SSHHost, timeout: float = 10.0) -> None:
-        """Connect within `timeout` seconds.
+    def __init__(self, host: SSHHost, timeout: float = 10.0, login_timeout: float | None = None) -> None:
+        """Connect within `timeout` seconds; then log in, by default within as many again.
 
         Raises SSHRefused when nobody answers (worth another try), InfrastructureError when the host key or
         our key is not accepted (not worth one).
         """
         self.host = host
-        self._client = _connect(host, timeout)
+        self._client = _connect(host, timeout, login_timeout or timeout)
 
     def __enter__(self) -> SSH:
         return self
@@ -235,7 +235,7 @@ class SSHLine:
         return self._stderr.decode(errors="replace").strip()
 
 
-def _connect(host: SSHHost, timeout: float) -> paramiko.SSHClient:
+def _connect(host: SSHHost, timeout: float, login_timeout: float) -> paramiko.SSHClient:
     client = paramiko.SSHClient()
     client.set_missing_host_key_policy(paramiko.RejectPolicy())
     if not host.known_hosts.is_file():
@@ -253,8 +253,8 @@ def _connect(host: SSHHost, timeout: float) -> paramiko.SSHClient:
             username=host.user,
             key_filename=str(host.key),
             timeout=timeout,
-            banner_timeout=timeout,
-            auth_timeout=timeout,
+            banner_timeout=login_timeout,
+            auth_timeout=login_timeout,
             allow_agent=False,
             look_for_keys=False,
         )

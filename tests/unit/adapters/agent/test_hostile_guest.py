@@ -192,6 +192,10 @@ class HostileTestbed:
     __test__ = False
 
     clock: TestbedClock = "wall"
+    has_own_kernel = False
+
+    def give_back(self, progress: Progress) -> None:
+        pass
 
     def __init__(self, name: str, lab: SyntheticLab, plan: Iterator[tuple[str, Misbehave] | None]) -> None:
         self.name, self._lab, self._plan = name, lab, plan

@@ -15,7 +15,7 @@ from bisector.adapters.machine.boot import boot_request
 from bisector.adapters.machine.boot.boot_request import PlayedBoot, kernel_files
 from bisector.adapters.machine.boot.boot_script import SCRIPT
 from bisector.adapters.machine.machine_parts import RunningKernel
-from bisector.adapters.machine.machine_reach import MachineReach, ssh_host
+from bisector.adapters.machine.machine_reach import Answer, MachineReach, ssh_host
 from bisector.errors import InfrastructureError
 from bisector.ports import Job, Kernel, MetricSpec
 from bisector.schemas.lab import lab_from_inventory
@@ -54,7 +54,7 @@ def method(plays: Plays, **variables: object) -> PlayedBoot:
     known = {"ansible_ssh_private_key_file": "/key", "perfbisect_boot_method": "kexec"}
     listing = {"_meta": {"hostvars": {"box": known | variables}}, "testbeds": {"hosts": ["box"]}}
     spec = lab_from_inventory(listing, plays.inventory).testbed("box")
-    return PlayedBoot(spec, plays, MachineReach(ssh_host(spec)))
+    return PlayedBoot(spec, plays, MachineReach(ssh_host(spec), 180.0))
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_a_kernel_under_test_is_left_by_a_reboot_before_kexec(
     boots = iter(["zero", "one"])
     monkeypatch.setattr(boot_request, "running_kernel_of", lambda _: RunningKernel("zero", "6.0", "", ours))
     monkeypatch.setattr(boot_request, "restart_default", restarted.append)
-    monkeypatch.setattr(MachineReach, "boot_id", lambda _: next(boots))
+    monkeypatch.setattr(MachineReach, "ask", lambda _: Answer(next(boots), ""))
     monkeypatch.setattr("bisector.adapters.machine.boot_watch.PAUSE_SECONDS", 0.0)
     method(plays, **variables).request_boot(kernel(tmp_path), JOB, tmp_path, print)
     assert len(restarted) == restarts

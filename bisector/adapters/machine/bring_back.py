@@ -1,0 +1,139 @@
+"""Brings a machine back to its own kernel: by waiting, by a restart over SSH, by its power switch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from bisector.adapters.machine.boot_watch import wait_for_answer
+from bisector.adapters.machine.failure_verdict import CameBack, PowerSeen
+from bisector.adapters.machine.machine_parts import BootMethod, Power
+from bisector.adapters.machine.machine_reach import Answer, MachineReach
+from bisector.errors import InfrastructureError
+from bisector.ports import Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """How a machine came to run its own kernel. power: before anything was switched; trouble: of the switch.
+
+    why_not: where it never did; first: who answered before anything was switched or restarted.
+    """
+
+    how: CameBack
+    power: PowerSeen = "unknown"
+    trouble: str = ""
+    why_not: str = ""
+    answer: Answer | None = None
+    first: Answer | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rescue:
+    """What a machine is brought back with. boot_timeout: seconds until SSH answers after a boot."""
+
+    name: str
+    reach: MachineReach
+    method: BootMethod
+    power: Power | None
+    boot_timeout: float
+
+    def bring_back(self, progress: Progress, patience: float | None = None) -> Return:
+        """Have the machine run its own kernel. Never raises for a machine that does not.
+
+        patience: seconds in which it may come back by itself before it is switched, by default a boot's;
+        without a power switch that is all there is.
+        """
+        first = wait_for_answer(self.reach, 0.0)
+        if first is not None:
+            return replace(self._own_kernel(first, progress, "answered"), first=first)
+        power, trouble = self._power_status()
+        how: CameBack = "by itself"
+        if power == "off":
+            progress(f"'{self.name}' is switched off: switching it on")
+            how, trouble = "switched on", self._switch("on")
+            answer = wait_for_answer(self.reach, self.boot_timeout)
+        else:
+            patience = self.boot_timeout if patience is None or self.power is None else patience
+            progress(f"waiting for '{self.name}' to come back")
+            answer = first = wait_for_answer(self.reach, patience)
+        if answer is None and self.power is not None:
+            if power != "off":
+                power, trouble = self._power_status()  # somebody may have switched it off meanwhile
+            how, trouble = self._switch_off_and_on(power, progress, trouble)
+            answer = wait_for_answer(self.reach, self.boot_timeout)
+        if answer is None:
+            return Return("never", power, trouble, self._why_not(trouble))
+        found = self._own_kernel(answer, progress, how)
+        return replace(found, power=power, trouble=trouble or found.trouble, first=first)
+
+    def _own_kernel(self, answer: Answer, progress: Progress, how: CameBack) -> Return:
+        return self._restart(answer, progress) if answer.ours else Return(how, answer=answer)
+
+    def _restart(self, running: Answer, progress: Progress) -> Return:
+        """Have a machine that answers with a kernel under test boot its own."""
+        progress(f"'{self.name}' boots its own kernel")
+        why = ""
+        try:
+            self.method.restart()
+        except InfrastructureError as error:  # it went down meanwhile, or cannot start programs any more
+            why = f"{error.message}. {error.details}"
+        answer = None
+
+        def is_own(one: Answer) -> bool:
+            return one.boot_id != running.boot_id and not one.ours
+
+        if not why or self.power is None:
+            answer = wait_for_answer(self.reach, self.boot_timeout, is_own)
+        if answer is not None:
+            return Return("restarted", answer=answer)
+        if self.power is None:
+            return Return("never", why_not=why or self._why_not(""))
+        power, trouble = self._power_status()
+        how, trouble = self._switch_off_and_on(power, progress, trouble)
+        answer = wait_for_answer(self.reach, self.boot_timeout, is_own)
+        if answer is None:
+            return Return("never", power, trouble, self._why_not(trouble))
+        return Return(how, power, trouble, answer=answer)
+
+    def _switch_off_and_on(self, power: PowerSeen, progress: Progress, trouble: str) -> tuple[CameBack, str]:
+        if power == "off":
+            progress(f"'{self.name}' is switched off: switching it on")
+            return "switched on", self._switch("on")
+        progress(f"'{self.name}' does not answer: switching it off and on")
+        return "power cycle", self._switch("cycle") or trouble
+
+    def _power_status(self) -> tuple[PowerSeen, str]:
+        if self.power is None:
+            return "unknown", ""
+        try:
+            return self.power.status(), ""
+        except InfrastructureError as error:
+            return "dead", _in_one_line(error)
+
+    def _switch(self, what: str) -> str:
+        """Switch it; return what went wrong, '' for nothing."""
+        assert self.power is not None
+        try:
+            if what == "on":
+                self.power.on()
+            else:
+                self.power.cycle()
+        except InfrastructureError as error:
+            return _in_one_line(error)
+        return ""
+
+    def _why_not(self, trouble: str) -> str:
+        """Return what the machine says instead, now."""
+        try:
+            ours = self.reach.ask().ours
+        except InfrastructureError as error:
+            said = f"{error.message} ({error.details})"
+        else:
+            said = "it still runs a kernel under test" if ours else "it answers only now"
+        if self.power is None:
+            return f"{said}; it cannot be switched from here"
+        return f"{said}; its power switch: {trouble}" if trouble else f"{said}, also after it was switched"
+
+
+def _in_one_line(error: InfrastructureError) -> str:
+    return ". ".join(filter(None, (error.message, *error.details.split("\n")[:2])))

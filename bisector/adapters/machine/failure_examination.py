@@ -1,0 +1,172 @@
+"""Finds out whose failure a boot or a run on a machine is: collects the evidence, brings the machine back."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from bisector.adapters.machine.boot_watch import Sighting, wait_for_answer
+from bisector.adapters.machine.bring_back import Rescue
+from bisector.adapters.machine.failure_verdict import Answered, Evidence, error_of
+from bisector.adapters.machine.machine_parts import Console
+from bisector.errors import BootFailed, InfrastructureError, PerfbisectError
+from bisector.linux.console_text import clean
+from bisector.ports import Kernel, Progress
+
+_BANNER = re.compile(r"\bLinux version (\S+)")
+_LOGGED_IN = re.compile(r"\blogin: |Reached target .*(Multi-User|Network|Login)|\bsshd\b|Welcome to ")
+"""What a console shows when a boot has come to its services."""
+
+_CONSOLE_BYTES = 2 << 20
+"""Of the console that is searched: its beginning, which has the starts of kernels."""
+
+_WRITE = """
+file=$1/.probe
+mkdir -p "$1" && echo perfbisect >"$file" && sync && [ "$(cat "$file")" = perfbisect ] && rm "$file"
+"""
+_KILL = """
+below() {
+    for folder in /proc/[0-9]*; do
+        case "$(readlink "$folder/cwd")" in "$1" | "$1"/*)
+            [ "${folder#/proc/}" = $$ ] || echo "${folder#/proc/}" ;;
+        esac
+    done 2>/dev/null
+}
+for pid in $(below "$1"); do kill -9 "$pid" 2>/dev/null; done
+sleep 2
+for pid in $(below "$1"); do
+    echo "$(cat /proc/"$pid"/comm) ($(sed -n 's/^State:[[:space:]]*//p' /proc/"$pid"/status))"
+done 2>/dev/null
+true
+"""
+_NO_SPACE = "No space left on device"
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """Of one boot. before: the id of the machine's boot before it; workdir: of the workload there."""
+
+    rescue: Rescue
+    console: Console
+    kernel: Kernel
+    before: str
+    workdir: str
+    progress: Progress
+
+    def of_boot(self, seen: Sighting) -> PerfbisectError:
+        """Return whose failure it is that the kernel under test does not answer."""
+        answered: Answered = "nobody"
+        if seen.answer is not None:
+            same = seen.answer.boot_id == self.before
+            answered = "same boot" if same else "kernel under test" if seen.answer.ours else "own kernel"
+        late = Evidence(
+            "boot",
+            "the kernel under test did not answer over SSH",
+            answered,
+            "answered",
+            details=seen.refusal,
+            panic=seen.panic,
+            boots=(self.before, seen.answer.boot_id) if seen.answer is not None else (self.before,),
+        )
+        if answered == "same boot" and not seen.panic:
+            return self._judge(self._with_console(late))
+        waited = answered == "nobody" and not seen.panic
+        return self._after_return(self._with_console(late), 0.0 if waited else None)
+
+    def of_run(self, error: PerfbisectError, boot: str, closed: bool, *, deployed: bool) -> PerfbisectError:
+        """Return whose failure it is that a run, or what comes before the first one, broke off.
+
+        boot: the id of the boot of the kernel under test; closed: the other end closed the connection.
+        """
+        if not (closed or isinstance(error, BootFailed) or not deployed):
+            return error  # the agent answers what nobody asked
+        now = wait_for_answer(self.rescue.reach, 0.0)
+        answered: Answered = "nobody"
+        if now is not None:
+            same = now.boot_id == boot
+            answered = "same boot" if same else "kernel under test" if now.ours else "own kernel"
+        seen = Evidence(
+            "run" if deployed else "deploy",
+            error.message,
+            answered,
+            "answered",
+            details=error.details,
+            panic=self.console.death() or "",
+            closed=closed,
+            boots=(self.before, boot),
+        )
+        seen = self._with_console(seen)
+        if answered == "same boot" and not seen.panic:
+            disk = self._why_not_writable()
+            seen = replace(seen, disk=disk, hung="" if disk else self._survivors())
+            if _NO_SPACE in disk:
+                return self._judge(replace(seen, unwell=disk))
+            if not (disk or seen.hung):
+                return self._judge(seen) if deployed else error
+        return self._after_return(seen, None)
+
+    def _after_return(self, seen: Evidence, patience: float | None) -> PerfbisectError:
+        """Bring the machine back, and judge by how it came and whether it is well then."""
+        found = self.rescue.bring_back(self.progress, patience)
+        how = found.how
+        if how == "answered" and seen.answered != "same boot":
+            how = "by itself"
+        if found.first is not None and seen.answered == "nobody" and found.first.boot_id == seen.boots[-1]:
+            seen = replace(seen, answered="same boot")  # it was out of reach for a while
+        boots = seen.boots + ((found.answer.boot_id,) if found.answer is not None else ())
+        return self._judge(
+            replace(
+                seen,
+                came_back=how,
+                power=found.power,
+                power_trouble=found.trouble,
+                unwell=found.why_not or self._why_not_writable(),
+                boots=tuple(dict.fromkeys(boots)),
+                starts=None if self._is_own_release() else seen.starts,
+            )
+        )
+
+    def _judge(self, seen: Evidence) -> PerfbisectError:
+        return error_of(replace(seen, seconds=self.rescue.boot_timeout), self.rescue.name)
+
+    def _with_console(self, seen: Evidence) -> Evidence:
+        path, state = self.console.path, self.console.state()
+        if path is None or state == "off":
+            return seen
+        try:
+            with path.open("rb") as file:
+                text = clean(file.read(_CONSOLE_BYTES))
+        except OSError:
+            return replace(seen, console=state)
+        began = [match[1] for match in _BANNER.finditer(text)]
+        return replace(
+            seen,
+            console=state,
+            starts=began.count(self.kernel.release) if began else None,
+            logged_in=_LOGGED_IN.search(text) is not None,
+            last_words=self.console.end(),
+        )
+
+    def _is_own_release(self) -> bool:
+        """Return whether the machine's own kernel has the release of the one under test."""
+        try:
+            return self.rescue.method.running().release == self.kernel.release
+        except InfrastructureError:
+            return True
+
+    def _why_not_writable(self) -> str:
+        """Return why nothing can be written where the workload goes, '' where it can."""
+        try:
+            self.rescue.reach.run(["sh", "-c", _WRITE, "sh", self.workdir])
+        except InfrastructureError as error:
+            last = error.details.strip().splitlines()[-1:]
+            return last[0] if last else error.message
+        return ""
+
+    def _survivors(self) -> str:
+        """End what runs of the workload; return what does not end."""
+        try:
+            said = self.rescue.reach.run(["sh", "-c", _KILL, "sh", self.workdir])
+        except InfrastructureError as error:
+            return error.message
+        return ", ".join(said.split("\n")).strip(", ")

@@ -1,0 +1,228 @@
+"""Whose failure a boot or a run on a machine is: a table of evidence and verdicts. Pure.
+
+The kernel's means the commit's: it is skipped when that happens again. The machine's says nothing about a
+commit. Nothing is held against a kernel unless the machine was shown to be well afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from bisector.adapters.machine.machine_parts import ConsoleState
+from bisector.errors import BootFailed, InfrastructureError, PerfbisectError
+from bisector.linux.console_text import death, tail
+
+Stage = Literal["boot", "deploy", "run"]
+"""What was waited for: an answer over SSH; the workload on the machine; the end of a run."""
+
+Answered = Literal["nobody", "same boot", "own kernel", "kernel under test"]
+"""Who answered when the failure was noticed. same boot: of a boot, that from before it was asked for; of the
+other stages, that of the kernel under test. kernel under test: it started once more."""
+
+PowerSeen = Literal["on", "off", "unknown", "dead"]
+"""What the power switch said before anything was switched; dead: it did not answer."""
+
+CameBack = Literal["answered", "by itself", "restarted", "switched on", "power cycle", "never"]
+"""How the machine came to run its own kernel again. answered: it was never away."""
+
+Owner = Literal["kernel", "machine"]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What was seen from the request of a boot on until the machine ran its own kernel again.
+
+    failure: the error as it was met; seconds: how long an answer was waited for; panic: the console's end
+    with a kernel's death; starts: how often the kernel under test began on the console, None where that
+    cannot be seen; logged_in: the console shows the end of a boot; closed: the machine ended the connection
+    of a run, and did not just fall silent; hung: processes of the workload that cannot be ended; disk: what
+    is wrong with the disk under the kernel under test; unwell: what is wrong with the machine under its own
+    kernel, or why it does not come back; power_trouble: why the switch did not work; boots: ids, the first
+    from before the request; last_words: the end of the console.
+    """
+
+    stage: Stage
+    failure: str
+    answered: Answered
+    came_back: CameBack
+    seconds: float = 0.0
+    panic: str = ""
+    console: ConsoleState = "off"
+    starts: int | None = None
+    logged_in: bool = False
+    closed: bool = False
+    hung: str = ""
+    disk: str = ""
+    power: PowerSeen = "unknown"
+    power_trouble: str = ""
+    unwell: str = ""
+    boots: tuple[str, ...] = ()
+    details: str = ""
+    last_words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """If `holds`, it was the owner's failure; words say what happened. name: for tests and readers."""
+
+    name: str
+    holds: Callable[[Evidence], bool]
+    owner: Owner
+    words: Callable[[Evidence], str]
+
+
+_DOING = {
+    "boot": "while it booted",
+    "deploy": "while the workload was put on it",
+    "run": "while the workload ran",
+}
+
+
+def _back(seen: Evidence) -> str:
+    """Return how the machine came back, to end a sentence about a kernel."""
+    return {
+        "answered": "the machine is well",
+        "by itself": "the machine came back by itself with its own kernel",
+        "restarted": "the machine was restarted and is well",
+        "switched on": "the machine was switched on and is well",
+        "power cycle": "the machine came back with its own kernel once it was switched off and on",
+        "never": "the machine did not come back",
+    }[seen.came_back]
+
+
+CLAUSES: tuple[Clause, ...] = (
+    Clause(
+        "did not come back",
+        lambda e: e.came_back == "never",
+        "machine",
+        lambda e: "the machine does not come back" + (f": {e.unwell}" if e.unwell else ""),
+    ),
+    Clause(
+        "unwell",
+        lambda e: e.unwell != "",
+        "machine",
+        lambda e: f"the machine is not well under its own kernel either: {e.unwell}",
+    ),
+    Clause(
+        "panic",
+        lambda e: e.panic != "",
+        "kernel",
+        lambda e: f"the kernel died {_DOING[e.stage]} ({death(e.panic) or 'see its console'}); {_back(e)}",
+    ),
+    Clause(
+        "switched off",
+        lambda e: e.power == "off" or e.came_back == "switched on",
+        "machine",
+        lambda e: "somebody switched the machine off",
+    ),
+    Clause(
+        "did not reboot",
+        lambda e: e.stage == "boot" and e.answered == "same boot",
+        "machine",
+        lambda e: f"the machine did not reboot within {e.seconds:.0f} s",
+    ),
+    Clause(
+        "never started",
+        lambda e: e.stage == "boot" and e.answered == "own kernel" and e.starts == 0,
+        "machine",
+        lambda e: "the machine booted its own kernel; its console shows no start of the one under test",
+    ),
+    Clause(
+        "boot loop",
+        lambda e: (e.starts or 0) > 1 or e.answered == "kernel under test",
+        "kernel",
+        lambda e: f"the kernel started again and again {_DOING[e.stage]}; {_back(e)}",
+    ),
+    Clause(
+        "fell back",
+        lambda e: e.stage == "boot" and e.answered == "own kernel",
+        "kernel",
+        lambda e: f"the kernel ended before it answered over SSH; {_back(e)}",
+    ),
+    Clause(
+        "disk gone",
+        lambda e: e.disk != "",
+        "kernel",
+        lambda e: f"the kernel lost the machine's disk {_DOING[e.stage]} ({e.disk}); {_back(e)}",
+    ),
+    Clause(
+        "hung",
+        lambda e: e.answered == "same boot" and e.hung != "",
+        "kernel",
+        lambda e: f"the kernel hangs {_DOING[e.stage]}: {e.hung} cannot be ended; {_back(e)}",
+    ),
+    Clause(
+        "connection cut",
+        lambda e: e.answered == "same boot",
+        "machine",
+        lambda e: "the connection to the machine broke, and the machine ran on",
+    ),
+    Clause(
+        "rebooted by somebody",
+        lambda e: e.stage == "run" and e.closed and e.answered == "nobody" and e.came_back == "by itself",
+        "machine",
+        lambda e: "somebody rebooted the machine: it ended its connections in order, and came back by itself",
+    ),
+    Clause(
+        "crashed",
+        lambda e: e.stage != "boot" and e.came_back == "by itself",
+        "kernel",
+        lambda e: f"the kernel fell silent {_DOING[e.stage]}; {_back(e)}",
+    ),
+    Clause(
+        "no network",
+        lambda e: e.logged_in,
+        "kernel",
+        lambda e: f"the kernel has no network: its console shows a whole boot, SSH is silent; {_back(e)}",
+    ),
+    Clause(
+        "hang",
+        lambda e: True,
+        "kernel",
+        lambda e: (
+            f"the kernel never answered over SSH within {e.seconds:.0f} s; {_back(e)}"
+            if e.stage == "boot"
+            else f"the kernel fell silent {_DOING[e.stage]}; {_back(e)}"
+        ),
+    ),
+)
+"""The first that holds decides. Those of the machine come before what could pass for a kernel's failure, but
+for a panic on the console, which nothing else prints."""
+
+
+def judge(seen: Evidence) -> tuple[Clause, str]:
+    """Return the clause that decides, and what happened in words."""
+    clause = next(clause for clause in CLAUSES if clause.holds(seen))
+    return clause, clause.words(seen)
+
+
+def error_of(seen: Evidence, testbed: str) -> PerfbisectError:
+    """Return the error that the evidence makes: BootFailed or InfrastructureError, with all of it named."""
+    clause, words = judge(seen)
+    if clause.owner == "kernel":
+        return BootFailed(words, details=describe(seen))
+    return InfrastructureError(
+        f"the testbed '{testbed}': {words}",
+        details=describe(seen),
+        cure=f"'perfbisect lab check' looks at '{testbed}'; nothing was held against the commit",
+    )
+
+
+def describe(seen: Evidence) -> str:
+    """Return the evidence, a line each, the console's excerpt last."""
+    power = f"power: {seen.power}" + (f" ({seen.power_trouble})" if seen.power_trouble else "")
+    lines = [
+        f"noticed: {seen.failure}",
+        f"then answered: {seen.answered}; it came back: {seen.came_back}",
+        f"{power}; console: {seen.console}",
+    ]
+    if seen.boots:
+        lines.append(f"boots: {', '.join(seen.boots)}")
+    if seen.details.strip():
+        lines.append(seen.details.strip())
+    words = seen.panic or tail(seen.last_words)
+    if words.strip() and words.strip() not in seen.details:
+        lines += ["console:", words.strip()]
+    return "\n".join(lines)

@@ -1,0 +1,31 @@
+"""Gives a machine back: it runs its own kernel, and nothing of ours is left there. Checked, not assumed."""
+
+from __future__ import annotations
+
+from bisector.adapters.machine.bring_back import Rescue
+from bisector.errors import InfrastructureError
+from bisector.ports import Progress
+
+
+def give_back(rescue: Rescue, workdir: str, progress: Progress) -> None:
+    """Have the machine boot its own kernel, and remove the workload and what booting left there.
+
+    A machine that runs its own kernel is not rebooted. Settings end with the boot that had them. Raises
+    InfrastructureError: it does not come back, or something is left.
+    """
+    found = rescue.bring_back(progress)
+    if found.how == "never":
+        raise InfrastructureError(
+            f"the testbed '{rescue.name}' could not be given back: {found.why_not}",
+            cure=f"bring it up with its own kernel, then: perfbisect testbed release {rescue.name}",
+        )
+    rescue.reach.run(["rm", "-rf", workdir])
+    rescue.method.forget()
+    running = rescue.method.running()
+    left = ", ".join(running.left)
+    if running.ours or left:
+        raise InfrastructureError(
+            f"the testbed '{rescue.name}' was not given back whole",
+            details=f"a kernel under test runs: {running.ours or 'no'}\nleft there: {left or 'nothing'}",
+            cure=f"remove that, then: perfbisect testbed release {rescue.name}",
+        )

@@ -1,0 +1,49 @@
+"""A live boot on a machine: a failure in it is examined before anybody is blamed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from bisector.adapters.system.channel import LineClosed
+from bisector.errors import BootFailed, PerfbisectError, TestbedLost
+from bisector.model.facts import MonitorResult
+from bisector.ports import BootFacts, Monitor, RunResult, Session
+
+
+@dataclass(slots=True)
+class MachineSession:
+    """`ports.Session`. examine: returns whose failure an error of a run is, as the error to raise."""
+
+    session: Session
+    examine: Callable[[PerfbisectError, bool], PerfbisectError]
+    facts: BootFacts = field(init=False)
+    _broken: PerfbisectError | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        self.facts = self.session.facts
+
+    def run(self, index: int) -> RunResult:
+        """Execute the workload once. See `ports.Session.run`."""
+        with self._examined():
+            return self.session.run(index)
+
+    def run_monitor(self, monitor: Monitor) -> MonitorResult:
+        """Make the runs of a monitor. See `ports.Session.run_monitor`."""
+        with self._examined():
+            return self.session.run_monitor(monitor)
+
+    def leave(self) -> None:
+        """End the boot. The machine runs on."""
+        self.session.leave()
+
+    @contextmanager
+    def _examined(self) -> Iterator[None]:
+        if self._broken is not None:
+            raise self._broken
+        try:
+            yield
+        except (BootFailed, TestbedLost) as error:
+            self._broken = self.examine(error, isinstance(error.__cause__, LineClosed))
+            raise self._broken from error

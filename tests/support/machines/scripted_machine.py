@@ -1,0 +1,139 @@
+"""A machine whose answers are scripted, with its console, its power switch and its way to boot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bisector.adapters.machine import boot_watch
+from bisector.adapters.machine.machine_parts import ConsoleState, PowerStatus, RunningKernel
+from bisector.adapters.machine.machine_reach import Answer, MachineReach
+from bisector.adapters.system.ssh import SSHRefused
+from bisector.errors import InfrastructureError
+
+if TYPE_CHECKING:
+    import pytest
+
+OWN, TESTED = "own 1", "tested 1"
+"""Boots by name: of the machine's own kernel, of a kernel under test. '' is silence."""
+
+PANIC = "Kernel panic - not syncing: no init"
+
+
+class ScriptedConsole:
+    """machine_parts.Console of given text."""
+
+    def __init__(self) -> None:
+        self.path: Path | None = None
+        self.dead = False
+        self.closed = 0
+        self.last_words = ""
+        self.now: ConsoleState = "off"
+
+    def show(self, path: Path, text: str) -> None:
+        path.write_text(text)
+        self.path, self.now, self.last_words = path, "heard", text
+
+    def death(self) -> str | None:
+        return PANIC if self.dead else None
+
+    def end(self) -> str:
+        return self.last_words
+
+    def state(self) -> ConsoleState:
+        return self.now
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class ScriptedMachine:
+    """machine_parts.Power and BootMethod of a machine that answers as told; the last answer goes on.
+
+    awaits: until this is done to it ('on', 'cycle', 'restart'), its answers do not go on. done: what was
+    done.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *answers: str) -> None:
+        self.answers = list(answers)
+        self.console = ScriptedConsole()
+        self.done: list[str] = []
+        self.awaits = ""
+        self.now: PowerStatus | InfrastructureError = "unknown"
+        self.switch_fails: InfrastructureError | None = None
+        self.own_release = "6.1.0-own"
+        self.mark, self.token = "ours", ""
+        self.left: tuple[str, ...] = ()
+        self.unwritable: list[str] = []
+        self.survivors = ""
+        monkeypatch.setattr(boot_watch, "PAUSE_SECONDS", 0.01)
+        monkeypatch.setattr(MachineReach, "ask", lambda _: self.ask())
+        monkeypatch.setattr(MachineReach, "run", lambda _, command, **__: self.run(command))
+
+    def ask(self) -> Answer:
+        waits = self.awaits and self.awaits not in self.done
+        said = self.answers[0] if waits or len(self.answers) == 1 else self.answers.pop(0)
+        if not said:
+            raise SSHRefused("no route", details="to the host")
+        return Answer(said, "key" if said.startswith("tested") else "")
+
+    def run(self, command: Sequence[str]) -> str:
+        script = command[2] if command[0] == "sh" else ""
+        if "in-use.new" in script:
+            self.token = command[7]
+            return self.mark
+        if "in-use" in script:
+            return self.token
+        if "probe" in script:
+            wrong = self.unwritable.pop(0) if self.unwritable else ""
+            if wrong:
+                raise InfrastructureError("'sh' failed", details=f"sh\n{wrong}")
+            return ""
+        if "kill" in script:
+            return self.survivors
+        self.done.append(command[0])
+        return ""
+
+    # --- power
+
+    def on(self) -> None:
+        self._switch("on")
+
+    def off(self) -> None:
+        self._switch("off")
+
+    def cycle(self) -> None:
+        self._switch("cycle")
+
+    def _switch(self, what: str) -> None:
+        if self.switch_fails is not None:
+            raise self.switch_fails
+        self.done.append(what)
+
+    def status(self) -> PowerStatus:
+        if isinstance(self.now, InfrastructureError):
+            raise self.now
+        return self.now
+
+    # --- boot
+
+    def request_boot(self, *_: Any) -> str:
+        self.done.append("request")
+        return OWN
+
+    def end_request(self, *, up: bool) -> None:
+        pass
+
+    def running(self) -> RunningKernel:
+        return RunningKernel("own", self.own_release, "", "", self.left)
+
+    def restart(self) -> None:
+        self.done.append("restart")
+
+    def forget(self) -> None:
+        self.done.append("forget")
+
+
+def quiet(_: str) -> None:
+    """ports.Progress that nobody reads."""

@@ -1,0 +1,98 @@
+"""How a machine comes to run its own kernel again: by itself, by a restart, by its power switch."""
+
+from __future__ import annotations
+
+import pytest
+
+from bisector.adapters.machine.bring_back import Rescue, Return
+from bisector.adapters.machine.machine_parts import PowerStatus
+from bisector.adapters.machine.machine_reach import Answer, MachineReach
+from bisector.errors import InfrastructureError
+from tests.support.machines.scripted_machine import OWN, TESTED, ScriptedMachine, quiet
+
+DEAD = InfrastructureError("the BMC does not answer", details="timeout")
+
+
+def rescue(machine: ScriptedMachine, *, power: bool = True) -> Rescue:
+    reach = MachineReach.__new__(MachineReach)
+    return Rescue("box1", reach, machine, machine if power else None, boot_timeout=0.2)
+
+
+@pytest.mark.parametrize(
+    ("answers", "awaits", "power", "how", "done"),
+    [
+        ((OWN,), "", "unknown", "answered", []),
+        (("", "", OWN), "", "on", "by itself", []),
+        (("", OWN), "on", "off", "switched on", ["on"]),
+        (("", OWN), "cycle", "on", "power cycle", ["cycle"]),
+        (("", OWN), "cycle", "unknown", "power cycle", ["cycle"]),
+        ((TESTED, "", "own 2"), "", "on", "restarted", ["restart"]),
+        (("", TESTED, "own 2"), "", "on", "restarted", ["restart"]),  # it came up late
+        ((TESTED, "own 2"), "cycle", "on", "power cycle", ["restart", "cycle"]),  # no restart ends
+        (("",), "", "on", "never", ["cycle"]),
+        ((TESTED,), "", "on", "never", ["restart", "cycle"]),
+    ],
+)
+def test_ways_back(
+    monkeypatch: pytest.MonkeyPatch,
+    answers: tuple[str, ...],
+    awaits: str,
+    power: PowerStatus,
+    how: str,
+    done: list[str],
+) -> None:
+    machine = ScriptedMachine(monkeypatch, *answers)
+    machine.awaits, machine.now = awaits, power
+    found = rescue(machine).bring_back(quiet)
+    assert (found.how, machine.done) == (how, done)
+    assert (found.answer is not None and found.answer.ours == "") == (how != "never")
+    assert bool(found.why_not) == (how == "never")
+
+
+def test_a_machine_without_a_switch_may_only_come_back_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = ScriptedMachine(monkeypatch, "")
+    found = rescue(machine, power=False).bring_back(quiet, patience=0.0)
+    assert found.how == "never"
+    assert found.why_not == "no route (to the host); it cannot be switched from here"
+    late = ScriptedMachine(monkeypatch, *[""] * 5, OWN)
+    assert rescue(late, power=False).bring_back(quiet, patience=0.0).how == "by itself", (
+        "it gets its boot's time"
+    )
+
+
+def test_no_patience_where_it_was_waited_for_already(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = ScriptedMachine(monkeypatch, "", "", "", OWN)
+    assert rescue(machine).bring_back(quiet, patience=0.0).how == "power cycle"
+
+
+def test_a_dead_switch_is_evidence_and_not_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = ScriptedMachine(monkeypatch, "", "", OWN)
+    machine.now = machine.switch_fails = DEAD
+    assert rescue(machine).bring_back(quiet) == Return(
+        "by itself", "dead", "the BMC does not answer. timeout", answer=Answer(OWN, ""), first=Answer(OWN, "")
+    )
+    machine.answers = [""]
+    found = rescue(machine).bring_back(quiet)
+    assert found.how == "never"
+    assert "its power switch: the BMC does not answer. timeout" in found.why_not
+
+
+def test_a_restart_that_cannot_be_told_is_left_to_the_switch(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = ScriptedMachine(monkeypatch, TESTED, "own 2")
+    machine.awaits = "cycle"
+
+    def restart() -> None:
+        raise InfrastructureError("no program starts", details="Input/output error")
+
+    machine.restart = restart  # type: ignore[method-assign]
+    assert rescue(machine).bring_back(quiet).how == "power cycle"
+    found = rescue(machine, power=False)
+    machine.answers = [TESTED]
+    assert found.bring_back(quiet).why_not == "no program starts. Input/output error"
+
+
+def test_the_first_answer_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = ScriptedMachine(monkeypatch, "", TESTED, "own 2")
+    found = rescue(machine).bring_back(quiet)
+    assert found.first is not None
+    assert found.first.boot_id == TESTED

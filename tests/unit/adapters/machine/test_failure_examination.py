@@ -1,0 +1,184 @@
+"""Which evidence is collected of a failure, and that the machine is brought back and looked at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.machine.boot_watch import Sighting
+from bisector.adapters.machine.bring_back import Rescue
+from bisector.adapters.machine.failure_examination import Examination
+from bisector.adapters.machine.machine_reach import Answer, MachineReach
+from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, TestbedLost
+from bisector.ports import Kernel
+from tests.support.machines.scripted_machine import OWN, PANIC, TESTED, ScriptedMachine, quiet
+
+RELEASE = "6.2.0-tested"
+STARTED = f"Linux version {RELEASE} (gcc) #1\n"
+FELL_BACK = "Linux version 6.1.0-own (gcc) #1\nbox1 login: "
+
+
+def examination(machine: ScriptedMachine, folder: Path) -> Examination:
+    rescue = Rescue("box1", MachineReach.__new__(MachineReach), machine, machine, boot_timeout=0.2)
+    kernel = Kernel("a", "x", "a", folder, folder, folder, RELEASE, "", 1.0, False)
+    return Examination(rescue, machine.console, kernel, OWN, "/var/tmp/perfbisect", quiet)
+
+
+def seen_of(*answer: str) -> Sighting:
+    return Sighting(Answer(answer[0], "key" if answer[0].startswith("tested") else "") if answer else None)
+
+
+def test_a_boot_that_falls_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    machine = ScriptedMachine(monkeypatch, "own 2")
+    error = examination(machine, tmp_path).of_boot(seen_of("own 2"))
+    assert isinstance(error, BootFailed)
+    assert "boots: own 1, own 2" in error.details
+    machine.unwritable = ["Read-only file system"]
+    error = examination(machine, tmp_path).of_boot(seen_of("own 2"))
+    assert isinstance(error, InfrastructureError)
+    assert error.message.endswith("not well under its own kernel either: Read-only file system")
+
+
+@pytest.mark.parametrize(
+    ("shown", "own", "told", "words"),
+    [
+        (STARTED + FELL_BACK, "6.1.0-own", BootFailed, "ended before it answered"),
+        (FELL_BACK, "6.1.0-own", InfrastructureError, "its console shows no start of the one under test"),
+        (STARTED * 2 + FELL_BACK, "6.1.0-own", BootFailed, "started again and again"),
+        ("login: ", "6.1.0-own", BootFailed, "ended before it answered"),  # 'quiet': no start is ever shown
+        (STARTED * 2, RELEASE, BootFailed, "ended before it answered"),  # both call themselves so
+    ],
+)
+def test_what_the_console_shows_of_a_boot_that_falls_back(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    shown: str,
+    own: str,
+    told: type[PerfbisectError],
+    words: str,
+) -> None:
+    machine = ScriptedMachine(monkeypatch, "own 2")
+    machine.own_release = own
+    machine.console.show(tmp_path / "console.log", shown)
+    error = examination(machine, tmp_path).of_boot(seen_of("own 2"))
+    assert isinstance(error, told)
+    assert words in error.message
+
+
+def test_a_silent_boot_is_switched_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    machine = ScriptedMachine(monkeypatch, "", "own 2")
+    machine.awaits = "cycle"
+    machine.console.show(tmp_path / "console.log", STARTED + "Reached target Multi-User System\n")
+    error = examination(machine, tmp_path).of_boot(seen_of())
+    assert isinstance(error, BootFailed)
+    assert "no network: its console shows a whole boot" in error.message
+    assert machine.done == ["cycle"]
+    hung = ScriptedMachine(monkeypatch, "", "own 2")
+    hung.awaits = "cycle"
+    hung.console.show(tmp_path / "console.log", STARTED)
+    assert "never answered over SSH" in examination(hung, tmp_path).of_boot(seen_of()).message
+
+
+def test_a_machine_that_somebody_switched_off(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    machine = ScriptedMachine(monkeypatch, "", "own 2")
+    machine.awaits, machine.now = "on", "off"
+    error = examination(machine, tmp_path).of_boot(seen_of())
+    assert isinstance(error, InfrastructureError)
+    assert "somebody switched the machine off" in error.message
+
+
+def test_a_panic_waits_for_the_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    machine = ScriptedMachine(monkeypatch, "", "", "own 2")
+    error = examination(machine, tmp_path).of_boot(Sighting(None, PANIC))
+    assert isinstance(error, BootFailed)
+    assert "kernel panic: no init" in error.message
+    assert PANIC in error.details
+    assert machine.done == [], "panic=10 brings it back by itself"
+    machine.answers = [""]
+    error = examination(machine, tmp_path).of_boot(Sighting(None, PANIC))
+    assert isinstance(error, InfrastructureError), "whatever killed the machine"
+
+
+def test_a_machine_that_stays_is_asked_for_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    machine = ScriptedMachine(monkeypatch, OWN)
+    error = examination(machine, tmp_path).of_boot(seen_of(OWN))
+    assert "the testbed 'box1': the machine did not reboot" in error.message
+    assert machine.done == []
+
+
+LOST = TestbedLost("the testbed was lost during a run", details="closed")
+HANG = BootFailed("the kernel hangs: no end of the workload within 3 s, no answer since")
+
+
+def of_run(one: Examination, error: PerfbisectError = LOST, *, closed: bool = True) -> PerfbisectError:
+    return one.of_run(error, TESTED, closed, deployed=True)
+
+
+@pytest.mark.parametrize(
+    ("answers", "closed", "told", "words"),
+    [
+        ((TESTED,), True, InfrastructureError, "connection to the machine broke, and the machine ran on"),
+        ((TESTED,), False, InfrastructureError, "connection to the machine broke, and the machine ran on"),
+        (("", "own 2"), True, InfrastructureError, "somebody rebooted the machine"),
+        (("", "own 2"), False, BootFailed, "fell silent while the workload ran; the machine came back by"),
+        (("own 2",), True, BootFailed, "fell silent while the workload ran"),  # it was back when that closed
+        (("", TESTED, TESTED, "own 2"), False, InfrastructureError, "the machine ran on"),  # out of reach
+        (("tested 2", "own 2"), False, BootFailed, "started again and again"),
+    ],
+)
+def test_runs_that_break_off(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    answers: tuple[str, ...],
+    closed: bool,
+    told: type[PerfbisectError],
+    words: str,
+) -> None:
+    machine = ScriptedMachine(monkeypatch, *answers)
+    error = of_run(examination(machine, tmp_path), LOST if closed else HANG, closed=closed)
+    assert isinstance(error, told)
+    assert words in error.message
+
+
+def test_a_workload_that_cannot_be_ended_is_a_hang(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    machine = ScriptedMachine(monkeypatch, TESTED, TESTED, "own 2")
+    machine.survivors = "dd (D (disk sleep))\nsync (D (disk sleep))\n"
+    error = of_run(examination(machine, tmp_path), HANG, closed=False)
+    assert isinstance(error, BootFailed)
+    assert (
+        "hangs while the workload ran: dd (D (disk sleep)), sync (D (disk sleep)) cannot be" in error.message
+    )
+    assert machine.done == ["restart"]
+
+
+def test_a_disk_that_only_the_kernel_under_test_lacks(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    machine = ScriptedMachine(monkeypatch, TESTED, TESTED, "own 2")
+    machine.unwritable = ["Read-only file system"]
+    failed = InfrastructureError("the play ended with code 2")
+    one = examination(machine, tmp_path)
+    error = one.of_run(failed, TESTED, False, deployed=False)
+    assert isinstance(error, BootFailed)
+    assert "lost the machine's disk while the workload was put on it (Read-only file system)" in error.message
+
+
+def test_a_full_disk_is_the_machines_and_needs_no_reboot(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    machine = ScriptedMachine(monkeypatch, TESTED)
+    machine.unwritable = ["echo: write error: No space left on device"]
+    error = of_run(examination(machine, tmp_path))
+    assert isinstance(error, InfrastructureError)
+    assert "No space left on device" in error.message
+    assert machine.done == []
+
+
+def test_what_is_not_the_machines_stays_as_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    machine = ScriptedMachine(monkeypatch, TESTED)
+    one = examination(machine, tmp_path)
+    garbled = TestbedLost("the agent's answer is garbled")
+    assert of_run(one, garbled, closed=False) is garbled
+    failed = InfrastructureError("ansible is not installed")
+    assert one.of_run(failed, TESTED, False, deployed=False) is failed

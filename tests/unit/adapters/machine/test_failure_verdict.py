@@ -1,0 +1,98 @@
+"""Each clause of the table: the evidence that it is for, and whose failure that is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from bisector.adapters.machine.failure_verdict import CLAUSES, Evidence, describe, error_of, judge
+from bisector.errors import BootFailed, InfrastructureError
+
+SILENT = Evidence("boot", "no answer", "nobody", "power cycle", seconds=180.0)
+"""A boot that never answered; the machine was well once it was switched off and on."""
+FELL_BACK = replace(SILENT, answered="own kernel", came_back="by itself")
+RAN = replace(SILENT, stage="run", failure="the testbed was lost during a run")
+PANIC = "[1.2] Kernel panic - not syncing: VFS: Unable to mount root fs"
+
+CASES = {
+    "did not come back": (replace(SILENT, came_back="never", panic=PANIC, unwell="no route"), "machine"),
+    "unwell": (replace(FELL_BACK, panic=PANIC, unwell="No space left on device"), "machine"),
+    "panic": (replace(FELL_BACK, panic=PANIC, power="off"), "kernel"),
+    "switched off": (replace(SILENT, power="off", came_back="switched on"), "machine"),
+    "did not reboot": (replace(SILENT, answered="same boot", came_back="answered"), "machine"),
+    "never started": (replace(FELL_BACK, console="heard", starts=0), "machine"),
+    "boot loop": (replace(FELL_BACK, console="heard", starts=3), "kernel"),
+    "fell back": (FELL_BACK, "kernel"),
+    "disk gone": (replace(RAN, stage="deploy", answered="same boot", disk="Read-only file system"), "kernel"),
+    "hung": (replace(RAN, answered="same boot", came_back="restarted", hung="dd (D (disk sleep))"), "kernel"),
+    "connection cut": (replace(RAN, answered="same boot", came_back="answered", closed=True), "machine"),
+    "rebooted by somebody": (replace(RAN, came_back="by itself", closed=True), "machine"),
+    "crashed": (replace(RAN, came_back="by itself"), "kernel"),
+    "no network": (replace(SILENT, console="heard", starts=1, logged_in=True), "kernel"),
+    "hang": (SILENT, "kernel"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_clause(name: str) -> None:
+    seen, owner = CASES[name]
+    clause, words = judge(seen)
+    assert (clause.name, clause.owner) == (name, owner)
+    error = error_of(seen, "box1")
+    assert isinstance(error, BootFailed if owner == "kernel" else InfrastructureError)
+    assert words in error.message
+    if owner == "machine":
+        assert error.message.startswith("the testbed 'box1': ")
+        assert "nothing was held against the commit" in error.cure
+
+
+def test_every_clause_has_a_case_in_its_order() -> None:
+    assert [clause.name for clause in CLAUSES] == list(CASES)
+
+
+@pytest.mark.parametrize("seen", [seen for seen, _ in CASES.values()])
+def test_no_commit_is_blamed_on_a_machine_that_is_not_well_afterwards(seen: Evidence) -> None:
+    for unwell in (replace(seen, came_back="never"), replace(seen, unwell="Input/output error")):
+        assert judge(unwell)[0].owner == "machine"
+
+
+@pytest.mark.parametrize(
+    ("seen", "words"),
+    [
+        (CASES["panic"][0], "the kernel died while it booted (kernel panic: VFS: Unable to mount root fs); "),
+        (FELL_BACK, "the machine came back by itself with its own kernel"),
+        (SILENT, "never answered over SSH within 180 s; the machine came back with its own kernel once it"),
+        (RAN, "the kernel fell silent while the workload ran; the machine came back"),
+        (replace(RAN, answered="kernel under test"), "the kernel started again and again while the workload"),
+    ],
+)
+def test_a_sentence_says_what_happened_and_how_the_machine_came_back(seen: Evidence, words: str) -> None:
+    assert words in judge(seen)[1]
+
+
+def test_a_power_switch_that_is_dead_is_named_and_blames_nobody() -> None:
+    seen = replace(FELL_BACK, power="dead", power_trouble="the BMC does not answer")
+    assert judge(seen)[0].name == "fell back"
+    assert "power: dead (the BMC does not answer)" in describe(seen)
+
+
+def test_an_own_kernel_is_no_proof_against_a_start_that_nobody_could_see() -> None:
+    assert judge(replace(FELL_BACK, console="heard", starts=None))[0].name == "fell back"
+
+
+def test_the_evidence_is_named_line_by_line() -> None:
+    seen = replace(
+        FELL_BACK, boots=("a", "b"), details="refused", console="heard", last_words="one\nlast line"
+    )
+    assert describe(seen).splitlines() == [
+        "noticed: no answer",
+        "then answered: own kernel; it came back: by itself",
+        "power: unknown; console: heard",
+        "boots: a, b",
+        "refused",
+        "console:",
+        "one",
+        "last line",
+    ]
+    assert describe(replace(seen, panic=PANIC)).endswith(f"console:\n{PANIC}")

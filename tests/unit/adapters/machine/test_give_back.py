@@ -1,0 +1,47 @@
+"""A machine is given back whole, or that is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from bisector.adapters.machine.bring_back import Rescue
+from bisector.adapters.machine.give_back import give_back
+from bisector.adapters.machine.machine_reach import MachineReach
+from bisector.errors import InfrastructureError
+from tests.support.machines.scripted_machine import OWN, TESTED, ScriptedMachine, quiet
+
+
+def rescue(machine: ScriptedMachine) -> Rescue:
+    return Rescue("box1", MachineReach.__new__(MachineReach), machine, machine, boot_timeout=0.2)
+
+
+@pytest.mark.parametrize(
+    ("answers", "awaits", "done"),
+    [
+        ((OWN,), "", ["rm", "forget"]),
+        ((TESTED, "own 2"), "", ["restart", "rm", "forget"]),
+        (("", OWN), "cycle", ["cycle", "rm", "forget"]),
+    ],
+)
+def test_its_own_kernel_runs_and_nothing_is_left(
+    monkeypatch: pytest.MonkeyPatch, answers: tuple[str, ...], awaits: str, done: list[str]
+) -> None:
+    machine = ScriptedMachine(monkeypatch, *answers)
+    machine.awaits = awaits
+    give_back(rescue(machine), "/var/tmp/perfbisect", quiet)
+    assert machine.done == done
+
+
+def test_a_machine_that_does_not_come_back_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = ScriptedMachine(monkeypatch, "")
+    with pytest.raises(InfrastructureError, match="'box1' could not be given back: no route") as caught:
+        give_back(rescue(machine), "/var/tmp/perfbisect", quiet)
+    assert "perfbisect testbed release box1" in caught.value.cure
+
+
+def test_what_is_left_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = ScriptedMachine(monkeypatch, OWN)
+    machine.left = ("/boot/vmlinuz-perfbisect",)
+    with pytest.raises(InfrastructureError, match="was not given back whole") as caught:
+        give_back(rescue(machine), "/var/tmp/perfbisect", quiet)
+    assert "left there: /boot/vmlinuz-perfbisect" in caught.value.details

@@ -1,0 +1,71 @@
+"""A failure of a live boot is examined once; what the workload itself did is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bisector.adapters.machine.machine_session import MachineSession
+from bisector.adapters.system.channel import LineClosed
+from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, TestbedLost, WorkloadFailed
+from bisector.ports import BootFacts, Monitor, RunResult
+
+
+class Broken:
+    """ports.Session whose every run fails."""
+
+    facts = BootFacts("6.1", "")
+
+    def __init__(self, error: PerfbisectError, cause: Exception | None = None) -> None:
+        self.error, self.cause, self.left = error, cause, 0
+
+    def run(self, index: int) -> RunResult:
+        raise self.error from self.cause
+
+    def run_monitor(self, monitor: Monitor) -> Any:
+        raise self.error from self.cause
+
+    def leave(self) -> None:
+        self.left += 1
+
+
+@pytest.mark.parametrize("monitor", [False, True])
+@pytest.mark.parametrize(
+    ("error", "cause", "closed"),
+    [
+        (TestbedLost("lost"), LineClosed("closed"), True),
+        (TestbedLost("garbled"), None, False),
+        (BootFailed("the kernel hangs"), None, False),
+    ],
+)
+def test_a_failure_is_examined_once(
+    error: PerfbisectError, cause: Exception | None, closed: bool, monitor: bool
+) -> None:
+    judged, asked = InfrastructureError("judged"), []
+
+    def examine(*given: object) -> PerfbisectError:
+        asked.append(given)
+        return judged
+
+    session = MachineSession(Broken(error, cause), examine)
+    for _ in range(2):
+        with pytest.raises(InfrastructureError, match="judged"):
+            if monitor:
+                session.run_monitor(Monitor("perf", ()))
+            else:
+                session.run(0)
+    assert asked == [(error, closed)]
+
+
+def test_what_the_workload_did_is_its_own() -> None:
+    def examine(*_: object) -> PerfbisectError:
+        raise AssertionError
+
+    inner = Broken(WorkloadFailed("code 1"))
+    session = MachineSession(inner, examine)
+    with pytest.raises(WorkloadFailed):
+        session.run(0)
+    session.leave()
+    assert inner.left == 1
+    assert session.facts is inner.facts
