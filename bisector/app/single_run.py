@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bisector.app.accept import recipe_for
-from bisector.app.testbeds.testbed_use import alone, use_testbed, use_this_machine
+from bisector.app.testbeds.testbed_use import alone, given_back, use_testbed, use_this_machine
 from bisector.app.wiring import Wiring
 from bisector.linux.settings_report import unset
 from bisector.schemas.workload.compatibility import check_recipe, check_testbed
@@ -88,7 +88,8 @@ def measure_commit(
     with alone(wiring, f"run of {workload.name} on {spec.name}"), use_testbed(wiring, spec.name, progress):
         kernel = wiring.builder().build(order, progress)
         job = workload_job(workload, folder / "workload", kernel.arch)
-        yield from _all_runs(machine.boot(kernel, job, folder, progress), job, runs, progress, on_monitor)
+        with given_back(machine, progress):
+            yield from _all_runs(machine.boot(kernel, job, folder, progress), job, runs, progress, on_monitor)
 
 
 def _recipe_for(wiring: Wiring, name: str, sha: str, workload: Workload, testbed: str) -> str:
@@ -168,17 +169,18 @@ def calibration(
         todo = range(len(kept.boots), boots)
         if todo:
             kernel = wiring.builder().build(wanted, progress)
-            for one in measure(
-                kernel,
-                [machine],
-                job,
-                unit.name,
-                boots=todo,
-                runs=runs,
-                folder=folder,
-                clock=wiring.clock,
-                progress=progress,
-            ):
-                kept = kept.with_boot(one.boot, one.boot_seconds, one.run_seconds)
-                calibrations.save(path, kept)
+            with given_back(machine, progress):
+                for one in measure(
+                    kernel,
+                    [machine],
+                    job,
+                    unit.name,
+                    boots=todo,
+                    runs=runs,
+                    folder=folder,
+                    clock=wiring.clock,
+                    progress=progress,
+                ):
+                    kept = kept.with_boot(one.boot, one.boot_seconds, one.run_seconds)
+                    calibrations.save(path, kept)
     return kept.analyse(wiring.settings.alpha), path

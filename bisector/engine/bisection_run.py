@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from bisector.engine.decider import Decider
 from bisector.engine.events import Event, EventSender, OnEvent
 from bisector.engine.journal import Journal
+from bisector.engine.machines.giving_back import give_back, quarantine
 from bisector.engine.membership import testbed_resource
 from bisector.engine.services import Services
 from bisector.engine.trial_kernels import TrialKernels, check_stop
@@ -107,6 +108,9 @@ class BisectionRun:
         self.outdated = False
         """Whether its testbeds are others by now: visits end, and it is taken up anew."""
         self.error: PerfbisectError | None = None
+        self.giving_back: set[str] = set()
+        """Machines that boot their own kernel again: that takes its time, also when told to stop."""
+        self._abandoned = False
         self._make = open_
         self._on_event = on_event
         self._opening = threading.Lock()
@@ -137,7 +141,10 @@ class BisectionRun:
         try:
             opened = self._open()
             with opened.services.claim(testbed, self.note, self.stop.is_set) as wanted_elsewhere:
-                failed = self._visit(opened, testbed, lambda: wanted() or wanted_elsewhere())
+                try:
+                    failed = self._visit(opened, testbed, lambda: wanted() or wanted_elsewhere())
+                finally:
+                    self._give_back(opened, testbed)
             if failed is not None:
                 self._set_aside(opened, testbed, failed)
         except Interrupted as error:
@@ -159,6 +166,7 @@ class BisectionRun:
 
     def abandon(self) -> None:
         """End every live boot and write nothing: who takes the bisection up records that they are lost."""
+        self._abandoned = True
         self.stop.set()
         if self._opened is not None:
             self._opened.trials.abandon()
@@ -234,7 +242,18 @@ class BisectionRun:
                     cure=f"have {' or '.join(released.testbeds)} used again, then 'perfbisect resume'",
                 )
 
+    def _give_back(self, opened: OpenBisection, testbed: str) -> None:
+        """Give a machine back that is left, unless another process may have it already."""
+        if self._abandoned or not opened.services.testbeds[testbed].has_own_kernel:
+            return
+        self.giving_back.add(testbed)
+        try:
+            give_back(opened.services, opened.events, testbed)
+        finally:
+            self.giving_back.discard(testbed)
+
     def _set_aside(self, opened: OpenBisection, testbed: str, error: InfrastructureError) -> None:
+        quarantine(opened.services, testbed, error)
         with self._opening:
             self.testbeds.remove(testbed)
             if self.testbeds:

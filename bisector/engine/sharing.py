@@ -110,15 +110,17 @@ class TestbedSharing:
         self._changed.clear()
 
     def end(self, seconds: float) -> bool:
-        """End all visits and wait for them, so long at most; the others' bisections are queued again.
+        """End all visits and wait for them, so long at most, or until the last machine is given back.
 
-        Returns whether all have ended.
+        The others' bisections are queued again. Returns whether all have ended.
         """
         deadline = time.monotonic() + seconds
         for run in self._runs.values():
             if run is not self._own or not run.ended:
                 run.stop.set()
-        while any(thread.is_alive() for _, thread in self._visits.values()) and time.monotonic() < deadline:
+        while any(thread.is_alive() for _, thread in self._visits.values()) and (
+            time.monotonic() < deadline or any(run.giving_back for run in self._runs.values())
+        ):
             for run in self._runs.values():
                 run.close()  # repeatedly: a guest may still start during shutdown
             self.wait(_SHUTDOWN_POLL_SECONDS)

@@ -12,10 +12,11 @@ from collections.abc import Callable, Sequence
 
 from bisector.engine.events import EventKind, EventSender
 from bisector.engine.journal import Journal
+from bisector.engine.machines.known_kernel import KnownKernels
 from bisector.engine.monitor_runs import run_monitors
 from bisector.engine.services import Services
 from bisector.engine.trial_kernels import TrialKernels, check_stop
-from bisector.errors import InfrastructureError, KernelError, WorkloadFailed
+from bisector.errors import BootFailed, InfrastructureError, KernelError, WorkloadFailed
 from bisector.linux.settings_report import unset
 from bisector.model.decisions import Measure
 from bisector.model.facts import MonitorResult
@@ -52,6 +53,7 @@ class TrialRunner:
         self._stop = stop
         self._sessions: dict[str, tuple[str, Session]] = {}
         self._job: Job | None = None
+        self._known = KnownKernels(journal, kernels, services)
         self._reported_settings: set[tuple[str, str]] = set()
 
     def carry_out(
@@ -69,7 +71,7 @@ class TrialRunner:
         if measure.boot is None:
             self.leave(testbed)
             session = None
-        failures = 0
+        failures, unsure = 0, False
         losses = {"builder": 0, "testbed": 0}
         while missing > 0:
             check_stop(self._stop)
@@ -82,6 +84,9 @@ class TrialRunner:
                         return None
                     job = self._prepare_job()
                     part = "testbed"
+                    if unsure and (lost := self._known.check(measure, testbed, job, self._events)):
+                        return lost
+                    unsure = False
                     boot, session = self._boot(measure, kernel, job, testbed)
                 self._run(boot, session, measure, testbed)
                 missing -= 1
@@ -103,6 +108,7 @@ class TrialRunner:
                 failures += 1
                 if max(failures, len(self._uncounted_boots(measure.commit))) >= _KERNEL_TRIES:
                     return self._judge_failure(error, measure, testbed)
+                unsure = isinstance(error, BootFailed)
                 self.leave(testbed, broken=True)
                 session = None
                 self._events.send("trouble", f"{error.message}; once more", measure.commit, testbed)

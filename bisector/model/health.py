@@ -9,6 +9,9 @@ from typing import Literal
 CHECKED_BY = "a health check"
 """Who made a testbed suspect, where no person did."""
 
+QUARANTINED_BY = "quarantine"
+"""Who made a machine suspect that failed in a bisection, or was not given back."""
+
 Outcome = Literal["sound", "moved", "noisy", "failed"]
 """sound: as its first boots, or one of them; moved: another level; noisy: runs spread more; failed: the
 kernel did not boot, or the workload did not run."""

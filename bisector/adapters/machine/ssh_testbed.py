@@ -116,9 +116,13 @@ class SSHTestbed:
                 except (BootFailed, InfrastructureError) as error:
                     raise examination.of_run(error, up.boot_id, False, deployed=False) from error
             boot_id = up.boot_id
-            return MachineSession(
-                session, lambda error, closed: examination.of_run(error, boot_id, closed, deployed=True)
-            )
+
+            def examine(error: PerfbisectError, closed: bool) -> PerfbisectError:
+                if self._stop():  # it was cut from here
+                    return error
+                return examination.of_run(error, boot_id, closed, deployed=True)
+
+            return MachineSession(session, examine)
         except BaseException:
             self._method.end_request(up=False)
             console.close()

@@ -12,6 +12,7 @@ from bisector.app.artefacts import shared_files
 from bisector.app.planners import planner_of
 from bisector.app.pruning import Pruning
 from bisector.app.series.series_store import hour_caps
+from bisector.app.testbeds.testbed_use import quarantine
 from bisector.app.wiring import Wiring
 from bisector.errors import RequestError
 from bisector.schemas.request import Accepted
@@ -77,6 +78,7 @@ def bisection_services(
         tidy=partial(_tidy, wiring.settings.cache_dir),
         irrelevant=Pruning.of(wiring.settings, accepted) if accepted.searches else lambda graph: None,
         keep_boot=partial(shared_files.keep_boot, wiring),
+        suspect=partial(quarantine, wiring),
         executes_as=partial(shared_files.lease_as, share),
     )
 

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 from bisector.app.accept import recipe_for
 from bisector.app.calibrate import measure
-from bisector.app.testbeds.testbed_use import alone, use_testbed
+from bisector.app.testbeds.testbed_use import alone, given_back, use_testbed
 from bisector.errors import InfrastructureError, Interrupted, KernelError, PerfbisectError, RequestError
 from bisector.model.format import change, count, percent
-from bisector.model.health import CHECKED_BY, HealthPoint, Outcome
+from bisector.model.health import CHECKED_BY, QUARANTINED_BY, HealthPoint, Outcome
 from bisector.model.leases import TestbedState
 from bisector.schemas.request import Accepted, read_accepted
 from bisector.stats import reference_check
@@ -70,12 +70,14 @@ def check_health(
     prepared = _prepare(wiring, testbed, progress, stop, accepted)
     status = next((s for s in wiring.coordinator.testbeds() if s.name == testbed), None)
     state = status.state if status is not None else "good"
+    failed_check = last_outcome(health_store(wiring).points(testbed)) == "failed"
     returns = (
         status is not None
-        and (state, status.by) == ("suspect", CHECKED_BY)
-        and last_outcome(health_store(wiring).points(testbed)) == "failed"
+        and state == "suspect"
+        and (status.by == QUARANTINED_BY or (status.by == CHECKED_BY and failed_check))
     )
-    found = _carry_out(wiring, prepared, BOOTS_OF_RETURN if returns else 1, progress, stop)
+    with given_back(prepared.testbed, progress):
+        found = _carry_out(wiring, prepared, BOOTS_OF_RETURN if returns else 1, progress, stop)
     outcome, words = found.outcome, found.words
     if outcome != "sound" and state in ("good", "suspect"):
         state = "suspect"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from bisector.app.execution.health_check import check_health, health_store, last_outcome
 from bisector.engine.availability import NoChecks, UseChecks, why_not
 from bisector.errors import Interrupted, PerfbisectError
-from bisector.model.health import CHECKED_BY
+from bisector.model.health import CHECKED_BY, QUARANTINED_BY
 from bisector.schemas.request import read_accepted
 
 if TYPE_CHECKING:
@@ -99,12 +99,10 @@ class HealthChecks:
 
     def _is_recheck_due(self, testbed: str) -> bool:
         coordinator = self._wiring.coordinator
-        by_check = any(
-            (s.name, s.state, s.by) == (testbed, "suspect", CHECKED_BY) for s in coordinator.testbeds()
-        )
+        by = {s.by for s in coordinator.testbeds() if (s.name, s.state) == (testbed, "suspect")}
+        failed_check = last_outcome(health_store(self._wiring).points(testbed)) == "failed"
         return (
-            by_check
-            and last_outcome(health_store(self._wiring).points(testbed)) == "failed"
+            (by == {QUARANTINED_BY} or (by == {CHECKED_BY} and failed_check))
             and why_not(coordinator, self._who, ("suspect",)).get(testbed) is None
             and self._last_check(testbed) + RECHECK_SECONDS <= self._now()
         )

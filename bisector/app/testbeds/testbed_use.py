@@ -6,14 +6,15 @@ import os
 import socket
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from bisector.app.testbeds.testbed_hosts import misplaced_testbeds, require_own
 from bisector.engine import state_lock
 from bisector.engine.availability import why_not
 from bisector.engine.membership import START, join, testbed_resource
-from bisector.errors import Interrupted, RequestError
+from bisector.errors import InfrastructureError, Interrupted, RequestError
+from bisector.model.health import QUARANTINED_BY
 from bisector.model.leases import Lease, TestbedState
 
 if TYPE_CHECKING:
@@ -41,6 +42,25 @@ def require_allowed(wiring: Wiring, testbed: str, besides: tuple[TestbedState, .
             if not reason.startswith("reserved")
             else "wait, ask for it, or name another one: 'perfbisect testbed list' shows them",
         )
+
+
+def quarantine(wiring: Wiring, testbed: str, reason: str) -> None:
+    """Take a machine out of use that has failed; a health check that is well brings it back, or a person."""
+    state = next((s.state for s in wiring.coordinator.testbeds() if s.name == testbed), "good")
+    if state == "good":
+        wiring.coordinator.set_testbed(testbed, "suspect", reason, QUARANTINED_BY)
+
+
+@contextmanager
+def given_back(machine: Testbed, progress: Progress) -> Iterator[None]:
+    """Give a machine back at the end. Raises InfrastructureError: it was not, though all else went well."""
+    try:
+        yield
+    except BaseException:
+        with suppress(InfrastructureError):  # it must not hide what went wrong first
+            machine.give_back(progress)
+        raise
+    machine.give_back(progress)
 
 
 def alone(wiring: Wiring, doing: str) -> AbstractContextManager[None]:

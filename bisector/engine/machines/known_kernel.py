@@ -1,0 +1,67 @@
+"""A known kernel between two failing boots tells a commit's failure from a machine's.
+
+A machine lives on between boots: what broke one boot may break the next one too. So before a second failure
+is held against a commit, the kernel that last ran well on the machine is booted there. If that fails, it is
+the machine. The rule is Beaker's, turned round: there, a machine is broken after two jobs that failed one
+after the other.
+"""
+
+from __future__ import annotations
+
+from bisector.engine.events import EventSender
+from bisector.engine.journal import Journal
+from bisector.engine.services import Services
+from bisector.engine.trial_kernels import TrialKernels
+from bisector.errors import InfrastructureError, KernelError
+from bisector.model.decisions import Measure
+from bisector.ports import Job
+
+
+class KnownKernels:
+    """Boots known kernels on machines, for one bisection."""
+
+    def __init__(self, journal: Journal, kernels: TrialKernels, services: Services) -> None:
+        self._journal, self._kernels, self._services = journal, kernels, services
+
+    def check(
+        self, failed: Measure, testbed: str, job: Job, events: EventSender
+    ) -> InfrastructureError | None:
+        """Return what shows that the testbed has failed, not the commit; None where nothing does.
+
+        The known kernel runs the workload once, which is no sample. Raises InfrastructureError where that
+        broke in another way, Interrupted.
+        """
+        machine = self._services.testbeds[testbed]
+        known = self._find(failed.commit, testbed) if machine.has_own_kernel else None
+        if known is None:
+            return None
+        kernel = self._kernels.build(known, testbed)
+        if kernel is None:
+            return None
+        sha = self._journal.state.graph.shas[known.commit][:12]
+        tell = events.progress(known, testbed)
+        tell(f"a known kernel ({sha}) shows whether the machine is well")
+        folder = self._journal.boot_folder(self._journal.new_boot())
+        try:
+            session = machine.boot(kernel, job, folder, tell)
+            try:
+                session.run(0)
+            finally:
+                session.leave()
+        except KernelError as error:
+            return InfrastructureError(
+                f"the kernel of {sha} ran well on '{testbed}' before, and does not now: {error.message}",
+                details=error.details,
+                cure=f"mend the testbed '{testbed}': 'perfbisect lab check' looks at it",
+            )
+        tell("the known kernel is well there, so the machine is")
+        return None
+
+    def _find(self, failed: int, testbed: str) -> Measure | None:
+        """Return the commit that last gave a sample on a testbed, besides the one that failed."""
+        for visit in reversed(self._journal.state.visits):
+            if visit.testbed == testbed and visit.samples and visit.commit != failed:
+                return Measure(
+                    visit.commit, 0, "verify", "a known kernel, after one that failed", layout=visit.layout
+                )
+        return None

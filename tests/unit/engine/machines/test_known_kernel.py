@@ -1,0 +1,95 @@
+"""Two failing boots on a machine, with a known kernel between them."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.store.memory_store import MemoryStore
+from bisector.engine import trial_runner
+from bisector.engine.bisection_run import OpenBisection
+from bisector.engine.events import Event
+from bisector.errors import BootFailed, InfrastructureError
+from bisector.model.decisions import Measure
+from bisector.model.records import Booted
+from bisector.testing.fake_testbed import FakeTestbed
+from bisector.testing.fakes import Faults
+from tests.support import fake_bisection as fake
+
+PANIC = BootFailed("the kernel died while it booted", details="Kernel panic")
+GOOD, BROKEN = 0, 5
+
+
+class Bench:
+    """A bisection on one testbed whose boots fail by number, from 1. The good end is measured first."""
+
+    def __init__(
+        self, folder: Path, boots: dict[int, Exception], *, machine: bool, known: bool = True
+    ) -> None:
+        lab, store = fake.a_lab(), MemoryStore()
+        self.events: list[Event] = []
+        self.testbed = FakeTestbed("fake", lab, faults=Faults(boot=boots), has_own_kernel=machine)
+        services = replace(fake.services(lab, folder, store=store), testbeds={"fake": self.testbed})
+        self.opened = OpenBisection.take_up(
+            fake.begin(store, lab), services, self.events.append, threading.Event()
+        )
+        if known:
+            self.measure(GOOD)
+
+    def measure(self, commit: int) -> InfrastructureError | None:
+        return self.opened.carry_out(Measure(commit, 1, "search", "scripted"), "fake")
+
+    @property
+    def failures(self) -> list[str]:
+        records = self.opened.journal.state.records
+        return [r.failure for r in records if isinstance(r, Booted) and not r.ok]
+
+
+@pytest.fixture(autouse=True)
+def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial_runner, "_PAUSE_SECONDS", 0.01)
+
+
+def test_a_known_kernel_that_boots_between_two_failures_holds_them_against_the_commit(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, {2: PANIC, 4: PANIC}, machine=True)
+    assert bench.measure(BROKEN) is None
+    assert bench.failures == [PANIC.message]
+    assert bench.testbed.boots == 2, "the good end, and that once more"
+    assert any("a known kernel" in event.text for event in bench.events)
+    assert len(bench.opened.journal.state.visits) == 1, "it is no visit, and gives no sample"
+
+
+def test_a_known_kernel_that_fails_too_is_the_machines_failure(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, {2: PANIC, 3: PANIC}, machine=True)
+    error = bench.measure(BROKEN)
+    assert error is not None
+    assert "ran well on 'fake' before, and does not now: the kernel died while it booted" in error.message
+    assert error.details == "Kernel panic"
+    assert bench.failures == []
+
+
+def test_a_commit_that_boots_after_all_is_measured(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, {2: PANIC}, machine=True)
+    assert bench.measure(BROKEN) is None
+    assert bench.failures == []
+    assert bench.opened.journal.state.visits[-1].samples
+
+
+def test_faults_of_the_machine_while_it_is_asked_are_tried_again(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, {2: PANIC, 3: InfrastructureError("no route"), 5: PANIC}, machine=True)
+    assert bench.measure(BROKEN) is None
+    assert bench.failures == [PANIC.message]
+    assert bench.testbed.boots == 2
+
+
+@pytest.mark.parametrize(("machine", "known"), [(False, True), (True, False)])
+def test_guests_and_the_first_kernel_of_all_are_judged_without(
+    tmp_path: Path, machine: bool, known: bool
+) -> None:
+    first = 2 if known else 1
+    bench = Bench(tmp_path, {first: PANIC, first + 1: PANIC}, machine=machine, known=known)
+    assert bench.measure(BROKEN) is None
+    assert bench.failures == [PANIC.message]
