@@ -27,9 +27,6 @@ class Clock(Protocol):
         ...
 
 
-# --- source -------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class CommitInfo:
     """What people want to read about a commit. `when` is the author date, seconds since the epoch; describe:
@@ -77,9 +74,6 @@ class Source(Protocol):
     def notes(self) -> tuple[str, ...]:
         """Return what a user should know about the repository, such as changes that are not tested."""
         ...
-
-
-# --- kernel builds ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +140,6 @@ class Builder(Protocol):
     def cached(self, order: BuildOrder) -> Kernel | None:
         """Return the kernel if it is in the cache already."""
         ...
-
-
-# --- testbeds -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,10 +278,7 @@ class Session(Protocol):
 
 
 class Testbed(Protocol):
-    """A machine that boots kernels, one at a time.
-
-    has_own_kernel: it lives on between boots and has a kernel of its own, which it is given back with.
-    """
+    """Boots kernels, one at a time. has_own_kernel: it lives on, and is given back with its own kernel."""
 
     name: str
     clock: TestbedClock
@@ -304,10 +292,9 @@ class Testbed(Protocol):
         ...
 
     def give_back(self, progress: Progress) -> None:
-        """Leave the testbed as it was found: its own kernel runs, nothing of ours is there; checked.
+        """Leave the testbed as it was found, checked, for whoever comes next; also after an error.
 
-        Called when others may use it next, not between two boots of one search; also after an error and when
-        told to stop. Does nothing where nothing was booted, or for a testbed that ends with its boot. Raises
+        Does nothing where nothing was booted, or for a testbed that ends with its boot. Raises
         InfrastructureError: it was not given back.
         """
         ...

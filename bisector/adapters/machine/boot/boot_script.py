@@ -16,6 +16,9 @@ from bisector.resources import resource
 _CONNECT_SECONDS = 10.0
 """Timeout of one attempt to connect."""
 
+_LOGIN_SECONDS = 60.0
+"""Timeout of the key exchange and the login: an emulated machine on a busy host took over 15 s."""
+
 _ACTION_SECONDS = 120.0
 """Timeout of an action; taking away three kernels with some thousand modules each takes most of it."""
 
@@ -70,7 +73,7 @@ def refusal(machine: str, output: str) -> InfrastructureError | None:
 
 def _act(host: SSHHost, *action: str) -> Mapping[str, str]:
     command: Sequence[str] = ["sh", "-c", SCRIPT.read_text(encoding="utf-8"), "boot.sh", *action]
-    with SSH(host, timeout=_CONNECT_SECONDS) as ssh:
+    with SSH(host, timeout=_CONNECT_SECONDS, login_timeout=_LOGIN_SECONDS) as ssh:
         done = ssh.run(command, timeout=_ACTION_SECONDS, check=False)
     if done.code != 0:
         raise refusal(str(host), done.output) or InfrastructureError(
