@@ -42,7 +42,7 @@ class ActionModule(ActionBase):
         if arguments.get("has"):
             script, *words = arguments["has"]
             asked = self._low_level_execute_command(
-                f"sh -s -- {shlex.join(words)}", in_data=Path(script).read_bytes()
+                f"sh -s -- {shlex.join(map(str, words))}", in_data=Path(script).read_bytes()
             )
             if asked["rc"] not in (0, 1):
                 return result | _ended(asked)

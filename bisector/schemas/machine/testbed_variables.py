@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from bisector.schemas.host_settings import HostSettings
 from bisector.schemas.loading import Argument, Spec, matching
+from bisector.schemas.machine.netboot import NetbootVariables
 from bisector.schemas.ranges import Cpus, MemoryMiB, TimeoutSeconds
 from bisector.schemas.refusal import WrongKeyError
 
@@ -60,6 +61,9 @@ class TestbedVariables(Spec):
         default="reboot",
         description="with kexec: reboot to the machine's own kernel before each boot, or kexec at once",
     )
+    netboot: NetbootVariables | None = Field(
+        default=None, description="for pxe: {folder, url, mac}, where files are served"
+    )
     boot_timeout: TimeoutSeconds = Field(default=180.0, description="seconds until SSH must answer")
     cmdline: Argument = Field(default="", description="of the kernel, to add; for ssh: all of it, with root=")
     power: PowerVariables = Field(
@@ -97,6 +101,8 @@ class TestbedVariables(Spec):
             raise WrongKeyError(
                 "'direct' is for guests; choose kexec, grub, systemd-boot or pxe", "boot_method"
             )
+        if self.boot_method == "pxe" and self.netboot is None:
+            raise WrongKeyError("the boot method pxe needs {folder: ..., url: ..., mac: ...}", "netboot")
         if self.kind != "libvirt" and self.clock == "instructions":
             raise WrongKeyError("'instructions' needs an emulated guest (perfbisect_kind: libvirt)", "clock")
         if (

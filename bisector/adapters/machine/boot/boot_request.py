@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import logging
+from collections.abc import Mapping
 from pathlib import Path
 
 from bisector.adapters.agent.payload import boot_parameters
@@ -17,19 +19,29 @@ from bisector.adapters.machine.boot.boot_script import (
     restart_default,
     running_kernel_of,
 )
+from bisector.adapters.machine.boot.netboot import BootOverride, Netboot
 from bisector.adapters.machine.boot_watch import wait_for_boot_after
 from bisector.adapters.machine.machine_parts import RunningKernel
 from bisector.adapters.machine.machine_reach import MachineReach
 from bisector.adapters.system.files import os_errors_reported, sha256_of, write_file
+from bisector.adapters.system.ssh import SSH
 from bisector.errors import InfrastructureError
 from bisector.ports import Job, Kernel, Progress
 from bisector.schemas.lab import TestbedSpec
+
+log = logging.getLogger(__name__)
 
 _PLAY_SECONDS = 900.0
 """Timeout of the booting play: 100 MB of modules over a slow line, and an initramfs made of them there."""
 
 _WATCHDOG_SPARE_SECONDS = 120
 """What a watchdog has beyond the boot timeout: the shutdown before, and disarming it."""
+
+_FETCH_SECONDS = 300.0
+"""Timeout of fetching an initramfs of 60 MB over a slow line."""
+
+_INITRAMFS_BYTES_MAX = 1 << 30
+"""More than any initramfs; one with all firmware of graphics cards has some 200 MB."""
 
 _TASK = "telling the machine to boot the kernel"
 
@@ -43,8 +55,13 @@ _INITRAMFS_KIB = 100 << 10
 class PlayedBoot:
     """See `machine_parts.BootMethod`."""
 
-    def __init__(self, spec: TestbedSpec, ansible: Ansible, reach: MachineReach) -> None:
-        self._spec, self._ansible, self._reach = spec, ansible, reach
+    def __init__(
+        self, spec: TestbedSpec, ansible: Ansible, reach: MachineReach, override: BootOverride | None = None
+    ) -> None:
+        self._spec, self._ansible, self._reach, self._override = spec, ansible, reach, override
+        netboot = spec.variables.netboot
+        self._netboot = Netboot(netboot) if netboot is not None else None
+        self._leaves_something = False
 
     def request_boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> str:
         """Put the kernel there and have it booted. See `machine_parts.BootMethod`."""
@@ -52,11 +69,18 @@ class PlayedBoot:
         said = parse_answer(self._play(kernel, job, folder, progress))
         if said.get("watchdog", "none") != "none":
             progress(f"the watchdog of '{self._spec.name}': {said['watchdog']}")
+        # kexec alone leaves nothing that could start the kernel again: an exchange less in each trial.
+        self._leaves_something = self._spec.variables.boot_method != "kexec" or " s by " in said.get(
+            "watchdog", ""
+        )
+        if self._spec.variables.boot_method == "pxe":
+            self._boot_from_network(kernel, said, folder, progress)
         return said.get("boot_id", "")
 
     def end_request(self, *, up: bool) -> None:
         """Take back what would start the kernel again. See `machine_parts.BootMethod`."""
-        if up:
+        self._end_network_boot()
+        if up and self._leaves_something:
             end_request(self._reach.host)
 
     def running(self) -> RunningKernel:
@@ -65,11 +89,50 @@ class PlayedBoot:
 
     def restart(self) -> None:
         """Have the machine boot its own kernel. See `machine_parts.BootMethod`."""
+        self._end_network_boot()
         restart_default(self._reach.host)
 
     def forget(self) -> None:
         """Take away everything of ours. See `machine_parts.BootMethod`."""
+        self._end_network_boot()
         forget(self._reach.host)
+
+    def _boot_from_network(
+        self, kernel: Kernel, said: Mapping[str, str], folder: Path, progress: Progress
+    ) -> None:
+        """Serve the kernel that the machine has prepared, and restart it."""
+        assert self._netboot is not None, "the schema asks for it"
+        initrd = folder / "initrd" if said.get("initrd") else None
+        if initrd is not None:
+            progress("fetching the initramfs")
+            with SSH(self._reach.host) as ssh:
+                ssh.save(
+                    ["cat", said["initrd"]], initrd, timeout=_FETCH_SECONDS, max_bytes=_INITRAMFS_BYTES_MAX
+                )
+        try:
+            self._netboot.publish(kernel.image, initrd, said["booting"])
+            if self._override is not None:
+                self._override.boot_once_from_network()
+            restart_default(self._reach.host)
+        except BaseException:
+            self._end_network_boot()
+            raise
+        finally:
+            if initrd is not None:
+                initrd.unlink(missing_ok=True)  # the netboot folder has its own
+
+    def _end_network_boot(self) -> None:
+        """The next boot is the disk's. A BMC that cannot be told is only warned of: the files are gone."""
+        if self._netboot is None:
+            return
+        self._netboot.withdraw()
+        if self._override is not None:
+            try:
+                self._override.end_boot_override()
+            except InfrastructureError as error:
+                log.warning(
+                    "the boot order of '%s' may still begin with the network: %s", self._spec.name, error
+                )
 
     def _leave_kernel_under_test(self, progress: Progress) -> None:
         """A kexec from one kernel under test to the next would pass on what the first did to the hardware."""

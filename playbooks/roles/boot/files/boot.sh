@@ -139,6 +139,28 @@ install_modules() { # key, release
     fi
     rm -rf "$staging"
 }
+# Names, as modules have them, of the root file system and of the drivers from its partition up to the bus.
+root_drivers() {
+    awk '$2 == "/" && $1 != "rootfs" { type = $3 } END { print type }' "$root/proc/mounts"
+    device=$(awk '$5 == "/" { place = $3 } END { print place }' "$root/proc/self/mountinfo")
+    place=$(readlink -f "$root/sys/dev/block/$device")
+    case $place in *dm-* | *md[0-9]* | "") echo several ;; esac
+    while [ -n "$place" ] && [ "$place" != "$root/sys" ]; do
+        for link in "$place/driver/module" "$place/driver"; do
+            [ ! -e "$link" ] || { basename "$(readlink -f "$link")"; break; }
+        done
+        place=${place%/*}
+    done | sed 's/^sd$/sd_mod/; /^pcieport$/d'
+}
+# An initramfs takes seconds on a fast machine, minutes on an emulated one. A driver that is not known to be built in may
+# be a module.
+needs_initrd() { # release
+    built_in=$modules/$1/modules.builtin
+    for name in $(root_drivers | tr - _); do
+        tr - _ 2>/dev/null <"$built_in" | grep -q "/$name\.ko$" || return 0
+    done
+    return 1
+}
 # By the machine's own tools: they alone know how its root is put together (LVM, RAID, encryption, names).
 make_initrd() { # key, release
     initrd=$kernels/$1/initrd config=$root/boot/config-$2 lent=
@@ -347,8 +369,10 @@ boot() { # METHOD KEY RELEASE CMDLINE MORE SECONDS
     initrd=
     if [ -e "$kernels/$key/modules.tar.gz" ]; then
         install_modules "$key" "$3"
-        make_initrd "$key" "$3"
-        initrd=$kernels/$key/initrd
+        if needs_initrd "$3"; then
+            make_initrd "$key" "$3"
+            initrd=$kernels/$key/initrd
+        fi
     fi
     line=$(compose_cmdline "$key" "$4" "$5")
     [ -n "$initrd" ] || name_root_for_kernel

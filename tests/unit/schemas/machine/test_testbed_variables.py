@@ -14,7 +14,7 @@ from bisector.schemas.machine.testbed_variables import TestbedVariables
         ({"block_device": "sdb"}, "must be a path below /dev"),
         ({"kind": "libvirt", "block_device": "/dev/sdb"}, "gets a disk of its own"),
         ({"kind": "libvirt", "boot_method": "kexec"}, "booted directly"),
-        ({"kind": "ssh", "boot_method": "direct"}, "choose kexec or grub"),
+        ({"kind": "ssh", "boot_method": "direct"}, "choose kexec, grub"),
         ({"kind": "ssh", "clock": "instructions"}, "needs an emulated guest"),
         ({"kind": "ssh", "cmdline": "quiet"}, "needs root="),
         ({"workdir": "/usr"}, "two levels deep"),

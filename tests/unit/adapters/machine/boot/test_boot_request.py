@@ -126,3 +126,69 @@ def test_a_kernel_under_test_is_left_by_a_reboot_before_kexec(
     method(plays, **variables).request_boot(kernel(tmp_path), JOB, tmp_path, print)
     assert len(restarted) == restarts
     assert plays.given["limit"] == "box"
+
+
+@pytest.mark.parametrize(
+    ("boot_method", "watchdog", "asked"),
+    [("kexec", "none", 0), ("kexec", "300 s by ipmi_watchdog", 1), ("grub", "none", 1)],
+)
+def test_a_machine_is_asked_once_more_only_where_something_could_start_the_kernel_again(
+    plays: Plays,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    boot_method: str,
+    watchdog: str,
+    asked: int,
+) -> None:
+    ended: list[object] = []
+    monkeypatch.setattr(boot_request, "end_request", ended.append)
+    plays.answer = f"boot_id=one\nwatchdog={watchdog}\n"
+    bed = method(plays, perfbisect_boot_method=boot_method, perfbisect_between_boots="kexec")
+    bed.request_boot(kernel(tmp_path), JOB, tmp_path, print)
+    bed.end_request(up=False)
+    assert not ended, "nobody answers"
+    bed.end_request(up=True)
+    assert len(ended) == asked
+
+
+class Override:
+    """A firmware whose boot order is changed for a boot; it may refuse to change it back."""
+
+    def __init__(self, folder: Path, *, stuck: bool = False) -> None:
+        self.folder, self.stuck, self.said = folder, stuck, [""]
+
+    def boot_once_from_network(self) -> None:
+        assert list(self.folder.glob("perfbisect/*.ipxe")), "the files are there before the machine asks"
+        self.said.append("network")
+
+    def end_boot_override(self) -> None:
+        self.said.append("disk")
+        if self.stuck:
+            raise InfrastructureError("the BMC does not answer")
+
+
+@pytest.mark.parametrize("stuck", [False, True])
+def test_a_network_boot_is_for_once_whatever_becomes_of_it(
+    plays: Plays, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stuck: bool
+) -> None:
+    folder = tmp_path / "tftp"
+    override = Override(folder, stuck=stuck)
+    restarted: list[object] = []
+    monkeypatch.setattr(boot_request, "restart_default", restarted.append)
+    plays.answer = "boot_id=one\nbooting=root=/dev/sda1\ninitrd=\n"
+    netboot = {"folder": str(folder), "url": "tftp://10.0.2.2", "mac": "52:54:00:12:34:56"}
+    bed = method(plays, perfbisect_boot_method="pxe", perfbisect_netboot=netboot)
+    bed = PlayedBoot(bed._spec, plays, bed._reach, override)
+    assert bed.request_boot(kernel(tmp_path), JOB, tmp_path, print) == "one"
+    assert len(restarted) == 1 and override.said[-1] == "network"
+    assert "root=/dev/sda1" in (folder / "perfbisect/52-54-00-12-34-56.ipxe").read_text()
+    bed.end_request(up=False)
+    assert override.said[-1] == "disk" and not list(folder.glob("perfbisect/*"))
+
+    def gone(_: object) -> None:
+        raise InfrastructureError("the connection broke")
+
+    monkeypatch.setattr(boot_request, "restart_default", gone)
+    with pytest.raises(InfrastructureError, match="broke"):
+        bed.request_boot(kernel(tmp_path), JOB, tmp_path, print)
+    assert override.said[-1] == "disk" and not list(folder.glob("perfbisect/*"))

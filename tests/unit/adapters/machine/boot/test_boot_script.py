@@ -45,6 +45,8 @@ class FakeMachine:
     """A machine in a folder. Its tools write their name and arguments to `calls`."""
 
     root: Path
+    built_in: tuple[str, ...] = ()
+    """Names of the modules that the kernels have built in."""
 
     def __post_init__(self) -> None:
         self.tools, self.calls = self.root / "tools", self.root / "calls"
@@ -57,8 +59,23 @@ class FakeMachine:
         self.write("proc/sys/kernel/osrelease", "6.1.0-own\n")
         self.write("proc/sys/kernel/random/boot_id", "boot-1\n")
         self.write("sys/kernel/notes", NOTES)
+        self.write("proc/mounts", "/dev/root / ext4 rw 0 0\nproc /proc proc rw 0 0\n")
+        self.write("proc/self/mountinfo", "21 1 259:1 / / rw - ext4 /dev/root rw\n")
+        self.root_device("devices/pci/0:3/nvme/nvme0n1/nvme0n1p1", "devices/pci/0:3", "nvme")
         (self.root / "boot").mkdir()
         (self.root / "lib/modules").mkdir(parents=True)
+
+    def root_device(self, place: str, driven: str, driver: str) -> None:
+        """Have the root file system on this device; driver: of the device `driven` above it."""
+        (self.root / "sys" / place).mkdir(parents=True, exist_ok=True)
+        for link, target in (
+            (self.root / "sys/dev/block/259:1", self.root / "sys" / place),
+            (self.root / "sys" / driven / "driver", self.root / "sys/drivers" / driver),
+        ):
+            for folder in (link.parent, target):
+                folder.mkdir(parents=True, exist_ok=True)
+            link.unlink(missing_ok=True)
+            link.symlink_to(target)
 
     def tool(self, name: str, says: str = "", code: int = 0, does: str = "") -> None:
         path = self.tools / name
@@ -104,6 +121,7 @@ class FakeMachine:
             shutil.rmtree(self.root / "tree", ignore_errors=True)
             (tree / "kernel").mkdir(parents=True)
             (tree / "kernel/a.ko").write_text(f"module of {key}")
+            (tree / "modules.builtin").write_text("".join(f"kernel/{name}.ko\n" for name in self.built_in))
             with tarfile.open(folder / "modules.tar.gz", "w:gz") as archive:
                 archive.add(self.root / "tree/lib", arcname="lib")
         self.sums(folder)
@@ -138,7 +156,7 @@ class FakeMachine:
     @property
     def booted(self) -> str:
         """What the machine was last told to do a second later, in the background; '' if nothing."""
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while not self.called("nohup") and time.monotonic() < deadline:
             time.sleep(0.02)
         return next((call.removeprefix("nohup setsid sh -c ") for call in reversed(self.called("nohup"))), "")
@@ -228,6 +246,29 @@ def test_modules_travel_and_the_machines_own_tool_makes_the_initramfs(machine: F
     assert len(machine.called("mkinitramfs")) == 1, "once for a kernel"
     assert machine.boot(key="bb", modules=True)[0] == 0
     assert machine.read("lib/modules/6.2.0-test/kernel/a.ko") == "module of bb", "two kernels of one release"
+
+
+@pytest.mark.parametrize(
+    ("built_in", "device", "driver", "made"),
+    [
+        (("fs/ext4/ext4", "nvme/host/nvme"), "devices/pci/0:3/nvme/nvme0n1p1", "nvme", 0),
+        (("fs/ext4/ext4", "scsi/sd-mod"), "devices/pci/0:3/sda/sda1", "sd", 0),
+        (("nvme/host/nvme",), "devices/pci/0:3/nvme/nvme0n1p1", "nvme", 1),
+        (("fs/ext4/ext4",), "devices/pci/0:3/nvme/nvme0n1p1", "nvme", 1),
+        (("fs/ext4/ext4", "nvme/host/nvme"), "devices/virtual/block/dm-0", "nvme", 1),
+    ],
+    ids=["all built in", "named otherwise", "file system is a module", "driver is a module", "LVM"],
+)
+def test_a_kernel_with_all_drivers_of_the_root_built_in_gets_no_initramfs(
+    machine: FakeMachine, built_in: tuple[str, ...], device: str, driver: str, made: int
+) -> None:
+    machine.tool("mkinitramfs", does="echo initramfs >$2")
+    machine.built_in = built_in
+    machine.root_device(device, "devices/pci/0:3", driver)
+    assert machine.boot(modules=True)[0] == 0
+    assert len(machine.called("mkinitramfs")) == made
+    assert len([call for call in machine.called("kexec --load") if "--initrd" in call]) == made
+    assert machine.has("lib/modules/6.2.0-test/kernel/a.ko"), "the rest of its modules is loaded later"
 
 
 def test_modules_of_the_machine_itself_are_never_replaced(machine: FakeMachine) -> None:
