@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from bisector.schemas.host_settings import HostSettings
 from bisector.schemas.loading import Argument, Spec, matching
-from bisector.schemas.machine.netboot import NetbootVariables
+from bisector.schemas.machine.netboot_variables import NetbootVariables
 from bisector.schemas.ranges import Cpus, MemoryMiB, TimeoutSeconds
 from bisector.schemas.refusal import WrongKeyError
 

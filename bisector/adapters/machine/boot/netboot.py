@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from bisector.adapters.system.files import os_errors_reported, write_atomically
-from bisector.schemas.machine.netboot import NetbootVariables
+from bisector.schemas.machine.netboot_variables import NetbootVariables
 
 
 class BootOverride(Protocol):

@@ -8,7 +8,7 @@ import pytest
 
 from bisector.adapters.machine.boot.netboot import Netboot
 from bisector.errors import InfrastructureError
-from bisector.schemas.machine.netboot import NetbootVariables
+from bisector.schemas.machine.netboot_variables import NetbootVariables
 
 
 def served(folder: Path) -> Netboot:

@@ -9,7 +9,7 @@ import pytest
 
 from bisector.errors import RequestError
 from bisector.schemas.lab import lab_from_inventory
-from bisector.schemas.machine.netboot import NetbootVariables
+from bisector.schemas.machine.netboot_variables import NetbootVariables
 
 GOOD = {"folder": "/srv/tftp", "url": "tftp://192.0.2.1", "mac": "52:54:00:AB:CD:EF"}
 
