@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
-from bisector.model.outbox import CHANNELS, SENDING_SECONDS, Channel, Delivery, Entry, Key, Message, State
+from bisector.model.outbox import (
+    CHANNELS,
+    SENDING_SECONDS,
+    Channel,
+    Delivery,
+    Entry,
+    Key,
+    Message,
+    State,
+    Topic,
+)
 
 
 class Outbox(Protocol):
@@ -25,12 +35,12 @@ class Outbox(Protocol):
         """Add a message, or replace a draft of this key; None: there is another one, which stays as it is."""
         ...
 
-    def told_until(self, channel: Channel) -> float | None:
-        """Return until when bisections that ended are in the outbox, if `tell_until` was ever called."""
+    def told_until(self, topic: Topic) -> float | None:
+        """Return until when what happened is in the outbox, if `tell_until` was ever called."""
         ...
 
-    def tell_until(self, channel: Channel, at: float) -> None:
-        """Keep that what ended before a time is in the outbox, for one channel."""
+    def tell_until(self, topic: Topic, at: float) -> None:
+        """Keep that what happened before a time is in the outbox."""
         ...
 
     def entries(self, states: Collection[State] = (), limit: int | None = None) -> Sequence[Entry]:

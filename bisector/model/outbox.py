@@ -14,12 +14,16 @@ State = Literal["draft", "waiting", "approved", "sending", "sent", "unsure", "re
 """draft: not to be sent as it is, the note says why; waiting: for a person's approval; unsure: nobody knows
 whether it has arrived; refused: nobody takes it, or nobody took it for days; stopped: by a person."""
 
-Kind = Literal["regression", "named", "fixed", "weekly", "ended", "failed", "event"]
-"""named: a later commit names a reported culprit in 'Fixes:'; fixed: one reverts it, or its level is measured
-as back; ended, failed: a bisection, for the person who asked to be told; event: for the lab's webhook."""
+Kind = Literal["regression", "ready", "named", "fixed", "weekly", "ended", "failed", "event"]
+"""ready: a draft to maintainers waits for approval now; named: a later commit names a reported culprit in
+'Fixes:'; fixed: one reverts it, or its level is measured as back; ended, failed: a bisection, for the person
+who asked to be told; event: for the lab's webhook."""
 
 Channel = Literal["mail", "webhook"]
 CHANNELS: tuple[Channel, ...] = ("mail", "webhook")
+
+Topic = Literal["mail", "webhook", "changes"]
+"""What is told until a time: bisections that ended, by each channel; changes of alerts and testbeds."""
 
 LAB, MAINTAINERS = "lab", "maintainers"
 """Classes of recipients. The others are one recipient each: an address or a URL."""

@@ -22,6 +22,11 @@ OPEN_NIGHTS: tuple[NightState, ...] = ("due", "running")
 """States of nights that have not ended."""
 
 
+MAX_BOOTS = 100
+"""Of the tip in a night, at most: so many take a machine all night."""
+MAX_BUDGET_HOURS = 24 * 7.0
+"""Machine hours in seven days, on the one testbed that a series has."""
+
 _OWNER = "series "
 _OF_NIGHTS = ("night", "backfill", "confirm")
 

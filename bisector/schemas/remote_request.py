@@ -48,6 +48,16 @@ _Monitor = Annotated[
         r"[a-z][a-z-]{0,30}(=[A-Za-z0-9_:,-]{1,500})?", "a monitor's name, or NAME=A,B with event names"
     ),
 ]
+Threshold = Annotated[str, matching(r"[0-9][0-9.]{0,15}( ?[A-Za-z%/]{1,20})?", "a size: '5%' or '0.1 s'")]
+Recipe = Annotated[str, matching(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,199}", "a recipe's name")]
+_Notice = Annotated[
+    str,
+    matching(
+        r"(mail|webhook):[!-~]{1,1000}",
+        "mail:me@example.org or webhook:https://HOST/PATH; a command is for the machine of who gives it",
+    ),
+]
+_MOST_NOTICES = 10
 
 
 class RemoteRequest(Spec):
@@ -62,11 +72,9 @@ class RemoteRequest(Spec):
         default_factory=dict, max_length=_MOST
     )
     metric: Annotated[str, matching(r"[A-Za-z0-9][A-Za-z0-9 ._:/-]{0,99}", "a metric's name")] | None = None
-    threshold: (
-        Annotated[str, matching(r"[0-9][0-9.]{0,15}( ?[A-Za-z%/]{1,20})?", "a size: '5%' or '0.1 s'")] | None
-    ) = None
+    threshold: Threshold | None = None
     alpha: Alpha | None = None
-    recipe: Annotated[str, matching(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,199}", "a recipe's name")] | None = None
+    recipe: Recipe | None = None
     testbeds: Annotated[tuple[Name, ...], Field(max_length=_MOST)] = ()
     skip: Annotated[tuple[_Skipped, ...], Field(max_length=_MOST)] = ()
     first_parent: bool = False
@@ -79,24 +87,41 @@ class RemoteRequest(Spec):
     monitors: Annotated[tuple[_Monitor, ...], Field(max_length=_MOST)] = ()
     priority: int | None = Field(default=None, ge=FIRST_PRIORITY, le=LAST_PRIORITY)
     paths: Annotated[tuple[_Subpath, ...], Field(max_length=_MOST)] = ()
+    notify: Annotated[tuple[_Notice, ...], Field(max_length=_MOST_NOTICES)] = Field(
+        default=(), description="who is told of the end: mail:ADDRESS or webhook:URL"
+    )
 
     def resolve(self, web: WebSettings, shipped: Sequence[str], lab: Sequence[str]) -> dict[str, Any]:
         """Return the values of a `Request`, with what the server lists under these names.
 
         shipped: the names of its workloads; lab: of its testbeds. Raises RequestError for any other name.
         """
-        workloads = {Path(one).name: one for one in web.workloads} or {name: name for name in shipped}
-        testbeds = {name: name for name in web.testbeds or lab}
-        repositories = {name: str(path) for name, path in web.repositories.items()}
-        repo = self.repo or (next(iter(repositories)) if len(repositories) == 1 else "")
-        said = self.model_dump(exclude_none=True, exclude={"repo", "workload", "testbeds", "priority"})
-        return {
-            **said,
-            "repo": _listed("repository", repo, repositories),
-            "workload": _listed("workload", self.workload, workloads),
-            "testbeds": tuple(_listed("testbed", name, testbeds) for name in self.testbeds)
-            or tuple(web.testbeds[:1]),
-        }
+        out = {"repo", "workload", "testbeds", "priority", "notify"}
+        said = self.model_dump(exclude_none=True, exclude=out)
+        return {**said, **listed(web, shipped, lab, self.repo, self.workload, self.testbeds)}
+
+
+def listed(
+    web: WebSettings,
+    shipped: Sequence[str],
+    lab: Sequence[str],
+    repo: str | None,
+    workload: str,
+    testbeds: Sequence[str],
+) -> dict[str, Any]:
+    """Return 'repo', 'workload' and 'testbeds' as the server lists them under the names of a request.
+
+    Raises RequestError for any other name.
+    """
+    workloads = {Path(one).name: one for one in web.workloads} or {name: name for name in shipped}
+    known = {name: name for name in web.testbeds or lab}
+    repositories = {name: str(path) for name, path in web.repositories.items()}
+    repo = repo or (next(iter(repositories)) if len(repositories) == 1 else "")
+    return {
+        "repo": _listed("repository", repo, repositories),
+        "workload": _listed("workload", workload, workloads),
+        "testbeds": tuple(_listed("testbed", name, known) for name in testbeds) or tuple(web.testbeds[:1]),
+    }
 
 
 def _listed(kind: str, name: str, known: Mapping[str, str]) -> str:

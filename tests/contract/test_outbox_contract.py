@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from bisector.adapters.store.copy_tables import copy_tables
 from bisector.adapters.store.database import Database
 from bisector.adapters.store.open_database import open_server, open_state_file
 from bisector.adapters.store.outbox.memory_outbox import MemoryOutbox
@@ -211,3 +212,11 @@ def test_until_when_ended_bisections_are_told_is_kept_for_each_channel(bench: Be
         bench.outbox.tell_until("mail", at)
         assert bench.another().told_until("mail") == at
     assert bench.another().told_until("webhook") is None
+
+
+def test_db_move_takes_along_until_when_it_was_told(tmp_path: Path) -> None:
+    old, new = (open_state_file(tmp_path / f"{name}.sqlite") for name in ("old", "new"))
+    SqlOutbox(old).tell_until("mail", 1.7e9)
+    copy_tables(old, new, lambda text: None)
+    assert SqlOutbox(new).told_until("mail") == 1.7e9
+    assert SqlOutbox(new).told_until("changes") is None

@@ -8,7 +8,7 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -68,14 +68,10 @@ class ServerConnection:
         """Write the body of an answer to a file, verified; return the headers. Raises as `ask`."""
         digest = hashlib.sha256()
         try:
-            with self._telling(), self._client.stream("GET", path) as answer:
-                if not answer.is_success:
-                    answer.read()
-                    raise self._error_of(answer)
-                with to.open("wb") as file:
-                    for block in answer.iter_raw(_BLOCK_BYTES):
-                        digest.update(block)
-                        file.write(block)
+            with self._opened(path) as answer, to.open("wb") as file:
+                for block in answer.iter_raw(_BLOCK_BYTES):
+                    digest.update(block)
+                    file.write(block)
         except httpx.TransportError as error:
             raise self._unreachable(error) from error
         if answer.headers.get("Repr-Digest") != digest_header(digest.hexdigest()):
@@ -85,12 +81,15 @@ class ServerConnection:
     def upload(self, path: str, file: Path) -> Any:  # noqa: ANN401 - JSON values
         """Send a file; return the JSON values of the answer. Raises as `ask`."""
         headers = {"Repr-Digest": digest_header(sha256_of(file)), "Content-Type": "application/gzip"}
-        with file.open("rb") as content:
-            try:
-                with self._telling():
-                    answer = self._client.post(path, content=content, headers=headers)
-            except httpx.TransportError as error:
-                raise self._unreachable(error) from error
+        for attempt in range(_MOST_WAITS + 1):
+            with file.open("rb") as content:
+                try:
+                    with self._telling():
+                        answer = self._client.post(path, content=content, headers=headers)
+                except httpx.TransportError as error:
+                    raise self._unreachable(error) from error
+            if not self._is_put_off(answer, attempt):
+                break
         if not answer.is_success:
             raise self._error_of(answer)
         return answer.json()
@@ -115,10 +114,7 @@ class ServerConnection:
     def stream(self, path: str) -> Iterator[Iterator[tuple[str, dict[str, Any]]]]:
         """Give the events of a stream: kind, and JSON values. Raises as `ask`, also while it is read."""
         try:
-            with self._client.stream("GET", path) as answer:
-                if answer.status_code != httpx.codes.OK:
-                    answer.read()
-                    raise self._error_of(answer)
+            with self._opened(path, tells=False) as answer:
                 yield _events(answer.iter_lines())
         except (httpx.TransportError, ValueError) as error:
             raise self._unreachable(error) from error
@@ -133,13 +129,34 @@ class ServerConnection:
                     answer = self._client.request(method, path, params=said, json=body)
             except httpx.TransportError as error:
                 raise self._unreachable(error) from error
-            if answer.status_code != httpx.codes.TOO_MANY_REQUESTS or attempt == _MOST_WAITS:
+            if not self._is_put_off(answer, attempt):
                 break
-            wait = answer.headers.get("Retry-After", "1")
-            time.sleep(min(float(wait) if wait.isdecimal() else 1.0, _LONGEST_WAIT))
         if answer.is_success:
             return answer
         raise self._error_of(answer)
+
+    @contextmanager
+    def _opened(self, path: str, *, tells: bool = True) -> Iterator[httpx.Response]:
+        """Give an answer whose body is still to be read. tells: whether one that takes long is told of.
+
+        Raises what the server tells, httpx.TransportError.
+        """
+        for attempt in range(_MOST_WAITS + 1):
+            with self._telling() if tells else nullcontext(), self._client.stream("GET", path) as answer:
+                if answer.is_success:
+                    yield answer
+                    return
+                answer.read()
+            if not self._is_put_off(answer, attempt):
+                raise self._error_of(answer)
+
+    def _is_put_off(self, answer: httpx.Response, attempt: int) -> bool:
+        """Return whether to ask again, after the time that the server asks for. attempt: from 0 on."""
+        if answer.status_code != httpx.codes.TOO_MANY_REQUESTS or attempt == _MOST_WAITS:
+            return False
+        wait = answer.headers.get("Retry-After", "1")
+        time.sleep(min(float(wait) if wait.isdecimal() else 1.0, _LONGEST_WAIT))
+        return True
 
     def _error_of(self, answer: httpx.Response) -> PerfbisectError:
         try:

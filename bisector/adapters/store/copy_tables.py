@@ -11,7 +11,8 @@ from bisector.errors import InfrastructureError, RequestError
 from bisector.ports import Progress
 
 _OWN = frozenset({"about", "alembic_version", "executors", "sessions", "trials"})
-"""Tables that each database has for itself: its version, and who works with it or has logged in now."""
+"""Tables that each database has for itself: its version, and who works with it or has logged in now. Of
+`about` only the rows of messages go along."""
 _ROWS = 200
 """Written at once: an event has a few kilobytes."""
 
@@ -35,7 +36,9 @@ def copy_tables(source: Database, target: Database, progress: Progress) -> dict[
                         f"{target.name} is not empty: it has rows in '{table.name}'",
                         cure="name a new database; nothing was changed",
                     )
-            return {table.name: _copy(old, new, table, progress) for table in copied}
+            counts = {table.name: _copy(old, new, table, progress) for table in copied}
+            _copy_progress(old, new, tables.tables["about"])
+            return counts
     except sa.exc.DBAPIError as error:
         raise InfrastructureError(
             f"the rows cannot be copied to {target.name}: {error.orig}",
@@ -44,6 +47,14 @@ def copy_tables(source: Database, target: Database, progress: Progress) -> dict[
     finally:
         for engine in engines:
             engine.dispose()
+
+
+def _copy_progress(old: sa.Connection, new: sa.Connection, about: sa.Table) -> None:
+    """Copy what is known of messages: until when there are some of all that happened."""
+    told = sa.select(about).where(about.c.key.like("told by %"))
+    rows = [dict(row) for row in old.execute(told).mappings()]
+    if rows:
+        new.execute(about.insert(), rows)
 
 
 def _copy(old: sa.Connection, new: sa.Connection, table: sa.Table, progress: Progress) -> int:

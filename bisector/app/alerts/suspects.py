@@ -85,6 +85,12 @@ def confirmation_ended(
     return kept
 
 
+def confirmation_lost(context: AlertContext, series: str, why: str) -> None:
+    """Write down that nobody confirms the suspects of a series any more; a later night may."""
+    for alert in context.alerts.find(AlertFilter(series=series, findings=("suspect",))):
+        confirmation_ended(context, alert.id, "undecided", None, alert.tip, why)
+
+
 def _same_change(context: AlertContext, new: Alert) -> Alert | None:
     """Return the alert of a series that is about the same change, the newest of several."""
     latest = context.alerts.find(AlertFilter(series=new.series), limit=_LATEST)

@@ -100,8 +100,26 @@ def look_at_drafts(wiring: Wiring) -> list[Entry]:
         for finding in culprits_of(material):
             if key_of(material, finding) == entry.key and not may_send(material, finding, suspect={}):
                 prepared = prepare_upstream(wiring, material, finding, settings)
-                made.append(offer_upstream(wiring, material, finding, prepared))
+                changed = offer_upstream(wiring, material, finding, prepared)
+                made.append(changed)
+                if changed is not None and changed.state == "waiting":
+                    made.append(_tell_lab(wiring, material, finding, changed))
     return [one for one in made if one is not None]
+
+
+def _tell_lab(wiring: Wiring, material: Material, finding: Finding, waiting: Entry) -> Entry | None:
+    """Tell the lab that what was a draft waits for approval; None: nobody is to be told, or was."""
+    settings = wiring.settings.mail
+    if settings is None or not settings.lab:
+        return None
+    report = replace(waiting.key, audience=LAB)
+    identity = message_id(report, settings.sender)
+    threading = {"In-Reply-To": identity, "References": identity}
+    subject = f"Re: {culprit_mails.lab_subject(material, finding)}"
+    text = culprit_mails.ready_text(material, finding, waiting.number)
+    key = replace(report, kind="ready")
+    message = Message(settings.lab, subject, text, threading)
+    return outbox_of(wiring).put(key, "mail", message, "approved", by=BY, bisection=material.id)
 
 
 def _offer_fix(

@@ -9,6 +9,7 @@ from bisector.app.load_report import load_material
 from bisector.app.mail.culprit_offers import offer_reports
 from bisector.app.mail.delivery import SEND_SECONDS, deliverers_of, outbox_of, send_approved
 from bisector.app.mail.follow_ups import look_at_drafts, offer_event, offer_fixes, offer_week
+from bisector.app.mail.lab_events import offer_changes
 from bisector.app.mail.notices import ENDED, Notice, run_commands, tell_ended
 from bisector.app.wiring import Wiring
 from bisector.errors import PerfbisectError
@@ -49,6 +50,7 @@ class MailChore:
         wrong: list[PerfbisectError] = []
         steps = (
             self._offer_ended,
+            self._offer_changes,
             self._look_at_drafts,
             self._offer_fixes,
             self._tell_ended,
@@ -100,6 +102,17 @@ class MailChore:
         if until != told:
             outbox.tell_until(channel, until)
         return wrong
+
+    def _offer_changes(self) -> None:
+        hook = self._wiring.settings.webhook
+        if hook is None or hook.url is None:
+            return
+        outbox, now = outbox_of(self._wiring), self._wiring.coordinator.now()
+        told = outbox.told_until("changes")
+        since = now - FIRST_SECONDS if told is None else max(told, now - LONGEST_SECONDS)
+        until = offer_changes(self._wiring, since - _OVERLAP_SECONDS)
+        if told is None or until > told:
+            outbox.tell_until("changes", max(since, until))
 
     def _look_at_drafts(self) -> None:
         now = self._wiring.coordinator.now()

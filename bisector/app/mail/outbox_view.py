@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from bisector.adapters.mail.wire_form import email_message, message_id, wire_bytes
 from bisector.app.load_report import load_material
@@ -36,6 +37,29 @@ def row(entry: Entry) -> dict[str, Any]:
         "accepted": list(entry.accepted),
         "refused": dict(entry.refused),
     }
+
+
+def without_secrets(values: dict[str, Any]) -> dict[str, Any]:
+    """Return a row for those who may not send: of a webhook they see the host only.
+
+    Its path is often the secret of who may post there.
+    """
+    found = {
+        **values,
+        "to": host_only(values["to"]),
+        "recipients": [host_only(one) for one in values["recipients"]],
+        "accepted": [host_only(one) for one in values["accepted"]],
+        "refused": {host_only(one): why for one, why in values["refused"].items()},
+    }
+    if "text" in values:
+        found["text"] = values["text"].replace(values["to"], found["to"])
+    return found
+
+
+def host_only(target: str) -> str:
+    """Return the address of a webhook without its path, and any other target as it is."""
+    parts = urlsplit(target) if target.startswith(("https://", "http://")) else None
+    return target if parts is None else f"{parts.scheme}://{parts.hostname}"
 
 
 def whole(wiring: Wiring, entry: Entry) -> str:

@@ -26,9 +26,11 @@ class ForeignRequests:
     def start(self, asked: RemoteRequest) -> Values:
         """Queue what a request from elsewhere asks for; 'notes' are those of `start`. Raises RequestError."""
         from bisector.app import find_culprit
+        from bisector.app.mail.notices import read_notices
 
         notes = _Notes()
-        stored = find_culprit.queue(self._wiring, self._resolved(asked), notes, asked.priority)
+        told = read_notices(self._wiring, asked.notify, waits=False)
+        stored = find_culprit.queue(self._wiring, self._resolved(asked), notes, asked.priority, told)
         return self._queued(stored.id, notes)
 
     def plan(self, asked: RemoteRequest) -> Values:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Literal
 from bisector.app.operations import bisection_values
 from bisector.app.operations.foreign_requests import ForeignRequests
 from bisector.app.operations.local_alerts import LocalAlerts
+from bisector.app.operations.local_outbox import LocalOutbox
+from bisector.app.operations.local_series import LocalSeries
 from bisector.app.operations.operations import Said, Values
 from bisector.app.wiring import Wiring
 from bisector.model.stored_bisection import RESTING, Action
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from bisector.stats.samples import SampleSet
 
 
-class LocalOperations(LocalAlerts, ForeignRequests):
+class LocalOperations(LocalAlerts, LocalSeries, LocalOutbox, ForeignRequests):
     """operations.Operations, carried out here."""
 
     def __init__(self, wiring: Wiring, person: str = "", progress: Progress = lambda text: None) -> None:

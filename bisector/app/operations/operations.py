@@ -117,6 +117,50 @@ class Operations(Protocol):
         """Change an alert; return its row."""
         ...
 
+    def series_list(self) -> list[Values]:
+        """Return the rows of `series list`."""
+        ...
+
+    def series(self, name: str) -> Values:
+        """Return what `series show` prints."""
+        ...
+
+    def run_night(self, name: str) -> Values:
+        """Make a night of a series due now; return its 'number'."""
+        ...
+
+    def backfill(self, name: str, since: str | None, every: int) -> list[Values]:
+        """Make nights of older commits due; return them ('number', 'commit'), the oldest commit first."""
+        ...
+
+    def pause_series(self, name: str, reason: str) -> Values:
+        """Let a series rest; return its 'state'."""
+        ...
+
+    def resume_series(self, name: str) -> Values:
+        """Let a series go on; return its 'state'."""
+        ...
+
+    def remove_series(self, name: str) -> Values:
+        """Forget a series; return how many bisections were 'cancelled'."""
+        ...
+
+    def messages(self, limit: int | None) -> list[Values]:
+        """Return the rows of `mail list`, the latest first."""
+        ...
+
+    def message(self, number: int) -> Values:
+        """Return a message with its 'text' as it would go out."""
+        ...
+
+    def approve_message(self, number: int) -> Values:
+        """Let a message be sent; return its row."""
+        ...
+
+    def stop_message(self, number: int, reason: str) -> Values:
+        """Let a message be sent no more; return its row."""
+        ...
+
     def remove(self, identities: Sequence[str], *, dry_run: bool) -> Values:
         """Remove bisections that have ended, all or none; dry_run: only say which."""
         ...

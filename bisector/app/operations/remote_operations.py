@@ -12,6 +12,8 @@ from urllib.parse import quote
 from bisector.adapters.http.server_connection import ServerAway, ServerConnection, error_of
 from bisector.adapters.system.bearer_token import read_token
 from bisector.app.operations.operations import MAX_REMOVED, Said, Values
+from bisector.app.operations.remote_outbox import OutboxAtServer
+from bisector.app.operations.remote_series import SeriesAtServer
 from bisector.engine.events import Event
 from bisector.ports import Progress
 
@@ -38,7 +40,7 @@ def connect(url: str, token_file: Path | None, note: Progress) -> RemoteOperatio
     return RemoteOperations(ServerConnection(url, token, note), note)
 
 
-class RemoteOperations:
+class RemoteOperations(SeriesAtServer, OutboxAtServer):
     """operations.Operations, asked of a server."""
 
     def __init__(self, server: ServerConnection, note: Progress) -> None:

@@ -28,3 +28,7 @@ class AlertsOfSeries:
     ) -> Alert:
         """Write down what fresh boots say of a suspect; a confirmed regression begins its bisection."""
         return suspects.confirmation_ended(self._context, identity, outcome, effect, tip, why)
+
+    def confirmation_lost(self, series: str, why: str) -> None:
+        """Write down that nobody confirms the suspects of a series any more."""
+        suspects.confirmation_lost(self._context, series, why)

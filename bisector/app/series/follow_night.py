@@ -44,6 +44,10 @@ class AlertSink(Protocol):
         """Write down what fresh boots say of a suspect. May be called twice."""
         ...
 
+    def confirmation_lost(self, series: str, why: str) -> object:
+        """Write down that nobody confirms the suspects of a series any more. May be called twice."""
+        ...
+
 
 def collect(wiring: Wiring, night: Night) -> Night | None:
     """Store the points of a night whose bisection has ended, or why there are none.
@@ -200,6 +204,8 @@ def end_confirmation(wiring: Wiring, night: Night, alerts: AlertSink) -> None:
         relative = stored is not None and _metric_of(stored).threshold.relative
         effect = conclusion.total if conclusion is not None and relative else None
         alerts.confirmation_ended(spec.alert, outcome, effect, night.commit, why)
+    elif stored is None:  # and with it went which alert it was of; a series has one confirmation at a time
+        alerts.confirmation_lost(night.series, why)
     begins = None
     if conclusion is not None and conclusion.total is not None:  # its boots were compared to the end
         begins = night.verdict.first_bad if night.verdict is not None else night.number

@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bisector.app.alerts.alert_context import alert_context
+from bisector.app.alerts.suspects import confirmation_lost
 from bisector.app.series.accept_night import accepted_night
 from bisector.app.series.night_times import check_times, times_after
 from bisector.app.series.series_store import series_store
 from bisector.errors import RequestError
-from bisector.model.format import count
 from bisector.model.series import OPEN_NIGHTS, Night, Series
 from bisector.model.stored_bisection import OPEN, Action
 
@@ -152,6 +153,7 @@ def remove_series(wiring: Wiring, name: str) -> int:
                 bisection, "cancelled", expected=OPEN, action=action
             ):
                 cancelled += 1
+    confirmation_lost(alert_context(wiring), name, f"the series '{name}' was removed")
     store.remove(name)
     return cancelled
 
@@ -204,8 +206,3 @@ def _places(history: Sequence[str], wanted: Sequence[str], places: dict[str, flo
             low = places[history[before]]
             found.append(low + (high - low) * (at - before) / (after - before))
     return found
-
-
-def backfill_words(made: Sequence[Night]) -> str:
-    """Return what `backfill` has asked for, for people."""
-    return f"{count(len(made), 'night')} of older commits, from {made[0].commit[:12]} on, oldest first"

@@ -11,13 +11,17 @@ from typing import TYPE_CHECKING, Any
 from bisector.app.series.levels import level_of
 from bisector.app.series.night_times import times_after
 from bisector.app.series.series_store import series_store
+from bisector.errors import PerfbisectError
 from bisector.model.machine_hours import HOUR_SECONDS
 from bisector.model.series import Night, Point, Series, owner_of
+from bisector.schemas.request import read_accepted
 
 if TYPE_CHECKING:
     from bisector.app.wiring import Wiring
 
 Values = dict[str, Any]
+_LOOKED_AT = 3
+"""Nights that are asked for their metric: each that was removed costs a statement."""
 
 
 def series_row(wiring: Wiring, series: Series, nights: Sequence[Night]) -> Values:
@@ -35,7 +39,19 @@ def series_row(wiring: Wiring, series: Series, nights: Sequence[Night]) -> Value
         "verdict": judged[-1].verdict.status if judged and judged[-1].verdict is not None else None,
         "hours_used": used,
         "next": due,
+        **_metric(wiring, nights),
     }
+
+
+def _metric(wiring: Wiring, nights: Sequence[Night]) -> Values:
+    """Return what the numbers of a series are, by the last of its nights that says so."""
+    for night in [night for night in nights[::-1] if night.bisection][:_LOOKED_AT]:
+        try:
+            metric = read_accepted(wiring.store.load(night.bisection).request).the_goal().metric
+        except PerfbisectError:  # it was removed, or cannot be read
+            continue
+        return {"metric": metric.name, "unit": metric.unit}
+    return {"metric": None, "unit": None}
 
 
 def list_series(wiring: Wiring) -> list[Values]:

@@ -10,6 +10,7 @@ from bisector.interfaces.cli import options, output
 if TYPE_CHECKING:
     from bisector.app.operations.operations import Operations
     from bisector.app.operations.remote_operations import RemoteOperations
+    from bisector.app.wiring import Wiring
     from bisector.ports import Progress
     from bisector.schemas.settings import Settings
 
@@ -32,6 +33,15 @@ def operations(lab: Path | None = None, progress: Progress = lambda text: None) 
     from bisector.app.wiring import Wiring
 
     return LocalOperations(Wiring(settings, output.print_note), progress=progress)
+
+
+def operations_of(wiring: Wiring) -> Operations:
+    """Return what commands ask whose wiring is made: here, or the server of its settings."""
+    if wiring.settings.server is not None:
+        return server(wiring.settings)
+    from bisector.app.operations.local_operations import LocalOperations
+
+    return LocalOperations(wiring)
 
 
 def server(settings: Settings | None = None) -> RemoteOperations:

@@ -76,12 +76,7 @@ def start(
         plan.make_and_print(wiring, request, as_json=as_json)
         return
     if wiring.settings.server is not None:
-        if notify:
-            raise RequestError(
-                "--notify tells of bisections of this machine, not of those at a server",
-                cure="leave it out; 'perfbisect watch' waits for the end",
-            )
-        _start_at_server(request, priority, detach=detach, as_json=as_json)
+        _start_at_server(request, priority, notify or (), detach=detach, as_json=as_json)
         return
     notices = read_notices(wiring, notify or (), waits=not detach)
     if detach:
@@ -110,11 +105,19 @@ def _print_queued(queued: Mapping[str, Any], *, as_json: bool) -> None:
     output.print_note(queued["executor"] or "nobody executes bisections here yet: 'perfbisect worker' does")
 
 
-def _start_at_server(request: Request, priority: int | None, *, detach: bool, as_json: bool) -> None:
+def _start_at_server(
+    request: Request, priority: int | None, notify: Sequence[str], *, detach: bool, as_json: bool
+) -> None:
     from bisector.schemas.remote_request import remote_request
 
+    if any(one.startswith("command:") for one in notify):
+        raise RequestError(
+            "--notify command: runs a program of this machine; the bisection is executed at a server",
+            cure="use mail: or webhook:, or 'perfbisect watch ID && PROGRAM' here",
+        )
     server = ask.server()
-    queued = server.start({**remote_request(request), "priority": priority})
+    told = {"notify": list(notify)} if notify else {}  # servers of earlier versions do not know it
+    queued = server.start({**remote_request(request), "priority": priority, **told})
     if detach:
         _print_notes(queued)
         _print_queued(queued, as_json=as_json)

@@ -22,7 +22,9 @@ from bisector.interfaces.web.api import (
     artefact_transfer,
     bisection_routes,
     measurement_routes,
+    outbox_routes,
     queue_routes,
+    series_routes,
 )
 from bisector.interfaces.web.authority import Reader, Server, server_of
 from bisector.interfaces.web.guard import Guard
@@ -97,6 +99,8 @@ def make_application(wiring: Wiring) -> FastAPI:
         measurement_routes,
         queue_routes,
         alert_routes,
+        series_routes,
+        outbox_routes,
         administration,
         artefact_transfer,
     )

@@ -28,8 +28,13 @@ Night = Mapping[str, Any]
 """A row of `series show --json` with a level."""
 
 
-def render(nights: Sequence[Night], alerts: Mapping[str, Mapping[str, Any]]) -> Markup | None:
-    """Return the drawing; None without a night. alerts: by the commit from which on the level moved."""
+def render(
+    nights: Sequence[Night], alerts: Mapping[str, Mapping[str, Any]], axis: str = "level"
+) -> Markup | None:
+    """Return the drawing; None without a night.
+
+    alerts: by the commit from which on the level moved; axis: what the numbers are, as 'real in s'.
+    """
     if not nights:
         return None
     bottom = _HEIGHT - _FOOT
@@ -38,7 +43,7 @@ def render(nights: Sequence[Night], alerts: Mapping[str, Mapping[str, Any]]) -> 
     known = [*(night["level"] for night in nights), *(x for x in references if x is not None)]
     scale = svg.fitting([*known, *(x for pair in intervals for x in pair or ())], bottom, svg.TOP + 8)
     across = svg.Scale(0, len(nights), svg.LEFT, svg.WIDTH - svg.RIGHT)
-    parts: list[object] = [*_bands(nights, alerts, across, bottom), *svg.left_axis(scale, "level")]
+    parts: list[object] = [*_bands(nights, alerts, across, bottom), *svg.left_axis(scale, axis)]
     parts.append(svg.line(svg.LEFT, bottom, svg.WIDTH - svg.RIGHT, bottom, "axis"))
     places = ((across(at + 0.5), scale(y)) for at, y in enumerate(references) if y is not None)
     parts.append(svg.dots(places, "warmup"))
@@ -119,11 +124,14 @@ def _mark(
     return element("g", *parts, class_=f"level {side}")
 
 
-def data(nights: Sequence[Night], alerts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def data(
+    nights: Sequence[Night], alerts: Mapping[str, Mapping[str, Any]], axis: str = "level"
+) -> dict[str, Any]:
     """Return the same as numbers, for the script that zooms."""
     intervals = interval_of(nights)
     return {
         "kind": "nights",
+        "axis": axis,
         "x": [night["scheduled"] for night in nights],
         "level": [night["level"] for night in nights],
         "low": [None if one is None else one[0] for one in intervals],

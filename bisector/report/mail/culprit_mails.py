@@ -57,6 +57,20 @@ def lab_text(material: Material, link: str, state: State, reasons: Sequence[str]
     return phrases.page([*out, *phrases.bullets(reasons)])
 
 
+def ready_text(material: Material, finding: Finding, number: int) -> str:
+    """Return what the lab is told once what spoke against a mail to maintainers is over.
+
+    number: of that mail in the outbox.
+    """
+    commit = material.commit(finding.commits[-1])
+    said = (
+        f'What spoke against the mail to the maintainers of {commit.sha[:12]} ("{commit.subject}") is over: '
+        f"it waits for approval now. 'perfbisect mail preview {number}' shows it, 'perfbisect mail approve "
+        f"{number}' sends it, 'perfbisect mail stop {number}' does not."
+    )
+    return phrases.page(phrases.wrap(said, "", width=WIDTH))
+
+
 def upstream_subject(material: Material, finding: Finding) -> str:
     """Return '[linux:v6.2] [x86]  4444444444: pipe-test.real 19.4% slower', the kernel test robot's form."""
     commit = material.commit(finding.commits[-1])

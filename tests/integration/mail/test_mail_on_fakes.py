@@ -7,6 +7,7 @@ import json
 import subprocess
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from bisector.adapters.git import upstream_fix
 from bisector.adapters.git.upstream_fix import UpstreamFix
 from bisector.adapters.mail.recipients import Recipients
 from bisector.adapters.store.alerts.sql_alerts import SqlAlerts
+from bisector.app.alerts.alert_changes import AlertChange, set_alert
+from bisector.app.alerts.alert_context import open_alerts
 from bisector.app.load_report import load_material
 from bisector.app.mail import culprit_offers, follow_ups, mail_chore, notices
 from bisector.app.mail.delivery import outbox_of
@@ -182,7 +185,11 @@ def test_hostile_recipients_break_no_preview_and_no_draft(
 
 
 def test_a_draft_waits_for_approval_once_what_spoke_against_it_is_over(
-    lab: Bench, own_folders: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    lab: Bench,
+    sink: Sink,
+    own_folders: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(culprit_offers, "recipients", lambda *_: Recipients((), ("A note.",)))
     said(capsys, *START)
@@ -192,7 +199,17 @@ def test_a_draft_waits_for_approval_once_what_spoke_against_it_is_over(
     assert follow_ups.look_at_drafts(found) == [], "nothing has changed"
     monkeypatch.setattr(culprit_offers, "recipients", lambda *_: PEOPLE)
     monkeypatch.setattr(mail_chore, "offer_reports", lambda *_: [])
+    said_before = len(sink.mails)
     MailChore(found).do()
+    (told,) = sink.mails[said_before:]
+    assert told["To"] == "team@y.org" and told["Subject"].startswith("Re: pipe-test ")
+    assert f"perfbisect mail approve\n{draft.number}'" in text_of(
+        told
+    ) or f"approve {draft.number}'" in text_of(told)
+    (first,) = [mail for mail in sink.mails if mail["Message-ID"] == told["In-Reply-To"]]
+    assert first["To"] == "team@y.org" and "is not to be sent" in text_of(first)
+    MailChore(found).do()
+    assert len(sink.mails) == said_before + 1
     again = outbox_of(found).entry(draft.number)
     assert (again.state, again.note, again.message.recipients) == ("waiting", "", PEOPLE.addresses)
     outbox_of(found).stop(draft.number, "ann", "known")
@@ -300,13 +317,19 @@ def test_what_cannot_be_told_from_here_is_refused(
         read_notices(plain, ["webhook:https://x.org/"], waits=True)
     with pytest.raises(RequestError, match="with --detach nobody is there"):
         read_notices(plain, ["command:true"], waits=False)
-    assert run([*START, "--server", "http://127.0.0.1:1", "--notify", "command:true"]) != 0
+    assert run([*START, "--server", "http://127.0.0.1:1", "--notify", "command:true"]) == 1
 
 
-def test_no_request_from_elsewhere_names_a_notification() -> None:
+def test_no_request_from_elsewhere_names_a_command() -> None:
     given = {"good": "a", "bad": "b", "workload": "w"}
-    RemoteRequest.model_validate(given)
-    for notify in ("command:id", ["command:id"], "mail:a@x.org"):
+    RemoteRequest.model_validate({**given, "notify": ["mail:a@x.org", "webhook:https://x.org/a"]})
+    for notify in (
+        "command:id",
+        ["command:id"],
+        ["mail:a@x.org", "command:id"],
+        ["mail:a b"],
+        ["COMMAND:id"],
+    ):
         with pytest.raises(ValueError, match="notify"):
             RemoteRequest.model_validate({**given, "notify": notify})
 
@@ -385,6 +408,27 @@ def test_events_are_posted_and_the_week_is_summed_up_once(
     assert len(weekly) == 1 and "Open alerts" in text_of(weekly[0])
     MailChore(wiring(own_folders)).do()
     assert len(got) == 2 and len(sink.mails) == 2
+
+    found, alert = wiring(own_folders), replace(a_suspect(1, 2), id="a" * 10)
+    open_alerts(found).add(alert, Entry(BY_PROGRAM, "suspect", "night 7"))
+    found.coordinator.set_testbed("box1", "suspect", "its level moved", "a health check")
+    MailChore(found).do()
+    set_alert(open_alerts(found), alert.id, AlertChange("acknowledged", note="seen"), "ann")
+    set_alert(open_alerts(found), alert.id, AlertChange(note="a note is no event"), "ann")
+    found.coordinator.set_testbed("box1", "good", "mended", "bob")
+    for _ in range(2):
+        MailChore(wiring(own_folders)).do()
+    told = [(one["event"], one["state"], one["by"], one["why"]) for one in got[2:]]
+    assert sorted(told[:2]) == [
+        ("alert.changed", "suspect", BY_PROGRAM, "night 7"),
+        ("testbed.changed", "suspect", "a health check", "its level moved"),
+    ]
+    assert sorted(told[2:]) == [
+        ("alert.changed", "acknowledged", "ann", "seen"),
+        ("testbed.changed", "good", "bob", "mended"),
+    ]
+    (of_alert,) = [one for one in got if one.get("state") == "acknowledged"]
+    assert of_alert["alert"]["id"] == alert.id and of_alert["effect"]["estimate"] == 0.1  # type: ignore[index]
     server.shutdown()
     server.server_close()
 

@@ -14,14 +14,20 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
+from bisector.app import find_culprit
 from bisector.app.alerts.alert_changes import AlertChange, set_alert
 from bisector.app.alerts.alert_context import open_alerts
 from bisector.app.mail.delivery import outbox_of
+from bisector.app.series import manage_series
+from bisector.app.series.series_store import series_store
 from bisector.app.wiring import Wiring
 from bisector.engine.state_lock import lock
 from bisector.interfaces.web.pages import drawn_bisections
 from bisector.model.access import Role
 from bisector.model.records import Ran
+from bisector.model.stored_bisection import Stored
+from bisector.schemas.request import Request
+from bisector.schemas.web_settings import WebSettings
 from tests.support.report_material import HOSTILE, METRIC
 from tests.support.servers import served_lab
 from tests.support.servers.web import make_tokens, serving
@@ -51,13 +57,14 @@ PAGES = (
     "/outbox",
     "/outbox/2",
 )
+LISTED = WebSettings(repositories={"linux": Path("/not/here"), "stable": Path("/nor/here")})
 FOCUSABLE = "a[href], button, input:not([type=hidden]):not([hidden]), select, summary, [tabindex='0']"
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's package chromium")
 
 
 @pytest.fixture(scope="module")
 def wiring(tmp_path_factory: pytest.TempPathFactory) -> Wiring:
-    return served_lab.make(tmp_path_factory.mktemp("lab"), SAID)
+    return served_lab.make(tmp_path_factory.mktemp("lab"), SAID, web=LISTED)
 
 
 @pytest.fixture(scope="module")
@@ -135,6 +142,11 @@ def test_a_page_fits_every_screen_and_runs_nothing_foreign(page: Page, url: str,
         answer = page.goto(url + path)
         assert answer is not None and answer.status == 200
         assert page.evaluate("document.documentElement.scrollWidth") <= width, width
+        page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+        over = "[...document.querySelectorAll('.actions, .actions *')].filter((one) => one.scrollWidth && "
+        over += "one.getBoundingClientRect().right > innerWidth).map((one) => one.outerHTML)"
+        assert page.evaluate(over) == [], width
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, f"{width}, all opened"
         assert page.locator("h1").count() == page.locator("main").count() == 1
         assert page.locator("img, iframe, object").count() == 0
         assert page.locator("[style], style, script:not([src]):not([type='application/json'])").count() == 0
@@ -268,6 +280,79 @@ def test_nights_can_be_zoomed_and_lead_to_their_alert(page: Page, url: str) -> N
     page.wait_for_url(f"{url}/alerts/{served_lab.ALERT}")
 
 
+def test_a_bisection_is_started_in_a_form(
+    page: Page, url: str, wiring: Wiring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Request] = []
+
+    def queue(_: Wiring, request: Request, *rest: object) -> Stored:
+        asked.append(request)
+        return wiring.store.load("queued-1")
+
+    monkeypatch.setattr(find_culprit, "queue", queue)
+    page.goto(f"{url}/bisections")
+    page.get_by_text("Start a bisection").click()
+    page.select_option("form[action='/bisections'][method=post] [name=repo]", "stable")
+    page.fill("[name=good]", "v6.1")
+    page.fill("[name=bad]", "v6.2")
+    page.select_option("form[method=post] [name=workload]", "pipe-test")
+    page.select_option("[name=testbed]", "machine-b")
+    page.fill("[name=threshold]", "2%")
+    page.fill("[name=max_hours]", "2.5")
+    page.get_by_role("button", name="Start", exact=True).click()
+    assert page.url == f"{url}/bisections/queued-1"
+    (one,) = asked
+    assert (one.repo, one.good, one.bad, one.workload) == ("/nor/here", "v6.1", "v6.2", "pipe-test")
+    assert (one.testbeds, one.threshold, one.max_hours) == (("machine-b",), "2%", 2.5)
+    form: dict[str, str | float | bool] = {"repo": "linux", "good": "--exec=sh", "bad": "b"}
+    for origin, status, words in (
+        (url, 400, "ood: must be the name"),
+        ("https://evil.example", 403, "another origin"),
+    ):
+        headers = {"Origin": origin, "Accept": "text/html"}
+        answer = page.request.post(f"{url}/bisections", form=form, headers=headers)
+        assert answer.status == status and words in answer.text(), answer.text()
+    assert len(asked) == 1
+
+
+def test_a_series_is_added_measured_and_paused_in_forms(
+    page: Page,
+    browser: Browser,
+    url: str,
+    secrets: dict[Role, str],
+    wiring: Wiring,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(manage_series, "plan_series", lambda _, asked: manage_series.Planned(asked, (), "c"))
+    page.goto(f"{url}/series")
+    page.get_by_text("Add a series").click()
+    page.fill("[name=name]", "stable-pipe")
+    page.fill("[name=branch]", "origin/linux-6.1.y")
+    page.select_option("[name=testbed]", "machine-a")
+    page.fill("[name=budget]", "7.5")
+    page.get_by_role("button", name="Add", exact=True).click()
+    assert page.url == f"{url}/series/stable-pipe"
+    added = series_store(wiring).load("stable-pipe")
+    assert (added.branch, added.budget, added.created_by) == ("origin/linux-6.1.y", 7.5, "operate")
+    page.get_by_role("button", name="Measure a night now").click()
+    assert [night.state for night in series_store(wiring).nights("stable-pipe")] == ["due"]
+    page.fill("[name=reason]", "new memory")
+    page.get_by_role("button", name="Pause").click()
+    page.wait_for_selector("text=new memory")
+    page.get_by_role("button", name="Resume").click()
+    assert series_store(wiring).load("stable-pipe").state == "active"
+    assert page.get_by_role("button", name="Remove the series").count() == 0
+    answer = page.request.post(f"{url}/series/stable-pipe/removal", headers={"Origin": url})
+    assert answer.status == 403
+    with log_in(browser, url, secrets["admin"]) as context:
+        admin = context.pages[0]
+        admin.goto(f"{url}/series/stable-pipe")
+        admin.get_by_text("Remove for good").click()
+        admin.get_by_role("button", name="Remove the series").click()
+        assert admin.url == f"{url}/series"
+    assert "stable-pipe" not in [series.name for series in series_store(wiring).all()]
+
+
 def test_an_alert_is_said_to_be_something_by_who_saw_it_as_it_is(
     page: Page, url: str, wiring: Wiring
 ) -> None:
@@ -296,6 +381,10 @@ def test_a_reader_sees_no_forms_and_whoever_logs_out_nothing(
         page = context.pages[0]
         page.goto(f"{url}/bisections/paused-1")
         assert page.locator("form").count() == 1  # log out
+        for path in ("/bisections", "/series", f"/series/{served_lab.SERIES}"):
+            page.goto(url + path)
+            assert page.locator("form[method=post]").count() == 1, path
+        page.goto(f"{url}/bisections/paused-1")
         (cookie,) = context.cookies()
         assert (cookie["httpOnly"], cookie["sameSite"], cookie["secure"]) == (True, "Strict", False)
         assert page.evaluate("document.cookie") == ""

@@ -37,6 +37,7 @@ class SeenAlerts:
 
     suspects: list[tuple[Alert, str]] = field(default_factory=list)
     ended: list[tuple[str, str, Interval | None, str]] = field(default_factory=list)
+    lost: list[tuple[str, str]] = field(default_factory=list)
     finding: Finding = "suspect"
     triage: Triage | None = None
 
@@ -49,6 +50,9 @@ class SeenAlerts:
         self, identity: str, outcome: Confirmed, effect: Interval | None, tip: str, why: str
     ) -> None:
         self.ended.append((identity, outcome, effect, tip))
+
+    def confirmation_lost(self, series: str, why: str) -> None:
+        self.lost.append((series, why))
 
 
 class SeriesLab:

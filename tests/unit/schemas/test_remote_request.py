@@ -118,5 +118,5 @@ def test_everything_else_of_a_command_line_arrives() -> None:
     sent = RemoteRequest.model_validate(remote_request(request))
     back = sent.resolve(WEB, ["pipe-test"], [])
     assert Request.model_validate(back) == request.model_copy(update={"repo": "/srv/linux"})
-    not_said = {"repo", "good", "bad", "workload", "priority"} | said.keys()
+    not_said = {"repo", "good", "bad", "workload", "priority", "notify"} | said.keys()
     assert not_said == set(RemoteRequest.model_fields), "each field is sent above"

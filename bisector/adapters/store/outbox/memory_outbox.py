@@ -17,6 +17,7 @@ from bisector.model.outbox import (
     Key,
     Message,
     State,
+    Topic,
     abandoned,
     approved,
     claimed,
@@ -32,7 +33,7 @@ class MemoryOutbox:
         self._clock = clock
         self._lock = threading.RLock()
         self._entries: dict[int, Entry] = {}
-        self._told: dict[Channel, float] = {}
+        self._told: dict[Topic, float] = {}
 
     def put(
         self,
@@ -54,13 +55,13 @@ class MemoryOutbox:
             created = now if old is None else old.created
             return self._keep(Entry(number, key, channel, message, state, bisection, created, now, by, note))
 
-    def told_until(self, channel: Channel) -> float | None:
-        """Return until when bisections that ended are in the outbox, if `tell_until` was ever called."""
-        return self._told.get(channel)
+    def told_until(self, topic: Topic) -> float | None:
+        """Return until when what happened is in the outbox, if `tell_until` was ever called."""
+        return self._told.get(topic)
 
-    def tell_until(self, channel: Channel, at: float) -> None:
-        """Keep that what ended before a time is in the outbox, for one channel."""
-        self._told[channel] = at
+    def tell_until(self, topic: Topic, at: float) -> None:
+        """Keep that what happened before a time is in the outbox."""
+        self._told[topic] = at
 
     def entries(self, states: Collection[State] = (), limit: int | None = None) -> Sequence[Entry]:
         """Return messages in some states, in any by default, newest first."""

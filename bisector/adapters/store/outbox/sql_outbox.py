@@ -18,6 +18,7 @@ from bisector.model.outbox import (
     Key,
     Message,
     State,
+    Topic,
     abandoned,
     approved,
     claimed,
@@ -66,17 +67,17 @@ class SqlOutbox:
 
         return self._database.transact(work)
 
-    def told_until(self, channel: Channel) -> float | None:
-        """Return until when bisections that ended are in the outbox, if `tell_until` was ever called."""
-        rows = self._database.execute("SELECT value FROM about WHERE key = :key", key=f"told by {channel}")
+    def told_until(self, topic: Topic) -> float | None:
+        """Return until when what happened is in the outbox, if `tell_until` was ever called."""
+        rows = self._database.execute("SELECT value FROM about WHERE key = :key", key=f"told by {topic}")
         return float(rows[0]["value"]) if rows else None
 
-    def tell_until(self, channel: Channel, at: float) -> None:
-        """Keep that what ended before a time is in the outbox, for one channel."""
+    def tell_until(self, topic: Topic, at: float) -> None:
+        """Keep that what happened before a time is in the outbox."""
         self._database.execute(
             "INSERT INTO about (key, value) VALUES (:key, :value) "
             "ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-            key=f"told by {channel}",
+            key=f"told by {topic}",
             value=repr(at),
         )
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from bisector.interfaces.cli import options, output
+from bisector.interfaces.cli import ask, options, output
 from bisector.interfaces.cli.arguments import completion, number_options
 
 _PAGE = 50
@@ -33,13 +33,9 @@ def list_(
 
       perfbisect mail list --all --json
     """
-    from bisector.app.mail import outbox_view
-    from bisector.app.mail.delivery import outbox_of
     from bisector.report import phrases
 
-    wiring = options.make_wiring()
-    entries = outbox_of(wiring).entries(limit=None if everything else _PAGE) if wiring.has_store else []
-    rows = [outbox_view.row(entry) for entry in entries]
+    rows = ask.operations().messages(None if everything else _PAGE)
     if as_json:
         output.print_json(rows)
         return
@@ -68,17 +64,13 @@ def preview(number: Number, as_json: options.Json = False) -> None:
 
       perfbisect mail preview 12
     """
-    from bisector.app.mail import outbox_view
-    from bisector.app.mail.delivery import outbox_of
-
-    wiring = options.make_wiring()
-    entry = outbox_of(wiring).entry(number)
-    text = outbox_view.whole(wiring, entry)
+    found = ask.operations().message(number)
     if as_json:
-        output.print_json({**outbox_view.row(entry), "text": text})
+        output.print_json(found)
         return
-    print(text, end="")
-    output.print_note(f"message {number} is {entry.state}{f': {entry.note}' if entry.note else ''}")
+    print(found["text"], end="")
+    note = f": {found['note']}" if found["note"] else ""
+    output.print_note(f"message {number} is {found['state']}{note}")
 
 
 def approve(number: Number, as_json: options.Json = False) -> None:
@@ -88,16 +80,13 @@ def approve(number: Number, as_json: options.Json = False) -> None:
 
       perfbisect mail approve 12
     """
-    from bisector.app.mail import outbox_view
-    from bisector.app.mail.delivery import outbox_of
-
-    wiring = options.make_wiring()
-    entry = outbox_of(wiring).approve(number, wiring.settings.owner)
+    row = ask.operations().approve_message(number)
     if as_json:
-        output.print_json(outbox_view.row(entry))
+        output.print_json(row)
     else:
         who = "whoever executes bisections sends it: 'perfbisect worker', or the next 'start'"
-        output.print_note(f"message {number} to {', '.join(entry.pending)} is approved; {who}")
+        pending = ", ".join(one for one in row["recipients"] if one not in row["accepted"])
+        output.print_note(f"message {number} to {pending} is approved; {who}")
 
 
 def stop(number: Number, reason: options.Reason = "", as_json: options.Json = False) -> None:
@@ -107,12 +96,8 @@ def stop(number: Number, reason: options.Reason = "", as_json: options.Json = Fa
 
       perfbisect mail stop 12 --reason 'known already'
     """
-    from bisector.app.mail import outbox_view
-    from bisector.app.mail.delivery import outbox_of
-
-    wiring = options.make_wiring()
-    entry = outbox_of(wiring).stop(number, wiring.settings.owner, reason)
+    row = ask.operations().stop_message(number, reason)
     if as_json:
-        output.print_json(outbox_view.row(entry))
+        output.print_json(row)
     else:
         output.print_note(f"message {number} is stopped")

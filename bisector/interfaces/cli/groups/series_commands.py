@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bisector.interfaces.cli import options, output
+from bisector.interfaces.cli import ask, options, output
 from bisector.interfaces.cli.arguments import completion, number_options
 from bisector.interfaces.cli.groups.series_views import Name
 from bisector.model.format import count
+from bisector.model.series import MAX_BOOTS, MAX_BUDGET_HOURS
 
 if TYPE_CHECKING:
     from bisector.app.wiring import Wiring
 
-_MOST_BOOTS = 100
-_MOST_HOURS = 24 * 7.0
-"""Machine hours in seven days, on the one testbed that a series has."""
 _MOST_COMMITS = 1_000_000
 
 
@@ -36,7 +34,9 @@ def add(
         str,
         typer.Option(help="When nights are due: '30 2 * * *' is 02:30 each day, '0 1 * * MON' each Monday."),
     ],
-    budget: Annotated[float, number_options.real(0, _MOST_HOURS, "Machine hours in seven days.", above=True)],
+    budget: Annotated[
+        float, number_options.real(0, MAX_BUDGET_HOURS, "Machine hours in seven days.", above=True)
+    ],
     workload: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="What is measured.", autocompletion=completion.workloads),
@@ -54,7 +54,7 @@ def add(
             "The commit that each night boots beside the tip. [default: the tip of now]"
         ),
     ] = "",
-    boots: Annotated[int, number_options.whole(1, _MOST_BOOTS, "Boots of the tip in a night.")] = 4,
+    boots: Annotated[int, number_options.whole(1, MAX_BOOTS, "Boots of the tip in a night.")] = 4,
     threshold: Annotated[
         str | None,
         typer.Option(metavar="SIZE", help="Smallest change worth an alert. [default: the workload's]"),
@@ -79,17 +79,21 @@ def add(
 
       perfbisect series add tags --branch 'v6.*' --workload fio --cron '0 1 * * MON' --budget 5 --dry-run
     """
-    from bisector.app.series.manage_series import add_series, plan_series
+    from bisector.app.operations.local_operations import LocalOperations
     from bisector.model.series import Series
     from bisector.report import phrases
+    from bisector.schemas.remote_series import remote_series
 
-    wiring = options.make_wiring(lab=lab, repo=repo)
+    wiring = options.make_wiring(lab=lab, repo=repo, remote=True)
+    at_server = wiring.settings.server is not None
+    if at_server:
+        options.refuse_lab(lab)
     asked = Series(
         name=name,
         repo=str(wiring.repo.expanduser().absolute()),
         branch=branch,
         workload=options.workload_name(wiring.settings, workload),
-        recipe=recipe or wiring.settings.recipe,
+        recipe=recipe or ("" if at_server else wiring.settings.recipe),
         testbed=testbed,
         cron=cron,
         time_zone=time_zone,
@@ -99,22 +103,23 @@ def add(
         threshold=threshold,
         created_by=wiring.settings.owner,
     )
-    planned = plan_series(wiring, asked)
-    added = planned.series if dry_run else add_series(wiring, planned)
+    if at_server:
+        named = remote_series(asked, "" if repo is None else str(repo), dry_run=dry_run)
+        added = ask.server(wiring.settings).add_named_series(named)
+    else:
+        added = LocalOperations(wiring).add_series(asked, dry_run=dry_run)
     if as_json:
-        from dataclasses import asdict
-
-        output.print_json({**asdict(added), "tip": planned.tip, "times": list(planned.times)})
+        output.print_json(added)
         return
     print(
         output.pairs(
             {
-                "series": f"{added.name}{', not added' if dry_run else ''}",
-                "tip": f"{planned.tip[:12]} of {added.branch}",
-                "reference": added.reference[:12],
-                "measured": f"{added.workload} on {added.testbed}, {count(added.boots, 'boot')}, "
-                f"recipe {added.recipe}",
-                "nights": "\n".join(phrases.date(when) for when in planned.times),
+                "series": f"{added['name']}{', not added' if dry_run else ''}",
+                "tip": f"{added['tip'][:12]} of {added['branch']}",
+                "reference": added["reference"][:12],
+                "measured": f"{added['workload']} on {added['testbed']}, {count(added['boots'], 'boot')}, "
+                f"recipe {added['recipe']}",
+                "nights": "\n".join(phrases.date(when) for when in added["times"]),
             }
         )
     )
@@ -123,26 +128,22 @@ def add(
 def run(name: Name, as_json: options.Json = False) -> None:
     """Measure a night now, whatever the cron says.
 
-    Without a database server it is executed here, with what else is queued.
+    Without a database server it is executed here, with what else is queued; with one, a worker begins it.
 
     Example:
 
       perfbisect series run pipe
     """
-    from bisector.app.series.manage_series import run_now
-
-    wiring = options.make_wiring()
-    night = run_now(wiring, name)
-    text = f"night {night.number} of the series '{name}'"
-    if wiring.settings.database is None:
+    wiring = options.make_wiring(remote=True)
+    operations = ask.operations_of(wiring)
+    text = f"night {operations.run_night(name)['number']} of the series '{name}'"
+    if wiring.settings.database is None and wiring.settings.server is None:
         output.print_note(f"{text}: executing it; Ctrl-C ends that, and nothing is lost")
         _execute(wiring)
     else:
         output.print_note(f"{text} is begun by a worker")
     if as_json:
-        from bisector.app.series.show_series import show_series
-
-        output.print_json(show_series(wiring, name))
+        output.print_json(operations.series(name))
 
 
 def _execute(wiring: Wiring) -> None:
@@ -173,14 +174,12 @@ def backfill(
 
       perfbisect series backfill pipe --every 10
     """
-    from bisector.app.series.manage_series import backfill as backfill_series
-    from bisector.app.series.manage_series import backfill_words
-
-    made = backfill_series(options.make_wiring(), name, since, every)
+    made = ask.operations().backfill(name, since, every)
     if as_json:
-        output.print_json([{"number": night.number, "commit": night.commit} for night in made])
+        output.print_json(made)
     else:
-        output.print_note(f"{backfill_words(made)}; 'perfbisect worker' measures them")
+        what = f"{count(len(made), 'night')} of older commits, from {made[0]['commit'][:12]} on, oldest first"
+        output.print_note(f"{what}; 'perfbisect worker' measures them")
 
 
 def pause(name: Name, reason: options.Reason = "", as_json: options.Json = False) -> None:
@@ -190,9 +189,7 @@ def pause(name: Name, reason: options.Reason = "", as_json: options.Json = False
 
       perfbisect series pause pipe --reason 'new memory'
     """
-    from bisector.app.series.manage_series import pause_series
-
-    _print_state(pause_series(options.make_wiring(), name, reason).state, name, as_json=as_json)
+    _print_state(ask.operations().pause_series(name, reason)["state"], name, as_json=as_json)
 
 
 def resume(name: Name, as_json: options.Json = False) -> None:
@@ -202,9 +199,7 @@ def resume(name: Name, as_json: options.Json = False) -> None:
 
       perfbisect series resume pipe
     """
-    from bisector.app.series.manage_series import resume_series
-
-    _print_state(resume_series(options.make_wiring(), name).state, name, as_json=as_json)
+    _print_state(ask.operations().resume_series(name)["state"], name, as_json=as_json)
 
 
 def remove(name: Name, as_json: options.Json = False) -> None:
@@ -214,12 +209,11 @@ def remove(name: Name, as_json: options.Json = False) -> None:
 
       perfbisect series remove pipe
     """
-    from bisector.app.series.manage_series import remove_series
-
-    cancelled = remove_series(options.make_wiring(), name)
+    made = ask.operations().remove_series(name)
     if as_json:
-        output.print_json({"name": name, "cancelled": cancelled})
+        output.print_json(made)
     else:
+        cancelled = made["cancelled"]
         also = f"; {count(cancelled, 'bisection')} cancelled" if cancelled else ""
         output.print_note(f"the series '{name}' is removed{also}")
 

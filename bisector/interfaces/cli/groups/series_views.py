@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bisector.interfaces.cli import options, output
+from bisector.interfaces.cli import ask, options, output
 from bisector.interfaces.cli.arguments import completion
 from bisector.model.format import count
 
@@ -26,10 +26,9 @@ def list_(as_json: options.Json = False) -> None:
 
       perfbisect series list --json
     """
-    from bisector.app.series.show_series import list_series
     from bisector.report import phrases
 
-    rows = list_series(options.make_wiring())
+    rows = ask.operations().series_list()
     if as_json:
         output.print_json(rows)
         return
@@ -67,10 +66,9 @@ def show(
 
       perfbisect series show pipe --all
     """
-    from bisector.app.series.show_series import show_series
     from bisector.report import phrases, pictures
 
-    found = show_series(options.make_wiring(), name)
+    found = ask.operations().series(name)
     if as_json:
         output.print_json(found)
         return
@@ -87,7 +85,7 @@ def show(
     }
     if levels:
         low, high = phrases.number(min(levels)), phrases.number(max(levels))
-        rows["levels"] = f"{pictures.sparkline(levels)}  {low} .. {high}"
+        rows["levels"] = f"{pictures.sparkline(levels)}  {low} .. {high} {found['unit'] or ''}".rstrip()
     text = output.pairs({key: value for key, value in rows.items() if value})
     print("\n".join(pictures.in_characters_of(sys.stdout.encoding, text.splitlines())))
     shown = nights if everything else nights[-_NIGHTS_SHOWN:]

@@ -1,16 +1,30 @@
-"""The list of bisections, the latest first, a part at a time."""
+"""The list of bisections, the latest first, a part at a time, and the form that starts one."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
 from fastapi import APIRouter, Query
+from fastapi.responses import Response
 
 from bisector.app.execution.current_status import current_statuses, is_ended_night, latest_searches
 from bisector.app.operations.bisection_values import list_row
 from bisector.app.operations.operations import Values
-from bisector.interfaces.web.pages.page_view import Looking, Page, View, add_page
+from bisector.interfaces.web.api import bisection_routes
+from bisector.interfaces.web.pages.listed_choices import choices_of, said
+from bisector.interfaces.web.pages.page_view import (
+    Changing,
+    Fields,
+    Looking,
+    Page,
+    View,
+    add_page,
+    back_to,
+    checked,
+    url,
+)
 from bisector.model.stored_bisection import ENDED, OPEN, Summary
+from bisector.schemas.remote_request import RemoteRequest
 
 router = APIRouter(include_in_schema=False)
 
@@ -48,8 +62,20 @@ def show_bisections(
         "more": len(fitting) > page * ROWS,
         "asked": {"status": status, "owner": owner, "text": text, "all": "1" if all else "", "page": page},
         "statuses": [(name, name) for name in names],
+        "choices": choices_of(view),
     }
     return Page("bisections.html.j2", "Bisections", rows, rows, context)
+
+
+@router.post("/bisections")
+def start(view: Changing, fields: Fields) -> Response:
+    """Queue a bisection, and lead to its page."""
+    asked: dict[str, object] = {**said(fields)}
+    for name, many in (("testbed", "testbeds"), ("notify", "notify")):
+        if name in asked:
+            asked[many] = (asked.pop(name),)
+    made = bisection_routes.start(view.request, view.visitor.user, checked(RemoteRequest, asked))
+    return back_to(view, {}, url("bisections", made["id"]))
 
 
 def _fitting(view: View, status: str, owner: str, text: str, most: int, *, nights: bool) -> list[Summary]:

@@ -1,4 +1,4 @@
-"""What bisections cost: machine hours a culprit, by owner and by workload."""
+"""What bisections cost: machine hours a culprit, by owner, by series and by workload."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from bisector.app.operations.spent_hours import Spent, added_up, workload_name
+from bisector.app.operations.spent_hours import Spent, added_up, series_name, workload_name
 from bisector.interfaces.web.pages.page_view import Looking, Page, add_page, drawing
 
 router = APIRouter(include_in_schema=False)
@@ -27,8 +27,10 @@ def show_costs(view: Looking, days: Annotated[int, Query(ge=1, le=_MOST_DAYS)] =
     with drawing(view):
         costs = [(one, spent_hours.of(wiring.store, one)) for one in found[:_MOST_BISECTIONS]]
     total = sum((spent for _, spent in costs), Spent())
+    of_series = [cost for cost in costs if series_name(cost[0])]
     groups = {
         "owner": added_up(costs, lambda one: one.owner or "unknown"),
+        "series": added_up(of_series, series_name),
         "workload": added_up(costs, workload_name),
     }
     rows = [_row(kind, name, spent) for kind, group in groups.items() for name, spent in group]

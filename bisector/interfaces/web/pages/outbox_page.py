@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from typing import Annotated, Any
-from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Path
 from fastapi.responses import Response
 
+from bisector.app.mail import outbox_view
 from bisector.app.mail.delivery import outbox_of
 from bisector.app.operations.operations import Values
 from bisector.errors import NotFound
@@ -69,10 +69,7 @@ def _shown(view: View, entry: Entry, target: str) -> str:
 
     Its path is often the secret of who may post there.
     """
-    if entry.channel != "webhook" or may(view.visitor.user.role, "operate"):
-        return target
-    parts = urlsplit(target)
-    return f"{parts.scheme}://{parts.hostname}"
+    return target if may(view.visitor.user.role, "operate") else outbox_view.host_only(target)
 
 
 def _row(view: View, entry: Entry) -> Values:

@@ -128,7 +128,7 @@ def drawing(view: View) -> AbstractContextManager[None]:
 S = TypeVar("S", bound=Spec)
 
 
-def checked(model: type[S], fields: Mapping[str, str]) -> S:
+def checked(model: type[S], fields: Mapping[str, object]) -> S:
     """Return the fields of a form as a model of the API; texts are read as numbers. Raises RequestError."""
     try:
         return model.model_validate({k: v for k, v in fields.items() if k in model.model_fields})

@@ -1,4 +1,4 @@
-"""Nightly series: what each measures, its nights with their levels, and where alerts lie."""
+"""Nightly series: what each measures, its nights with their levels, where alerts lie, and their forms."""
 
 from __future__ import annotations
 
@@ -6,13 +6,28 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
+from fastapi.responses import Response
 
 from bisector.app.operations.operations import Values
 from bisector.app.series.show_series import list_series, show_series
+from bisector.interfaces.web.api import series_routes
+from bisector.interfaces.web.api.bisection_routes import Why
+from bisector.interfaces.web.authority import require_role
 from bisector.interfaces.web.pages.alert_pages import with_words
-from bisector.interfaces.web.pages.page_view import Looking, Page, add_page
+from bisector.interfaces.web.pages.listed_choices import choices_of, said
+from bisector.interfaces.web.pages.page_view import (
+    Changing,
+    Fields,
+    Looking,
+    Page,
+    add_page,
+    back_to,
+    checked,
+    url,
+)
 from bisector.model.alerts import AlertFilter
 from bisector.report.html import night_chart, page_assets
+from bisector.schemas.remote_series import RemoteSeries
 
 router = APIRouter(prefix="/series", include_in_schema=False)
 
@@ -26,7 +41,8 @@ Name = Annotated[str, Path(max_length=200, pattern=r"^[^\x00-\x1f]+$")]
 def show_all_series(view: Looking) -> Page:
     """Show all series."""
     rows = list_series(view.wiring)
-    return Page("series_list.html.j2", "Series", rows, rows, {"rows": rows})
+    context = {"rows": rows, "choices": choices_of(view)}
+    return Page("series_list.html.j2", "Series", rows, rows, context)
 
 
 @add_page(router, "/{name}")
@@ -36,6 +52,7 @@ def show_one_series(view: Looking, name: Name) -> Page:
     alerts = view.operations.alerts(AlertFilter(series=name), after="", limit=None)["alerts"]
     nights = found["nights"]
     measured = [night for night in nights if night["level"] is not None]
+    axis = f"{found['metric']} in {found['unit']}" if found["metric"] else "level"
     marks = {alert["first_bad"]: alert for alert in alerts}
     return Page(
         "series.html.j2",
@@ -45,12 +62,49 @@ def show_one_series(view: Looking, name: Name) -> Page:
         {
             "series": found,
             "alerts": with_words(alerts),
-            "chart": night_chart.render(measured, marks),
-            "data": page_assets.json_block(night_chart.data(measured, marks)) if measured else None,
+            "chart": night_chart.render(measured, marks, axis),
+            "data": page_assets.json_block(night_chart.data(measured, marks, axis)) if measured else None,
             "nights": nights[: -_SHOWN - 1 : -1],
             "verdict": _words(found, nights),
         },
     )
+
+
+@router.post("")
+def add(view: Changing, fields: Fields) -> Response:
+    """Add a series, and lead to its page."""
+    asked = checked(RemoteSeries, said(fields))
+    series_routes.add_series(view.request, view.visitor.user, asked)
+    return back_to(view, {}, url("series", asked.name))
+
+
+@router.post("/{name}/nights")
+def run_night(view: Changing, name: Name, fields: Fields) -> Response:
+    """Make a night due now."""
+    series_routes.run_night(view.request, view.visitor.user, name)
+    return back_to(view, fields, url("series", name))
+
+
+@router.post("/{name}/pause")
+def pause(view: Changing, name: Name, fields: Fields) -> Response:
+    """Let a series rest."""
+    series_routes.pause_series(view.request, view.visitor.user, name, checked(Why, fields))
+    return back_to(view, fields, url("series", name))
+
+
+@router.post("/{name}/resume")
+def resume(view: Changing, name: Name, fields: Fields) -> Response:
+    """Let a series go on."""
+    series_routes.resume_series(view.request, view.visitor.user, name)
+    return back_to(view, fields, url("series", name))
+
+
+@router.post("/{name}/removal")
+def remove(view: Changing, name: Name) -> Response:
+    """Forget a series. For administrators."""
+    require_role(view.visitor.user, "admin")
+    series_routes.remove_series(view.request, view.visitor.user, name)
+    return back_to(view, {}, url("series"))
 
 
 def night_rows(nights: Sequence[Mapping[str, Any]]) -> list[Values]:

@@ -28,7 +28,7 @@
     plot = new uPlot({
       width: Math.max(place.clientWidth, 320), height: 400,
       tzDate: (at) => uPlot.tzDate(new Date(at * 1e3), "UTC"),
-      axes: [{...axis, space: 110, values: day}, {...axis, size: 80}],
+      axes: [{...axis, space: 110, values: day}, {...axis, size: 80, label: data.axis, labelSize: 24}],
       series: [{label: "night", value: day}, line("newest commit", "old"), line("low", "line", {width: 0, points: {show: false}}), line("high", "line", {width: 0, points: {show: false}}), line("reference, scaled", "line", {paths: () => null})],
       bands: [{series: [3, 2], fill: colour("line") + "33"}],
       hooks: {drawClear: [markAlerts]},

@@ -189,6 +189,7 @@ def test_a_confirmation_that_compared_nothing_leaves_the_regression_for_a_later_
         night = until_suspect(lab)
     assert night.confirmed == "undecided"
     assert [told[1:3] for told in lab.alerts.ended] == [("undecided", None)] * (how != "removed")
+    assert [series for series, _ in lab.alerts.lost] == ["pipe"] * (how == "removed")
     assert [n.number for n in lab.nights() if n.new_level] == []
     assert until_suspect(lab).confirmed == "confirmed"
     assert len([n for n in lab.nights() if n.new_level]) == 1

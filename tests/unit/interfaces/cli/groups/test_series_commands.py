@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bisector.app.alerts.alert_context import open_alerts
 from bisector.app.series import manage_series
 from bisector.interfaces.cli import run
 from bisector.interfaces.cli.groups import series_commands
+from bisector.model.alerts import Entry
 from tests.golden.test_json_output import promised
 from tests.support.command_line import said
+from tests.support.series.alert_lab import found
 from tests.support.series.series_lab import SeriesLab
 
 ADD = [
@@ -81,7 +85,11 @@ def test_a_second_night_waits_for_the_first(lab: SeriesLab, capsys: pytest.Captu
     lab.chore.do()
     assert run(["series", "run", "pipe"]) == 1
     assert "night 1 of the series 'pipe' has not ended" in capsys.readouterr().err
+    suspect = replace(found(1, 2, "pipe"), id="a" * 10)
+    open_alerts(lab.wiring).add(suspect, Entry("perfbisect", "suspect"))
     assert printed(capsys, "remove", "pipe")["cancelled"] == 1
+    alert = open_alerts(lab.wiring).load(suspect.id)
+    assert (alert.state, alert.why) == ("undecided", "the series 'pipe' was removed")
     assert [one.status for one in lab.wiring.store.list()] == ["cancelled"]
 
 
