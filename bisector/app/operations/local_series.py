@@ -10,7 +10,7 @@ from bisector.app.operations.operations import Values
 if TYPE_CHECKING:
     from bisector.app.wiring import Wiring
     from bisector.model.series import Series
-    from bisector.schemas.remote_series import RemoteSeries
+    from bisector.schemas.series_request import RemoteSeries
 
 
 class LocalSeries:

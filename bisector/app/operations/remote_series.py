@@ -26,7 +26,7 @@ class SeriesAtServer:
         return self._of_series("GET", name)
 
     def add_named_series(self, asked: Values) -> Values:
-        """Add a series, or only say what it would be (`remote_series`)."""
+        """Add a series, or only say what it would be (`series_request`)."""
         found: Values = self._server.ask("POST", "/series", body=asked)
         return found
 

@@ -1,4 +1,7 @@
-"""Mail as commands: a bisection on fakes ends, and its reports arrive at a real SMTP server, or wait."""
+"""Mail as commands: a bisection on fakes ends, and its reports arrive at a real SMTP server, or wait.
+
+With `lab_events`: what the webhook is told of alerts and testbeds.
+"""
 
 from __future__ import annotations
 

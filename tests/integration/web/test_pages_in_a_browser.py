@@ -1,8 +1,8 @@
 """The server's pages in a real Chromium, with hostile text wherever text comes from elsewhere.
 
-Of `overview_page`, `queue_page`, `bisection_list`, `live_bisection`, `testbed_pages`, `compare_page`,
-`costs_page`, `series_pages`, `alert_pages` and
-`outbox_page`. One browser and one server serve all tests.
+Of `listed_choices`, `overview_page`, `queue_page`, `bisection_list`, `live_bisection`, `testbed_pages`,
+`compare_page`, `costs_page`, `series_pages`, `alert_pages` and `outbox_page`.
+One browser and one server serve all tests.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`series`, `mail` and `start --notify` at a server: `series_routes`, `outbox_routes`, `remote_series`."""
+"""`series`, `mail` and `start --notify` at a server: `series_routes`, `outbox_routes`, `series_request`."""
 
 from __future__ import annotations
 

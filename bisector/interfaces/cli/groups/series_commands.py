@@ -82,7 +82,7 @@ def add(
     from bisector.app.operations.local_operations import LocalOperations
     from bisector.model.series import Series
     from bisector.report import phrases
-    from bisector.schemas.remote_series import remote_series
+    from bisector.schemas.series_request import remote_series
 
     wiring = options.make_wiring(lab=lab, repo=repo, remote=True)
     at_server = wiring.settings.server is not None

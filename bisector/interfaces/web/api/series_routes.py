@@ -12,7 +12,7 @@ from bisector.interfaces.web.api.bisection_routes import Why, operations
 from bisector.interfaces.web.authority import Administrator, Operator, Reader, server_of
 from bisector.model.access import Token
 from bisector.schemas.loading import Spec
-from bisector.schemas.remote_series import RemoteSeries
+from bisector.schemas.series_request import RemoteSeries
 from bisector.schemas.web_settings import Rev
 
 router = APIRouter(prefix="/series", tags=["series"])

@@ -27,7 +27,7 @@ from bisector.interfaces.web.pages.page_view import (
 )
 from bisector.model.alerts import AlertFilter
 from bisector.report.html import night_chart, page_assets
-from bisector.schemas.remote_series import RemoteSeries
+from bisector.schemas.series_request import RemoteSeries
 
 router = APIRouter(prefix="/series", include_in_schema=False)
 
