@@ -13,7 +13,7 @@ SEED   ?= 1
 DEMO   := $(or $(PERFBISECT_CACHE_DIR),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/perfbisect)/demo/linux
 
 .DEFAULT_GOAL := help
-.PHONY: help setup deps lab demo demo-service test test-end-to-end test-fast check mutants campaign bench-search lock clean
+.PHONY: help setup deps lab demo demo-service test test-end-to-end test-lab test-fast check mutants campaign bench-search lock clean
 .DELETE_ON_ERROR:
 
 help:  ## this list
@@ -74,6 +74,9 @@ test: $(DONE)/dev $(DONE)/test-deps lab  ## all tests but the longest case, real
 
 test-end-to-end: $(DONE)/dev lab  ## real kernels from end to end, the longest case too: guests and libvirtd are killed
 	@END_TO_END=1 $(BIN)/python -m pytest tests/end_to_end $(ARGS)
+
+test-lab: $(DONE)/dev $(DONE)/test-deps lab  ## all of the emulated machines with their BMCs (20 minutes)
+	@LAB=1 $(BIN)/python -m pytest tests/lab $(ARGS)
 
 test-fast: $(DONE)/dev  ## the tests that need neither libvirt nor a compiler, in a few minutes
 	@$(BIN)/python -m pytest -m "not slow" tests/unit tests/contract tests/golden tests/bad_input $(ARGS)

@@ -38,9 +38,15 @@ ROOT_SECTOR = 2048
 ROOT_MIB = 768
 """230 MB are taken; room for kernels, modules and workloads, and little enough to be filled by a test."""
 
+ESP_MIB = 8
+"""The partition that UEFI boots from holds GRUB alone, 1 MB."""
+
 _ROOT_UUID = "70657266-6269-7365-6374-00000000001a"
 _GRUB_BIOS = Path("/usr/lib/grub/i386-pc")
 _GRUB_BIOS_MODULES = ("biosdisk", "part_msdos", "ext2", "serial")
+_GRUB_UEFI = Path("/usr/lib/grub/x86_64-efi")
+_GRUB_UEFI_MODULES = ("part_msdos", "ext2", "fat", "serial", "search", "search_fs_uuid")
+_PREFIX = "(hd0,msdos1)/boot/grub"
 _BOOT_CODE_BYTES = 440
 """The rest of the first sector is the partition table."""
 
@@ -112,7 +118,7 @@ def _make_disk(work: Path, tar: Path, kernel: DebianKernel) -> None:
     _fill(tree, made, kernel)
     disk = made / "disk.img"
     with disk.open("wb") as file:
-        file.truncate(ROOT_SECTOR * SECTOR + (ROOT_MIB << 20))
+        file.truncate((1 + ROOT_MIB + ESP_MIB) << 20)
     offset = ROOT_SECTOR * SECTOR
     run_command(
         [
@@ -123,6 +129,7 @@ def _make_disk(work: Path, tar: Path, kernel: DebianKernel) -> None:
         timeout=600,
     )
     _write_boot_sectors(disk, work)
+    _write_esp(disk, work)
     host_key = " ".join((made / "host_key.pub").read_text().split()[:2])
     about = {"host_key": host_key, "kernel": kernel.version}
     (made / "image.json").write_text(json.dumps(about))
@@ -162,28 +169,46 @@ def _fill(tree: Path, keys: Path, kernel: DebianKernel) -> None:
     for file in (kernel.image, kernel.config):
         shutil.copy(file, tree / "boot")
     kernel.copy_modules((FILES / "modules").read_text().split(), tree)
-    shutil.copytree(_GRUB_BIOS, tree / "boot/grub/i386-pc", ignore=shutil.ignore_patterns("*.module"))
+    for modules in (_GRUB_BIOS, _GRUB_UEFI):
+        programs = shutil.ignore_patterns("*.module", "*.efi", "*.img", "gdb*")
+        shutil.copytree(modules, tree / "boot/grub" / modules.name, ignore=programs)
     menu = (FILES / "grub.cfg").read_text().replace("@UUID@", _ROOT_UUID).replace("@VERSION@", kernel.version)
     (tree / "boot/grub/grub.cfg").write_text(menu)
     run_command(["grub-editenv", tree / "boot/grub/grubenv", "create"])
 
 
 def _write_boot_sectors(disk: Path, work: Path) -> None:
-    """Write GRUB for a BIOS into the first MiB, and a partition table with the root file system."""
+    """Write GRUB for a BIOS into the first MiB, and the partition table: root, then the one for UEFI."""
     core = work / "core.img"
     run_command(
         [
-            *("grub-mkimage", "-O", "i386-pc", "-p", "(hd0,msdos1)/boot/grub", "-o", core),
+            *("grub-mkimage", "-O", "i386-pc", "-p", _PREFIX, "-o", core),
             *_GRUB_BIOS_MODULES,
         ]
     )
-    table = partition(True, 0x83, ROOT_SECTOR, (ROOT_MIB << 20) // SECTOR)
+    sectors = (ROOT_MIB << 20) // SECTOR
+    table = partition(True, 0x83, ROOT_SECTOR, sectors)
+    table += partition(False, 0xEF, ROOT_SECTOR + sectors, (ESP_MIB << 20) // SECTOR)
     with disk.open("r+b") as file:
         file.write((_GRUB_BIOS / "boot.img").read_bytes()[:_BOOT_CODE_BYTES])
         file.seek(446)
         file.write(table.ljust(64, b"\0") + b"\x55\xaa")
         file.seek(SECTOR)
         file.write(core.read_bytes())
+
+
+def _write_esp(disk: Path, work: Path) -> None:
+    """Write GRUB for UEFI, where firmware looks that was told nothing, into the second partition."""
+    grub, esp = work / "BOOTX64.EFI", work / "esp.img"
+    run_command(["grub-mkimage", "-O", "x86_64-efi", "-p", _PREFIX, "-o", grub, *_GRUB_UEFI_MODULES])
+    with esp.open("wb") as file:
+        file.truncate(ESP_MIB << 20)
+    run_command(["mkfs.vfat", esp])
+    run_command(["mmd", "-i", esp, "::EFI", "::EFI/BOOT"])
+    run_command(["mcopy", "-i", esp, grub, "::EFI/BOOT/BOOTX64.EFI"])
+    with disk.open("r+b") as file:
+        file.seek((1 + ROOT_MIB) << 20)
+        file.write(esp.read_bytes())
 
 
 def partition(active: bool, kind: int, first: int, sectors: int) -> bytes:

@@ -24,8 +24,7 @@ set_working_mc 0x20
     allowed_auths_admin md5
     guid a123456789abcdefa123456789abcdef
   endlan
-  sol "tcp:127.0.0.1:{serial}" 115200
-  chassis_control "{python} -IS {switch} {folder}"
+{sol}  chassis_control "{python} -IS {switch} {folder}"
   user 1 false "" "" user 10 md5
   user 2 true "{user}" "{password}" admin 10 md5
 """
@@ -44,7 +43,7 @@ class IpmiBmc:
     box: Box
     folder: Path
     password: str
-    serial_port: int
+    serial_port: int | None
     port: int = 0
     _process: Inmate | None = None
 
@@ -57,7 +56,7 @@ class IpmiBmc:
             _LAN.format(
                 name=self.folder.name,
                 port=self.port,
-                serial=self.serial_port,
+                sol=f'  sol "tcp:127.0.0.1:{self.serial_port}" 115200\n' if self.serial_port else "",
                 python=sys.executable,
                 switch=_SWITCH,
                 folder=self.folder,
@@ -73,6 +72,10 @@ class IpmiBmc:
             self.folder / "bmc.log",
             cwd=own,
         )
+
+    def is_running(self) -> bool:
+        """Return whether it is there to be asked."""
+        return self._process is not None and self._process.is_running()
 
     def kill(self) -> None:
         """End the simulator at once."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import shutil
 import signal
-import socket
 import sys
 import time
 from dataclasses import dataclass, field
@@ -16,16 +16,18 @@ from typing import Any
 from bisector.adapters.system.channel import LineClosed
 from bisector.adapters.system.ssh import SSH, SSHRefused
 from bisector.adapters.system.ssh_endpoint import SSHHost
+from bisector.errors import PerfbisectError
 from tests.lab.box import Box
 from tests.lab.disk_image import BaseImage
 from tests.lab.ipmi_bmc import USER, IpmiBmc
+from tests.lab.machine_design import MAC, Design, qemu_command
+from tests.lab.redfish_bmc import RedfishBmc
 from tests.support.servers.free_port import free_port
 
 BOOT_SECONDS = 240.0
-"""Until SSH answers: 15 to 18 s of CPU for an emulated boot, on a host that six others share."""
+"""Until SSH answers: 7 to 30 s of CPU for an emulated boot, on a host that six others share."""
 
 _SWITCH = Path(__file__).parent / "power_switch.py"
-_MEMORY_MB = 512
 
 
 @dataclass
@@ -36,19 +38,27 @@ class Machine:
     folder: Path
     base: BaseImage
     box: Box
-    method: str = "kexec"
+    design: Design
     ssh_port: int = field(default_factory=free_port)
     serial_port: int = field(default_factory=free_port)
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True)
-        self.password = secrets.token_hex(8)  # of 16 characters: IPMI 1.5 takes no more
+        self.password = secrets.token_hex(8)  # of 16 characters: ipmi_sim takes no more
         (self.folder / "password").write_text(f"{self.password}\n")
         (self.folder / "password").chmod(0o600)
         (self.folder / "known_hosts").write_text(f"[127.0.0.1]:{self.ssh_port} {self.base.host_key}\n")
-        (self.folder / "qemu.args").write_text("".join(f"{word}\n" for word in self._qemu()))
-        self.bmc = IpmiBmc(self.box, self.folder, self.password, self.serial_port)
+        command = qemu_command(self.design, self.name, self.folder, self.ssh_port, self.serial_port)
+        (self.folder / "qemu.args").write_text("".join(f"{word}\n" for word in command))
+        self.bmc = (
+            IpmiBmc(self.box, self.folder, self.password, self.serial_port if self._has_sol() else None)
+            if self.design.bmc == "ipmi"
+            else RedfishBmc(self.box, self.folder, self.password)
+        )
         self.renew_disk()
+
+    def _has_sol(self) -> bool:
+        return self.design.console == "sol"
 
     # --- as it is meant to be used ---
 
@@ -63,9 +73,14 @@ class Machine:
 
     def host_variables(self) -> dict[str, Any]:
         """Return its variables in an inventory."""
-        ipmitool = ["ipmitool", "-I", "lanplus", "-C", "3", "-H", "127.0.0.1", "-p", str(self.bmc.port)]
-        ipmitool += ["-U", USER, "-f", str(self.folder / "password")]
-        return {
+        account = {"user": USER, "password_file": str(self.folder / "password")}
+        power: dict[str, Any]
+        if isinstance(self.bmc, IpmiBmc):
+            power = {"kind": "ipmi", "address": "127.0.0.1", "port": self.bmc.port, **account}
+        else:
+            url, certificate = f"https://127.0.0.1:{self.bmc.port}", str(self.bmc.certificate)
+            power = {"kind": "redfish", "url": url, "certificate": certificate, **account}
+        variables: dict[str, Any] = {
             "ansible_host": "127.0.0.1",
             "ansible_port": self.ssh_port,
             "ansible_user": "root",
@@ -73,13 +88,37 @@ class Machine:
             "perfbisect_kind": "ssh",
             "perfbisect_host": self.name,
             "perfbisect_known_hosts": str(self.folder / "known_hosts"),
-            "perfbisect_boot_method": self.method,
+            "perfbisect_boot_method": self.design.method,
             "perfbisect_boot_timeout": BOOT_SECONDS,
-            "perfbisect_power": {
-                action: [*ipmitool, "chassis", "power", action] for action in ("on", "off", "cycle")
-            },
-            "perfbisect_console": [*ipmitool, "sol", "activate"],
+            "perfbisect_power": power,
         }
+        if self.design.console == "sol":
+            variables["perfbisect_console"] = {"kind": "sol"}
+        elif self.design.console == "tcp":
+            where = {"address": "127.0.0.1", "port": self.serial_port}
+            variables["perfbisect_console"] = {"kind": "tcp", **where}
+        if self.design.method == "pxe":
+            served = {"folder": str(self.folder / "tftp"), "url": "tftp://10.0.2.2", "mac": MAC}
+            variables["perfbisect_netboot"] = {**served, "order": "redfish"}
+        return variables
+
+    def put_back(self) -> None:
+        """Bring it to a known state, whatever befell it: BMC, network, its own kernel, no files of ours.
+
+        A machine that answers and runs its default kernel keeps its disk; any other gets a fresh one.
+        """
+        if not self.bmc.is_running():
+            self.bmc.start()
+        if self.is_on():
+            self.unhang()
+            self.mend_network()
+            with contextlib.suppress(PerfbisectError):
+                if self.kernel() == self.base.kernel and "perfbisect" not in self.run("ls", "/boot", "/var"):
+                    return
+            self.power_off()
+        self.renew_disk()
+        self.power_on()
+        self.wait_for_ssh()
 
     def start(self) -> None:
         """Start BMC and machine."""
@@ -103,6 +142,10 @@ class Machine:
         """Run a command on it over SSH and return its output. Raises SSHRefused."""
         with SSH(self.ssh_host, timeout=10.0) as ssh:
             return ssh.run(command, timeout=timeout).output
+
+    def later(self, command: str) -> None:
+        """Run a shell command on it a second from now, when this connection has ended."""
+        self.run("sh", "-c", f"nohup setsid sh -c 'sleep 1; {command}' >/dev/null 2>&1 </dev/null &")
 
     def kernel(self) -> str:
         """Return the release of the kernel that it runs now."""
@@ -140,6 +183,30 @@ class Machine:
         """Let it go on."""
         self._switch("set", "signal", str(int(signal.SIGCONT)))
 
+    def cut_network(self) -> None:
+        """Pull its network cable; connections that are open hear nothing of it."""
+        self._switch("set", "link", "0")
+
+    def mend_network(self) -> None:
+        """Plug it in again."""
+        self._switch("set", "link", "1")
+
+    def fill_disk(self) -> None:
+        """Have somebody else's file take all of its disk but 100 kB."""
+        self.run(
+            *("sh", "-c"),
+            "fallocate -l $(($(stat -f -c '%a * %S' /) - 100000)) /var/filler; df /",
+            timeout=120,
+        )
+
+    def empty_disk(self) -> None:
+        """Remove that file."""
+        self.run("rm", "-f", "/var/filler")
+
+    def second_user(self) -> SSH:
+        """Log somebody else in; close it to log out."""
+        return SSH(self.ssh_host, timeout=30.0)
+
     def _switch(self, *request: str) -> str:
         return self.box.run([sys.executable, "-IS", _SWITCH, self.folder, *request])
 
@@ -151,31 +218,6 @@ class Machine:
                 command = path.read_bytes()
             except OSError:
                 continue
-            if b"qemu-system" in command[:80] and wanted in command:
+            if command.startswith(b"qemu-system") and wanted in command:
                 return int(path.parent.name)
         raise ProcessLookupError(f"{self.name} is off")
-
-    def _qemu(self) -> list[str]:
-        folder = self.folder
-        return [
-            *("qemu-system-x86_64", "-name", self.name, "-machine", "q35", "-cpu", "qemu64"),
-            *("-m", str(_MEMORY_MB), "-accel", "tcg", "-display", "none", "-vga", "none"),
-            *("-daemonize", "-pidfile", f"{folder}/qemu.pid"),
-            *("-qmp", f"unix:{folder}/qmp,server=on,wait=off"),
-            *("-drive", f"file={folder}/disk.img,format=raw,if=none,id=disk,discard=unmap"),
-            *("-device", f"nvme,drive=disk,serial={self.name},bootindex=1"),
-            "-netdev",
-            f"user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:{self.ssh_port}-:22",
-            *("-device", "virtio-net-pci,netdev=net,id=nic,romfile="),
-            "-chardev",
-            f"socket,id=serial,host=127.0.0.1,port={self.serial_port},server=on,wait=off,"
-            f"logfile={folder}/serial.log,logappend=on",
-            *("-serial", "chardev:serial"),
-            *("-device", "i6300esb", "-action", "watchdog=reset"),
-        ]
-
-
-def answers(port: int) -> bool:
-    """Return whether somebody listens on a port of the loopback."""
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0

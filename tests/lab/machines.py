@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
@@ -11,6 +12,7 @@ from tests.lab.box import Box
 from tests.lab.debian_kernel import DEFAULT_PACKAGE, unpack
 from tests.lab.disk_image import base_image
 from tests.lab.machine import Machine
+from tests.lab.machine_design import DESIGNS
 from tests.support.demo_history import CACHE
 
 LAB_CACHE = CACHE / "lab"
@@ -20,12 +22,15 @@ LAB_CACHE = CACHE / "lab"
 class Machines:
     """Use as a context manager; at the end no process and no file of the machines is left."""
 
-    def __init__(self, names: list[str]) -> None:
+    def __init__(self, kinds: Mapping[str, str]) -> None:
+        """kinds: the names of machines, and what each is, as in DESIGNS."""
         self._temporary = tempfile.TemporaryDirectory(prefix="perfbisect-lab-")
         self.folder = Path(self._temporary.name)
-        base = base_image(unpack(DEFAULT_PACKAGE, LAB_CACHE), LAB_CACHE)
+        self._base = base_image(unpack(DEFAULT_PACKAGE, LAB_CACHE), LAB_CACHE)
         self._box = Box()
-        self.machines = [Machine(name, self.folder / name, base, self._box) for name in names]
+        self.machines: list[Machine] = []
+        for name, kind in kinds.items():
+            self.add(name, kind)
 
     def __enter__(self) -> Machines:
         return self
@@ -35,6 +40,12 @@ class Machines:
     ) -> None:
         self._box.close()
         self._temporary.cleanup()
+
+    def add(self, name: str, kind: str) -> Machine:
+        """Make another machine; it is off."""
+        machine = Machine(name, self.folder / name, self._base, self._box, DESIGNS[kind])
+        self.machines.append(machine)
+        return machine
 
     def start(self) -> None:
         """Switch all on."""

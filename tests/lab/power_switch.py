@@ -1,14 +1,17 @@
 """The power of an emulated machine: `power_switch.py FOLDER get|set NAME [VALUE]`, as ipmi_sim asks for it.
 
 A program of its own, with nothing of perfbisect in it: BMCs run it at each request, so it must start quickly.
-FOLDER holds `qemu.args`, the command of the machine, an argument a line, and `qemu.pid` while it runs.
+FOLDER holds `qemu.args`, the command of the machine, an argument a line; `qemu.pid` while it runs; and
+`boot.once` while the next boot comes from the network.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -16,6 +19,9 @@ from pathlib import Path
 
 _END_SECONDS = 10.0
 """A killed QEMU is gone in less than a second, on a loaded host."""
+
+_QMP_SECONDS = 5.0
+_NIC = "/machine/peripheral/nic"
 
 
 def pid(folder: Path) -> int | None:
@@ -30,10 +36,14 @@ def pid(folder: Path) -> int | None:
 
 def on(folder: Path) -> None:
     """Switch on. Raises CalledProcessError with QEMU's words on stderr."""
-    if pid(folder) is None:
-        (folder / "qemu.pid").unlink(missing_ok=True)
-        (folder / "qmp").unlink(missing_ok=True)
-        subprocess.run((folder / "qemu.args").read_text().splitlines(), check=True)
+    if pid(folder) is not None:
+        return
+    for name in ("qemu.pid", "qmp"):
+        (folder / name).unlink(missing_ok=True)
+    subprocess.run((folder / "qemu.args").read_text().splitlines(), check=True)
+    if (folder / "boot.once").exists():
+        set_boot(folder, "pxe")
+        ask(folder, "system_reset")
 
 
 def off(folder: Path) -> None:
@@ -48,11 +58,35 @@ def off(folder: Path) -> None:
         time.sleep(0.02)
 
 
-def send(folder: Path, number: int) -> None:
-    """Send a signal to the machine's process: SIGSTOP hangs it, SIGCONT goes on."""
-    running = pid(folder)
-    if running is not None:
-        os.kill(running, number)
+def set_boot(folder: Path, device: str) -> None:
+    """Have the next boot come from the network ('pxe'), or from the disk again."""
+    once = folder / "boot.once"
+    once.touch() if device == "pxe" else once.unlink(missing_ok=True)
+    if pid(folder) is not None:
+        index = 0 if device == "pxe" else -1
+        ask(folder, "qom-set", path=_NIC, property="bootindex", value=index)
+
+
+def ask(folder: Path, command: str, **arguments: object) -> None:
+    """Give QEMU a command of its machine protocol (QMP). Raises RuntimeError for what it refuses."""
+    with socket.socket(socket.AF_UNIX) as line:
+        line.settimeout(_QMP_SECONDS)
+        line.connect(str(folder / "qmp"))
+        replies = line.makefile()
+        replies.readline()
+        for request in ({"execute": "qmp_capabilities"}, {"execute": command, "arguments": arguments}):
+            line.sendall(json.dumps(request).encode())
+            answer = next(reply for reply in map(json.loads, replies) if "event" not in reply)
+            if "error" in answer:
+                raise RuntimeError(answer["error"]["desc"])
+
+
+def _get(folder: Path, name: str) -> str:
+    if name == "power":
+        return f"power:{int(pid(folder) is not None)}"
+    if name == "boot":
+        return "boot:pxe" if (folder / "boot.once").exists() else "boot:default"
+    raise SystemExit(f"this machine has no '{name}'")
 
 
 def _set(folder: Path, name: str, value: str) -> None:
@@ -63,8 +97,14 @@ def _set(folder: Path, name: str, value: str) -> None:
     elif name == "reset":
         off(folder)
         on(folder)
+    elif name == "boot":
+        set_boot(folder, value)
     elif name == "signal":
-        send(folder, int(value))
+        running = pid(folder)
+        if running is not None:
+            os.kill(running, int(value))
+    elif name == "link":
+        ask(folder, "set_link", name="nic", up=value == "1")
     else:
         raise SystemExit(f"this machine has no '{name}'")
 
@@ -73,10 +113,8 @@ def main(folder: Path, action: str, name: str, value: str = "1") -> None:
     """Do what ipmi_sim's chassis_control asks for; see its sample program ipmi_sim_chassiscontrol."""
     if action == "set":
         _set(folder, name, value)
-    elif name == "power":
-        print(f"power:{int(pid(folder) is not None)}")
     else:
-        raise SystemExit(f"this machine has no '{name}'")
+        print(_get(folder, name))
 
 
 if __name__ == "__main__":

@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import argparse
+import code
 import signal
 import time
 
+from tests.lab.machine_design import DESIGNS
 from tests.lab.machines import Machines
 
 
 def main() -> None:
     """Start the machines, print their inventory, keep them."""
     parser = argparse.ArgumentParser(prog="python -m tests.lab.up", description=__doc__)
-    parser.add_argument("names", nargs="*", default=["box1"], help="of the machines (default: box1)")
-    names = parser.parse_args().names
+    parser.add_argument(
+        *("machines",),
+        nargs="*",
+        default=["box1=ipmi"],
+        metavar="NAME=KIND",
+        help=f"machines to start (default: box1=ipmi); kinds: {', '.join(DESIGNS)}",
+    )
+    parser.add_argument(
+        "--python", action="store_true", help="go on in Python: box1.hang(), box1.bmc.kill(), ..."
+    )
+    asked = parser.parse_args()
+    kinds = {name: kind or "ipmi" for name, _, kind in (one.partition("=") for one in asked.machines)}
+    if not set(kinds.values()) <= set(DESIGNS):
+        parser.error(f"kinds are {', '.join(DESIGNS)}")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        with Machines(names) as lab:
+        with Machines(kinds) as lab:
             started = time.monotonic()
             lab.start()
             path = lab.write_inventory()
@@ -31,7 +45,10 @@ def main() -> None:
                     flush=True,
                 )
             print("# Ctrl-C ends them", flush=True)
-            signal.pause()
+            if asked.python:
+                code.interact(banner="", local={machine.name: machine for machine in lab.machines})
+            else:
+                signal.pause()
     except KeyboardInterrupt:
         print("# ended")
 

@@ -1,0 +1,72 @@
+"""What kinds of emulated machines there are, and the command of QEMU that is such a machine."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+MAC = "52:54:00:70:62:01"
+"""Each machine has a network of its own, so all have one address."""
+
+MEMORY_MB = 512
+_FIRMWARE = Path("/usr/share/OVMF/OVMF_CODE_4M.fd")
+_VARIABLES = Path("/usr/share/OVMF/OVMF_VARS_4M.fd")
+_NETWORK_SCRIPT = "#!ipxe\nchain --autofree perfbisect/${net0/mac:hexhyp}.ipxe || exit\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """A kind of machine. method: how it boots kernels under test. bmc, console, firmware: what it has."""
+
+    method: Literal["kexec", "grub", "pxe"]
+    bmc: Literal["ipmi", "redfish"]
+    console: Literal["sol", "tcp", "none"]
+    firmware: Literal["bios", "uefi"] = "bios"
+
+
+DESIGNS = {
+    "ipmi": Design("kexec", "ipmi", "sol"),
+    "redfish": Design("grub", "redfish", "tcp"),
+    "deaf": Design("grub", "ipmi", "none"),
+    "uefi": Design("grub", "redfish", "tcp", "uefi"),
+    "pxe": Design("pxe", "redfish", "tcp"),
+}
+"""deaf: nobody hears its console."""
+
+
+def qemu_command(design: Design, name: str, folder: Path, ssh_port: int, serial_port: int) -> list[str]:
+    """Return the command of such a machine; what it needs beside its disk is put into `folder`."""
+    network = f"user,id=net,hostfwd=tcp:127.0.0.1:{ssh_port}-:22"
+    rom = ",romfile="
+    if design.method == "pxe":
+        served = folder / "tftp"
+        (served / "perfbisect").mkdir(parents=True)
+        (served / "boot.ipxe").write_text(_NETWORK_SCRIPT)
+        network += f",tftp={served},bootfile=boot.ipxe"
+        rom = ""
+    firmware: list[str] = []
+    if design.firmware == "uefi":
+        shutil.copyfile(_VARIABLES, folder / "variables.fd")
+        firmware = [
+            *("-drive", f"if=pflash,format=raw,unit=0,readonly=on,file={_FIRMWARE}"),
+            *("-drive", f"if=pflash,format=raw,unit=1,file={folder}/variables.fd"),
+        ]
+    return [
+        *("qemu-system-x86_64", "-name", name, "-machine", "q35,graphics=off", "-cpu", "qemu64"),
+        *("-m", str(MEMORY_MB), "-accel", "tcg", "-display", "none", "-vga", "none"),
+        *("-daemonize", "-pidfile", f"{folder}/qemu.pid"),
+        *("-qmp", f"unix:{folder}/qmp,server=on,wait=off"),
+        *("-qmp", f"unix:{folder}/qmp-events,server=on,wait=off"),
+        *firmware,
+        *("-drive", f"file={folder}/disk.img,format=raw,if=none,id=disk,discard=unmap"),
+        *("-device", f"nvme,drive=disk,serial={name},bootindex=1"),
+        *("-netdev", network),
+        *("-device", f"virtio-net-pci,netdev=net,id=nic,mac={MAC}{rom}"),
+        "-chardev",
+        f"socket,id=serial,host=127.0.0.1,port={serial_port},server=on,wait=off,"
+        f"logfile={folder}/serial.log,logappend=on",
+        *("-serial", "chardev:serial"),
+        *("-device", "i6300esb", "-action", "watchdog=reset"),
+    ]
