@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -52,11 +52,14 @@ class Machines:
         for machine in self.machines:
             machine.start()
 
-    def write_inventory(self) -> Path:
-        """Write the inventory of these machines, with this host as builder, and return its path."""
-        hosts = {machine.name: machine.host_variables() for machine in self.machines}
-        builders = {"here": {"ansible_connection": "local"}}
-        children = {"testbeds": {"hosts": hosts}, "builders": {"hosts": builders}}
-        path = self.folder / "lab.yml"
-        path.write_text(json.dumps({"all": {"children": children}}, indent=2))  # JSON is YAML too
-        return path
+
+def write_inventory(machines: Sequence[Machine], path: Path, *, heard: bool = True) -> Path:
+    """Write the inventory of machines, with this host as builder; return its path. heard: with consoles."""
+    hosts = {machine.name: machine.host_variables() for machine in machines}
+    if not heard:
+        for variables in hosts.values():
+            variables.pop("perfbisect_console", None)
+    builders = {"here": {"ansible_connection": "local"}}
+    children = {"testbeds": {"hosts": hosts}, "builders": {"hosts": builders}}
+    path.write_text(json.dumps({"all": {"children": children}}, indent=2))  # JSON is YAML too
+    return path

@@ -8,7 +8,7 @@ import signal
 import time
 
 from tests.lab.machine_design import DESIGNS
-from tests.lab.machines import Machines
+from tests.lab.machines import Machines, write_inventory
 
 
 def main() -> None:
@@ -33,7 +33,7 @@ def main() -> None:
         with Machines(kinds) as lab:
             started = time.monotonic()
             lab.start()
-            path = lab.write_inventory()
+            path = write_inventory(lab.machines, lab.folder / "lab.yml")
             print(f"{path.read_text()}\n# {path}", flush=True)
             for machine in lab.machines:
                 machine.wait_for_ssh()
