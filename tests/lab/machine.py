@@ -99,7 +99,7 @@ class Machine:
             variables["perfbisect_console"] = {"kind": "tcp", **where}
         if self.design.method == "pxe":
             served = {"folder": str(self.folder / "tftp"), "url": "tftp://10.0.2.2", "mac": MAC}
-            variables["perfbisect_netboot"] = {**served, "order": "redfish"}
+            variables["perfbisect_netboot"] = served
         return variables
 
     def put_back(self) -> None:
