@@ -61,7 +61,7 @@ class SSH:
         Raises SSHRefused when nobody answers (worth another try), InfrastructureError when the host key or
         our key is not accepted (not worth one).
         """
-        self.host = host
+        self.host, self._open_seconds = host, max(10.0, login_timeout or 0.0)
         self._client = _connect(host, timeout, login_timeout or timeout)
 
     def __enter__(self) -> SSH:
@@ -160,7 +160,7 @@ class SSH:
             transport = self._client.get_transport()
             if transport is None:
                 raise LineClosed(f"the connection to {self.host} is closed")
-            channel = transport.open_session(timeout=10.0)
+            channel = transport.open_session(timeout=self._open_seconds)
             channel.set_combine_stderr(merge)
             channel.exec_command(shlex.join(command))
         except (paramiko.SSHException, OSError, EOFError) as error:
