@@ -13,6 +13,9 @@ from typing import Protocol
 from bisector.adapters.system.files import os_errors_reported, write_atomically
 from bisector.schemas.machine.netboot_variables import NetbootVariables
 
+_IMAGE = "perfbisect.image"
+"""With a dot: on UEFI the kernel finds this name on its command line, and hands words without one to init."""
+
 
 class BootOverride(Protocol):
     """What tells a machine's firmware to boot from the network once: its Redfish controller."""
@@ -40,10 +43,10 @@ class Netboot:
         self.withdraw()
         with os_errors_reported(f"cannot write the files of a network boot below {self._files.parent}"):
             self._files.mkdir(parents=True)
-            shutil.copyfile(image, self._files / "image")
+            shutil.copyfile(image, self._files / _IMAGE)
             if initrd is not None:
                 shutil.copyfile(initrd, self._files / "initrd")
-        lines = ["#!ipxe", f"kernel {self._url}/image {cmdline}"]
+        lines = ["#!ipxe", f"kernel {self._url}/{_IMAGE} {cmdline}"]
         if initrd is not None:
             # UEFI's loader in the kernel finds it by this name.
             lines[1] += " initrd=initrd"

@@ -24,12 +24,12 @@ def test_the_machine_finds_a_script_by_its_address_until_the_boot_is_over(tmp_pa
     script = folder / "perfbisect/52-54-00-ab-cd-ef.ipxe"
     base = "tftp://10.0.2.2/perfbisect/52-54-00-ab-cd-ef"
     assert script.read_text() == (
-        f"#!ipxe\nkernel {base}/image root=/dev/sda1 panic=10 initrd=initrd\n"
+        f"#!ipxe\nkernel {base}/perfbisect.image root=/dev/sda1 panic=10 initrd=initrd\n"
         f"initrd --name initrd {base}/initrd\nboot\n"
     )
     assert (folder / "perfbisect/52-54-00-ab-cd-ef/initrd").read_bytes() == b"initramfs"
     netboot.publish(tmp_path / "image", None, "root=/dev/sda1")
-    assert script.read_text() == f"#!ipxe\nkernel {base}/image root=/dev/sda1\nboot\n"
+    assert script.read_text() == f"#!ipxe\nkernel {base}/perfbisect.image root=/dev/sda1\nboot\n"
     assert not (folder / "perfbisect/52-54-00-ab-cd-ef/initrd").exists(), "of the kernel before"
     for _ in range(2):
         netboot.withdraw()
