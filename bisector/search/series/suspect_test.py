@@ -35,10 +35,12 @@ probability at most p). Ten false suspects a year, twice what was measured, then
 FALSE_REJECTION_RATE = 0.05
 """The same bound of P(rejected) where the change is the threshold. Larger, because each factor of e costs
 about four pairs of boots where the change is one boot's standard deviation."""
-MAX_BOOTS_PER_SIDE = 24
-"""Boots of a side after which a suspect is undecided. A change of one boot's standard deviation adds d^2/4 =
-1/4 to the log e-value for each pair of boots; the log of 1/FALSE_CONFIRMATION_RATE is 4.6, so 18 pairs and a
-margin of a third for the unknown spread."""
+MAX_BOOTS_PER_SIDE = 48
+"""Boots of a side after which a suspect is undecided: enough for nine in ten changes of one boot's standard
+deviation. After n pairs of boots the log e-value is n/4, less 1 for the unknown size, and scatters by
+sqrt(n/2); 1/FALSE_CONFIRMATION_RATE has the log 4.6. With n = 48, 48/4 - 1 - 1.28 sqrt(24) = 4.7. With 24,
+the expected 5 reaches it in little more than half of them. Its value does not change how often 'confirmed' is
+wrong: the bound holds whenever one stops."""
 
 MAX_CALIBRATION_DF = 20.0
 """Degrees of freedom that the run noise of past nights counts for at most. A testbed that became noisier may

@@ -20,6 +20,7 @@ from bisector.adapters.git import upstream_fix
 from bisector.adapters.git.upstream_fix import UpstreamFix
 from bisector.adapters.mail.recipients import Recipients
 from bisector.adapters.store.alerts.sql_alerts import SqlAlerts
+from bisector.adapters.store.sql_coordinator import SqlCoordinator
 from bisector.app.alerts.alert_changes import AlertChange, set_alert
 from bisector.app.alerts.alert_context import open_alerts
 from bisector.app.load_report import load_material
@@ -272,6 +273,20 @@ def test_the_week_shows_changes_in_the_unit_of_their_alerts(lab: Bench, own_fold
     assert "a-1: fake on fake, +0.1 ms, suspect" in shown and "a-2: fake on fake, +10.0%, suspect" in shown
 
 
+def test_drafts_are_looked_at_once_an_hour(
+    lab: Bench, own_folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[float] = []
+    found = wiring(own_folders)
+    start = found.coordinator.now()
+    monkeypatch.setattr(mail_chore, "look_at_drafts", lambda wiring: looks.append(wiring.coordinator.now()))
+    chore = MailChore(found)
+    for seconds in (0.0, 20.0, 3599.0, 3600.0, 3620.0, 7200.0):
+        monkeypatch.setattr(SqlCoordinator, "now", lambda _, at=seconds: start + at)
+        chore.do()
+    assert [at - start for at in looks] == [0.0, 3600.0, 7200.0]
+
+
 def test_a_draft_for_git_send_email(
     lab: Bench, own_folders: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -287,6 +302,19 @@ def test_a_draft_for_git_send_email(
     )
     assert read.returncode == 0 and "Subject: " in read.stdout
     assert run(["report", "--mail-draft", "--json"]) == 1
+    if not Path("/usr/lib/git-core/git-send-email").exists():
+        pytest.skip("needs Debian's package git-email")
+    send = ["git", "-c", "user.name=Ann", "-c", "user.email=ann@y.org", "send-email", "--dry-run"]
+    sent = subprocess.run(
+        [*send, "--confirm=never", "--suppress-cc=all", "--smtp-server=/bin/true", "mail.mbox"],
+        text=True,
+        capture_output=True,
+        cwd=own_folders,
+    )
+    assert sent.returncode == 0, sent.stderr
+    assert "Dry-OK. Log says:" in sent.stdout and "Result: OK" in sent.stdout
+    assert "list@x.org" in sent.stdout and "z@x.org" in sent.stdout
+    assert "Subject: [fake:bad]" in sent.stdout
 
 
 @pytest.mark.parametrize(

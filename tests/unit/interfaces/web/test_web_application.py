@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -201,6 +202,16 @@ def test_nobody_who_may_only_look_takes_the_whole_server(
 
 
 def test_streams_of_events_have_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = []
+
+    class Kept(bisection_routes._SentEvents):
+        """An answer that lives on, so that its slot is given back by nothing but its end."""
+
+        def __init__(self, *values: Any, **more: Any) -> None:
+            super().__init__(*values, **more)
+            kept.append(self)
+
+    monkeypatch.setattr(bisection_routes, "_SentEvents", Kept)
     monkeypatch.setattr(authority, "STREAMS_OF_ONE", 1)
     store_bisections(tmp_path, monkeypatch).set_status("fake-new", "queued")
     wiring, events = wiring_in(tmp_path), f"{API}/bisections/fake-new/events"
@@ -216,6 +227,7 @@ def test_streams_of_events_have_an_end(tmp_path: Path, monkeypatch: pytest.Monke
             assert followed.status_code == 200
             assert (status(one), status(other)) == (429, 200)
         until(lambda: status(one) == 200, 30)  # who follows no more leaves room
+    assert len(kept) >= 3
 
 
 def test_the_latest_bisection_is_the_same_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
