@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from bisector.app.output_file import write_output_file
 from bisector.app.wiring import Wiring
 from bisector.errors import RequestError
+from bisector.schemas.documents.inventory_text import host_lines
 from bisector.schemas.settings import SETTINGS_FILE, Settings, load_settings
 
 if TYPE_CHECKING:
@@ -34,6 +35,15 @@ class Address:
     host: str
     user: str = ""
     port: int = 22
+
+    def variables(self) -> dict[str, str | int]:
+        """Return it as Ansible's host variables."""
+        found: dict[str, str | int] = {"ansible_host": self.host}
+        if self.user:
+            found["ansible_user"] = self.user
+        if self.port != 22:
+            found["ansible_port"] = self.port
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +113,8 @@ def _inventory(answers: Answers) -> Iterator[str]:
     yield "      hosts:"
     if answers.testbed == "ssh":
         for machine in answers.machines:
-            yield from _host(machine)
-            yield "          perfbisect_kind: ssh"
-            yield f"          perfbisect_boot_method: {answers.boot}"
+            more = {"perfbisect_kind": "ssh", "perfbisect_boot_method": answers.boot}
+            yield from host_lines(machine.host, {**machine.variables(), **more})
     else:
         yield "        guest:" if answers.testbed == "libvirt" else "        this-host:"
         yield f"          perfbisect_kind: {answers.testbed}"
@@ -115,13 +124,4 @@ def _inventory(answers: Answers) -> Iterator[str]:
         yield "        here:"
         yield "          ansible_connection: local"
     else:
-        yield from _host(answers.builder)
-
-
-def _host(address: Address) -> Iterator[str]:
-    yield f"        {json.dumps(address.host)}:"
-    yield f"          ansible_host: {json.dumps(address.host)}"
-    if address.user:
-        yield f"          ansible_user: {json.dumps(address.user)}"
-    if address.port != 22:
-        yield f"          ansible_port: {address.port}"
+        yield from host_lines(answers.builder.host, answers.builder.variables())

@@ -49,7 +49,15 @@ text machine /sys/class/dmi/id/product_name
 [ -d /run/systemd/system ] && echo "init=systemd" || echo "init=other"
 [ -d /boot/loader/entries ] || [ -d /efi/loader/entries ] || [ -d /boot/efi/loader/entries ] && echo "loader_entries=yes"
 [ -e "/boot/vmlinuz-$(uname -r)" ] && echo "kernel_image=/boot/vmlinuz-$(uname -r)"
-[ -r /etc/default/grub ] && grep -q '^GRUB_DEFAULT=["'\'']\{0,1\}saved' /etc/default/grub && echo "grub_saved=yes"
+for image in "initrd.img-$(uname -r)" "initramfs-$(uname -r).img"; do
+	[ -e "/boot/$image" ] && echo "initrd=/boot/$image"
+done
+for menu in /boot/grub/grub.cfg /boot/grub2/grub.cfg; do
+	if [ -r "$menu" ]; then
+		echo "grub_menu=$menu"
+		if grep -q next_entry "$menu" && grep -q custom.cfg "$menu"; then echo "grub_once=yes"; fi
+	fi
+done
 for tool; do
 	if command -v "$tool" >/dev/null; then echo "tool.$tool=yes"; fi
 done

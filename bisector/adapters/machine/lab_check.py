@@ -8,7 +8,7 @@ cause and not its consequences.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -31,7 +31,7 @@ from bisector.adapters.machine.machine_needs import (
     has_tools,
     is_root,
 )
-from bisector.adapters.machine.machine_reach import ssh_host
+from bisector.adapters.machine.machine_reach import MachineReach, ssh_host
 from bisector.adapters.machine.switches import has_console, open_console, power_of
 from bisector.adapters.system.awake_clock import awake_seconds
 from bisector.adapters.system.host_requirements import checks
@@ -40,11 +40,15 @@ from bisector.errors import InfrastructureError, PerfbisectError
 from bisector.model.machines.lab_findings import Finding
 from bisector.schemas.lab import BuilderSpec, Lab, TestbedSpec
 
-_TESTBED_TOOLS = ("sh", "tar", "mkdir")
-"""The programs that unpack and start a workload on a testbed."""
+_TESTBED_TOOLS = ("sh", "tar", "mkdir", "gzip", "sha256sum", "awk")
+"""The programs that unpack kernels and workloads on a testbed and start them."""
 
-BOOT_TOOLS = {"kexec": ("kexec",), "grub": ("grub-reboot", "grub-probe", "grub-mkrelpath")}
-"""What each boot method runs on the machine; playbooks/roles/boot."""
+BOOT_TOOLS = {
+    "kexec": ("kexec",),
+    "grub": ("grub-reboot|grub2-reboot", "grub-probe|grub2-probe", "grub-mkrelpath|grub2-mkrelpath"),
+    "systemd-boot": ("bootctl",),
+}
+"""What each boot method runs on the machine, with names of other distributions; playbooks/roles/boot."""
 
 _BUILDER_TOOLS = ("make", "gcc", "flex", "bison", "ccache", "python3")
 
@@ -57,8 +61,8 @@ _NO_POWER = "no power switch is set: a machine that hangs stays down until someb
 
 _NO_CONSOLE = "no console is set: a kernel that panics leaves no words"
 
-_PING_SECONDS = 120.0
-"""Timeout of the play that runs one module: 2 s on an idle machine, 20 where everything is emulated."""
+_PING_SECONDS = 300.0
+"""Timeout of the play that runs one module: 2 s on an idle machine, minutes where all is emulated."""
 
 Look = Callable[[], Iterator[Finding]]
 
@@ -125,7 +129,7 @@ def _machine(testbed: TestbedSpec, around: Around) -> Iterator[Finding]:
         if ssh is None:
             yield from _untried("its connection", *later)
         else:
-            seen, facts = _facts(ssh, testbed.workdir, tools)
+            seen, facts = _facts(ssh, testbed.workdir, [name for one in tools for name in one.split("|")])
             if facts is None:
                 yield seen
                 yield from _untried("its shell", *later)
@@ -165,7 +169,9 @@ def _connected(spec: TestbedSpec | BuilderSpec) -> Iterator[tuple[list[Finding],
 
         def connect() -> str:
             host = ssh_host(spec)
-            opened.append(stack.enter_context(SSH(host)))
+            slow = spec.variables.boot_timeout if isinstance(spec, TestbedSpec) else 0.0
+            login = MachineReach(host, slow).probe_seconds
+            opened.append(stack.enter_context(SSH(host, login_timeout=login)))
             return f"{host} answers and takes the key"
 
         started = awake_seconds()
@@ -184,7 +190,7 @@ def _connected(spec: TestbedSpec | BuilderSpec) -> Iterator[tuple[list[Finding],
             yield [Finding("host key", "ok", pinned), reached], opened[0]
 
 
-def _facts(ssh: SSH, folder: str, tools: tuple[str, ...]) -> tuple[Finding, MachineFacts | None]:
+def _facts(ssh: SSH, folder: str, tools: Sequence[str]) -> tuple[Finding, MachineFacts | None]:
     read: list[MachineFacts] = []
 
     def look() -> str:
@@ -218,11 +224,11 @@ def _runs_modules(spec: TestbedSpec | BuilderSpec, ssh: SSH, ansible: Ansible) -
             raise InfrastructureError(
                 f"Ansible cannot run a module there: {error.message}",
                 details=error.details,
-                cure="install the package python3 there; python3-minimal lacks what modules import",
+                cure="install the package python3 there, for python3-minimal lacks what modules import; "
+                "or look at its load",
             ) from error
-    version = played.tasks[-1].result.get("ansible_facts", {}).get("ansible_python", {}).get("version", {})
-    number = ".".join(str(version.get(part, "?")) for part in ("major", "minor", "micro"))
-    return f"Ansible runs modules with Python {number}"
+    facts = played.tasks[-1].result.get("ansible_facts", {})
+    return f"Ansible runs modules with {facts.get('discovered_interpreter_python', 'its Python')}"
 
 
 def _power(testbed: TestbedSpec) -> Finding:

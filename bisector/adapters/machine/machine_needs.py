@@ -67,13 +67,17 @@ def is_root(facts: MachineFacts) -> str:
 
 def has_tools(facts: MachineFacts, tools: Sequence[str]) -> str:
     """Whether programs are there."""
-    missing = [tool for tool in tools if not facts.has(tool)]
+    missing = [one for one in tools if not any(facts.has(name) for name in one.split("|"))]
     if missing:
         cure = "install them there"
         if "kexec" in missing:
             cure += "; kexec is in the package kexec-tools"
-        raise InfrastructureError(f"missing: {', '.join(missing)}", cure=cure)
-    return ", ".join(tools)
+        raise InfrastructureError(f"missing: {', '.join(map(_first, missing))}", cure=cure)
+    return ", ".join(map(_first, tools))
+
+
+def _first(tool: str) -> str:
+    return tool.split("|")[0]
 
 
 def can_boot(facts: MachineFacts, variables: TestbedVariables) -> str:
@@ -88,10 +92,16 @@ def can_boot(facts: MachineFacts, variables: TestbedVariables) -> str:
             "kexec is switched off until the next reboot (kernel.kexec_load_disabled)",
             cure="take it out of /etc/sysctl.d and reboot, or use perfbisect_boot_method: grub",
         )
-    if method == "grub" and facts.get("grub_saved") != "yes":
+    if method == "grub" and facts.get("grub_once") != "yes":
+        menu = facts.get("grub_menu") or "no grub.cfg in /boot/grub or /boot/grub2"
         raise InfrastructureError(
-            "GRUB does not obey a one-shot choice: GRUB_DEFAULT is not 'saved'",
-            cure="ansible-playbook playbooks/prepare.yml -i LAB --limit HOST sets it",
+            f"GRUB does not obey a one-shot choice: {menu} has no next_entry, or does not read custom.cfg",
+            cure="ansible-playbook -i LAB playbooks/prepare.yml --limit HOST sets GRUB_DEFAULT=saved",
+        )
+    if method == "systemd-boot" and facts.get("firmware") != "uefi":
+        raise InfrastructureError(
+            "the machine was started by a BIOS, and systemd-boot needs UEFI",
+            cure="set perfbisect_boot_method to grub or kexec",
         )
     if facts.get("clocksource") in _SLOW_CLOCKS:
         raise Doubt(

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bisector.app.accept import recipe_for
-from bisector.app.calibrate import measure
+from bisector.app.calibrate import SMALL_RUNS, SMALL_WORKLOAD, measure
 from bisector.app.testbeds.testbed_use import alone, given_back, use_testbed
 from bisector.errors import InfrastructureError, Interrupted, KernelError, PerfbisectError, RequestError
 from bisector.model.format import change, count, percent
@@ -31,10 +31,6 @@ if TYPE_CHECKING:
     from bisector.schemas.workload.workload import Workload
     from bisector.store_ports import HealthStore
 
-WORKLOAD = "pipe-test"
-"""Small, needs nothing of a kernel or testbed, has both clocks, and feels first what is wrong with a machine:
-its frequency, caches and idle states."""
-RUNS = 8  # of a boot: 12 s in an emulated guest, 2 s on a machine; their median counts
 BOOTS_OF_RETURN = 2
 """Sound boots in a row with which a testbed that had failed to boot returns by itself: one can be chance."""
 
@@ -137,7 +133,7 @@ def _prepare(
     from bisector.schemas.workload.compatibility import check_recipe, check_testbed
     from bisector.schemas.workload.workload import load_workload
 
-    workload = load_workload(WORKLOAD)
+    workload = load_workload(SMALL_WORKLOAD)
     spec = wiring.lab.testbed(testbed)
     check_testbed(workload, spec)
     machine = wiring.testbed(testbed, stop)
@@ -154,7 +150,7 @@ def _prepare(
         "recipe": order.recipe,
         "apply": "\n".join(map(str, order.patches)),
         "fixes": "\n".join(" ".join((fix.sha, *fix.guilty)) for fix in order.fixes),
-        "workload": WORKLOAD,
+        "workload": SMALL_WORKLOAD,
         "payload": job.checksum,
         "metric": metric.name,
         "unit": metric.unit,
@@ -273,21 +269,21 @@ def _measure(wiring: Wiring, prepared: _Prepared, progress: Progress) -> tuple[f
         prepared.job,
         prepared.metric,
         boots=range(1),
-        runs=RUNS,
+        runs=SMALL_RUNS,
         folder=folder,
         clock=wiring.clock,
         progress=lambda text: None,
     )
-    progress(f"{count(len(measured.boot.values), 'run')} of {WORKLOAD} on {prepared.testbed.name}")
+    progress(f"{count(len(measured.boot.values), 'run')} of {SMALL_WORKLOAD} on {prepared.testbed.name}")
     if not measured.boot.values or min(measured.boot.values) <= 0:
-        raise InfrastructureError(f"no run of {WORKLOAD} counts: each was flagged as suspicious")
+        raise InfrastructureError(f"no run of {SMALL_WORKLOAD} counts: each was flagged as suspicious")
     shutil.rmtree(folder, ignore_errors=True)
     return measured.boot.values
 
 
 def _words(prepared: _Prepared, judgement: Judgement) -> tuple[Outcome, str]:
     """Return what a boot shows, with its numbers."""
-    what = f"{prepared.metric} of {WORKLOAD} on {prepared.facts['commit'][:12]}"
+    what = f"{prepared.metric} of {SMALL_WORKLOAD} on {prepared.facts['commit'][:12]}"
     if judgement.judged == "kept" or judgement.change is None or judgement.p is None:
         return "sound", f"{what} is kept as the reference, {judgement.boots + 1} of {REFERENCE_BOOTS} boots"
     against = f"against its first {judgement.boots} boots"

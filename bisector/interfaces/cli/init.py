@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
-from bisector.errors import ExitCode, PerfbisectError, RequestError
+from bisector.errors import ExitCode, RequestError
 from bisector.interfaces.cli import options, output
+from bisector.interfaces.cli.arguments.questions import Questions, choice
 from bisector.interfaces.cli.groups import lab
 from bisector.schemas.machine.testbed_variables import TestbedKind
 from bisector.schemas.settings import SETTINGS_FILE, Settings
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from bisector.app.first_settings import Address, Answers, MachineBoot
 
 _HERE = "here"
-T = TypeVar("T")
+
+_OPTIONS = "--repo, --testbed, --host, --boot, --builder, --state-dir or --cache-dir"
+
+_NO_HOST = RequestError("--testbed ssh needs a machine", cure="add --host root@box1")
 
 _KINDS = "libvirt: guests on this machine; ssh: machines; local: only this machine, which boots no kernels"
 
@@ -69,16 +72,11 @@ def init(
     from bisector.app import first_settings
     from bisector.app.machines.check_machines import check_machines
 
-    asks = not yes
-    if asks and not (sys.stdin is not None and sys.stdin.isatty()):
-        raise RequestError(
-            "init asks questions, and its input is no terminal",
-            cure="add --yes, and --repo, --testbed, --host, --boot, --builder, --state-dir or --cache-dir "
-            "for what differs from the defaults",
-        )
+    questions = Questions(asks=not yes)
+    questions.require_terminal("init", _OPTIONS)
     if not folder.is_dir():
         raise RequestError(f"{folder}: no such folder", cure="name a folder that exists")
-    answers = _Questions(asks).answers(repo, testbed, host, boot, builder, (state_dir, cache_dir))
+    answers = _answers(questions, repo, testbed, host, boot, builder, (state_dir, cache_dir))
     texts = first_settings.files(folder, answers)
     if dry_run:
         if as_json:
@@ -88,7 +86,7 @@ def init(
         else:
             print("\n".join(f"--- {path}\n{text}" for path, text in texts.items()), end="")
         return
-    _allow_overwriting([path for path in texts if path.exists()], asks=asks, allowed=overwrite)
+    _allow_overwriting([path for path in texts if path.exists()], asks=questions.asks, allowed=overwrite)
     wiring = first_settings.write(texts)
     if not as_json:
         print("\n".join(f"{path} is written" for path in texts))
@@ -113,94 +111,65 @@ def _allow_overwriting(there: Sequence[Path], *, asks: bool, allowed: bool) -> N
         raise RequestError(f"{names}: not replaced", cure="name another folder: perfbisect init FOLDER")
 
 
-class _Questions:
-    """What options did not say: asked on a terminal, or the default."""
+def _answers(
+    questions: Questions,
+    repo: Path | None,
+    testbed: TestbedKind | None,
+    hosts: Sequence[str] | None,
+    boot: str | None,
+    builder: str | None,
+    folders: tuple[Path | None, Path | None],
+) -> Answers:
+    """Return all answers: what options did not say is asked, or the default. Raises RequestError."""
+    from bisector.app.first_settings import Answers, MachineBoot
 
-    def __init__(self, asks: bool) -> None:
-        self._asks = asks
-
-    def answers(
-        self,
-        repo: Path | None,
-        testbed: TestbedKind | None,
-        hosts: Sequence[str] | None,
-        boot: str | None,
-        builder: str | None,
-        folders: tuple[Path | None, Path | None],
-    ) -> Answers:
-        """Return all answers. Raises RequestError for one that is wrong."""
-        from bisector.app.first_settings import Answers, MachineBoot
-
-        usual = Settings()
-        kept = options.make_wiring().settings.repo
-        found = self._ask(
-            "--repo", repo, "Kernel repository (empty: named with each command)", kept, _repository
+    usual = Settings()
+    kept = options.make_wiring().settings.repo
+    found = questions.ask(
+        "--repo", repo, "Kernel repository (empty: named with each command)", kept, _repository
+    )
+    kind = questions.ask(
+        "--testbed",
+        testbed,
+        "Testbeds: libvirt (guests here), ssh (machines), local (only this one)",
+        "libvirt",
+        choice(get_args(TestbedKind)),
+    )
+    over_ssh = kind == "ssh"
+    for option, given in (("--host", hosts), ("--boot", boot)):
+        if given and not over_ssh:
+            raise RequestError(f"{option} is for machines", cure="leave it out, or say --testbed ssh")
+    said = " ".join(hosts) if hosts else None
+    machines: tuple[Address, ...] = ()
+    how: MachineBoot = "kexec"
+    if over_ssh:
+        machines = questions.ask(
+            "--host", said, "Machines, as [USER@]HOST[:PORT] ...", None, _addresses, missing=_NO_HOST
         )
-        kind = self._ask(
-            "--testbed",
-            testbed,
-            "Testbeds: libvirt (guests here), ssh (machines), local (only this one)",
-            "libvirt",
-            _choice(get_args(TestbedKind)),
+        how = questions.ask(
+            "--boot",
+            boot,
+            "How they boot a kernel (kexec, grub)",
+            "kexec",
+            choice(get_args(MachineBoot)),
         )
-        over_ssh = kind == "ssh"
-        for option, given in (("--host", hosts), ("--boot", boot)):
-            if given and not over_ssh:
-                raise RequestError(f"{option} is for machines", cure="leave it out, or say --testbed ssh")
-        said = " ".join(hosts) if hosts else None
-        machines: tuple[Address, ...] = ()
-        how: MachineBoot = "kexec"
-        if over_ssh:
-            machines = self._ask("--host", said, "Machines, as [USER@]HOST[:PORT] ...", None, _addresses)
-            how = self._ask(
-                "--boot",
-                boot,
-                "How they boot a kernel (kexec, grub)",
-                "kexec",
-                _choice(get_args(MachineBoot)),
-            )
-        compiles = self._ask("--builder", builder, "Builder ('here', or [USER@]HOST[:PORT])", _HERE, _builder)
-        state, cache = (
-            self._ask(option, given, f"Folder of {what}", default, _folder)
-            for option, given, what, default in (
-                ("--state-dir", folders[0], "bisections", usual.state_dir),
-                ("--cache-dir", folders[1], "kernels, images and builds", usual.cache_dir),
-            )
+    compiles = questions.ask("--builder", builder, "Builder ('here', or [USER@]HOST[:PORT])", _HERE, _builder)
+    state, cache = (
+        questions.ask(option, given, f"Folder of {what}", default, _folder)
+        for option, given, what, default in (
+            ("--state-dir", folders[0], "bisections", usual.state_dir),
+            ("--cache-dir", folders[1], "kernels, images and builds", usual.cache_dir),
         )
-        return Answers(
-            found,
-            kind,
-            machines,
-            how,
-            compiles,
-            None if state == usual.state_dir else state,
-            None if cache == usual.cache_dir else cache,
-        )
-
-    def _ask(self, option: str, given: object, question: str, default: object, read: Callable[[str], T]) -> T:
-        """Return what was given, or is answered, or the default. A wrong answer is asked for again."""
-        if given is not None or not self._asks:
-            if given is None and default is None and option == "--host":
-                raise RequestError("--testbed ssh needs a machine", cure="add --host root@box1")
-            value = default if given is None else given
-            try:
-                return read("" if value is None else str(value))
-            except RequestError as error:
-                raise RequestError(
-                    f"{option}: {error.message}", details=error.details, cure=error.cure
-                ) from error
-
-        def read_answer(text: str) -> T:
-            try:
-                return read(text.strip())
-            except PerfbisectError as error:
-                raise typer.BadParameter(f"{error.message} ({error.cure})") from error
-
-        shown = str(default) if default is not None else "" if option == "--repo" else None
-        answer: T = typer.prompt(
-            question, default=shown, show_default=bool(shown), value_proc=read_answer, err=True
-        )
-        return answer
+    )
+    return Answers(
+        found,
+        kind,
+        machines,
+        how,
+        compiles,
+        None if state == usual.state_dir else state,
+        None if cache == usual.cache_dir else cache,
+    )
 
 
 def _repository(text: str) -> Path | None:
@@ -211,16 +180,6 @@ def _repository(text: str) -> Path | None:
     path = Path(text).expanduser().absolute()
     check_repository(path)
     return path
-
-
-def _choice(known: Sequence[T]) -> Callable[[str], T]:
-    def read(text: str) -> T:
-        for one in known:
-            if one == text:
-                return one
-        raise RequestError(f"unknown value '{text[:40]}'", cure=f"write one of {', '.join(map(str, known))}")
-
-    return read
 
 
 def _addresses(text: str) -> tuple[Address, ...]:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bisector.errors import ExitCode
+from bisector import __version__
+from bisector.errors import ExitCode, RequestError
 from bisector.interfaces.cli import options, output
 from bisector.interfaces.cli.arguments import completion
+from bisector.report.phrases import duration
 
 if TYPE_CHECKING:
+    from bisector.app.wiring import Wiring
     from bisector.model.machines.lab_findings import MachineFindings
 
 
@@ -25,14 +31,16 @@ def list_(lab: options.Lab = None, as_json: options.Json = False) -> None:
 
       perfbisect lab list --lab my-lab.yml --json
     """
-    found = options.make_wiring(lab=lab).lab
-    rows = [
+    wiring = options.make_wiring(lab=lab)
+    found = wiring.lab
+    rows: list[dict[str, Any]] = [
         {
             "name": t.name,
             "role": "testbed",
             "kind": t.variables.kind,
             "clock": t.variables.clock,
             "address": "this machine" if t.variables.kind != "ssh" else t.connection.address,
+            "checked": _last_check(wiring, t.name),
         }
         for t in found.testbeds
     ] + [
@@ -42,18 +50,19 @@ def list_(lab: options.Lab = None, as_json: options.Json = False) -> None:
             "kind": "local" if b.connection.local else "ssh",
             "clock": "",
             "address": "this machine" if b.connection.local else b.connection.address,
+            "checked": None,
         }
         for b in found.builders
     ]
     if as_json:
         output.print_json({"inventory": str(found.inventory), "machines": rows})
         return
-    header = ("NAME", "ROLE", "KIND", "CLOCK", "ADDRESS")
-    print(
-        output.table(
-            header, [tuple(row[name.lower()] for name in header) for row in rows], dropped=["CLOCK", "KIND"]
-        )
-    )
+    header = ["NAME", "ROLE", "KIND", "CLOCK", "ADDRESS"]
+    cells = [[row[name.lower()] for name in header] for row in rows]
+    if any(row["checked"] for row in rows):
+        header.append("DEEP CHECK")
+        cells = [[*cell, _words(row["checked"])] for cell, row in zip(cells, rows, strict=True)]
+    print(output.table(header, cells, dropped=["CLOCK", "KIND"]))
     print(f"from {found.inventory}")
 
 
@@ -64,28 +73,94 @@ def check(
             metavar="NAME", help="Machines of the lab; all by default.", autocompletion=completion.testbeds
         ),
     ] = None,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Also switch testbeds off and on, boot and measure them.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --deep: do not ask before.")] = False,
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a checklist: what was tried, what not, evidence."),
+    ] = None,
     lab: options.Lab = None,
     as_json: options.Json = False,
 ) -> None:
-    """Check that every machine of the lab is reached and has what a trial needs; boots and changes nothing.
+    """Check that every machine of the lab is reached and has what a trial needs.
 
-    Exit code 3 if something is wrong. What is doubtful works, and may hurt later.
+    Nothing is booted or changed, unless --deep asks for it: testbeds over SSH are then switched off and on,
+    boot their own kernel there and back, and run pipe-test in five boots. Exit code 3 if something is wrong.
+    What is doubtful works, and may hurt later.
 
     Examples:
 
       perfbisect lab check
 
       perfbisect lab check box1 --json
+
+      perfbisect lab check --deep box1 --report box1.txt
     """
     from bisector.app.machines.check_machines import check_machines
 
-    results = check_machines(options.make_wiring(lab=lab), output.print_note, names)
+    if yes and not deep:
+        raise RequestError("--yes is for --deep", cure="leave it out, or add --deep")
+    wiring = options.make_wiring(lab=lab)
+    started = wiring.clock.now()
+    results = _deep(wiring, names, yes=yes) if deep else check_machines(wiring, output.print_note, names)
+    if report is not None:
+        from bisector.app.output_file import write_output_file
+        from bisector.report import lab_checklist
+
+        write_output_file(report, lab_checklist.render(results, started, __version__))
     if as_json:
         output.print_json(machine_rows(results))
     else:
         print(machine_table(results))
     if not all(r.ok for r in results):
         raise typer.Exit(ExitCode.INFRASTRUCTURE)
+
+
+def _deep(wiring: Wiring, names: Sequence[str] | None, *, yes: bool) -> list[MachineFindings]:
+    """Ask before machines are switched, then check one after the other."""
+    from bisector.app.machines.deep_check import BOOTS, deep_check
+
+    specs = [wiring.lab.testbed(name) for name in names] if names else list(wiring.lab.testbeds)
+    switched = [spec for spec in specs if spec.variables.kind == "ssh"]
+    if switched and not yes:
+        if not (sys.stdin is not None and sys.stdin.isatty()):
+            raise RequestError(
+                "--deep switches machines off and on, and there is no terminal to ask first",
+                cure="add --yes where that may be",
+            )
+        longest = sum((BOOTS + 2) * 2 * spec.variables.boot_timeout for spec in switched)
+        output.print_note(
+            f"{', '.join(spec.name for spec in switched)}: switched off and on, then booted {BOOTS} times "
+            f"and measured, one machine after the other; at most {duration(longest)}, mostly far less"
+        )
+        if not typer.confirm("Go on?", err=True):
+            raise RequestError("nothing was done", cure="'perfbisect lab check' changes nothing")
+    return [deep_check(wiring, spec.name, output.print_note) for spec in specs]
+
+
+def _last_check(wiring: Wiring, testbed: str) -> dict[str, Any] | None:
+    from bisector.app.machines.kept_checks import last_check
+    from bisector.model.machines.lab_findings import worst
+
+    kept = last_check(wiring, testbed)
+    if kept is None:
+        return None
+    first = kept.machine.first_wrong()
+    return {
+        "at": kept.at,
+        "result": worst(kept.machine.findings),
+        "wrong": f"{first.check}: {first.found}" if first is not None else "",
+        "noise": next((one.found for one in kept.machine.findings if one.check == "noise"), ""),
+    }
+
+
+def _words(checked: dict[str, Any] | None) -> str:
+    if checked is None:
+        return ""
+    when = datetime.fromtimestamp(checked["at"], UTC).strftime("%Y-%m-%d")
+    return f"{checked['result']} on {when}" + (f": {checked['wrong']}" if checked["wrong"] else "")
 
 
 def machine_rows(machines: Sequence[MachineFindings]) -> list[dict[str, Any]]:

@@ -21,13 +21,23 @@ WELL = {
     "boot.options": "rw,relatime",
     "work.free_kib": str(1000 << 10),
     "work.options": "rw,noatime",
-    "grub_saved": "yes",
+    "grub_once": "yes",
 }
 Question = Callable[[MachineFacts], str]
-METHOD = {name: TestbedVariables.model_validate({"boot_method": name}) for name in ("kexec", "grub")}
+METHOD = {
+    name: TestbedVariables.model_validate({"boot_method": name}) for name in ("kexec", "grub", "systemd-boot")
+}
 
 QUESTIONS: list[tuple[str, Question, dict[str, str], str, str]] = [
     ("root", needs.is_root, {"uid": "1000"}, "the user has id 1000", "ansible_user"),
+    (
+        "other names",
+        lambda f: needs.has_tools(f, ("grub-reboot|grub2-reboot",)),
+        {"tool.grub-probe": "yes"},
+        "missing: grub-reboot$",
+        "install",
+    ),
+    ("BIOS", lambda f: needs.can_boot(f, METHOD["systemd-boot"]), {}, "needs UEFI", "grub or kexec"),
     ("tools", lambda f: needs.has_tools(f, ("sh", "kexec")), {}, "missing: kexec", "kexec-tools"),
     (
         "kexec off",
@@ -39,7 +49,7 @@ QUESTIONS: list[tuple[str, Question, dict[str, str], str, str]] = [
     (
         "grub",
         lambda f: needs.can_boot(f, METHOD["grub"]),
-        {"grub_saved": ""},
+        {"grub_once": ""},
         "GRUB does not obey",
         "prepare.yml",
     ),
@@ -83,6 +93,7 @@ def test_a_machine_that_has_all_of_it() -> None:
     facts = MachineFacts(WELL, 0.4, 0.5)
     assert needs.is_root(facts) == "the user is root"
     assert needs.has_tools(facts, ("sh", "tar")) == "sh, tar"
+    assert needs.has_tools(MachineFacts({"tool.grub2-reboot": "yes"}), ("grub-reboot|grub2-reboot",))
     assert needs.can_boot(facts, METHOD["grub"]) == "by grub on BIOS; runs 6.1.0"
     assert needs.has_room(facts, "boot", "/boot", 64) == "/boot has 100 MiB free"
     assert needs.has_room(facts, "work", "/var/tmp/x", 256) == "/var/tmp/x has 1000 MiB free"

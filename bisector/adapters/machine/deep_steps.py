@@ -1,0 +1,181 @@
+"""Steps of `lab check --deep` that touch a machine over SSH: its power, console, clock and own kernel."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from bisector.adapters.machine.boot_watch import watch_boot
+from bisector.adapters.machine.machine_facts import MachineFacts, read_machine_facts
+from bisector.adapters.machine.machine_needs import Doubt, finding
+from bisector.adapters.machine.machine_parts import Console
+from bisector.adapters.machine.machine_reach import MachineReach, ssh_host
+from bisector.adapters.machine.switches import has_console, open_console, power_of
+from bisector.adapters.system.awake_clock import awake_seconds
+from bisector.adapters.system.ssh import SSH
+from bisector.errors import InfrastructureError
+from bisector.model.machines.lab_findings import Finding
+from bisector.ports import Kernel, Progress
+from bisector.schemas.lab import TestbedSpec
+
+_CLOCK_SECONDS = 10.0
+"""How long the machine's clock is watched: over an SSH connection of 5 ms, it then shows 0.1%."""
+
+MOST_DRIFT = 0.001
+"""NTP slews a clock by at most 0.05%, and no crystal is off by more than 0.02%: more is another fault."""
+
+_FETCH_SECONDS = 300.0
+_KERNEL_BYTES = 512 << 20
+"""Limits of fetching a kernel: some distributions' initramfs have 150 MB, and lines are slow."""
+
+
+def cycle_power(spec: TestbedSpec, folder: Path, progress: Progress) -> Iterator[Finding]:
+    """Switch a machine off and on while its console is heard; it must come back with its own kernel."""
+    power = power_of(spec)
+    if power is None:
+        why = "no power switch is set"
+        yield Finding("power cycle", "not tried", why, "set perfbisect_power, so that a hang can be ended")
+        yield Finding("console in boot", "not tried", why + ", and only a boot shows what it prints")
+        return
+    progress(f"{spec.name}: switching it off and on")
+    reach = _reach(spec)
+    console = open_console(spec, folder / "console.log")
+    try:
+
+        def cycle() -> str:
+            started, before = awake_seconds(), reach.ask().boot_id
+            power.cycle()
+            switched = awake_seconds()
+            seen = watch_boot(reach, before, console, spec.variables.boot_timeout)
+            if seen.answer is not None and seen.answer.boot_id == before:
+                raise InfrastructureError(
+                    "it was switched off and on, and still runs the same boot",
+                    cure="the command or address switches another machine, or none: try it by hand",
+                )
+            if seen.answer is None or seen.panic:
+                raise InfrastructureError(
+                    f"it did not answer within {spec.variables.boot_timeout:.0f} s after the power cycle",
+                    details=f"{seen.refusal}\n{seen.panic or console.end()}".strip(),
+                    cure="look at its console; set its firmware to boot by itself when power comes back",
+                )
+            return (
+                f"switched in {switched - started:.0f} s, answers after {awake_seconds() - switched:.0f} s; "
+                f"its status is {power.status()}"
+            )
+
+        done = finding("power cycle", cycle)
+        yield done
+        yield _heard(spec, console, booted=done.result == "ok")
+    finally:
+        console.close()
+
+
+def _heard(spec: TestbedSpec, console: Console, *, booted: bool) -> Finding:
+    if not has_console(spec):
+        return Finding("console in boot", "not tried", "no console is set", "set perfbisect_console")
+    if not booted:
+        return Finding("console in boot", "not tried", "it needs a power cycle that works", "", console.end())
+
+    def heard() -> str:
+        if console.state() != "heard" or console.path is None:
+            raise InfrastructureError(
+                f"the machine booted, and its console was {console.state()}",
+                cure="add console=ttyS0,115200 (the BMC's port and speed) to its kernel's command line, and "
+                "switch on redirection in its firmware",
+            )
+        size = console.path.stat().st_size
+        if not any(word in console.end() for word in ("Linux", "login", "[ ")):
+            raise Doubt(
+                f"{size} bytes were heard in the boot, none of them the kernel's",
+                details=console.end()[-1000:],
+                cure="add console=... to the kernel's command line",
+            )
+        return f"{size} bytes were heard in the boot"
+
+    return finding("console in boot", heard)
+
+
+def _reach(spec: TestbedSpec) -> MachineReach:
+    return MachineReach(ssh_host(spec), spec.variables.boot_timeout)
+
+
+def _connect(spec: TestbedSpec) -> SSH:
+    reach = _reach(spec)
+    return SSH(reach.host, login_timeout=reach.probe_seconds)
+
+
+def watch_clock(spec: TestbedSpec, progress: Progress) -> Finding:
+    """Compare how fast the machine's clock goes with ours."""
+    progress(f"{spec.name}: watching its clock for {_CLOCK_SECONDS:.0f} s")
+    return finding("clock rate", partial(_clock_rate, spec))
+
+
+def _clock_rate(spec: TestbedSpec) -> str:
+    with _connect(spec) as ssh:
+
+        def uptime() -> tuple[float, float, float]:
+            before = awake_seconds()
+            text = ssh.run(["cat", "/proc/uptime"]).output.split()[0]
+            after = awake_seconds()
+            return (before + after) / 2, (after - before) / 2, float(text)
+
+        uptime()  # the first command of a connection is slower
+        ours, error, theirs = uptime()
+        time.sleep(_CLOCK_SECONDS)
+        ours_then, error_then, theirs_then = uptime()
+        source = ssh.run(
+            ["cat", "/sys/devices/system/clocksource/clocksource0/current_clocksource"], check=False
+        ).output.strip()
+    span = ours_then - ours
+    drift = (theirs_then - theirs) / span - 1
+    uncertain = (error + error_then + 0.02) / span  # /proc/uptime has hundredths of a second
+    text = (
+        f"{100 * drift:+.2f}% +- {100 * uncertain:.2f}% against ours over {span:.0f} s, from {source or '?'}"
+    )
+    if abs(drift) - uncertain > MOST_DRIFT:
+        raise InfrastructureError(
+            f"its clock goes wrong: {text}",
+            cure="choose another source (clocksource=tsc or hpet on its command line); update its firmware",
+        )
+    return text
+
+
+def fetch_own_kernel(spec: TestbedSpec, folder: Path) -> Kernel:
+    """Copy the kernel that a machine runs, its own, to here. Raises InfrastructureError where it has none."""
+    with _connect(spec) as ssh:
+        facts: MachineFacts = read_machine_facts(ssh, spec.workdir, ())
+        path = facts.get("kernel_image")
+        if not path:
+            raise InfrastructureError(
+                f"there is no /boot/vmlinuz-{facts.get('release')} to boot there and back",
+                cure="name a commit that boots there: health_commit in perfbisect.toml, and 'testbed health'",
+            )
+        image, config, modules = folder / "vmlinuz", folder / "config", folder / "modules.tar.gz"
+        release = facts.get("release")
+        wanted = [(image, ["cat", path]), (config, ["cat", f"/boot/config-{release}"])]
+        if facts.get(
+            "initrd"
+        ):  # its drivers are modules: they travel along, and an initramfs is made of them
+            wanted.append((modules, ["tar", "-C", "/", "-czf", "-", f"lib/modules/{release}"]))
+        for target, command in wanted:
+            done = ssh.save(command, target, timeout=_FETCH_SECONDS, max_bytes=_KERNEL_BYTES)
+            if done.code != 0 and target != config:
+                raise InfrastructureError(f"cannot fetch {target.name}", details=done.output)
+            if done.code != 0:
+                target.unlink()
+    return Kernel(
+        sha="",
+        recipe="its own kernel",
+        binary=release,
+        image=image,
+        config=config,
+        log=folder / "build.log",
+        release=release,
+        build_id="",
+        seconds=0.0,
+        cached=True,
+        arch=facts.get("arch"),
+        modules=modules if facts.get("initrd") else None,
+    )

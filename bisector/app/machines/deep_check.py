@@ -1,0 +1,236 @@
+"""Use case of `perfbisect lab check --deep`: a machine is switched, booted there and back, and measured.
+
+The kernel is the machine's own, so nothing is built. What the five boots measure says how small a change can
+be found there. The machine is given back however this ends.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bisector.app.calibrate import SMALL_RUNS, SMALL_WORKLOAD, Measured, measure
+from bisector.app.machines.check_machines import around
+from bisector.app.machines.kept_checks import keep_check
+from bisector.app.testbeds.testbed_use import alone, use_testbed
+from bisector.errors import PerfbisectError, RequestError
+from bisector.model.health import CHECKED_BY
+from bisector.model.leases import TestbedState
+from bisector.model.machines.lab_findings import Finding, MachineFindings
+from bisector.report.phrases import duration
+
+if TYPE_CHECKING:
+    from bisector.app.wiring import Wiring
+    from bisector.ports import Job, Kernel, Progress, Testbed
+    from bisector.schemas.lab import TestbedSpec
+
+BOOTS = 5
+"""Boots that are measured: their spread is then known within a factor of 3, which tells 0.3% from 3%."""
+
+_GOOD_EFFECT = 0.05
+"""Thresholds of workloads are 5% in most; where five boots a side cannot show that, searches take long."""
+
+_CHECKED_BY_HAND: tuple[TestbedState, ...] = ("suspect", "maintenance")
+
+_LATER = ("power cycle", "console in boot", "clock rate", "round trip", "noise", "given back")
+
+
+def deep_check(wiring: Wiring, name: str, progress: Progress) -> MachineFindings:
+    """Check a testbed that nobody uses, or will be free; keep what was found, and what it means for its use.
+
+    Raises RequestError for an unknown testbed, and as `use_testbed` does; what is wrong with the machine is
+    in the findings.
+    """
+    spec = wiring.lab.testbed(name)
+    wiring.doing = f"lab check of {name}"
+    folder = wiring.settings.state_dir / "lab-checks" / name / "raw"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    started = wiring.clock.now()
+    with (
+        alone(wiring, wiring.doing),
+        use_testbed(wiring, name, progress, wiring.stop.is_set, _CHECKED_BY_HAND),
+    ):
+        findings = []
+        for one in _steps(wiring, spec, folder, progress):
+            findings.append(one)
+            progress(f"{name}: {one.check}: {one.result}")
+    found = MachineFindings(f"testbed {name}", tuple(findings), wiring.clock.now() - started)
+    keep_check(wiring, name, found, started)
+    _feed_state(wiring, name, found)
+    return found
+
+
+def _steps(wiring: Wiring, spec: TestbedSpec, folder: Path, progress: Progress) -> Iterator[Finding]:
+    from bisector.adapters.machine import deep_steps
+    from bisector.adapters.machine.lab_check import testbed_checks
+    from bisector.adapters.machine.machine_needs import finding
+
+    progress(f"{spec.name}: looking at it")
+    plain = list(testbed_checks(spec, replace(around(wiring), in_use=lambda _: "")))
+    yield from plain
+    if spec.variables.kind != "ssh":
+        yield from _untried(_LATER, "it is no machine of its own: 'testbed health' boots it and measures")
+        return
+    wrong = next((one for one in plain if one.result == "wrong"), None)
+    if wrong is not None:
+        yield from _untried(_LATER, f"first mend what is wrong: {wrong.check}")
+        return
+    for one in deep_steps.cycle_power(spec, folder, progress):
+        yield one
+        wrong = wrong or (one if one.result == "wrong" and one.check == "power cycle" else None)
+    if wrong is not None:
+        yield from _untried(_LATER[2:], "the machine may not answer after the power cycle")
+        return
+    yield deep_steps.watch_clock(spec, progress)
+    kernels: list[Kernel] = []
+    fetched = finding("own kernel", partial(_fetch, spec, folder, kernels))
+    yield fetched
+    if kernels:
+        yield from _boots(wiring, spec, kernels[0], folder, progress)
+    else:
+        yield from _untried(_LATER[3:], "it needs the machine's own kernel")
+
+
+def _fetch(spec: TestbedSpec, folder: Path, kernels: list[Kernel]) -> str:
+    from bisector.adapters.machine.deep_steps import fetch_own_kernel
+
+    kernels.append(fetch_own_kernel(spec, folder))
+    return f"{kernels[0].release}, {kernels[0].image.stat().st_size >> 20} MiB"
+
+
+def _boots(
+    wiring: Wiring, spec: TestbedSpec, kernel: Kernel, folder: Path, progress: Progress
+) -> Iterator[Finding]:
+    """Boot the kernel five times with a small workload, and give the machine back."""
+    from bisector.adapters.machine.machine_needs import failed, finding
+
+    try:
+        machine, job, metric = _prepare(wiring, spec, kernel, folder)
+    except PerfbisectError as refused:
+        yield failed("round trip", refused)
+        yield from _untried(_LATER[4:], "nothing was booted")
+        return
+    measured: list[Measured] = []
+    error: PerfbisectError | None = None
+    try:
+        for one in _measured(wiring, machine, job, metric, kernel, folder, progress):
+            measured.append(one)
+            left = (BOOTS - len(measured)) * (one.boot_seconds + one.run_seconds * SMALL_RUNS)
+            progress(f"{spec.name}: boot {len(measured)} of {BOOTS} measured; about {duration(left)} left")
+    except PerfbisectError as caught:
+        error = caught
+    finally:
+        progress(f"{spec.name}: giving it back")
+        back = finding("given back", partial(_give_back, machine))
+    yield _round_trip(spec, kernel, measured, error)
+    yield _noise(wiring, measured, error)
+    yield back
+
+
+def _prepare(wiring: Wiring, spec: TestbedSpec, kernel: Kernel, folder: Path) -> tuple[Testbed, Job, str]:
+    from bisector.adapters.agent.payload import workload_job
+    from bisector.schemas.workload.workload import load_workload
+
+    workload = load_workload(SMALL_WORKLOAD)
+    machine = wiring.testbed(spec.name, wiring.stop.is_set)
+    job = workload_job(workload, folder / "workload", kernel.arch)
+    return machine, job, workload.metric(None, machine.clock).name
+
+
+def _measured(
+    wiring: Wiring,
+    machine: Testbed,
+    job: Job,
+    metric: str,
+    kernel: Kernel,
+    folder: Path,
+    progress: Progress,
+) -> Iterator[Measured]:
+    return measure(
+        kernel,
+        [machine],
+        job,
+        metric,
+        boots=range(BOOTS),
+        runs=SMALL_RUNS,
+        folder=folder,
+        clock=wiring.clock,
+        progress=lambda text: progress(f"{machine.name}: {text}") if text.startswith("boot ") else None,
+    )
+
+
+def _give_back(machine: Testbed) -> str:
+    machine.give_back(lambda _: None)
+    return "its own kernel runs, and nothing of ours is there"
+
+
+def _round_trip(
+    spec: TestbedSpec, kernel: Kernel, measured: list[Measured], error: PerfbisectError | None
+) -> Finding:
+    from bisector.adapters.machine.machine_needs import failed
+
+    if not measured and error is not None:
+        return failed("round trip", error)
+    first = measured[0]
+    return Finding(
+        "round trip",
+        "ok",
+        f"{kernel.release} booted by {spec.variables.boot_method}, was recognised, and ran {SMALL_WORKLOAD}: "
+        f"boot and deployment {duration(first.boot_seconds)}, a run {duration(first.run_seconds)}",
+        seconds=first.boot_seconds,
+    )
+
+
+def _noise(wiring: Wiring, measured: list[Measured], error: PerfbisectError | None) -> Finding:
+    """Return what the boots' spread means for what can be found."""
+    import numpy as np
+
+    from bisector.adapters.machine.machine_needs import failed
+    from bisector.stats.aa_analysis import calibrate
+
+    if error is not None:
+        if not measured:
+            return Finding("noise", "not tried", "no boot ended well")
+        broken = failed("noise", error)
+        return replace(broken, result="wrong", found=f"boot {len(measured) + 1} of {BOOTS}: {broken.found}")
+    try:
+        result = calibrate(
+            [one.boot for one in measured],
+            np.random.default_rng(0),
+            alpha=wiring.settings.alpha,
+            boot_cost=float(np.mean([one.boot_seconds for one in measured])),
+            run_cost=float(np.mean([one.run_seconds for one in measured])),
+        )
+    except RequestError as few:
+        return replace(failed("noise", few), result="wrong")
+    least = result.smallest_effect(BOOTS, SMALL_RUNS)
+    text = (
+        f"runs of {SMALL_WORKLOAD} spread by {100 * result.run_sd.estimate:.2g}%, boots by "
+        f"{100 * result.boot_sd.estimate:.2g}%: {BOOTS} boots a side show a change of {100 * least:.2g}% "
+        "19 times in 20"
+    )
+    if least > _GOOD_EFFECT:
+        cure = "set perfbisect_environment (governor, turbo, C-states, timers), or expect long searches"
+        return Finding("noise", "doubtful", text, cure, "\n".join(result.warnings))
+    return Finding("noise", "ok", text, details="\n".join(result.warnings))
+
+
+def _untried(names: tuple[str, ...], why: str) -> Iterator[Finding]:
+    for name in names:
+        yield Finding(name, "not tried", why)
+
+
+def _feed_state(wiring: Wiring, name: str, found: MachineFindings) -> None:
+    """Take a testbed out of use that failed, where a database says what may be used; people release it."""
+    first = found.first_wrong()
+    if first is None or not wiring.has_store:
+        return
+    state = next((one.state for one in wiring.coordinator.testbeds() if one.name == name), "good")
+    if state == "good":
+        reason = f"lab check --deep: {first.check}: {first.found}"
+        wiring.coordinator.set_testbed(name, "suspect", reason, CHECKED_BY)

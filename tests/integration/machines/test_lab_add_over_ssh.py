@@ -1,0 +1,93 @@
+"""`perfbisect lab add` with a real SSH server: host key, boot method, inventory, check."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.system.host_keys import fetch_host_key, is_pinned, pin_host_key
+from bisector.adapters.system.ssh import SSHRefused
+from bisector.interfaces.cli import run
+from tests.support.loopback_sshd import Server, serve
+
+INVENTORY = "# ours\nall:\n  children:\n    testbeds:\n      hosts:\n        old: {ansible_host: 192.0.2.1}\n"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    yield from serve(tmp_path_factory.mktemp("sshd"))
+
+
+@pytest.fixture
+def lab(tmp_path: Path, own_folders: Path) -> Path:
+    path = tmp_path / "lab.yml"
+    path.write_text(INVENTORY)
+    return path
+
+
+def command(server: Server, lab: Path, *more: str) -> list[str]:
+    host = server.host
+    where = ["--host", f"{host.user}@{host.address}:{host.port}", "--key", str(host.key)]
+    return ["lab", "add", "box", *where, "--boot", "grub", "--no-check", "--lab", str(lab), *more]
+
+
+def test_the_key_that_a_server_shows(server: Server, tmp_path: Path) -> None:
+    host, file = server.host, tmp_path / "new" / "known_hosts"
+    key = fetch_host_key(host.address, host.port)
+    assert f"{key.name} {key.kind} {key.text}" == host.known_hosts.read_text().strip()
+    assert not is_pinned(file, host.address, host.port)
+    pin_host_key(file, key)
+    assert is_pinned(file, host.address, host.port) and not is_pinned(file, host.address, 22)
+    with pytest.raises(SSHRefused, match="shows no host key"):
+        fetch_host_key("127.0.0.1", 1)
+
+
+def test_an_unknown_key_is_trusted_by_its_fingerprint_only(
+    server: Server, lab: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "known"
+    words = command(server, lab, "--known-hosts", str(file), "--yes")
+    key = fetch_host_key(server.host.address, server.host.port)
+    assert run(words) == 1
+    assert f"add --fingerprint {key.fingerprint}" in capsys.readouterr().err
+    assert run([*words, "--fingerprint", "SHA256:AAAA"]) == 1
+    assert "shows another host key" in capsys.readouterr().err
+    assert not file.exists() and lab.read_text() == INVENTORY
+    assert run([*words, "--fingerprint", key.fingerprint, "--json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert made["variables"]["perfbisect_boot_method"] == "grub" and made["written"]
+    assert lab.read_text().startswith(INVENTORY) and "        box:\n" in lab.read_text()
+
+
+def test_answers_on_a_terminal(
+    server: Server, lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "known"
+    typed = io.StringIO("y\n{cycle: [pdu, '7']}\ncat /dev/ttyS1\nroot=/dev/sda2\n")
+    monkeypatch.setattr(typed, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stdin", typed)
+    assert run(command(server, lab, "--known-hosts", str(file))) == 0
+    text = lab.read_text()
+    assert 'perfbisect_power: {"cycle": ["pdu", "7"]}' in text
+    assert 'perfbisect_console: ["cat", "/dev/ttyS1"]' in text and "root=/dev/sda2" in text
+    assert is_pinned(file, server.host.address, server.host.port)
+
+
+def test_a_dry_run_writes_nothing(server: Server, lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = command(server, lab, "--known-hosts", str(server.host.known_hosts), "--yes", "--dry-run")
+    assert run(words) == 0
+    assert f"--- {lab}\n{INVENTORY}        box:\n" in capsys.readouterr().out
+    assert lab.read_text() == INVENTORY
+
+
+def test_without_a_terminal_and_without_yes(
+    server: Server, lab: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    assert run(command(server, lab)) == 1
+    assert "add --yes, and --host" in capsys.readouterr().err

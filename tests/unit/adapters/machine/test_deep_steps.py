@@ -1,0 +1,146 @@
+"""Steps of `lab check --deep` on a machine that is played here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bisector.adapters.machine import deep_steps
+from bisector.adapters.machine.boot_watch import Sighting
+from bisector.adapters.machine.machine_reach import Answer
+from bisector.adapters.system.command import CompletedCommand
+from bisector.errors import InfrastructureError
+from bisector.model.machines.lab_findings import Finding
+from bisector.schemas.lab import TestbedSpec, lab_from_inventory
+
+
+class Played:
+    """A machine: its power, its console and its SSH server in one."""
+
+    def __init__(self) -> None:
+        self.after = Sighting(Answer("new", ""))
+        self.state_ = "heard"
+        self.text = "[ 0.1] Linux version 6.1"
+        self.path: Path | None = None
+        self.rate = 1.0
+        self.closed = False
+
+    def ask(self) -> Answer:
+        return Answer("old", "")
+
+    def cycle(self) -> None:
+        pass
+
+    def status(self) -> str:
+        return "on"
+
+    def state(self) -> str:
+        return self.state_
+
+    def end(self) -> str:
+        return self.text
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def spec(**more: Any) -> TestbedSpec:
+    variables = {"ansible_ssh_private_key_file": "/key", "perfbisect_console": ["cat"], **more}
+    lab = lab_from_inventory(
+        {"_meta": {"hostvars": {"box": variables}}, "testbeds": {"hosts": ["box"]}}, Path("lab.yml")
+    )
+    return lab.testbeds[0]
+
+
+@pytest.fixture
+def played(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Played:
+    made = Played()
+    made.path = tmp_path / "console.log"
+    made.path.write_text("x" * 100)
+    monkeypatch.setattr(deep_steps, "MachineReach", lambda *_: made)
+    monkeypatch.setattr(deep_steps, "power_of", lambda _: made)
+    monkeypatch.setattr(deep_steps, "open_console", lambda *_: made)
+    monkeypatch.setattr(deep_steps, "watch_boot", lambda *_: made.after)
+    return made
+
+
+def cycled(tmp_path: Path, one: TestbedSpec | None = None) -> tuple[Finding, Finding]:
+    power, console = deep_steps.cycle_power(one or spec(), tmp_path, lambda _: None)
+    return power, console
+
+
+def test_a_power_cycle_and_its_console(played: Played, tmp_path: Path) -> None:
+    power, console = cycled(tmp_path)
+    assert power.result == "ok" and power.found.endswith("its status is on")
+    assert (console.result, console.found) == ("ok", "100 bytes were heard in the boot")
+    assert played.closed
+
+
+@pytest.mark.parametrize(
+    ("after", "says", "cure"),
+    [
+        (Sighting(Answer("old", "")), "still runs the same boot", "another machine"),
+        (Sighting(None, refusal="refused"), "did not answer within 180 s", "boot by itself"),
+    ],
+)
+def test_a_power_cycle_that_fails(
+    played: Played, tmp_path: Path, after: Sighting, says: str, cure: str
+) -> None:
+    played.after = after
+    power, console = cycled(tmp_path)
+    assert power.result == "wrong" and says in power.found and cure in power.cure
+    assert console.result == "not tried"
+
+
+@pytest.mark.parametrize(
+    ("state", "text", "result"),
+    [("silent", "", "wrong"), ("lost", "", "wrong"), ("heard", "BIOS", "doubtful")],
+)
+def test_a_console_without_the_kernels_words(
+    played: Played, tmp_path: Path, state: str, text: str, result: str
+) -> None:
+    played.state_, played.text = state, text
+    _, console = cycled(tmp_path)
+    assert console.result == result and "console=" in console.cure
+
+
+def test_what_the_lab_does_not_have_is_not_tried(
+    played: Played, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, console = cycled(tmp_path, spec(perfbisect_console=[]))
+    assert console.result == "not tried" and "perfbisect_console" in console.cure
+    monkeypatch.setattr(deep_steps, "power_of", lambda _: None)
+    power, console = cycled(tmp_path)
+    assert power.result == console.result == "not tried" and "perfbisect_power" in power.cure
+
+
+@pytest.mark.parametrize(("rate", "wrong"), [(1.0, False), (1.0005, False), (1.1, True), (0.5, True)])
+def test_a_clock_that_goes_wrong(monkeypatch: pytest.MonkeyPatch, rate: float, wrong: bool) -> None:
+    looks: list[float] = []
+
+    def look() -> float:
+        looks.append(10.0 * (len(looks) // 2))  # before and after a question no time passes, between two 10 s
+        return looks[-1]
+
+    class Connection:
+        def __enter__(self) -> Connection:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+        def run(self, command: list[str], *, check: bool = True) -> CompletedCommand:
+            text = f"{looks[-1] * rate:.2f} 0" if "uptime" in command[1] else "tsc"
+            return CompletedCommand(tuple(command), 0, text)
+
+    monkeypatch.setattr(deep_steps, "awake_seconds", look)
+    monkeypatch.setattr(deep_steps, "SSH", lambda *_, **__: Connection())
+    monkeypatch.setattr(deep_steps, "_CLOCK_SECONDS", 0.0)
+    if wrong:
+        with pytest.raises(InfrastructureError, match="its clock goes wrong") as error:
+            deep_steps._clock_rate(spec())
+        assert "clocksource=" in error.value.cure
+    else:
+        assert deep_steps._clock_rate(spec()).endswith("over 10 s, from tsc")

@@ -1,0 +1,90 @@
+"""A machine becomes a testbed: how it is booted is found out, and a file that is no lab is not kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.machine.machine_facts import MachineFacts
+from bisector.app.machines import add_machine
+from bisector.app.wiring import Wiring
+from bisector.errors import RequestError
+from bisector.schemas.settings import Settings
+
+KEXEC, GRUB = {"tool.kexec": "yes"}, {"tool.grub2-reboot": "yes", "grub_once": "yes"}
+BOOTCTL = {"tool.bootctl": "yes", "firmware": "uefi", "loader_entries": "yes"}
+INVENTORY = "all:\n  children:\n    testbeds:\n      hosts:\n        box1: {ansible_host: 192.0.2.1}\n"
+NEW = {"ansible_host": "192.0.2.9", "perfbisect_boot_method": "kexec"}
+
+
+@pytest.mark.parametrize(
+    ("facts", "method"),
+    [
+        ({**KEXEC, **GRUB}, "kexec"),
+        ({**KEXEC, "kexec_disabled": "1", **GRUB}, "grub"),
+        ({"tool.grub-reboot": "yes"}, ""),
+        (BOOTCTL, "systemd-boot"),
+        ({**BOOTCTL, "firmware": "bios"}, ""),
+        ({}, ""),
+    ],
+)
+def test_the_boot_method_by_what_the_machine_has(facts: dict[str, str], method: str) -> None:
+    found = add_machine.suggest(MachineFacts({"release": "6.1", **facts}))
+    assert found.method == method and found.why
+
+
+def wiring(lab: Path | None, tmp_path: Path) -> Wiring:
+    return Wiring(Settings(lab=lab, state_dir=tmp_path / "state", cache_dir=tmp_path / "cache"))
+
+
+def test_a_host_is_added_and_the_lab_has_it(tmp_path: Path) -> None:
+    lab = tmp_path / "lab.yml"
+    lab.write_text(INVENTORY)
+    ours = wiring(lab, tmp_path)
+    path, text = add_machine.changed_inventory(ours, "box9", NEW)
+    assert path == lab and lab.read_text() == INVENTORY
+    again = add_machine.write_inventory(ours, path, text, "box9")
+    assert [spec.name for spec in again.lab.testbeds] == ["box1", "box9"]
+    with pytest.raises(RequestError, match="has a testbed 'box1' already"):
+        add_machine.changed_inventory(ours, "box1", NEW)
+
+
+def test_in_a_folder_it_is_a_file_of_its_own(tmp_path: Path) -> None:
+    folder = tmp_path / "lab"
+    folder.mkdir()
+    (folder / "old.yml").write_text(INVENTORY)
+    path, text = add_machine.changed_inventory(wiring(folder, tmp_path), "box9", NEW)
+    again = add_machine.write_inventory(wiring(folder, tmp_path), path, text, "box9")
+    assert path == folder / "box9.yml" and {s.name for s in again.lab.testbeds} == {"box1", "box9"}
+
+
+def test_what_is_no_lab_afterwards_is_put_back(tmp_path: Path) -> None:
+    lab = tmp_path / "lab.yml"
+    lab.write_text(INVENTORY)
+    with pytest.raises(RequestError):
+        add_machine.write_inventory(wiring(lab, tmp_path), lab, "all: {}\n", "box9")
+    assert lab.read_text() == INVENTORY
+
+
+@pytest.mark.parametrize(
+    ("name", "variables", "says"),
+    [
+        ("a/b", NEW, "no name of a host"),
+        ("box9", {**NEW, "perfbisect_boot_method": "floppy"}, "boot_method"),
+        ("box9", {**NEW, "perfbisect_cmdline": "quiet"}, "root="),
+    ],
+)
+def test_a_wrong_machine_is_refused_before_anything_is_written(
+    tmp_path: Path, name: str, variables: dict[str, str], says: str
+) -> None:
+    lab = tmp_path / "lab.yml"
+    lab.write_text(INVENTORY)
+    with pytest.raises(RequestError, match=says):
+        add_machine.changed_inventory(wiring(lab, tmp_path), name, variables)
+
+
+def test_without_an_inventory_of_ones_own_init_makes_one(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="no inventory is set") as caught:
+        add_machine.changed_inventory(wiring(None, tmp_path), "box9", NEW)
+    assert "perfbisect init --testbed ssh --host box9" in caught.value.cure

@@ -1,0 +1,151 @@
+"""`lab check --deep`: what is tried after what, what the boots say, and that the machine is given back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from bisector.adapters.machine import deep_steps, lab_check
+from bisector.app.calibrate import Measured
+from bisector.app.machines import deep_check
+from bisector.app.machines.kept_checks import last_check
+from bisector.app.wiring import Wiring
+from bisector.errors import BootFailed
+from bisector.model.machines.lab_findings import Finding
+from bisector.schemas.settings import Settings
+from bisector.stats.aa_analysis import Boot
+
+INVENTORY = """all:
+  children:
+    testbeds:
+      hosts:
+        box: {ansible_host: 192.0.2.1, perfbisect_boot_method: kexec}
+        guest: {perfbisect_kind: libvirt}
+"""
+OK = Finding("ssh", "ok", "answers")
+
+
+class Machine:
+    """What happens on the machine, and what was done to it."""
+
+    def __init__(self) -> None:
+        self.plain = [OK]
+        self.cycle = Finding("power cycle", "ok", "off and on")
+        self.values = [(10.0 + b / 100, 10.1 + b / 100, 9.9 + b / 100, 10.05) for b in range(5)]
+        self.fails_at = 99
+        self.done: list[str] = []
+
+    name = "box"
+
+    def give_back(self, progress: object) -> None:
+        self.done.append("back")
+
+    def measure(self, *_: object, **__: object) -> Iterator[Measured]:
+        for number, values in enumerate(self.values):
+            if number == self.fails_at:
+                raise BootFailed("the kernel never answered", details="console")
+            self.done.append("boot")
+            yield Measured(Boot("box", values, (0.0, 1.0, 2.0, 3.0)), 20.0, 0.5)
+
+
+@pytest.fixture
+def wiring(tmp_path: Path) -> Wiring:
+    (tmp_path / "lab.yml").write_text(INVENTORY)
+    lab, state, cache, locks = (tmp_path / name for name in ("lab.yml", "state", "cache", "locks"))
+    return Wiring(Settings(lab=lab, state_dir=state, cache_dir=cache, lock_dir=locks))
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
+    made = Machine()
+    image = tmp_path / "vmlinuz"
+    image.write_bytes(b"kernel")
+
+    def cycle(*_: object) -> Iterator[Finding]:
+        made.done.append("cycle")
+        yield made.cycle
+        yield Finding("console in boot", "ok", "heard")
+
+    kernel = SimpleNamespace(release="6.1.0", image=image, arch="x86_64")
+    monkeypatch.setattr(lab_check, "testbed_checks", lambda spec, around: iter(made.plain))
+    monkeypatch.setattr(deep_steps, "cycle_power", cycle)
+    monkeypatch.setattr(deep_steps, "watch_clock", lambda *_: Finding("clock rate", "ok", "right"))
+    monkeypatch.setattr(deep_steps, "fetch_own_kernel", lambda *_: kernel)
+    monkeypatch.setattr(deep_check, "_prepare", lambda *_: (made, None, "real"))
+    monkeypatch.setattr(deep_check, "measure", made.measure)
+    return made
+
+
+def results(wiring: Wiring, name: str = "box") -> dict[str, Finding]:
+    found = deep_check.deep_check(wiring, name, lambda _: None)
+    kept = last_check(wiring, name)
+    assert kept is not None and kept.machine == found
+    return {one.check: one for one in found.findings}
+
+
+def test_a_sound_machine_and_what_its_noise_means(wiring: Wiring, machine: Machine) -> None:
+    found = results(wiring)
+    assert {one.result for one in found.values()} == {"ok"}
+    assert "5 boots a side show a change of" in found["noise"].found
+    assert found["round trip"].found.startswith("6.1.0 booted by kexec, was recognised, and ran pipe-test")
+    assert machine.done == ["cycle", *["boot"] * 5, "back"]
+
+
+def test_large_noise_is_doubtful_with_a_cure(wiring: Wiring, machine: Machine) -> None:
+    machine.values = [(10.0 + 3 * (b % 2), 10.1 + 3 * (b % 2), 9.9, 10.0) for b in range(5)]
+    noise = results(wiring)["noise"]
+    assert noise.result == "doubtful" and "perfbisect_environment" in noise.cure
+
+
+@pytest.mark.parametrize("fails_at", [0, 2])
+def test_a_boot_that_fails_is_told_and_the_machine_given_back(
+    wiring: Wiring, machine: Machine, fails_at: int
+) -> None:
+    _ = wiring.store
+    machine.fails_at = fails_at
+    found = results(wiring)
+    assert machine.done[-1] == "back" and found["given back"].result == "ok"
+    if fails_at:
+        assert found["round trip"].result == "ok"
+        assert (found["noise"].result, found["noise"].found) == (
+            "wrong",
+            "boot 3 of 5: the kernel never answered",
+        )
+    else:
+        assert (found["round trip"].result, found["noise"].result) == ("wrong", "not tried")
+    (state,) = wiring.coordinator.testbeds()
+    assert (state.name, state.state) == ("box", "suspect") and "lab check --deep" in state.reason
+
+
+def test_it_is_given_back_where_somebody_ends_it(wiring: Wiring, machine: Machine) -> None:
+    def interrupted(*_: object, **__: object) -> Iterator[Measured]:
+        raise KeyboardInterrupt
+        yield
+
+    machine.measure = interrupted  # type: ignore[method-assign]
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(deep_check, "measure", interrupted)
+        results(wiring)
+    assert machine.done[-1] == "back"
+
+
+def test_nothing_is_touched_where_the_plain_check_fails(wiring: Wiring, machine: Machine) -> None:
+    machine.plain = [OK, Finding("tools", "wrong", "missing: kexec")]
+    found = results(wiring)
+    assert machine.done == []
+    assert {found[name].result for name in ("power cycle", "round trip", "noise")} == {"not tried"}
+    assert "first mend what is wrong: tools" in found["noise"].found
+
+
+def test_a_machine_that_does_not_come_back_is_left_alone(wiring: Wiring, machine: Machine) -> None:
+    machine.cycle = Finding("power cycle", "wrong", "it did not answer")
+    found = results(wiring)
+    assert machine.done == ["cycle"] and found["round trip"].result == "not tried"
+
+
+def test_a_guest_has_no_power_of_its_own(wiring: Wiring, machine: Machine) -> None:
+    found = results(wiring, "guest")
+    assert machine.done == [] and "testbed health" in found["noise"].found
