@@ -40,7 +40,7 @@ class CommitInfo:
 
 
 class Source(Protocol):
-    """A git repository that is only ever read; trees are checked out elsewhere."""
+    """A git repository that is only ever read, or a list of kernels; trees are checked out elsewhere."""
 
     def resolve(self, rev: str) -> str:
         """Return the full id of a commit. Raises RequestError naming near misses."""
@@ -99,12 +99,12 @@ class BuildOrder:
 class Kernel:
     """A built kernel in the cache. Sizes in bytes; `binary` is equal for kernels that are the same code.
 
-    release: what uname -r must say; build_id: GNU build id (hex) that /sys/kernel/notes must show;
-    options: effective .config as NAME -> value ('y', 'm', text), absent options left out;
-    lost: wanted options that were not granted; userspace: what a guest that boots it runs (see `Userspace`).
-    arch: what it runs on, as recipes call it; modules: archive of lib/modules, if it has any; load: those
-    that a guest needs before its root file system is there. fetched: another host has built it.
-    compiler: the command that was wanted, with its archive or image; toolchain: what that says it is.
+    release, version: of uname -r and -v; build_id: GNU build id (hex) of /sys/kernel/notes; '' if unknown.
+    options: effective .config as NAME -> value ('y', 'm', text), without absent ones; lost: wanted options
+    that were not granted; userspace: what a guest that boots it runs (see `Userspace`); arch: what it runs
+    on, as recipes call it; modules: archive of lib/modules, if it has any; load: those that a guest needs
+    before its root file system is there. fetched: another host has built it. compiler: the command that was
+    wanted, with its archive or image; toolchain: what that says it is.
     """
 
     sha: str
@@ -128,6 +128,7 @@ class Kernel:
     load: tuple[str, ...] = ()
     fetched: bool = False
     compiler: str = ""
+    version: str = ""
 
 
 class Builder(Protocol):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def accept(wiring: Wiring, request: Request) -> tuple[Accepted, CommitGraph]:
-    """Resolve everything in a request, or refuse it: RequestError, and nothing was changed."""
+    """Resolve everything in a request for commits, or refuse it: RequestError, and nothing was changed."""
     from bisector.schemas.kernel.recipe import load_recipe, with_default_recipe
 
     workload = workload_of(request)
@@ -176,6 +176,7 @@ def goal_of(request: Request, workload: Workload, clock: TestbedClock) -> Goal:
         clock=clock,
         scan=request.scan,
         find=request.find,
+        unit="kernel" if request.kernels else "commit",
     )
 
 
@@ -229,6 +230,8 @@ def check_unchanged(wiring: Wiring, accepted: Accepted) -> None:
     """Raise RequestError when kernels tested from now on would not be made as those tested so far."""
     request = accepted.request
     check_patches(request.apply, accepted.patch_sums)
+    if accepted.kernels:  # whose files are compared with their checksums before they are unpacked
+        return
     now = recipe_sum(wiring.trees(request.repo), request.recipe, accepted.good, accepted.bad)
     if accepted.recipe_sum not in ("", now):
         raise RequestError(

@@ -13,7 +13,7 @@ from bisector.engine.services import Services
 from bisector.engine.state_lock import Busy
 from bisector.engine.waiting import waiter
 from bisector.errors import RequestError
-from bisector.model.commit_graph import CommitGraph
+from bisector.model.commit_graph import CommitGraph, short_name
 from bisector.model.decisions import Conclusion
 from bisector.model.goal import Terms, Verdict
 from bisector.model.records import Booted, Discarded, Marked
@@ -120,7 +120,7 @@ def mark(store: Store, stored: Stored, sha: str, said: Verdict, note: str = "") 
     verdict = terms.turned(said)
     if sha not in stored.graph.shas:
         raise RequestError(
-            f"the commit {sha[:12]} is not in the range of '{stored.id}'",
+            f"the commit {short_name(sha)} is not in the range of '{stored.id}'",
             cure="'perfbisect log' shows the commits tested; any commit between good and bad can be marked",
         )
     commit = stored.graph.shas.index(sha)
@@ -129,7 +129,7 @@ def mark(store: Store, stored: Stored, sha: str, said: Verdict, note: str = "") 
     for end, name in ((stored.graph.good, terms.old), (stored.graph.bad, terms.new)):
         if verdict == "skip" and commit == end:
             raise RequestError(
-                f"{sha[:12]} cannot be skipped: it is the {name} end",
+                f"{short_name(sha)} cannot be skipped: it is the {name} end",
                 cure=f"begin another bisection whose --{name} can be tested",
             )
     store.append(stored.id, Marked(commit, verdict, note))
@@ -158,12 +158,12 @@ def _refuse_contradiction(
     else:
         known = {c: why for c, why in known.items() if dag.is_ancestor(*_bad_first(commit, c, verdict))}
     for other, why in known.items():
-        both = "it" if other == commit else f"{graph.shas[other][:12]}"
+        both = "it" if other == commit else f"{short_name(graph.shas[other])}"
         relation = (
             "" if other == commit else ", which contains it," if verdict == "bad" else ", which it contains,"
         )
         raise RequestError(
-            f"{graph.shas[commit][:12]} cannot be {terms.turned(verdict)}: {both}{relation} {why}",
+            f"{short_name(graph.shas[commit])} cannot be {terms.turned(verdict)}: {both}{relation} {why}",
             cure="change that mark first, or mark this commit 'skip'; other ends are another bisection's",
         )
 

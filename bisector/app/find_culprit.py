@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from bisector.adapters.system.files import write_atomically
 from bisector.app import bisections
-from bisector.app.accept import accept, missing_monitors, workload_of
+from bisector.app.accept import missing_monitors, workload_of
 from bisector.app.artefacts import shared_files
 from bisector.app.chores.write_reports import write_reports
 from bisector.app.execution.bisection_services import bisection_services, missing_testbeds
@@ -22,6 +22,8 @@ from bisector.app.execution.readiness import require_ready
 from bisector.app.load_report import HOST, find_bisection, load_material
 from bisector.app.mail.mail_chore import tell_end
 from bisector.app.mail.notices import promise
+from bisector.app.packages.accept_kernels import accept_request
+from bisector.app.packages.listed_sources import source_of
 from bisector.app.plan import expected_work
 from bisector.app.series.series_store import hour_caps
 from bisector.app.testbeds.testbed_choice import notes_on_choice
@@ -105,7 +107,7 @@ def _begin(
 ) -> tuple[Stored, Accepted]:
     """Accept and store a request. executes: on this host, which must have all that it takes."""
     try:
-        accepted, graph = accept(wiring, request)
+        accepted, graph = accept_request(wiring, request)
     except InfrastructureError:  # one thing that is missing; there may be more
         if executes:
             require_ready(wiring, request)
@@ -113,15 +115,14 @@ def _begin(
     if executes:
         require_ready(wiring, accepted.request)
     chosen = notes_on_choice(wiring, request, workload_of(request))
-    for note in (*chosen, *missing_monitors(accepted), *wiring.source_of(request).notes()):
+    for note in (*chosen, *missing_monitors(accepted), *source_of(wiring, accepted).notes()):
         observer.note(f"note: {note}")
-    now = wiring.clock.now()
-    stored, is_new = bisections.begin(wiring.store, accepted, graph, now, wiring.settings.owner, priority)
-    observer.note(
-        f"bisection {stored.id}: {'' if is_new else 'going on with '}{sum(graph.candidate)} candidates, "
-        f"decided by {accepted.the_goal().metric.name}, clock '{accepted.clock}'"
-    )
-    observer.note(f"recipe {phrases.recipe(accepted.request.recipe, accepted.recipe_chosen)}")
+    now, owner, metric = wiring.clock.now(), wiring.settings.owner, accepted.the_goal().metric.name
+    stored, is_new = bisections.begin(wiring.store, accepted, graph, now, owner, priority)
+    known = f"{sum(graph.candidate)} candidates, decided by {metric}, clock '{accepted.clock}'"
+    observer.note(f"bisection {stored.id}: {'' if is_new else 'going on with '}{known}")
+    if not accepted.kernels:
+        observer.note(f"recipe {phrases.recipe(accepted.request.recipe, accepted.recipe_chosen)}")
     return stored, accepted
 
 
@@ -223,7 +224,7 @@ def others(
 
     def open_(stored: Stored, stop: threading.Event) -> Services:
         accepted = read_accepted(stored.request)
-        wiring.source_of(accepted.request)  # says whether its repository is trusted
+        source_of(wiring, accepted)  # says whether its repository is trusted
         _record_host(wiring, stored.id)
         return bisection_services(
             wiring, accepted, stop, inventory.of_bisection(stored.id, accepted.testbeds)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bisector.errors import PerfbisectError
+from bisector.model.commit_graph import short_name
 
 if TYPE_CHECKING:
     from bisector.app.wiring import Wiring
@@ -46,7 +47,10 @@ def recorded_profiles(material: Material) -> TwoProfiles | None:
         return None
     folders = monitor_results.profiles(material)
     try:
-        a, b = (replace(read_profile(folders[index]), name=material.commit(index).sha[:12]) for index in pair)
+        a, b = (
+            replace(read_profile(folders[index]), name=short_name(material.commit(index).sha))
+            for index in pair
+        )
     except PerfbisectError:
         return None
     one_kind = (a.own and b.own) or (a.calls and b.calls)

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 from bisector.app.artefacts.local_files import with_local_files
 from bisector.app.artefacts.shared_files import FACTS, fetch_facts
 from bisector.app.execution.current_status import current_status, latest_searches
+from bisector.app.packages.listed_sources import source_of
 from bisector.app.planners import planner_of
 from bisector.app.wiring import Wiring
-from bisector.errors import PerfbisectError, RequestError
+from bisector.errors import PerfbisectError, RequestError, nearest
+from bisector.model.commit_graph import short_name
 from bisector.model.decisions import Conclusion, Measure
 from bisector.model.goal import TERMS
 from bisector.model.records import Booted, Built, Marked, Record
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from bisector.model.commit_graph import CommitGraph
     from bisector.model.stored_bisection import Stored, Summary
 from bisector.schemas.documents.json_reader import read_own_json
-from bisector.schemas.request import Accepted, Request, read_accepted
+from bisector.schemas.request import Accepted, read_accepted
 
 _MAX_NAMED = 20
 """Ids in a message."""
@@ -151,13 +153,19 @@ def find_commit(
     The beginning of an id and the names of the ends are known without the repository. Raises RequestError:
     unknown, or outside of the range.
     """
-    matching = [i for i, sha in enumerate(graph.shas) if sha.startswith(rev)]
+    called = [i for i, sha in enumerate(graph.shas) if short_name(sha) == rev]
+    matching = called or [i for i, sha in enumerate(graph.shas) if sha.startswith(rev)]
     if len(matching) == 1:
         return matching[0]
     terms = TERMS[request.get("find", "regression")]
     ends = {request[terms.old]: graph.good, request[terms.new]: graph.bad}
     if rev in ends:
         return ends[rev]
+    if request.get("kernels"):
+        raise RequestError(
+            f"'{rev}' names no kernel of the bisection {identity}{nearest(rev, map(short_name, graph.shas))}",
+            cure=f"'perfbisect show {identity}' lists those tested; any between good and bad can be marked",
+        )
     repo = request["repo"]
     try:
         source = wiring.source(repo)
@@ -170,7 +178,7 @@ def find_commit(
     sha = source.resolve(rev)
     if sha not in graph.shas:
         raise RequestError(
-            f"{rev} ({sha[:12]}) is not in the range of the bisection {identity}",
+            f"{rev} ({short_name(sha)}) is not in the range of the bisection {identity}",
             cure=f"'perfbisect show {identity}' lists those tested; any between good and bad can be marked",
         )
     return graph.shas.index(sha)
@@ -187,7 +195,7 @@ def _named_commits(
     """Return what people recognise commits by; a patched one is called by its patches."""
     attempt = accepted.attempt
     own = shas.index(attempt.tried) if attempt is not None and attempt.patches else None
-    found = _names(wiring, accepted.request, folder, shas, sorted(wanted - {own}), described)
+    found = _names(wiring, accepted, folder, shas, sorted(wanted - {own}), described)
     if attempt is not None and own is not None:
         found[own] = Commit(attempt.tried, attempt.tried_name())
     return found
@@ -195,7 +203,7 @@ def _named_commits(
 
 def _names(
     wiring: Wiring,
-    request: Request,
+    accepted: Accepted,
     folder: Path,
     shas: Sequence[str],
     wanted: Sequence[int],
@@ -203,7 +211,7 @@ def _names(
 ) -> dict[int, Commit]:
     """Return what people recognise commits by; without the repository what was kept in the folder."""
     try:
-        source = wiring.source_of(request)
+        source = source_of(wiring, accepted)
         found = source.infos([shas[i] for i in wanted], described={shas[i] for i in described})
     except PerfbisectError:
         kept = _kept(folder, NAMES)

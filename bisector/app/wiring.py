@@ -264,7 +264,7 @@ class Wiring:
         """
         from bisector.adapters.machine.physical_hosts import claim_names
 
-        lock = self._machine_lock(claim_names(self.lab.testbed(name)), f"the testbed '{name}'", stop)
+        lock = self.machine_lock(claim_names(self.lab.testbed(name)), f"the testbed '{name}'", stop)
         with lock.exclusive(progress):
             yield lock.is_wanted
 
@@ -275,22 +275,22 @@ class Wiring:
         from bisector.adapters.machine.local_testbed import LocalTestbed
         from bisector.adapters.machine.physical_hosts import HERE
 
-        host = self._machine_lock((f"host-{HERE}",), "its turn on this machine", None)
-        with self._machine_lock((f"testbed-{HERE}",), "this machine as a testbed", None).exclusive(self.note):
+        host = self.machine_lock((f"host-{HERE}",), "its turn on this machine", None)
+        with self.machine_lock((f"testbed-{HERE}",), "this machine as a testbed", None).exclusive(self.note):
             yield TestbedOnHost(LocalTestbed(), host)
 
     def _host_lock(self, spec: TestbedSpec | BuilderSpec, stop: Stop | None) -> MachineLock:
         """Return the lock of the physical machine that a testbed or builder of the lab runs on."""
-        from bisector.adapters.machine.physical_hosts import host_names
+        from bisector.adapters.machine.physical_hosts import host_names as names
 
-        what = f"its turn on the machine of '{spec.name}'"
-        return self._machine_lock(host_names(self.lab, spec), what, stop)
+        return self.machine_lock(names(self.lab, spec), f"its turn on the machine of '{spec.name}'", stop)
 
     def _user(self) -> str:
         work = f"{self.doing}, state folder {self.settings.state_dir}"
         return f"process {os.getpid()} on {socket.gethostname()} ({work})"
 
-    def _machine_lock(self, names: tuple[str, ...], what: str, stop: Stop | None) -> MachineLock:
+    def machine_lock(self, names: tuple[str, ...], what: str, stop: Stop | None) -> MachineLock:
+        """Return a lock that all perfbisects here know by these names. what: is waited for."""
         from bisector.adapters.system.machine_locks import MachineLock
 
         return MachineLock(self.settings.lock_dir, names, what, self._user(), stop)

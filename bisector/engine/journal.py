@@ -162,7 +162,7 @@ class Journal:
         what, did = ("the workload", "ran") if workload else ("a kernel", "booted")
         same = next((v.testbed for v in elsewhere if v.commit == commit), None)
         if same is not None:
-            return f"with this commit {what} {did} on '{same}'; here it does not"
+            return f"with this {self._state.goal.unit} {what} {did} on '{same}'; here it does not"
         if any(v.testbed == testbed for v in well):
             return ""
         if elsewhere:

@@ -11,7 +11,7 @@ from bisector.engine.events import EventSender
 from bisector.engine.journal import Journal
 from bisector.engine.services import Services
 from bisector.errors import BuildFailed, InfrastructureError, Interrupted, PerfbisectError
-from bisector.model.commit_graph import CommitGraph
+from bisector.model.commit_graph import CommitGraph, short_name
 from bisector.model.decisions import Measure
 from bisector.model.facts import KernelFacts
 from bisector.model.records import Built, Irrelevant
@@ -95,7 +95,8 @@ class TrialKernels:
             if not known:
                 self._journal.record(_built(measure, kernel))
         if not known:
-            words = "is in the cache" if kernel.cached else "is built"
+            made = "built" if self._journal.state.goal.unit == "commit" else "unpacked"
+            words = "is in the cache" if kernel.cached else f"is {made}"
             words = "comes from the artefact store" if kernel.fetched else words
             self._events.send("build", f"the kernel {words}", measure.commit, testbed, seconds=kernel.seconds)
             self._prune(measure.commit)
@@ -112,7 +113,8 @@ class TrialKernels:
         Builders differ by host: a commit and its parent would differ by compiler too. One range may need
         several compilers by age, so only what the same command made is compared; '' is of earlier versions.
         """
-        sha = self._graph.shas[measure.commit][:12]
+        shas = self._graph.shas
+        sha = short_name(shas[measure.commit])
         for made in self._journal.state.records:
             if not isinstance(made, Built) or made.kernel is None:
                 continue
@@ -122,7 +124,7 @@ class TrialKernels:
             if (same or by_same_command) and "" not in (then, kernel.toolchain) and then != kernel.toolchain:
                 raise InfrastructureError(
                     "the compiler of this builder is not the one that built "
-                    f"{self._graph.shas[made.commit][:12]} for this bisection: {sha} would not be comparable",
+                    f"{short_name(shas[made.commit])} for this bisection: {sha} would not be comparable",
                     details=f"then {then}\nnow  {kernel.toolchain}",
                     cure="have the same compiler on all builders, such as one in an image; or cancel this "
                     "bisection and start a new one",

@@ -18,6 +18,7 @@ from bisector.engine.services import Services
 from bisector.engine.trial_kernels import TrialKernels, check_stop
 from bisector.errors import BootFailed, InfrastructureError, KernelError, WorkloadFailed
 from bisector.linux.settings_report import unset
+from bisector.model.commit_graph import short_name
 from bisector.model.decisions import Measure
 from bisector.model.facts import MonitorResult
 from bisector.model.records import Booted, Left, Ran, RunFailed, SetAside
@@ -163,13 +164,14 @@ class TrialRunner:
             self._record_failure(error, measure, testbed)
             return None
         self.leave(testbed, broken=True)
-        text = f"not held against the commit: {error.message} ({doubt})"
+        unit = self._journal.state.goal.unit
+        text = f"not held against the {unit}: {error.message} ({doubt})"
         self._events.send("trouble", text, measure.commit, testbed)
         return InfrastructureError(
             f"{error.message} ({doubt})",
             details=error.details,
-            cure=f"mend the testbed '{testbed}'; or leave the commit out: perfbisect mark {self._journal.id} "
-            f"{self._journal.state.graph.shas[measure.commit][:12]} skip",
+            cure=f"mend the testbed '{testbed}'; or leave the {unit} out: perfbisect mark {self._journal.id} "
+            f"{short_name(self._journal.state.graph.shas[measure.commit])} skip",
         )
 
     def _record_failure(self, error: KernelError, measure: Measure, testbed: str) -> None:

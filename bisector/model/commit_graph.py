@@ -1,9 +1,22 @@
-"""The history under search. Commits are indices; names of commits belong to the edges of the program."""
+"""The history under search. Commits are indices; names of commits belong to the edges of the program.
+
+A search over a list of kernels has ids of the form NAME@CHECKSUM in place of commits, so that whoever prints
+an id prints the name.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+_DIGITS = 12
+"""As the kernel's people write commits: enough to tell apart those of any tree."""
+
+_CHECKSUM_DIGITS = 16
+"""64 bits of a checksum: two kernels of one name in a list of thousands differ in them."""
+
+_BETWEEN = "@"
+"""No version of a package and no commit id has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,3 +40,14 @@ class CommitGraph:
     merge_bases: tuple[int, ...] = ()
     untestable: Mapping[int, str] = field(default_factory=dict)
     weights: Mapping[int, float] = field(default_factory=dict)
+
+
+def short_name(sha: str, digits: int = _DIGITS) -> str:
+    """Return what to call a commit, or a listed kernel, given its id. digits: of a commit's."""
+    name, between, _ = sha.partition(_BETWEEN)
+    return name if between else sha[:digits]
+
+
+def listed_id(name: str, checksum: str) -> str:
+    """Return the id of a listed kernel. name: without '@'; checksum: of its content."""
+    return f"{name}{_BETWEEN}{checksum[:_CHECKSUM_DIGITS]}"

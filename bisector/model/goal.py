@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 Direction = Literal["lower", "higher"]
@@ -14,6 +14,9 @@ TestbedClock = Literal["wall", "instructions"]
 
 Find = Literal["regression", "fix"]
 """What is looked for: the commit that made the metric worse, or the one that made it better."""
+
+Unit = Literal["commit", "kernel"]
+"""What stands in the graph: commits, or kernels that somebody listed."""
 
 Verdict = Literal["good", "bad", "skip"]
 
@@ -45,7 +48,7 @@ class Terms:
 
     A search knows one direction: in graph, marks and records 'good' is the older end, without the change, and
     'bad' the newer one. Where a fix is looked for, people call the older end bad.
-    one, several: what is found; change: what it did.
+    one, several: what is found; change: what it did; unit: what is searched among.
     """
 
     old: Literal["good", "bad"]
@@ -53,6 +56,17 @@ class Terms:
     one: str
     several: str
     change: str
+    unit: Unit = "commit"
+
+    @property
+    def parent(self) -> str:
+        """What stands before a commit or kernel."""
+        return "parent" if self.unit == "commit" else "predecessor"
+
+    @property
+    def new_build(self) -> str:
+        """What a trial needs whose kernel is not there yet."""
+        return "a new build" if self.unit == "commit" else "to be unpacked"
 
     def turned(self, verdict: Verdict) -> Verdict:
         """Return what people call a verdict of the search; and as well the search's word for theirs."""
@@ -85,7 +99,8 @@ class Goal:
 
     alpha: from LEAST_ALPHA to below 0.5. clock: of the testbeds; under 'instructions' run and boot noise are
     (nearly) zero and repetition k is compared with repetition k. scan: search even where the ends do not
-    differ. find: with 'fix' the search's "worse" is better for people, see `Terms`.
+    differ. find: with 'fix' the search's "worse" is better for people, see `Terms`. unit: of the
+    search.
     """
 
     metric: Metric
@@ -95,8 +110,9 @@ class Goal:
     scan: bool = False
     max_runs_per_boot: int = 64
     find: Find = "regression"
+    unit: Unit = "commit"
 
     @property
     def terms(self) -> Terms:
         """The words for what is looked for."""
-        return TERMS[self.find]
+        return replace(TERMS[self.find], unit=self.unit)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import fmean
 
-from bisector.model.commit_graph import CommitGraph
+from bisector.model.commit_graph import CommitGraph, short_name
 from bisector.model.decisions import Ending
 from bisector.report import phrases
 from bisector.report.report_model import Material
@@ -29,14 +29,17 @@ def render(material: Material) -> str:
     """Return the log. A commit whose trials contradict the culprit appears only in a comment."""
     paths = [str(p) for p in material.request.get("paths") or ()]
     out = [f"# perfbisect {material.id}: {material.goal.metric.name}, {material.status}"]
-    out.append("git bisect start" + (f" -- {shlex.join(paths)}" if paths else ""))
+    replays = material.goal.unit == "commit"
+    if replays:
+        out.append("git bisect start" + (f" -- {shlex.join(paths)}" if paths else ""))
     for entry in _entries(material):
         if isinstance(entry, str):
             out.append(f"# {entry}")
         else:
             sha = material.graph.shas[entry.commit]
             out.append(f"# {entry.word}: [{sha}] {material.commit(entry.commit).subject}")
-            out.append(f"git bisect {entry.word} {sha}")
+            if replays:  # git knows no kernels of a list
+                out.append(f"git bisect {entry.word} {sha}")
     return phrases.page(out)  # a name of two lines must not become a line that git replays
 
 
@@ -57,7 +60,7 @@ def _entries(material: Material) -> Iterator[_Step | str]:
     judged = {graph.good, graph.bad}
     for number, trial in enumerate(material.trials, start=1):
         commit = trial.booted.commit
-        yield f"trial {number}: [{graph.shas[commit][:12]}] {trial.reason or 'no reason kept'}"
+        yield f"trial {number}: [{short_name(graph.shas[commit])}] {trial.reason or 'no reason kept'}"
         if trial.values:
             yield f"  {material.goal.metric.name}: {values(trial)} {material.goal.metric.unit}"
         yield f"  {verdict(material, trial)}"
@@ -91,7 +94,7 @@ def _after_culprit(material: Material) -> frozenset[int] | None:
 
 def _findings(material: Material) -> Iterator[str]:
     """Yield a comment for each commit of the conclusion."""
-    first = f"first {_words(material)['bad']} commit"
+    first = f"first {_words(material)['bad']} {material.goal.unit}"
     for finding in material.conclusion.findings if material.conclusion is not None else ():
         kind = first if len(finding.commits) == 1 else f"possible {first}"
         if finding.small:

@@ -95,7 +95,8 @@ def _compiler_change(material: Material) -> str:
         for commit, parent in itertools.product(finding.commits, finding.parents):
             now, then = material.kernel(commit).toolchain, material.kernel(parent).toolchain
             if now and then and now != then:
-                return f"{material.label(commit)} by {now}, its parent by {then}: that may be the change"
+                before = material.goal.terms.parent
+                return f"{material.label(commit)} by {now}, its {before} by {then}: that may be the change"
     return ""
 
 

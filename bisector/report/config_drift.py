@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bisector.model.commit_graph import CommitGraph
+from bisector.model.commit_graph import CommitGraph, short_name
 from bisector.model.format import count
 from bisector.report import phrases
 from bisector.report.kernel_differences import changed_options
@@ -92,8 +92,9 @@ def lines(material: Material) -> list[str]:
         if stretch != (drift.last, drift.first):
             stretch = (drift.last, drift.first)
             shas = material.graph.shas
-            within = "with this commit" if drift.commits == 1 else f"within {count(drift.commits, 'commit')}"
-            out.append(f"  {shas[drift.last][:12]}..{shas[drift.first][:12]}, {within}:")
+            unit, several = material.goal.unit, count(drift.commits, material.goal.unit)
+            within = f"with this {unit}" if drift.commits == 1 else f"within {several}"
+            out.append(f"  {short_name(shas[drift.last])}..{short_name(shas[drift.first])}, {within}:")
         out.append(f"    CONFIG_{drift.name}: {drift.before} -> {drift.after}")
     if len(drifts) > MAX_PRINTED_CHANGES:
         out.append(f"  and {len(drifts) - MAX_PRINTED_CHANGES} more, all of them in report.json")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bisector.model.facts import KernelFacts
+from bisector.model.goal import Unit
 
 Change = tuple[str, str, str]
 """(name, before, after); ABSENT where one side does not have it."""
@@ -41,20 +42,20 @@ class Differences:
     sizes: tuple[Change, ...] = ()
     known: bool = True
 
-    def sentences(self, culprit: str) -> list[str]:
-        """Return the differences that may explain the effect; `culprit` names the later commit."""
+    def sentences(self, culprit: str, unit: Unit = "commit") -> list[str]:
+        """Return the differences that may explain the effect; `culprit` names the later commit or kernel."""
         out: list[str] = []
         for name in self.granted:
             value = next((after for option, _, after in self.options if option == name), "y")
             out.append(
                 f"CONFIG_{name} becomes selectable with {culprit}: the recipe asks for it, the parent's "
-                f"Kconfig did not grant it, from here on it is {value}. The commit acts through the "
+                f"Kconfig did not grant it, from here on it is {value}. The {unit} acts through the "
                 f"configuration: a kernel that does not ask for CONFIG_{name} may see nothing of the change."
             )
         for name in self.withdrawn:
             out.append(
                 f"CONFIG_{name} is no longer granted with {culprit}, though the recipe asks for it: "
-                "the commit acts through the configuration."
+                f"the {unit} acts through the configuration."
             )
         if self.preemption is not None and self.preemption[0] != self.preemption[1]:
             out.append(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bisector.model.commit_graph import short_name
 from bisector.model.facts import MonitorResult
 from bisector.model.state import Visit
 from bisector.report import phrases
@@ -36,7 +37,7 @@ def section(material: Material) -> list[str]:
             out += lines(result, MAX_PRINTED_NUMBERS)
     pair = profiled_pair(material)
     if pair:
-        names = [f"{material.id}:{material.commit(i).sha[:12]}" for i in pair]
+        names = [f"{material.id}:{short_name(material.commit(i).sha)}" for i in pair]
         out += ["", "  Side by side:", f"  perfbisect profile {' '.join(names)}"]
     return out
 

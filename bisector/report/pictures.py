@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from statistics import fmean
 
+from bisector.model.commit_graph import short_name
 from bisector.model.decisions import Measure
 from bisector.model.format import count
 from bisector.report import phrases
@@ -41,7 +42,7 @@ def section(material: Material, width: int) -> list[str]:
     terms = material.goal.terms
     drawn = strip(material, width)
     if drawn:
-        title = f"Samples by commit, from {terms.old} to {terms.new}"
+        title = f"Samples by {terms.unit}, from {terms.old} to {terms.new}"
         out += [*phrases.heading(title), *drawn]
     last = material.decisions[-1][1] if material.decisions else None
     if isinstance(last, Measure) and last.suspects and material.conclusion is None:
@@ -93,7 +94,7 @@ def strip(material: Material, width: int) -> list[str]:
     high = max((max(values) for values in measured.values()), default=0.0)
     if len(measured) < 2 or low == high:
         return []
-    names = {commit: material.commit(commit).sha[:12] for commit in measured}
+    names = {commit: short_name(material.commit(commit).sha) for commit in measured}
     terms = material.goal.terms
     ends = {material.graph.good: terms.old, material.graph.bad: terms.new}
     notes = {

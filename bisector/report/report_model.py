@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from bisector.model.commit_graph import CommitGraph
+from bisector.model.commit_graph import CommitGraph, short_name
 from bisector.model.decisions import Conclusion, Decision, Finding, Measure
 from bisector.model.facts import KernelFacts
 from bisector.model.goal import Goal, Verdict
@@ -113,7 +113,7 @@ class Material:
     def label(self, index: int) -> str:
         """Return '1234567890ab ("subject")', the form that the kernel's people use."""
         commit = self.commit(index)
-        return f'{commit.sha[:12]} ("{commit.subject}")' if commit.subject else commit.sha[:12]
+        return f'{short_name(commit.sha)} ("{commit.subject}")' if commit.subject else short_name(commit.sha)
 
     def mark(self, index: int) -> Verdict | None:
         """Return what the user said of a commit."""

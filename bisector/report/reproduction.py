@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from bisector.model.commit_graph import short_name
 from bisector.model.decisions import FOUND, Conclusion
 from bisector.report import phrases
 from bisector.report.report_model import Material
@@ -19,7 +21,7 @@ def lines(material: Material, conclusion: Conclusion) -> list[str]:
     out = [*phrases.heading("How to reproduce"), *(f"  {line}" for line in single)]
     out += ["", f"  The whole {again} again:", f"  {whole}"]
     return out + [
-        f"  .config of {material.graph.shas[index][:12]}: {config}"
+        f"  .config of {short_name(material.graph.shas[index])}: {config}"
         for index, config in configurations(material, conclusion)
     ]
 
@@ -46,6 +48,8 @@ def _involved(material: Material, conclusion: Conclusion) -> tuple[int, ...]:
 def commands(material: Material, conclusion: Conclusion) -> tuple[list[str], str]:
     """Return the shell commands for the kernels involved, and the one for everything again."""
     request = material.request
+    if material.goal.unit == "kernel":
+        return _next_step(material, conclusion), shlex.join(command_line(request))
     repo = str(request.get("repo") or ".")
     own = f"{material.files.get('raw output', '.')}/workload/build"  # where a command became a workload
     workload = str(request.get("workload") or own)
@@ -69,6 +73,52 @@ def commands(material: Material, conclusion: Conclusion) -> tuple[list[str], str
         )
     whole = command_line(request) if attempt is None else attempt.command_line()
     return [shlex.join(command) for command in found], shlex.join(whole)
+
+
+def _next_step(material: Material, conclusion: Conclusion) -> list[str]:
+    """Return how the commit is found once the two packages are: between the releases that they are of.
+
+    Comments of a shell explain what cannot be a command.
+    """
+    if conclusion.ending not in FOUND:
+        return []
+    out: list[str] = []
+    for before, after in (pair for pair in _pairs(material, conclusion) if len(pair) == 2):
+        names = [short_name(material.graph.shas[index]) for index in (before, after)]
+        tags = [tag for name in names if (tag := _upstream_tag(name))]
+        both = " and ".join(names)
+        if len(tags) < 2:
+            out.append(f"# Between {both}: bisect the commits from which these were built.")
+        elif tags[0] == tags[1]:
+            out.append(
+                f"# {both} are both of Linux {tags[0]}: look at what the distribution changed, patches and "
+                "configuration."
+            )
+        else:
+            out.append(f"# The commit: {both} are of Linux {tags[0]} and {tags[1]}. In a tree of both:")
+            asked = {**material.request, "good": tags[0], "bad": tags[1], "repo": "linux"}
+            if material.goal.find == "fix":
+                asked |= {"good": tags[1], "bad": tags[0]}
+            for name in ("kernels", "skip", "recipe"):
+                asked.pop(name, None)
+            out.append(shlex.join(command_line(asked)))
+            out.append(
+                "# If these do not differ: the distribution's patches or configuration made the change."
+            )
+    return out
+
+
+_UPSTREAM = re.compile(r"(?:.*_)?(?:\d+:)?(?P<series>\d+\.\d+)(?P<patch>\.\d+)?(?:[-~+].*)?")
+"""A package's version: an epoch, the release of Linux, the distribution's revision."""
+
+
+def _upstream_tag(name: str) -> str:
+    """Return the tag of the Linux that a package was made from, by its version; '' where that tells none."""
+    found = _UPSTREAM.fullmatch(name)
+    if found is None or "~rc" in name:
+        return ""
+    patch = found["patch"] or ""
+    return f"v{found['series']}{'' if patch == '.0' else patch}"
 
 
 def _selection(request: Mapping[str, Any]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisector.model.commit_graph import short_name
 from bisector.model.decisions import Conclusion, Ending, Finding
 from bisector.model.format import count
 from bisector.model.records import Discarded
@@ -27,7 +28,7 @@ def headline(material: Material) -> str:
 
 def finding_rows(material: Material, finding: Finding) -> dict[str, str]:
     """Return what is known of a finding, name -> text: levels, effect, confidence, proof, parent, note."""
-    metric = material.goal.metric
+    metric, terms = material.goal.metric, material.goal.terms
     rows: dict[str, str] = {}
     first, parents = finding.commits[0], finding.parents
     if len(finding.commits) == 1:
@@ -36,25 +37,25 @@ def finding_rows(material: Material, finding: Finding) -> dict[str, str]:
         if before is not None and after is not None:
             rows[metric.name] = (
                 f"{phrases.number(before, after)} -> {phrases.number(after)} {metric.unit}  "
-                f"(mean, parent -> {'commit' if finding.small else material.goal.terms.one})"
+                f"(mean, {terms.parent} -> {terms.unit if finding.small else terms.one})"
             )
     rows["effect"] = phrases.effect(finding.effect, metric.better)
     rows["confidence"] = f"{100 * finding.confidence:.1f}%"
     if finding.certified:
-        against = ", ".join(material.commit(p).sha[:12] for p in parents)
+        against = ", ".join(short_name(material.commit(p).sha) for p in parents)
         boots = sum(
             1
             for t in material.trials
             if t.booted.purpose == "certify" and t.booted.commit in {*finding.commits, *parents}
         )
         rows["proof"] = (
-            f"compared afresh with its parent{'s' if len(parents) > 1 else ''} {against}: "
+            f"compared afresh with its {terms.parent}{'s' if len(parents) > 1 else ''} {against}: "
             f"{count(boots, 'fresh boot')}"
         )
     elif len(finding.commits) == 1:
-        rows["proof"] = "not certified: no fresh comparison with its parent held"
+        rows["proof"] = f"not certified: no fresh comparison with its {terms.parent} held"
     for parent in parents:
-        rows.setdefault("parent", material.label(parent))
+        rows.setdefault(terms.parent, material.label(parent))
     if finding.note:
         rows["note"] = finding.note
     return rows
@@ -105,7 +106,7 @@ def counted_parts(conclusion: Conclusion) -> list[Finding]:
 
 def part_name(material: Material, finding: Finding) -> str:
     """Return the short name of a finding: ids, or how many commits."""
-    names = ", ".join(material.commit(i).sha[:12] for i in finding.commits[:2])
+    names = ", ".join(short_name(material.commit(i).sha) for i in finding.commits[:2])
     return names if len(finding.commits) < 3 else f"set of {len(finding.commits)}"
 
 
@@ -117,7 +118,7 @@ def explained(material: Material, conclusion: Conclusion) -> str:
     if rest.low > 0 or rest.high < 0:
         return (
             f"Part of the change from {terms.old} to {terms.new} is not explained by what was found: other "
-            "commits of the range contribute, each less than the threshold or not searched for."
+            f"{terms.unit}s of the range contribute, each less than the threshold or not searched for."
         )
     return f"What was found explains the change from {terms.old} to {terms.new} within the interval."
 
@@ -134,6 +135,11 @@ def words_of_user(material: Material) -> list[str]:
     return out
 
 
+def title_of_untestable(material: Material) -> str:
+    """Return the heading of `untestable`."""
+    return f"{material.goal.unit.capitalize()}s that could not be tested"
+
+
 def untestable(material: Material) -> list[str]:
     """Return why commits could not be tested, in one sentence where it is the same for many."""
     alike: dict[str, list[int]] = {}
@@ -146,5 +152,5 @@ def untestable(material: Material) -> list[str]:
         if len(commits) <= MAX_NAMED_ALIKE:
             out += [f"{material.label(i)}: {why}" for i in commits]
         else:
-            out.append(f"{len(commits)} commits, such as {material.label(commits[0])}: {why}")
+            out.append(f"{len(commits)} {material.goal.unit}s, such as {material.label(commits[0])}: {why}")
     return out

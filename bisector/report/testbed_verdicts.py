@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
+from bisector.model.commit_graph import short_name
 from bisector.report import phrases
 from bisector.report.report_model import Material, named
 
@@ -52,7 +53,8 @@ def compared(material: Material, before: int, after: int) -> str:
     terms = material.goal.terms
     if (before, after) == (material.graph.good, material.graph.bad):
         return f"{terms.old.capitalize()} to {terms.new}"
-    return f"{material.commit(after).sha[:12]} against its parent {material.commit(before).sha[:12]}"
+    child, parent = (short_name(material.commit(index).sha) for index in (after, before))
+    return f"{child} against its {terms.parent} {parent}"
 
 
 def set_aside(material: Material) -> list[str]:

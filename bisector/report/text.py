@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisector.model.commit_graph import short_name
 from bisector.model.decisions import Conclusion, Ending, Finding
 from bisector.report import (
     attempt_result,
@@ -93,7 +94,7 @@ def _finding(material: Material, finding: Finding) -> list[str]:
             out.append(f"      {commit.describe}")
     more = len(finding.commits) - len(named(finding))
     if more:
-        which = f"and {more:,} more" if named(finding) else f"one of {more:,} commits"
+        which = f"and {more:,} more" if named(finding) else f"one of {more:,} {material.goal.unit}s"
         out.append(f"  {which}, all of them in report.json")
     out.append("")
     out += phrases.pairs(statements.finding_rows(material, finding))
@@ -105,11 +106,13 @@ def _differences(material: Material, finding: Finding) -> list[str]:
     if len(finding.commits) != 1 or not finding.parents:
         return []
     found = statements.between(material, finding.parents[0], finding.commits[0])
-    commit = material.commit(finding.commits[0])
-    out = phrases.heading(f"What differs besides code: {commit.sha[:12]} and its parent")
+    commit, unit = material.commit(finding.commits[0]), material.goal.unit
+    out = phrases.heading(
+        f"What differs besides code: {short_name(commit.sha)} and its {material.goal.terms.parent}"
+    )
     if not found.known:
         return [*out, "  Unknown: one of the two kernels' configurations was not recorded."]
-    out += phrases.bullets(found.sentences(f"commit {commit.sha[:12]}"))
+    out += phrases.bullets(found.sentences(f"{unit} {short_name(commit.sha)}", unit))
     for title, changes in statements.changes(found):
         out += _changes(title, changes)
     for sentence in statements.unchanged(found):
@@ -152,7 +155,7 @@ def _untestable(material: Material) -> list[str]:
     lines = statements.untestable(material)
     if not lines:
         return []
-    out = phrases.heading(f"Commits that could not be tested ({len(material.state.untestable)})")
+    out = phrases.heading(f"{statements.title_of_untestable(material)} ({len(material.state.untestable)})")
     out += phrases.bullets(lines[:MAX_PRINTED_LINES])
     if len(lines) > MAX_PRINTED_LINES:
         out.append(f"  and {len(lines) - MAX_PRINTED_LINES} more lines, all of them in report.json")

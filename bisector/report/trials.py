@@ -68,7 +68,9 @@ def lines(material: Material) -> list[str]:
             out += phrases.wrap(kept, "     ", "              ")
     failed = [b for b in material.builds if not b.ok]
     if failed:
-        out += ["", f"Commits that do not build ({len(failed)}):"]
+        kernels = material.goal.unit == "kernel"
+        title = "Packages that cannot be unpacked" if kernels else "Commits that do not build"
+        out += ["", f"{title} ({len(failed)}):"]
         out += phrases.bullets(f"{material.label(b.commit)}: {b.failure}" for b in failed)
     return out
 

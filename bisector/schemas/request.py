@@ -13,6 +13,7 @@ from pydantic import Field, ValidationError
 from bisector.errors import InfrastructureError
 from bisector.model.goal import TERMS, Budget, Find, Goal, Terms
 from bisector.schemas import serialization
+from bisector.schemas.kernel.listed_kernel import ListedKernel
 from bisector.schemas.loading import Spec
 from bisector.schemas.ranges import Alpha, Amount, BuildsAhead, Hours
 from bisector.schemas.refusal import describe_problems
@@ -20,7 +21,7 @@ from bisector.schemas.refusal import describe_problems
 _NOT_IDENTIFYING = ("good", "bad", "build_ahead", "with_fix", "trust_repo")
 """Fields that do not identify a bisection: names of commits, whose full ids are accepted, pace and trust."""
 
-_ADDED_LATER = ("monitors", "param", "find", "run", "higher_is_better")
+_ADDED_LATER = ("monitors", "param", "find", "run", "higher_is_better", "kernels")
 """Fields that requests did not have from the beginning. Their default keeps the old identity."""
 
 
@@ -58,6 +59,12 @@ class Request(Spec):
     repo: str = Field(
         description="The kernel's git repository. [default: settings, else this folder's]",
         json_schema_extra={"metavar": "FOLDER", "type": "path"},
+    )
+    kernels: str = Field(
+        default="",
+        description="In place of commits: a file that names a package (.deb, .rpm) or a kernel's folder in "
+        "each line, the oldest first, or a folder of packages. GOOD and BAD are two of them.",
+        json_schema_extra={"metavar": "LIST", "type": "path"},
     )
     trust_repo: bool = Field(
         default=False, description="Read the repository even if it belongs to another user."
@@ -225,11 +232,11 @@ class NightSpec(Spec):
 class Accepted(Spec):
     """A request with everything in it resolved; kept with the bisection and never changed.
 
-    good, bad: full commit ids; goal: as `serialization.goal_to_json` writes it; workload_sum: checksum of the
-    payload; recipe_sum: of how the ends are configured and compiled; patch_sums: of the patch files; fixes:
-    what `--with-fix` names; version: of the perfbisect that accepted it; recipe_chosen,
-    testbeds_chosen: whether they were chosen, not named. attempt: of a try, whose good and bad are the parent
-    and the unpatched. night: of a series.
+    good, bad: full commit ids; goal: as `serialization.goal_to_json` writes it; workload_sum: checksum of
+    the payload; kernels: those that `--kernels` lists; recipe_sum: of how the ends are configured and
+    compiled; patch_sums: of the patch files; fixes: what `--with-fix` names; version: of the perfbisect
+    that accepted it; recipe_chosen, testbeds_chosen: whether they were chosen, not named. attempt: of a
+    try, whose good and bad are the parent and the unpatched. night: of a series.
     """
 
     request: Request
@@ -248,6 +255,7 @@ class Accepted(Spec):
     testbeds_chosen: bool = False
     attempt: Attempt | None = None
     night: NightSpec | None = None
+    kernels: tuple[ListedKernel, ...] = ()
 
     @property
     def searches(self) -> bool:
@@ -262,12 +270,12 @@ class Accepted(Spec):
         """Return 8 hex digits that are equal for the same request: same commits, settings and payload."""
         same = self.model_dump(
             exclude={"version", "recipe_chosen", "testbeds_chosen"}
-            | ({"fixes"} if not self.fixes else set())
+            | {name for name in ("fixes", "kernels") if not getattr(self, name)}
             | {name for name in ("attempt", "night") if getattr(self, name) is None}
         )
         if self.testbeds_chosen:  # machines that are added to the lab make no other request of it
             same["testbeds"] = same["testbeds"][:1]
-        same["goal"] = {name: value for name, value in self.goal.items() if name != "find"}
+        same["goal"] = {name: value for name, value in self.goal.items() if name not in ("find", "unit")}
         unsaid = {
             name: Request.model_fields[name].get_default(call_default_factory=True) for name in _ADDED_LATER
         }

@@ -145,7 +145,8 @@ def explore_largest_class(posterior: Posterior, context: SearchContext, runs: in
         gap = np.where(members & fresh, np.abs(mass / mass.max() - 0.5), np.inf)
         commit = int(np.argmin(gap))
         reason = (
-            f"scan: nothing was measured among {count(int(members.sum()), 'commit')}: two may cancel there"
+            f"scan: nothing was measured among {count(int(members.sum()), context.goal.unit)}: two may "
+            "cancel there"
         )
         return Measure(commit, runs, "search", reason)
     return None
@@ -166,10 +167,18 @@ def _reason(best: RatedTrial, runs: int, context: SearchContext, posterior: Post
         what = f"measures the offset of a branch that lacks part of {context.goal.terms.old}'s history"
     else:
         what = f"measures where a {context.goal.terms.one} is unlikely"
-    where = "in this boot" if best.option.boot else ("already built" if best.option.built else "a new build")
+    where = (
+        "in this boot"
+        if best.option.boot
+        else ("already built" if best.option.built else context.goal.terms.new_build)
+    )
     bring = "run brings" if best.runs == 1 else "runs bring"
     now = f", {runs} of them now" if runs < best.runs else ""
-    near = f"; near untestable commits, {fails:.0%} likely to be one of them" if fails >= 0.05 else ""
+    near = (
+        f"; near untestable {context.goal.unit}s, {fails:.0%} likely to be one of them"
+        if fails >= 0.05
+        else ""
+    )
     return f"{what}; {where}; {best.runs} {bring} {best.bits:.2g} bit for {best.cost:.3g} s{now}{near}"
 
 

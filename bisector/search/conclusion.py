@@ -46,9 +46,9 @@ def budget_shortfall(context: SearchContext, measure: Measure) -> str:
 def conclude_untestable(context: SearchContext) -> Conclusion | None:
     """Return the conclusion if the search cannot begin."""
     graph = context.graph
-    if not any(graph.candidate):
-        return Conclusion(Ending.INCONCLUSIVE, "There is no commit between good and bad.")
     terms = context.goal.terms
+    if not any(graph.candidate):
+        return Conclusion(Ending.INCONCLUSIVE, f"There is no {terms.unit} between good and bad.")
     for end, name in ((graph.good, terms.old), (graph.bad, terms.new)):
         if not context.testable(end):
             why = context.state.untestable[end]
@@ -62,7 +62,7 @@ def _interval(context: SearchContext, p: Evidence) -> Interval:
 
 def warnings(context: SearchContext, posterior: Posterior | None) -> tuple[str, ...]:
     """Return warnings about the data, in words."""
-    found = []
+    found, unit = [], context.goal.unit
     r = context.readings
     flagged = sum(len(v.flagged) for v in context.state.visits)
     if flagged:
@@ -75,9 +75,9 @@ def warnings(context: SearchContext, posterior: Posterior | None) -> tuple[str, 
         if posterior.noise_rms("drift") > DRIFT_WARNING * effect:
             found.append("A testbed drifted by an amount comparable to the effect during the search.")
         if posterior.noise_rms("binary") > BINARY_SPREAD_WARNING * effect:
-            found.append("Builds differ beyond what their commits explain: code layout matters here.")
+            found.append(f"Builds differ beyond what their {unit}s explain: code layout matters here.")
         if posterior.noise_rms("background") > BACKGROUND_WARNING * effect:
-            found.append("Levels wander along history: many commits shift the metric a little.")
+            found.append(f"Levels wander along history: many {unit}s shift the metric a little.")
     return tuple(found)
 
 
@@ -154,7 +154,8 @@ def conclude_culprits(
         f"the rest is {change(rest)}."
     )
     if sets:
-        text += " Untestable commits hide which commit of the set it is."
+        unit = context.goal.unit
+        text += f" Untestable {unit}s hide which {unit} of the set it is."
     if stopped:
         text += f" The rest was not searched to its end. {stopped}"
     return Conclusion(
@@ -203,7 +204,7 @@ def _note(context: SearchContext, proven: Proof) -> str:
     merge = f"a merge, proven against {some} of its {parents} parents"
     notes = ["smaller than the threshold"] if proven.small else []
     if len(proven.commits) > 1:
-        notes.append("no test tells these commits apart")
+        notes.append(f"no test tells these {context.goal.unit}s apart")
     elif parents > 1:
         notes.append(merge)
     return "; ".join(notes)
@@ -216,13 +217,13 @@ def conclude_spread(
     findings, _, total, rest = _added_up(context, proofs, ends)
     terms = context.goal.terms
     steps = [
-        f"{change(step)} over {count(many, 'commit')}" for many, step in largest_steps(context, posterior)
+        f"{change(step)} over {count(many, terms.unit)}" for many, step in largest_steps(context, posterior)
     ]
     return Conclusion(
         Ending.SPREAD,
-        f"{terms.new.capitalize()} differs from {terms.old} by {change(total)}, but no commit reaches the "
-        "threshold. "
-        f"The largest steps from one measured commit to the next: {'; '.join(steps)}.",
+        f"{terms.new.capitalize()} differs from {terms.old} by {change(total)}, but no {terms.unit} reaches "
+        "the threshold. "
+        f"The largest steps from one measured {terms.unit} to the next: {'; '.join(steps)}.",
         findings,
         total,
         rest,
@@ -255,7 +256,8 @@ def conclude_unfinished(
         confidence = found.probability
         if len(commits) <= max(MIN_SHOWN_COMMITS, context.dag.n // 4):
             effect = context.measured.scale.around(*posterior.effect(found.index))
-            note = f"the most probable commits so far, with {1 - context.alpha:.0%} together; not proven"
+            together = f"with {1 - context.alpha:.0%} together; not proven"
+            note = f"the most probable {context.goal.unit}s so far, {together}"
             findings = (*findings, Finding(commits, effect, 1 - context.alpha, note=note))
     return Conclusion(
         Ending.INCONCLUSIVE,

@@ -181,8 +181,8 @@ class SearchContext:
     @property
     def can_vary_layout(self) -> bool:
         """Return whether another code layout of a commit can help. It cannot under an exact clock, which does
-        not see layouts, nor where a build of another layout has failed."""
-        return not self.exact_clock and not self.state.no_layouts
+        not see layouts, nor where a build of another layout has failed, or nothing is built."""
+        return not self.exact_clock and not self.state.no_layouts and self.goal.unit == "commit"
 
     @property
     def resolution(self) -> float:

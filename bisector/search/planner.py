@@ -262,8 +262,9 @@ class _Decider:
         context = self.context
         assert found.after is not None
         parents = confirmation.comparison_parents(context, found.commits, found.after)
+        parent = context.goal.terms.parent
         if not parents:
-            return self._conclude_now("The suspect has no parent that can be tested.")
+            return self._conclude_now(f"The suspect has no {parent} that can be tested.")
         if self._stuck("certify"):
             return self._conclude_now("The suspect cannot be proven with any reasonable number of boots.")
         boots = [(n.boot, float(w)) for n, w in zip(posterior.fits.noises, posterior.weights, strict=True)]
@@ -272,9 +273,9 @@ class _Decider:
             target, interleaving.sufficient_runs_per_boot(context, abs(posterior.effect(found.index)[0]))
         )
         one = len(parents) == 1
-        names = {p: "its parent" if one else f"its parent {k}" for k, p in enumerate(parents, start=1)}
+        names = {p: f"its {parent}" if one else f"its {parent} {k}" for k, p in enumerate(parents, start=1)}
         names[found.after] = "the suspect"
-        side = "its parent" if one else f"its {len(parents)} parents"
+        side = f"its {parent}" if one else f"its {len(parents)} {parent}s"
         why = f"prove the suspect ({found.probability:.0%}) against {side} with fresh boots"
         layouts = confirmation.layouts_to_visit(posterior)
         return interleaving.next_interleaved(

@@ -1,4 +1,4 @@
-"""What every Source promises, asked of GitSource on a real repository and of the shipped fake."""
+"""What every Source promises, asked of GitSource on a real repository, of a list of kernels, of the fake."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from bisector.adapters.git.source import GitSource
+from bisector.adapters.packages.listed_kernels import ListedKernels
 from bisector.errors import RequestError
+from bisector.model.commit_graph import listed_id
 from bisector.ports import Source
+from bisector.schemas.kernel.listed_kernel import ListedKernel
 from bisector.testing.fakes import FakeSource
 from tests.support.small_git import SmallGit
 
@@ -24,6 +27,8 @@ class Given:
 
     source: Source
     ids: dict[str, str]
+    merged: tuple[str, ...] = ("b", "x")
+    """The parents of m."""
 
 
 def _real(folder: Path) -> Given:
@@ -38,7 +43,27 @@ def _fake(folder: Path) -> Given:
     return Given(FakeSource(graph, inside), {name: graph.shas[number] for name, number in inside.items()})
 
 
-@pytest.fixture(params=[_real, _fake], ids=["git", "fake"])
+def _listed(folder: Path) -> Given:
+    """The same names in a line: a list has no merges."""
+    kernels = [
+        ListedKernel(
+            id=listed_id(f"{name}-1", name.encode().hex() * 16),
+            files=(f"/{name}.deb",),
+            sums=(name,),
+            package=f"linux-image-{name}",
+            version=name,
+            release=f"6.1-{name}",
+            built="#1",
+            by="Me <me@example.org>",
+            when=1e9,
+        )
+        for name in "gbxmd"
+    ]
+    ids = {kernel.version: kernel.id for kernel in kernels}
+    return Given(ListedKernels(kernels), ids, merged=("x",))
+
+
+@pytest.fixture(params=[_real, _fake, _listed], ids=["git", "fake", "list"])
 def given(request: pytest.FixtureRequest, tmp_path: Path) -> Given:
     make: Callable[[Path], Given] = request.param
     return make(tmp_path)
@@ -62,7 +87,7 @@ def test_the_graph_is_sorted_and_complete(given: Given) -> None:
     place = {name: graph.shas.index(sha) for name, sha in given.ids.items()}
     assert {name for name, at in place.items() if graph.candidate[at]} == {"b", "x", "m", "d"}
     assert (graph.good, graph.bad, graph.merge_bases) == (place["g"], place["d"], ())
-    assert graph.parents[place["m"]] == (place["b"], place["x"])
+    assert graph.parents[place["m"]] == tuple(place[name] for name in given.merged)
     assert graph.parents[place["g"]] == ()
     assert all(parent < child for child, above in enumerate(graph.parents) for parent in above)
 
@@ -81,7 +106,7 @@ def test_skipped_commits_stay_in_the_graph_with_a_reason(given: Given) -> None:
 
 
 def test_equal_ends_are_refused(given: Given) -> None:
-    with pytest.raises(RequestError, match="same commit"):
+    with pytest.raises(RequestError, match=r"the same (commit|kernel)"):
         given.source.graph(given.ids["g"], given.ids["g"])
 
 

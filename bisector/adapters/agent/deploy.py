@@ -234,11 +234,15 @@ def boot_facts(
 
 
 def verify_kernel(kernel: Kernel, facts: Mapping[str, str]) -> None:
-    """Raise InfrastructureError unless the facts are those of this very build: release, and build id if any.
+    """Raise InfrastructureError unless the facts are of this very build: release, and the rest if known.
 
     A testbed that runs something else says nothing about the commit, so this is never a skip.
     """
-    wanted = {"uname.release": kernel.release, "build_id": kernel.build_id}
+    wanted = {
+        "uname.release": kernel.release,
+        "uname.version": kernel.version,
+        "build_id": kernel.build_id,
+    }
     for name, value in wanted.items():
         if value and facts.get(name, "") and facts[name] != value:
             raise InfrastructureError(

@@ -34,8 +34,7 @@ from bisector.schemas.documents.json_reader import read_own_json
 from bisector.schemas.kernel.recipe import effective_options
 
 _FACTS = "kernel.json"
-_NEEDED_FACTS = ("binary", "build_id", "release")
-"""Facts that every complete entry has."""
+_NEEDED_FACTS = ("binary", "release")  # a build id may be empty: no image tells its own
 
 _CHECKSUM = "sha256."
 """Prefix of a fact that holds the checksum of a file: `sha256.NAME`. Entries of earlier versions get theirs
@@ -256,7 +255,8 @@ def _write_facts(folder: Path, facts: Mapping[str, str]) -> None:
 
 def _is_whole(entry: Entry) -> bool:
     """Return whether an entry has its image, configuration and facts, each file as it was written."""
-    if not all(map(entry.facts.get, _NEEDED_FACTS)) or not numbers_are_numbers(entry.facts):
+    needed = all(map(entry.facts.get, _NEEDED_FACTS)) and "build_id" in entry.facts
+    if not needed or not numbers_are_numbers(entry.facts):
         return False
     checksums = _checksums(entry)
     try:

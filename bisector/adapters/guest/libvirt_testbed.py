@@ -47,6 +47,7 @@ from bisector.adapters.system.channel_fifo import FifoLine
 from bisector.adapters.system.console_log import ConsoleLog
 from bisector.adapters.system.files import exclusive_lock, write_file
 from bisector.errors import InfrastructureError
+from bisector.model.commit_graph import short_name
 from bisector.model.goal import TestbedClock
 from bisector.ports import Counting, Job, Kernel, Progress, Session
 from bisector.schemas.lab import TestbedSpec
@@ -106,7 +107,7 @@ class LibvirtTestbed:
             for name in hypervisor.sweep(self._prefix):
                 log.warning("ended the guest %s of a process that was killed", name)
             one = _Boot(hypervisor, kernel, machine, job, folder, progress, awake_seconds())
-            progress(f"booting {kernel.release or kernel.sha[:12]} in a guest")
+            progress(f"booting {kernel.release or short_name(kernel.sha)} in a guest")
             if job.counting is not None:
                 one = replace(one, counted=self._count(job.counting, machine, folder))
             if job.needs.block_device:

@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import gzip
 import lzma
 import shutil
 import tarfile
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Any
@@ -66,23 +67,45 @@ def unpack_tar(
     Of the permissions only the execute bit counts; owners and times are those of now. Raises ArchiveError,
     InfrastructureError for a full disk; what was unpacked until then is left.
     """
+    with _archive_errors(archive, folder), tarfile.open(archive, mode="r|*") as members:
+        unpack_members(members, archive, folder, max_bytes=max_bytes, max_members=max_members, limits=limits)
+
+
+def unpack_members(
+    members: tarfile.TarFile,
+    archive: Path,
+    folder: Path,
+    *,
+    max_bytes: int,
+    max_members: int = MAX_MEMBERS,
+    limits: Mapping[str, int] = MappingProxyType({}),
+    wanted: Callable[[PurePosixPath], bool] = lambda path: True,
+) -> None:
+    """Do the same with an opened archive, which is read as a stream. wanted: what else is left out."""
     unpacked = 0
-    try:
-        with tarfile.open(archive, mode="r|*") as members:
-            for number, member in enumerate(members, start=1):
-                unpacked += member.size
-                if number > max_members or unpacked > max_bytes:
-                    raise ArchiveError(
-                        f"{archive}: more than {max_members} files or {max_bytes >> 20} MiB",
-                        cure="look at what wrote it",
-                    )
-                limit = limits.get(str(PurePosixPath(member.name)), max_bytes)
-                if member.size > limit:
-                    raise ArchiveError(
-                        f"{archive}: '{member.name}' is larger than {limit >> 20} MiB",
-                        cure="look at what wrote it",
-                    )
+    with _archive_errors(archive, folder):
+        for number, member in enumerate(members, start=1):
+            unpacked += member.size
+            if number > max_members or unpacked > max_bytes:
+                raise ArchiveError(
+                    f"{archive}: more than {max_members} files or {max_bytes >> 20} MiB",
+                    cure="look at what wrote it",
+                )
+            limit = limits.get(str(PurePosixPath(member.name)), max_bytes)
+            if member.size > limit:
+                raise ArchiveError(
+                    f"{archive}: '{member.name}' is larger than {limit >> 20} MiB",
+                    cure="look at what wrote it",
+                )
+            if wanted(PurePosixPath(member.name)):
                 _unpack(members, member, archive, folder)
+
+
+@contextlib.contextmanager
+def _archive_errors(archive: Path, folder: Path) -> Iterator[None]:
+    """Raise ArchiveError for what is no whole archive, InfrastructureError for a full disk."""
+    try:
+        yield
     except (OSError, EOFError, ValueError, tarfile.TarError, zlib.error, lzma.LZMAError) as error:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise write_error(folder, error) from error

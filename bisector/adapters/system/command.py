@@ -6,15 +6,18 @@ Nothing else in perfbisect imports `subprocess`. Commands are lists, never shell
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 import select
+import shutil
 import subprocess
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Any
 
 from bisector.adapters.system import orphans
 from bisector.adapters.system.awake_clock import awake_seconds
@@ -123,6 +126,40 @@ def stream_command(
         orphans.end_marked(mark)
         _end(process)
     return process.returncode
+
+
+def find_program(program: str) -> str | None:
+    """Return where a program is. sbin is not in every user's PATH; libvirtd, mke2fs and depmod live there."""
+    return shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+
+
+@contextlib.contextmanager
+def reading_bytes(command: Sequence[str | Path], stdin: Path | None = None) -> Iterator[IO[bytes]]:
+    """Give the output of a program as bytes; it is ended with the block, whether it was read whole or not.
+
+    stdin: the file that it reads. Only for programs that end when nobody reads them. Raises OSError for a
+    file that cannot be read, and at the end when the program failed; InfrastructureError when it is missing.
+    """
+    argv = tuple(str(part) for part in command)
+    log.debug("read from %s", argv)
+    with (stdin or Path(os.devnull)).open("rb") as source:
+        try:
+            process = subprocess.Popen(  # noqa: S603 - a list, never a shell
+                argv,
+                stdin=source,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise _not_started(argv, error) from error
+        try:
+            assert process.stdout is not None
+            yield process.stdout
+            if not process.stdout.read(1) and process.wait(GRACE_SECONDS) != 0:
+                raise OSError(errno.EIO, f"'{argv[0]}' failed with code {process.returncode}")
+        finally:
+            _end(process)
 
 
 class Conversation:
@@ -243,7 +280,7 @@ def _read_pipe(handle: int, timeout: float) -> bytes | None:
     return os.read(handle, _READ_BYTES) if poll.poll(timeout * 1000) else None
 
 
-def _end(process: subprocess.Popen[str]) -> None:
+def _end(process: subprocess.Popen[Any]) -> None:
     """Close the pipes of a process; end it and its group unless it has been waited for."""
     if process.returncode is None:
         end_group(process.pid)

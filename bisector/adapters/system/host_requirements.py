@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bisector.adapters.system.command import run_command
+from bisector.adapters.system.command import find_program, run_command
 from bisector.errors import ExitCode, InfrastructureError
 
 DISK_GIB = 10
@@ -94,9 +94,7 @@ def _installed(name: str, found: object, *, cure: str, needed: str, wrong: str =
 
 
 def _program(program: str, package: str, needed: str) -> Check:
-    # sbin is not in every user's PATH, and libvirtd and mke2fs live there
-    path = shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
-    return _installed(program, path, cure=install(package), needed=needed)
+    return _installed(program, find_program(program), cure=install(package), needed=needed)
 
 
 def _header(header: str, package: str, needed: str) -> Check:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from bisector.app.accept import check_patches, check_unchanged, workload_of
 from bisector.app.artefacts import shared_files
+from bisector.app.packages.listed_sources import source_of, unpacker
 from bisector.app.planners import planner_of
 from bisector.app.pruning import Pruning
 from bisector.app.series.series_store import hour_caps
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from bisector.adapters.build.kernel_share import KernelShare
+    from bisector.engine.build_queue import MakeBuilder
     from bisector.engine.services import Services
     from bisector.ports import Builder
     from bisector.schemas.workload.workload import Workload
@@ -54,8 +56,8 @@ def bisection_services(
         )
     testbeds = {name: wiring.testbed(name, stop.is_set) for name in used}
     return Services(
-        source=wiring.source_of(request),
-        builders=[partial(_builder, wiring, request.repo, share, host.name) for host in wiring.lab.builders],
+        source=source_of(wiring, accepted),
+        builders=_builders(wiring, accepted, share),
         testbeds=testbeds,
         store=wiring.store,
         planner=planner_of(wiring, accepted),
@@ -71,12 +73,12 @@ def bisection_services(
         served_by=lambda worker: any(wiring.lab.testbed(n).variables.worker in ("", worker) for n in used),
         fixes=tuple(Fix(fix.sha, fix.guilty) for fix in accepted.fixes),
         guest_image=guest_image(wiring, accepted, workload, used),
-        measuring_builders=wiring.measuring_builders(
-            name for name, testbed in testbeds.items() if testbed.clock == "wall"
-        ),
+        measuring_builders=frozenset()
+        if accepted.kernels
+        else wiring.measuring_builders(name for name, testbed in testbeds.items() if testbed.clock == "wall"),
         claim=wiring.claim_testbed,
         tidy=partial(_tidy, wiring.settings.cache_dir),
-        irrelevant=Pruning.of(wiring.settings, accepted) if accepted.searches else lambda graph: None,
+        irrelevant=Pruning.of(wiring.settings, accepted) if _has_history(accepted) else lambda graph: None,
         keep_boot=partial(shared_files.keep_boot, wiring),
         suspect=partial(quarantine, wiring),
         executes_as=partial(shared_files.lease_as, share),
@@ -105,6 +107,18 @@ def _tidy(cache: Path, bisection: Path) -> None:
         leftovers.remove_leftovers(exchange.TEMPORARY_PREFIX, folder)
     leftovers.remove_leftovers(WORKSPACE_PREFIX, cache / "kernels")
     leftovers.remove_leftovers_of_boots(bisection)
+
+
+def _has_history(accepted: Accepted) -> bool:
+    """Return whether commits are searched, of which some may not change the kernel."""
+    return accepted.searches and not accepted.kernels
+
+
+def _builders(wiring: Wiring, accepted: Accepted, share: KernelShare | None) -> list[MakeBuilder]:
+    if accepted.kernels:
+        return [partial(unpacker, wiring, accepted)]
+    repo = accepted.request.repo
+    return [partial(_builder, wiring, repo, share, host.name) for host in wiring.lab.builders]
 
 
 def _builder(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from bisector.app.accept import recipe_for, workload_of
 from bisector.app.artefacts import shared_files
+from bisector.app.packages.accept_kernels import RECIPE
 from bisector.errors import InfrastructureError, PerfbisectError, SourceFailed
 from bisector.model.format import count
 
@@ -55,13 +56,18 @@ def lacking(wiring: Wiring, request: Request) -> Iterator[Check]:
 
     lab, cache, workload = wiring.lab, wiring.settings.cache_dir, workload_of(request)
     names = request.testbeds or (lab.testbeds[0].name,)
-    source, trees = wiring.source_of(request), wiring.trees(request.repo)
-    ends = [source.resolve(rev) for rev in (request.good, request.bad)]
-    asked = with_fragments(request.recipe, workload.manifest.requires.fragments)
-    recipe = load_recipe(recipe_for(trees, asked, *ends, measures=(wiring, workload, names))).manifest
+    trees, ends = wiring.trees(request.repo), list[str]()
+    chosen = RECIPE
+    if not request.kernels:
+        source = wiring.source_of(request)
+        ends = [source.resolve(rev) for rev in (request.good, request.bad)]
+        asked = with_fragments(request.recipe, workload.manifest.requires.fragments)
+        chosen = recipe_for(trees, asked, *ends, measures=(wiring, workload, names))
+    recipe = load_recipe(chosen).manifest
     guests = any(lab.testbed(name).variables.kind == "libvirt" for name in names)
     needed = {host.GUESTS} if guests else set()
-    if any(f"host-{HERE}" in host_names(lab, builder) for builder in lab.builders):
+    here = any(f"host-{HERE}" in host_names(lab, builder) for builder in lab.builders)
+    if here and not request.kernels:
         needed.add(host.BUILDING)
     room = _FURTHER_BUILD_GIB if (cache / "builder" / "source").exists() else _FIRST_BUILD_GIB
     checks = host.checks(cache, room)
@@ -79,6 +85,8 @@ def lacking(wiring: Wiring, request: Request) -> Iterator[Check]:
         shared_files.require_store(wiring)
     except InfrastructureError as error:
         yield _check("artefact store", error, "kernels of other hosts")
+    if request.kernels:
+        return
     try:
         releases = sorted(trees.release(sha) for sha in ends)
     except SourceFailed:  # a Makefile that names no release: the build will tell

@@ -14,6 +14,7 @@ from bisector.app.mail.culprit_offers import BY, find_fix, key_of, offer_upstrea
 from bisector.app.mail.delivery import outbox_of
 from bisector.app.wiring import Wiring
 from bisector.errors import PerfbisectError
+from bisector.model.commit_graph import short_name
 from bisector.model.outbox import LAB, Entry, Key, Message, State
 from bisector.report.mail import culprit_mails, weekly_summary
 from bisector.report.mail.may_send import culprits_of, may_send
@@ -192,7 +193,7 @@ def collect_week(wiring: Wiring, name: str, start: float) -> weekly_summary.Week
             f"{size_words({'unit': a.unit}, a.effect.estimate)}, {a.state}"
             for a in alerts
         ],
-        culprits=[f"{sha[:12]}: {s.workload}, bisection {s.id}" for s in done for sha in s.culprits],
+        culprits=[f"{short_name(sha)}: {s.workload}, bisection {s.id}" for s in done for sha in s.culprits],
         testbeds=[
             f"{t.name} ({t.state}): {t.reason}" for t in wiring.coordinator.testbeds() if t.state != "good"
         ],

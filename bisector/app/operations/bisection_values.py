@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bisector.app.operations.operations import Values
+from bisector.model.commit_graph import short_name
 from bisector.model.decisions import EXIT_CODES, Measure
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def _told_by_people(one: Summary | Material) -> Values:
 def list_row(summary: Summary, status: str) -> Values:
     """Return a row of `list`."""
     started = datetime.datetime.fromtimestamp(summary.created, datetime.UTC)
-    ending, shas = summary.ending, [sha[:12] for sha in summary.culprits]
+    ending, shas = summary.ending, [short_name(sha) for sha in summary.culprits]
     found = f"{ending.value} {' '.join(shas[:3])}{' ...' if len(shas) > 3 else ''}".strip() if ending else ""
     return {
         "id": summary.id,

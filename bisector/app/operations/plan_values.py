@@ -8,6 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from bisector.app.wiring import Wiring
+from bisector.model.commit_graph import short_name
 from bisector.model.decisions import Measure
 from bisector.report import phrases
 from bisector.report.phrases import duration, recipe
@@ -28,12 +29,12 @@ def plan_of(wiring: Wiring, request: Request, progress: Progress) -> Values:
 
     Raises RequestError where it would be refused.
     """
-    from bisector.app.accept import accept
+    from bisector.app.packages.accept_kernels import accept_request
     from bisector.app.plan import make_plan
 
     old, new = request.oldest_first(request.good, request.bad)
     progress(f"reading the history from {old} to {new} ...")
-    accepted, graph = accept(wiring, request)
+    accepted, graph = accept_request(wiring, request)
     progress(f"simulating searches among {sum(graph.candidate):,} candidates ...")
     made = make_plan(wiring, accepted, graph)
     rows = {**_ends(wiring, request, made), **_as_rows(made), "writes": _places(wiring)}
@@ -62,7 +63,7 @@ def attempt_plan(wiring: Wiring, accepted: Accepted, graph: CommitGraph) -> Valu
 def _attempt_rows(wiring: Wiring, accepted: Accepted, attempt: Attempt, graph: CommitGraph) -> dict[str, str]:
     shas = graph.shas[: 2 if attempt.patches else 3]
     infos = wiring.source_of(accepted.request).infos(shas)
-    names = [f'{one.sha[:12]} ("{one.subject}")' for one in infos]
+    names = [f'{short_name(one.sha)} ("{one.subject}")' for one in infos]
     if attempt.patches:
         names.append(attempt.tried_name())
     goal = accepted.the_goal()
@@ -80,11 +81,13 @@ def _attempt_rows(wiring: Wiring, accepted: Accepted, attempt: Attempt, graph: C
 def _ends(wiring: Wiring, request: Request, plan: Plan) -> dict[str, str]:
     """Return both ends as they were asked for, and as the kernel's people name commits."""
     shas = (plan.graph.shas[plan.graph.good], plan.graph.shas[plan.graph.bad])
-    found = wiring.source_of(plan.accepted.request).infos(shas)
+    from bisector.app.packages.listed_sources import source_of
+
+    found = source_of(wiring, plan.accepted).infos(shas)
     names = (request.terms.old, request.terms.new)
     asked = request.oldest_first(request.good, request.bad)
     return {
-        name: f'{rev}: {commit.sha[:12]} ("{commit.subject}")'
+        name: f'{rev}: {short_name(commit.sha)} ("{commit.subject}")'
         for name, rev, commit in zip(names, asked, found, strict=True)
     }
 
@@ -127,16 +130,16 @@ def _as_json(plan: Plan) -> dict[str, Any]:
 def _as_rows(plan: Plan) -> dict[str, str]:
     accepted, estimate, seconds = plan.accepted, plan.estimate, plan.seconds
     goal = accepted.the_goal()
-    metric = goal.metric
+    metric, made = goal.metric, "unpacking" if accepted.kernels else "build"
     return {
         **({"looks for": f"what made {metric.name} better"} if goal.find == "fix" else {}),
         "range": f"{plan.candidates:,} candidates{_untestable(plan)}",
-        "relevant": _relevant(plan),
+        **({} if accepted.kernels else {"relevant": _relevant(plan)}),
         "measures": f"{metric.name} of {accepted.workload}, "
         f"on {', '.join(accepted.testbeds)} (clock: {accepted.clock})",
         "threshold": f"{phrases.threshold(goal)}: a smaller change is nobody's "
         + ("fault" if goal.find == "regression" else "merit"),
-        "recipe": recipe(accepted.request.recipe, accepted.recipe_chosen),
+        **_recipe_row(accepted),
         "first step": _first_step(plan),
         **{
             name: _about(f"{spread.p50:.0f}", f"{spread.p90:.0f}")
@@ -144,10 +147,16 @@ def _as_rows(plan: Plan) -> dict[str, str]:
             for spread in (getattr(estimate, name),)
         },
         "time": _about(duration(estimate.wall.p50), duration(estimate.wall.p90)),
-        "seconds each": f"build {seconds.build:.0f}, boot {seconds.boot:.1f}, run {seconds.run:.1f} "
+        "seconds each": f"{made} {seconds.build:.0f}, boot {seconds.boot:.1f}, run {seconds.run:.1f} "
         f"({seconds.source})",
         "assumed": "\n".join(estimate.assumptions),
     }
+
+
+def _recipe_row(accepted: Accepted) -> dict[str, str]:
+    """Return the recipe, where kernels are built."""
+    chosen = recipe(accepted.request.recipe, accepted.recipe_chosen)
+    return {} if accepted.kernels else {"recipe": chosen}
 
 
 def _about(half: str, most: str) -> str:
@@ -168,7 +177,7 @@ def _untestable(plan: Plan) -> str:
 def _first_step(plan: Plan) -> str:
     first = plan.first
     if isinstance(first, Measure):
-        return f"{plan.graph.shas[first.commit][:12]}: {first.reason}"
+        return f"{short_name(plan.graph.shas[first.commit])}: {first.reason}"
     return first.summary
 
 

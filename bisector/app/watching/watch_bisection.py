@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from bisector.app.execution.following import Executors, follow, place
 from bisector.app.load_report import find_bisection
+from bisector.app.packages.listed_sources import source_of
 from bisector.app.time_left import ExpectedWork
 from bisector.app.wiring import Wiring
 from bisector.errors import PerfbisectError, RequestError
+from bisector.model.commit_graph import short_name
 from bisector.model.stored_bisection import RESTING, TO_EXECUTE, Stored
 from bisector.schemas.request import Accepted, read_accepted
 
@@ -32,18 +34,18 @@ def labels(wiring: Wiring, stored: Stored, accepted: Accepted) -> Callable[[int]
     """Return what names a commit of the graph; by its id alone where the repository is not there."""
     repository = None
     with suppress(PerfbisectError):
-        repository = wiring.source_of(accepted.request)
+        repository = source_of(wiring, accepted)
 
     def label(index: int) -> str:
         sha, attempt = stored.graph.shas[index], accepted.attempt
         if attempt is not None and attempt.patches and sha == attempt.tried:
-            return f"{sha[:12]} ({attempt.tried_name()})"
+            return f"{short_name(sha)} ({attempt.tried_name()})"
         if repository is None:
-            return sha[:12]
+            return short_name(sha)
         try:
-            return f'{sha[:12]} ("{repository.infos([sha])[0].subject}")'
+            return f'{short_name(sha)} ("{repository.infos([sha])[0].subject}")'
         except PerfbisectError:
-            return sha[:12]
+            return short_name(sha)
 
     return label
 

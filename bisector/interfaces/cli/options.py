@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from bisector.errors import RequestError
 from bisector.interfaces.cli import output
-from bisector.interfaces.cli.arguments import completion, ends, number_options
+from bisector.interfaces.cli.arguments import completion, ends, kernel_lists, number_options
 from bisector.schemas.ranges import kind_and_limits
 from bisector.schemas.refusal import refusal
 from bisector.schemas.request import Request, option_name
@@ -227,13 +227,13 @@ def _request(settings: Settings, values: Mapping[str, Any], repo: Path | None) -
     repo: as it was said; at a server it is a name, '' for none.
     """
     values = ends.with_names(values)
-    said = {name: value for name, value in values.items() if value is not None}
-    said |= {
+    said = {name: value for name, value in values.items() if value is not None} | {
         "repo": str((settings.repo or Path.cwd()).expanduser().absolute()),
         "workload": _workload_or_command(settings, values),
         "param": parameters(values["param"]),
         "apply": tuple(map(str, patches(values["apply"]))),
         "recipe": values["recipe"] or settings.recipe,
+        **kernel_lists.instead_of_commits(values, repo),
     }
     if settings.server is not None:
         said |= {"repo": str(repo or ""), "workload": str(values["workload"] or "")}

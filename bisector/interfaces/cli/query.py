@@ -12,6 +12,7 @@ import typer
 from bisector.errors import RequestError
 from bisector.interfaces.cli import ask, options, output
 from bisector.interfaces.cli.arguments import completion, number_options
+from bisector.model.commit_graph import short_name
 from bisector.model.stored_bisection import NORMAL_PRIORITY
 from bisector.report.row_words import queue_words
 
@@ -119,7 +120,7 @@ def show(
     if as_json:
         output.print_json(known)
         return
-    kernel, sha = known["kernel"], known["commit"][:12]
+    kernel, sha = known["kernel"], short_name(known["commit"])
     print(
         output.pairs(
             {

@@ -64,6 +64,8 @@ def start(
 
       perfbisect start --find fix --bad v6.1 --good v6.2 --workload pipe-test
 
+      perfbisect start --kernels ./debs --good 6.1.172-1 --bad 6.1.192-1 --workload pipe-test
+
       perfbisect start --good v6.1 --bad v6.2 --workload pipe-test --notify command:./tell-me
 
       perfbisect start --good v6.1 --bad v6.2 --run 'dd if=/dev/zero of=/dev/null bs=1 count=100000'

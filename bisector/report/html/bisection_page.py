@@ -7,6 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from bisector.model.commit_graph import short_name
 from bisector.report import (
     attempt_result,
     conditions,
@@ -56,9 +57,9 @@ def draw(material: Material, profiles: profile_section.TwoProfiles | None = None
         Section(name, title, content)
         for name, title, content in (
             ("result", "Result", _result(material)),
-            ("levels", "Level of each commit", chart_sections.levels(material, boots)),
+            ("levels", f"Level of each {material.goal.unit}", chart_sections.levels(material, boots)),
             ("posterior", "How the search narrowed down", chart_sections.posterior(material)),
-            ("samples", "Samples by commit and boot", chart_sections.samples(material, boots)),
+            ("samples", f"Samples by {material.goal.unit} and boot", chart_sections.samples(material, boots)),
             ("before-after", "Before and after", chart_sections.before_after(material, boots)),
             ("sum", "How it adds up", chart_sections.adding_up(material)),
             ("testbeds", "On each testbed", chart_sections.testbeds(material)),
@@ -67,7 +68,11 @@ def draw(material: Material, profiles: profile_section.TwoProfiles | None = None
             ("monitors", "What the monitors saw", monitor_results.section(material)[3:]),
             ("trials", "Decisions and trials", _trials(material)),
             ("drift", "Configuration along the range", _drift(material)),
-            ("untestable", "Commits that could not be tested", statements.untestable(material)),
+            (
+                "untestable",
+                statements.title_of_untestable(material),
+                statements.untestable(material),
+            ),
             ("user", "What the user said on the way", statements.words_of_user(material)),
             ("reproduce", "How to reproduce", _reproduce(material)),
             ("cost", "What it cost", trials.costs(material)),
@@ -136,12 +141,12 @@ def _differences(material: Material) -> list[dict[str, Any]]:
     for finding in material.conclusion.findings if material.conclusion is not None else ():
         if len(finding.commits) == 1 and finding.parents:
             found = statements.between(material, finding.parents[0], finding.commits[0])
-            sha = material.commit(finding.commits[0]).sha[:12]
+            sha = short_name(material.commit(finding.commits[0]).sha)
             out.append(
                 {
-                    "title": f"{sha} and its parent",
+                    "title": f"{sha} and its {material.goal.terms.parent}",
                     "known": found.known,
-                    "sentences": found.sentences(f"commit {sha}"),
+                    "sentences": found.sentences(f"{material.goal.unit} {sha}", material.goal.unit),
                     "changes": statements.changes(found),
                     "unchanged": statements.unchanged(found),
                 }
@@ -180,7 +185,7 @@ def _drift(material: Material) -> list[tuple[str, str]]:
     return [
         (
             f"CONFIG_{d.name}: {d.before} -> {d.after}",
-            f"{shas[d.last][:12]}..{shas[d.first][:12]}, commits: {d.commits}",
+            f"{short_name(shas[d.last])}..{short_name(shas[d.first])}, {material.goal.unit}s: {d.commits}",
         )
         for d in config_drift.find(material)
     ]
@@ -194,7 +199,7 @@ def _reproduce(material: Material) -> dict[str, Any] | None:
         "single": single,
         "whole": whole,
         "configurations": [
-            (material.graph.shas[index][:12], config)
+            (short_name(material.graph.shas[index]), config)
             for index, config in reproduction.configurations(material, material.conclusion)
         ],
     }

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
+from bisector.model.commit_graph import short_name
 from bisector.model.decisions import Ending, Interval
 from bisector.report import phrases, statements, testbed_verdicts
 from bisector.report.html import (
@@ -90,10 +91,10 @@ def before_after(material: Material, boots: Sequence[MeasuredBoot]) -> dict[str,
     if not all(samples):
         return None
     metric, terms = material.goal.metric, material.goal.terms
-    roles = ("parent", terms.one) if pairs else (terms.old, terms.new)
+    roles = (terms.parent, terms.one) if pairs else (terms.old, terms.new)
     names = (
-        f"{roles[0]} {material.commit(before).sha[:12]}",
-        f"{roles[1]} {material.commit(after).sha[:12]}",
+        f"{roles[0]} {short_name(material.commit(before).sha)}",
+        f"{roles[1]} {short_name(material.commit(after).sha)}",
     )
     change = fmean(samples[1]) / fmean(samples[0]) - 1 if fmean(samples[0]) else 0.0
     return {

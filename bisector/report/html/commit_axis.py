@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from bisector.model.commit_graph import short_name
 from bisector.report.bisect_log import descendants
 from bisector.report.html import svg
 from bisector.report.html.escaping import element
@@ -40,7 +41,7 @@ class CommitAxis:
         found = culprits(self.material)
         shown = []
         for commit in self.commits:
-            sha = graph.shas[commit][:10]
+            sha = short_name(graph.shas[commit], 10)
             words = f"{ends[commit]} {sha}" if commit in ends else sha
             shown.append(
                 (self(commit), words, "culprit" if commit in found else "end" if commit in ends else "")

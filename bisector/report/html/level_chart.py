@@ -48,8 +48,9 @@ def render(material: Material, levels: Sequence[Level]) -> Markup:
         _cross(material, commit, axis(commit), bottom - 8) for commit in shown if commit not in _known(levels)
     ]
     first, last = (material.label(levels[at].commit) for at in (0, -1))
-    says = f"{len(levels)} measured commits, from {first} to {last}"
-    return svg.drawing("levels", "Level of each commit", says, _HEIGHT, *parts, *axis.names(bottom + 16))
+    unit = material.goal.unit
+    says = f"{len(levels)} measured {unit}s, from {first} to {last}"
+    return svg.drawing("levels", f"Level of each {unit}", says, _HEIGHT, *parts, *axis.names(bottom + 16))
 
 
 def _known(levels: Sequence[Level]) -> set[int]:

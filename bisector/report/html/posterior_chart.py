@@ -64,10 +64,10 @@ def render(material: Material, found: Sequence[tuple[int, Measure]]) -> Markup:
         "rect", x=svg.LEFT, y=top, width=svg.WIDTH - svg.RIGHT - svg.LEFT, height=bottom - top, class_="frame"
     )
     head = svg.label(4, 14, "decision", "axis-title")
-    says_all = f"{count(len(found), 'decision')}, {count(len(axis.commits), 'commit')}"
+    says_all = f"{count(len(found), 'decision')}, {count(len(axis.commits), material.goal.unit)}"
     return svg.drawing(
         "posterior",
-        "Probability of each commit as the search went on",
+        f"Probability of each {material.goal.unit} as the search went on",
         says_all,
         bottom + commit_axis.FOOT,
         head,

@@ -8,6 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from bisector.model.commit_graph import short_name
 from bisector.report import phrases
 from bisector.report.html import commit_axis, svg
 from bisector.report.html.escaping import element
@@ -55,9 +56,9 @@ def render(material: Material, boots: Sequence[MeasuredBoot]) -> Markup:
         kind = "band" if commit in culprits else "stripe" if at % 2 else "plain"
         parts.insert(0, element("rect", x=x, y=svg.TOP, width=width, height=bottom - svg.TOP, class_=kind))
         words = (
-            f"{ends[commit]} {material.graph.shas[commit][:10]}"
+            f"{ends[commit]} {short_name(material.graph.shas[commit], 10)}"
             if commit in ends
-            else material.graph.shas[commit][:10]
+            else short_name(material.graph.shas[commit], 10)
         )
         names.append(
             (x + width / 2, words, "culprit" if commit in culprits else "end" if commit in ends else "")
@@ -75,7 +76,7 @@ def render(material: Material, boots: Sequence[MeasuredBoot]) -> Markup:
     runs = sum(len(boot.samples) for boot in boots)
     return svg.drawing(
         "samples",
-        "Samples by commit and boot",
+        f"Samples by {material.goal.unit} and boot",
         f"{runs} samples in {len(boots)} boots",
         _HEIGHT,
         *parts,
@@ -122,6 +123,6 @@ def data(material: Material, boots: Sequence[MeasuredBoot]) -> dict[str, Any]:
             }
             for kind, points in places(material, boots)
         ],
-        "commits": [[shas[commit][:10], first, last] for commit, first, last in groups(boots)],
+        "commits": [[short_name(shas[commit], 10), first, last] for commit, first, last in groups(boots)],
         "boots": [boot.trial.booted.boot for boot in boots],
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from statistics import fmean
 
+from bisector.model.commit_graph import short_name
 from bisector.model.decisions import FOUND, Finding
 from bisector.report import testbed_verdicts
 from bisector.report.report_model import Material
@@ -93,6 +94,6 @@ def _broken_stretch(material: Material, finding: Finding) -> list[str]:
     parents = {p for commit in finding.commits for p in material.graph.parents[commit]}
     broken = sorted(p for p in parents if p in untestable)
     if broken:
-        name = material.commit(broken[0]).sha[:12]
+        name = short_name(material.commit(broken[0]).sha)
         return [f"its parent {name} could not be tested: {untestable[broken[0]]}"]
     return [] if parents <= {*finding.parents} else ["it was not compared with each of its parents"]

@@ -16,9 +16,9 @@ _SENTENCE_CHARACTERS = 300
 """No first sentence of a help text is longer; Click would cut it to one line."""
 
 GROUPS: Mapping[str, str] = {
-    "Commits": "--good --bad --old --new --find --repo --trust-repo --rev --commit --skip --first-parent "
-    "--commits --history --culprits --effect --background --fork-offset --untestable --broken-stretch "
-    "--same-binary",
+    "Commits": "--good --bad --old --new --find --repo --kernels --trust-repo --rev --commit --skip "
+    "--first-parent --commits --history --culprits --effect --background --fork-offset --untestable "
+    "--broken-stretch --same-binary",
     "Workload and decision": "--workload --workloads --run --higher-is-better --param --metric --threshold "
     "--alpha --better --unit --same-kernel --clock --scan --runs --boots --bisection",
     "Kernels": "--recipe --apply --with-fix --layout --build-ahead --print-plan --install",

@@ -12,6 +12,7 @@ from bisector.errors import ExitCode, RequestError
 from bisector.interfaces.cli import options, output
 from bisector.interfaces.cli.arguments import completion
 from bisector.interfaces.cli.arguments.number_options import real, whole
+from bisector.model.commit_graph import short_name
 from bisector.report.phrases import duration
 
 Layout = Annotated[
@@ -67,7 +68,8 @@ def build(
             order,
             show,
             lambda fix, needed: output.print_note(
-                f"{order.sha[:12]} {'needs' if needed else 'does not need'} the fix {fix.sha[:12]}"
+                f"{short_name(order.sha)} {'needs' if needed else 'does not need'} the fix "
+                f"{short_name(fix.sha)}"
             ),
         )
     data = _data(kernel)
@@ -210,7 +212,7 @@ def list_(as_json: options.Json = False) -> None:
     rows = [
         (
             kernel["key"][:12],
-            kernel["sha"][:12] or "?",
+            short_name(kernel["sha"]) or "?",
             kernel["release"],
             kernel["recipe"] or "?",
             f"{kernel['bytes'] / 1e6:.1f} MB",

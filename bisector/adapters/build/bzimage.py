@@ -15,7 +15,7 @@ _SETUP = 0x200
 
 _TEXT = re.compile(r"(?P<release>\S+) \(.*?\) (?P<version>#.*)", re.DOTALL)
 
-_HEAD_BYTES = 0x200 * 65
+HEAD_BYTES = 0x200 * 65
 """The boot sector and at most 64 sectors of setup."""
 
 
@@ -33,7 +33,11 @@ def identity(image: Path) -> Identity | None:
     Raises InfrastructureError if it cannot be read.
     """
     with os_errors_reported(f"cannot read the kernel {image}"), image.open("rb") as file:
-        head = file.read(_HEAD_BYTES)
+        return identity_in(file.read(HEAD_BYTES))
+
+
+def identity_in(head: bytes) -> Identity | None:
+    """Return the same of the first `HEAD_BYTES` of an image."""
     if head[_MAGIC_AT : _MAGIC_AT + 4] != _MAGIC:
         return None
     start = _SETUP + int.from_bytes(head[_VERSION_AT : _VERSION_AT + 2], "little")

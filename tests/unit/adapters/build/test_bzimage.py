@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters.guest.bzimage import Identity, identity
+from bisector.adapters.build.bzimage import Identity, identity
 from bisector.errors import InfrastructureError
 
 

@@ -1,0 +1,250 @@
+"""The kernel in packages or in a folder: who it says it is, and its files as the kernel cache keeps them."""
+
+from __future__ import annotations
+
+import hashlib
+import lzma
+import re
+import shutil
+import tarfile
+import zlib
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+
+from bisector.adapters.build.bzimage import HEAD_BYTES, Identity, identity, identity_in
+from bisector.adapters.packages.package_file import Format, package_format, reading_files
+from bisector.adapters.system.archive import (
+    MAX_MEMBERS,
+    ArchiveError,
+    pack_tar,
+    regular_files,
+    unpack_members,
+)
+from bisector.adapters.system.command import find_program, reading_bytes, run_command
+from bisector.adapters.system.files import os_errors_reported, sha256_of, write_error, write_file
+from bisector.errors import BuildFailed, InfrastructureError, RequestError
+
+_IMAGE = re.compile(r"(usr/)?(boot/vmlinuz-[^/]+|lib/modules/[^/]+/vmlinuz)")
+"""Debian and its children, openSUSE and the kernel's own package targets; Fedora and RHEL."""
+
+_TREES = re.compile(r"((usr/)?(boot|lib/modules))(/|$)")
+"""What is unpacked of a package: its documentation and boot loader entries are left."""
+
+_BYTES_MAX = 4 << 30
+"""Unpacked: a kernel with all modules has 0.5 GiB, with debug information in them some GiB."""
+
+_DEPMOD_SECONDS = 300.0
+"""It reads every module; 2 s for the 4,000 of a distribution."""
+
+_DECOMPRESS = {".gz": "gzip", ".xz": "xz", ".zst": "zstd"}
+"""The programs of the formats in which kernels accept modules (MODULE_COMPRESS)."""
+
+IMAGE, CONFIG, SYSTEM_MAP, MODULES = "vmlinuz", "config", "System.map", "lib/modules"
+"""What a folder that is listed has, the first two at least."""
+
+
+def read_identity(files: Sequence[Path]) -> Identity:
+    """Return who a kernel says it is. files: its packages, or a folder. Raises RequestError: it is none."""
+    if files[0].is_dir():
+        folder = files[0]
+        for name in (IMAGE, CONFIG):
+            if not (folder / name).is_file():
+                raise RequestError(
+                    f"{folder}: no kernel, it has no file '{name}'",
+                    cure=f"it needs {IMAGE} and {CONFIG}, and may have {SYSTEM_MAP} and {MODULES}",
+                )
+        found = identity(folder / IMAGE)
+        if found is None:
+            raise _no_image(folder / IMAGE)
+        return found
+    heads = [head for path in files if (head := _image_head(path)) is not None]
+    names = ", ".join(str(path) for path in files)
+    if not heads:
+        raise RequestError(
+            f"{names}: no kernel, there is neither boot/vmlinuz-* nor lib/modules/*/vmlinuz in it",
+            cure="list the package that has the image, not one that only depends on it; a package of modules "
+            "belongs on the line of its kernel",
+        )
+    if len(heads) > 1:
+        raise RequestError(
+            f"{names}: {len(heads)} kernels in one line", cure="write each on a line of its own"
+        )
+    found = identity_in(heads[0])
+    if found is None:
+        raise _no_image(files[0])
+    return found
+
+
+def files_sum(path: Path) -> str:
+    """Return the SHA-256 of a package, or of the names and contents of a kernel's folder.
+
+    Raises InfrastructureError if it cannot be read.
+    """
+    with os_errors_reported(f"cannot read {path}"):
+        return sha256_of(path) if path.is_file() else _tree_sum(path, _kept_of_folder(path))
+
+
+def unpack_kernel(files: Sequence[Path], work: Path) -> Path:
+    """Return a folder of artefacts in `work`: image, config, and modules.tar.gz if there are any.
+
+    Raises BuildFailed for packages that are damaged or hold too much, InfrastructureError for this machine.
+    """
+    tree, kernel = work / "tree", work / "kernel"
+    kernel.mkdir()
+    if files[0].is_dir():
+        _copy_folder(files[0], tree)
+        image, config = tree / IMAGE, tree / CONFIG
+    else:
+        for path in files:
+            _unpack_package(path, tree)
+        _merge_usr(tree)
+        image = next(p for p in regular_files(tree) if _IMAGE.fullmatch(str(p.relative_to(tree))))
+        release = image.parent.name if image.name == "vmlinuz" else image.name.removeprefix("vmlinuz-")
+        places = (tree / f"boot/config-{release}", tree / f"lib/modules/{release}/config")
+        found = next((place for place in places if place.is_file()), None)
+        if found is None:
+            raise BuildFailed(
+                f"the package of {release} has no configuration",
+                details=f"it was looked for as {' and '.join(str(p.relative_to(tree)) for p in places)}",
+            )
+        config = found
+    image.rename(kernel / "image")
+    config.rename(kernel / "config")
+    _pack_modules(tree, kernel)
+    shutil.rmtree(tree, ignore_errors=True)
+    return kernel
+
+
+def _image_head(path: Path) -> bytes | None:
+    """Return the first bytes of the image in a package; None if it has none. Reads no further than that."""
+    format_ = _format_of(path)
+    try:
+        with reading_files(path, format_) as members:
+            for number, member in enumerate(members, start=1):
+                if number > MAX_MEMBERS:
+                    break
+                if member.isfile() and _IMAGE.fullmatch(str(PurePosixPath(member.name))):
+                    content = members.extractfile(member)
+                    return b"" if content is None else content.read(HEAD_BYTES)
+    except (OSError, EOFError, ValueError, tarfile.TarError, zlib.error, lzma.LZMAError) as error:
+        raise RequestError(f"{path}: a damaged package", details=str(error), cure="fetch it again") from error
+    return None
+
+
+def _format_of(path: Path) -> Format:
+    format_ = package_format(path)
+    assert format_ is not None, "it was read as a package before"
+    return format_
+
+
+def _no_image(path: Path) -> RequestError:
+    return RequestError(
+        f"{path}: its kernel is no bzImage for x86",
+        cure="list kernels for amd64 (RPM: x86_64), which the testbeds boot",
+    )
+
+
+def _unpack_package(path: Path, tree: Path) -> None:
+    try:
+        with reading_files(path, _format_of(path)) as members:
+            unpack_members(
+                members, path, tree, max_bytes=_BYTES_MAX, wanted=lambda name: bool(_TREES.match(str(name)))
+            )
+    except ArchiveError as error:
+        raise BuildFailed(
+            f"the package {path.name} cannot be unpacked", details=str(error.details or error)
+        ) from error
+    except (tarfile.TarError, EOFError, OSError) as error:
+        raise BuildFailed(f"the package {path.name} cannot be unpacked", details=str(error)) from error
+
+
+def _merge_usr(tree: Path) -> None:
+    """Move usr/lib/modules to lib/modules, where depmod and the rest look for them."""
+    for name in ("boot", MODULES):
+        merged = tree / "usr" / name
+        if merged.is_dir() and not (tree / name).exists():
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            merged.rename(tree / name)
+
+
+def _kept_of_folder(folder: Path) -> list[Path]:
+    """Return the files of a kernel's folder that are kept: no links."""
+    modules = [*regular_files(folder / MODULES)] if (folder / MODULES).is_dir() else []
+    named = [folder / name for name in (IMAGE, CONFIG, SYSTEM_MAP) if (folder / name).is_file()]
+    return [*named, *modules]
+
+
+def _copy_folder(folder: Path, tree: Path) -> None:
+    try:
+        for path in _kept_of_folder(folder):
+            target = tree / path.relative_to(folder)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target)
+    except OSError as error:
+        raise write_error(tree, error) from error
+
+
+def _pack_modules(tree: Path, kernel: Path) -> None:
+    """Pack the modules, with the list of what each needs: packages leave it to their installation."""
+    releases = (
+        [path.name for path in (tree / MODULES).iterdir() if path.is_dir()]
+        if (tree / MODULES).is_dir()
+        else []
+    )
+    if not any(regular_files(tree / MODULES / release / "kernel") for release in releases):
+        return
+    depmod = find_program("depmod")
+    if depmod is None:
+        raise InfrastructureError(
+            "'depmod', which lists what the modules of a kernel need, is not installed",
+            cure="apt-get install kmod",
+        )
+    for release in releases:
+        _decompress_modules(tree / MODULES / release)
+        run_command([depmod, "-b", tree, release], timeout=_DEPMOD_SECONDS)
+    packed = tree / "packed"
+    packed.mkdir()
+    (tree / "lib").rename(packed / "lib")
+    try:
+        pack_tar(packed, kernel / "modules.tar.gz", compressed=True)
+    except OSError as error:
+        raise write_error(kernel, error) from error
+
+
+def _decompress_modules(folder: Path) -> None:
+    """Write each module as it is loaded: not every kernel can decompress its own. Raises BuildFailed."""
+    total = 0
+    for path in [path for path in regular_files(folder) if path.suffix in _DECOMPRESS]:
+        if find_program(_DECOMPRESS[path.suffix]) is None:
+            raise InfrastructureError(
+                f"'{_DECOMPRESS[path.suffix]}', which decompresses modules, is not installed",
+                cure="apt-get install gzip xz-utils zstd",
+            )
+        with reading_bytes([_DECOMPRESS[path.suffix], "-dcq", path]) as stream:
+            data = stream.read(_BYTES_MAX - total + 1)
+        total += len(data)
+        if total > _BYTES_MAX or not data:
+            what = "cannot be decompressed" if not data else f"are larger than {_BYTES_MAX >> 30} GiB"
+            raise BuildFailed(f"the modules of {folder.name} {what}", details=path.name)
+        write_file(path.with_suffix(""), data)
+        path.unlink()
+
+
+def modules_sum(kernel: Path) -> str:
+    """Return a checksum of what the archive of modules holds, '' if there is none."""
+    archive = kernel / "modules.tar.gz"
+    if not archive.is_file():
+        return ""
+    found = hashlib.sha256()
+    with tarfile.open(archive) as members:
+        for member in members:
+            content = members.extractfile(member)
+            if content is not None:
+                digest = hashlib.file_digest(content, "sha256").hexdigest()  # type: ignore[arg-type]
+                found.update(f"{member.name}\0{digest}\n".encode())
+    return found.hexdigest()
+
+
+def _tree_sum(folder: Path, files: Sequence[Path]) -> str:
+    lines = (f"{path.relative_to(folder)}\0{sha256_of(path)}\n" for path in files)
+    return hashlib.sha256("".join(lines).encode()).hexdigest()

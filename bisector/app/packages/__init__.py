@@ -1,0 +1,1 @@
+"""Searches over listed kernels: what is accepted, and the adapters of an accepted list."""

@@ -1,0 +1,57 @@
+"""Unpacking into the cache; `tests/contract/test_builder_contract.py` has what every builder promises."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.build.kernel_cache import KernelCache
+from bisector.adapters.packages.kernel_list import read_kernels
+from bisector.adapters.packages.package_builder import PackageBuilder
+from bisector.errors import InfrastructureError
+from bisector.ports import BuildOrder
+from bisector.schemas.kernel.listed_kernel import ListedKernel
+from tests.support.kernels import kernel_packages as packages
+
+RECIPE = "x86_64-package"
+
+
+def _two(folder: Path) -> tuple[ListedKernel, ...]:
+    own = packages.kernel_folder(folder / "own", "6.2-own", "#7 SMP")
+    return read_kernels(packages.listed(folder, packages.deb(folder, "6.1-1"), own))
+
+
+def test_a_kernel_says_who_it_will_be(tmp_path: Path) -> None:
+    first, second = _two(tmp_path)
+    builder = PackageBuilder((first, second), KernelCache(tmp_path / "cache"))
+    one, two = (builder.build(BuildOrder(kernel.id, RECIPE), lambda _: None) for kernel in (first, second))
+    assert (one.release, one.version, one.build_id) == ("6.1-1-toy", "#1 SMP Debian 6.1-1", "")
+    assert (two.release, two.version) == ("6.2-own", "#7 SMP")
+    assert one.modules is not None
+    assert "virtio_net" in one.load
+    assert two.modules is None
+    assert two.toolchain == "gcc 12"
+    assert one.binary != two.binary
+
+
+@pytest.mark.parametrize("happened", ["is gone", "has changed"])
+def test_a_file_that_is_not_what_was_listed_is_nobody_s_fault(happened: str, tmp_path: Path) -> None:
+    first, _ = _two(tmp_path)
+    file = Path(first.files[0])
+    if happened == "is gone":
+        file.unlink()
+    else:
+        file.write_bytes(file.read_bytes() + b"\n")
+    builder = PackageBuilder((first,), KernelCache(tmp_path / "cache"))
+    with pytest.raises(InfrastructureError, match=f"{happened} since it was listed") as error:
+        builder.build(BuildOrder(first.id, RECIPE), lambda _: None)
+    assert "put it back" in error.value.cure
+
+
+def test_what_is_in_the_cache_needs_no_file(tmp_path: Path) -> None:
+    first, _ = _two(tmp_path)
+    cache = KernelCache(tmp_path / "cache")
+    PackageBuilder((first,), cache).build(BuildOrder(first.id, RECIPE), lambda _: None)
+    Path(first.files[0]).unlink()
+    assert PackageBuilder((first,), cache).build(BuildOrder(first.id, RECIPE), lambda _: None).cached

@@ -1,0 +1,16 @@
+"""Names of commits, and of kernels that were listed."""
+
+from __future__ import annotations
+
+from bisector.model.commit_graph import listed_id, short_name
+
+
+def test_commits_are_called_by_their_first_digits() -> None:
+    assert short_name("0123456789abcdef" * 2) == "0123456789ab"
+    assert short_name("0123456789abcdef" * 2, 10) == "0123456789"
+
+
+def test_a_listed_kernel_is_called_by_its_whole_name() -> None:
+    sha = listed_id("6.12.117-1~deb12u1", "ab" * 32)
+    assert short_name(sha) == short_name(sha, 10) == "6.12.117-1~deb12u1"
+    assert sha != listed_id("6.12.117-1~deb12u1", "ac" * 32)
