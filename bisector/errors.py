@@ -114,6 +114,11 @@ class InfrastructureError(PerfbisectError):
     )
 
 
+class BuilderUnwell(InfrastructureError):
+    """A builder cannot be used now, whatever it builds: its disk is full, its clock is wrong. Others go on
+    with the build; it is tried again after a while."""
+
+
 class TestbedLost(InfrastructureError):
     """A testbed died under a boot (QEMU killed, libvirtd gone); the boot's finished runs stay valid."""
 

@@ -3,7 +3,8 @@
 Trials have ordered some builds; the others are speculative: they are done ahead, while builders are idle. A
 build that was ordered goes to an idle builder, or a speculative one is cancelled for it. Speculative
 builds are given as a list, the most probable first; one that is no longer in the list is cancelled. What was
-ordered is built even if its trial stops waiting, and is kept until that asks again.
+ordered is built even if its trial stops waiting, and is kept until that asks again. A builder that is unwell
+is taken out for a while: others go on with its build, as long as there is one.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
-from bisector.errors import BuildFailed, Interrupted
+from bisector.errors import BuilderUnwell, BuildFailed, Interrupted
 from bisector.ports import Builder, BuildOrder, Kernel, Progress
 
 Stop = Callable[[], bool]
@@ -22,6 +23,9 @@ MakeBuilder = Callable[[Stop], Builder]
 
 _END_SECONDS = 30.0
 """For a build to end that was cancelled: its programs are killed in seconds, a transfer may not notice."""
+_OUT_SECONDS = 60.0
+"""How long an unwell builder is left alone: it costs a build that fails to see whether it is well again."""
+
 _WAIT_SECONDS = 0.2
 """How soon a waiting trial notices that it should stop."""
 
@@ -61,6 +65,7 @@ class BuildQueue:
         self._ahead: list[BuildOrder] = []
         self._active: dict[int, Build] = {}
         self._finished: dict[BuildOrder, Build] = {}
+        self._out: set[int] = set()
         self._ended = threading.Event()
         self._make = make
         self._threads: list[threading.Thread] = []
@@ -143,7 +148,7 @@ class BuildQueue:
 
     def _make_way(self) -> None:
         """Cancel as many speculative builds as trials wait for a builder. Holds the lock."""
-        idle = len(self._threads) - len(self._active)
+        idle = len(self._threads) - len(self._active) - len(self._out)
         unneeded = [build for build in self._active.values() if build.progress is None and not build.dropped]
         under_way = sum(build.dropped for build in self._active.values())
         for build in unneeded[::-1][: max(0, len(self._waiting) - idle - under_way)]:
@@ -162,6 +167,24 @@ class BuildQueue:
                 return Build(order, None)
         return None
 
+    def _take_out(self, number: int, build: Build, error: BuilderUnwell) -> bool:
+        """Give the build of an unwell builder back for the others; False where there is no other."""
+        with self._change:
+            others = len(self._threads) - len(self._out | {number})
+            if others <= 0 or self._active.get(number) is not build:
+                return False
+            build.report(f"{error.message}: it is taken out for {_OUT_SECONDS:.0f} s, another goes on")
+            self._out.add(number)
+            del self._active[number]
+            if build.progress is not None and not build.dropped:
+                self._waiting.insert(0, build)
+            else:  # nobody waits for it: it is ordered again, if it is still probable
+                build.error = error
+                build.ended.set()
+            self._make_way()
+            self._change.notify_all()
+            return True
+
     def _work(self, number: int, make: MakeBuilder, ended: threading.Event) -> None:
         current: list[Build] = []
         builder = make(lambda: self._stop() or any(build.dropped for build in current))
@@ -177,6 +200,13 @@ class BuildQueue:
             started = time.monotonic()
             try:
                 build.kernel = builder.build(build.order, build.report)
+            except BuilderUnwell as error:
+                if self._take_out(number, build, error):
+                    ended.wait(_OUT_SECONDS)
+                    with self._change:
+                        self._out.discard(number)
+                    continue
+                build.error = error
             except BaseException as error:  # raised again in the thread that waits
                 build.error = error
             build.seconds = time.monotonic() - started

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -10,6 +11,7 @@ from typing import Any
 
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.build.build_progress import BuildProgress
+from bisector.adapters.build.builder_clock import require_clock
 from bisector.adapters.build.kernel_cache import parse_facts
 from bisector.adapters.build.probe import BuilderFacts
 from bisector.ports import Progress
@@ -51,6 +53,7 @@ class BuildPlay:
         ours = Path(self.builder.folder) if self.builder.here else None
         wait, told = _FIRST_WAIT_SECONDS, ""
         while True:
+            began = time.time()
             holder = f"{self.user}, since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
             watch = BuildProgress(ours, build["PB_OUT"], holder, usual_files, progress, self.ansible.stop)
             played = replace(self.ansible, stop=watch).play(
@@ -67,6 +70,7 @@ class BuildPlay:
             facts = parse_facts(str(played.result("building").get("stdout", "")))
             played.log.unlink(missing_ok=True)
             if facts.get("status") != "busy":
+                require_clock(self.host, facts, began, time.time())
                 return facts
             other = facts.get("holder") or "another process"
             if other != told:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bisector.adapters.build.log import excerpt, judge, without_folder
-from bisector.errors import BuildFailed, InfrastructureError, PerfbisectError, SourceFailed
+from bisector.errors import BuilderUnwell, BuildFailed, InfrastructureError, PerfbisectError, SourceFailed
 from bisector.schemas.kernel.build_plan import BuildPlan, option_of_line
 
 _FREE_KILOBYTES_MIN = 64 * 1024
@@ -93,7 +93,8 @@ class FailedBuild:
         if failure.blame == "infrastructure" or room < _FREE_KILOBYTES_MIN:
             full = failure.blame == "kernel" or "disk is full" in failure.what
             what = "the disk is full" if full else failure.what
-            return InfrastructureError(
+            kind = BuilderUnwell if full else InfrastructureError
+            return kind(
                 f"building {self.commit} on '{self.host}' failed: {what}",
                 details=f"{failure.line}\n{self._where}",
                 cure="free some space there" if full else "run 'perfbisect doctor'",

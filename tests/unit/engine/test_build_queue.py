@@ -12,7 +12,7 @@ import pytest
 from bisector.app import bisections
 from bisector.engine import build_queue
 from bisector.engine.build_queue import BuildQueue
-from bisector.errors import BuildFailed, InfrastructureError, Interrupted
+from bisector.errors import BuilderUnwell, BuildFailed, InfrastructureError, Interrupted
 from bisector.model.decisions import Ending
 from bisector.ports import BuildOrder, Kernel, Progress
 from tests.support import fake_bisection as fake
@@ -364,3 +364,49 @@ def test_a_build_that_is_left_and_closed_is_not_kept() -> None:
     bench.gate("a").set()
     assert bench.build("a") == "a"
     bench.builders.close()
+
+
+class _Unwell:
+    """A builder that is unwell as long as its name is in the set."""
+
+    def __init__(self, name: str, unwell: set[str], built: list[tuple[str, str]]) -> None:
+        self._name, self._unwell, self._built = name, unwell, built
+
+    def build(self, what: BuildOrder, progress: Progress) -> Kernel:
+        if self._name in self._unwell:
+            raise BuilderUnwell(f"the disk of '{self._name}' is full")
+        self._built.append((self._name, what.sha))
+        path = Path(what.sha)
+        return Kernel(what.sha, "fake", what.sha, path, path, path, "0", "", 1.0, False)
+
+    def cached(self, what: BuildOrder) -> Kernel | None:
+        return None
+
+
+def _queue_of(*names: str, unwell: set[str], built: list[tuple[str, str]]) -> BuildQueue:
+    return BuildQueue([lambda stop, n=name: _Unwell(n, unwell, built) for name in names], lambda: False)  # type: ignore[misc]
+
+
+def test_an_unwell_builder_is_taken_out_and_goes_back_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build_queue, "_OUT_SECONDS", 0.05)
+    unwell, built, said = {"big"}, list[tuple[str, str]](), list[str]()
+    queue = _queue_of("big", "small", unwell=unwell, built=built)
+    for number in range(4):
+        kernel = queue.wait(queue.order(order(f"a{number}"), said.append))
+        assert kernel is not None
+    assert {name for name, _ in built} == {"small"}
+    unwell.clear()
+    number = 0
+    while "big" not in {name for name, _ in built}:  # both take what is ordered together
+        many = [queue.order(order(f"b{number}-{k}"), said.append) for k in range(4)]
+        assert all(queue.wait(one) for one in many)
+        number += 1
+    queue.close()
+    assert len(built) == len({sha for _, sha in built})
+
+
+def test_where_no_builder_is_well_the_trial_is_told() -> None:
+    queue = _queue_of("big", "small", unwell={"big", "small"}, built=[])
+    with pytest.raises(BuilderUnwell, match="is full"):
+        queue.wait(queue.order(order("a"), lambda _: None))
+    queue.close()

@@ -113,6 +113,7 @@ keep() { # archive, facts
     } >"$result/facts"
     mv "$1" "$result/artefacts.tar"
     cat "$result/facts"
+    echo "now=$(date +%s)" # not among the facts that are kept, for these may be sent again later
 }
 keep_log() { # status, file
     rm -rf "$builder/answer"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bisector.adapters.build.failure import FailedBuild
-from bisector.errors import BuildFailed, InfrastructureError, PerfbisectError, SourceFailed
+from bisector.errors import BuilderUnwell, BuildFailed, InfrastructureError, PerfbisectError, SourceFailed
 from bisector.schemas.kernel.build_plan import BuildPlan, load_plan
 from bisector.schemas.kernel.release import Release
 from tests.support.toy_kernel import write_recipes
@@ -42,7 +42,7 @@ def test_an_error_of_the_compiler_is_the_commits_own_where_there_was_room(
 @pytest.mark.parametrize("log", [SYNTAX, "", "make: *** [Makefile:1: x.o] Error 1\n"])
 def test_without_room_no_error_of_the_compiler_counts(built: BuildPlan, log: str) -> None:
     error = fail(built, {"free_kb": TOO_LITTLE_KB}, log)
-    assert type(error) is InfrastructureError
+    assert type(error) is BuilderUnwell
     assert error.message == "building abc123 on 'far' failed: the disk is full"
     assert error.cure == "free some space there"
 
