@@ -101,10 +101,9 @@ class Kernel:
 
     release, version: of uname -r and -v; build_id: GNU build id (hex) of /sys/kernel/notes; '' if unknown.
     options: effective .config as NAME -> value ('y', 'm', text), without absent ones; lost: wanted options
-    that were not granted; userspace: what a guest that boots it runs (see `Userspace`); arch: what it runs
-    on, as recipes call it; modules: archive of lib/modules, if it has any; load: those that a guest needs
-    before its root file system is there. fetched: another host has built it. compiler: the command that was
-    wanted, with its archive or image; toolchain: what that says it is.
+    that were not granted; userspace: what a guest that boots it runs; arch: what it runs on, as recipes call
+    it; modules: archive of lib/modules, if it has any; load: those that a guest needs before its root is
+    there; fetched: another host has built it; compiler: what was wanted; toolchain: what that says it is.
     """
 
     sha: str
