@@ -88,7 +88,7 @@ class FakeProcess(HurtProcess):
                 (libvirt_testbed, "Hypervisor", self.libvirt),
                 (libvirt_testbed, "first_process", lambda cache, machine: b"init"),
                 (libvirt_testbed, "FifoLine", self._open_line),
-                (find_culprit, "accept", self._accept),
+                (find_culprit, "accept_request", self._accept),
                 (find_culprit, "bisection_services", self._services),
                 (find_culprit, "require_ready", lambda *_: None),  # fakes need no compiler
                 (find_culprit, "_expected", lambda *_: None),  # an estimate by simulation: half a second

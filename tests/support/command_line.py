@@ -14,6 +14,7 @@ import typer.main
 from bisector.app import accept, find_culprit
 from bisector.app.artefacts import shared_files
 from bisector.app.attempts import accept_attempt
+from bisector.app.packages import accept_kernels
 from bisector.app.planners import planner_of
 from bisector.app.wiring import Wiring
 from bisector.interfaces.cli import run
@@ -40,7 +41,7 @@ class Bench:
         self.lab = fake.a_lab(model=EXACT)
         self.faults: Faults | None = None
         self.budget: Budget | None = None
-        for module in (accept, find_culprit):
+        for module in (accept, accept_kernels):
             monkeypatch.setattr(module, "accept", self._accept)
         monkeypatch.setattr(find_culprit, "bisection_services", self._services)
         monkeypatch.setattr(find_culprit, "require_ready", lambda *_: None)
