@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.lab.machine import Machine
+from tests.lab.machine_history import CHANGES, CULPRIT, LAST
 from tests.lab.machines import write_inventory
 from tests.support import demo_history, small_history
 from tests.support.installed_command import perfbisect
-from tests.support.machine_history import CHANGES, CULPRIT, LAST
 
 SECONDS = 3000.0
 """A hang guard: nine kernels of which one is built from nothing, and some twenty boots and rescues."""
