@@ -16,7 +16,7 @@ from bisector.search.interleaving import (
     CERTIFICATE_LAYOUTS,
     LARGE_SCATTER_LAYOUTS,
     SCATTER_LAYOUTS,
-    min_boots_per_side,
+    boots_support_claim,
 )
 from bisector.search.posterior import Posterior
 from bisector.search.sequential_test import Evidence
@@ -198,12 +198,10 @@ def alpha_share(context: SearchContext, after: int) -> float:
     return context.alpha * 6 / (math.pi * j) ** 2
 
 
-def enough_boots(context: SearchContext, commits: Sequence[int]) -> bool:
-    """Return whether every commit has the boots and layouts that a certificate needs at least."""
-    for c in commits:
-        boots = context.boots(c, "certify")
-        if len(boots) < min_boots_per_side(context, "certify"):
-            return False
-        if context.can_vary_layout and len({v.layout for v in boots}) < CERTIFICATE_LAYOUTS:
-            return False
-    return True
+def enough_boots(context: SearchContext, after: int, parents: Sequence[int]) -> bool:
+    """Return whether a suspect and its parents have the boots and layouts that a certificate needs."""
+    share = alpha_share(context, after)
+    if not all(boots_support_claim(context, parent, after, "certify", share) for parent in parents):
+        return False
+    layouts = ({v.layout for v in context.boots(c, "certify")} for c in (after, *parents))
+    return not context.can_vary_layout or all(len(of) >= CERTIFICATE_LAYOUTS for of in layouts)

@@ -14,6 +14,7 @@ from bisector.search.context import SearchContext
 from bisector.search.interleaving import (
     FIRST_BOOT_RUNS,
     SCATTER_LAYOUTS,
+    boots_support_claim,
     cheapest_runs_per_boot,
     min_boots_per_side,
     next_interleaved,
@@ -66,9 +67,11 @@ def compare_two(context: SearchContext, before: int, after: int) -> Evidence | N
 def next_trial(context: SearchContext, evidence: Evidence | None) -> Measure:
     """Return the next trial of the verification, with its reason."""
     why, layouts, target = "verify that the ends differ", range(1), FIRST_BOOT_RUNS
+    fewest = min_boots_per_side(context, "verify")
     if evidence is not None and context.readings is not None and context.readings.run_df >= 4:
         target = cheapest_runs_per_boot(context, evidence.boot_spreads)
-        target = min(target, sufficient_runs_per_boot(context, max(evidence.estimate, context.threshold)))
+        likely = max(evidence.estimate, context.threshold)
+        target = min(target, sufficient_runs_per_boot(context, likely, fewest))
     if evidence is not None:
         odds = (
             f"odds {math.exp(evidence.log_e_change):.2g}"
@@ -79,7 +82,7 @@ def next_trial(context: SearchContext, evidence: Evidence | None) -> Measure:
         if evidence.log_e_below > 0.5 * math.log(1 / context.alpha):
             why, layouts = "make sure that the ends do not differ", range(SCATTER_LAYOUTS)
     names = {context.graph.good: context.goal.terms.old, context.graph.bad: context.goal.terms.new}
-    return next_interleaved(context, tuple(names), "verify", target, layouts, why, names)
+    return next_interleaved(context, tuple(names), "verify", target, layouts, why, names, fewest)
 
 
 def ends_differ(context: SearchContext, evidence: Evidence | None) -> bool | None:
@@ -87,9 +90,8 @@ def ends_differ(context: SearchContext, evidence: Evidence | None) -> bool | Non
     if evidence is None:
         return None
     need = math.log(1 / context.alpha)
-    for end in (context.graph.good, context.graph.bad):
-        if len(context.boots(end, "verify")) < min_boots_per_side(context, "verify"):
-            return None
+    if not boots_support_claim(context, context.graph.good, context.graph.bad, "verify", context.alpha):
+        return None
     if context.measured.run_df < 3 and not context.exact_clock:
         return None
     changed = evidence.log_e_change >= need and evidence.estimate > 0

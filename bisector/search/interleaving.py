@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from bisector.model.decisions import Measure, Purpose
@@ -17,6 +18,10 @@ EXACT_CLOCK_RUNS = 2
 """Runs in a boot under an exact clock: one to measure, one to see that it repeats."""
 PARTS_PER_BOOT = 3
 """The runs of a boot are asked for in this many parts, so that a boot can end early."""
+WANTED_LOG_E = 5.0
+"""Log e-value that the fewest boots of a comparison should reach: the first suspect's share of alpha asks for
+3.5 at 5%, and a prior for the effect costs about one. With 3.5 in all a search cost as much (100 searches
+each at d = .5, 1, 2)."""
 BOOTS_BEFORE_MORE_LAYOUTS = 16
 """Boots of one side after which an undecided comparison goes over more code layouts. An effect of half of the
 run standard deviation needs fewer."""
@@ -29,9 +34,38 @@ search took 350 to 1,900 boots, and 12 of 12 were right; with 800 for a purpose 
 answer."""
 
 
-def min_boots_per_side(context: SearchContext, purpose: Purpose) -> int:
-    """Return the fewest boots of a side: one cannot tell its own offset from the commit's."""
-    return 1 if context.exact_clock and purpose == "verify" else 2
+def fewest_boots(share: float) -> int:
+    """Return the fewest boots of each side with which any claim of a change may be made at an alpha.
+
+    Boots of two equal commits come in each of their C(2n, n) orders with the same probability, whatever they
+    scatter like. So two boots a side cannot support a claim beyond 1/6 (the rank test: Wilcoxon 1945).
+    """
+    boots = 2
+    while math.comb(2 * boots, boots) * share < 1 - 1e-9:
+        boots += 1
+    return boots
+
+
+def min_boots_per_side(context: SearchContext, purpose: Purpose, share: float | None = None) -> int:
+    """Return the fewest boots of a side for a claim. share: the alpha that it may spend; all by default.
+
+    Under an exact clock boots repeat, so one tells the ends apart, and two a culprit from its parents.
+    """
+    if context.exact_clock:
+        return 1 if purpose == "verify" else 2
+    return fewest_boots(context.alpha if share is None else share)
+
+
+def boots_support_claim(context: SearchContext, one: int, other: int, purpose: Purpose, share: float) -> bool:
+    """Return whether two commits have the boots that a claim of a change at this alpha needs at least.
+
+    Boots compare within a testbed, so the orders of each multiply. An exact clock needs two boots at most.
+    """
+    boots = [Counter(v.testbed for v in context.boots(commit, purpose)) for commit in (one, other)]
+    if context.exact_clock:
+        return min(b.total() for b in boots) >= min_boots_per_side(context, purpose)
+    orders = (math.comb(count + boots[1][name], count) for name, count in boots[0].items())
+    return math.prod(orders) * share >= 1 - 1e-9
 
 
 def next_interleaved(
@@ -42,6 +76,7 @@ def next_interleaved(
     layouts: Sequence[int],
     why: str,
     names: Mapping[int, str],
+    fewest: int,
 ) -> Measure:
     """Return the next trial of a comparison: more runs in the live boot, or a boot of the side whose turn it
     is.
@@ -49,12 +84,12 @@ def next_interleaved(
     Boots follow the order ABBA, so that a linear drift cancels. Each testbed follows it by itself, so that
     several begin with the same commit: levels differ between testbeds, and only one that has measured both
     sides can compare them. target: runs wanted in a boot; layouts: code layouts to go over; names: what the
-    reason calls each commit.
+    reason calls each commit; fewest: boots that each side has at least.
     """
     most = context.goal.max_runs_per_boot
     target = max(1, min(target, most))
     done = [v for v in context.state.visits if v.purpose == purpose and v.commit in commits]
-    left = _remaining_seconds(context, done, commits, purpose, target)
+    left = _remaining_seconds(context, done, commits, fewest, target)
     live = context.live_visit(purpose)
     if live is not None and live.commit in commits and len(live.samples) < target:
         runs = min(max(1, math.ceil(target / PARTS_PER_BOOT)), target - len(live.samples))
@@ -62,11 +97,11 @@ def next_interleaved(
         return Measure(live.commit, runs, purpose, reason, live.boot, left=left)
     here = [v for v in done if context.state.idle is None or v.testbed == context.state.idle]
     counts = [sum(v.commit == s for v in here) for s in commits]
-    fewest = min(counts)
+    done_by_all = min(counts)
     order = list(range(len(commits)))
-    if fewest % 2 and len(commits) > 1:
+    if done_by_all % 2 and len(commits) > 1:
         order.reverse()
-    commit = commits[next(i for i in order if counts[i] == fewest)]
+    commit = commits[next(i for i in order if counts[i] == done_by_all)]
     own_layouts = [v.layout for v in done if v.commit == commit]
     total = len(own_layouts)
     if total >= BOOTS_BEFORE_MORE_LAYOUTS:
@@ -74,7 +109,7 @@ def next_interleaved(
         layouts = range(layouts[0], layouts[0] + max(len(layouts), min(growth, 2 * LARGE_SCATTER_LAYOUTS)))
     if context.exact_clock:
         first = min(target, EXACT_CLOCK_RUNS)
-    elif total >= min_boots_per_side(context, purpose):
+    elif total >= fewest:
         first = max(1, math.ceil(target / PARTS_PER_BOOT))
     else:
         first = min(FIRST_BOOT_RUNS, target)
@@ -85,10 +120,9 @@ def next_interleaved(
 
 
 def _remaining_seconds(
-    context: SearchContext, done: Sequence[Visit], commits: Sequence[int], purpose: Purpose, target: int
+    context: SearchContext, done: Sequence[Visit], commits: Sequence[int], fewest: int, target: int
 ) -> float:
-    """Return the lab seconds until each side has its minimum of boots; the time of one boot at least."""
-    fewest = min_boots_per_side(context, purpose)
+    """Return the lab seconds until each side has its fewest boots; the time of one boot at least."""
     missing = sum(max(0, fewest - sum(v.commit == s for v in done)) for s in commits)
     return max(1, missing) * (context.boot_cost + target * context.run_cost)
 
@@ -110,12 +144,13 @@ def cheapest_runs_per_boot(context: SearchContext, boot_spreads: Sequence[tuple[
     )
 
 
-def sufficient_runs_per_boot(context: SearchContext, effect: float) -> int:
-    """Return the runs per boot with which two boots of each side settle a comparison of such an effect.
+def sufficient_runs_per_boot(context: SearchContext, effect: float, boots: int) -> int:
+    """Return the runs per boot with which so many boots of each side settle a comparison of such an effect.
 
-    Two boots of m runs on each side give a log e-value of at most m (effect / run sd)^2 / 2. Five is wanted.
+    n boots of m runs on each side give a log e-value of at most n m (effect / run sd)^2 / 4.
     """
     r = context.readings
     if r is None or effect <= 0:
         return context.goal.max_runs_per_boot
-    return math.ceil(min(10 * (r.run_sd_on(context.testbed) / effect) ** 2, 1e6)) + 1
+    wanted = 4 * WANTED_LOG_E / boots
+    return math.ceil(min(wanted * (r.run_sd_on(context.testbed) / effect) ** 2, 1e6)) + 1

@@ -196,7 +196,7 @@ class _Decider:
         """Return the comparisons with every parent; empty unless all of them can be made."""
         context = self.context
         parents = confirmation.comparison_parents(context, commits, after)
-        if not parents or not confirmation.enough_boots(context, (after, *parents)):
+        if not parents or not confirmation.enough_boots(context, after, parents):
             return []
         made = (
             confirmation.compare_with_parent(context, self.cache, p, after, proven, effect) for p in parents
@@ -216,7 +216,7 @@ class _Decider:
             if context.goal.scan and posterior.none_unless_cancelled() < 1 - context.alpha:
                 runs = min(
                     4,
-                    interleaving.sufficient_runs_per_boot(context, context.threshold),
+                    interleaving.sufficient_runs_per_boot(context, context.threshold, 2),
                     context.goal.max_runs_per_boot,
                 )
                 trial = candidates.explore_largest_class(posterior, context, runs)
@@ -267,11 +267,12 @@ class _Decider:
             return self._conclude_now(f"The suspect has no {parent} that can be tested.")
         if self._stuck("certify"):
             return self._conclude_now("The suspect cannot be proven with any reasonable number of boots.")
+        share = confirmation.alpha_share(context, found.after)
+        fewest = interleaving.min_boots_per_side(context, "certify", share)
         boots = [(n.boot, float(w)) for n, w in zip(posterior.fits.noises, posterior.weights, strict=True)]
         target = interleaving.cheapest_runs_per_boot(context, boots)
-        target = min(
-            target, interleaving.sufficient_runs_per_boot(context, abs(posterior.effect(found.index)[0]))
-        )
+        effect = abs(posterior.effect(found.index)[0])
+        target = min(target, interleaving.sufficient_runs_per_boot(context, effect, fewest))
         one = len(parents) == 1
         names = {p: f"its {parent}" if one else f"its {parent} {k}" for k, p in enumerate(parents, start=1)}
         names[found.after] = "the suspect"
@@ -279,7 +280,7 @@ class _Decider:
         why = f"prove the suspect ({found.probability:.0%}) against {side} with fresh boots"
         layouts = confirmation.layouts_to_visit(posterior)
         return interleaving.next_interleaved(
-            context, (found.after, *parents), "certify", target, layouts, why, names
+            context, (found.after, *parents), "certify", target, layouts, why, names, fewest
         )
 
     def _stuck(self, purpose: Purpose) -> bool:

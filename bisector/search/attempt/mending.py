@@ -108,7 +108,7 @@ def _compare(context: SearchContext, same: int | None) -> _Seen | None:
 def _enough(context: SearchContext, commit: int) -> bool:
     """Return whether a kernel has the boots and code layouts on which a verdict may rest."""
     boots = context.boots(commit, "certify")
-    if len(boots) < interleaving.min_boots_per_side(context, "certify"):
+    if len(boots) < interleaving.min_boots_per_side(context, "certify", context.alpha / _COMPARISONS):
         return False
     layouts = {visit.layout for visit in boots}
     return not context.can_vary_layout or len(layouts) >= interleaving.SCATTER_LAYOUTS
@@ -137,12 +137,13 @@ def _verdict(context: SearchContext, seen: _Seen) -> Ending | None:
 
 def _next_trial(context: SearchContext, sides: tuple[int, ...], seen: _Seen | None) -> Measure:
     target = interleaving.FIRST_BOOT_RUNS
+    fewest = interleaving.min_boots_per_side(context, "certify", context.alpha / _COMPARISONS)
     if seen is not None and context.measured.run_df >= 4:
         target = interleaving.cheapest_runs_per_boot(context, seen.loss.boot_spreads)
-        target = min(target, interleaving.sufficient_runs_per_boot(context, context.threshold))
+        target = min(target, interleaving.sufficient_runs_per_boot(context, context.threshold, fewest))
     layouts = range(interleaving.SCATTER_LAYOUTS)
     why = "compare the three kernels"
-    return interleaving.next_interleaved(context, sides, "certify", target, layouts, why, _NAMES)
+    return interleaving.next_interleaved(context, sides, "certify", target, layouts, why, _NAMES, fewest)
 
 
 def _mending(context: SearchContext, seen: _Seen) -> Mending:

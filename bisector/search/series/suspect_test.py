@@ -23,7 +23,6 @@ from bisector.search.context import SearchContext
 from bisector.search.interleaving import (
     FIRST_BOOT_RUNS,
     cheapest_runs_per_boot,
-    min_boots_per_side,
     next_interleaved,
 )
 from bisector.search.sequential_test import Evidence, broad_effect_prior
@@ -32,6 +31,8 @@ from bisector.stats.variance_components import VarianceComponents
 FALSE_CONFIRMATION_RATE = 0.01
 """Bound of P(confirmed) where nothing has changed, for one suspect (Ville 1939: an e-value reaches 1/p with
 probability at most p). Ten false suspects a year, twice what was measured, then give 0.1 false alerts."""
+FEWEST_BOOTS = 2
+"""Of each side: more are no need, because the nights of the series tell how boots scatter."""
 FALSE_REJECTION_RATE = 0.05
 """The same bound of P(rejected) where the change is the threshold. Larger, because each factor of e costs
 about four pairs of boots where the change is one boot's standard deviation."""
@@ -74,8 +75,9 @@ def next_step(
         if not context.testable(commit):
             return SuspectVerdict("undecided", None, context.state.untestable[commit])
     boots = [len(context.boots(commit, "verify")) for commit in (good, bad)]
+    fewest = 1 if context.exact_clock else FEWEST_BOOTS
     evidence = _compare(context)
-    if evidence is not None and min(boots) >= min_boots_per_side(context, "verify"):
+    if evidence is not None and min(boots) >= fewest:
         outcome = _judge(context, evidence)
         if outcome is not None:
             return SuspectVerdict(outcome, evidence, f"{boots[0]} and {boots[1]} boots")
@@ -88,7 +90,7 @@ def next_step(
         target = cheapest_runs_per_boot(context, evidence.boot_spreads)
     names = {good: "the last good commit", bad: "the tip"}
     return next_interleaved(
-        context, (good, bad), "verify", target, (0,), "confirm that the level moved", names
+        context, (good, bad), "verify", target, (0,), "confirm that the level moved", names, fewest
     )
 
 

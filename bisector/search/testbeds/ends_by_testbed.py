@@ -32,6 +32,9 @@ at further before the search uses it. Few that show twice the threshold are ever
 SMALL_CHANGE = 0.25
 """Smallest change, in thresholds, whose direction on a testbed is looked for where others move otherwise."""
 
+MIN_BOOTS_ABSENT = 2
+"""Fewest boots of each end on a testbed that is said not to show the change: one may be an outlier."""
+
 Shows = Literal["shown", "absent", "doubtful", "open"]
 """What the ends show on one testbed: the change; that none reaches the threshold; that probably none does;
 too little to tell."""
@@ -137,12 +140,14 @@ def _compare_on_each(context: SearchContext, names: Sequence[str], tries: int) -
             ways[i] = 0
     boots = [min(len(side.location) for side in both) for both in sides]
     given_up = max(boots) >= BOOTS_BEFORE_MORE_LAYOUTS  # a testbed may have failed, or be another's meanwhile
-    enough = min_boots_per_side(context, "verify")
+    enough = min_boots_per_side(context, "verify", context.alpha / tries)
     result = []
     for name, number, evidence, way in zip(names, boots, found, ways, strict=True):
         shows = _shows(evidence, context, share)
-        if number < enough and shows in ("shown", "absent"):
-            shows = "open" if shows == "shown" else "doubtful"
+        if shows == "shown" and number < enough:
+            shows = "open"
+        if shows == "absent" and number < MIN_BOOTS_ABSENT:
+            shows = "doubtful"
         settled = given_up or shows in ("shown", "absent")
         relative = r.scale.to_relative_change(evidence.low, evidence.estimate, evidence.high)
         result.append(EndsOnTestbed(name, relative, shows, way, settled))

@@ -92,23 +92,27 @@ def test_one_parent_that_is_hardly_worse_makes_a_merge_no_culprit_yet() -> None:
 @pytest.mark.parametrize(
     ("boots", "enough"),
     [
-        ([(3, 0), (3, 1), (2, 0), (2, 1)], True),
-        ([(3, 0), (3, 1), (2, 0)], False),  # one boot of the parent
-        ([(3, 0), (3, 1), (2, 0), (2, 0)], False),  # one layout of the parent
-        ([(3, 0), (3, 0), (2, 0), (2, 1)], False),  # one layout of the suspect
+        ([(3, 0), (3, 1), (2, 0), (2, 1)] * 2, True),
+        ([(3, 0), (3, 1), (2, 0), (2, 1)], False),  # six orders
+        ([(3, 0), (3, 1), (2, 0), (2, 1), (3, 0), (2, 0)], False),  # twenty, where 33 are needed
+        ([(3, 0), (3, 1)] * 3 + [(2, 0)], False),  # one boot of the parent
+        ([(3, 0), (3, 1), (2, 0), (2, 0)] * 2, False),  # one layout of the parent
+        ([(3, 0), (3, 0), (2, 0), (2, 1)] * 2, False),  # one layout of the suspect
     ],
 )
-def test_each_side_needs_two_boots_over_two_layouts(boots: list[tuple[int, int]], enough: bool) -> None:
+def test_each_side_needs_the_boots_of_a_claim_and_two_layouts(
+    boots: list[tuple[int, int]], enough: bool
+) -> None:
     context, _ = context_of(linear(4), [Seen(c, purpose="certify", layout=k) for c, k in boots])
-    assert enough_boots(context, (3, 2)) is enough
+    assert enough_boots(context, 3, (2,)) is enough
 
 
 def test_layouts_do_not_count_under_an_exact_clock_nor_boots_of_another_purpose() -> None:
     boots = [Seen(c, purpose="certify") for c in (3, 2, 2, 3)]
     exact, _ = context_of(linear(4), boots, wanted=goal(clock="instructions"))
-    assert enough_boots(exact, (3, 2))
+    assert enough_boots(exact, 3, (2,))
     other, _ = context_of(linear(4), [replace(b, purpose="search") for b in boots])
-    assert not enough_boots(other, (3, 2))
+    assert not enough_boots(other, 3, (2,))
 
 
 def test_untestable_parents_are_replaced_by_theirs() -> None:

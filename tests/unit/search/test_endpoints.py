@@ -56,9 +56,9 @@ def test_not_reproduced_needs_three_layouts_of_both_ends(evidence: Evidence) -> 
     assert ends_differ(ends((0, 0), wanted=exact), evidence) is False  # layouts do not matter there
 
 
-def test_each_end_needs_two_boots() -> None:
-    assert ends_differ(ends((0, 0)), YES) is True
-    one = [Seen(c, RUNS, "verify") for c in (0, 8, 8)]
+def test_each_end_needs_the_boots_of_a_claim() -> None:
+    assert ends_differ(ends((0, 0, 0)), YES) is True
+    one = [Seen(c, RUNS, "verify") for c in (0, 8, 8, 0, 8)]
     assert ends_differ(context_of(linear(8), one)[0], YES) is None
     assert ends_differ(ends((0,), wanted=goal(clock="instructions")), YES) is True
 

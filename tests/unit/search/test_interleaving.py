@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from bisector.model.decisions import Measure
@@ -10,7 +12,9 @@ from bisector.search.interleaving import (
     BOOTS_BEFORE_MORE_LAYOUTS,
     EXACT_CLOCK_RUNS,
     FIRST_BOOT_RUNS,
+    boots_support_claim,
     cheapest_runs_per_boot,
+    fewest_boots,
     next_interleaved,
     sufficient_runs_per_boot,
 )
@@ -26,9 +30,10 @@ def following(
     layouts: tuple[int, ...] = (0,),
     wanted: Goal | None = None,
     idle: str | None = None,
+    fewest: int = 2,
 ) -> Measure:
     context, _ = context_of(linear(4), visits, wanted=wanted, idle=idle)
-    return next_interleaved(context, (2, 1), "certify", target, layouts, "why", NAMES)
+    return next_interleaved(context, (2, 1), "certify", target, layouts, "why", NAMES, fewest)
 
 
 def seen(*commits: int, testbed: str = "t") -> list[Seen]:
@@ -100,9 +105,34 @@ def test_runs_per_boot_follow_the_costs_and_the_noise() -> None:
     loud = cheapest_runs_per_boot(context, [(0.1 * run_sd, 1.0)])
     assert quiet == 1
     assert loud == pytest.approx((5.0 / 0.01) ** 0.5, abs=2)  # sqrt(boot cost / (run cost * 0.1^2))
-    assert sufficient_runs_per_boot(context, run_sd) == 11  # 10 (run sd / effect)^2 + 1
-    assert sufficient_runs_per_boot(context, 0.0) == 64
+    # 4 * 5 / boots (run sd / effect)^2 + 1
+    assert [sufficient_runs_per_boot(context, run_sd, boots) for boots in (2, 4)] == [11, 6]
+    assert sufficient_runs_per_boot(context, 0.0, 4) == 64
     assert cheapest_runs_per_boot(context_of(linear(4))[0], []) == FIRST_BOOT_RUNS
+
+
+def test_a_claim_needs_boots_whose_order_could_support_it() -> None:
+    assert [fewest_boots(share) for share in (0.2, 0.05, 0.0499, 1 / 70, 0.01)] == [2, 3, 4, 4, 5]
+    context, _ = context_of(linear(4), seen(2, 1, 1, 2, 2))
+    assert boots_support_claim(context, 1, 2, "certify", 0.1), "C(5, 2) orders are ten"
+    assert not boots_support_claim(context, 1, 2, "certify", 0.099)
+    assert not boots_support_claim(context, 1, 2, "verify", 0.1), "boots of another purpose"
+
+
+def test_boots_compare_within_their_testbed_only() -> None:
+    boots = [Seen(c, purpose="certify", testbed=t) for t in ("a", "b") for c in (2, 1, 1, 2)]
+    context, _ = context_of(linear(4), boots)
+    assert boots_support_claim(context, 1, 2, "certify", 1 / 36)
+    assert not boots_support_claim(context, 1, 2, "certify", 0.027)
+    apart, _ = context_of(linear(4), [replace(b, testbed=f"t{b.commit}") for b in boots])
+    assert not boots_support_claim(apart, 1, 2, "certify", 0.5)
+
+
+def test_an_exact_clock_needs_no_orders() -> None:
+    exact, _ = context_of(linear(4), seen(2, 1, 1, 2), wanted=goal(clock="instructions"))
+    assert boots_support_claim(exact, 1, 2, "certify", 1e-6)
+    one, _ = context_of(linear(4), seen(2, 1), wanted=goal(clock="instructions"))
+    assert not boots_support_claim(one, 1, 2, "certify", 0.05)
 
 
 def test_the_time_left_falls_with_the_boots_and_never_to_zero() -> None:
@@ -115,7 +145,7 @@ def test_runs_per_boot_follow_the_noise_of_the_testbed_that_asks() -> None:
     asked = {
         name: context_of(linear(4), seen_on_unequal_testbeds(), idle=name)[0] for name in ("loud", "quiet")
     }
-    enough = {name: sufficient_runs_per_boot(context, 0.01) for name, context in asked.items()}
+    enough = {name: sufficient_runs_per_boot(context, 0.01, 2) for name, context in asked.items()}
     assert enough["quiet"] < 3 < enough["loud"]
     boots = asked["quiet"].measured.boot_ratio_on(1)
     best = {name: cheapest_runs_per_boot(context, [(0.001 / boots, 1.0)]) for name, context in asked.items()}
