@@ -1,0 +1,76 @@
+"""Each way to boot a kernel once, on an emulated machine: the kernel runs, and then nothing of it is left."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.ansible.runner import Ansible
+from bisector.adapters.machine.boot.boot_request import PlayedBoot
+from bisector.adapters.machine.boot_watch import wait_for_boot_after
+from bisector.adapters.machine.machine_reach import MachineReach
+from bisector.ports import Job, Kernel, MetricSpec
+from bisector.resources import resource
+from bisector.schemas.lab import lab_from_inventory
+from tests.lab.debian_kernel import newest, unpack
+from tests.lab.machine import BOOT_SECONDS, Machine
+from tests.lab.machines import LAB_CACHE
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+
+UNDER_TEST = r"^linux-image-6\.1\.0-[0-9]+-cloud-amd64-unsigned$"
+"""Packages of another version than the default kernel's, which is signed and newer."""
+
+
+def debian_kernel(folder: Path) -> Kernel:
+    """Return Debian's own kernel with all its modules, as a builder would."""
+    kernel = unpack(newest(UNDER_TEST), LAB_CACHE)
+    archive = folder / "modules.tar.gz"
+    with tarfile.open(archive, "w:gz", compresslevel=1) as tar:
+        tar.add(kernel.tree / "lib", arcname="lib")
+    made = Kernel(
+        *(kernel.version, "debian", kernel.version, kernel.image, kernel.config, kernel.config),
+        *(kernel.version, "", 1.0, True),
+    )
+    return replace(made, modules=archive)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["ipmi", *(pytest.param(kind, marks=pytest.mark.lab) for kind in ("redfish", "uefi", "pxe"))],
+    ids=["kexec", "GRUB", "GRUB on UEFI", "PXE"],
+)
+def test_a_kernel_with_modules_is_booted_once_and_nothing_of_it_is_left(
+    machine_of: Callable[[str], Machine], tmp_path: Path, kind: str
+) -> None:
+    machine = machine_of(kind)
+    machine.wait_for_ssh()
+    listing = {"_meta": {"hostvars": {"box": machine.host_variables()}}, "testbeds": {"hosts": ["box"]}}
+    spec = lab_from_inventory(listing, tmp_path / "lab.yml").testbed("box")
+    reach = MachineReach(machine.ssh_host, BOOT_SECONDS)
+    method = PlayedBoot(spec, Ansible(resource("playbooks"), tmp_path / "lab.yml"), reach)
+    own = method.running()
+    assert (own.ours, own.release) == ("", machine.base.kernel)
+    kernel = debian_kernel(tmp_path)
+    assert kernel.release != own.release
+    job = Job("toy", tmp_path, ("toy",), (MetricSpec("real", "s"),), environment={"kaslr": "off"})
+
+    for number in range(2):
+        left = method.request_boot(kernel, job, tmp_path / f"boot{number}", print)
+        wait_for_boot_after(reach, left, BOOT_SECONDS)
+        method.end_request(up=True)
+        now = method.running()
+        assert now.release == kernel.release and now.ours
+        assert now.default_release == own.release
+        assert "nokaslr" in machine.run("cat", "/proc/cmdline")
+        assert "i6300esb" in machine.run("cat", "/proc/modules"), "its own modules are loaded"
+
+    method.restart()
+    wait_for_boot_after(reach, now.boot_id, BOOT_SECONDS)
+    method.forget()
+    back = method.running()
+    assert (back.release, back.ours, back.left) == (own.release, "", ())
