@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from bisector.engine.build_queue import BuildQueue
 from bisector.errors import BuildFailed, InfrastructureError, RequestError, SourceFailed
 from tests.support.small_disk import mounted
 from tests.support.toy_kernel import MAKEFILE, BuildLab, tools_missing
@@ -257,11 +258,26 @@ def test_a_full_disk_is_not_the_commits_fault(lab: BuildLab, small_disk: Path) -
         lab.builder(cache=small_disk).build(lab.order(large), lab.progress.append)
 
 
+def test_another_builder_goes_on_with_what_a_full_disk_refused(lab: BuildLab, small_disk: Path) -> None:
+    huge = "const char huge[16 << 20] = {{1}};\nint work(int x) {{ return x * {} + huge[x]; }}\n"
+    orders = [
+        lab.order(lab.change({"kernel/work.c": huge.format(number)}, f"huge {number}")) for number in (5, 7)
+    ]
+    well = lab.builder()
+    queue = BuildQueue([lambda stop: lab.builder(cache=small_disk), lambda stop: well], lambda: False)
+    kernels = [queue.wait(build) for build in [queue.order(one, lab.progress.append) for one in orders]]
+    queue.close()
+    assert [kernel.sha for kernel in kernels if kernel is not None] == [order.sha for order in orders]
+    assert not any(kernel.image.is_relative_to(small_disk) for kernel in kernels if kernel is not None)
+    assert [text for text in lab.progress if "the disk is full: it is taken out for" in text]
+
+
 CHILD = """
 import sys
 from pathlib import Path
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.build.builder import KernelBuilder
+from bisector.engine.build_queue import BuildQueue
 from bisector.ports import BuildOrder
 from bisector.resources import resource
 root, sha = Path(sys.argv[1]), sys.argv[2]
