@@ -51,7 +51,8 @@ a thousand such kernels 120 MiB as events. Lists in lists become 20 times their 
 _MAX_EVENT_BYTES = 16 << 20
 """Of one event: the numbers of a million commits that cannot change the kernel take 8 MB."""
 
-_SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_SHA = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?|[0-9A-Za-z.+~:^_-]{1,255}@[0-9a-f]{16}")
+"""Ids of commits, and of listed kernels (`commit_graph.listed_id`)."""
 _IS_NAME: Mapping[str, Callable[[str], bool]] = {
     "boot": is_boot_id,
     "testbed": lambda name: HOST_NAME.fullmatch(name) is not None,

@@ -165,7 +165,10 @@ def command_line(request: Mapping[str, Any]) -> list[str]:
     arguments: list[str] = []
     for field in Request.model_fields:
         value, option = request.get(field), option_name(field)
-        if not value or (field, value) == ("find", "regression"):  # not said: None, off, none of them
+        instead = request.get("kernels") and field in ("repo", "recipe")  # which a list of kernels excludes
+        if (
+            not value or instead or (field, value) == ("find", "regression")
+        ):  # not said: None, off, none of them
             continue
         if field == "paths":
             arguments = [str(path) for path in value]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bisector.app import bisections
+from bisector.app import bisections, transfer
 from bisector.app.load_report import find_commit, load_material
 from bisector.app.operations import plan_values
 from bisector.app.packages.accept_kernels import RECIPE, accept_request
@@ -71,7 +71,9 @@ def test_what_is_accepted_is_kept_and_needs_the_list_no_more(case: Case) -> None
     assert kept.identity() == accepted.identity()
     assert kept.the_goal().terms.unit == "kernel"
     assert source_of(case.wiring, kept).names() == [*VERSIONS[:6]]
-    assert f"--kernels {case.path}" in " ".join(command_line(kept.request.model_dump(mode="json")))
+    again = command_line(kept.request.model_dump(mode="json"))
+    assert f"--kernels {case.path}" in " ".join(again)
+    assert not {"--repo", "--recipe"} & {*again}  # these exclude each other
 
 
 def test_another_content_is_another_bisection(case: Case) -> None:
@@ -157,6 +159,19 @@ def test_a_kernel_is_found_by_its_name_without_the_list(case: Case, tmp_path: Pa
     assert find_commit(case.wiring, material.id, material.graph, request, VERSIONS[1]) == 1
     with pytest.raises(RequestError, match=r"'6\.9' names no kernel of the bisection"):
         find_commit(case.wiring, material.id, material.graph, request, "6.9")
+
+
+def test_a_search_is_exported_and_read_without_the_list(case: Case, tmp_path: Path) -> None:
+    _search(case, tmp_path / "state")
+    stored = case.wiring.store.list()[0]
+    transfer.export_bisection(
+        case.wiring, case.wiring.store.load(stored.id), tmp_path / "x.tar.gz", lambda _: None
+    )
+    case.path.unlink()
+    other = Wiring(Settings(cache_dir=tmp_path / "cache2", state_dir=tmp_path / "state2"))
+    other.lab = case.wiring.lab
+    transfer.import_bisection(other, tmp_path / "x.tar.gz")
+    assert f"{VERSIONS[CULPRIT]} (" in text.render(load_material(other, None))
 
 
 def test_a_plan_speaks_of_unpacking(case: Case) -> None:
