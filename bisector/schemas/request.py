@@ -161,14 +161,11 @@ def option_name(field: str) -> str:
 
 def command_line(request: Mapping[str, Any]) -> list[str]:
     """Return the `perfbisect start` that asks for the same bisection. request: a dumped `Request`."""
-    command = ["perfbisect", "start"]
-    arguments: list[str] = []
+    command, arguments = ["perfbisect", "start"], list[str]()
+    unneeded = ("repo", "recipe") if request.get("kernels") else ()  # a list of kernels excludes them
     for field in Request.model_fields:
         value, option = request.get(field), option_name(field)
-        instead = request.get("kernels") and field in ("repo", "recipe")  # which a list of kernels excludes
-        if (
-            not value or instead or (field, value) == ("find", "regression")
-        ):  # not said: None, off, none of them
+        if not value or (field, value) == ("find", "regression") or field in unneeded:  # None, off, none
             continue
         if field == "paths":
             arguments = [str(path) for path in value]
