@@ -17,7 +17,8 @@ from bisector.errors import PerfbisectError, RequestError, nearest
 from bisector.model.commit_graph import short_name
 from bisector.model.decisions import Conclusion, Measure
 from bisector.model.goal import TERMS
-from bisector.model.records import Booted, Built, Marked, Record
+from bisector.model.records import Booted, Built, Left, Marked, Record
+from bisector.report.explained_effect import MONITOR
 from bisector.report.report_model import Commit, Material, named
 
 if TYPE_CHECKING:
@@ -109,6 +110,9 @@ def load_material(wiring: Wiring, identity: str | None, *, so_far: bool = False)
         decisions=decisions,
         commits=_named_commits(wiring, accepted, folder, stored.graph.shas, wanted, alone),
         attempt=accepted.attempt,
+        touched=_touched(
+            accepted.request.repo, records, [stored.graph.shas[index] for index in sorted(alone)]
+        ),
         host=_host(folder, accepted.version),
         files={"raw output": str(folder)},
         so_far=early,
@@ -126,6 +130,19 @@ def _cut_consoles(records: Sequence[tuple[int, Record]]) -> frozenset[str]:
 
     booted = [record for _, record in records if isinstance(record, Booted)]
     return frozenset(b.boot for b in booted if b.console and is_cut(Path(b.console)))
+
+
+def _touched(repo: str, records: Sequence[tuple[int, Record]], culprits: Sequence[str]) -> frozenset[str]:
+    """Return the functions that culprits change, where what functions execute was counted."""
+    from bisector.adapters.git.changed_functions import touched_functions
+
+    seen = (result for _, record in records if isinstance(record, Left) for result in record.monitors)
+    if not any(result.monitor == MONITOR and result.seen for result in seen):
+        return frozenset()
+    try:
+        return frozenset[str]().union(*(touched_functions(Path(repo), sha) for sha in culprits))
+    except PerfbisectError:  # without the repository only the marks are missing
+        return frozenset()
 
 
 def _so_far(

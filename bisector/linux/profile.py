@@ -39,7 +39,8 @@ class Profile:
     call chain (empty if recorded without); total: of all weights, 100 where the source is in percent;
     samples: how many, 0 if not known; calls: how often a function was called, where that was counted; spent:
     microseconds in it and all it calls, where that was measured; cut: the smallest share in the source if it
-    is the head of a longer list, else 0; places: significant decimals of a percentage.
+    is the head of a longer list, else 0; places: significant decimals of a percentage; exact: weights are
+    counts of a run, without chance.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Profile:
     cut: float = 0.0
     places: int = 2
     notes: tuple[str, ...] = ()
+    exact: bool = False
 
     def share(self, symbol: Symbol, *, whole: bool = False) -> float | None:
         """Return a symbol's share of the total (0.01 = 1%); None where it is not in the profile."""
@@ -182,13 +184,14 @@ def _symbol_change(
     low = left if left is not None else min(a.cut, right or 0.0)
     high = right if right is not None else min(b.cut, left or 0.0)
     change = high - low
+    exact = a.exact and b.exact
     return SymbolChange(
         symbol=known,
         a=left,
         b=right,
         change=change,
         bound=bound,
-        certain=None if bound else _certain(low, high, a.samples, b.samples, alpha),
+        certain=exact or (None if bound else _certain(low, high, a.samples, b.samples, alpha)),
         whole=(a.share(pair[0], whole=True), b.share(pair[1], whole=True)),
         touched=_is_touched(known, changed),
     )
@@ -222,7 +225,7 @@ def _warnings(a: Profile, b: Profile) -> list[str]:
     if a.event and b.event and a.event != b.event:
         out.append(f"{a.name} counts {a.event}, {b.name} counts {b.event}: shares of different things")
     for profile in (a, b):
-        if profile.own and not profile.samples:
+        if profile.own and not profile.samples and not profile.exact:
             out.append(f"{profile.name}: the number of samples is not told: chance cannot be judged")
         elif 0 < profile.samples < _MIN_SAMPLES:
             out.append(

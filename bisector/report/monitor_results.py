@@ -14,8 +14,8 @@ MAX_PRINTED_NUMBERS = 12
 """Numbers of a monitor that the report prints; report.json and the monitor's folder have all of them."""
 MAX_NAME_WIDTH = 44
 """Columns for the names of numbers, so that lines fit a mail."""
-_PROFILERS = ("perf-record", "ftrace")
-"""The monitors whose files are profiles; shares of time come before counts of calls."""
+_PROFILERS = ("counters", "perf-record", "ftrace")
+"""The monitors whose files are profiles: exact counts first, then shares of time, then counts of calls."""
 
 
 def monitored_boots(material: Material) -> list[Visit]:

@@ -8,6 +8,7 @@ from bisector.report import (
     attempt_result,
     conditions,
     config_drift,
+    explained_effect,
     level_curve,
     monitor_results,
     phrases,
@@ -55,6 +56,7 @@ def _result(material: Material) -> list[str]:
     if material.conclusion is not None:
         for finding in material.conclusion.findings:
             out += _differences(material, finding)
+            out += explained_effect.lines(material, finding)
         out += _rest(material, material.conclusion)
     return out
 

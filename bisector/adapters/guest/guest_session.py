@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from bisector.adapters.guest.counting.counted_runs import CountedRuns
+from bisector.adapters.guest.counting.counted_runs import MONITOR, CountedRuns
 from bisector.adapters.guest.libvirt_connection import Domain
 from bisector.adapters.guest.liveness import Liveness
 from bisector.errors import InfrastructureError, TestbedLost, WorkloadFailed
@@ -44,6 +44,8 @@ class GuestSession:
 
     def run_monitor(self, monitor: Monitor) -> MonitorResult:
         """Resume the guest for the runs of a monitor. Raises as `ports.Session.run_monitor`."""
+        if self.counted is not None and monitor.name == MONITOR:
+            return self.counted.profile(self.facts.facts.get("cmdline", ""))
         with self._resumed():
             result = self.inner.run_monitor(monitor)
             self._pass_over()

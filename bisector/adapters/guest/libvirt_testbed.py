@@ -109,7 +109,7 @@ class LibvirtTestbed:
             one = _Boot(hypervisor, kernel, machine, job, folder, progress, awake_seconds())
             progress(f"booting {kernel.release or short_name(kernel.sha)} in a guest")
             if job.counting is not None:
-                one = replace(one, counted=self._count(job.counting, machine, folder))
+                one = replace(one, counted=self._count(job.counting, one))
             if job.needs.block_device:
                 held.enter_context(scratch_file(_scratch_path(folder), job.needs.block_device))
                 one = replace(one, job=with_scratch_disk(job, scratch_device(kernel.userspace)))
@@ -121,10 +121,12 @@ class LibvirtTestbed:
             suspend = on_disk and self.clock == "instructions"
             return GuestSession(facts, session, domain, suspend, _held=held.pop_all(), counted=one.counted)
 
-    def _count(self, counting: Counting, machine: Machine, folder: Path) -> CountedRuns | None:
+    def _count(self, counting: Counting, one: _Boot) -> CountedRuns | None:
         """Return what reads the counts of a boot; None where a monitor asks for what only emulation has."""
         if self.clock == "instructions":
-            return CountedRuns(counting, self._cache, machine, folder)
+            return CountedRuns(
+                counting, one.kernel, self._cache, one.machine, one.folder, warmup=one.job.warmup
+            )
         log.warning("a guest with KVM counts nothing: %s", ", ".join(counting.metrics))
         return None
 

@@ -10,15 +10,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from bisector.linux.call_graph import Branch
+from bisector.linux.exact_profile import ExactComparison
 from bisector.linux.profile import Profile, ProfileComparison
 from bisector.model.printable import printable_json
+from bisector.report.profiles import exact_table
 from bisector.report.profiles.profile_table import sentences
 
 SCHEMA = 1
 
 
-def render(found: ProfileComparison, trees: Sequence[tuple[str, list[Branch], list[Branch]]] = ()) -> str:
-    """Return the JSON text."""
+def render(
+    found: ProfileComparison,
+    trees: Sequence[tuple[str, list[Branch], list[Branch]]] = (),
+    exact: ExactComparison | None = None,
+) -> str:
+    """Return the JSON text. exact: where both profiles are counted."""
     value = {
         "schema": SCHEMA,
         "profiles": [_profile(p) for p in (found.a, found.b)],
@@ -49,6 +55,7 @@ def render(found: ProfileComparison, trees: Sequence[tuple[str, list[Branch], li
             {"symbol": name, "callers": _branches(callers), "callees": _branches(callees)}
             for name, callers, callees in trees
         ],
+        "exact": None if exact is None else exact_table.as_json(exact),
         "touched_but_absent": list(found.absent),
         "sentences": sentences(found),
         "warnings": list(found.warnings),

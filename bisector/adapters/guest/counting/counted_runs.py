@@ -5,24 +5,40 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from bisector.adapters.guest.counting.count_file import CountFile, RunCounts
+from bisector.adapters.guest.counting.count_file import CountFile
 from bisector.adapters.guest.counting.counting_plugin import counting_plugin, plugin_argument
+from bisector.adapters.guest.counting.function_counts import FunctionCounts, symbols_of, values
 from bisector.adapters.system.architectures import Machine
+from bisector.adapters.system.files import write_file
 from bisector.errors import TestbedLost
-from bisector.ports import Counting
+from bisector.model.facts import MonitorResult, MonitorValue
+from bisector.ports import Counting, Kernel
+from bisector.schemas.counted_functions import NAME
 from bisector.schemas.kernel.cpu_model import cpu_model
 
+MONITOR = "counters"
+"""The monitor that is answered from the samples themselves."""
+
 _FILE = "counts.jsonl"
+_MAX_VALUES = 10_000
+"""Functions that are kept with a boot's records; a run executes some 3,000 of a kernel's."""
 
 
 class CountedRuns:
     """The counts of one boot. argument: the value of QEMU's option -plugin."""
 
-    def __init__(self, counting: Counting, cache: Path, machine: Machine, folder: Path) -> None:
-        """Make the plugin and its file in the boot's folder. Raises InfrastructureError."""
+    def __init__(
+        self, counting: Counting, kernel: Kernel, cache: Path, machine: Machine, folder: Path, warmup: int = 0
+    ) -> None:
+        """Make the plugin and its file in the boot's folder. Raises InfrastructureError.
+
+        warmup: first runs, which belong to no profile.
+        """
         self._counting, self._cpu = counting, cpu_model(counting.cpu)
         plugin = counting_plugin(cache, machine).absolute()
         self._file = CountFile(folder / _FILE)
+        self._folder, self._kernel, self._warmup = folder / "monitors" / MONITOR, kernel, warmup
+        self._functions = FunctionCounts()
         self.argument = plugin_argument(plugin, counting, self._file.path)
 
     def skip(self) -> None:
@@ -31,9 +47,26 @@ class CountedRuns:
 
     def take(self) -> Mapping[str, float]:
         """Return the metrics of the run that has just ended. Raises TestbedLost."""
-        counts: RunCounts = self._file.next_run()
-        values = counts.values(self._cpu)
-        missing = [name for name in self._counting.metrics if name not in values]
+        counts = self._file.next_run()
+        found = counts.values(self._cpu)
+        missing = [name for name in self._counting.metrics if name not in found]
         if missing:
             raise TestbedLost(f"the emulator did not count '{missing[0]}'", details=str(self._file.path))
-        return {name: values[name] for name in self._counting.metrics}
+        if self._warmup > 0:
+            self._warmup -= 1
+        elif self._counting.profile:
+            self._functions.add(counts)
+        return {name: found[name] for name in self._counting.metrics}
+
+    def profile(self, cmdline: str) -> MonitorResult:
+        """Return what each function executed in the runs so far. cmdline: of the kernel."""
+        symbols = symbols_of(self._kernel, cmdline)
+        if isinstance(symbols, str):
+            return MonitorResult(MONITOR, absent=(symbols,))
+        geometry = self._cpu.summary() if self._counting.models else ""
+        found = self._functions.summarise(symbols, geometry)
+        if found is None:
+            return MonitorResult(MONITOR, absent=("no run was counted",))
+        write_file(self._folder / NAME, found.model_dump_json().encode())
+        seen = [MonitorValue(name, value, "instructions") for name, value in values(found)]
+        return MonitorResult(MONITOR, str(self._folder), tuple(seen[:_MAX_VALUES]))

@@ -6,10 +6,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from bisector.adapters.parsers.input_text import first_bytes, malformed, read_standard_input, read_text
-from bisector.adapters.parsers.profiles import folded_stacks, function_listings, perf_script
+from bisector.adapters.parsers.profiles import (
+    counted_profile,
+    folded_stacks,
+    function_listings,
+    perf_script,
+)
 from bisector.adapters.system.command import MAX_OUTPUT_BYTES, run_command
 from bisector.errors import InfrastructureError
 from bisector.linux.profile import Profile
+from bisector.schemas.counted_functions import NAME as COUNTED
 
 FORMS = (
     "perf.data (read by perf itself)",
@@ -43,6 +49,8 @@ def _folder(folder: Path) -> Profile:
 
     What perf script printed on the machine that recorded is taken before the recording: it has all symbols.
     """
+    if (folder / COUNTED).exists():
+        return counted_profile.read(folder / COUNTED)
     if (folder / perf_script.SCRIPT).exists():
         return _text(read_text(folder / perf_script.SCRIPT), str(folder))
     if (folder / "perf.data").exists():

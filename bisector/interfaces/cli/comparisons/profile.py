@@ -45,7 +45,10 @@ def profile(
     Inputs: perf.data (by perf itself; symbols of another kernel from a file 'kallsyms' beside it), the
     output of perf script, perf report --stdio and opreport -l, folded stacks, and ftrace's folder
     trace_stat, which counts calls. Trees and flame graphs need call chains: perf record -g. BISECTION:REV is
-    the recording of a commit by the monitor perf-record, else ftrace.
+    the recording of a commit by the monitor counters, else perf-record, else ftrace.
+
+    Profiles that emulated guests counted are exact: instructions of each function, which add up to the
+    effect.
 
     Shares are of each profile's own total. * marks functions that the commit changes, ~ what may be chance.
 
@@ -64,8 +67,9 @@ def profile(
     if html is not None and as_json:
         raise RequestError("--html and --json exclude each other", cure="give one of them")
     from bisector.linux.call_graph import callees, callers
+    from bisector.linux.exact_profile import compare_exactly
     from bisector.linux.profile import compare_profiles
-    from bisector.report.profiles import json_profile, profile_table
+    from bisector.report.profiles import exact_table, json_profile, profile_table
 
     share = _smallest_share(least)
     first, second = _read_two(a, b)
@@ -73,6 +77,7 @@ def profile(
         _changed_functions(repo, commit, trust_repo=trust_repo) if commit is not None else frozenset[str]()
     )
     found = compare_profiles(first, second, sorted(touched))
+    exact = compare_exactly(first, second, touched) if first.exact and second.exact else None
     if (tree or flame) and not (first.stacks and second.stacks):
         raise RequestError(
             f"{' and '.join(p.name for p in (first, second) if not p.stacks)}: no call chains, "
@@ -97,9 +102,11 @@ def profile(
         )
         output.print_note(f"profiles written to {html}")
         return
-    sys.stdout.write(
-        json_profile.render(found, trees) if as_json else profile_table.render(found, top, trees)
-    )
+    if as_json:
+        text = json_profile.render(found, trees, exact)
+    else:
+        text = exact_table.render(exact, top) if exact else profile_table.render(found, top, trees)
+    sys.stdout.write(text)
 
 
 def _read_two(a: str, b: str) -> tuple[Profile, Profile]:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 _METRICS_PER_LINE = 4
 """Metrics of a run that fit into a line of 80 columns; a run with more is printed as a list."""
 
+_FUNCTIONS = 30
+"""Functions that are printed of some 800 that a run executes; those of `perfbisect profile`."""
+
 
 def run(
     name: options.WorkloadArgument,
@@ -108,7 +111,7 @@ def run(
     if len(counted) > 1:
         _print_levels(workload, series)
     for seen in monitored:
-        print("\n".join(monitor_results.lines(seen)))
+        print("\n".join(monitor_results.lines(seen, _FUNCTIONS if seen.monitor == "counters" else None)))
 
 
 def _carry_out(workload: Workload, results: Iterable[Any], *, as_json: bool) -> list[dict[str, Any]]:

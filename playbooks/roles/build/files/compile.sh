@@ -1,5 +1,6 @@
 # Configures, compiles, inspects and packs one kernel, inside the sandbox of build.sh, whose variables it has. Its output
-# is a tar archive: facts, build.log, and of a kernel that was made config, image, modules.tar.gz, sources.gz.
+# is a tar archive: facts, build.log, and of a kernel that was made config, image, modules.tar.gz, sources.gz,
+# System.map.gz.
 set -eu -o pipefail
 umask 022
 { # read as a whole before anything runs: the script comes on stdin, which its children must not eat
@@ -28,7 +29,7 @@ finish() { # status
         echo "misses=$(ccache --print-stats | awk '/^cache_miss\t/ { print $2 }')"
         echo "compiled=$(grep -cE '^  (CC|AS|HOSTCC) ' "$log" || true)"
     } >>facts
-    tar -cf - facts build.log $(ls config image modules.tar.gz sources.gz tuxmake.json 2>/dev/null) >&3
+    tar -cf - facts build.log $(ls config image modules.tar.gz sources.gz System.map.gz tuxmake.json 2>/dev/null) >&3
     exit 0
 }
 
@@ -261,6 +262,8 @@ LC_ALL=C sed -i "s/$(printf '%s' "$release" | sed 's/[.[\*^$/]/\\&/g')/@/g" code
     echo "image=$(stat -c %s image)"
 } >>facts
 rm -f code linked unpacked
+# What each address is, for counts of what a kernel executes.
+gzip -nc "$out/System.map" >System.map.gz
 # Which files went in, by what make keeps for its own use: paths in the tree, and behind './' what the build itself made.
 python3 - "$source" "$out" <<'PYTHON' | gzip -n >sources.gz
 import os, sys

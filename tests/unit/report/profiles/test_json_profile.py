@@ -16,7 +16,8 @@ def test_keys_and_numbers() -> None:
     tree = ("lock", callers(OLD, NEW, "lock", 0.0), callees(OLD, NEW, "lock", 0.0))
     found = json.loads(json_profile.render(compare_profiles(OLD, NEW, ["lock", "gone"]), [tree]))
     assert list(found) == [
-        *("schema", "profiles", "symbols", "calls", "trees", "touched_but_absent", "sentences", "warnings")
+        *("schema", "profiles", "symbols", "calls", "trees", "exact"),
+        *("touched_but_absent", "sentences", "warnings"),
     ]
     assert found["profiles"][0] == {"name": "old", "event": "", "samples": 10000, "smallest_listed": None}
     lock = next(s for s in found["symbols"] if s["name"] == "lock")

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bisector.adapters.guest.counting import counted_runs
 from bisector.adapters.guest.counting.counted_runs import CountedRuns
+from bisector.adapters.parsers.profiles import read as read_profile
 from bisector.adapters.system.architectures import X86_64
 from bisector.errors import TestbedLost
-from bisector.ports import Counting
+from bisector.ports import Counting, Kernel
+
+KERNEL = Kernel("a" * 40, "r", "b", Path("/nonexistent/image"), Path(), Path(), "6.1", "", 1.0, cached=True)
 
 
-def boot(monkeypatch: pytest.MonkeyPatch, folder: Path, counting: Counting, *lines: str) -> CountedRuns:
+def boot(
+    monkeypatch: pytest.MonkeyPatch,
+    folder: Path,
+    counting: Counting,
+    *lines: str,
+    kernel: Kernel = KERNEL,
+    warmup: int = 0,
+) -> CountedRuns:
     monkeypatch.setattr(counted_runs, "counting_plugin", lambda cache, machine: cache / "p.so")
-    found = CountedRuns(counting, folder, X86_64, folder)
+    found = CountedRuns(counting, kernel, folder, X86_64, folder, warmup)
     place = found.argument.partition("out=")[2].partition(",")[0]
     Path(place).write_text("\n".join(['{"counters":1,"target":"x86_64"}', *lines, ""]))
     return found
@@ -35,3 +48,63 @@ def test_a_metric_that_was_not_counted_is_the_testbeds_failure(
     runs = boot(monkeypatch, tmp_path, Counting(("loads",)), '{"run":1,"user":1,"kernel":1}')
     with pytest.raises(TestbedLost, match="did not count 'loads'"):
         runs.take()
+
+
+MAP = """\
+0000000000000000 A fixed_percpu_data
+ffffffff81000000 T _stext
+ffffffff81000000 T _text
+ffffffff81001000 t helper.isra.0
+ffffffff81002000 T __x64_sys_read
+ffffffff81003000 T _etext
+ffffffff82000000 D data
+"""
+
+
+def test_the_profile_has_the_mean_of_samples_and_where_a_block_lies(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def line(run: int, *blocks: str) -> str:
+        return f'{{"run":{run},"user":{10 * run},"kernel":0,"blocks":[{",".join(blocks)}]}}'
+
+    helper, read, module = 0xFFFFFFFF81001010, 0xFFFFFFFF81002FFF, 0xFFFFFFFFC0000000
+    lines = [
+        line(1, f"[{helper},1000,1000]"),  # the warm-up
+        line(2, f"[{helper},5,10]", f"[{helper + 5},5,10]", f"[{read},2,50]"),
+        line(3, f"[{helper},6,50]", f"[{module},7,1]"),
+    ]
+    kernel = replace(KERNEL, image=tmp_path / "image")
+    (tmp_path / "System.map.gz").write_bytes(gzip.compress(MAP.encode()))
+    counting = Counting(("instructions",), profile=True)
+    runs = boot(monkeypatch, tmp_path, counting, *lines, kernel=kernel, warmup=1)
+    assert runs.profile("").absent == ("no run was counted",)
+    for _ in lines:
+        runs.take()
+    result = runs.profile("")
+    assert {one.name: one.value for one in result.seen} == {
+        "[user programs]": 25.0,
+        "helper": 200.0,
+        "__x64_sys_read": 50.0,
+        "[outside of the kernel's own text]": 3.5,
+    }
+    profile = read_profile(result.folder)
+    assert profile.exact
+    assert profile.total == 278.5
+    kept = json.loads((Path(result.folder) / "functions.json").read_text())
+    assert [(one["name"], one["spread"]) for one in kept["functions"]][:2] == [
+        ("helper", 200.0),
+        ("__x64_sys_read", 100.0),
+    ]
+
+
+def test_a_kernel_whose_addresses_say_nothing_has_no_profile(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    counting = Counting(profile=True)
+    (absent,) = boot(monkeypatch, tmp_path, counting).profile("").absent
+    assert "kept no symbols" in absent
+    moving = replace(KERNEL, options={"RANDOMIZE_BASE": "y"})
+    (absent,) = boot(monkeypatch, tmp_path, counting, kernel=moving).profile("quiet").absent
+    assert "CONFIG_RANDOMIZE_BASE" in absent
+    (absent,) = boot(monkeypatch, tmp_path, counting, kernel=moving).profile("quiet nokaslr").absent
+    assert "kept no symbols" in absent

@@ -198,3 +198,38 @@ def test_no_such_place(tmp_path: Path) -> None:
         read(str(tmp_path / "absent"))
     with pytest.raises(RequestError, match=r"no perf\.data and no function0"):
         read(str(tmp_path))
+
+
+COUNTED = (
+    '{"unit": "instructions", "runs": 3, "user": 5, "functions": '
+    '[{"name": "schedule", "instructions": 7.5, "spread": 1}]}'
+)
+
+
+def test_what_the_monitor_counters_left_is_exact(tmp_path: Path) -> None:
+    """The file of `counted_functions`, read by `counted_profile`."""
+    written(tmp_path, COUNTED, "functions.json")
+    found = read(str(tmp_path))
+    assert (found.exact, found.total, found.event) == (True, 12.5, "instructions")
+    assert {(symbol.name, symbol.origin): value for symbol, value in found.own.items()} == {
+        ("schedule", "kernel"): 7.5,
+        ("[user programs]", "user"): 5.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where"),
+    [
+        ('"runs": 3', '"runs": 0', "'runs'"),
+        ("7.5", "-1", "'functions.0.instructions'"),
+        ("7.5", "1e999", "instructions"),
+        ('"schedule"', '""', "'functions.0.name'"),
+        ('"spread": 1', '"spread": 1, "x": 1', "'functions.0.x'"),
+        ("]}", "", "functions.json"),
+    ],
+)
+def test_damaged_counts_are_refused_with_the_place(tmp_path: Path, old: str, new: str, where: str) -> None:
+    written(tmp_path, COUNTED.replace(old, new), "functions.json")
+    with pytest.raises(RequestError) as refused:
+        read(str(tmp_path))
+    assert where in str(refused.value)
