@@ -97,6 +97,19 @@ def test_a_branch_is_predicted_unless_it_goes_by_chance(
     assert "loads" not in found
 
 
+@pytest.mark.parametrize("pattern", ["stream", "store"])
+def test_loads_and_stores_are_the_same_without_a_model(
+    tmp_path: Path, cache: Path, machine: Machine, pattern: str
+) -> None:
+    kinds = ("loads", "stores")
+    both = [
+        counts(machine, cache, tmp_path, arguments, pattern=pattern, size=64 * KIB, stride=64, passes=4)
+        for arguments in (",memory=on", MODEL + TLBS)
+    ]
+    assert both[0]["loads" if pattern == "stream" else "stores"] >= 4095
+    assert [both[0][kind] for kind in kinds] == [both[1][kind] for kind in kinds]
+
+
 def test_instructions_are_the_same_however_much_else_is_counted(
     tmp_path: Path, cache: Path, machine: Machine
 ) -> None:
