@@ -18,7 +18,7 @@ from bisector.model.commit_graph import short_name
 from bisector.model.decisions import Conclusion, Measure
 from bisector.model.goal import TERMS
 from bisector.model.records import Booted, Built, Left, Marked, Record
-from bisector.report.explained_effect import MONITOR
+from bisector.report.profiles.explained_effect import MONITOR
 from bisector.report.report_model import Commit, Material, named
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from bisector.report import (
     attempt_result,
     conditions,
     config_drift,
-    explained_effect,
     level_curve,
     monitor_results,
     phrases,
@@ -18,6 +17,7 @@ from bisector.report import (
     trials,
 )
 from bisector.report.kernel_differences import Change
+from bisector.report.profiles import explained_effect
 from bisector.report.report_model import Material, named
 
 MAX_PRINTED_LINES = 20

@@ -6,7 +6,8 @@ import dataclasses
 
 from bisector.model.facts import MonitorResult, MonitorValue
 from bisector.model.records import Left
-from bisector.report import explained_effect, text
+from bisector.report import text
+from bisector.report.profiles import explained_effect
 from bisector.report.report_model import Material
 from tests.support.report_material import demo
 
