@@ -79,6 +79,7 @@ class FakeMachine:
 
     def tool(self, name: str, says: str = "", code: int = 0, does: str = "") -> None:
         path = self.tools / name
+        path.unlink(missing_ok=True)  # it may be a link to this machine's own, which would be written to
         path.write_text(
             f'#!/bin/sh\necho "{name} $*" >>{self.calls}\n{does}\n{says and f"echo {says}"}\nexit {code}\n'
         )
