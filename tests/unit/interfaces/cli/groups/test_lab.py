@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 from bisector.adapters.machine import lab_check
+from bisector.app.machines import deep_check
 from bisector.app.wiring import Wiring
 from bisector.interfaces.cli import run
-from bisector.model.machines.lab_findings import Finding
+from bisector.model.machines.lab_findings import Finding, MachineFindings
 from bisector.schemas.lab import lab_from_inventory
 
 INVENTORY = {
@@ -72,3 +75,22 @@ def test_what_is_wrong_is_told_with_its_cure_and_is_exit_code_3(
     assert run(["lab", "check", "box"]) == 3
     told = capsys.readouterr().out
     assert "guest" not in told and told.endswith("testbed box, ssh:\n  no route\n")
+
+
+def test_deep_asks_first_and_does_nothing_where_nobody_can_be_asked(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    done: list[str] = []
+
+    def deep(wiring: Wiring, name: str, progress: object) -> MachineFindings:
+        done.append(name)
+        return MachineFindings(f"testbed {name}", (Finding("noise", "ok", "small"),))
+
+    monkeypatch.setattr(deep_check, "deep_check", deep)
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    assert run(["lab", "check", "--deep", "box"]) == 1
+    assert "add --yes" in capsys.readouterr().err
+    assert run(["lab", "check", "--yes"]) == 1 and done == []
+    report = tmp_path / "box.txt"
+    assert run(["lab", "check", "--deep", "box", "--yes", "--report", str(report)]) == 0
+    assert done == ["box"] and "[x] noise: small" in report.read_text()
