@@ -28,13 +28,22 @@ PANIC_MESSAGES = ("Kernel panic - not syncing", "end Kernel panic", "Unable to m
 """Messages after which a machine is dead for certain. An Oops is none: a machine may survive it;
 guests are told to panic."""
 
-_ESCAPE_SEQUENCE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1bc")
-"""Escape sequences, which firmware prints."""
+_NO_TEXT = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI
+    r"|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)"  # OSC, such as a window's title
+    r"|\x1b[ -~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
+)
+"""Escape sequences, which firmware prints, and other control characters, which a broken line brings."""
 
 
 def clean(data: bytes) -> str:
-    """Return the console's text: no escape sequences, no carriage returns."""
-    return _ESCAPE_SEQUENCE.sub("", data.decode(errors="replace")).replace("\r", "")
+    """Return the console's text: no escape sequences, no carriage returns or other control characters."""
+    return clean_text(data.decode(errors="replace"))
+
+
+def clean_text(text: str) -> str:
+    """Do the same with text."""
+    return text if text.isprintable() else _NO_TEXT.sub("", text)  # a flood of text costs nothing
 
 
 def death(text: str) -> str | None:

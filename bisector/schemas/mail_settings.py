@@ -80,13 +80,14 @@ def webhook_url(value: str) -> str:
 WebhookUrl = Annotated[Argument, AfterValidator(webhook_url)]
 
 
-def _secret_path(path: Path) -> Path:
+def secret_path(path: Path) -> Path:
+    """Check the path of a file. Raises ValueError."""
     if "\0" in str(path) or not expand_user(path).is_absolute():
         raise ValueError("must be an absolute path")
     return expand_user(path)
 
 
-SecretPath = Annotated[Path, AfterValidator(_secret_path)]
+SecretPath = Annotated[Path, AfterValidator(secret_path)]
 
 
 class MailSettings(Spec):

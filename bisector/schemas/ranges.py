@@ -77,9 +77,15 @@ def number_ranges(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[st
         path = f"{prefix}{field.alias or name}"
         if kind_and_limits(field)[0] is not None:
             yield path, range_text(field)
-        for inner in (field.annotation, *typing.get_args(field.annotation)):
-            if isinstance(inner, type) and issubclass(inner, BaseModel):
-                yield from number_ranges(inner, f"{path}.")
+        for inner in _models_in(field.annotation):
+            yield from number_ranges(inner, f"{path}.")
+
+
+def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in typing.get_args(annotation):
+        yield from _models_in(inner)
 
 
 def kind_and_limits(field: FieldInfo) -> tuple[type[int] | type[float] | None, Sequence[object]]:

@@ -13,6 +13,7 @@ from pydantic.fields import FieldInfo
 
 from bisector.errors import RequestError, nearest
 from bisector.schemas.documents.document import Key, key_text, shown
+from bisector.schemas.masking import mask_command
 from bisector.schemas.ranges import range_text
 
 _MOST_PROBLEMS = 10
@@ -68,10 +69,11 @@ _OUT_OF_RANGE = frozenset(
 class WrongKeyError(ValueError):
     """What a validator of a whole model finds wrong in one of its keys."""
 
-    def __init__(self, message: str, *key: str) -> None:
-        """Keep the path of the key, from the model on."""
+    def __init__(self, message: str, *key: str, cure: str = "") -> None:
+        """Keep the path of the key, from the model on. cure: '' for what the key means."""
         super().__init__(message)
         self.key = key
+        self.cure = cure
 
 
 def refusal(
@@ -112,7 +114,7 @@ def wrong_key(error: WrongKeyError, model: type[BaseModel], place: Callable[[Key
     cure = (
         f"{name} means: {field.description}" if field is not None and field.description else "mend that key"
     )
-    return RequestError(f"{place(error.key)}: {name}: {error}", cure=cure)
+    return RequestError(f"{place(error.key)}: {name}: {error}", cure=error.cure or cure)
 
 
 def describe_wrong_value(error: BaseException | None) -> str:
@@ -140,8 +142,8 @@ def _problem(
     label: Callable[[Key], str],
 ) -> str:
     if error["type"] == "extra_forbidden":
-        owner = _model_at(model, key[:-1])
-        known = [info.alias or name for name, info in owner.model_fields.items()] if owner else []
+        owners = _models_at(model, key[:-1])[:1]
+        known = [info.alias or name for owner in owners for name, info in owner.model_fields.items()]
         return f"unknown {label(key)}{nearest(key[-1][:100], known)} (known: {', '.join(known)})"
     if error["type"] == "missing":
         return f"the {label(key)} is missing"
@@ -153,6 +155,8 @@ def _problem(
 def _cure(error: Any, name: str, field: FieldInfo | None, described_in: str) -> str:  # noqa: ANN401 - the same
     if error["type"] == "extra_forbidden":
         return "take it out, or write one of the known keys"
+    if own := getattr(_raised(error), "cure", ""):
+        return str(own)
     if field is not None and field.description:
         limits = "" if error["type"] in _OUT_OF_RANGE else range_text(field)
         meaning = re.sub(r"\.?( \[default: .*\])?$", "", field.description)
@@ -166,6 +170,8 @@ def _wrong_value(error: Any, field: FieldInfo | None) -> str:  # noqa: ANN401 - 
     named = error["type"] == "value_error" and str(given)[:80] in message
     secret = field is not None and not field.repr
     plain = named or secret or isinstance(given, dict | list | tuple | BaseModel)
+    if isinstance(given, str):
+        given = mask_command([given])[0]  # of the lab's commands, and addresses
     return message if plain else f"{message} (got {shown(given)})"
 
 
@@ -188,15 +194,15 @@ def _raised(error: Any) -> BaseException | None:  # noqa: ANN401 - the same
 def _field_at(model: type[BaseModel], key: Key) -> FieldInfo | None:
     """Return the field of a value, or of the list or mapping that the value is in."""
     for length in range(len(key), 0, -1):
-        owner = _model_at(model, key[: length - 1])
-        for name, info in owner.model_fields.items() if owner is not None else ():
-            if key[length - 1] in (name, info.alias):
-                return info
+        for owner in _models_at(model, key[: length - 1]):
+            for name, info in owner.model_fields.items():
+                if key[length - 1] in (name, info.alias):
+                    return info
     return None
 
 
-def _model_at(model: type[BaseModel], key: Key) -> type[BaseModel] | None:
-    """Follow a key path through nested models, lists and mappings."""
+def _models_at(model: type[BaseModel], key: Key) -> list[type[BaseModel]]:
+    """Follow a key path through nested models, lists and mappings; several where there are several kinds."""
     current: Any = model
     for part in key:
         for candidate in _models_in(current):
@@ -204,7 +210,7 @@ def _model_at(model: type[BaseModel], key: Key) -> type[BaseModel] | None:
                 if part in (name, info.alias):
                     current = info.annotation
         # a list index or a mapping key: stay on the annotation that holds the element type
-    return next(iter(_models_in(current)), None)
+    return _models_in(current)
 
 
 def _models_in(annotation: Any) -> list[type[BaseModel]]:  # noqa: ANN401 - any type annotation

@@ -26,9 +26,17 @@ OUTSIDE = {
     "perfbisect_cpus": (0, 8193),
     "perfbisect_boot_timeout": (0, 604801),
     "perfbisect_jobs": (0, 4097),
+    "perfbisect_power.port": (0, 65536),
+    "perfbisect_console.port": (0, 65536),
     "ansible_port": (0, 65536),
 }
 """Number of a host -> one below and one above its range."""
+
+BESIDE: Mapping[str, Mapping[str, Any]] = {
+    "perfbisect_power": {"kind": "ipmi", "address": "bmc", "user": "admin", "password_env": "BMC"},
+    "perfbisect_console": {"kind": "tcp", "address": "ser2net"},
+}
+"""What else a mapping needs in which a number is."""
 
 NO_NUMBERS: Mapping[str, Any] = {
     "text": "many",
@@ -53,10 +61,39 @@ WRONG: Mapping[str, tuple[Mapping[str, Any], str]] = {
     "a command with a line break": ({"perfbisect_power": {"on": ["a\nb"]}}, "'perfbisect_power.on.0'"),
     "an unknown command": (
         {"perfbisect_power": {"cycles": ["x"]}},
-        "unknown variable 'perfbisect_power.cycles'",
+        "'perfbisect_power.cycles': is unknown to the kind 'command'; did you mean 'cycle'?",
     ),
     "power as text": ({"perfbisect_power": "on"}, "'perfbisect_power': must be a mapping"),
-    "a console as text": ({"perfbisect_console": "cat"}, "'perfbisect_console': must be a list"),
+    "an unknown kind of power": (
+        {"perfbisect_power": [{"cycle": ["x"]}, {"kind": "impi"}]},
+        "'perfbisect_power.1.kind': must be one of 'command', 'ipmi', 'redfish' (got 'impi')",
+    ),
+    "a kind that is no name": (
+        {"perfbisect_power": {"kind": [1]}},
+        "'perfbisect_power.kind': must be one of",
+    ),
+    "a BMC without an address": (
+        {"perfbisect_power": {"kind": "ipmi", "user": "a", "password_env": "X"}},
+        "the variable 'perfbisect_power.address' is missing",
+    ),
+    "a BMC that is an option": (
+        {"perfbisect_power": {"kind": "ipmi", "address": "-x", "user": "a", "password_env": "X"}},
+        "'perfbisect_power.address': must be a host's name or address",
+    ),
+    "a BMC without a password": (
+        {"perfbisect_power": {"kind": "ipmi", "address": "bmc", "user": "a"}},
+        "one of 'password_file' and 'password_env' is needed",
+    ),
+    "a BMC over plain HTTP": (
+        {"perfbisect_power": {"kind": "redfish", "url": "http://bmc", "user": "a", "password_env": "X"}},
+        "'perfbisect_power.url': a password must not cross a network without TLS",
+    ),
+    "a console as text": ({"perfbisect_console": "cat"}, "'perfbisect_console': must be a command as a list"),
+    "a console of no BMC": ({"perfbisect_console": {"kind": "sol"}}, "needs one of the kind 'ipmi'"),
+    "an unknown kind of console": (
+        {"perfbisect_console": {"kind": "telnet"}},
+        "'perfbisect_console.kind': must be one of 'command', 'sol', 'tcp', 'netconsole' (got 'telnet')",
+    ),
     "the whole root": ({"perfbisect_workdir": "/"}, "'perfbisect_workdir': must be the path of a folder"),
     "all programs": ({"perfbisect_workdir": "/usr"}, "two levels deep"),
     "a folder that is relative": ({"perfbisect_workdir": "work/x"}, "two levels deep"),
@@ -98,11 +135,47 @@ def lab_of(host: str, variables: Mapping[str, Any]) -> str:
     return json.dumps({"_meta": {"hostvars": {host: variables}}, **groups})
 
 
+def with_value(variable: str, value: object) -> Mapping[str, Any]:
+    """Return the variables of a host with one value; a dot leads into a mapping."""
+    name, _, key = variable.partition(".")
+    return {name: {**BESIDE[name], key: value}} if key else {name: value}
+
+
+SECRET = "s3cret-of-a-bmc"
+BMC = {"kind": "ipmi", "address": "bmc", "user": "a", "password_env": "X"}
+WITH_SECRET: Mapping[str, Mapping[str, Any]] = {
+    "a password": {"perfbisect_power": {**BMC, "password": SECRET}},
+    "a password as its variable": {"perfbisect_power": {**BMC, "password_env": f"{SECRET}!"}},
+    "a password as its file": {"perfbisect_power": {**BMC, "password_env": None, "password_file": SECRET}},
+    "an address with a password": {
+        "perfbisect_power": {"kind": "redfish", "url": f"https://a:{SECRET}@bmc", "user": "a"}
+    },
+    "a command as text": {"perfbisect_power": {"on": f"ipmitool -U a -P {SECRET} power on"}},
+    "a command of two lines": {"perfbisect_power": {"on": ["sh", "-c", f"true\nipmitool -P {SECRET}"]}},
+    "a console's command": {"perfbisect_console": {"command": f"ipmitool -P {SECRET} sol activate"}},
+    "a console's line": {"perfbisect_console": f"ipmitool -P {SECRET} sol activate"},
+}
+"""Wrong variables that hold a password."""
+
+
+@each_row([Row(name, SHOW, ["host 'bed': variable 'perfbisect_"]) for name in WITH_SECRET])
+def test_a_refusal_never_shows_a_password(
+    row: Row, place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosts = json.loads(lab_of("bed", WITH_SECRET[row.name]))
+    (place / FILE).write_text("all: {}\n")
+    monkeypatch.setattr(inventory, "_run_ansible_inventory", lambda path: hosts)
+    with pytest.raises(RequestError) as caught:
+        inventory.read_lab(place / FILE)
+    check_row(row, place, capsys, monkeypatch)
+    assert SECRET not in f"{caught.value.message}{caught.value.details}{caught.value.cure}"
+
+
 TABLE = {
     **{name: ("bed", variables, [words]) for name, (variables, words) in WRONG.items()},
     **{f"a name: {name}": (host, {}, ["is no name of a host"]) for name, host in NAMES.items()},
     **{
-        f"{variable}: {name}": ("bed", {variable: value}, [f"host 'bed': variable '{variable}': must be"])
+        f"{variable}: {name}": ("bed", with_value(variable, value), [f"bed': variable '{variable}': must be"])
         for variable, (below, above) in OUTSIDE.items()
         for name, value in {"below": below, "above": above, **NO_NUMBERS}.items()
         if not (variable == "perfbisect_jobs" and value is None)

@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 
 from bisector.adapters.agent.scratch_disk import check_device
 from bisector.adapters.ansible.runner import Ansible
+from bisector.adapters.machine.console.open_console import open_console
 from bisector.adapters.machine.machine_facts import MachineFacts, read_machine_facts
 from bisector.adapters.machine.machine_needs import (
     BOOT_MIB,
@@ -32,7 +33,7 @@ from bisector.adapters.machine.machine_needs import (
     is_root,
 )
 from bisector.adapters.machine.machine_reach import MachineReach, ssh_host
-from bisector.adapters.machine.switches import has_console, open_console, power_of
+from bisector.adapters.machine.power.open_power import open_power
 from bisector.adapters.system.awake_clock import awake_seconds
 from bisector.adapters.system.host_requirements import checks
 from bisector.adapters.system.ssh import SSH, SSHRefused, UnverifiedHost
@@ -233,7 +234,7 @@ def _runs_modules(spec: TestbedSpec | BuilderSpec, ssh: SSH, ansible: Ansible) -
 
 def _power(testbed: TestbedSpec) -> Finding:
     """Ask what switches the machine; nothing is switched."""
-    power = power_of(testbed)
+    power = open_power(testbed)
     if power is None:
         return Finding("power", "not tried", _NO_POWER, cure="set perfbisect_power; see machines-over-ssh.md")
 
@@ -251,7 +252,7 @@ def _power(testbed: TestbedSpec) -> Finding:
 
 def _console(testbed: TestbedSpec) -> Finding:
     """Open the console for a moment. An idle machine prints nothing, so silence is well here."""
-    if not has_console(testbed):
+    if testbed.variables.console is None:
         return Finding("console", "not tried", _NO_CONSOLE, cure="set perfbisect_console")
 
     def look() -> str:
@@ -266,7 +267,7 @@ def _console(testbed: TestbedSpec) -> Finding:
             if state in ("off", "lost"):
                 raise InfrastructureError(
                     "the console cannot be opened, or ended at once",
-                    details=console.end(),
+                    details=console.reason() or console.end(),
                     cure="try perfbisect_console by hand; another user of it may have to close it",
                 )
         return "it can be opened; " + ("the machine printed something" if state == "heard" else "silent now")

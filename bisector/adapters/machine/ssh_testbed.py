@@ -16,14 +16,14 @@ from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.machine.boot.boot_request import PlayedBoot
 from bisector.adapters.machine.boot_watch import watch_boot
 from bisector.adapters.machine.bring_back import Rescue
-from bisector.adapters.machine.console import CommandConsole
+from bisector.adapters.machine.console.open_console import open_console
 from bisector.adapters.machine.failure_examination import Examination
 from bisector.adapters.machine.give_back import give_back
 from bisector.adapters.machine.machine_mark import AGENT_LOCK, MachineMark, MachineUser
-from bisector.adapters.machine.machine_parts import BootMethod, Console, Power
+from bisector.adapters.machine.machine_parts import BootMethod
 from bisector.adapters.machine.machine_reach import MachineReach, ssh_host
 from bisector.adapters.machine.machine_session import MachineSession
-from bisector.adapters.machine.power_command import CommandPower
+from bisector.adapters.machine.power.open_power import check_passwords, open_power
 from bisector.adapters.system.awake_clock import awake_seconds
 from bisector.adapters.system.ssh import SSHRefused
 from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, RequestError
@@ -67,8 +67,8 @@ class SSHTestbed:
                 cure="set the host variable perfbisect_boot_method to kexec or grub (see playbooks)",
             )
         self._method: BootMethod = PlayedBoot(spec, ansible, self._reach)
-        power: Power | None = CommandPower(spec.variables.power) if spec.variables.power.cycle else None
-        self._rescue = Rescue(self.name, self._reach, self._method, power, self._timeout)
+        check_passwords(spec)
+        self._rescue = Rescue(self.name, self._reach, self._method, open_power(spec), self._timeout)
         self._mark = MachineMark(self.name, self._reach, user)
 
     def boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> Session:
@@ -77,11 +77,12 @@ class SSHTestbed:
             raise self._broken
         started = awake_seconds()
         job = with_lab_settings(job, self._spec.variables.environment.settings())
-        console: Console = CommandConsole(self._spec.variables.console, folder / "console.log")
+        console = open_console(self._spec, folder / "console.log")
         try:
             self._take(progress)
             if job.needs.block_device:
                 job = self._with_device(job)
+            console.begin_boot()
             before = self._method.request_boot(kernel, job, folder, progress)
             examination = Examination(self._rescue, console, kernel, before, self._spec.workdir, progress)
             with Deployment(

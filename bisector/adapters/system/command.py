@@ -24,6 +24,7 @@ from bisector.adapters.system.awake_clock import awake_seconds
 from bisector.adapters.system.channel import LineClosed, LineFlood, LineReader, LineSilent
 from bisector.adapters.system.processes import GRACE_SECONDS, end_group, identity
 from bisector.errors import InfrastructureError, Interrupted
+from bisector.schemas.masking import mask, mask_command, secrets_of
 
 log = logging.getLogger(__name__)
 
@@ -68,17 +69,17 @@ def run_command(
     0.
     """
     argv = tuple(str(part) for part in command)
-    process = _start(argv, cwd, env, subprocess.DEVNULL)
+    process = start_process(argv, cwd=cwd, env=env)
     lines: list[str] = []
     try:
         _read_lines(process, lines.append, timeout, max_bytes, None, argv)
     finally:
-        _end(process)
+        end_process(process)
     output = "".join(f"{line}\n" for line in lines)
     if check and process.returncode != 0:
         raise InfrastructureError(
             f"'{argv[0]}' failed with code {process.returncode}",
-            details=f"{' '.join(argv)}\n{output[-4000:]}",
+            details=f"{' '.join(mask_command(argv))}\n{mask(output[-4000:], secrets_of(argv))}",
         )
     return CompletedCommand(argv, process.returncode, output)
 
@@ -90,7 +91,7 @@ def run_on_terminal(command: Sequence[str | Path]) -> int:
     programs of this machine that are trusted. Raises InfrastructureError when the program is missing.
     """
     argv = tuple(str(part) for part in command)
-    log.debug("run %s", argv)
+    log.debug("run %s", mask_command(argv))
     try:
         return subprocess.run(argv, stdout=_STDERR, check=False).returncode  # noqa: S603 - a list
     except OSError as error:
@@ -119,12 +120,12 @@ def stream_command(
     argv = tuple(str(part) for part in command)
     mark = f"{identity(os.getpid())}.{uuid.uuid4().hex}"
     marks = ":".join(part for part in (os.environ.get(orphans.MARK, ""), mark) if part)
-    process = _start(argv, cwd, {**(env or {}), orphans.MARK: marks}, subprocess.DEVNULL)
+    process = start_process(argv, cwd=cwd, env={**(env or {}), orphans.MARK: marks})
     try:
         _read_lines(process, on_line, timeout, max_bytes, stop, argv)
     finally:
         orphans.end_marked(mark)
-        _end(process)
+        end_process(process)
     return process.returncode
 
 
@@ -159,7 +160,7 @@ def reading_bytes(command: Sequence[str | Path], stdin: Path | None = None) -> I
             if not process.stdout.read(1) and process.wait(GRACE_SECONDS) != 0:
                 raise OSError(errno.EIO, f"'{argv[0]}' failed with code {process.returncode}")
         finally:
-            _end(process)
+            end_process(process)
 
 
 class Conversation:
@@ -170,7 +171,7 @@ class Conversation:
 
     def __init__(self, command: Sequence[str | Path], *, cwd: Path | None = None) -> None:
         argv = tuple(str(part) for part in command)
-        self._process = _start(argv, cwd, None, subprocess.PIPE)
+        self._process = start_process(argv, cwd=cwd, stdin=subprocess.PIPE)
         self._name = argv[0]
         self._reader = LineReader(f"'{self._name}'", self._read)
 
@@ -199,21 +200,29 @@ class Conversation:
                 self._process.stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(GRACE_SECONDS)  # the end of its input ends a well-behaved program
-        _end(self._process)
+        end_process(self._process)
 
 
-def _start(
-    argv: Sequence[str], cwd: Path | None, env: Mapping[str, str] | None, stdin: int
+def start_process(
+    command: Sequence[str],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    stdin: int = subprocess.DEVNULL,
+    stdout: int = subprocess.PIPE,
 ) -> subprocess.Popen[str]:
-    """Start a program in a process group of its own. Raises InfrastructureError if that cannot be."""
-    log.debug("start %s (cwd=%s)", argv, cwd)
+    """Start a program in a process group of its own; who starts it ends it with `end_process`.
+
+    stdin, stdout: as for Popen; standard error goes where standard output does. Raises InfrastructureError.
+    """
+    log.debug("start %s (cwd=%s)", mask_command(command), cwd)
     try:
         return subprocess.Popen(  # noqa: S603 - a list, never a shell
-            argv,
+            command,
             cwd=cwd,
             env={**os.environ, **(env or {})},
             stdin=stdin,
-            stdout=subprocess.PIPE,
+            stdout=stdout,
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
@@ -222,7 +231,7 @@ def _start(
     except OSError as error:
         if cwd is not None and not cwd.exists():
             raise InfrastructureError(f"folder {cwd} does not exist") from error
-        raise _not_started(argv, error) from error
+        raise _not_started(command, error) from error
 
 
 def _not_started(argv: Sequence[str], error: OSError) -> InfrastructureError:
@@ -267,7 +276,7 @@ def _read_lines(
             if ended:  # a daemon that keeps the pipe open goes on printing
                 break
             raise InfrastructureError(
-                f"'{argv[0]}' did not end within {timeout:.0f} s", details=" ".join(argv)
+                f"'{argv[0]}' did not end within {timeout:.0f} s", details=" ".join(mask_command(argv))
             )
     if rest := reader.take_rest():
         on_line(rest)
@@ -280,7 +289,7 @@ def _read_pipe(handle: int, timeout: float) -> bytes | None:
     return os.read(handle, _READ_BYTES) if poll.poll(timeout * 1000) else None
 
 
-def _end(process: subprocess.Popen[Any]) -> None:
+def end_process(process: subprocess.Popen[Any]) -> None:
     """Close the pipes of a process; end it and its group unless it has been waited for."""
     if process.returncode is None:
         end_group(process.pid)

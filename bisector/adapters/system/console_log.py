@@ -44,10 +44,10 @@ class ConsoleLog:
         self._first.unlink(missing_ok=True)
         self._first.hardlink_to(self.path)
 
-    def append(self, text: str) -> None:
-        """Write a line; for consoles that are captured here. Raises OSError."""
+    def append(self, data: bytes) -> None:
+        """Write what came; for consoles that are captured here. Raises OSError."""
         with self.path.open("ab") as file:
-            file.write(text.encode(errors="replace") + b"\n")
+            file.write(data)
         self._cut(HEAD_BYTES)
 
     def end(self, count: int) -> bytes:

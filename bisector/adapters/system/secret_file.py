@@ -34,3 +34,14 @@ def read_secret(
     except OSError as error:
         what = "token" if key == "token_file" else "secret"
         raise RequestError(f"{where}: {error.strerror}", cure=f"name the file with the {what}") from error
+
+
+def need_password(variable: str | None, file: Path | None) -> str:
+    """Return the password of a variable or file that must have one. Raises RequestError as `read_secret`."""
+    password, where = read_secret(variable or "", file, "password_file")
+    if not password:
+        raise RequestError(
+            f"{where}: there is no password" if file is not None else f"the variable {variable} is not set",
+            cure=f"write the password into {file or 'it, in the environment of perfbisect'}",
+        )
+    return password

@@ -9,7 +9,9 @@ from pydantic import Field, model_validator
 
 from bisector.schemas.host_settings import HostSettings
 from bisector.schemas.loading import Argument, Spec, matching
+from bisector.schemas.machine.console import ConsoleVariable, SolConsole
 from bisector.schemas.machine.netboot_variables import NetbootVariables
+from bisector.schemas.machine.power import IpmiPower, PowerStages
 from bisector.schemas.ranges import Cpus, MemoryMiB, TimeoutSeconds
 from bisector.schemas.refusal import WrongKeyError
 
@@ -31,14 +33,6 @@ Workdir = Annotated[
     str, matching(r"|/[^/\0\n]+(/[^/\0\n]+)+", "the path of a folder from / on, two levels deep or more")
 ]
 """Its content is removed before each boot, by root on a machine: no folder such as /usr or /home."""
-
-
-class PowerVariables(Spec):
-    """Commands of this machine, as lists, that switch a testbed on and off: ipmitool, a PDU's script, ..."""
-
-    on: tuple[Argument, ...] = Field(default=(), description="command that switches it on")
-    off: tuple[Argument, ...] = Field(default=(), description="command that switches it off")
-    cycle: tuple[Argument, ...] = Field(default=(), description="command that switches it off and on")
 
 
 class TestbedVariables(Spec):
@@ -66,11 +60,11 @@ class TestbedVariables(Spec):
     )
     boot_timeout: TimeoutSeconds = Field(default=180.0, description="seconds until SSH must answer")
     cmdline: Argument = Field(default="", description="of the kernel, to add; for ssh: all of it, with root=")
-    power: PowerVariables = Field(
-        default_factory=PowerVariables, description="commands that switch it on and off, as lists"
+    power: PowerStages = Field(
+        default=(), repr=False, description="how it is switched on and off: a mapping, or a list of several"
     )
-    console: tuple[Argument, ...] = Field(
-        default=(), description="command that prints the serial console continuously"
+    console: ConsoleVariable = Field(
+        default=None, repr=False, description="where its console is read: a mapping, or a command as a list"
     )
     known_hosts: Argument = Field(default="~/.ssh/known_hosts", description="file with the pinned host key")
     workdir: Workdir = Field(
@@ -112,4 +106,11 @@ class TestbedVariables(Spec):
             and "root=" not in self.cmdline
         ):
             raise WrongKeyError("that of a machine is the whole command line and needs root=...", "cmdline")
+        if isinstance(self.console, SolConsole) and self.bmc is None:
+            raise WrongKeyError("the kind 'sol' needs one of the kind 'ipmi' in perfbisect_power", "console")
         return self
+
+    @property
+    def bmc(self) -> IpmiPower | None:
+        """The first BMC that speaks IPMI."""
+        return next((stage for stage in self.power if isinstance(stage, IpmiPower)), None)

@@ -44,6 +44,9 @@ class ScriptedConsole:
     def state(self) -> ConsoleState:
         return self.now
 
+    def begin_boot(self) -> None:
+        pass
+
     def close(self) -> None:
         self.closed += 1
 

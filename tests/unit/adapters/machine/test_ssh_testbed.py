@@ -31,9 +31,11 @@ class Bench:
         self.given: dict[str, Any] = {}
         self.error: PerfbisectError | None = None
         self.facts = BootFacts("6.1", "")
-        monkeypatch.setattr(ssh_testbed, "CommandConsole", lambda *_: self.machine.console)
+        monkeypatch.setattr(ssh_testbed, "open_console", lambda *_: self.machine.console)
         monkeypatch.setattr(ssh_testbed, "PlayedBoot", lambda *_: self.machine)
-        monkeypatch.setattr(ssh_testbed, "CommandPower", lambda *_: self.machine)
+        monkeypatch.setattr(
+            ssh_testbed, "open_power", lambda spec: self.machine if spec.variables.power else None
+        )
         monkeypatch.setattr(ssh_testbed, "Deployment", lambda *_, **__: self)
 
     def __enter__(self) -> Bench:

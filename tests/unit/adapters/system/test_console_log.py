@@ -88,7 +88,7 @@ def test_of_a_flood_beginning_and_end_are_kept(
                 file.write(said)
         else:
             for line in said.decode().splitlines():
-                log.append(line)
+                log.append(f"{line}\n".encode())
         assert log.end(12) == said[-12:]
         most = max(most, sum(path.stat().st_size for path in log.path.parent.iterdir()))
     assert most < 3 * (HEAD + TAIL)

@@ -1,4 +1,4 @@
-"""A machine's console by a command: what it printed last, and whether that is a death."""
+"""A machine's console: what is kept, heard and taken for a death; what happens when it breaks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters.machine.console import CommandConsole
+from bisector.adapters.machine.console.command_streams import CommandStream
+from bisector.adapters.machine.console.recorded_console import RecordedConsole
 
 
 def wait_until(condition: Callable[[], object]) -> None:
@@ -16,6 +17,10 @@ def wait_until(condition: Callable[[], object]) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+def recorded(command: list[str], path: Path) -> RecordedConsole:
+    return RecordedConsole(lambda: CommandStream(command), path)
 
 
 @pytest.mark.parametrize(
@@ -29,7 +34,7 @@ def wait_until(condition: Callable[[], object]) -> None:
     ],
 )
 def test_what_the_command_prints_is_kept_and_read(tmp_path: Path, text: str, dead: bool) -> None:
-    console = CommandConsole(["sh", "-c", f"echo '{text}'; exec sleep 60"], tmp_path / "boot" / "console.log")
+    console = recorded(["sh", "-c", f"echo '{text}'; exec sleep 60"], tmp_path / "boot" / "console.log")
     try:
         wait_until(console.end)
         assert console.end() == f"{text}\n"
@@ -44,7 +49,7 @@ def test_what_the_command_prints_is_kept_and_read(tmp_path: Path, text: str, dea
 
 
 def test_without_a_command_there_is_no_console(tmp_path: Path) -> None:
-    console = CommandConsole([], tmp_path / "console.log")
+    console = RecordedConsole(None, tmp_path / "console.log")
     assert (console.path, console.end(), console.death()) == (None, "", None)
     console.close()
     assert not list(tmp_path.iterdir())
@@ -52,14 +57,14 @@ def test_without_a_command_there_is_no_console(tmp_path: Path) -> None:
 
 def test_a_command_that_ends_or_is_not_there_does_not_end_the_boot(tmp_path: Path) -> None:
     for command in (["true"], ["/nonexistent/conserver"]):
-        console = CommandConsole(command, tmp_path / "console.log")
+        console = recorded(command, tmp_path / "console.log")
         assert console.death() is None
         console.close()
 
 
 def test_a_panic_is_seen_however_much_is_printed_behind_it(tmp_path: Path) -> None:
     script = "echo 'Kernel panic - not syncing: x'; yes firmware | head -n 2000; exec sleep 60"
-    console = CommandConsole(["sh", "-c", script], tmp_path / "console.log")
+    console = recorded(["sh", "-c", script], tmp_path / "console.log")
     try:
         wait_until(console.death)
         wait_until(lambda: len(console.end()) >= 4000)
@@ -69,11 +74,10 @@ def test_a_panic_is_seen_however_much_is_printed_behind_it(tmp_path: Path) -> No
 
 
 def test_a_console_without_end_is_bounded(tmp_path: Path) -> None:
-    console = CommandConsole(
-        ["sh", "-c", "echo first; yes $(seq 999) | head -c 30000000"], tmp_path / "console.log"
-    )
+    script = "echo first; yes $(seq 999) | head -c 12000000; echo last; exec sleep 60"
+    console = recorded(["sh", "-c", script], tmp_path / "console.log")
     try:
-        wait_until(lambda: not console._thread or not console._thread.is_alive())
+        wait_until(lambda: console.end().endswith("last\n"))
         assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 16 << 20
     finally:
         console.close()

@@ -1,0 +1,1 @@
+"""Consoles of machines: by a command, serial over LAN, TCP or netconsole; recorded and watched."""

@@ -1,0 +1,155 @@
+"""A machine's console: recorded in a file, watched for the kernel's death, opened again when it is lost."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from bisector.adapters.machine.console.console_stream import ConsoleStream
+from bisector.adapters.machine.machine_parts import ConsoleState
+from bisector.adapters.machine.power.power_stage import PowerRefused
+from bisector.adapters.system.awake_clock import awake_seconds
+from bisector.adapters.system.console_log import ConsoleLog
+from bisector.adapters.system.files import os_errors_reported
+from bisector.errors import InfrastructureError, PerfbisectError
+from bisector.linux.console_text import clean
+from bisector.linux.death_watch import DeathWatch
+
+log = logging.getLogger(__name__)
+
+_END_BYTES = 1 << 16
+_END_CHARACTERS = 4000
+"""Of the end of the console that an error quotes."""
+
+_READ_SECONDS = 0.2
+"""How soon `close` is seen."""
+
+_FIRST_PAUSE_SECONDS = 0.5
+_LONGEST_PAUSE_SECONDS = 15.0
+"""Between two attempts to open the console; doubled each time. A BMC that resets itself needs a minute."""
+
+_STEADY_SECONDS = 10.0
+"""A connection that lasted so long was a good one: the next attempt comes soon again."""
+
+_OPEN_SECONDS = 5.0
+"""A connection that is there so long is open, though nothing came: refusals come sooner."""
+
+_LOST_FAILURES = 2
+"""Failures in a row after which a console is lost; one that could not be opened counts as so many."""
+
+
+class RecordedConsole:
+    """See `machine_parts.Console`; without anything to open there is no console."""
+
+    def __init__(self, open_stream: Callable[[], ConsoleStream] | None, path: Path) -> None:
+        """Begin to listen. Raises InfrastructureError if the file cannot be written."""
+        self.path = path if open_stream is not None else None
+        self._log = ConsoleLog(path)
+        self._lock = threading.Lock()
+        self._watch = DeathWatch()
+        self._heard = False
+        self._failures = 0
+        self._reason = ""
+        self._keeps = True
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        if open_stream is not None:
+            with os_errors_reported(f"cannot write {path}"):
+                self._log.begin()
+            self._thread = threading.Thread(
+                target=self._follow, args=(open_stream,), name=f"console {path}", daemon=True
+            )
+            self._thread.start()
+
+    def begin_boot(self) -> None:
+        """Forget what was heard until now: another kernel starts, and the old one's death is not its own."""
+        with self._lock:
+            self._watch, self._heard = DeathWatch(), False
+
+    def death(self) -> str | None:
+        """See `machine_parts.Console`; sought in all that came since `begin_boot`."""
+        with self._lock:
+            return self._watch.death()
+
+    def end(self) -> str:
+        """See `machine_parts.Console`."""
+        return clean(self._log.end(_END_BYTES))[-_END_CHARACTERS:] if self.path is not None else ""
+
+    def state(self) -> ConsoleState:
+        """See `machine_parts.Console`; of this boot."""
+        if self._thread is None:
+            return "off"
+        with self._lock:
+            if self._failures >= _LOST_FAILURES:
+                return "lost"
+            return "heard" if self._heard else "silent"
+
+    def reason(self) -> str:
+        """Return why the console is lost, '' where it is not."""
+        return self._reason if self.state() == "lost" else ""
+
+    def close(self) -> None:
+        """See `machine_parts.Console`."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._log.join()
+
+    def _follow(self, open_stream: Callable[[], ConsoleStream]) -> None:
+        pause = _FIRST_PAUSE_SECONDS
+        while not self._stop.is_set():
+            opened = awake_seconds()
+            try:
+                reason = self._read(open_stream())
+            except PowerRefused as error:
+                self._lose(error.message, _LOST_FAILURES)
+                return  # a wrong password: a BMC locks an account after some tries
+            except (PerfbisectError, OSError) as error:
+                reason, failures = getattr(error, "message", str(error)), _LOST_FAILURES
+            else:
+                failures = 1
+            if self._stop.is_set():
+                return
+            if awake_seconds() - opened > _STEADY_SECONDS:
+                pause = _FIRST_PAUSE_SECONDS
+            self._lose(reason, failures)
+            self._stop.wait(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+
+    def _read(self, stream: ConsoleStream) -> str:
+        """Take what comes until the connection ends; return that it did. Raises PerfbisectError, OSError."""
+        opened, given = awake_seconds(), False
+        try:
+            while not self._stop.is_set():
+                data = stream.read(_READ_SECONDS)
+                if data == b"":
+                    break
+                if data:
+                    self._take(data)
+                if data or awake_seconds() - opened > _OPEN_SECONDS:
+                    self._failures, given = 0, True
+        finally:
+            stream.close()
+        if not given and not self._stop.is_set():
+            raise InfrastructureError("the connection ended at once")
+        return "the connection ended"
+
+    def _take(self, data: bytes) -> None:
+        with self._lock:
+            self._watch.feed(data)
+            self._heard = self._heard or bool(clean(data).strip())
+        if self._keeps:
+            try:
+                self._log.append(data)
+            except OSError as error:
+                self._keeps = False
+                log.warning("the console is not kept any more, only watched: %s", error)
+
+    def _lose(self, reason: str, failures: int) -> None:
+        with self._lock:
+            self._failures += failures
+            if reason != self._reason:
+                log.warning("the console %s is lost: %s", self.path, reason)
+            self._reason = reason

@@ -1,0 +1,22 @@
+"""One way to switch a machine, and how a request to it can fail."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from bisector.adapters.machine.machine_parts import Power
+from bisector.errors import InfrastructureError
+
+
+class PowerRefused(InfrastructureError):
+    """This one cannot do it, now or ever: another way is worth a try, the same request is not."""
+
+
+class PowerStage(Power, Protocol):
+    """See `machine_parts.Power`; it raises PowerRefused for what it cannot do.
+
+    `on` and `off` change nothing where that is the state already; `cycle` may be refused where it is off.
+    """
+
+    name: str
+    """What it is and where, for messages: 'ipmi 192.0.2.11'."""

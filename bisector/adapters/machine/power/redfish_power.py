@@ -1,0 +1,124 @@
+"""Power by a BMC over Redfish, with sushy; also the one-shot boot override."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator
+
+import sushy
+import urllib3
+from sushy.auth import BasicAuth
+from sushy.exceptions import AccessError, BadRequestError, HTTPError, ResourceNotFoundError, SushyError
+from sushy.resources.system.system import System
+
+from bisector.adapters.machine.machine_parts import PowerStatus
+from bisector.adapters.machine.power.power_stage import PowerRefused
+from bisector.adapters.system.secret_file import need_password
+from bisector.errors import InfrastructureError, RequestError
+from bisector.schemas.machine.power import RedfishPower as Variables
+from bisector.schemas.masking import mask
+
+logging.getLogger("sushy").setLevel(logging.CRITICAL)  # what it logs is raised, and shown, anyway
+
+_CONNECT_SECONDS = 10.0
+_READ_SECONDS = 60.0
+"""Timeouts of one request. A BMC that is there connects at once; some take half a minute to answer."""
+
+_NOT_IMPLEMENTED = 501
+_NOT_ALLOWED = 405
+
+
+class RedfishPower:
+    """See `Power`."""
+
+    def __init__(self, variables: Variables) -> None:
+        self.name = f"redfish {variables.url.split('://')[1].rstrip('/')}"
+        self._variables = variables
+
+    def on(self) -> None:
+        """See `Power.on`."""
+        self._reset(sushy.ResetType.ON, unless="on")
+
+    def off(self) -> None:
+        """See `Power.off`."""
+        self._reset(sushy.ResetType.FORCE_OFF, unless="off")
+
+    def cycle(self) -> None:
+        """See `Power.cycle`."""
+        self._reset(sushy.ResetType.POWER_CYCLE)
+
+    def status(self) -> PowerStatus:
+        """See `Power.status`."""
+        with self._system() as system:
+            return _state(system)
+
+    def boot_once(self, device: sushy.BootSource) -> None:
+        """Have the next boot come from another device, once. Raises as the methods of `Power`."""
+        with self._system() as system:
+            system.set_system_boot_options(target=device, enabled=sushy.BootSourceOverrideEnabled.ONCE)
+
+    def _reset(self, kind: sushy.ResetType, unless: PowerStatus = "unknown") -> None:
+        with self._system() as system:
+            if _state(system) == unless != "unknown":
+                return
+            if kind not in system.get_allowed_reset_system_values():
+                raise PowerRefused(f"the BMC has no '{kind.value}'")
+            system.reset_system(kind)
+
+    @contextlib.contextmanager
+    def _system(self) -> Iterator[System]:
+        """Give the machine as the BMC sees it; what the BMC answers becomes our errors.
+
+        Each request logs in for itself: a BMC has few sessions, and one that is left open is taken for hours.
+        """
+        wanted = self._variables
+        password = need_password(wanted.password_env, wanted.password_file)
+        if wanted.certificate == "any":
+            urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)  # one at each request
+        verify = {None: True, "any": False}.get(wanted.certificate, wanted.certificate)
+        try:
+            bmc = sushy.Sushy(
+                wanted.url,
+                verify=verify,
+                auth=BasicAuth(wanted.user, password),
+                server_side_retries=1,
+                connect_timeout=_CONNECT_SECONDS,
+                read_timeout=_READ_SECONDS,
+            )
+            paths = list(bmc.get_system_collection().members_identities)
+            yield bmc.get_system(_choose(paths, wanted.system))
+        except AccessError:
+            raise PowerRefused(f"the BMC does not accept the user '{wanted.user}' and its password") from None
+        except HTTPError as error:
+            said = mask(str(error), {password})
+            refused = error.status_code in (_NOT_IMPLEMENTED, _NOT_ALLOWED) or isinstance(
+                error, BadRequestError | ResourceNotFoundError
+            )
+            kind = PowerRefused if refused else InfrastructureError
+            raise kind(f"the BMC answers with status {error.status_code}", details=said) from None
+        except (SushyError, OSError, urllib3.exceptions.HTTPError) as error:
+            raise InfrastructureError(
+                "the BMC does not answer", details=mask(str(error), {password})
+            ) from None
+
+
+def _choose(paths: list[str], wanted: str) -> str:
+    """Return the path of the system that the inventory means. Raises RequestError naming those there are."""
+    found = [path for path in paths if not wanted or wanted in (path, path.rstrip("/").rsplit("/", 1)[-1])]
+    if len(found) != 1:
+        raise RequestError(
+            f"the BMC has no system '{wanted}'" if wanted else f"the BMC has {len(paths)} systems",
+            details="\n".join(paths),
+            cure="write one of them as 'system' into perfbisect_power",
+        )
+    return found[0]
+
+
+def _state(system: System) -> PowerStatus:
+    match system.power_state:
+        case sushy.PowerState.ON | sushy.PowerState.POWERING_OFF:
+            return "on"
+        case sushy.PowerState.OFF | sushy.PowerState.POWERING_ON:
+            return "off"
+    return "unknown"

@@ -1,0 +1,69 @@
+"""Several ways to switch one machine, tried in turn: its BMC, and a PDU where the BMC is dead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from bisector.adapters.machine.machine_parts import PowerStatus
+from bisector.adapters.machine.power.power_stage import PowerRefused, PowerStage
+from bisector.errors import InfrastructureError, PerfbisectError, RequestError
+
+
+class StagedPower:
+    """See `Power`. The first stage that does what is asked is enough."""
+
+    def __init__(self, testbed: str, stages: Sequence[PowerStage], tell: Callable[[str], None]) -> None:
+        """tell: told, in a sentence, of a stage that fails while another one is left."""
+        self.name = testbed
+        self._stages = stages
+        self._tell = tell
+
+    def on(self) -> None:
+        """See `Power.on`. Raises InfrastructureError that names each stage and how it failed."""
+        self._ask("switched on", lambda stage: stage.on())
+
+    def off(self) -> None:
+        """See `Power.off`. Raises as `on`."""
+        self._ask("switched off", lambda stage: stage.off())
+
+    def cycle(self) -> None:
+        """See `Power.cycle`. Raises as `on`."""
+        self._ask("switched off and on", lambda stage: stage.cycle())
+
+    def status(self) -> PowerStatus:
+        """See `Power.status`. Raises as `on`, unless a stage merely cannot tell."""
+        states: list[PowerStatus] = []
+
+        def ask(stage: PowerStage) -> None:
+            states.append(stage.status())
+            if states[-1] == "unknown":
+                raise PowerRefused("it cannot tell its state")
+
+        try:
+            self._ask("asked for its state", ask)
+        except InfrastructureError:
+            if not states:
+                raise
+        return states[-1]
+
+    def _ask(self, what: str, request: Callable[[PowerStage], None]) -> None:
+        failures: list[tuple[str, PerfbisectError]] = []
+        for number, stage in enumerate(self._stages, start=1):
+            try:
+                request(stage)
+            except (InfrastructureError, RequestError) as error:
+                failures.append((stage.name, error))
+                if number < len(self._stages):
+                    self._tell(
+                        f"power of '{self.name}': {stage.name}: {error.message}; trying the next stage"
+                    )
+            else:
+                return
+        cures = [error.cure for _, error in failures if error.cure != type(error).usual_cure]
+        kind = PowerRefused if all(isinstance(e, PowerRefused) for _, e in failures) else InfrastructureError
+        raise kind(
+            f"the testbed '{self.name}' cannot be {what}: "
+            + "; ".join(f"{name}: {error.message}" for name, error in failures),
+            details="\n".join(f"{name}: {error.details}" for name, error in failures if error.details),
+            cure="; ".join(cures) or f"'perfbisect lab power {self.name} status' asks them again",
+        )

@@ -1,0 +1,198 @@
+"""What every switch of a machine promises: the shipped fake, commands, and BMCs over IPMI and Redfish."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bisector.adapters.machine.machine_parts import Power
+from bisector.adapters.machine.power import ipmi_power, verified_power
+from bisector.adapters.machine.power.open_power import check_passwords, open_power
+from bisector.adapters.machine.power.staged_power import StagedPower
+from bisector.adapters.machine.power.verified_power import VerifiedPower
+from bisector.errors import InfrastructureError, RequestError
+from bisector.schemas.lab import TestbedSpec, lab_from_inventory
+from bisector.testing.fake_power import FakePower
+from tests.support.servers.bmc_simulators import Simulator, ipmi_simulator, redfish_emulator
+from tests.support.waiting import until
+
+PASSWORD = "canary-5f2e1"
+
+COMMAND = """\
+cd {folder} || exit 1
+[ ! -e dead ] || {{ echo 'no answer of the strip'; exit 1; }}
+case $1 in
+on) [ "$(cat power)" = on ] || echo start >> starts; echo on > power ;;
+off) echo off > power ;;
+status) echo "outlet 4 is $(cat power)"; [ "$(cat power)" = on ] || exit 2 ;;
+esac
+"""
+
+
+def box(power: object, **variables: object) -> TestbedSpec:
+    hosts = {"box": {"ansible_host": "127.0.0.1", "perfbisect_power": power, **variables}}
+    data = {"_meta": {"hostvars": hosts}, "testbeds": {"hosts": ["box"]}}
+    return lab_from_inventory(data, Path("/lab.yml")).testbed("box")
+
+
+def opened(power: object) -> Power:
+    found = open_power(box(power))
+    assert found is not None
+    return found
+
+
+@dataclass
+class Given:
+    """A switch of a machine that is off. starts: how often it was started, where that can be counted."""
+
+    power: Power
+    starts: Callable[[], int] | None
+    kill: Callable[[], object]
+    name: str
+    """Of its stage in messages."""
+
+
+def _fake(folder: Path) -> Iterator[Given]:
+    fake = FakePower()
+    power = StagedPower("box", [VerifiedPower(fake)], print)
+    yield Given(power, lambda: fake.starts, lambda: setattr(fake, "dead", 100), "fake")
+
+
+def _command(folder: Path) -> Iterator[Given]:
+    (folder / "power").write_text("off\n")
+    (folder / "starts").write_text("")
+    (folder / "strip.sh").write_text(COMMAND.format(folder=folder))
+    actions = {action: ["sh", f"{folder}/strip.sh", action] for action in ("on", "off", "status")}
+    yield Given(
+        opened(actions),
+        lambda: len((folder / "starts").read_text().split()),
+        (folder / "dead").touch,
+        "command sh",
+    )
+
+
+def _ipmi(folder: Path) -> Iterator[Given]:
+    if shutil.which("ipmi_sim") is None or shutil.which("ipmitool") is None:
+        pytest.skip("ipmi_sim and ipmitool are not installed: make deps")
+    with ipmi_simulator(folder, PASSWORD) as bmc:
+        yield Given(_answering(bmc), bmc.starts, bmc.kill, "ipmi 127.0.0.1")
+
+
+def _redfish(folder: Path) -> Iterator[Given]:
+    pytest.importorskip("sushy_tools")
+    with redfish_emulator(folder, PASSWORD) as bmc:
+        yield Given(_answering(bmc), None, bmc.kill, "redfish 127.0.0.1")
+
+
+def _answering(bmc: Simulator) -> Power:
+    power = opened(bmc.variables)
+
+    def answers() -> bool:
+        try:
+            return power.status() == "off"
+        except InfrastructureError:
+            return False
+
+    until(answers, 60)
+    return power
+
+
+@pytest.fixture(params=[_fake, _command, _ipmi, _redfish])
+def given(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Given]:
+    monkeypatch.setattr(verified_power, "_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(verified_power, "_POLL_SECONDS", 0.1)
+    monkeypatch.setattr(verified_power, "_OFF_SECONDS", 0.1)
+    real: Callable[..., Any] = ipmi_power.ipmitool
+
+    def impatient(variables: Any) -> Any:
+        command, environment = real(variables)
+        return (*command, "-N", "1", "-R", "1"), environment
+
+    monkeypatch.setattr(ipmi_power, "ipmitool", impatient)
+    yield from request.param(tmp_path)
+
+
+def test_it_is_switched_on_and_off_and_on_again(given: Given) -> None:
+    power = given.power
+    assert power.status() == "off"
+    for _ in range(2):  # the second time nothing changes
+        power.on()
+        assert power.status() == "on"
+    assert given.starts is None or given.starts() == 1
+    power.cycle()
+    assert power.status() == "on"
+    assert given.starts is None or given.starts() == 2
+    for _ in range(2):
+        power.off()
+        assert power.status() == "off"
+    power.cycle()
+    assert power.status() == "on"
+    assert given.starts is None or given.starts() == 3
+
+
+def test_a_dead_one_is_infrastructure_that_names_testbed_and_stage(
+    given: Given, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verified_power, "_TRIES", 1)
+    given.kill()
+    for action in ("on", "off", "cycle", "status"):
+        with pytest.raises(InfrastructureError) as caught:
+            getattr(given.power, action)()
+        error = caught.value
+        assert error.message.startswith("the testbed 'box' cannot be ")
+        assert given.name in error.message
+        assert "perfbisect lab power box status" in error.cure
+        assert PASSWORD not in f"{error.message}{error.details}{error.cure}{error.__context__}"
+
+
+def _count(pauses: list[int]) -> bool:
+    pauses.append(1)
+    return False
+
+
+def test_a_wrong_password_is_told_once_and_never_shown(tmp_path: Path) -> None:
+    for kind, simulator in {"ipmi": ipmi_simulator, "redfish": redfish_emulator}.items():
+        folder = tmp_path / kind
+        with simulator(folder, PASSWORD) as bmc:
+            _answering(bmc)
+            (folder / "password").write_text("wrong-canary")
+            pauses: list[int] = []
+            power = open_power(box(bmc.variables), stop=partial(_count, pauses))
+            assert power is not None
+            with pytest.raises(InfrastructureError, match="does not accept the user 'lab' and its") as caught:
+                power.cycle()
+        assert not pauses, "a BMC locks an account after some tries"
+        assert "canary" not in f"{caught.value.message}{caught.value.details}"
+
+
+def test_a_password_is_of_this_user_alone_and_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = tmp_path / "password"
+    bmc = {"kind": "ipmi", "address": "127.0.0.1", "user": "lab"}
+    filed = box({**bmc, "password_file": str(secret)})
+    with pytest.raises(RequestError, match=r"password_file .*: No such file"):
+        check_passwords(filed)
+    secret.write_text("")
+    secret.chmod(0o600)
+    with pytest.raises(RequestError, match="there is no password"):
+        check_passwords(filed)
+    secret.write_text(PASSWORD)
+    check_passwords(filed)
+    secret.chmod(0o640)
+    with pytest.raises(RequestError, match="others can read it"):
+        check_passwords(filed)
+    named = box({**bmc, "password_env": "BMC_OF_BOX"})
+    with pytest.raises(RequestError, match="the variable BMC_OF_BOX is not set"):
+        check_passwords(named)
+    monkeypatch.setenv("BMC_OF_BOX", PASSWORD)
+    check_passwords(named)
+
+
+def test_a_testbed_without_power_has_none() -> None:
+    assert open_power(box({})) is None
+    assert open_power(box([])) is None

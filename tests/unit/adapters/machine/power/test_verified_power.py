@@ -1,0 +1,139 @@
+"""Requests are repeated, cycles made of off and on, and states believed only when they are read."""
+
+from __future__ import annotations
+
+import pytest
+
+from bisector.adapters.machine.machine_parts import PowerStatus
+from bisector.adapters.machine.power import verified_power
+from bisector.adapters.machine.power.power_stage import PowerRefused
+from bisector.adapters.machine.power.verified_power import VerifiedPower
+from bisector.errors import InfrastructureError, Interrupted
+from bisector.testing.fake_power import FakePower
+
+
+class Bmc(FakePower):
+    """One that notes requests, may refuse some, answers late, and loses requests."""
+
+    def __init__(
+        self, *, refuses: tuple[str, ...] = (), late: int = 0, loses: int = 0, told: bool = True
+    ) -> None:
+        super().__init__()
+        self.refuses, self.late, self.loses, self.told = refuses, late, loses, told
+        self.asked: list[str] = []
+        self.shown: list[PowerStatus] = []
+
+    def on(self) -> None:
+        self._request("on")
+
+    def off(self) -> None:
+        self._request("off")
+
+    def cycle(self) -> None:
+        self._request("cycle")
+
+    def status(self) -> PowerStatus:
+        state = super().status()
+        if not self.told:
+            return "unknown"
+        return self.shown.pop(0) if self.shown else state
+
+    def _request(self, action: str) -> None:
+        self.asked.append(action)
+        if action in self.refuses:
+            raise PowerRefused(f"no '{action}'")
+        before = self.state
+        if self.loses:
+            self.loses -= 1
+            self._answer()
+            return
+        getattr(super(), action)()
+        self.shown = [before] * self.late
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verified_power, "_SWITCH_SECONDS", 0.05)
+
+
+WAITED: list[float] = []
+
+
+def verified(bmc: Bmc) -> VerifiedPower:
+    WAITED.clear()
+    return VerifiedPower(bmc, WAITED.append)
+
+
+def test_a_state_that_comes_late_is_waited_for() -> None:
+    bmc = Bmc(late=3)
+    verified(bmc).on()
+    assert (bmc.asked, bmc.shown, WAITED) == (["on"], [], [1.0, 1.0, 1.0])
+
+
+def test_requests_are_repeated_with_growing_pauses() -> None:
+    bmc = Bmc()
+    bmc.dead = 2
+    verified(bmc).on()
+    assert (bmc.asked, WAITED) == (["on", "on", "on"], [2.0, 4.0])
+    bmc.dead = 3
+    with pytest.raises(InfrastructureError, match="does not answer"):
+        verified(bmc).off()
+
+
+def test_a_request_that_was_acknowledged_and_lost_is_repeated() -> None:
+    bmc = Bmc(loses=1)
+    verified(bmc).on()
+    assert bmc.asked == ["on", "on"]
+    assert bmc.state == "on"
+
+
+def test_a_state_that_stays_another_is_an_error() -> None:
+    bmc = Bmc(loses=99)
+    with pytest.raises(InfrastructureError, match=r"its state is 'off' .* after 'on'"):
+        verified(bmc).on()
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["state told", "no state"])
+def test_a_refused_cycle_is_made_of_off_and_on(told: bool) -> None:
+    bmc = Bmc(refuses=("cycle",), told=told)
+    bmc.state = "on"
+    verified(bmc).cycle()
+    assert bmc.asked == ["cycle", "off", "on"]
+    assert verified_power._OFF_SECONDS in WAITED
+    assert (bmc.state, bmc.starts) == ("on", 1)
+
+
+def test_a_machine_that_is_off_is_switched_on_instead() -> None:
+    bmc = Bmc()
+    verified(bmc).cycle()
+    assert bmc.asked == ["on"]
+    bmc = Bmc(refuses=("on",))  # a command for 'cycle' alone
+    verified(bmc).cycle()
+    assert bmc.asked == ["on", "cycle"]
+
+
+def test_a_cycle_that_leaves_it_off_is_ended_with_on() -> None:
+    bmc = Bmc()
+    bmc.state = "on"
+    bmc.late = 0
+    power = verified(bmc)
+    bmc.cycle = lambda: setattr(bmc, "state", "off")  # type: ignore[method-assign]
+    power.cycle()
+    assert bmc.asked == ["on"]
+    assert bmc.state == "on"
+
+
+def test_what_nothing_can_do_is_refused_at_once() -> None:
+    bmc = Bmc(refuses=("cycle", "off"))
+    bmc.state = "on"
+    with pytest.raises(PowerRefused, match="no 'cycle'"):
+        verified(bmc).cycle()
+    assert WAITED == []
+
+
+def test_waiting_can_be_ended() -> None:
+    def wait(seconds: float) -> None:
+        raise Interrupted("stopped")
+
+    with pytest.raises(Interrupted):
+        VerifiedPower(Bmc(late=2), wait).on()
