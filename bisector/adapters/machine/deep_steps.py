@@ -8,11 +8,12 @@ from functools import partial
 from pathlib import Path
 
 from bisector.adapters.machine.boot_watch import watch_boot
+from bisector.adapters.machine.console.open_console import open_console
 from bisector.adapters.machine.machine_facts import MachineFacts, read_machine_facts
 from bisector.adapters.machine.machine_needs import Doubt, finding
 from bisector.adapters.machine.machine_parts import Console
 from bisector.adapters.machine.machine_reach import MachineReach, ssh_host
-from bisector.adapters.machine.switches import has_console, open_console, power_of
+from bisector.adapters.machine.power.open_power import open_power
 from bisector.adapters.system.awake_clock import awake_seconds
 from bisector.adapters.system.ssh import SSH
 from bisector.errors import InfrastructureError
@@ -33,7 +34,7 @@ _KERNEL_BYTES = 512 << 20
 
 def cycle_power(spec: TestbedSpec, folder: Path, progress: Progress) -> Iterator[Finding]:
     """Switch a machine off and on while its console is heard; it must come back with its own kernel."""
-    power = power_of(spec)
+    power = open_power(spec)
     if power is None:
         why = "no power switch is set"
         yield Finding("power cycle", "not tried", why, "set perfbisect_power, so that a hang can be ended")
@@ -73,7 +74,7 @@ def cycle_power(spec: TestbedSpec, folder: Path, progress: Progress) -> Iterator
 
 
 def _heard(spec: TestbedSpec, console: Console, *, booted: bool) -> Finding:
-    if not has_console(spec):
+    if not (spec.variables.console is not None):
         return Finding("console in boot", "not tried", "no console is set", "set perfbisect_console")
     if not booted:
         return Finding("console in boot", "not tried", "it needs a power cycle that works", "", console.end())

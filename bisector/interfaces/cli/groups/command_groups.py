@@ -37,7 +37,7 @@ def _add_lab(app: typer.Typer) -> None:
     from bisector.interfaces.cli.groups import lab, lab_add
 
     group = typer.Typer(cls=StrictGroup, help="The machines that build and measure.", rich_markup_mode=None)
-    add_commands(group, lab.list_, lab.check, lab_add.add)
+    add_commands(group, lab.list_, lab.check, lab.power, lab_add.add)
     app.add_typer(group, name="lab")
 
 

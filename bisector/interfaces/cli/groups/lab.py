@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -161,6 +161,32 @@ def _words(checked: dict[str, Any] | None) -> str:
         return ""
     when = datetime.fromtimestamp(checked["at"], UTC).strftime("%Y-%m-%d")
     return f"{checked['result']} on {when}" + (f": {checked['wrong']}" if checked["wrong"] else "")
+
+
+def power(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A testbed.", autocompletion=completion.testbeds)
+    ],
+    action: Annotated[
+        Literal["on", "off", "cycle", "status"],
+        typer.Argument(metavar="ACTION", help="on, off, cycle or status."),
+    ],
+    lab: options.Lab = None,
+) -> None:
+    """Switch a testbed on or off by its BMC or power strip, or ask for its state.
+
+    It is switched at once, without a shutdown, after the bisection that uses it here has ended; Ctrl-C ends
+    the waiting. The stages of perfbisect_power are tried in turn.
+
+    Examples:
+
+      perfbisect lab power box1 status
+
+      perfbisect lab power box1 cycle
+    """
+    from bisector.app.machines.switch_power import switch_power
+
+    print(f"{name} is {switch_power(options.make_wiring(lab=lab), name, action, output.print_note)}")
 
 
 def machine_rows(machines: Sequence[MachineFindings]) -> list[dict[str, Any]]:

@@ -1,0 +1,34 @@
+"""Switches a testbed by hand: `perfbisect lab power`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from bisector.errors import RequestError
+
+if TYPE_CHECKING:
+    from bisector.app.wiring import Wiring
+    from bisector.ports import Progress
+
+
+def switch_power(
+    wiring: Wiring, name: str, action: Literal["on", "off", "cycle", "status"], progress: Progress
+) -> str:
+    """Switch a testbed, or ask only; return its state afterwards: on, off or unknown.
+
+    Raises RequestError where the inventory names nothing that switches it, InfrastructureError.
+    """
+    from bisector.adapters.machine.power.open_power import check_passwords, open_power
+
+    spec = wiring.lab.testbed(name)
+    check_passwords(spec)
+    power = open_power(spec, wiring.stop.is_set, progress)
+    if power is None:
+        raise RequestError(
+            f"the testbed '{name}' cannot be switched from here",
+            cure="write its BMC or commands into perfbisect_power; see docs/how-to/machines-over-ssh.md",
+        )
+    if action != "status":
+        with wiring.claim_testbed(name, progress):
+            {"on": power.on, "off": power.off, "cycle": power.cycle}[action]()
+    return power.status()

@@ -1,0 +1,40 @@
+"""`perfbisect lab power`: asks and switches by the inventory's commands; says what is missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bisector.app.wiring import Wiring
+from bisector.interfaces.cli import run
+from bisector.schemas.lab import lab_from_inventory
+
+
+@pytest.fixture(autouse=True)
+def lab(own_folders: Path, own_locks: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    state = tmp_path / "power"
+    state.write_text("off\n")
+    commands = {word: ["sh", "-c", f"echo {word} > {state}"] for word in ("on", "off")}
+    hosts = {
+        "box": {"perfbisect_power": {**commands, "status": ["cat", str(state)]}},
+        "bare": {},
+    }
+    data = {"_meta": {"hostvars": hosts}, "testbeds": {"hosts": list(hosts)}}
+    monkeypatch.setattr(Wiring, "lab", lab_from_inventory(data, Path("lab.yml")))
+    return state
+
+
+def test_a_testbed_is_asked_and_switched(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["lab", "power", "box", "status"]) == 0
+    assert capsys.readouterr().out == "box is off\n"
+    assert run(["lab", "power", "box", "on"]) == 0
+    assert capsys.readouterr().out == "box is on\n"
+    assert lab.read_text() == "on\n"
+
+
+def test_a_testbed_without_power_is_a_wrong_request(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["lab", "power", "bare", "cycle"]) == 1
+    assert "the testbed 'bare' cannot be switched from here" in capsys.readouterr().err
+    assert run(["lab", "power", "bax", "cycle"]) == 1
+    assert "did you mean" in capsys.readouterr().err
