@@ -74,7 +74,7 @@ def cycle_power(spec: TestbedSpec, folder: Path, progress: Progress) -> Iterator
 
 
 def _heard(spec: TestbedSpec, console: Console, *, booted: bool) -> Finding:
-    if not (spec.variables.console is not None):
+    if spec.variables.console is None:
         return Finding("console in boot", "not tried", "no console is set", "set perfbisect_console")
     if not booted:
         return Finding("console in boot", "not tried", "it needs a power cycle that works", "", console.end())

@@ -65,8 +65,7 @@ def run_command(
     """Run a command to its end.
 
     env: added to this process's environment. timeout: seconds. Raises InfrastructureError when the program is
-    missing, overstays its deadline, prints more than `max_bytes`, or (with check) ends with a code other than
-    0.
+    missing, overstays its deadline, prints more than `max_bytes`, or (with check) does not end with code 0.
     """
     argv = tuple(str(part) for part in command)
     process = start_process(argv, cwd=cwd, env=env)
@@ -130,7 +129,7 @@ def stream_command(
 
 
 def find_program(program: str) -> str | None:
-    """Return where a program is. sbin is not in every user's PATH; libvirtd, mke2fs and depmod live there."""
+    """Return where a program is. sbin is not in every user's PATH; libvirtd and mke2fs live there."""
     return shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
 
 
@@ -211,10 +210,7 @@ def start_process(
     stdin: int = subprocess.DEVNULL,
     stdout: int = subprocess.PIPE,
 ) -> subprocess.Popen[str]:
-    """Start a program in a process group of its own; who starts it ends it with `end_process`.
-
-    stdin, stdout: as for Popen; standard error goes where standard output does. Raises InfrastructureError.
-    """
+    """Start a program in a process group of its own; `end_process` ends it. Raises InfrastructureError."""
     log.debug("start %s (cwd=%s)", mask_command(command), cwd)
     try:
         return subprocess.Popen(  # noqa: S603 - a list, never a shell

@@ -6,9 +6,9 @@ import contextlib
 import re
 from collections.abc import Sequence
 
+from bisector.adapters.machine.console.terminal_command import TerminalCommand
 from bisector.adapters.machine.power.ipmi_power import check_accepted, ipmitool
 from bisector.adapters.system.command import run_command
-from bisector.adapters.system.terminal_command import TerminalCommand
 from bisector.errors import InfrastructureError, PerfbisectError
 from bisector.schemas.machine.power import IpmiPower
 from bisector.schemas.masking import mask

@@ -60,7 +60,7 @@ def played(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Played:
     made.path = tmp_path / "console.log"
     made.path.write_text("x" * 100)
     monkeypatch.setattr(deep_steps, "MachineReach", lambda *_: made)
-    monkeypatch.setattr(deep_steps, "power_of", lambda _: made)
+    monkeypatch.setattr(deep_steps, "open_power", lambda _: made)
     monkeypatch.setattr(deep_steps, "open_console", lambda *_: made)
     monkeypatch.setattr(deep_steps, "watch_boot", lambda *_: made.after)
     return made
@@ -111,7 +111,7 @@ def test_what_the_lab_does_not_have_is_not_tried(
 ) -> None:
     _, console = cycled(tmp_path, spec(perfbisect_console=[]))
     assert console.result == "not tried" and "perfbisect_console" in console.cure
-    monkeypatch.setattr(deep_steps, "power_of", lambda _: None)
+    monkeypatch.setattr(deep_steps, "open_power", lambda _: None)
     power, console = cycled(tmp_path)
     assert power.result == console.result == "not tried" and "perfbisect_power" in power.cure
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters.system.terminal_command import TerminalCommand
+from bisector.adapters.machine.console.terminal_command import TerminalCommand
 from bisector.errors import InfrastructureError
 from tests.support.waiting import until
 
