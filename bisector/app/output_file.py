@@ -31,6 +31,15 @@ def write_output_file(path: Path, text: str) -> None:
                 shutil.copymode(path, partial)
 
 
+def require_writable(path: Path) -> None:
+    """Raise as `write_output_file` would, before long work whose result it shall hold; leave no new file."""
+    with os_errors_of(path):
+        exists = path.exists()
+        path.open("a").close()
+        if not exists:
+            path.unlink()
+
+
 @contextlib.contextmanager
 def os_errors_of(path: Path) -> Iterator[None]:
     """Raise RequestError where a file that the user named cannot be written, or InfrastructureError."""

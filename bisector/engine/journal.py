@@ -192,8 +192,8 @@ class Journal:
                 f"the firmware of the testbed '{testbed}' changed since the bisection '{self.id}' began: old "
                 "and new samples cannot be compared",
                 details=changed,
-                cure="put it back and resume; or throw away what was measured before: "
-                f"perfbisect discard {self.id} --boot BOOT for each of {', '.join(b.boot for b in kept)}",
+                cure="put it back and resume; or throw away what was measured before with "
+                f"'perfbisect discard {self.id} --boot BOOT', for each of {', '.join(b.boot for b in kept)}",
             )
 
     def _check(self, what: str, now: str, then: list[str]) -> None:

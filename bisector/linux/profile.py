@@ -13,8 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from scipy import special
-
 Origin = Literal["kernel", "user", "task", ""]
 """Whose code it is; '' if the profile does not say. 'task': a process's name, the root of a stack."""
 
@@ -217,6 +215,8 @@ def _certain(a: float, b: float, n: int, m: int, alpha: float) -> bool | None:
     error = math.sqrt(max(pooled * (1 - pooled), 0.0) * (1 / n + 1 / m))
     if error == 0:
         return False
+    from scipy import special  # takes 0.1 s, which looking at a report need not wait for
+
     return 2 * float(special.ndtr(-abs(b - a) / error)) <= alpha
 
 

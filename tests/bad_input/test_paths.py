@@ -40,8 +40,10 @@ FINE = {
     "--keep": {"missing", "a folder", "an empty folder"},
     "--output": {"a file"},
     "--repo": {"a folder"},
+    "--report": {"a file", "full"},
 }
-"""What an option takes; everything else is refused."""
+"""What an option takes; everything else is refused. --report is written after checks that have told how far
+they are, so what a full disk says does not stand alone."""
 
 ASKS_ANSIBLE = {"a file", "a folder", "an empty folder"}
 """Of --lab: tried with one command, for each takes seconds."""

@@ -122,7 +122,7 @@ def has_room(facts: MachineFacts, place: str, folder: str, least: int) -> str:
             cure="set perfbisect_workdir to a folder of another one",
         )
     if free is None:
-        raise Doubt(f"{folder}: free space is not known")
+        raise Doubt(f"{folder}: free space is not known", cure=f"look there with df {folder}")
     if free < least:
         raise InfrastructureError(
             f"{folder} has {free} MiB free, {least} are needed", cure="remove old kernels or files there"

@@ -115,7 +115,7 @@ def _start_at_server(
     if any(one.startswith("command:") for one in notify):
         raise RequestError(
             "--notify command: runs a program of this machine; the bisection is executed at a server",
-            cure="use mail: or webhook:, or 'perfbisect watch ID && PROGRAM' here",
+            cure="use mail: or webhook:; or here a program after 'perfbisect watch ID', which ends with it",
         )
     server = ask.server()
     told = {"notify": list(notify)} if notify else {}  # servers of earlier versions do not know it

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bisector.app.output_file import write_output_file
+from bisector.app.output_file import require_writable, write_output_file
 from bisector.errors import InfrastructureError, RequestError
 
 
@@ -54,3 +54,13 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     write_output_file(link, "text")
     assert link.is_symlink()
     assert (tmp_path / "target").read_text(encoding="utf-8") == "text"
+
+
+def test_that_a_file_can_be_written_is_known_before_and_leaves_none(tmp_path: Path) -> None:
+    old = tmp_path / "old"
+    old.write_text("kept")
+    require_writable(old)
+    require_writable(tmp_path / "new")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("old", "kept")]
+    with pytest.raises(RequestError, match="cannot be written: No such file"):
+        require_writable(tmp_path / "absent" / "new")

@@ -102,7 +102,7 @@ def test_the_search_stops_when_no_testbed_is_left_that_shows_the_change(tmp_path
     """a shows it, b does not; a fails once the ends are compared. b alone cannot go on."""
     stored, services = begin(tmp_path)
     lab = fake.a_lab(model=replace(fake.QUIET, testbeds=(TestbedTraits("b", effect=0.0),)))
-    broken = Faults(boot=dict.fromkeys(range(5, 1000), InfrastructureError("no power")))
+    broken = Faults(boot=dict.fromkeys(range(9, 1000), InfrastructureError("no power")))
     failing = {"a": FakeTestbed("a", lab, faults=broken), "b": FakeTestbed("b", lab)}
     with pytest.raises(InfrastructureError, match=r"no testbed is left") as e:
         bisections.run(stored, replace(services, testbeds=failing), lambda _: None, threading.Event())

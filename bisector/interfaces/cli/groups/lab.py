@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from bisector import __version__
+from bisector.app.output_file import require_writable, write_output_file
 from bisector.errors import ExitCode, RequestError
 from bisector.interfaces.cli import options, output
 from bisector.interfaces.cli.arguments import completion
@@ -102,11 +103,12 @@ def check(
 
     if yes and not deep:
         raise RequestError("--yes is for --deep", cure="leave it out, or add --deep")
+    if report is not None:
+        require_writable(report)
     wiring = options.make_wiring(lab=lab)
     started = wiring.clock.now()
     results = _deep(wiring, names, yes=yes) if deep else check_machines(wiring, output.print_note, names)
     if report is not None:
-        from bisector.app.output_file import write_output_file
         from bisector.report import lab_checklist
 
         write_output_file(report, lab_checklist.render(results, started, __version__))
