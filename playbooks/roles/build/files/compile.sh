@@ -263,7 +263,7 @@ LC_ALL=C sed -i "s/$(printf '%s' "$release" | sed 's/[.[\*^$/]/\\&/g')/@/g" code
 } >>facts
 rm -f code linked unpacked
 # What each address is, for counts of what a kernel executes.
-gzip -nc "$out/System.map" >System.map.gz
+[ ! -e "$out/System.map" ] || gzip -nc "$out/System.map" >System.map.gz
 # Which files went in, by what make keeps for its own use: paths in the tree, and behind './' what the build itself made.
 python3 - "$source" "$out" <<'PYTHON' | gzip -n >sources.gz
 import os, sys
