@@ -63,7 +63,7 @@ def read_lab(inventory: Path, cache_dir: Path | None = None) -> Lab:
     hosts = _run_ansible_inventory(inventory)
     lab = lab_from_inventory(hosts, inventory)
     if cached is not None:
-        write_atomically(cached, json.dumps(hosts))
+        write_atomically(cached, json.dumps(hosts), mode=0o600)  # commands there may hold passwords
     return lab
 
 

@@ -63,6 +63,7 @@ def test_a_change_of_any_file_of_a_lab_is_seen(tmp_path: Path, ansible: FakeAnsi
     variables.write_text("a: 22\n")
     ansible.output = json.dumps(listing("other"), indent=1)
     assert names(read_lab(named, cache)) == ["other"]
+    assert {path.stat().st_mode & 0o077 for path in cache.iterdir()} == {0}, "it may hold passwords"
     info = variables.stat()
     os.utime(variables, ns=(info.st_atime_ns, info.st_mtime_ns + 10))  # of one length, a moment later
     read_lab(named, cache)
