@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from bisector.app.testbeds.testbed_use import use_testbed
 from bisector.errors import RequestError
+from bisector.model.leases import TestbedState
 
 if TYPE_CHECKING:
     from bisector.app.wiring import Wiring
     from bisector.ports import Progress
+
+
+ANY_STATE: tuple[TestbedState, ...] = ("maintenance", "suspect", "retired")
+"""States that allow this besides good: a machine is switched by hand because something is wrong with it."""
 
 
 def switch_power(
@@ -16,7 +22,8 @@ def switch_power(
 ) -> str:
     """Switch a testbed, or ask only; return its state afterwards: on, off or unknown.
 
-    Raises RequestError where the inventory names nothing that switches it, InfrastructureError.
+    Nobody else uses it meanwhile, on any host. Raises RequestError where the inventory names nothing that
+    switches it, or another person has reserved it; InfrastructureError; Interrupted.
     """
     from bisector.adapters.machine.power.open_power import check_passwords, open_power
 
@@ -29,6 +36,6 @@ def switch_power(
             cure="write its BMC or commands into perfbisect_power; see docs/how-to/machines-over-ssh.md",
         )
     if action != "status":
-        with wiring.claim_testbed(name, progress):
+        with use_testbed(wiring, name, progress, wiring.stop.is_set, ANY_STATE):
             {"on": power.on, "off": power.off, "cycle": power.cycle}[action]()
     return power.status()

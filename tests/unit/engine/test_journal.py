@@ -213,6 +213,6 @@ def test_firmware_must_stay_what_it_was_on_a_testbed(store: CountingStore, tmp_p
     with pytest.raises(RequestError, match="the firmware of the testbed 't' changed") as caught:
         kept.check_firmware("t", {"cpu.microcode": "0x1", "machine.bios": "F3"})
     assert caught.value.details == "firmware (BIOS): F2 -> F3"
-    assert f"perfbisect discard {kept.id} --boot BOOT for each of b1" in caught.value.cure
+    assert f"'perfbisect discard {kept.id} --boot BOOT', for each of b1" in caught.value.cure
     kept.record(Discarded("boot", "b1"))
     kept.check_firmware("t", {"machine.bios": "F3"})

@@ -174,11 +174,12 @@ def power(
         typer.Argument(metavar="ACTION", help="on, off, cycle or status."),
     ],
     lab: options.Lab = None,
+    as_json: options.Json = False,
 ) -> None:
     """Switch a testbed on or off by its BMC or power strip, or ask for its state.
 
-    It is switched at once, without a shutdown, after the bisection that uses it here has ended; Ctrl-C ends
-    the waiting. The stages of perfbisect_power are tried in turn.
+    It is switched at once, without a shutdown, after the bisection that uses it has ended; Ctrl-C ends the
+    waiting. The stages of perfbisect_power are tried in turn.
 
     Examples:
 
@@ -188,7 +189,11 @@ def power(
     """
     from bisector.app.machines.switch_power import switch_power
 
-    print(f"{name} is {switch_power(options.make_wiring(lab=lab), name, action, output.print_note)}")
+    state = switch_power(options.make_wiring(lab=lab), name, action, output.print_note)
+    if as_json:
+        output.print_json({"name": name, "power": state})
+    else:
+        print(f"{name} is {state}")
 
 
 def machine_rows(machines: Sequence[MachineFindings]) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,23 @@ def test_a_testbed_is_asked_and_switched(lab: Path, capsys: pytest.CaptureFixtur
     assert run(["lab", "power", "box", "on"]) == 0
     assert capsys.readouterr().out == "box is on\n"
     assert lab.read_text() == "on\n"
+
+
+def test_the_state_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["lab", "power", "box", "status", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"name": "box", "power": "off"}
+
+
+def test_a_testbed_that_somebody_has_reserved_is_not_switched(
+    lab: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as other:
+        other.setenv("PERFBISECT_OWNER", "somebody")
+        assert run(["testbed", "reserve", "box"]) == 0
+    assert run(["lab", "power", "box", "on"]) == 1
+    assert "reserved by somebody" in capsys.readouterr().err
+    assert lab.read_text() == "off\n"
+    assert run(["lab", "power", "box", "status"]) == 0
 
 
 def test_a_testbed_without_power_is_a_wrong_request(capsys: pytest.CaptureFixture[str]) -> None:
