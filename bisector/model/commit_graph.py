@@ -48,6 +48,11 @@ def short_name(sha: str, digits: int = _DIGITS) -> str:
     return name if between else sha[:digits]
 
 
+def is_listed(sha: str) -> bool:
+    """Return whether an id is of a listed kernel, not of a commit."""
+    return _BETWEEN in sha
+
+
 def listed_id(name: str, checksum: str) -> str:
     """Return the id of a listed kernel. name: without '@'; checksum: of its content."""
     return f"{name}{_BETWEEN}{checksum[:_CHECKSUM_DIGITS]}"

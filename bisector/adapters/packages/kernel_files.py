@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import lzma
 import re
@@ -21,7 +22,7 @@ from bisector.adapters.system.archive import (
     unpack_members,
 )
 from bisector.adapters.system.command import find_program, reading_bytes, run_command
-from bisector.adapters.system.files import os_errors_reported, sha256_of, write_error, write_file
+from bisector.adapters.system.files import os_errors_reported, sha256_of, write_error, writing
 from bisector.errors import BuildFailed, InfrastructureError, RequestError
 
 _IMAGE = re.compile(r"(usr/)?(boot/vmlinuz-[^/]+|lib/modules/[^/]+/vmlinuz)")
@@ -33,8 +34,14 @@ _TREES = re.compile(r"((usr/)?(boot|lib/modules))(/|$)")
 _BYTES_MAX = 4 << 30
 """Unpacked: a kernel with all modules has 0.5 GiB, with debug information in them some GiB."""
 
+_BLOCK_BYTES = 1 << 20
+"""Decompressed at once: modules have some 100 KiB, few have more than 1 MiB."""
+
 _DEPMOD_SECONDS = 300.0
 """It reads every module; 2 s for the 4,000 of a distribution."""
+
+_SYMBOLS_BYTES_MIN = 4096
+"""Debian's packages have a System.map of one line, which names the package that has the real one."""
 
 _DECOMPRESS = {".gz": "gzip", ".xz": "xz", ".zst": "zstd"}
 """The programs of the formats in which kernels accept modules (MODULE_COMPRESS)."""
@@ -85,7 +92,7 @@ def files_sum(path: Path) -> str:
 
 
 def unpack_kernel(files: Sequence[Path], work: Path) -> Path:
-    """Return a folder of artefacts in `work`: image, config, and modules.tar.gz if there are any.
+    """Return a folder of artefacts in `work`: image, config; System.map.gz and modules.tar.gz if any.
 
     Raises BuildFailed for packages that are damaged or hold too much, InfrastructureError for this machine.
     """
@@ -93,7 +100,7 @@ def unpack_kernel(files: Sequence[Path], work: Path) -> Path:
     kernel.mkdir()
     if files[0].is_dir():
         _copy_folder(files[0], tree)
-        image, config = tree / IMAGE, tree / CONFIG
+        image, config, symbols = tree / IMAGE, tree / CONFIG, [tree / SYSTEM_MAP]
     else:
         for path in files:
             _unpack_package(path, tree)
@@ -108,8 +115,10 @@ def unpack_kernel(files: Sequence[Path], work: Path) -> Path:
                 details=f"it was looked for as {' and '.join(str(p.relative_to(tree)) for p in places)}",
             )
         config = found
+        symbols = [tree / f"boot/System.map-{release}", tree / f"lib/modules/{release}/{SYSTEM_MAP}"]
     image.rename(kernel / "image")
     config.rename(kernel / "config")
+    _keep_symbols(symbols, kernel)
     _pack_modules(tree, kernel)
     shutil.rmtree(tree, ignore_errors=True)
     return kernel
@@ -184,6 +193,21 @@ def _copy_folder(folder: Path, tree: Path) -> None:
         raise write_error(tree, error) from error
 
 
+def _keep_symbols(places: Sequence[Path], kernel: Path) -> None:
+    """Keep the first table of symbols that is one, compressed, as builds do. Raises InfrastructureError."""
+    target = kernel / f"{SYSTEM_MAP}.gz"
+    for path in places:
+        if path.is_file() and path.stat().st_size >= _SYMBOLS_BYTES_MIN:
+            with (
+                writing(target),
+                path.open("rb") as plain,
+                target.open("wb") as file,
+                gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed,  # the same each time
+            ):
+                shutil.copyfileobj(plain, packed)
+            return
+
+
 def _pack_modules(tree: Path, kernel: Path) -> None:
     """Pack the modules, with the list of what each needs: packages leave it to their installation."""
     releases = (
@@ -213,21 +237,39 @@ def _pack_modules(tree: Path, kernel: Path) -> None:
 
 def _decompress_modules(folder: Path) -> None:
     """Write each module as it is loaded: not every kernel can decompress its own. Raises BuildFailed."""
-    total = 0
+    room = _BYTES_MAX
     for path in [path for path in regular_files(folder) if path.suffix in _DECOMPRESS]:
         if find_program(_DECOMPRESS[path.suffix]) is None:
             raise InfrastructureError(
                 f"'{_DECOMPRESS[path.suffix]}', which decompresses modules, is not installed",
                 cure="apt-get install gzip xz-utils zstd",
             )
-        with reading_bytes([_DECOMPRESS[path.suffix], "-dcq", path]) as stream:
-            data = stream.read(_BYTES_MAX - total + 1)
-        total += len(data)
-        if total > _BYTES_MAX or not data:
-            what = "cannot be decompressed" if not data else f"are larger than {_BYTES_MAX >> 30} GiB"
+        size = _decompress(path, room)
+        room -= size
+        if room < 0 or not size:
+            what = "cannot be decompressed" if not size else f"are larger than {_BYTES_MAX >> 30} GiB"
             raise BuildFailed(f"the modules of {folder.name} {what}", details=path.name)
-        write_file(path.with_suffix(""), data)
         path.unlink()
+
+
+def _decompress(path: Path, room: int) -> int:
+    """Write a file beside it, decompressed; return its bytes, with more than `room` not all of them.
+
+    Returns 0 for one that is damaged. Raises InfrastructureError.
+    """
+    target, size = path.with_suffix(""), 0
+    try:
+        with (
+            reading_bytes([_DECOMPRESS[path.suffix], "-dcq", path]) as stream,
+            writing(target),
+            target.open("wb") as file,
+        ):
+            while size <= room and (block := stream.read(_BLOCK_BYTES)):
+                size += len(block)
+                file.write(block)
+    except OSError:
+        return 0
+    return size
 
 
 def modules_sum(kernel: Path) -> str:

@@ -20,7 +20,7 @@ from bisector.ports import BuildOrder, Kernel, Progress
 from bisector.schemas.kernel.listed_kernel import ListedKernel, content_sum
 from bisector.schemas.kernel.recipe import load_recipe
 
-_PLAN = "package, as it is"
+_PLAN = "package, as it is, with System.map"
 """Stands for how a kernel is built in the keys of the cache; another one when other files are kept."""
 
 _COMPILER = re.compile(r'^CONFIG_CC_VERSION_TEXT="(?P<text>[^"\n]{1,200})"$', re.MULTILINE)

@@ -138,18 +138,15 @@ def reading_bytes(command: Sequence[str | Path], stdin: Path | None = None) -> I
     """Give the output of a program as bytes; it is ended with the block, whether it was read whole or not.
 
     stdin: the file that it reads. Only for programs that end when nobody reads them. Raises OSError for a
-    file that cannot be read, and at the end when the program failed; InfrastructureError when it is missing.
+    file that cannot be read, and at the end when the program failed or stays; InfrastructureError when it is
+    missing.
     """
     argv = tuple(str(part) for part in command)
     log.debug("read from %s", argv)
     with (stdin or Path(os.devnull)).open("rb") as source:
         try:
             process = subprocess.Popen(  # noqa: S603 - a list, never a shell
-                argv,
-                stdin=source,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
+                argv, stdin=source, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
             )
         except OSError as error:
             raise _not_started(argv, error) from error
@@ -158,6 +155,8 @@ def reading_bytes(command: Sequence[str | Path], stdin: Path | None = None) -> I
             yield process.stdout
             if not process.stdout.read(1) and process.wait(GRACE_SECONDS) != 0:
                 raise OSError(errno.EIO, f"'{argv[0]}' failed with code {process.returncode}")
+        except subprocess.TimeoutExpired as error:
+            raise OSError(errno.ETIMEDOUT, f"'{argv[0]}' did not end after its output") from error
         finally:
             end_process(process)
 

@@ -14,11 +14,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from bisector.adapters.guest.counting.count_file import RunCounts
 from bisector.adapters.system.archive import ArchiveError, read_compressed
 from bisector.linux.profile import source_name
+from bisector.model.commit_graph import is_listed, short_name
 from bisector.ports import Kernel
 from bisector.schemas.counted_functions import MAX_NAME, CountedFunction, CountedFunctions
 
 SYMBOLS = "System.map.gz"
-"""Beside a kernel's image in the cache; entries of earlier versions have none."""
+"""Beside a kernel's image in the cache; entries of earlier versions and of some packages have none."""
 
 _SYMBOLS_BYTES_MAX = 256 << 20
 """A kernel of a distribution has 10 MB."""
@@ -60,9 +61,17 @@ def symbols_of(kernel: Kernel, cmdline: str) -> SymbolTable | str:
             "the kernel moves itself at each boot (CONFIG_RANDOMIZE_BASE): add 'kaslr: off' to 'environment' "
             "of the manifest"
         )
+    symbols = kernel.image.with_name(SYMBOLS)
     try:
-        text = read_compressed(kernel.image.with_name(SYMBOLS), _SYMBOLS_BYTES_MAX)
-    except ArchiveError:
+        text = read_compressed(symbols, _SYMBOLS_BYTES_MAX)
+    except ArchiveError as error:
+        if symbols.exists():
+            return f"the kernel's symbols cannot be read: {error.message}"
+        if is_listed(kernel.sha):
+            return (
+                f"{short_name(kernel.sha)} came without its symbols: list it as a folder with vmlinuz, "
+                "config and System.map, which Debian has in the package of debug information"
+            )
         return (
             f"the kernel in {kernel.image.parent} was built by an earlier version, which kept no symbols: "
             "remove this folder, so that it is built again"

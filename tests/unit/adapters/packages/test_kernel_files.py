@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import lzma
 import subprocess
@@ -128,3 +129,50 @@ def test_the_sum_of_a_folder_changes_with_what_is_kept_of_it(tmp_path: Path) -> 
     assert kernel_files.files_sum(own) == before
     (own / "lib/modules/6.3/kernel/toy.ko").write_bytes(b"y")
     assert kernel_files.files_sum(own) != before
+
+
+@pytest.mark.parametrize("ending", [".xz", ".zst", ".gz"])
+def test_a_module_that_is_cut_or_damaged_is_the_kernels_failure(tmp_path: Path, ending: str) -> None:
+    own = _with_modules(tmp_path)
+    packed = lzma.compress(bytes(range(256)) * 1000)
+    (own / f"lib/modules/6.3/kernel/cut.ko{ending}").write_bytes(packed[: len(packed) // 2])
+    with pytest.raises(BuildFailed, match=r"the modules of 6\.3 cannot be decompressed") as error:
+        _unpack(tmp_path / "work", own)
+    assert error.value.details == f"cut.ko{ending}"
+
+
+def test_modules_that_grow_too_large_are_not_written_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = _with_modules(tmp_path)
+    (own / "lib/modules/6.3/kernel/big.ko.xz").write_bytes(lzma.compress(bytes(16 << 20)))
+    monkeypatch.setattr(kernel_files, "_BYTES_MAX", 1 << 20)
+    with pytest.raises(BuildFailed, match="are larger than"):
+        _unpack(tmp_path / "work", own)
+    assert (tmp_path / "work/tree/lib/modules/6.3/kernel/big.ko").stat().st_size <= 2 << 20
+
+
+_SYMBOLS = b"".join(b"ffffffff81%06x T function_%d\n" % (n, n) for n in range(200))
+
+
+@pytest.mark.parametrize("where", ["boot/System.map-6.12", "lib/modules/6.12/System.map", "usr"])
+def test_symbols_of_a_package_are_kept(tmp_path: Path, where: str) -> None:
+    root = packages.tree(tmp_path / "root", "6.12", "#1 SMP")
+    if where == "usr":
+        (root / "lib/modules/6.12/System.map").write_bytes(_SYMBOLS)
+        (root / "usr").mkdir()
+        (root / "lib").rename(root / "usr/lib")
+    else:
+        (root / where).write_bytes(_SYMBOLS)
+    kernel = _unpack(tmp_path / "work", packages.pack_deb(root, "linux-image-6.12", "6.12-1"))
+    assert gzip.decompress((kernel / "System.map.gz").read_bytes()) == _SYMBOLS
+
+
+def test_symbols_of_a_folder_are_kept_and_a_stub_is_not(tmp_path: Path) -> None:
+    own = packages.kernel_folder(tmp_path / "own", "6.3")
+    (own / "System.map").write_bytes(_SYMBOLS)
+    assert gzip.decompress((_unpack(tmp_path / "work", own) / "System.map.gz").read_bytes()) == _SYMBOLS
+    (own / "System.map").write_text(
+        "ffffffffffffffff B The real System.map is in the linux-image-dbg package\n"
+    )
+    assert not (_unpack(tmp_path / "again", own) / "System.map.gz").exists()

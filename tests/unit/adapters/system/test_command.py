@@ -8,8 +8,9 @@ from typing import Never
 
 import pytest
 
+from bisector.adapters.system import command
 from bisector.adapters.system.channel import LineClosed, LineSilent
-from bisector.adapters.system.command import Conversation, run_command, stream_command
+from bisector.adapters.system.command import Conversation, reading_bytes, run_command, stream_command
 from bisector.errors import InfrastructureError, Interrupted
 
 
@@ -132,3 +133,10 @@ def test_a_conversation_with_a_program_that_ends() -> None:
     with pytest.raises(LineClosed):
         line.receive(5)
     line.close()
+
+
+def test_a_program_that_stays_after_its_output_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "GRACE_SECONDS", 0.2)
+    program = ["sh", "-c", "echo x; exec sleep 60 >&-"]
+    with pytest.raises(OSError, match="did not end after its output"), reading_bytes(program) as stream:
+        assert stream.read() == b"x\n"

@@ -108,3 +108,15 @@ def test_a_kernel_whose_addresses_say_nothing_has_no_profile(
     assert "CONFIG_RANDOMIZE_BASE" in absent
     (absent,) = boot(monkeypatch, tmp_path, counting, kernel=moving).profile("quiet nokaslr").absent
     assert "kept no symbols" in absent
+
+
+def test_why_symbols_are_missing_is_true_of_the_kernel(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    counting = Counting(profile=True)
+    listed = replace(KERNEL, sha="6.1.172-1@0123456789abcdef", image=tmp_path / "image")
+    (absent,) = boot(monkeypatch, tmp_path, counting, kernel=listed).profile("").absent
+    assert "6.1.172-1 came without its symbols" in absent and "earlier version" not in absent
+    (tmp_path / "System.map.gz").write_bytes(b"damaged")
+    (absent,) = boot(monkeypatch, tmp_path, counting, kernel=listed).profile("").absent
+    assert "symbols cannot be read" in absent and "earlier version" not in absent
